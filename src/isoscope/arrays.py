@@ -1,0 +1,226 @@
+"""The border: any array in, one checked (n, d) tensor behind it, and the caller's kind of array back.
+
+Nothing behind this module asks what kind of array came. The caller's memory is shared where it can
+be and never written to. Half precision stays as stored; `working` lifts it block by block.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from isoscope.errors import InputError, NotFiniteError, ShapeError
+
+BLOCK_BYTES = 16 * 2**20  # of float32: large enough for a fast product, small enough for any cache
+_TORCH_FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+_SMALL_INTS = (torch.int8, torch.uint8, torch.bool, torch.int16)
+
+
+def as_matrix(X: Any, *, name: str = "X") -> Tensor:
+    """The (n, d) floating tensor behind any array, checked: two axes, numbers, finite.
+
+    Accepts NumPy arrays and memory maps, torch tensors on any device, anything with DLPack (CuPy,
+    JAX), pandas, polars and Arrow tables or columns of lists, objects with `vectors` (a Space), and
+    nested lists.
+    """
+    matrix = as_tensor(X, name=name)
+    if matrix.ndim != 2:
+        raise ShapeError(
+            f"{name} has {matrix.ndim} axes, shape {tuple(matrix.shape)}; "
+            f"wanted (n, d), one vector a row: {_reshape_hint(matrix)}"
+        )
+    if matrix.shape[0] == 0 or matrix.shape[1] == 0:
+        raise ShapeError(f"{name} is empty, shape {tuple(matrix.shape)}; wanted at least one vector")
+    check_finite(matrix, name=name)
+    return matrix
+
+
+def as_tensor(X: Any, *, name: str = "X") -> Tensor:
+    """A floating tensor of any shape that shares the caller's memory where it can; values unchecked."""
+    X = getattr(X, "vectors", X)
+    if not isinstance(X, Tensor):
+        X = _from_foreign(X, name)
+    if X.is_complex():
+        raise InputError(f"{name} holds complex numbers ({X.dtype}); wanted real ones: pass X.real or X.abs()")
+    if X.layout != torch.strided:
+        raise InputError(f"{name} is a sparse tensor; wanted a dense one: pass X.to_dense()")
+    if X.dtype in _TORCH_FLOATS:
+        return X
+    if X.dtype in _SMALL_INTS:
+        return X.to(torch.float32)
+    return X.to(torch.float64)
+
+
+def check_finite(X: Tensor, *, name: str = "X") -> None:
+    """Raise NotFiniteError naming the first bad rows; one fast pass when all is well."""
+    for start, block in _row_blocks(X.detach()):
+        # a sum is finite only if every term is; an overflowing sum of finite terms is cleared up below
+        if torch.isfinite(block.sum(dtype=working_dtype(block.dtype))):
+            continue
+        bad = (~torch.isfinite(block)).any(dim=1).nonzero().flatten() + start
+        if len(bad):
+            raise NotFiniteError(_not_finite_message(X, bad, start, name))
+
+
+def working_dtype(dtype: torch.dtype) -> torch.dtype:
+    """The type products are taken in: float64 for float64, float32 for everything narrower."""
+    return torch.float64 if dtype == torch.float64 else torch.float32
+
+
+def working(block: Tensor) -> Tensor:
+    """A block in its working type."""
+    return block.to(working_dtype(block.dtype))
+
+
+def blocks(X: Tensor, *, n_rows: int | None = None) -> Iterator[Tensor]:
+    """X in row blocks of its working type, so that half precision and memory maps never grow whole."""
+    for _, block in _row_blocks(X, n_rows):
+        yield working(block)
+
+
+def block_rows(n_dims: int) -> int:
+    """How many rows of float32 make one block."""
+    return max(256, BLOCK_BYTES // (4 * max(n_dims, 1)))
+
+
+def like(result: Tensor, original: Any) -> Any:
+    """A result as the caller's kind of array: a tensor for tensors, NumPy for everything else."""
+    original = getattr(original, "vectors", original)
+    if isinstance(original, Tensor):
+        return result.to(original.device)
+    return result.detach().cpu().numpy()
+
+
+def scalar(value: Tensor | float) -> Any:
+    """A plain float, unless the value carries a gradient: then the tensor itself."""
+    if isinstance(value, Tensor):
+        return value if value.requires_grad else float(value)
+    return float(value)
+
+
+def _row_blocks(X: Tensor, n_rows: int | None = None) -> Iterator[tuple[int, Tensor]]:
+    n_rows = n_rows or block_rows(X.shape[1])
+    for start in range(0, X.shape[0], n_rows):
+        yield start, X[start : start + n_rows]
+
+
+def _from_foreign(X: Any, name: str) -> Tensor:
+    module = type(X).__module__.partition(".")[0]
+    if module == "pyarrow":
+        return _share(_from_arrow(X, name), name)
+    if module == "scipy":
+        raise InputError(f"{name} is a scipy sparse matrix; wanted a dense array: pass {name}.toarray()")
+    if module in ("pandas", "polars"):
+        return _share(_from_frame(X), name)
+    if hasattr(X, "__dlpack__") and not isinstance(X, np.ndarray):
+        return torch.from_dlpack(X)
+    if isinstance(X, str | bytes):
+        raise InputError(f"{name} is a {type(X).__name__}; wanted numbers: to measure a file use isoscope.read(path)")
+    try:
+        return _share(np.asarray(X), name)
+    except ValueError as error:
+        raise ShapeError(f"{name} has ragged rows ({error}); wanted rows of one length") from None
+
+
+def _share(array: np.ndarray, name: str) -> Tensor:
+    """A tensor over a NumPy array, without a copy where torch allows one."""
+    if array.dtype.kind == "O":
+        array = _from_object_array(array, name)
+    if array.dtype.kind not in "fiub":
+        raise InputError(
+            f"{name} holds {array.dtype} values; wanted real numbers: "
+            + ("pass the real part" if array.dtype.kind == "c" else f"convert with {name}.astype(float)")
+        )
+    if array.dtype.kind == "f" and array.dtype.itemsize > 8:
+        array = array.astype(np.float64)
+    if not array.dtype.isnative:
+        array = array.astype(array.dtype.newbyteorder("="))
+    if array.dtype in (np.uint16, np.uint32, np.uint64):
+        array = array.astype(np.float64)
+    if any(stride < 0 for stride in array.strides):
+        array = np.ascontiguousarray(array)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*not writable.*")  # we never write
+        return torch.from_numpy(array)
+
+
+def _from_object_array(array: np.ndarray, name: str) -> np.ndarray:
+    """Rows kept as separate lists or arrays (a pandas column of vectors), stacked."""
+    rows = [np.asarray(row) for row in array.ravel()]
+    lengths = {row.shape for row in rows}
+    if len(lengths) > 1:
+        raise ShapeError(f"{name} has ragged rows of shapes {sorted(lengths)[:4]}; wanted rows of one length")
+    if array.ndim == 1 and rows and rows[0].ndim == 1 and rows[0].dtype.kind in "fiub":
+        return np.stack(rows)
+    raise InputError(f"{name} holds Python objects, not numbers; wanted an (n, d) array of floats")
+
+
+def _from_frame(X: Any) -> np.ndarray:
+    """pandas or polars, a frame of numbers or one column of vectors."""
+    array = X.to_numpy()
+    if array.ndim == 2 and array.shape[1] == 1 and array.dtype.kind == "O":
+        return array[:, 0]
+    return array
+
+
+def _from_arrow(X: Any, name: str) -> np.ndarray:
+    """An Arrow table of number columns, or one column of (fixed-size) lists."""
+    import pyarrow as pa
+
+    if isinstance(X, pa.Table | pa.RecordBatch):
+        if X.num_columns == 1 and _is_list(X.column(0).type):
+            return arrow_lists(X.column(0), name=name)
+        return np.column_stack([column.to_numpy() for column in X.columns])
+    return arrow_lists(X, name=name) if _is_list(X.type) else np.asarray(X)
+
+
+def _is_list(kind: Any) -> bool:
+    import pyarrow as pa
+
+    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
+
+
+def arrow_lists(column: Any, *, name: str = "X") -> np.ndarray:
+    """An Arrow column of equally long lists as an (n, d) array, without a Python object per row."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
+    if isinstance(column, pa.ChunkedArray):  # zero chunks stay chunked
+        return np.empty((0, 0), dtype=np.float32)
+    if column.null_count:
+        first = column.is_null().index(True).as_py()
+        raise InputError(f"{name} has {column.null_count} missing vectors, the first in row {first}; drop those rows")
+    lengths = pc.unique(pc.list_value_length(column)).to_pylist()
+    if len(lengths) > 1:
+        raise ShapeError(f"{name} has ragged rows of lengths {sorted(lengths)[:4]}; wanted rows of one length")
+    values = column.flatten()
+    if values.null_count:
+        row = values.is_null().index(True).as_py() // lengths[0]
+        raise NotFiniteError(f"{name} has {values.null_count} missing numbers, the first in row {row}; drop those rows")
+    return np.asarray(values.to_numpy(zero_copy_only=False)).reshape(len(column), -1)
+
+
+def _reshape_hint(matrix: Tensor) -> str:
+    if matrix.ndim == 1:
+        return "one vector is X[None, :], one column is X[:, None]"
+    return "flatten the leading axes with X.reshape(-1, d)"
+
+
+def _not_finite_message(X: Tensor, bad: Tensor, start: int, name: str) -> str:
+    n_bad = len(bad)
+    for later, block in _row_blocks(X.detach()):
+        if later > start:
+            n_bad += int((~torch.isfinite(block)).any(dim=1).sum())
+    rows = ", ".join(str(int(row)) for row in bad[:5])
+    more = ", …" if n_bad > 5 else ""
+    return (
+        f"{name} has NaN or Inf in {n_bad} of {X.shape[0]} rows (row {rows}{more}); "
+        f"wanted finite numbers: drop them with {name}[np.isfinite({name}).all(1)]"
+    )

@@ -1,0 +1,58 @@
+"""Every exception isoscope raises on purpose.
+
+    IsoscopeError
+    ├── InputError (ValueError)         what came in cannot be measured
+    │   ├── ShapeError                  not (n, d), ragged, or of another length
+    │   ├── NotFiniteError              NaN or Inf among the numbers
+    │   ├── LabelError                  labels that say nothing about clusters
+    │   └── FileError                   a file that cannot be read as vectors
+    ├── UndefinedError (ValueError)     the metric has no value on this space
+    └── MissingDependencyError (ImportError)   an optional package is not installed
+
+Each message is one line: the argument, what came, what is wanted, how to fix it.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "FileError",
+    "InputError",
+    "IsoscopeError",
+    "LabelError",
+    "MissingDependencyError",
+    "NotFiniteError",
+    "ShapeError",
+    "UndefinedError",
+]
+
+
+class IsoscopeError(Exception):
+    """The root: catch this to catch everything isoscope raises on purpose."""
+
+
+class InputError(IsoscopeError, ValueError):
+    """What came in cannot be measured."""
+
+
+class ShapeError(InputError):
+    """Not an (n, d) array, ragged rows, or two inputs whose lengths differ."""
+
+
+class NotFiniteError(InputError):
+    """NaN or infinity among the numbers."""
+
+
+class LabelError(InputError):
+    """Labels that do not describe clusters: one label only, every point its own, or missing."""
+
+
+class FileError(InputError):
+    """A file that is absent, empty, truncated, of an unknown kind, or would have to be unpickled."""
+
+
+class UndefinedError(IsoscopeError, ValueError):
+    """The metric has no value on this space (all points equal, too few points, no direction)."""
+
+
+class MissingDependencyError(IsoscopeError, ImportError):
+    """An optional package is needed; the message names the command that installs it."""

@@ -1,0 +1,1 @@
+"""How numbers are crunched: products and tiles of pairs, on any torch device."""

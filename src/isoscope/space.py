@@ -1,0 +1,123 @@
+"""`Space`: vectors, and what is known of each row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from isoscope.arrays import as_matrix, block_rows
+from isoscope.errors import ShapeError
+from isoscope.labels import Labels, as_labels
+
+
+@dataclass(frozen=True, eq=False)
+class Space:
+    """Vectors, one a row, with what is known of each: the noun every part of isoscope takes and returns.
+
+    Anything array-like is taken for `vectors` and checked once, here; labels, token types and
+    sentences may be any sequence with one entry a row.
+
+    Attributes:
+        vectors: (n, d) tensor; shares the caller's memory where it can and is never changed.
+        labels: the cluster or class of each row.
+        token_types: the word or token each row is an occurrence of.
+        sentences: the sentence each row comes from.
+        texts: the text each row encodes.
+        layer: which layer of a model the rows come from.
+        name: what to call the space in tables and figures.
+
+    >>> space = Space([[0.0, 1.0], [1.0, 0.0], [1.0, 1.0]], labels=["a", "b", "b"])
+    >>> space
+    Space(3 × 2, float64, 2 labels)
+    >>> space.labels.names
+    ('a', 'b')
+    """
+
+    vectors: Tensor
+    labels: Labels | None = None
+    token_types: Labels | None = None
+    sentences: Labels | None = None
+    texts: Sequence[str] | None = None
+    layer: int | str | None = None
+    name: str | None = None
+
+    def __init__(
+        self,
+        vectors: Any,
+        *,
+        labels: Any = None,
+        token_types: Any = None,
+        sentences: Any = None,
+        texts: Sequence[str] | None = None,
+        layer: int | str | None = None,
+        name: str | None = None,
+    ) -> None:
+        matrix = as_matrix(vectors, name="vectors")
+        n = matrix.shape[0]
+        if texts is not None and len(texts) != n:
+            raise ShapeError(f"texts has {len(texts)} entries for {n} vectors; wanted one for each vector")
+        fields = {
+            "vectors": matrix,
+            "labels": _named(labels, n, "labels"),
+            "token_types": _named(token_types, n, "token_types"),
+            "sentences": _named(sentences, n, "sentences"),
+            "texts": texts,
+            "layer": layer,
+            "name": name,
+        }
+        for field, value in fields.items():
+            object.__setattr__(self, field, value)
+
+    def __len__(self) -> int:
+        return int(self.vectors.shape[0])
+
+    def __repr__(self) -> str:
+        parts = [f"{len(self):,} × {self.n_dims}", str(self.vectors.dtype).removeprefix("torch.")]
+        parts += [self.name] if self.name else []
+        parts += [f"{self.labels.n_labels} labels"] if self.labels else []
+        parts += [f"{self.token_types.n_labels} token types"] if self.token_types else []
+        parts += [f"{self.sentences.n_labels} sentences"] if self.sentences else []
+        return f"Space({', '.join(parts)})"
+
+    @property
+    def n_dims(self) -> int:
+        """d, the number of dimensions."""
+        return int(self.vectors.shape[1])
+
+    @property
+    def device(self) -> torch.device:
+        """Where the vectors live."""
+        return self.vectors.device
+
+    def with_vectors(self, vectors: Any) -> Space:
+        """The same rows under other vectors (corrected, trained, of another layer)."""
+        return replace(self, vectors=vectors)
+
+    def blocks(self, n_rows: int | None = None) -> Iterator[Space]:
+        """The space in blocks of rows, each a Space of its own with the labels' names kept."""
+        n_rows = n_rows or block_rows(self.n_dims)
+        for start in range(0, len(self), n_rows):
+            yield self._rows(start, min(start + n_rows, len(self)))
+
+    def _rows(self, start: int, stop: int) -> Space:
+        part = object.__new__(Space)  # already checked: no second look
+        fields = {
+            "vectors": self.vectors[start:stop],
+            "labels": self.labels and self.labels.rows(start, stop),
+            "token_types": self.token_types and self.token_types.rows(start, stop),
+            "sentences": self.sentences and self.sentences.rows(start, stop),
+            "texts": self.texts[start:stop] if self.texts is not None else None,
+            "layer": self.layer,
+            "name": self.name,
+        }
+        for field, value in fields.items():
+            object.__setattr__(part, field, value)
+        return part
+
+
+def _named(values: Any, n: int, name: str) -> Labels | None:
+    return None if values is None else as_labels(values, n=n, name=name)

@@ -1,0 +1,191 @@
+"""Statistics per group of rows (labels, token types, sentences), merged by the groups' names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import torch
+from torch import Tensor
+
+from isoscope.arrays import as_matrix, block_rows, working
+from isoscope.errors import ShapeError
+from isoscope.labels import Labels, as_labels
+from isoscope.statistics.directions import unit_rows
+
+
+def labelled_blocks(X: Any, groups: Any) -> Iterator[tuple[Tensor, Labels]]:
+    """Row blocks of a checked matrix, each with the groups of its rows."""
+    matrix = as_matrix(X)
+    labels = as_labels(groups, n=matrix.shape[0], name="groups").to(matrix.device)
+    n_rows = block_rows(matrix.shape[1])
+    for start in range(0, matrix.shape[0], n_rows):
+        stop = min(start + n_rows, matrix.shape[0])
+        yield working(matrix[start:stop]), labels.rows(start, stop)
+
+
+def group_sums(rows: Tensor, labels: Labels) -> Tensor:
+    """(G, …) sums of rows (n, …) over each group."""
+    sums = rows.new_zeros(labels.n_labels, *rows.shape[1:])
+    return sums.index_add(0, labels.codes, rows)
+
+
+@dataclass(frozen=True, eq=False)
+class GroupMoments:
+    """For each group its count, mean and sum of squared distances to the mean.
+
+    Attributes:
+        names: the G groups, sorted.
+        counts: (G,) float64.
+        means: (G, d) float64.
+        within: (G,) Σ ‖x − mean_g‖² float64.
+    """
+
+    names: tuple[Any, ...]
+    counts: Tensor
+    means: Tensor
+    within: Tensor
+
+    @classmethod
+    def of(cls, X: Any, groups: Any = None) -> GroupMoments:
+        """One pass over X; `groups` has one name a row. GroupMoments pass through unchanged."""
+        if isinstance(X, GroupMoments):
+            return X
+        moments: GroupMoments | None = None
+        for block, labels in labelled_blocks(X, groups):
+            part = _moments_of_block(block.double(), labels)
+            moments = part if moments is None else moments.merge(part)
+        assert moments is not None
+        return moments
+
+    def update(self, block: Any, groups: Any) -> GroupMoments:
+        """These moments with one more block of vectors and their groups."""
+        return self.merge(GroupMoments.of(block, groups))
+
+    def merge(self, other: GroupMoments) -> GroupMoments:
+        """Group by group, the moments of both sets of vectors together."""
+        a, b = _aligned(self, other)
+        counts = a.counts + b.counts
+        share = b.counts / counts.clamp(min=1)
+        step = b.means - a.means
+        within = a.within + b.within + a.counts * share * (step * step).sum(dim=1)
+        return GroupMoments(a.names, counts, a.means + step * share[:, None], within)
+
+    @property
+    def n_dims(self) -> int:
+        """d, the number of dimensions."""
+        return int(self.means.shape[1])
+
+    @property
+    def count(self) -> int:
+        """n, over all groups."""
+        return int(self.counts.sum())
+
+    @property
+    def mean(self) -> Tensor:
+        """(d,) the mean of all vectors."""
+        return self.counts @ self.means / self.counts.sum()
+
+    @property
+    def between(self) -> Tensor:
+        """(d, d) Σ n_g (mean_g − mean)(mean_g − mean)ᵀ."""
+        centred = (self.means - self.mean) * self.counts.sqrt()[:, None]
+        return centred.T @ centred
+
+    def _placed(self, names: tuple[Any, ...]) -> GroupMoments:
+        rows = _positions(self.names, names, self.counts.device)
+        return GroupMoments(
+            names,
+            _scatter_rows(self.counts, rows, len(names)),
+            _scatter_rows(self.means, rows, len(names)),
+            _scatter_rows(self.within, rows, len(names)),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class GroupDirections:
+    """For each group the number of vectors with a direction and the sum of their unit vectors.
+
+    Attributes:
+        names: the G groups, sorted.
+        counts: (G,) float64, vectors with a direction.
+        unit_sums: (G, d) float64.
+        n_zero: zero vectors left out, over all groups.
+    """
+
+    names: tuple[Any, ...]
+    counts: Tensor
+    unit_sums: Tensor
+    n_zero: int
+
+    @classmethod
+    def of(cls, X: Any, groups: Any = None) -> GroupDirections:
+        """One pass over X; `groups` has one name a row. GroupDirections pass through unchanged."""
+        if isinstance(X, GroupDirections):
+            return X
+        directions: GroupDirections | None = None
+        for block, labels in labelled_blocks(X, groups):
+            units, norms = unit_rows(block)
+            present = (norms > 0).double()
+            part = GroupDirections(
+                labels.names, group_sums(present, labels), group_sums(units, labels), int((norms == 0).sum())
+            )
+            directions = part if directions is None else directions.merge(part)
+        assert directions is not None
+        return directions
+
+    def update(self, block: Any, groups: Any) -> GroupDirections:
+        """These sums with one more block of vectors and their groups."""
+        return self.merge(GroupDirections.of(block, groups))
+
+    def merge(self, other: GroupDirections) -> GroupDirections:
+        """Group by group, the sums of both sets of vectors together."""
+        a, b = _aligned(self, other)
+        return GroupDirections(a.names, a.counts + b.counts, a.unit_sums + b.unit_sums, a.n_zero + b.n_zero)
+
+    @property
+    def n_dims(self) -> int:
+        """d, the number of dimensions."""
+        return int(self.unit_sums.shape[1])
+
+    def _placed(self, names: tuple[Any, ...]) -> GroupDirections:
+        rows = _positions(self.names, names, self.counts.device)
+        return GroupDirections(
+            names,
+            _scatter_rows(self.counts, rows, len(names)),
+            _scatter_rows(self.unit_sums, rows, len(names)),
+            self.n_zero,
+        )
+
+
+_Groups = TypeVar("_Groups", GroupMoments, GroupDirections)
+
+
+def _moments_of_block(block: Tensor, labels: Labels) -> GroupMoments:
+    """Two looks at the block: the means first, then squared distances to them; no cancellation."""
+    counts = labels.counts.to(block.device).double()
+    means = group_sums(block, labels) / counts.clamp(min=1)[:, None]
+    residuals = block - means[labels.codes]
+    return GroupMoments(labels.names, counts, means, group_sums((residuals * residuals).sum(dim=1), labels))
+
+
+def _aligned(a: _Groups, b: _Groups) -> tuple[_Groups, _Groups]:
+    """Both over the union of their groups."""
+    if a.n_dims != b.n_dims:
+        raise ShapeError(f"blocks have {a.n_dims} and {b.n_dims} dimensions; wanted the same")
+    if a.names == b.names:
+        return a, b
+    names = tuple(sorted({*a.names, *b.names}))
+    return a._placed(names), b._placed(names)
+
+
+def _positions(names: tuple[Any, ...], among: tuple[Any, ...], device: torch.device) -> Tensor:
+    place = {name: row for row, name in enumerate(among)}
+    return torch.tensor([place[name] for name in names], device=device)
+
+
+def _scatter_rows(values: Tensor, rows: Tensor, n: int) -> Tensor:
+    placed = values.new_zeros(n, *values.shape[1:])
+    placed[rows] = values
+    return placed

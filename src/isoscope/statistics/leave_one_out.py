@@ -1,0 +1,113 @@
+"""What the sums become with one vector left out: the jackknife, exactly, for every vector at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from isoscope.arrays import as_matrix, blocks
+from isoscope.statistics.directions import Directions, unit_rows
+from isoscope.statistics.moments import Moments
+
+
+@dataclass(frozen=True, eq=False)
+class LeftOutMoments:
+    """For each vector i the trace, ‖A‖_F² and Σ‖u‖⁴ of the other n − 1, about their own mean.
+
+    A second pass, given the moments of all: with h = x_i − mean and c = n/(n−1), leaving i out turns
+    A into A − c·h hᵀ, so three numbers a vector suffice: ‖h‖², hᵀAh and h·Σ‖u‖²u.
+
+    Attributes:
+        trace, squared_frobenius, quartic: (m,) float64 for the m vectors seen so far.
+    """
+
+    trace: Tensor
+    squared_frobenius: Tensor
+    quartic: Tensor
+
+    @classmethod
+    def of(cls, X: Any, moments: Moments) -> LeftOutMoments:
+        """One pass over any array that is part of what `moments` was taken over."""
+        parts = [_left_out_block(block, moments) for block in blocks(as_matrix(X))]
+        return cls(*(torch.cat(column) for column in zip(*parts, strict=True)))
+
+    def merge(self, other: LeftOutMoments) -> LeftOutMoments:
+        """The vectors of both."""
+        return LeftOutMoments(
+            torch.cat([self.trace, other.trace]),
+            torch.cat([self.squared_frobenius, other.squared_frobenius]),
+            torch.cat([self.quartic, other.quartic]),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class LeftOutCosines:
+    """For each vector with a direction, u_i · Σ_j u_j: what leaving it out takes from the mean cosine.
+
+    Attributes:
+        projections: (m,) float64 for the m vectors seen so far.
+    """
+
+    projections: Tensor
+
+    @classmethod
+    def of(cls, X: Any, directions: Directions) -> LeftOutCosines:
+        """One pass over any array that is part of what `directions` was taken over."""
+        parts = []
+        for block in blocks(as_matrix(X)):
+            units, norms = unit_rows(block)
+            parts.append((units @ directions.unit_sum)[norms > 0])
+        return cls(torch.cat(parts))
+
+    def merge(self, other: LeftOutCosines) -> LeftOutCosines:
+        """The vectors of both."""
+        return LeftOutCosines(torch.cat([self.projections, other.projections]))
+
+
+def jackknife(whole: Tensor, left_out: Tensor, n: int) -> tuple[float, float]:
+    """Standard error and bias of a statistic from its leave-one-out values.
+
+    left_out: (m,) of all n vectors, or of a sample of them.
+    """
+    spread = left_out - left_out.mean()
+    error = ((n - 1) / len(left_out) * (spread @ spread)).sqrt()
+    return float(error), float((n - 1) * (left_out.mean() - whole))
+
+
+def _left_out_block(block: Tensor, moments: Moments) -> tuple[Tensor, Tensor, Tensor]:
+    n = moments.count
+    # unit of length: a coordinate's root mean square, so that float32 products neither over- nor underflow
+    unit = (moments.trace / (n * moments.n_dims)).sqrt()
+    h = ((block - moments.mean) / unit).to(block.dtype)
+    r = torch.linalg.vector_norm(h, dim=1).double().square() * unit**2
+    hAh = _quadratic(h, moments, unit) * unit**2
+    k = (h @ (moments.cubic / unit**3).to(h.dtype)).double() * unit**4
+    c = n / (n - 1)
+    trace = moments.trace - c * r
+    squared_frobenius = moments.squared_frobenius - 2 * c * hAh + (c * r) ** 2
+    return trace, squared_frobenius, _left_out_quartic(moments, r, hAh, k)
+
+
+def _quadratic(h: Tensor, moments: Moments, unit: Tensor) -> Tensor:
+    """hᵀAh for every row, in units of unit²."""
+    if moments.factor is not None:
+        return (h @ moments.factor.T.to(h.dtype)).double().square().sum(dim=1)
+    half = h @ (moments.scatter / unit**2).to(h.dtype)
+    return torch.linalg.vecdot(half, h).double() * unit**2
+
+
+def _left_out_quartic(moments: Moments, r: Tensor, hAh: Tensor, k: Tensor) -> Tensor:
+    """Σ_{j≠i} ‖u_j − m‖⁴ with m = −h/(n−1) the mean of the others: the expansion of ‖u−m‖⁴ again."""
+    n, a = moments.count, -1 / (moments.count - 1)  # m = a·h
+    square = a * a * r
+    return (
+        (moments.quartic - r**2)
+        + 4 * a * a * (hAh - r**2)
+        + (n - 1) * square**2
+        - 4 * a * (k - r**2)
+        + 2 * (moments.trace - r) * square
+        + 4 * a * r * square  # −4‖m‖² m·Σu with Σu = −h over the others
+    )

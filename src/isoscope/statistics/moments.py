@@ -1,0 +1,209 @@
+"""`Moments`: count, mean and scatter of a space in one pass, exact under any split into blocks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from isoscope.arrays import as_matrix, blocks
+from isoscope.errors import InputError, ShapeError, UndefinedError
+from isoscope.kernels.products import sum_of_squares, symmetric_product
+
+# float32 squares and products are trusted while a coordinate's mean square lies in here; outside, float64
+_FLOAT32_RANGE = (1e-24, 1e24)
+
+
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """Count, mean, scatter about the mean, and the two sums that remove IsoScore's bias.
+
+    With u = x − mean:  scatter A = Σ u uᵀ,  cubic = Σ ‖u‖² u,  quartic = Σ ‖u‖⁴.
+    Everything is float64, whatever came in. While there are fewer rows than dimensions the scatter is
+    held as a `factor` F with A = FᵀF, so that products run on the smaller, Gram side.
+
+    Attributes:
+        count: number of vectors.
+        mean: (d,).
+        scatter_matrix: (d, d), or None while the factor is held.
+        factor: (r, d) with r < d, or None.
+        cubic: (d,).
+        quartic: scalar tensor.
+
+    >>> whole = Moments.of([[1.0, 0.0], [0.0, 2.0], [3.0, 1.0]])
+    >>> parts = Moments.of([[1.0, 0.0]]).merge(Moments.of([[0.0, 2.0], [3.0, 1.0]]))
+    >>> bool(torch.allclose(whole.scatter, parts.scatter))
+    True
+    """
+
+    count: int
+    mean: Tensor
+    scatter_matrix: Tensor | None
+    factor: Tensor | None
+    cubic: Tensor
+    quartic: Tensor
+
+    @classmethod
+    def of(cls, X: Any) -> Moments:
+        """The moments of any array, taken block by block; Moments pass through unchanged."""
+        if isinstance(X, Moments):
+            return X
+        moments: Moments | None = None
+        for block in blocks(as_matrix(X)):
+            part = _of_block(block)
+            moments = part if moments is None else moments.merge(part)
+        assert moments is not None  # as_matrix refuses empty input
+        return moments
+
+    def update(self, block: Any) -> Moments:
+        """These moments with one more block of vectors."""
+        return self.merge(Moments.of(block))
+
+    def merge(self, other: Moments) -> Moments:
+        """The moments of both sets of vectors together, by centred merging."""
+        if other.n_dims != self.n_dims:
+            raise ShapeError(f"blocks have {self.n_dims} and {other.n_dims} dimensions; wanted the same")
+        count = self.count + other.count
+        step = other.mean - self.mean
+        mean = self.mean + step * (other.count / count)
+        a, b = self._about(mean), other._about(mean)
+        scatter, factor = _merge_scatter(self, other, step * (self.count * other.count / count) ** 0.5)
+        return Moments(count, mean, scatter, factor, a[0] + b[0], a[1] + b[1])
+
+    def _about(self, point: Tensor) -> tuple[Tensor, Tensor]:
+        """Cubic and quartic sums about another point: ‖u−m‖⁴ expanded, using Σu = 0."""
+        m = point - self.mean
+        square = m @ m
+        Am = self.times(m)
+        cubic = self.cubic - m * self.trace - 2 * Am - self.count * square * m
+        quartic = (
+            self.quartic
+            + 4 * (m @ Am)
+            + self.count * square**2
+            - 4 * (self.cubic @ m)
+            + 2 * self.trace * square
+        )
+        return cubic, quartic
+
+    @property
+    def n_dims(self) -> int:
+        """d, the number of dimensions."""
+        return int(self.mean.shape[0])
+
+    @cached_property
+    def scatter(self) -> Tensor:
+        """(d, d) Σ u uᵀ."""
+        if self.scatter_matrix is not None:
+            return self.scatter_matrix
+        assert self.factor is not None
+        return self.factor.T @ self.factor
+
+    @property
+    def covariance(self) -> Tensor:
+        """(d, d) covariance, divisor n − 1."""
+        self._need(2, "a covariance")
+        return self.scatter / (self.count - 1)
+
+    @cached_property
+    def smaller_side(self) -> Tensor:
+        """The scatter, or the Gram matrix F Fᵀ where that is smaller: same trace, norm and spectrum."""
+        return self.scatter if self.factor is None else self.factor @ self.factor.T
+
+    @cached_property
+    def trace(self) -> Tensor:
+        """tr A = Σ ‖u‖²."""
+        return self.scatter_matrix.trace() if self.scatter_matrix is not None else self._factor_trace()
+
+    def _factor_trace(self) -> Tensor:
+        assert self.factor is not None
+        return (self.factor * self.factor).sum()
+
+    @cached_property
+    def squared_frobenius(self) -> Tensor:
+        """‖A‖_F²."""
+        return (self.smaller_side * self.smaller_side).sum()
+
+    @cached_property
+    def eigenvalues(self) -> Tensor:
+        """(d,) eigenvalues of the covariance, largest first, none negative."""
+        self._need(2, "eigenvalues")
+        values = torch.linalg.eigvalsh(self.smaller_side).flip(0).clamp(min=0) / (self.count - 1)
+        return torch.cat([values, values.new_zeros(self.n_dims - len(values))])
+
+    @cached_property
+    def second_moment(self) -> Tensor:
+        """(d, d) Σ x xᵀ, uncentred."""
+        return self.scatter + self.count * torch.outer(self.mean, self.mean)
+
+    def times(self, vectors: Tensor) -> Tensor:
+        """A v for (d,) or (d, m) vectors, through the factor where it is held."""
+        if self.factor is not None:
+            return self.factor.T @ (self.factor @ vectors)
+        return self.scatter @ vectors
+
+    def _need(self, n: int, what: str) -> None:
+        if self.count < n:
+            raise UndefinedError(f"{what} needs at least {n} vectors; there is {self.count}")
+
+    def need_spread(self, what: str) -> None:
+        """Raise UndefinedError unless the points differ."""
+        self._need(2, what)
+        if not self.trace > 0:
+            raise UndefinedError(f"{what} is undefined: all {self.count} points are equal")
+
+
+def _of_block(block: Tensor) -> Moments:
+    if block.dtype == torch.float32:
+        moments = _of_block_in(block)
+        low, high = _FLOAT32_RANGE
+        if low < float(moments.trace) / block.numel() < high:
+            return moments
+    moments = _of_block_in(block.double())
+    if not torch.isfinite(moments.quartic):
+        raise InputError("X is too large for float64 to square twice (over about 1e75); divide it by its largest value")
+    return moments
+
+
+def _of_block_in(block: Tensor) -> Moments:
+    """Moments of one block with products in its own type, everything returned in float64."""
+    n, d = block.shape
+    shift = block.mean(dim=0)
+    U = block - shift
+    m = U.mean(dim=0)  # what rounding left of the mean
+    mean = shift.double() + m.double()
+    if n < d:
+        factor = (U - m).double()
+        squares = sum_of_squares(factor)
+        return Moments(n, mean, None, factor, factor.T @ squares, squares @ squares)
+    squares = sum_of_squares(U)
+    scale = squares.detach().amax().clamp(min=torch.finfo(block.dtype).tiny)  # keeps Σ‖u‖²u inside float32
+    cubic = (U.T @ (squares / scale)).double() * scale.double()
+    wide = squares.double()
+    about_shift = Moments(n, shift.double(), symmetric_product(U).double(), None, cubic, wide @ wide)
+    if not m.any():
+        return about_shift
+    return _recentred(about_shift, m.double())
+
+
+def _recentred(sums: Moments, m: Tensor) -> Moments:
+    """Sums about a point that misses the mean by m, moved to the mean: Σu = n·m enters the expansion."""
+    n, A, square = sums.count, sums.scatter, m @ m
+    Am = A @ m
+    trace = A.trace()
+    scatter = A - n * torch.outer(m, m)
+    cubic = sums.cubic - m * trace - 2 * Am + 2 * n * square * m
+    quartic = sums.quartic + 4 * (m @ Am) - 4 * (sums.cubic @ m) + 2 * trace * square - 3 * n * square**2
+    return Moments(n, sums.mean + m, scatter, None, cubic, quartic)
+
+
+def _merge_scatter(a: Moments, b: Moments, step: Tensor) -> tuple[Tensor | None, Tensor | None]:
+    """Scatter or factor of the union; the scaled step between the means is one more factor row."""
+    if a.factor is not None and b.factor is not None:
+        factor = torch.cat([a.factor, b.factor, step[None]])
+        if len(factor) < a.n_dims:
+            return None, factor
+        return symmetric_product(factor), None
+    return a.scatter + b.scatter + torch.outer(step, step), None
