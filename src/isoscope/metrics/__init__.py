@@ -1,0 +1,5 @@
+"""Formulas over statistics. Each module lists its metrics; the registry gathers them."""
+
+from isoscope.metrics import isotropy
+
+ALL = (*isotropy.METRICS,)

@@ -1,0 +1,255 @@
+"""How evenly a space uses its dimensions: IsoScore and its relatives, in closed form over `Moments`."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from isoscope.arrays import as_matrix, as_tensor, scalar
+from isoscope.errors import InputError, ShapeError, UndefinedError
+from isoscope.metrics.registry import ALL_INVARIANCES, Metric
+from isoscope.statistics.gathered import Statistics
+from isoscope.statistics.leave_one_out import LeftOutMoments, jackknife
+from isoscope.statistics.moments import Moments
+from isoscope.statistics.partition import LogPartition
+
+_RUDMAN_2022 = "Rudman, Gillman, Rayne, Eickhoff 2022, IsoScore"
+_HIMENO_2014 = "Himeno, Yamada 2014, Estimations for some functions of covariance matrix in high dimension"
+
+
+def isoscore(X: Any, *, debias: bool | Literal["jackknife"] = False) -> Any:
+    """How evenly the variance fills the dimensions: 0 one direction, 1 all alike.
+
+        IsoScore = (PR − 1)/(d − 1),   PR = (tr S)²/‖S‖_F²
+
+    with S the covariance: exactly the published score, with no eigenvalues and a gradient everywhere
+    but at S = 0. Range [0, 1]; high is isotropic. Invariant to rotation, translation and one scale.
+
+    The plain score is biased when n is not much larger than d (an isotropic Gaussian reads about
+    n/(n+d)). `debias=True` replaces both ingredients by unbiased estimates (Himeno and Yamada 2014);
+    it needs n ≥ 4 and may leave [0, 1] by its sampling error. What is left is the bias of a ratio,
+    which shows where one direction dwarfs the rest at small n; `debias="jackknife"` removes that too,
+    by leaving each vector out in turn, for a second pass over the vectors.
+
+    Args:
+        X: (n, d) vectors in any array, or Moments.
+        debias: False as published; True unbiased in n; "jackknife" to second order.
+
+    Paper: Rudman et al. 2022; the closed form and the debiased score are ours.
+
+    >>> isoscore([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]])
+    1.0
+    >>> isoscore([[1.0, 0.0], [-1.0, 0.0], [2.0, 0.0]])
+    0.0
+    """
+    moments = Moments.of(X)
+    if not debias:
+        return scalar(_isoscore(moments))
+    score = _debiased(moments)
+    if debias == "jackknife":
+        if isinstance(X, Moments):
+            raise InputError("debias='jackknife' needs the vectors for a second pass; pass X, not its Moments")
+        score = score - isoscore_jackknife(moments, LeftOutMoments.of(X, moments), debias=True)[1]
+    return scalar(score)
+
+
+def isoscore_jackknife(moments: Moments, left_out: LeftOutMoments, *, debias: bool) -> tuple[float, float]:
+    """Standard error and bias of IsoScore, plain or debiased, by leaving each vector out in turn."""
+    n, d = moments.count, moments.n_dims
+    sums = (left_out.trace, left_out.squared_frobenius)
+    if debias:
+        if n < 5:
+            raise UndefinedError(f"the jackknife of the debiased IsoScore needs at least 5 vectors; there are {n}")
+        scores = _score(_unbiased_ratio(n - 1, *sums, left_out.quartic), d)
+        return jackknife(_debiased(moments), scores, n)
+    return jackknife(_isoscore(moments), _score(sums[0] ** 2 / sums[1], d), n)
+
+
+def isotropy_defect(X: Any) -> Any:
+    """Distance of the variance profile from a flat one: 0 flat, 1 a single direction.
+
+        δ = ‖ṽ − 1‖/√(2(d − √d)) = √((1 − cos α)/(1 − 1/√d)),   cos α = tr S/(√d‖S‖_F)
+
+    with ṽ the principal variances scaled to length √d. Range [0, 1]; high is anisotropic.
+    Invariant to rotation, translation and one scale. Paper: Rudman et al. 2022.
+
+    >>> isotropy_defect([[1.0, 0.0], [-1.0, 0.0], [2.0, 0.0]])
+    1.0
+    """
+    moments = Moments.of(X)
+    _need_shape(moments, "isotropy_defect")
+    d = moments.n_dims
+    cosine = (_participation(moments) / d).sqrt()
+    return scalar(((1 - cosine).clamp(min=0) / (1 - 1 / math.sqrt(d))).sqrt())
+
+
+def isoscore_star(X: Any, covariance: Any, *, zeta: float = 0.2) -> Any:
+    """IsoScore of a covariance shrunk towards a known one: steady on mini-batches, differentiable.
+
+        Σ_ζ = (1 − ζ)·S + ζ·C₀,   then IsoScore's closed form
+
+    ζ = 0 is plain IsoScore, ζ = 1 ignores X. Range [0, 1]; high is isotropic.
+    Paper: Rudman and Eickhoff 2024, Stable Anisotropic Regularization.
+
+    Args:
+        X: (n, d) vectors in any array, or Moments.
+        covariance: (d, d) symmetric positive semi-definite C₀, from a larger sample.
+        zeta: weight of C₀, in [0, 1].
+
+    >>> isoscore_star([[1.0, 0.0], [-1.0, 0.0]], [[1.0, 0.0], [0.0, 1.0]], zeta=1.0)
+    1.0
+    """
+    if not 0 <= zeta <= 1:
+        raise InputError(f"zeta is {zeta}; wanted a weight in [0, 1]: 0 is plain IsoScore, 1 ignores X")
+    moments = Moments.of(X)
+    target = _as_covariance(covariance, moments.n_dims).to(moments.mean)
+    shrunk = (1 - zeta) * moments.covariance + zeta * target
+    if not shrunk.trace() > 0:
+        raise UndefinedError("isoscore_star is undefined: the shrunk covariance is zero")
+    return scalar(_score(shrunk.trace() ** 2 / (shrunk * shrunk).sum(), moments.n_dims))
+
+
+def partition_isotropy(X: Any, *, log: bool = False) -> float:
+    """How equal the partition function is in all directions: 1 isotropic, towards 0 anisotropic.
+
+        I = min_c Z(c)/max_c Z(c),   Z(c) = Σ exp(c·x),   c over ± the eigenvectors of Σ x xᵀ
+
+    Computed in the log domain, over both signs of each eigenvector. Range [0, 1]; high is isotropic.
+    Invariant to rotation; depends on scale and on the mean, by design. `log=True` gives log I, which
+    does not underflow. Paper: Mu and Viswanath 2018, All-but-the-Top (after Arora et al. 2016).
+
+    >>> round(partition_isotropy([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]]), 6)
+    1.0
+    """
+    partition = X if isinstance(X, LogPartition) else LogPartition.of(matrix := as_matrix(X), Moments.of(matrix))
+    log_ratio = float(partition.log_z.min() - partition.log_z.max())
+    return log_ratio if log else math.exp(log_ratio)
+
+
+def _isoscore(moments: Moments) -> Tensor:
+    _need_shape(moments, "isoscore")
+    return _score(_participation(moments), moments.n_dims)
+
+
+def _debiased(moments: Moments) -> Tensor:
+    _need_shape(moments, "isoscore")
+    if moments.count < 4:
+        raise UndefinedError(f"the debiased isoscore needs at least 4 vectors; there are {moments.count}")
+    ratio = _unbiased_ratio(moments.count, moments.trace, moments.squared_frobenius, moments.quartic)
+    if not ratio > 0:
+        raise UndefinedError(
+            f"the debiased isoscore is undefined: with {moments.count} vectors the estimate of tr(Σ²) is not positive"
+        )
+    return _score(ratio, moments.n_dims)
+
+
+def _score(participation: Tensor, d: int) -> Tensor:
+    return (participation - 1) / (d - 1)
+
+
+def _participation(moments: Moments) -> Tensor:
+    """PR = (tr S)²/‖S‖_F², with the trace taken out first so that nothing overflows."""
+    return 1 / (moments.squared_frobenius / moments.trace / moments.trace)
+
+
+def _unbiased_ratio(n: int, trace: Tensor, squared_frobenius: Tensor, quartic: Tensor) -> Tensor:
+    """Unbiased (tr Σ)² over unbiased tr Σ², from sums about the mean, in units of the trace."""
+    t = 1 / (n - 1)  # tr S, once divided by the trace
+    f = squared_frobenius / trace / trace / (n - 1) ** 2
+    Q = quartic / trace / trace / (n - 1)
+    squared_trace = 2 * f + (n * n - 3 * n + 1) * t * t - n * Q
+    trace_of_square = (n - 1) * (n - 2) * f + t * t - n * Q
+    return squared_trace / trace_of_square
+
+
+def _need_shape(moments: Moments, name: str) -> None:
+    if moments.n_dims < 2:
+        raise UndefinedError(f"{name} is undefined for vectors of 1 dimension; wanted d ≥ 2: is the array transposed?")
+    moments.need_spread(name)
+
+
+def _as_covariance(covariance: Any, d: int) -> Tensor:
+    matrix = as_tensor(covariance, name="covariance").double()
+    if matrix.shape != (d, d):
+        raise ShapeError(f"covariance has shape {tuple(matrix.shape)}; wanted ({d}, {d}) for vectors of {d} dimensions")
+    if not torch.allclose(matrix, matrix.T, rtol=1e-5, atol=1e-8 * float(matrix.detach().abs().max())):
+        raise InputError("covariance is not symmetric; wanted a covariance matrix")
+    if torch.linalg.eigvalsh(matrix.detach()).min() < -1e-6 * float(matrix.detach().diagonal().max()):
+        raise InputError("covariance has negative eigenvalues; wanted a positive semi-definite matrix")
+    return matrix
+
+
+def _spread_sentence(value: float) -> str:
+    if value >= 0.5:
+        return "the variance is spread over most dimensions"
+    if value >= 0.1:
+        return "the variance favours some dimensions clearly"
+    return "the variance lies in few directions"
+
+
+def _plain_error(shelf: Statistics) -> float:
+    return isoscore_jackknife(shelf.moments, shelf.left_out_moments, debias=False)[0]
+
+
+def _debiased_error(shelf: Statistics) -> float:
+    return isoscore_jackknife(shelf.moments, shelf.left_out_moments, debias=True)[0]
+
+
+METRICS = (
+    Metric(
+        name="isoscore",
+        family="isotropy",
+        compute=lambda shelf: isoscore(shelf.moments),
+        needs=frozenset({"moments"}),
+        range=(0.0, 1.0),
+        high="isotropic",
+        invariances=ALL_INVARIANCES,
+        differentiable=True,
+        paper=_RUDMAN_2022,
+        sentence=_spread_sentence,
+        error=_plain_error,
+        error_needs=frozenset({"left_out_moments"}),
+    ),
+    Metric(
+        name="isoscore_debiased",
+        family="isotropy",
+        compute=lambda shelf: isoscore(shelf.moments, debias=True),
+        needs=frozenset({"moments"}),
+        range=(-math.inf, math.inf),
+        high="isotropic",
+        invariances=ALL_INVARIANCES,
+        differentiable=True,
+        paper=_HIMENO_2014,
+        sentence=lambda value: _spread_sentence(value) + ", with the bias of a small sample removed",
+        error=_debiased_error,
+        error_needs=frozenset({"left_out_moments"}),
+    ),
+    Metric(
+        name="isotropy_defect",
+        family="isotropy",
+        compute=lambda shelf: isotropy_defect(shelf.moments),
+        needs=frozenset({"moments"}),
+        range=(0.0, 1.0),
+        high="anisotropic",
+        invariances=ALL_INVARIANCES,
+        differentiable=False,  # a square root at 0: no slope at the flat spectrum
+        paper=_RUDMAN_2022,
+        sentence=lambda value: f"the variance profile is {value:.0%} of the way from flat to a single direction",
+        default=False,
+    ),
+    Metric(
+        name="partition_isotropy",
+        family="isotropy",
+        compute=lambda shelf: partition_isotropy(shelf.log_partition),
+        needs=frozenset({"moments", "log_partition"}),
+        range=(0.0, 1.0),
+        high="isotropic",
+        invariances=frozenset({"rotation"}),
+        differentiable=False,
+        paper="Mu, Viswanath 2018, All-but-the-Top",
+        sentence=lambda value: f"the weakest direction carries {value:.2g} of the strongest one's partition mass",
+    ),
+)

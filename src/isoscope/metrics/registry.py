@@ -1,0 +1,95 @@
+"""The registry: what each metric is, needs and promises. Tests, `measure` and the documentation read it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+from isoscope.errors import InputError
+from isoscope.space import Space
+from isoscope.statistics.gathered import Statistics
+
+ALL_INVARIANCES = frozenset({"rotation", "translation", "scale"})
+FAMILIES = ("isotropy", "cosine", "spectrum", "clusters", "manifold", "contextual", "dimensions", "objectives")
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One entry: a number that describes a space.
+
+    Attributes:
+        name: the one name: function, flag, JSON key, documentation anchor.
+        family: the group it is listed under.
+        compute: the value from a shelf of statistics; a plain float, or a tensor that carries a gradient.
+        needs: what it asks of the shelf; "labels", "token_types" and "sentences" say what must be known.
+        range: smallest and largest possible value (±inf where unbounded).
+        high: what a high value means, in a few words.
+        invariances: which of rotation, translation, scale leave it unchanged.
+        differentiable: whether a gradient flows from the value to the vectors.
+        paper: where it comes from.
+        sentence: what a value means for the reader, in one sentence.
+        error: its standard error from the shelf, where one is known.
+        default: whether `measure` includes it unasked when its needs are met.
+    """
+
+    name: str
+    family: str
+    compute: Callable[[Statistics], Any]
+    needs: frozenset[str]
+    range: tuple[float, float]
+    high: str
+    invariances: frozenset[str]
+    differentiable: bool
+    paper: str
+    sentence: Callable[[float], str]
+    error: Callable[[Statistics], float] | None = None
+    error_needs: frozenset[str] = frozenset()
+    default: bool = True
+
+    @property
+    def streams(self) -> bool:
+        """Whether passes over blocks of rows suffice: nothing it needs wants all vectors at once."""
+        return not (self.needs | self.error_needs) & {"vectors", "cluster_distances", "neighbors"}
+
+    def of(self, X: Any, *, labels: Any = None, token_types: Any = None, sentences: Any = None) -> Any:
+        """The metric of any array, on its own."""
+        space = X if isinstance(X, Space) else Space(X, labels=labels, token_types=token_types, sentences=sentences)
+        return self.compute(Statistics(space))
+
+
+def registered() -> Mapping[str, Metric]:
+    """Every metric by name, in the order tables show them."""
+    from isoscope.metrics import ALL
+
+    return MappingProxyType({metric.name: metric for metric in ALL})
+
+
+def choose(names: str | Iterable[str] | None) -> list[Metric]:
+    """Metrics by name or family, in registry order; None for the default set, "all" for every one."""
+    metrics = registered()
+    if names is None:
+        return [metric for metric in metrics.values() if metric.default]
+    wanted = [names] if isinstance(names, str) else list(names)
+    wanted = [part.strip() for name in wanted for part in name.split(",") if part.strip()]
+    for name in wanted:
+        if name not in metrics and name not in FAMILIES and name not in ("all", "default"):
+            raise InputError(f"metrics: there is no {name!r}; {_nearest(name, metrics)}")
+    return [
+        metric
+        for metric in metrics.values()
+        if "all" in wanted
+        or metric.name in wanted
+        or metric.family in wanted
+        or ("default" in wanted and metric.default)
+    ]
+
+
+def _nearest(name: str, metrics: Mapping[str, Metric]) -> str:
+    from difflib import get_close_matches
+
+    close = get_close_matches(name, [*metrics, *FAMILIES], n=2)
+    if close:
+        return "did you mean " + " or ".join(close) + "?"
+    return "`isoscope metrics` lists them; families are " + ", ".join(FAMILIES)

@@ -1,0 +1,119 @@
+"""`Statistics`: every statistic of one space, each computed once, when first asked for."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+from torch import Tensor
+
+from isoscope.labels import Labels, as_clusters
+from isoscope.space import Space
+from isoscope.statistics.centroids import CentroidCosines, CentroidDistances
+from isoscope.statistics.directions import Directions
+from isoscope.statistics.groups import GroupDirections, GroupMoments
+from isoscope.statistics.leave_one_out import LeftOutCosines, LeftOutMoments
+from isoscope.statistics.moments import Moments
+from isoscope.statistics.neighbors import Neighbors
+from isoscope.statistics.pairs import ClusterDistances
+from isoscope.statistics.partition import LogPartition
+
+MAX_NEIGHBORS = 100  # enough for every manifold metric at its default
+
+
+class Statistics:
+    """A shelf of statistics over one space, filled as metrics ask.
+
+    What a stream has already computed is put on the shelf by name; the rest comes from `space`.
+
+    >>> shelf = Statistics(Space([[0.0, 1.0], [1.0, 0.0], [1.0, 1.0]]))
+    >>> shelf.moments is shelf.moments
+    True
+    """
+
+    def __init__(self, space: Space | None = None, *, seed: int = 0, **ready: Any) -> None:
+        self._space = space
+        self.seed = seed
+        self.__dict__.update(ready)
+
+    @property
+    def space(self) -> Space:
+        """The whole space, in memory or mapped."""
+        if self._space is None:
+            raise RuntimeError("this statistic needs all vectors at once, and only a stream is at hand")
+        return self._space
+
+    @cached_property
+    def vectors(self) -> Tensor:
+        """(n, d) the vectors themselves."""
+        return self.space.vectors
+
+    @cached_property
+    def labels(self) -> Labels:
+        """The cluster of each row, checked to be clusters."""
+        return as_clusters(self.space.labels, n=len(self.space)).to(self.space.device)
+
+    @cached_property
+    def moments(self) -> Moments:
+        """Count, mean, scatter."""
+        return Moments.of(self.vectors)
+
+    @cached_property
+    def directions(self) -> Directions:
+        """Sums of unit vectors and lengths."""
+        return Directions.of(self.vectors)
+
+    @cached_property
+    def left_out_moments(self) -> LeftOutMoments:
+        """The moments with each vector left out."""
+        return LeftOutMoments.of(self.vectors, self.moments)
+
+    @cached_property
+    def left_out_cosines(self) -> LeftOutCosines:
+        """What each vector contributes to the mean cosine."""
+        return LeftOutCosines.of(self.vectors, self.directions)
+
+    @cached_property
+    def log_partition(self) -> LogPartition:
+        """The log partition function along ± every principal direction."""
+        return LogPartition.of(self.vectors, self.moments)
+
+    @cached_property
+    def label_moments(self) -> GroupMoments:
+        """Mean and spread of each label."""
+        return GroupMoments.of(self.vectors, self.labels)
+
+    @cached_property
+    def label_distances(self) -> CentroidDistances:
+        """Distances of points to the mean of their label."""
+        return CentroidDistances.of(self.vectors, self.labels, self.label_moments)
+
+    @cached_property
+    def type_directions(self) -> GroupDirections:
+        """Unit-vector sums of each token type."""
+        return GroupDirections.of(self.vectors, self.space.token_types)
+
+    @cached_property
+    def sentence_directions(self) -> GroupDirections:
+        """Unit-vector sums of each sentence."""
+        return GroupDirections.of(self.vectors, self.space.sentences)
+
+    @cached_property
+    def sentence_moments(self) -> GroupMoments:
+        """Mean vector of each sentence."""
+        return GroupMoments.of(self.vectors, self.space.sentences)
+
+    @cached_property
+    def sentence_cosines(self) -> CentroidCosines:
+        """Cosines of tokens with the mean of their sentence."""
+        return CentroidCosines.of(self.vectors, self.space.sentences, self.sentence_moments)
+
+    @cached_property
+    def cluster_distances(self) -> ClusterDistances:
+        """For each point the summed distance to each cluster."""
+        return ClusterDistances.of(self.vectors, self.labels)
+
+    @cached_property
+    def neighbors(self) -> Neighbors:
+        """The nearest neighbours of each point."""
+        return Neighbors.of(self.vectors, k=min(MAX_NEIGHBORS, len(self.space) - 1))

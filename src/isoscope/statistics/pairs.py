@@ -1,0 +1,186 @@
+"""Sums over pairs of points: to every cluster, to the own and the nearest other one; never n × n."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from isoscope.arrays import as_matrix, block_rows
+from isoscope.kernels.tiles import Arranged, Tile
+from isoscope.labels import Labels, as_clusters, as_labels
+from isoscope.statistics.directions import unit_rows
+from isoscope.statistics.groups import GroupMoments
+
+SUMS_BYTES = 128 * 2**20  # above this, an (n, K) table of sums is not kept: row strips instead
+Progress = Callable[[float], None]  # told the share of the work that is done
+
+
+@dataclass(frozen=True, eq=False)
+class ClusterDistances:
+    """For each point the summed Euclidean distance to each cluster.
+
+    Attributes:
+        sums: (n, K) float64, rows in the caller's order.
+        labels: the cluster of each point.
+        counts: (K,) float64, points the sums run over.
+    """
+
+    sums: Tensor
+    labels: Labels
+    counts: Tensor
+
+    @classmethod
+    def of(cls, X: Any, labels: Any, *, progress: Progress | None = None) -> ClusterDistances:
+        """All points against all points, each pair once, in cache-sized tiles."""
+        matrix = as_matrix(X)
+        clusters = as_labels(labels, n=matrix.shape[0]).to(matrix.device)
+        arranged = Arranged.of(matrix, clusters)
+        sums = matrix.new_zeros(len(clusters), clusters.n_labels, dtype=torch.float64)
+        n_pairs, done = len(clusters) ** 2 / 2, 0.0
+        for rows, columns, tile in arranged.squared_distances():
+            tile.sqrt_()
+            sums[rows.rows, columns.clusters] += _by_cluster(tile, arranged, columns)
+            if rows != columns:
+                sums[columns.rows, rows.clusters] += _by_cluster(tile.T, arranged, rows)
+            done += tile.numel() * (0.5 if rows == columns else 1.0)
+            if progress:
+                progress(done / n_pairs)
+        back = torch.empty_like(sums)
+        back[arranged.order] = sums * arranged.unit
+        return cls(back, clusters, clusters.counts.double())
+
+    @classmethod
+    def between(cls, queries: Any, query_labels: Any, X: Any, labels: Any) -> ClusterDistances:
+        """The queries against a block of points; `query_labels` name the clusters to sum over."""
+        query_matrix = as_matrix(queries, name="queries")
+        own = as_labels(query_labels, n=query_matrix.shape[0], name="query_labels").to(query_matrix.device)
+        others = as_labels(labels)
+        place = {name: row for row, name in enumerate(own.names)}
+        codes = torch.tensor([place[name] for name in others.names])[others.codes].to(query_matrix.device)
+        distances = torch.cdist(query_matrix.double(), as_matrix(X).double(), compute_mode=_DIRECT)
+        sums = distances.new_zeros(len(own), own.n_labels).index_add_(1, codes, distances)
+        return cls(sums, own, torch.bincount(codes, minlength=own.n_labels).double())
+
+    def update(self, queries: Any, block: Any, labels: Any) -> ClusterDistances:
+        """The same queries against one more block of points."""
+        return self.merge(ClusterDistances.between(queries, self.labels, block, labels))
+
+    def merge(self, other: ClusterDistances) -> ClusterDistances:
+        """The same queries against the points of both."""
+        return ClusterDistances(self.sums + other.sums, self.labels, self.counts + other.counts)
+
+
+_DIRECT = "donot_use_mm_for_euclid_dist"
+
+
+@dataclass(frozen=True, eq=False)
+class Separation:
+    """For each point its mean distance to its own cluster and to the nearest other one.
+
+    Attributes:
+        cohesion: (n,) float64, mean distance to the other points of the own cluster; 0 for singletons.
+        separation: (n,) float64, smallest mean distance to another cluster.
+        nearest: (n,) which cluster that is.
+        labels: the cluster of each point.
+        n_zero: points left out because they have no direction (cosine only).
+    """
+
+    cohesion: Tensor
+    separation: Tensor
+    nearest: Tensor
+    labels: Labels
+    n_zero: int = 0
+
+    @classmethod
+    def of(
+        cls, X: Any, labels: Any, *, metric: str = "euclidean", progress: Progress | None = None
+    ) -> Separation:
+        """From any array and its labels; `metric` is euclidean, sqeuclidean or cosine."""
+        matrix = as_matrix(X)
+        clusters = as_clusters(labels, n=matrix.shape[0]).to(matrix.device)
+        if metric == "sqeuclidean":
+            return _squared_separation(matrix, clusters)
+        if metric == "cosine":
+            return _cosine_separation(matrix, clusters)
+        if 8 * len(clusters) * clusters.n_labels <= SUMS_BYTES:
+            return cls.from_sums(ClusterDistances.of(matrix, clusters, progress=progress))
+        return _in_strips(matrix, clusters, progress)
+
+    @classmethod
+    def from_sums(cls, distances: ClusterDistances) -> Separation:
+        """From the summed distances of all points to all clusters."""
+        return cls(*_reduce(distances.sums, distances.labels.codes, distances.counts), distances.labels)
+
+
+def _by_cluster(tile: Tensor, arranged: Arranged, columns: Tile) -> Tensor:
+    """(rows, clusters of the columns) sums of a tile of distances over each cluster of its columns."""
+    if columns.pure:
+        return tile.sum(dim=1, keepdim=True).double()
+    codes = arranged.codes[columns.rows] - columns.first
+    indicator = torch.nn.functional.one_hot(codes, columns.last - columns.first + 1)
+    return (tile @ indicator.to(tile.dtype)).double()
+
+
+def _reduce(sums: Tensor, own: Tensor, counts: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Cohesion, separation and nearest cluster from (m, K) summed distances."""
+    column = own[:, None]
+    cohesion = sums.gather(1, column).squeeze(1) / (counts[own] - 1).clamp(min=1)
+    separation, nearest = (sums / counts).scatter(1, column, torch.inf).min(dim=1)
+    return cohesion, separation, nearest
+
+
+def _in_strips(matrix: Tensor, clusters: Labels, progress: Progress | None) -> Separation:
+    """Whole rows at a time, reduced at once: for so many clusters that their sums cannot be kept."""
+    arranged = Arranged.of(matrix, clusters)
+    counts = clusters.counts.double()
+    cohesion, separation = (matrix.new_empty(len(clusters), dtype=torch.float64) for _ in range(2))
+    nearest = torch.empty_like(clusters.codes)
+    last = arranged.tiles[-1]
+    for rows, columns, tile in arranged.squared_distances(symmetric=False):
+        if columns.start == 0:
+            sums = matrix.new_zeros(rows.stop - rows.start, clusters.n_labels, dtype=torch.float64)
+        sums[:, columns.clusters] += _by_cluster(tile.sqrt_(), arranged, columns)
+        if columns == last:
+            place = arranged.order[rows.rows]
+            parts = _reduce(sums * arranged.unit, arranged.codes[rows.rows], counts)
+            cohesion[place], separation[place], nearest[place] = parts
+            if progress:
+                progress(rows.stop / len(clusters))
+    return Separation(cohesion, separation, nearest, clusters)
+
+
+def _squared_separation(matrix: Tensor, clusters: Labels) -> Separation:
+    """Squared distances sum in closed form: Σ_{j∈k} ‖x − x_j‖² = n_k ‖x − μ_k‖² + Σ_{j∈k} ‖x_j − μ_k‖².
+
+    With r = x − μ_own and Δ = μ_own − μ_k, ‖x − μ_k‖² = ‖r‖² + 2Δ·r + ‖Δ‖²: no large terms cancel.
+    """
+    moments = GroupMoments.of(matrix, clusters)
+    means = moments.means - moments.mean
+    gaps = torch.cdist(means, means, compute_mode=_DIRECT).square()
+    parts = []
+    n_rows = block_rows(matrix.shape[1] + clusters.n_labels)
+    for start in range(0, len(clusters), n_rows):
+        own = clusters.codes[start : start + n_rows]
+        r = (matrix[start : start + n_rows].double() - moments.mean) - means[own]
+        along = r @ means.T
+        squared = (r * r).sum(dim=1, keepdim=True) + 2 * (along.gather(1, own[:, None]) - along) + gaps[own]
+        parts.append(_reduce(moments.counts * squared + moments.within, own, moments.counts))
+    cohesion, separation, nearest = (torch.cat(column) for column in zip(*parts, strict=True))
+    return Separation(cohesion, separation, nearest, clusters)
+
+
+def _cosine_separation(matrix: Tensor, clusters: Labels) -> Separation:
+    """1 − cos is half the squared distance of unit vectors; points without a direction are left out."""
+    units, norms = unit_rows(matrix)
+    present = norms > 0
+    n_zero = int((~present).sum())
+    kept = clusters
+    if n_zero:
+        names = [clusters.names[code] for code in clusters.codes[present].tolist()]
+        kept = as_clusters(names, n=int(present.sum())).to(matrix.device)
+    squared = _squared_separation(units[present], kept)
+    return Separation(squared.cohesion / 2, squared.separation / 2, squared.nearest, kept, n_zero)
