@@ -28,6 +28,8 @@ def as_matrix(X: Any, *, name: str = "X") -> Tensor:
     JAX), pandas, polars and Arrow tables or columns of lists, objects with `vectors` (a Space), and
     nested lists.
     """
+    if isinstance(vectors := getattr(X, "vectors", None), Tensor):
+        return vectors  # a Space was checked when it was made
     matrix = as_tensor(X, name=name)
     if matrix.ndim != 2:
         raise ShapeError(
@@ -42,11 +44,12 @@ def as_matrix(X: Any, *, name: str = "X") -> Tensor:
 
 def as_tensor(X: Any, *, name: str = "X") -> Tensor:
     """A floating tensor of any shape that shares the caller's memory where it can; values unchecked."""
-    X = getattr(X, "vectors", X)
     if not isinstance(X, Tensor):
         X = _from_foreign(X, name)
     if X.is_complex():
-        raise InputError(f"{name} holds complex numbers ({X.dtype}); wanted real ones: pass X.real or X.abs()")
+        raise InputError(
+            f"{name} holds complex numbers ({X.dtype}); wanted real ones: pass X.real or X.abs()"
+        )
     if X.layout != torch.strided:
         raise InputError(f"{name} is a sparse tensor; wanted a dense one: pass X.to_dense()")
     if X.dtype in _TORCH_FLOATS:
@@ -120,7 +123,9 @@ def _from_foreign(X: Any, name: str) -> Tensor:
     if hasattr(X, "__dlpack__") and not isinstance(X, np.ndarray):
         return torch.from_dlpack(X)
     if isinstance(X, str | bytes):
-        raise InputError(f"{name} is a {type(X).__name__}; wanted numbers: to measure a file use isoscope.read(path)")
+        raise InputError(
+            f"{name} is a {type(X).__name__}; wanted numbers: to measure a file use isoscope.read(path)"
+        )
     try:
         return _share(np.asarray(X), name)
     except ValueError as error:
@@ -196,14 +201,20 @@ def arrow_lists(column: Any, *, name: str = "X") -> np.ndarray:
         return np.empty((0, 0), dtype=np.float32)
     if column.null_count:
         first = column.is_null().index(True).as_py()
-        raise InputError(f"{name} has {column.null_count} missing vectors, the first in row {first}; drop those rows")
+        raise InputError(
+            f"{name} has {column.null_count} missing vectors, the first in row {first}; drop those rows"
+        )
     lengths = pc.unique(pc.list_value_length(column)).to_pylist()
     if len(lengths) > 1:
-        raise ShapeError(f"{name} has ragged rows of lengths {sorted(lengths)[:4]}; wanted rows of one length")
+        raise ShapeError(
+            f"{name} has ragged rows of lengths {sorted(lengths)[:4]}; wanted rows of one length"
+        )
     values = column.flatten()
     if values.null_count:
         row = values.is_null().index(True).as_py() // lengths[0]
-        raise NotFiniteError(f"{name} has {values.null_count} missing numbers, the first in row {row}; drop those rows")
+        raise NotFiniteError(
+            f"{name} has {values.null_count} missing numbers, the first in row {row}; drop those rows"
+        )
     return np.asarray(values.to_numpy(zero_copy_only=False)).reshape(len(column), -1)
 
 

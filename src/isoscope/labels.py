@@ -67,11 +67,18 @@ def as_labels(labels: Any, *, n: int | None = None, name: str = "labels") -> Lab
 def as_clusters(labels: Any, *, n: int, name: str = "labels") -> Labels:
     """Labels that describe clusters: at least two, and fewer than there are points."""
     coded = as_labels(labels, n=n, name=name)
-    if coded.n_labels < 2:
-        raise LabelError(f"{name} has one label only ({coded.names[0]!r}); wanted at least 2 to compare clusters")
-    if coded.n_labels >= n:
-        raise LabelError(f"{name} gives every one of the {n} points its own label; wanted fewer labels than points")
+    check_clusters(coded.n_labels, n, coded.names, name=name)
     return coded
+
+
+def check_clusters(n_labels: int, n: int, names: tuple[Any, ...], *, name: str = "labels") -> None:
+    """Raise LabelError unless there are at least two labels, and fewer than points."""
+    if n_labels < 2:
+        raise LabelError(f"{name} has one label only ({names[0]!r}); wanted at least 2 to compare clusters")
+    if n_labels >= n:
+        raise LabelError(
+            f"{name} gives every one of the {n} points its own label; wanted fewer labels than points"
+        )
 
 
 def _values(labels: Any, name: str) -> np.ndarray:
@@ -94,7 +101,9 @@ def _values(labels: Any, name: str) -> np.ndarray:
     if values.ndim == 2 and values.shape[1] == 1:
         values = values[:, 0]
     if values.ndim != 1:
-        raise ShapeError(f"{name} has {values.ndim} axes, shape {values.shape}; wanted one label for each vector")
+        raise ShapeError(
+            f"{name} has {values.ndim} axes, shape {values.shape}; wanted one label for each vector"
+        )
     if values.dtype.kind == "O":
         _refuse_missing(values, name)
         if any(isinstance(row, list | tuple | set | frozenset | np.ndarray) for row in values):
@@ -113,7 +122,9 @@ def _to_numpy(column: Any) -> np.ndarray:
 def _indicator_sets(matrix: np.ndarray, name: str) -> np.ndarray:
     """Each row of a 0/1 matrix as the name of the set of its columns."""
     if not np.isin(matrix, (0, 1)).all():
-        raise LabelError(f"{name} has {matrix.shape[1]} columns; wanted one label a row, or a matrix of 0 and 1")
+        raise LabelError(
+            f"{name} has {matrix.shape[1]} columns; wanted one label a row, or a matrix of 0 and 1"
+        )
     distinct, codes = np.unique(matrix, axis=0, return_inverse=True)
     names = np.array([_set_name(np.flatnonzero(row).tolist()) for row in distinct])
     return names[codes.reshape(-1)]
@@ -129,7 +140,9 @@ def _refuse_missing(values: np.ndarray, name: str) -> None:
     if values.dtype.kind == "f":
         missing = np.isnan(values)
     elif values.dtype.kind == "O":
-        missing = np.array([row is None or (isinstance(row, float) and row != row) for row in values], dtype=bool)
+        missing = np.array(
+            [row is None or (isinstance(row, float) and row != row) for row in values], dtype=bool
+        )
     elif values.dtype.kind in "US":
         missing = values == values.dtype.type("")
     else:
@@ -137,4 +150,6 @@ def _refuse_missing(values: np.ndarray, name: str) -> None:
     rows = np.flatnonzero(missing)
     if len(rows):
         shown = ", ".join(map(str, rows[:5])) + (", …" if len(rows) > 5 else "")
-        raise LabelError(f"{name} is missing for {len(rows)} rows (row {shown}); wanted one label for each vector")
+        raise LabelError(
+            f"{name} is missing for {len(rows)} rows (row {shown}); wanted one label for each vector"
+        )

@@ -21,14 +21,11 @@ import torch
 from torch import Tensor
 
 from isoscope.arrays import blocks
+from isoscope.kernels.precision import NEAR, center_and_unit, direct_squares, pair_dtype
 from isoscope.labels import Labels
 
 TILE_ROWS = 768  # measured on two cores with 2 MB of L2 each: 512 to 1,024 within 5 %
-_NARROW = 32  # up to here a product is so cheap that float64 costs nothing
-# a squared distance below this share of the tile's scale has lost too many digits to cancellation
-_NEAR = {torch.float32: 1e-3, torch.float64: 1e-8}
 _CROWDED = 0.1  # share of near pairs above which a tile is taken whole by direct difference
-_DIRECT_BYTES = 64 * 2**20
 
 
 @dataclass(frozen=True)
@@ -93,11 +90,10 @@ class Arranged:
         place = {cluster: 1 + row for row, cluster in enumerate(pure)}
         centers = torch.cat([torch.zeros_like(mean)[None], cluster_means[pure]])
         center_of = tuple(place[tile.first] if tile.pure else 0 for tile in tiles)
-        dtype = torch.float64 if X.dtype == torch.float64 or d <= _NARROW else torch.float32
-        residuals = X.new_empty(n, d, dtype=dtype)
+        residuals = X.new_empty(n, d, dtype=pair_dtype(X))
         for tile, center in zip(tiles, center_of, strict=True):
             rows = X[order[tile.rows]].double()
-            residuals[tile.rows] = (((rows - mean) / unit) - centers[center]).to(dtype)
+            residuals[tile.rows] = (((rows - mean) / unit) - centers[center]).to(residuals.dtype)
         return cls(X, order, codes[order], tiles, residuals, centers, center_of, unit)
 
     @cached_property
@@ -132,7 +128,7 @@ class Arranged:
         scale = float(self.squares[rows.rows].max() + self.squares[columns.rows].max() + step @ step)
         if i == j:
             tile.fill_diagonal_(scale)
-        near = _NEAR[tile.dtype] * scale
+        near = NEAR[tile.dtype] * scale
         if scale > 0 and tile.min() < near:
             self._mend(tile, rows, columns, near)
         if i == j:
@@ -147,12 +143,8 @@ class Arranged:
             tile.copy_(torch.cdist(a, b, compute_mode="donot_use_mm_for_euclid_dist").square())
             return
         i, j = close.nonzero(as_tuple=True)
-        chunk = max(1, _DIRECT_BYTES // (8 * self.points.shape[1]))
-        for start in range(0, len(i), chunk):
-            part = slice(start, start + chunk)
-            a = self.points[self.order[rows.start + i[part]]].double()
-            b = self.points[self.order[columns.start + j[part]]].double()
-            tile[i[part], j[part]] = ((a - b) / self.unit).square().sum(dim=1).to(tile.dtype)
+        places = self.order[rows.start + i], self.order[columns.start + j]
+        tile[i, j] = direct_squares(self.points, places[0], self.points, places[1], self.unit).to(tile.dtype)
 
     def _exact(self, rows: slice) -> Tensor:
         return self.points[self.order[rows]].double() / self.unit
@@ -213,15 +205,10 @@ def _plan(counts: list[int], tile_rows: int) -> tuple[Tile, ...]:
 
 def _centers(X: Tensor, codes: Tensor, n_clusters: int) -> tuple[Tensor, Tensor, float]:
     """The mean, the clusters' means about it in units of the root mean square, and that unit; float64."""
-    n, d = X.shape
-    sums = X.new_zeros(n_clusters, d, dtype=torch.float64)
+    mean, unit = center_and_unit(X)
+    sums = X.new_zeros(n_clusters, X.shape[1], dtype=torch.float64)
     start = 0
     for block in blocks(X):
-        sums.index_add_(0, codes[start : start + len(block)], block.double())
+        sums.index_add_(0, codes[start : start + len(block)], (block.double() - mean) / unit)
         start += len(block)
-    mean = sums.sum(dim=0) / n
-    square = sum(float((block.double() - mean).square().sum()) for block in blocks(X)) / n
-    unit = square**0.5 or 1.0
-    counts = torch.bincount(codes, minlength=n_clusters).double()
-    means = sums / counts.clamp(min=1)[:, None]
-    return mean, (means - mean) / unit, unit
+    return mean, sums / torch.bincount(codes, minlength=n_clusters).clamp(min=1)[:, None], unit

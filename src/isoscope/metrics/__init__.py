@@ -1,5 +1,30 @@
 """Formulas over statistics. Each module lists its metrics; the registry gathers them."""
 
-from isoscope.metrics import isotropy
+from isoscope.metrics import (
+    clusters,
+    contextual,
+    cosine,
+    dimensions,
+    frontier,
+    isotropy,
+    manifold,
+    objectives,
+    probe,
+    silhouette,
+    spectrum,
+)
 
-ALL = (*isotropy.METRICS,)
+# in the order tables show them
+ALL = (
+    *isotropy.METRICS,
+    *cosine.METRICS,
+    *spectrum.METRICS,
+    *dimensions.METRICS,
+    *silhouette.METRICS,
+    *clusters.METRICS,
+    *probe.METRICS,
+    *frontier.METRICS,
+    *manifold.METRICS,
+    *contextual.METRICS,
+    *objectives.METRICS,
+)

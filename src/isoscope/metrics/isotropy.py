@@ -51,7 +51,9 @@ def isoscore(X: Any, *, debias: bool | Literal["jackknife"] = False) -> Any:
     score = _debiased(moments)
     if debias == "jackknife":
         if isinstance(X, Moments):
-            raise InputError("debias='jackknife' needs the vectors for a second pass; pass X, not its Moments")
+            raise InputError(
+                "debias='jackknife' needs the vectors for a second pass; pass X, not its Moments"
+            )
         score = score - isoscore_jackknife(moments, LeftOutMoments.of(X, moments), debias=True)[1]
     return scalar(score)
 
@@ -62,7 +64,9 @@ def isoscore_jackknife(moments: Moments, left_out: LeftOutMoments, *, debias: bo
     sums = (left_out.trace, left_out.squared_frobenius)
     if debias:
         if n < 5:
-            raise UndefinedError(f"the jackknife of the debiased IsoScore needs at least 5 vectors; there are {n}")
+            raise UndefinedError(
+                f"the jackknife of the debiased IsoScore needs at least 5 vectors; there are {n}"
+            )
         scores = _score(_unbiased_ratio(n - 1, *sums, left_out.quartic), d)
         return jackknife(_debiased(moments), scores, n)
     return jackknife(_isoscore(moments), _score(sums[0] ** 2 / sums[1], d), n)
@@ -124,7 +128,9 @@ def partition_isotropy(X: Any, *, log: bool = False) -> float:
     >>> round(partition_isotropy([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]]), 6)
     1.0
     """
-    partition = X if isinstance(X, LogPartition) else LogPartition.of(matrix := as_matrix(X), Moments.of(matrix))
+    partition = (
+        X if isinstance(X, LogPartition) else LogPartition.of(matrix := as_matrix(X), Moments.of(matrix))
+    )
     log_ratio = float(partition.log_z.min() - partition.log_z.max())
     return log_ratio if log else math.exp(log_ratio)
 
@@ -167,14 +173,18 @@ def _unbiased_ratio(n: int, trace: Tensor, squared_frobenius: Tensor, quartic: T
 
 def _need_shape(moments: Moments, name: str) -> None:
     if moments.n_dims < 2:
-        raise UndefinedError(f"{name} is undefined for vectors of 1 dimension; wanted d ≥ 2: is the array transposed?")
+        raise UndefinedError(
+            f"{name} is undefined for vectors of 1 dimension; wanted d ≥ 2: is the array transposed?"
+        )
     moments.need_spread(name)
 
 
 def _as_covariance(covariance: Any, d: int) -> Tensor:
     matrix = as_tensor(covariance, name="covariance").double()
     if matrix.shape != (d, d):
-        raise ShapeError(f"covariance has shape {tuple(matrix.shape)}; wanted ({d}, {d}) for vectors of {d} dimensions")
+        raise ShapeError(
+            f"covariance has shape {tuple(matrix.shape)}; wanted ({d}, {d}) for vectors of {d} dimensions"
+        )
     if not torch.allclose(matrix, matrix.T, rtol=1e-5, atol=1e-8 * float(matrix.detach().abs().max())):
         raise InputError("covariance is not symmetric; wanted a covariance matrix")
     if torch.linalg.eigvalsh(matrix.detach()).min() < -1e-6 * float(matrix.detach().diagonal().max()):
@@ -188,6 +198,12 @@ def _spread_sentence(value: float) -> str:
     if value >= 0.1:
         return "the variance favours some dimensions clearly"
     return "the variance lies in few directions"
+
+
+def _partition_sentence(value: float) -> str:
+    if value < 1e-6:
+        return "far from 1: the mean or the longest direction outweighs all others"
+    return f"the weakest direction carries {value:.2g} of the strongest one's partition mass"
 
 
 def _plain_error(shelf: Statistics) -> float:
@@ -237,7 +253,9 @@ METRICS = (
         invariances=ALL_INVARIANCES,
         differentiable=False,  # a square root at 0: no slope at the flat spectrum
         paper=_RUDMAN_2022,
-        sentence=lambda value: f"the variance profile is {value:.0%} of the way from flat to a single direction",
+        sentence=lambda value: (
+            f"the variance profile is {value:.0%} of the way from flat to a single direction"
+        ),
         default=False,
     ),
     Metric(
@@ -250,6 +268,8 @@ METRICS = (
         invariances=frozenset({"rotation"}),
         differentiable=False,
         paper="Mu, Viswanath 2018, All-but-the-Top",
-        sentence=lambda value: f"the weakest direction carries {value:.2g} of the strongest one's partition mass",
+        sentence=lambda value: (
+            f"the weakest direction carries {value:.2g} of the strongest one's partition mass"
+        ),
     ),
 )

@@ -11,8 +11,18 @@ from isoscope.errors import InputError
 from isoscope.space import Space
 from isoscope.statistics.gathered import Statistics
 
+WHOLE = frozenset({"vectors", "separation", "neighbors"})  # statistics that want all vectors at once
 ALL_INVARIANCES = frozenset({"rotation", "translation", "scale"})
-FAMILIES = ("isotropy", "cosine", "spectrum", "clusters", "manifold", "contextual", "dimensions", "objectives")
+FAMILIES = (
+    "isotropy",
+    "cosine",
+    "spectrum",
+    "clusters",
+    "manifold",
+    "contextual",
+    "dimensions",
+    "objectives",
+)
 
 
 @dataclass(frozen=True)
@@ -51,11 +61,15 @@ class Metric:
     @property
     def streams(self) -> bool:
         """Whether passes over blocks of rows suffice: nothing it needs wants all vectors at once."""
-        return not (self.needs | self.error_needs) & {"vectors", "cluster_distances", "neighbors"}
+        return not (self.needs | self.error_needs) & WHOLE
 
     def of(self, X: Any, *, labels: Any = None, token_types: Any = None, sentences: Any = None) -> Any:
         """The metric of any array, on its own."""
-        space = X if isinstance(X, Space) else Space(X, labels=labels, token_types=token_types, sentences=sentences)
+        space = (
+            X
+            if isinstance(X, Space)
+            else Space(X, labels=labels, token_types=token_types, sentences=sentences)
+        )
         return self.compute(Statistics(space))
 
 

@@ -3,5 +3,15 @@
 from isoscope.statistics.directions import Directions
 from isoscope.statistics.groups import GroupDirections, GroupMoments
 from isoscope.statistics.moments import Moments
+from isoscope.statistics.neighbors import Neighbors
+from isoscope.statistics.pairs import ClusterDistances, Separation
 
-__all__ = ["Directions", "GroupDirections", "GroupMoments", "Moments"]
+__all__ = [
+    "ClusterDistances",
+    "Directions",
+    "GroupDirections",
+    "GroupMoments",
+    "Moments",
+    "Neighbors",
+    "Separation",
+]

@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import Tensor
 
-from isoscope.labels import Labels, as_clusters
+from isoscope.labels import Labels, as_clusters, check_clusters
 from isoscope.space import Space
 from isoscope.statistics.centroids import CentroidCosines, CentroidDistances
 from isoscope.statistics.directions import Directions
@@ -15,7 +15,7 @@ from isoscope.statistics.groups import GroupDirections, GroupMoments
 from isoscope.statistics.leave_one_out import LeftOutCosines, LeftOutMoments
 from isoscope.statistics.moments import Moments
 from isoscope.statistics.neighbors import Neighbors
-from isoscope.statistics.pairs import ClusterDistances
+from isoscope.statistics.pairs import Progress, Separation
 from isoscope.statistics.partition import LogPartition
 
 MAX_NEIGHBORS = 100  # enough for every manifold metric at its default
@@ -31,9 +31,12 @@ class Statistics:
     True
     """
 
-    def __init__(self, space: Space | None = None, *, seed: int = 0, **ready: Any) -> None:
+    def __init__(
+        self, space: Space | None = None, *, seed: int = 0, progress: Progress | None = None, **ready: Any
+    ) -> None:
         self._space = space
         self.seed = seed
+        self.progress = progress
         self.__dict__.update(ready)
 
     @property
@@ -53,67 +56,78 @@ class Statistics:
         """The cluster of each row, checked to be clusters."""
         return as_clusters(self.space.labels, n=len(self.space)).to(self.space.device)
 
+    @property
+    def n_labels(self) -> int | None:
+        """How many labels there are, checked to describe clusters; None where rows carry none."""
+        if self._space is not None:
+            return self.labels.n_labels if self._space.labels is not None else None
+        moments: GroupMoments | None = self.__dict__.get("label_moments")
+        if moments is None:
+            return None
+        check_clusters(len(moments.names), moments.count, moments.names)
+        return len(moments.names)
+
     @cached_property
     def moments(self) -> Moments:
         """Count, mean, scatter."""
-        return Moments.of(self.vectors)
+        return Moments.of(self.space)
 
     @cached_property
     def directions(self) -> Directions:
         """Sums of unit vectors and lengths."""
-        return Directions.of(self.vectors)
+        return Directions.of(self.space)
 
     @cached_property
     def left_out_moments(self) -> LeftOutMoments:
         """The moments with each vector left out."""
-        return LeftOutMoments.of(self.vectors, self.moments)
+        return LeftOutMoments.of(self.space, self.moments)
 
     @cached_property
     def left_out_cosines(self) -> LeftOutCosines:
         """What each vector contributes to the mean cosine."""
-        return LeftOutCosines.of(self.vectors, self.directions)
+        return LeftOutCosines.of(self.space, self.directions)
 
     @cached_property
     def log_partition(self) -> LogPartition:
         """The log partition function along ± every principal direction."""
-        return LogPartition.of(self.vectors, self.moments)
+        return LogPartition.of(self.space, self.moments)
 
     @cached_property
     def label_moments(self) -> GroupMoments:
         """Mean and spread of each label."""
-        return GroupMoments.of(self.vectors, self.labels)
+        return GroupMoments.of(self.space, self.labels)
 
     @cached_property
     def label_distances(self) -> CentroidDistances:
         """Distances of points to the mean of their label."""
-        return CentroidDistances.of(self.vectors, self.labels, self.label_moments)
+        return CentroidDistances.of(self.space, self.labels, self.label_moments)
 
     @cached_property
     def type_directions(self) -> GroupDirections:
         """Unit-vector sums of each token type."""
-        return GroupDirections.of(self.vectors, self.space.token_types)
+        return GroupDirections.of(self.space, self.space.token_types)
 
     @cached_property
     def sentence_directions(self) -> GroupDirections:
         """Unit-vector sums of each sentence."""
-        return GroupDirections.of(self.vectors, self.space.sentences)
+        return GroupDirections.of(self.space, self.space.sentences)
 
     @cached_property
     def sentence_moments(self) -> GroupMoments:
         """Mean vector of each sentence."""
-        return GroupMoments.of(self.vectors, self.space.sentences)
+        return GroupMoments.of(self.space, self.space.sentences)
 
     @cached_property
     def sentence_cosines(self) -> CentroidCosines:
         """Cosines of tokens with the mean of their sentence."""
-        return CentroidCosines.of(self.vectors, self.space.sentences, self.sentence_moments)
+        return CentroidCosines.of(self.space, self.space.sentences, self.sentence_moments)
 
     @cached_property
-    def cluster_distances(self) -> ClusterDistances:
-        """For each point the summed distance to each cluster."""
-        return ClusterDistances.of(self.vectors, self.labels)
+    def separation(self) -> Separation:
+        """For each point the mean distance to its own cluster and to the nearest other one."""
+        return Separation.of(self.space, self.labels, progress=self.progress)
 
     @cached_property
     def neighbors(self) -> Neighbors:
         """The nearest neighbours of each point."""
-        return Neighbors.of(self.vectors, k=min(MAX_NEIGHBORS, len(self.space) - 1))
+        return Neighbors.of(self.space, k=min(MAX_NEIGHBORS, len(self.space) - 1), progress=self.progress)

@@ -163,7 +163,9 @@ def _of_block(block: Tensor) -> Moments:
             return moments
     moments = _of_block_in(block.double())
     if not torch.isfinite(moments.quartic):
-        raise InputError("X is too large for float64 to square twice (over about 1e75); divide it by its largest value")
+        raise InputError(
+            "X is too large for float64 to square twice (over about 1e75); divide it by its largest value"
+        )
     return moments
 
 

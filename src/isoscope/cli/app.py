@@ -1,0 +1,55 @@
+"""The `isoscope` command and how it fails: one clear line, exit code 2."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Annotated
+
+import typer
+
+from isoscope._version import __version__
+from isoscope.cli.measure import measure
+from isoscope.cli.metrics import metrics
+from isoscope.errors import IsoscopeError
+
+BAD_INPUT = 2
+
+app = typer.Typer(
+    name="isoscope",
+    help="Measure how an embedding space is shaped: isotropy, clusters, spectrum, manifold.",
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command()(measure)
+app.command()(metrics)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"isoscope {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and stop."),
+    ] = False,
+) -> None:
+    """Measure how an embedding space is shaped: isotropy, clusters, spectrum, manifold."""
+
+
+def main() -> None:
+    """Run the command; errors isoscope raises on purpose become one line on standard error."""
+    try:
+        app()
+    except IsoscopeError as error:
+        line = " ".join(str(error).split())
+        typer.echo(f"isoscope: error: {line}", err=True)
+        sys.exit(BAD_INPUT)
+    except BrokenPipeError:  # `isoscope … | head` is no error
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,0 +1,17 @@
+"""Files to vectors in blocks, and back: .npy, .npz, .safetensors, .pt, Parquet, Arrow, CSV, word vectors.
+
+    read(path)                  the whole file as a Space
+    open_vectors(path)          a VectorFile: shape first, then .blocks() or .load()
+    read_labels(path)           labels from a file of their own
+    save(space, path)           write, all or nothing
+
+Nothing is ever unpickled.
+"""
+
+from __future__ import annotations
+
+from isoscope.io.label_files import read_labels
+from isoscope.io.save import save
+from isoscope.io.sources import VectorFile, open_vectors, read
+
+__all__ = ["VectorFile", "open_vectors", "read", "read_labels", "save"]

@@ -1,0 +1,136 @@
+"""Vectors in Parquet and Arrow IPC: in a column of lists, or one column of numbers a dimension."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from isoscope.arrays import block_rows
+from isoscope.errors import FileError, NotFiniteError, ShapeError
+from isoscope.io.arrow_tables import is_number, is_text, is_vector, open_table, table_array
+from isoscope.io.chunks import Chunk, Reader
+from isoscope.io.files import listed
+
+TEXT_COLUMN = "text"
+_INDEX = "__index_level_"  # the columns pandas writes its row index to
+
+
+class ArrowReader(Reader):
+    """A .parquet, .arrow or .feather file; a string column `text` beside vectors becomes texts."""
+
+    def open(self) -> None:
+        """Choose the columns by the schema; a list's length is that of its first row."""
+        self._table = open_table(self.path)
+        schema = self._table.schema
+        self.columns = tuple(schema.names)
+        lists = self._list_columns(schema)
+        if len(lists) > 1:
+            raise FileError(
+                f"{self.path} has {len(lists)} columns of vectors: {listed(lists)}; "
+                "say which with vector_column="
+            )
+        self._is_list = bool(lists)
+        self._columns = lists or self._number_columns(schema)
+        self._has_text = bool(lists) and self.label_column() != TEXT_COLUMN and _has_text(schema)
+        self.n_rows = self._table.count()
+        if self.n_rows == 0:
+            raise ShapeError(f"{self.path} has no rows; wanted at least one vector")
+        self.n_dims = self._list_length(schema, lists[0]) if lists else len(self._columns)
+
+    def pieces(self) -> Iterator[Chunk]:
+        """The vectors batch by batch."""
+        columns = [*self._columns, TEXT_COLUMN] if self._has_text else self._columns
+        start = 0
+        for batch in self._table.batches(columns, block_rows(self.n_dims)):
+            texts = [text or "" for text in batch.column(TEXT_COLUMN).to_pylist()] if self._has_text else None
+            vectors = self._from_lists(batch.column(0), start) if self._is_list else table_array(batch)
+            yield Chunk(vectors, texts)
+            start += len(batch)
+
+    def label_values(self, column: str) -> Any:
+        """The whole column of labels."""
+        return self._table.column(column)
+
+    def _list_columns(self, schema: Any) -> list[str]:
+        asked = self.request.vector_column
+        lists = [field.name for field in schema if is_vector(field.type)]
+        if asked is None:
+            lists = [name for name in lists if name != self.label_column()]
+            # beside a column of float vectors, lists of integers are token ids or the like
+            return [name for name in lists if _holds_floats(schema.field(name).type)] or lists
+        if asked not in schema.names:
+            raise FileError(f"{self.path} has no column {asked!r}; it has {listed(schema.names)}")
+        if asked not in lists:
+            kind = schema.field(asked).type
+            raise FileError(
+                f"{self.path} has {kind} in column {asked!r}; wanted lists of numbers, one vector a row"
+            )
+        return [asked]
+
+    def _number_columns(self, schema: Any) -> list[str]:
+        rest = [
+            field
+            for field in schema
+            if field.name != self.label_column() and not field.name.startswith(_INDEX)
+        ]
+        chosen = [field.name for field in rest if is_number(field.type)]
+        left_out = [field.name for field in rest if not is_number(field.type)]
+        if not chosen:
+            held = listed(f"{field.name} ({field.type})" for field in schema)
+            raise FileError(f"{self.path} has no column of vectors or numbers; it has {held or 'no columns'}")
+        if left_out:
+            self.notes.append(f"left out non-numeric columns: {listed(left_out)}")
+        return chosen
+
+    def _list_length(self, schema: Any, column: str) -> int:
+        import pyarrow as pa
+
+        kind = schema.field(column).type
+        length = int(kind.list_size) if pa.types.is_fixed_size_list(kind) else self._first_length(column)
+        if length == 0:
+            raise ShapeError(
+                f"{self.path} has vectors of no dimensions in column {column!r}; wanted at least one"
+            )
+        return length
+
+    def _first_length(self, column: str) -> int:
+        for batch in self._table.batches([column], 1):
+            self._refuse_nulls(batch.column(0), 0)
+            return len(batch.column(0).flatten())
+        raise ShapeError(f"{self.path} has no rows; wanted at least one vector")
+
+    def _from_lists(self, column: Any, start: int) -> np.ndarray:
+        import pyarrow.compute as pc
+
+        self._refuse_nulls(column, start)
+        ragged = pc.not_equal(pc.list_value_length(column), self.n_dims).index(True).as_py()
+        if ragged >= 0:
+            raise ShapeError(
+                f"{self.path} has a vector of length {len(column[ragged])} in row {start + ragged}, "
+                f"where the first has {self.n_dims}; wanted rows of one length"
+            )
+        values = column.flatten()
+        if values.null_count:
+            row = start + values.is_null().index(True).as_py() // self.n_dims
+            raise NotFiniteError(
+                f"{self.path} has missing numbers, the first in row {row}; drop or fill those rows"
+            )
+        return np.asarray(values.to_numpy(zero_copy_only=False)).reshape(len(column), self.n_dims)
+
+    def _refuse_nulls(self, column: Any, start: int) -> None:
+        if column.null_count:
+            row = start + column.is_null().index(True).as_py()
+            raise NotFiniteError(f"{self.path} has no vector in row {row} (null); drop the rows without one")
+
+
+def _holds_floats(kind: Any) -> bool:
+    """Whether a list column holds floating numbers."""
+    import pyarrow as pa
+
+    return bool(pa.types.is_floating(kind.value_type))
+
+
+def _has_text(schema: Any) -> bool:
+    return TEXT_COLUMN in schema.names and is_text(schema.field(TEXT_COLUMN).type)

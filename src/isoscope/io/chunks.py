@@ -1,0 +1,150 @@
+"""What a reader is: rows of a file in pieces, cut again into blocks of the size that was asked for."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from isoscope.errors import FileError, ShapeError
+from isoscope.io.files import listed
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is asked of a file: which array or column holds the vectors, and perhaps the labels."""
+
+    path: Path
+    key: str | None = None
+    vector_column: str | None = None
+    labels: str | None = None  # a column's name if the file has such a column, else not the reader's business
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Some consecutive rows: an (m, d) array or tensor, and each row's text where the file has one."""
+
+    vectors: Any
+    texts: list[str] | None = None
+
+    def __len__(self) -> int:
+        return len(self.vectors)
+
+    def rows(self, start: int, stop: int) -> Chunk:
+        """Rows start … stop−1, without a copy."""
+        return Chunk(self.vectors[start:stop], None if self.texts is None else self.texts[start:stop])
+
+
+@dataclass
+class Reader(ABC):
+    """One file of one format, opened far enough to know its shape.
+
+    Attributes:
+        request: what was asked for.
+        n_rows: how many vectors the file says it has; None where only reading it to its end tells.
+        n_dims: how many dimensions.
+        columns: the names that can be asked for as labels.
+        notes: what a user should know about how the file was taken.
+    """
+
+    request: Request
+    n_rows: int | None = None
+    n_dims: int = 0
+    columns: tuple[str, ...] = ()
+    notes: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.open()
+
+    @property
+    def path(self) -> Path:
+        """The file."""
+        return self.request.path
+
+    @abstractmethod
+    def open(self) -> None:
+        """Look at the file and set n_rows, n_dims, columns and notes; no vectors are read."""
+
+    @abstractmethod
+    def pieces(self) -> Iterator[Chunk]:
+        """All rows from the first on, in pieces of any size that fits in memory."""
+
+    def label_values(self, column: str) -> Any:
+        """The whole column of labels, one value a row."""
+        raise FileError(f"{self.path} has no column {column!r}")  # pragma: no cover - columns is empty then
+
+    def label_column(self) -> str | None:
+        """The asked-for label column, if this file has it."""
+        return self.request.labels if self.request.labels in self.columns else None
+
+
+def regroup(pieces: Iterable[Chunk], n_rows: int) -> Iterator[Chunk]:
+    """The same rows in blocks of exactly n_rows, the last one perhaps shorter."""
+    held: list[Chunk] = []
+    n_held = 0
+    for piece in pieces:
+        start = 0
+        while n_held + len(piece) - start >= n_rows:
+            stop = start + n_rows - n_held
+            yield stack([*held, piece.rows(start, stop)])
+            held, n_held, start = [], 0, stop
+        if start < len(piece):
+            held.append(piece.rows(start, len(piece)))
+            n_held += len(piece) - start
+    if held:
+        yield stack(held)
+
+
+def stack(pieces: list[Chunk]) -> Chunk:
+    """Pieces end to end; one piece alone is returned as it is, memory map and all. Empties the list.
+
+    Each piece is let go as soon as it is copied, so the peak is one copy of the data, not two.
+    """
+    if len(pieces) == 1:
+        return pieces[0]
+    n_rows, n_dims = sum(map(len, pieces)), pieces[0].vectors.shape[1]
+    vectors = np.empty((n_rows, n_dims), dtype=np.result_type(*{piece.vectors.dtype for piece in pieces}))
+    texts: list[str] | None = None if pieces[0].texts is None else []
+    start = 0
+    pieces.reverse()
+    while pieces:
+        piece = pieces.pop()
+        vectors[start : start + len(piece)] = piece.vectors
+        start += len(piece)
+        if texts is not None:
+            texts += piece.texts or []
+    return Chunk(vectors, texts)
+
+
+def check_shape(shape: tuple[int, ...], what: str) -> tuple[int, int]:
+    """The (n, d) of an array with two axes and at least one number, else ShapeError."""
+    if len(shape) != 2:
+        hint = "X[None, :] is one vector, X[:, None] one column" if len(shape) == 1 else "X.reshape(-1, d)"
+        raise ShapeError(
+            f"{what} has {len(shape)} axes, shape {shape}; wanted (n, d), one vector a row: save {hint}"
+        )
+    if 0 in shape:
+        raise ShapeError(f"{what} is empty, shape {shape}; wanted at least one vector")
+    return shape[0], shape[1]
+
+
+def choose(request: Request, shapes: dict[str, tuple[int, ...]], candidates: list[str]) -> str:
+    """Which of a file's named arrays holds the vectors: the key asked for, or the only candidate."""
+    path, key = request.path, request.key
+    held = listed(f"{name!r} {shape}" for name, shape in shapes.items())
+    if key is not None:
+        if key not in shapes:
+            raise FileError(f"{path} has no array {key!r}; it holds {held or 'none'}")
+        return key
+    candidates = [name for name in candidates if name != request.labels]
+    if len(candidates) == 1:
+        return candidates[0]
+    if not candidates:
+        raise ShapeError(
+            f"{path} has no 2-d array of numbers; it holds {held or 'nothing'}; wanted one (n, d) array"
+        )
+    raise FileError(f"{path} has {len(candidates)} arrays of two axes: {held}; say which with key=")

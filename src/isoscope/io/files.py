@@ -1,0 +1,106 @@
+"""What every reader asks of a file first: is it there, what kind is it, and one clear line when it fails."""
+
+from __future__ import annotations
+
+import difflib
+import gzip
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO, cast
+
+from isoscope.errors import FileError, IsoscopeError
+
+PICKLES = (".pkl", ".pickle", ".joblib", ".p")
+SAVE_AGAIN = (
+    "isoscope never unpickles, since a pickle can run code: "
+    "where you trust it, load it yourself and np.save a float array"
+)
+
+
+def check_file(path: Path, *, what: str = "vectors") -> None:
+    """Raise FileError unless the path is a readable, non-empty, regular file."""
+    if path.is_dir():
+        raise FileError(f"{path} is a folder; wanted a file of {what}{_inside(path)}")
+    if not path.exists():
+        raise FileError(f"{path} does not exist; wanted a file of {what}{_similar(path)}")
+    if not path.is_file():
+        raise FileError(f"{path} is not a regular file; wanted a file of {what}: copy its content to one")
+    if not os.access(path, os.R_OK):
+        raise FileError(f"{path} may not be read; wanted read permission: chmod u+r {path.name}")
+    if path.stat().st_size == 0:
+        raise FileError(f"{path} is empty (0 bytes); wanted a file of {what}: was it written to the end?")
+    if kind(path) in PICKLES:
+        raise FileError(f"{path} is a pickle; {SAVE_AGAIN}")
+
+
+def kind(path: Path) -> str:
+    """The lower-case suffix that says what a file is, with .gz set aside: `A.CSV.gz` is `.csv`."""
+    return _without_gz(path).suffix.lower()
+
+
+def stem(path: Path) -> str:
+    """The file's name without its suffixes, as a space is called in tables."""
+    return _without_gz(path).stem
+
+
+def is_gzip(path: Path) -> bool:
+    """Whether the name says that the file is compressed with gzip."""
+    return path.suffix.lower() == ".gz"
+
+
+def open_bytes(path: Path) -> BinaryIO:
+    """The file's bytes, decompressed where its name ends in .gz."""
+    return cast(BinaryIO, gzip.open(path, "rb")) if is_gzip(path) else path.open("rb")
+
+
+def first_bytes(path: Path, n: int = 8) -> bytes:
+    """The first bytes as stored, for telling kinds apart."""
+    with path.open("rb") as file:
+        return file.read(n)
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """Turn whatever a library raises over a broken file into one FileError that names the file."""
+    try:
+        yield
+    except IsoscopeError:
+        raise
+    except Exception as error:
+        raise FileError(
+            f"{path} cannot be read: {reason(error)}; is it truncated or of another kind?"
+        ) from error
+
+
+def reason(error: Exception) -> str:
+    """An exception in a few words: the first line of its message."""
+    lines = str(error).strip().splitlines()
+    message = lines[0] if lines else type(error).__name__
+    return message[:160].rstrip(" .;:")
+
+
+def listed(names: Iterable[object], *, at_most: int = 12) -> str:
+    """Names for a message, comma separated and cut off where they are many."""
+    shown = [str(name) for name in names]
+    return ", ".join(shown[:at_most]) + (f", … ({len(shown)} in all)" if len(shown) > at_most else "")
+
+
+def _without_gz(path: Path) -> Path:
+    return path.with_suffix("") if is_gzip(path) else path
+
+
+def _similar(path: Path) -> str:
+    folder = path.parent
+    if not folder.is_dir():
+        return f": the folder {folder} does not exist either"
+    names = [entry.name for entry in folder.iterdir()]
+    close = difflib.get_close_matches(path.name, names, n=3)
+    close += [name for name in sorted(names) if Path(name).stem == path.stem and name not in close]
+    return f": did you mean {' or '.join(close[:3])}?" if close else ""
+
+
+def _inside(folder: Path) -> str:
+    names = sorted(entry.name for entry in folder.iterdir() if entry.is_file())[:3]
+    return f", such as {folder / names[0]}" if names else ""

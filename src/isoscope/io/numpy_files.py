@@ -1,0 +1,185 @@
+""".npy, memory-mapped, and .npz, read member by member. Neither is ever unpickled."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from isoscope.arrays import block_rows
+from isoscope.errors import FileError
+from isoscope.io.chunks import Chunk, Reader, check_shape, choose
+from isoscope.io.files import SAVE_AGAIN, first_bytes, is_gzip
+
+NPY_MAGIC = b"\x93NUMPY"
+# no deflate stream grows by more than this: a member that claims more lies about its size
+_MAX_RATIO = 1100
+
+
+class NpyReader(Reader):
+    """A .npy file: mapped, never copied."""
+
+    def open(self) -> None:
+        """Map the file and check its header."""
+        self._array = map_npy(self.path)
+        check_numbers(self._array.dtype, str(self.path))
+        self.n_rows, self.n_dims = check_shape(self._array.shape, str(self.path))
+
+    def pieces(self) -> Iterator[Chunk]:
+        """The whole file as one mapped piece."""
+        yield Chunk(self._array)
+
+
+class NpzReader(Reader):
+    """A .npz file: one 2-d array of it, streamed; any other array can be the labels."""
+
+    def open(self) -> None:
+        """Read the members' headers and choose the one with the vectors."""
+        self._members = npz_members(self.path)
+        self.columns = tuple(self._members)
+        shapes = {name: member.shape for name, member in self._members.items()}
+        candidates = [name for name, member in self._members.items() if member.is_matrix]
+        key = choose(self.request, shapes, candidates)
+        self._vectors = self._members[key]
+        check_numbers(self._vectors.dtype, f"{self.path} ({key})")
+        self.n_rows, self.n_dims = check_shape(self._vectors.shape, f"{self.path} ({key})")
+        self.columns = tuple(name for name in self._members if name != key)
+
+    def pieces(self) -> Iterator[Chunk]:
+        """Rows as they are decompressed; an array in Fortran order has to be read whole."""
+        yield from map(Chunk, member_rows(self.path, self._vectors))
+
+    def label_values(self, column: str) -> np.ndarray:
+        """Another array of the file."""
+        return read_member(self.path, self._members[column])
+
+
+@dataclass(frozen=True)
+class Member:
+    """One array of a .npz file, by its header alone."""
+
+    file_name: str
+    shape: tuple[int, ...]
+    fortran: bool
+    dtype: np.dtype[Any]
+
+    @property
+    def is_matrix(self) -> bool:
+        """Whether it could hold vectors."""
+        return len(self.shape) == 2 and self.dtype.kind in "fiubc"
+
+    @property
+    def n_bytes(self) -> int:
+        """The size its shape asks for; Python integers, so a lie cannot overflow."""
+        size = self.dtype.itemsize
+        for length in self.shape:
+            size *= length
+        return size
+
+
+def map_npy(path: Path) -> np.ndarray:
+    """The memory map over a .npy file; text, pickles and object arrays are refused by name."""
+    if is_gzip(path):
+        raise FileError(f"{path} is compressed; wanted a plain .npy, which is memory-mapped: gunzip it first")
+    magic = first_bytes(path, 6)
+    if magic[:4] == b"PK\x03\x04":
+        raise FileError(f"{path} is a .npz archive under another name; rename it to .npz")
+    if magic[:1] == b"\x80":
+        raise FileError(f"{path} is a pickle, not a .npy file; {SAVE_AGAIN}")
+    if magic != NPY_MAGIC:
+        raise FileError(f"{path} does not begin as a .npy file does; wanted a file that np.save wrote")
+    with path.open("rb") as file:
+        member = _header(file, path.name)
+    _refuse_objects(member.dtype, str(path))
+    if member.n_bytes == 0:
+        return np.empty(member.shape, dtype=member.dtype)  # an empty map cannot be made
+    return np.lib.format.open_memmap(path, mode="r")
+
+
+def npz_members(path: Path) -> dict[str, Member]:
+    """The arrays of a .npz file by name, from their headers."""
+    if is_gzip(path):
+        raise FileError(f"{path} is compressed twice; gunzip it first")
+    if first_bytes(path, 6) == NPY_MAGIC:
+        raise FileError(f"{path} is a single array under another name; rename it to .npy")
+    with zipfile.ZipFile(path) as archive:
+        names = [name for name in archive.namelist() if name.endswith(".npy")]
+        return {name.removesuffix(".npy"): _member(archive, name, path) for name in names}
+
+
+def read_member(path: Path, member: Member) -> np.ndarray:
+    """One array of a .npz file, whole."""
+    _refuse_objects(member.dtype, f"{path} ({member.file_name.removesuffix('.npy')})")
+    with zipfile.ZipFile(path) as archive, archive.open(member.file_name) as file:
+        _header(file, member.file_name)
+        array = np.frombuffer(_exactly(file, member.n_bytes), dtype=member.dtype)
+        return array.reshape(member.shape, order="F" if member.fortran else "C")
+
+
+def member_rows(path: Path, member: Member) -> Iterator[np.ndarray]:
+    """A 2-d array of a .npz file in blocks of rows."""
+    if member.fortran:
+        yield read_member(path, member)
+        return
+    n, d = member.shape
+    step = block_rows(d)
+    with zipfile.ZipFile(path) as archive, archive.open(member.file_name) as file:
+        _header(file, member.file_name)
+        for start in range(0, n, step):
+            rows = min(step, n - start)
+            raw = _exactly(file, rows * d * member.dtype.itemsize)
+            yield np.frombuffer(raw, dtype=member.dtype).reshape(rows, d)
+        file.read(1)  # at the end zipfile compares the checksum
+
+
+def check_numbers(dtype: np.dtype[Any], what: str) -> None:
+    """Raise FileError unless an array of this type can be taken as real numbers."""
+    _refuse_objects(dtype, what)
+    if dtype.kind == "c":
+        raise FileError(f"{what} holds complex numbers ({dtype}); wanted real ones: save X.real or abs(X)")
+    if dtype.kind in "SU":
+        raise FileError(
+            f"{what} holds strings ({dtype}); wanted numbers: save X.astype(float), or pass it as labels"
+        )
+    if dtype.kind not in "fiub":
+        raise FileError(f"{what} holds {dtype} values; wanted numbers: save X.astype(np.float32)")
+
+
+def _refuse_objects(dtype: np.dtype[Any], what: str) -> None:
+    if dtype.hasobject:
+        raise FileError(
+            f"{what} holds pickled Python objects; {SAVE_AGAIN}, np.stack(X).astype(np.float32) "
+            "(labels: np.asarray(y).astype(str))"
+        )
+
+
+def _member(archive: zipfile.ZipFile, name: str, path: Path) -> Member:
+    info = archive.getinfo(name)
+    with archive.open(info) as file:
+        member = _header(file, name)
+        n_stored = info.file_size - file.tell()
+    if member.dtype.hasobject:
+        return member
+    if member.n_bytes > n_stored or info.file_size > _MAX_RATIO * max(info.compress_size, 1):
+        raise FileError(
+            f"{path} ({name.removesuffix('.npy')}) claims {member.n_bytes:,} bytes "
+            "but holds fewer: it is truncated"
+        )
+    return member
+
+
+def _header(file: Any, name: str) -> Member:
+    version = np.lib.format.read_magic(file)
+    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    return Member(name, *read(file))
+
+
+def _exactly(file: BinaryIO | Any, n_bytes: int) -> bytes:
+    raw: bytes = file.read(n_bytes)
+    if len(raw) < n_bytes:
+        raise EOFError(f"{n_bytes - len(raw):,} bytes are missing at its end")
+    return raw

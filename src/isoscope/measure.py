@@ -1,0 +1,187 @@
+"""`measure`: which statistics a set of metrics needs, each pass run once, and the readings."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any, Protocol, runtime_checkable
+
+from isoscope.errors import InputError, ShapeError, UndefinedError
+from isoscope.measurement import Measurement, Reading
+from isoscope.metrics.frontier import isotropy_ceiling
+from isoscope.metrics.registry import WHOLE, Metric, choose
+from isoscope.progress import Bar
+from isoscope.space import Space
+from isoscope.statistics.gathered import Statistics
+from isoscope.statistics.stream import stream
+
+_KNOWN = ("labels", "token_types", "sentences")
+
+
+@runtime_checkable
+class Source(Protocol):
+    """Vectors that can be read in blocks, again and again, or loaded whole (a file)."""
+
+    def blocks(self, n_rows: int | None = None) -> Iterable[Space]:
+        """The rows in order, a Space a block."""
+        ...
+
+    def load(self) -> Space:
+        """All rows."""
+        ...
+
+
+def measure(
+    X: Any,
+    *,
+    labels: Any = None,
+    token_types: Any = None,
+    sentences: Any = None,
+    metrics: str | Iterable[str] | None = None,
+    errors: bool = True,
+    seed: int = 0,
+    progress: bool | None = None,
+) -> Measurement:
+    """Measure a space: every metric asked for, each pass over the data run once.
+
+    Args:
+        X: (n, d) vectors in any array, a Space, or an opened file (`isoscope.open_vectors`), which is
+            read in blocks when every metric asked for can stream.
+        labels: one label a row; adds the cluster metrics and IsoScore's ceiling.
+        token_types, sentences: what each row is an occurrence of, and where; adds contextual metrics.
+        metrics: names or families ("isotropy", "clusters", …), "all", or None for the default set.
+        errors: also compute standard errors where they are known (a second pass).
+        seed: of everything sampled.
+        progress: show a progress bar; None shows it on a terminal when work takes over a second.
+
+    Returns:
+        A Measurement: print it, index it by name, or `to_dict()`, `to_json()`.
+
+    >>> import numpy as np
+    >>> X = np.random.default_rng(0).normal(size=(500, 8))
+    >>> m = measure(X, labels=X[:, 0] > 0, metrics=["isoscore", "silhouette"])
+    >>> round(m["isoscore"], 2), round(m["silhouette"], 2)
+    (0.98, 0.07)
+    """
+    began = time.perf_counter()
+    source = _source(X, labels, token_types, sentences)
+    first = next(iter(source.blocks()))
+    if first.n_dims < 2:
+        raise ShapeError("X has vectors of 1 dimension; a space needs at least 2: is the array transposed?")
+    chosen, left_out = _applicable(metrics, first)
+    with Bar(show=progress) as bar:
+        bar.step("reading")
+        shelf = _gather(
+            source, chosen, has_labels=first.labels is not None, errors=errors, seed=seed, bar=bar
+        )
+        n_labels = _check(shelf, has_labels=first.labels is not None)
+        readings = tuple(_read(metric, shelf, bar, errors=errors) for metric in chosen)
+    return Measurement(
+        readings=readings,
+        name=first.name,
+        n=shelf.moments.count,
+        d=first.n_dims,
+        n_labels=n_labels,
+        dtype=str(first.vectors.dtype).removeprefix("torch."),
+        device=str(first.device),
+        notes=(*getattr(source, "notes", ()), *_zero_note(shelf), *left_out),
+        seed=seed,
+        seconds=time.perf_counter() - began,
+    )
+
+
+def _source(X: Any, labels: Any, token_types: Any, sentences: Any) -> Source | Space:
+    """X as an opened file, or as a Space with what the caller knows of its rows added."""
+    given = {"labels": labels, "token_types": token_types, "sentences": sentences}
+    given = {name: value for name, value in given.items() if value is not None}
+    if isinstance(X, Source):
+        if given:
+            raise InputError(
+                f"{next(iter(given))} cannot be added to an opened file; name them in open_vectors(…)"
+            )
+        return X
+    if isinstance(X, Space):
+        return replace(X, **given) if given else X
+    return Space(X, **given)
+
+
+def _applicable(metrics: str | Iterable[str] | None, first: Space) -> tuple[list[Metric], list[str]]:
+    """The metrics whose knowledge of the rows is at hand, and a note on those left out."""
+    if isinstance(metrics, str):
+        metrics = [metrics]
+    asked = {part.strip() for name in metrics or () for part in name.split(",")}
+    chosen: list[Metric] = []
+    left_out: dict[str, list[str]] = {}
+    for metric in choose(metrics):
+        missing = [name for name in _KNOWN if name in metric.needs and getattr(first, name) is None]
+        if not missing:
+            chosen.append(metric)
+        elif metric.name in asked:
+            raise InputError(
+                f"{metric.name} needs {missing[0]}; none were given: pass {missing[0]}, one for each row"
+            )
+        elif asked:
+            left_out.setdefault(missing[0], []).append(metric.name)
+    return chosen, [f"left out for want of {name}: {', '.join(which)}" for name, which in left_out.items()]
+
+
+def _gather(
+    source: Source | Space, chosen: list[Metric], *, has_labels: bool, errors: bool, seed: int, bar: Bar
+) -> Statistics:
+    """The shelf: lazy over a space in memory; by passes over a file, where every metric can stream."""
+    if isinstance(source, Space):
+        return Statistics(source, seed=seed, progress=bar.share)
+    needs = {"moments", "directions"}.union(*(metric.needs for metric in chosen))
+    if has_labels:
+        needs.add("label_moments")
+    if errors:
+        needs = needs.union(*(metric.error_needs for metric in chosen))
+    if needs & WHOLE:
+        return Statistics(source.load(), seed=seed, progress=bar.share)
+    n_rows = getattr(source, "n_rows", None)
+    wanted = needs - set(_KNOWN)
+    return stream(source.blocks, wanted, n_rows=n_rows, seed=seed, progress=bar.share)
+
+
+def _check(shelf: Statistics, *, has_labels: bool) -> int | None:
+    """Refuse spaces nothing can be said of; the number of labels, where there are any."""
+    n = shelf.moments.count
+    if n < 2:
+        raise ShapeError(f"X has {n} vector; a space needs at least 2")
+    if not shelf.moments.trace > 0:
+        raise InputError(f"X has {n} points that are all equal; a space needs points that differ")
+    return shelf.n_labels if has_labels else None
+
+
+def _read(metric: Metric, shelf: Statistics, bar: Bar, *, errors: bool) -> Reading:
+    bar.step(metric.name)
+    try:
+        value = float(metric.compute(shelf))
+    except UndefinedError as reason:
+        return Reading(metric.name, None, None, None, str(reason), metric.range)
+    error = _error(metric, shelf) if errors else None
+    ceiling = _ceiling(shelf) if metric.name == "isoscore" else None
+    return Reading(metric.name, value, error, ceiling, metric.sentence(value), metric.range)
+
+
+def _error(metric: Metric, shelf: Statistics) -> float | None:
+    if metric.error is None:
+        return None
+    try:
+        return metric.error(shelf)
+    except UndefinedError:
+        return None  # the value stands; only its error has none
+
+
+def _ceiling(shelf: Statistics) -> float | None:
+    """The largest IsoScore these labels allow, given how much of the variance lies between them."""
+    if shelf.n_labels is None:
+        return None
+    share = float(shelf.label_moments.between.trace() / shelf.moments.trace)
+    return isotropy_ceiling(shelf.n_labels, shelf.moments.n_dims, between=min(share, 1.0))
+
+
+def _zero_note(shelf: Statistics) -> list[str]:
+    n_zero = shelf.directions.n_zero
+    return [f"{n_zero:,} zero vectors have no direction; cosines leave them out"] if n_zero else []

@@ -1,0 +1,137 @@
+"""How well labels describe clusters, by their means and extremes: Calinski–Harabasz, Davies–Bouldin, Dunn."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+
+from isoscope.arrays import as_matrix, scalar
+from isoscope.errors import UndefinedError
+from isoscope.kernels.tiles import Arranged
+from isoscope.labels import as_clusters
+from isoscope.metrics.registry import ALL_INVARIANCES, Metric
+from isoscope.statistics.centroids import CentroidDistances
+from isoscope.statistics.groups import GroupMoments
+
+
+def calinski_harabasz_score(X: Any, labels: Any = None) -> Any:
+    """Spread between clusters over spread within them, each per degree of freedom.
+
+        (tr B/(K−1))/(tr W/(n−K))
+
+    Range [0, ∞); high is well clustered. Invariant to rotation, translation and scale.
+    Paper: Caliński and Harabasz 1974.
+
+    >>> calinski_harabasz_score([[0.0], [1.0], [4.0], [5.0]], labels=[0, 0, 1, 1])
+    32.0
+    """
+    moments = _label_moments(X, labels)
+    within = moments.within.sum()
+    if not within > 0:
+        raise UndefinedError("calinski_harabasz_score is undefined: every cluster has collapsed to a point")
+    n, K = moments.count, len(moments.names)
+    centred = moments.means - moments.mean
+    between = moments.counts @ (centred * centred).sum(dim=1)
+    return scalar(between / (K - 1) / (within / (n - K)))
+
+
+def davies_bouldin_score(X: Any, labels: Any = None) -> float:
+    """Mean over clusters of the worst ratio of spreads to the distance of the means.
+
+        mean_k max_{l≠k} (σ_k + σ_l)/‖μ_k − μ_l‖,   σ the mean distance to the cluster's mean
+
+    Range [0, ∞); low is well clustered. Invariant to rotation, translation and scale. Clusters whose
+    means coincide are passed over, as in scikit-learn. Paper: Davies and Bouldin 1979.
+
+    >>> davies_bouldin_score([[0.0], [1.0], [4.0], [5.0]], labels=[0, 0, 1, 1])
+    0.25
+    """
+    distances = X if isinstance(X, CentroidDistances) else _label_distances(X, labels)
+    spread = distances.distance_sums / distances.moments.counts
+    means = distances.moments.means - distances.moments.mean
+    gaps = torch.cdist(means, means, compute_mode="donot_use_mm_for_euclid_dist")
+    gaps = torch.where(gaps > 0, gaps, torch.inf)
+    return float(((spread[:, None] + spread) / gaps).amax(dim=1).mean())
+
+
+def dunn_index(X: Any, labels: Any) -> float:
+    """Smallest distance between clusters over the largest distance within one.
+
+        min_{l(i)≠l(j)} ‖x_i − x_j‖ / max_{l(i)=l(j)} ‖x_i − x_j‖
+
+    Range [0, ∞); high is well clustered; one stray point decides it. Exact over all pairs, tile by
+    tile. Invariant to rotation, translation and scale. Paper: Dunn 1974.
+
+    >>> round(dunn_index([[0.0], [1.0], [4.0], [5.0]], labels=[0, 0, 1, 1]), 9)
+    3.0
+    """
+    matrix = as_matrix(X)
+    arranged = Arranged.of(matrix, as_clusters(labels, n=matrix.shape[0]).to(matrix.device))
+    diameter, gap = 0.0, math.inf
+    for rows, columns, tile in arranged.squared_distances():
+        same = arranged.codes[rows.rows, None] == arranged.codes[columns.rows]
+        diameter = max(diameter, float(torch.where(same, tile, 0.0).max()))
+        gap = min(gap, float(torch.where(same, torch.inf, tile).min()))
+    if diameter == 0:
+        raise UndefinedError("dunn_index is undefined: every cluster has collapsed to a point")
+    return math.sqrt(gap / diameter)
+
+
+def _label_moments(X: Any, labels: Any) -> GroupMoments:
+    if isinstance(X, GroupMoments):
+        return X
+    matrix = as_matrix(X)
+    return GroupMoments.of(matrix, as_clusters(labels, n=matrix.shape[0]))
+
+
+def _label_distances(X: Any, labels: Any) -> CentroidDistances:
+    matrix = as_matrix(X)
+    clusters = as_clusters(labels, n=matrix.shape[0])
+    return CentroidDistances.of(matrix, clusters, GroupMoments.of(matrix, clusters))
+
+
+METRICS = (
+    Metric(
+        name="calinski_harabasz",
+        family="clusters",
+        compute=lambda shelf: calinski_harabasz_score(shelf.label_moments),
+        needs=frozenset({"labels", "label_moments"}),
+        range=(0.0, math.inf),
+        high="well clustered",
+        invariances=ALL_INVARIANCES,
+        differentiable=True,
+        paper="Caliński, Harabasz 1974, A dendrite method for cluster analysis",
+        sentence=lambda value: (
+            f"labels differ {value:.3g} times as much as chance would have it (1 is chance)"
+        ),
+    ),
+    Metric(
+        name="davies_bouldin",
+        family="clusters",
+        compute=lambda shelf: davies_bouldin_score(shelf.label_distances),
+        needs=frozenset({"labels", "label_moments", "label_distances"}),
+        range=(0.0, math.inf),
+        high="badly clustered",
+        invariances=ALL_INVARIANCES,
+        differentiable=False,
+        paper="Davies, Bouldin 1979, A cluster separation measure",
+        sentence=lambda value: (
+            f"the closest labels' spreads add up to {value:.2g} times the gap between their means"
+        ),
+    ),
+    Metric(
+        name="dunn_index",
+        family="clusters",
+        compute=lambda shelf: dunn_index(shelf.vectors, shelf.labels),
+        needs=frozenset({"labels", "vectors"}),
+        range=(0.0, math.inf),
+        high="well clustered",
+        invariances=ALL_INVARIANCES,
+        differentiable=False,
+        paper="Dunn 1974, Well-separated clusters and optimal fuzzy partitions",
+        sentence=lambda value: f"the narrowest gap between labels is {value:.2g} of the widest label",
+        default=False,
+    ),
+)

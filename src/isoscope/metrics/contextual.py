@@ -1,0 +1,335 @@
+"""How alike the occurrences of a token, and the tokens of a sentence, are: mean cosines within groups."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from isoscope.arrays import as_matrix, scalar
+from isoscope.errors import InputError, UndefinedError
+from isoscope.labels import Labels, as_labels
+from isoscope.metrics.cosine import mean_cosine
+from isoscope.metrics.registry import Metric
+from isoscope.space import Space
+from isoscope.statistics.centroids import CentroidCosines
+from isoscope.statistics.directions import Directions
+from isoscope.statistics.gathered import Statistics
+from isoscope.statistics.groups import GroupDirections, GroupMoments
+
+_ETHAYARAJH = "Ethayarajh 2019, How Contextual are Contextualized Word Representations?"
+_CAI = "Cai, Huang, Bian, Church 2021, Isotropy in the Contextual Embedding Space: Clusters and Manifolds"
+
+
+def self_similarity(X: Any, *, token_types: Any = None, weight: Literal["types", "tokens"] = "types") -> Any:
+    """How alike the vectors of one token are in all the contexts it occurs in.
+
+        mean over types of  (‖Σ u‖² − n_t)/(n_t(n_t − 1)),   u = x/‖x‖ over the n_t occurrences of type t
+
+    the mean cosine of all pairs of occurrences, exact, with no sampling. Types that occur once are
+    skipped; zero vectors have no direction and are left out. Range [−1, 1]; high means that context
+    changes a token little. Invariant to rotation and one scale. Paper: Ethayarajh 2019; Xiao et al. 2023.
+
+    Args:
+        X: a Space that knows its token types, (n, d) vectors, or GroupDirections of the types.
+        token_types: the type of each row, where X does not carry it.
+        weight: "types", every type alike, or "tokens", by the number of occurrences.
+
+    >>> self_similarity([[1.0, 0.0], [0.0, 1.0], [2.0, 0.0], [3.0, 0.0]], token_types=["a", "a", "b", "b"])
+    0.5
+    """
+    if weight not in ("types", "tokens"):
+        raise InputError(f"weight is {weight!r}; wanted 'types' or 'tokens'")
+    groups = _type_directions(X, token_types)
+    values, counts = _pair_means(groups, "self_similarity", "token type")
+    return scalar(values.mean() if weight == "types" else (values * counts).sum() / counts.sum())
+
+
+def type_similarities(X: Any, *, token_types: Any = None) -> dict[Any, float]:
+    """The self-similarity of every token type that occurs at least twice, by name.
+
+    Range [−1, 1] each; invariant to rotation and one scale. Paper: Ethayarajh 2019.
+
+    >>> type_similarities([[1.0, 0.0], [0.0, 1.0], [2.0, 0.0]], token_types=["a", "a", "b"])
+    {'a': 0.0}
+    """
+    groups = _type_directions(X, token_types)
+    values, _ = _pair_means(groups, "type_similarities", "token type")
+    names = [name for name, n in zip(groups.names, groups.counts.tolist(), strict=True) if n >= 2]
+    return dict(zip(names, values.tolist(), strict=True))
+
+
+def intra_similarity(X: Any, *, sentences: Any = None, to: Literal["mean", "pairs"] = "mean") -> Any:
+    """How alike the token vectors of one sentence are.
+
+        to="mean":   mean over sentences of the mean cosine of each token with its sentence's mean vector
+        to="pairs":  mean over sentences of the mean cosine of all pairs of its tokens
+
+    The first is what the papers report (and reads higher: .85 where pairs give .70). A sentence of one
+    token reads 1 against its mean and is skipped by pairs. Range [−1, 1]; high means that sentences are
+    compact. Invariant to rotation and one scale. Paper: Ethayarajh 2019; Xiao et al. 2023.
+
+    Args:
+        X: a Space that knows its sentences, (n, d) vectors, or CentroidCosines (GroupDirections for pairs).
+        sentences: the sentence of each row, where X does not carry it.
+
+    >>> round(intra_similarity([[1.0, 0.0], [0.0, 1.0], [2.0, 0.0]], sentences=[0, 0, 1]), 6)
+    0.853553
+    >>> intra_similarity([[1.0, 0.0], [0.0, 1.0], [2.0, 0.0]], sentences=[0, 0, 1], to="pairs")
+    0.0
+    """
+    if to == "pairs":
+        return scalar(
+            _pair_means(_sentence_directions(X, sentences), "intra_similarity", "sentence")[0].mean()
+        )
+    if to != "mean":
+        raise InputError(f"to is {to!r}; wanted 'mean' or 'pairs'")
+    cosines = _sentence_cosines(X, sentences)
+    kept = cosines.counts > 0
+    if not kept.any():
+        raise UndefinedError("intra_similarity is undefined: no sentence has a mean with a direction")
+    return scalar((cosines.cosine_sums[kept] / cosines.counts[kept]).clamp(-1, 1).mean())
+
+
+def s_intra(X: Any, *, token_types: Any = None, max_instances: int | None = None, seed: int = 0) -> Any:
+    """Mean cosine between occurrences of the same type, unweighted over types that occur twice or more.
+
+    Exact over all occurrences, and then the same as `self_similarity`; `max_instances=1000` is the
+    paper's protocol, a random thousand of each type. Range [−1, 1]; high means types are compact.
+    Invariant to rotation and one scale. Paper: Cai et al. 2021.
+
+    >>> s_intra([[1.0, 0.0], [1.0, 0.0], [0.0, 2.0]], token_types=["a", "a", "b"])
+    1.0
+    """
+    if max_instances is not None:
+        if max_instances < 2:
+            raise InputError(f"max_instances is {max_instances}; wanted at least 2 occurrences of a type")
+        X, token_types = _sample_types(X, token_types, max_instances, seed)
+    values, _ = _pair_means(_type_directions(X, token_types), "s_intra", "token type")
+    return scalar(values.mean())
+
+
+def s_inter(X: Any, *, token_types: Any = None, sampled: bool = False, seed: int = 0) -> Any:
+    """Mean cosine between occurrences of different types, every type counting alike.
+
+        (‖Σ m_t‖² − Σ ‖m_t‖²)/(T(T − 1)),   m_t the mean unit vector of type t
+
+    is the exact expectation of the paper's protocol, which draws one random occurrence of each of the T
+    types and takes the mean cosine of all pairs; `sampled=True` does that, with the seed. Range [−1, 1];
+    high is anisotropic. Invariant to rotation and one scale. Paper: Cai et al. 2021.
+
+    >>> s_inter([[1.0, 0.0], [0.0, 1.0], [0.0, 2.0]], token_types=["a", "a", "b"])
+    0.5
+    """
+    if sampled:
+        X, token_types = _sample_types(X, token_types, 1, seed)
+    groups = _type_directions(X, token_types)
+    kept = groups.counts > 0
+    T = int(kept.sum())
+    if T < 2:
+        raise UndefinedError(f"s_inter needs two token types with a direction; there are {T}")
+    means = groups.unit_sums[kept] / groups.counts[kept][:, None]
+    total = means.sum(dim=0)
+    return scalar(((total @ total - (means * means).sum()) / (T * (T - 1))).clamp(-1, 1))
+
+
+def adjusted_self_similarity(X: Any, *, token_types: Any = None, anisotropy: float | None = None) -> Any:
+    """Self-similarity beyond what any two vectors of the space have in common.
+
+        self_similarity − mean cosine of all pairs of vectors
+
+    Range [−2, 2]; 0 means that occurrences of a token are no more alike than random tokens. Invariant
+    to rotation and one scale. Paper: Ethayarajh 2019.
+
+    Args:
+        X: as for `self_similarity`.
+        token_types: the type of each row, where X does not carry it.
+        anisotropy: another baseline, such as a paper's sampled one; default the exact mean cosine.
+
+    >>> adjusted_self_similarity([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.0, 2.0]], token_types=[0, 0, 1, 1])
+    0.6666666666666667
+    """
+    groups = _type_directions(X, token_types)
+    baseline = (
+        _mean_cosine(groups.unit_sums.sum(dim=0), groups.counts.sum()) if anisotropy is None else anisotropy
+    )
+    return scalar(self_similarity(groups) - baseline)
+
+
+def adjusted_intra_similarity(
+    X: Any, *, sentences: Any = None, to: Literal["mean", "pairs"] = "mean", anisotropy: Any = None
+) -> Any:
+    """Intra-sentence similarity beyond what any two vectors of the space have in common.
+
+        intra_similarity − mean cosine of all pairs of vectors
+
+    Range [−2, 2]; 0 means that sentences are no more compact than the space. Invariant to rotation and
+    one scale. Paper: Ethayarajh 2019; Xiao et al. 2023.
+
+    Args:
+        X: as for `intra_similarity`; CentroidCosines need `anisotropy`.
+        sentences: the sentence of each row, where X does not carry it.
+        to: as for `intra_similarity`.
+        anisotropy: another baseline, or Directions to take the exact one from.
+
+    >>> adjusted_intra_similarity([[1.0, 0.0], [2.0, 0.0], [0.0, 1.0]], sentences=[0, 0, 1])
+    0.6666666666666667
+    """
+    if isinstance(X, GroupDirections) and anisotropy is None:
+        anisotropy = _mean_cosine(X.unit_sums.sum(dim=0), X.counts.sum())
+    if isinstance(X, CentroidCosines) and anisotropy is None:
+        raise InputError(
+            "anisotropy is missing: CentroidCosines do not know it; pass the mean cosine or Directions"
+        )
+    if anisotropy is None or isinstance(anisotropy, Directions):
+        anisotropy = mean_cosine(X if anisotropy is None else anisotropy)
+    return scalar(intra_similarity(X, sentences=sentences, to=to) - anisotropy)
+
+
+def known_rows(X: Any, given: Any, field: str) -> Any:
+    """What is known of each row: as given, or as the Space carries it."""
+    known = getattr(X, field) if given is None and isinstance(X, Space) else given
+    if known is None:
+        raise InputError(
+            f"{field} is missing; pass {field}=… with one entry for each vector, or a Space with {field}"
+        )
+    return known
+
+
+def _type_directions(X: Any, token_types: Any) -> GroupDirections:
+    return (
+        X
+        if isinstance(X, GroupDirections)
+        else GroupDirections.of(X, known_rows(X, token_types, "token_types"))
+    )
+
+
+def _sentence_directions(X: Any, sentences: Any) -> GroupDirections:
+    return (
+        X if isinstance(X, GroupDirections) else GroupDirections.of(X, known_rows(X, sentences, "sentences"))
+    )
+
+
+def _sentence_cosines(X: Any, sentences: Any) -> CentroidCosines:
+    if isinstance(X, CentroidCosines):
+        return X
+    if isinstance(X, GroupDirections):
+        raise InputError(
+            "X is GroupDirections, which hold no sentence means; pass CentroidCosines or to='pairs'"
+        )
+    groups = known_rows(X, sentences, "sentences")
+    return CentroidCosines.of(X, groups, GroupMoments.of(X, groups))
+
+
+def _pair_means(groups: GroupDirections, name: str, noun: str) -> tuple[Tensor, Tensor]:
+    """The mean cosine of all pairs, and the count, of each group of two or more."""
+    kept = groups.counts >= 2
+    if not kept.any():
+        raise UndefinedError(
+            f"{name} is undefined: no {noun} has two vectors with a direction "
+            f"({len(groups.names)} of them, {groups.n_zero} zero vectors)"
+        )
+    sums, n = groups.unit_sums[kept], groups.counts[kept]
+    return (((sums * sums).sum(dim=1) - n) / (n * (n - 1))).clamp(-1, 1), n
+
+
+def _mean_cosine(unit_sum: Tensor, n: Tensor) -> Tensor:
+    if n < 2:
+        raise UndefinedError(f"the mean cosine needs two vectors with a direction; there are {int(n)}")
+    return ((unit_sum @ unit_sum - n) / (n * (n - 1))).clamp(-1, 1)
+
+
+def _sample_types(X: Any, token_types: Any, at_most: int, seed: int) -> tuple[Tensor, Labels]:
+    """At most so many random rows of each type, of those with a direction."""
+    if isinstance(X, GroupDirections):
+        raise InputError("sampling needs the vectors; pass X and its token types, not GroupDirections")
+    matrix = as_matrix(X)
+    labels = as_labels(known_rows(X, token_types, "token_types"), n=matrix.shape[0], name="token_types")
+    codes = labels.codes.cpu()
+    present = (matrix != 0).any(dim=1).nonzero().flatten().cpu()
+    shuffled = present[torch.randperm(len(present), generator=torch.Generator().manual_seed(seed))]
+    by_type = shuffled[torch.argsort(codes[shuffled], stable=True)]
+    counts = torch.bincount(codes[by_type], minlength=labels.n_labels)
+    place = torch.arange(len(by_type)) - (counts.cumsum(0) - counts)[codes[by_type]]
+    rows = by_type[place < at_most]
+    if not len(rows):
+        raise UndefinedError(
+            f"no token type has a vector with a direction: all {len(codes)} vectors are zero"
+        )
+    return matrix[rows.to(matrix.device)], Labels(codes[rows], labels.names)
+
+
+def _adjusted_intra(shelf: Statistics) -> Any:
+    return adjusted_intra_similarity(shelf.sentence_cosines, anisotropy=shelf.directions)
+
+
+def _reading(
+    name: str, compute: Any, needs: set[str], limit: float, high: str, paper: str, sentence: Any
+) -> Metric:
+    """What the contextual metrics have in common: cosines, so rotation and scale, and a gradient."""
+    return Metric(
+        name=name,
+        family="contextual",
+        compute=compute,
+        needs=frozenset(needs),
+        range=(-limit, limit),
+        high=high,
+        invariances=frozenset({"rotation", "scale"}),
+        differentiable=True,
+        paper=paper,
+        sentence=sentence,
+    )
+
+
+_TYPES, _SENTENCES = {"token_types", "type_directions"}, {"sentences", "sentence_moments", "sentence_cosines"}
+
+METRICS = (
+    _reading(
+        "self_similarity",
+        lambda shelf: self_similarity(shelf.type_directions),
+        _TYPES,
+        1.0,
+        "context changes a token little",
+        _ETHAYARAJH,
+        lambda value: f"two occurrences of one token have a cosine of {value:.2f} on average",
+    ),
+    _reading(
+        "adjusted_self_similarity",
+        lambda shelf: adjusted_self_similarity(shelf.type_directions),
+        _TYPES,
+        2.0,
+        "context changes a token little",
+        _ETHAYARAJH,
+        lambda value: f"two occurrences of one token have a cosine {value:+.2f} from that of any two tokens",
+    ),
+    _reading(
+        "intra_similarity",
+        lambda shelf: intra_similarity(shelf.sentence_cosines),
+        _SENTENCES,
+        1.0,
+        "the tokens of a sentence point one way",
+        _ETHAYARAJH,
+        lambda value: f"a token has a cosine of {value:.2f} with the mean of its sentence on average",
+    ),
+    _reading(
+        "adjusted_intra_similarity",
+        _adjusted_intra,
+        _SENTENCES | {"directions"},
+        2.0,
+        "the tokens of a sentence point one way",
+        _ETHAYARAJH,
+        lambda value: (
+            f"a token has a cosine {value:+.2f} higher with its sentence's mean than any two tokens have"
+        ),
+    ),
+    _reading(
+        "s_inter",
+        lambda shelf: s_inter(shelf.type_directions),
+        _TYPES,
+        1.0,
+        "anisotropic",
+        _CAI,
+        lambda value: f"occurrences of two different tokens have a cosine of {value:.2f} on average",
+    ),
+)

@@ -1,0 +1,218 @@
+"""Directions and lengths: mean cosine, uniformity, alignment, norms."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from isoscope.arrays import as_matrix, scalar
+from isoscope.errors import InputError, ShapeError, UndefinedError
+from isoscope.kernels.tiles import Arranged
+from isoscope.metrics.registry import Metric
+from isoscope.statistics.directions import Directions, unit_rows
+from isoscope.statistics.gathered import Statistics
+from isoscope.statistics.leave_one_out import LeftOutCosines, jackknife
+
+_WANG_2020 = "Wang, Isola 2020, Understanding contrastive representation learning"
+
+
+def mean_cosine(X: Any) -> Any:
+    """Mean cosine over all pairs of different vectors: how much the space points one way.
+
+        (‖Σ u_i‖² − n)/(n(n−1)),   u = x/‖x‖
+
+    exact in one pass, without a sample of pairs. Range [−1/(n−1), 1]; high is anisotropic (a cone).
+    Invariant to rotation and to the length of each vector; not to translation. Zero vectors have no
+    direction and are left out. Paper: Ethayarajh 2019; the closed form is ours.
+
+    >>> mean_cosine([[1.0, 0.0], [0.0, 2.0], [3.0, 0.0]])
+    0.333...
+    """
+    directions = Directions.of(X)
+    directions.need_pairs("mean_cosine")
+    return scalar(_mean_cosine(directions.count, directions.unit_sum @ directions.unit_sum))
+
+
+def mean_cosine_error(directions: Directions, left_out: LeftOutCosines) -> float:
+    """Standard error of the mean cosine, by leaving each vector out in turn."""
+    n = directions.count
+    if n < 3:
+        raise UndefinedError(f"the standard error of mean_cosine needs at least 3 vectors; there are {n}")
+    whole = directions.unit_sum @ directions.unit_sum
+    scores = _mean_cosine(n - 1, whole - 2 * left_out.projections + 1)
+    return jackknife(_mean_cosine(n, whole), scores, n)[0]
+
+
+def uniformity(X: Any, *, t: float = 2.0) -> Any:
+    """How evenly the directions cover the sphere; low is even.
+
+        log mean_{i<j} exp(−t‖u_i − u_j‖²)
+
+    over all pairs, exactly, tile by tile. Range [−4t, 0]; high is clumped. Invariant to rotation and
+    to the length of each vector. Zero vectors are left out. Paper: Wang and Isola 2020.
+
+    >>> round(uniformity([[1.0, 0.0], [-2.0, 0.0]]), 6)
+    -8.0
+    """
+    if not t > 0:
+        raise InputError(f"t is {t}; wanted a positive number")
+    units, norms = unit_rows(as_matrix(X))
+    units = units[norms > 0]
+    n = units.shape[0]
+    if n < 2:
+        raise UndefinedError(f"uniformity needs two vectors with a direction; there are {n}")
+    if units.requires_grad:
+        return (-t * torch.pdist(units).square()).exp().mean().log()
+    arranged = Arranged.of(units)
+    total = 0.0
+    for rows, columns, tile in arranged.squared_distances():
+        tile.mul_(-t * arranged.unit**2).exp_()
+        part = float(tile.sum())
+        total += (part - len(tile)) / 2 if rows == columns else part
+    return math.log(total / (n * (n - 1) / 2))
+
+
+def alignment(X: Any, Y: Any, *, alpha: float = 2.0) -> Any:
+    """Mean distance between the directions of matching rows; low is well aligned.
+
+        mean_i ‖u_i − v_i‖^α,   u = x/‖x‖, v = y/‖y‖
+
+    Range [0, 2^α]. Invariant to one rotation of both and to the length of each vector. Pairs with a
+    zero vector are left out. Paper: Wang and Isola 2020.
+
+    >>> alignment([[1.0, 0.0]], [[0.0, 3.0]])
+    2.0
+    """
+    first, second = as_matrix(X), as_matrix(Y, name="Y")
+    if first.shape != second.shape:
+        raise ShapeError(
+            f"X has shape {tuple(first.shape)} and Y {tuple(second.shape)}; wanted matching rows"
+        )
+    u, u_norms = unit_rows(first)
+    v, v_norms = unit_rows(second.to(first.device))
+    present = (u_norms > 0) & (v_norms > 0)
+    if not present.any():
+        raise UndefinedError("alignment is undefined: every pair has a zero vector")
+    squared = (u - v)[present].square().sum(dim=1)
+    return scalar((squared ** (alpha / 2)).mean())
+
+
+@dataclass(frozen=True)
+class NormStatistics:
+    """Lengths of the vectors: mean, standard deviation (divisor n), smallest, largest, and how many are zero."""
+
+    mean: float
+    standard_deviation: float
+    min: float
+    max: float
+    n_zero: int
+
+
+def norm_statistics(X: Any) -> NormStatistics:
+    """Mean, spread and extremes of the lengths ‖x‖.
+
+    >>> norm_statistics([[3.0, 4.0], [0.0, 0.0]])
+    NormStatistics(mean=2.5, standard_deviation=2.5, min=0.0, max=5.0, n_zero=1)
+    """
+    directions = Directions.of(X)
+    return NormStatistics(
+        float(_mean_norm(directions)),
+        float(_norm_variation(directions) * _mean_norm(directions)),
+        float(directions.norm_min),
+        float(directions.norm_max),
+        directions.n_zero,
+    )
+
+
+def _mean_cosine(n: int, squared_sum: Tensor) -> Tensor:
+    return (squared_sum - n) / (n * (n - 1))
+
+
+def _mean_norm(directions: Directions) -> Tensor:
+    return directions.norm_sum / (directions.count + directions.n_zero)
+
+
+def _norm_variation(directions: Directions) -> Tensor:
+    """Standard deviation over mean of the lengths."""
+    mean = _mean_norm(directions)
+    if not mean > 0:
+        raise UndefinedError("norm_variation is undefined: every vector is zero")
+    n = directions.count + directions.n_zero
+    return (directions.norm_square_sum / mean / mean / n - 1).clamp(min=0).sqrt()
+
+
+def _cosine_sentence(value: float) -> str:
+    if value > 0.5:
+        return "two random vectors look alike: the space is a narrow cone, and cosine thresholds must be high"
+    if value > 0.1:
+        return "random vectors share a direction: subtracting the mean would spread them"
+    return "random vectors point nowhere in common"
+
+
+def _cosine_error(shelf: Statistics) -> float:
+    return mean_cosine_error(shelf.directions, shelf.left_out_cosines)
+
+
+METRICS = (
+    Metric(
+        name="mean_cosine",
+        family="cosine",
+        compute=lambda shelf: mean_cosine(shelf.directions),
+        needs=frozenset({"directions"}),
+        range=(-1.0, 1.0),
+        high="all vectors point one way",
+        invariances=frozenset({"rotation", "scale"}),
+        differentiable=True,
+        paper="Ethayarajh 2019, How contextual are contextualized word representations?",
+        sentence=_cosine_sentence,
+        error=_cosine_error,
+        error_needs=frozenset({"left_out_cosines"}),
+    ),
+    Metric(
+        name="mean_norm",
+        family="cosine",
+        compute=lambda shelf: scalar(_mean_norm(shelf.directions)),
+        needs=frozenset({"directions"}),
+        range=(0.0, math.inf),
+        high="long vectors",
+        invariances=frozenset({"rotation"}),
+        differentiable=True,
+        paper="Euclidean length",
+        sentence=lambda value: f"vectors are {value:.3g} long on average",
+    ),
+    Metric(
+        name="norm_variation",
+        family="cosine",
+        compute=lambda shelf: scalar(_norm_variation(shelf.directions)),
+        needs=frozenset({"directions"}),
+        range=(0.0, math.inf),
+        high="lengths differ",
+        invariances=frozenset({"rotation", "scale"}),
+        differentiable=False,  # a square root at 0 when all lengths are equal
+        paper="coefficient of variation of the lengths",
+        sentence=lambda value: (
+            "all vectors have one length" if value < 1e-3 else f"lengths vary by {value:.0%} of their mean"
+        ),
+    ),
+    Metric(
+        name="uniformity",
+        family="cosine",
+        compute=lambda shelf: uniformity(shelf.vectors),
+        needs=frozenset({"vectors"}),
+        range=(-8.0, 0.0),
+        high="directions clump",
+        invariances=frozenset({"rotation", "scale"}),
+        differentiable=True,
+        paper=_WANG_2020,
+        sentence=lambda value: (
+            "directions cover the sphere evenly"
+            if value < -3
+            else "directions leave much of the sphere empty"
+        ),
+        default=False,
+    ),
+)

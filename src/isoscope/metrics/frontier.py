@@ -1,0 +1,221 @@
+"""How isotropic a labelled space can be at all: the frontier between clusters and isotropy, exactly."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from operator import index
+from typing import Any
+
+from torch import Tensor
+
+from isoscope.arrays import scalar
+from isoscope.errors import InputError, UndefinedError
+from isoscope.metrics.contextual import known_rows
+from isoscope.metrics.isotropy import isoscore
+from isoscope.metrics.registry import ALL_INVARIANCES, Metric
+from isoscope.statistics.gathered import Statistics
+from isoscope.statistics.groups import GroupMoments
+from isoscope.statistics.moments import Moments
+
+_OURS = "isoscope: an exact form of Mickus, Grönroos, Attieh 2024, Isotropy, Clusters, and Classifiers"
+
+
+@dataclass(frozen=True)
+class ScatterDecomposition:
+    """The variance of a labelled space, Σ = W + B, split into within labels and between them.
+
+    Attributes:
+        total, within, between: traces of Σ, W and B, with divisor n.
+        between_share: ρ = tr B/tr Σ, 0 when labels say nothing about position, 1 when each is a point.
+        isoscore: the plain IsoScore of the space.
+        ceiling: the largest IsoScore any space with this K, d and ρ can have.
+        distance: ceiling − isoscore, how far the space is from the frontier.
+        n_labels, n_dims: K and d.
+        within_part, cross_part, between_part: ‖W‖², 2⟨W, B⟩ and ‖B‖² as shares of ‖Σ‖_F²: how much of
+            the anisotropy the labels cause.
+    """
+
+    total: float
+    within: float
+    between: float
+    between_share: float
+    isoscore: float
+    ceiling: float
+    distance: float
+    n_labels: int
+    n_dims: int
+    within_part: float
+    cross_part: float
+    between_part: float
+
+    @property
+    def n_effective_labels(self) -> int:
+        """min(K − 1, d), the most directions the means of the labels can span."""
+        return min(self.n_labels - 1, self.n_dims)
+
+
+def isotropy_ceiling(n_labels: int, n_dims: int, *, between: float = 1.0) -> float:
+    """The largest IsoScore a space can have, given how much of its variance lies between K labels.
+
+        1                                                      if ρ ≤ (K − 1)/d
+        (1/[ρ²/(K−1) + (1−ρ)²/(d−K+1)] − 1)/(d − 1)            otherwise
+
+    because the scatter between labels has rank K − 1 at most. It is attained, for any label proportions.
+    Range [0, 1]; high means that clusters and isotropy can be had together: K ≥ d + 1 labels allow 1,
+    two collapsed labels allow 0. Paper: ours, an exact form of Mickus et al. 2024.
+
+    Args:
+        n_labels: K, the number of labels.
+        n_dims: d, the number of dimensions.
+        between: ρ, the share of the variance between labels, in [0, 1]; 1 is fully collapsed labels.
+
+    >>> isotropy_ceiling(2, 768)
+    0.0
+    >>> isotropy_ceiling(4, 3)
+    1.0
+    >>> round(isotropy_ceiling(10, 100), 6)  # (K − 2)/(d − 1)
+    0.080808
+    """
+    K, d = _whole("n_labels", n_labels, 1), _whole("n_dims", n_dims, 2)
+    if not 0 <= between <= 1:
+        raise InputError(f"between is {between}; wanted the share of the variance between labels, in [0, 1]")
+    r, rho = K - 1, float(between)
+    if r == 0 and rho > 0:
+        raise InputError(
+            f"between is {between} for one label; wanted 0: one label has no variance between labels"
+        )
+    if r >= d or rho <= r / d:
+        return 1.0
+    participation = 1 / (rho * rho / r + (1 - rho) ** 2 / (d - r))
+    return min(1.0, max(0.0, (participation - 1) / (d - 1)))
+
+
+def scatter_decomposition(X: Any, labels: Any = None) -> ScatterDecomposition:
+    """Split the variance into within and between labels, and place the space against the frontier.
+
+        Σ = W + B,   ρ = tr B/tr Σ,   ‖Σ‖_F² = ‖W‖² + 2⟨W, B⟩ + ‖B‖²
+
+    All shares and scores are invariant to rotation, translation and one scale; every part lies in [0, 1].
+    tr W is summed from distances to the label's own mean, so collapsed clusters keep their digits.
+
+    Args:
+        X: a labelled Space, (n, d) vectors in any array, or Moments.
+        labels: one label for each vector, or GroupMoments of the labels.
+
+    >>> X = [[1.0, 0.1], [1.0, -0.1], [-1.0, 0.1], [-1.0, -0.1]]
+    >>> split = scatter_decomposition(X, ["a", "a", "b", "b"])
+    >>> round(split.between_share, 4), round(split.distance, 12), split.n_effective_labels
+    (0.9901, 0.0, 1)
+    """
+    moments = Moments.of(X)
+    groups = (
+        labels if isinstance(labels, GroupMoments) else GroupMoments.of(X, known_rows(X, labels, "labels"))
+    )
+    score = float(isoscore(moments))
+    within, between = _traces(groups, "scatter_decomposition")
+    K, d, n = int((groups.counts > 0).sum()), moments.n_dims, moments.count
+    share = float(between / (within + between))
+    ceiling = isotropy_ceiling(K, d, between=share)
+    return ScatterDecomposition(
+        total=float((within + between) / n),
+        within=float(within / n),
+        between=float(between / n),
+        between_share=share,
+        isoscore=score,
+        ceiling=ceiling,
+        distance=max(0.0, ceiling - score),
+        n_labels=K,
+        n_dims=d,
+        **_attribution(moments, groups),
+    )
+
+
+def between_share(X: Any, labels: Any = None) -> Any:
+    """The share of the variance that lies between labels.
+
+        ρ = tr B/(tr W + tr B)
+
+    Range [0, 1]; high means compact, distant labels: 1 when every label is a single point. The same
+    sums as Calinski and Harabasz's score, and η² of a multivariate analysis of variance. Invariant to
+    rotation, translation and one scale.
+
+    Args:
+        X: a labelled Space, (n, d) vectors in any array, or GroupMoments of the labels.
+        labels: one label for each vector, where X does not carry it.
+
+    >>> between_share([[0.0, 0.0], [0.0, 2.0], [2.0, 0.0], [2.0, 2.0]], ["a", "a", "b", "b"])
+    0.5
+    """
+    groups = X if isinstance(X, GroupMoments) else GroupMoments.of(X, known_rows(X, labels, "labels"))
+    within, between = _traces(groups, "between_share")
+    return scalar(between / (within + between))
+
+
+def _traces(groups: GroupMoments, name: str) -> tuple[Tensor, Tensor]:
+    """n·tr W and n·tr B."""
+    offsets = groups.means - groups.mean
+    within, between = groups.within.sum(), groups.counts @ (offsets * offsets).sum(dim=1)
+    if not within + between > 0:
+        raise UndefinedError(f"{name} is undefined: all {groups.count} points are equal")
+    return within, between
+
+
+def _attribution(moments: Moments, groups: GroupMoments) -> dict[str, float]:
+    """‖W‖², 2⟨W, B⟩, ‖B‖² as shares of ‖Σ‖_F², in units of the trace so that nothing overflows."""
+    A = (moments.scatter / moments.trace).detach()
+    B = (groups.between / moments.trace).detach()
+    W = A - B
+    parts = [float((W * W).sum()), 2 * float((W * B).sum()), float((B * B).sum())]
+    parts = [max(0.0, part) for part in parts]  # none is negative but by rounding
+    whole = sum(parts)
+    return {
+        f"{name}_part": part / whole for name, part in zip(("within", "cross", "between"), parts, strict=True)
+    }
+
+
+def _whole(name: str, value: Any, least: int) -> int:
+    try:
+        number = index(value)
+    except TypeError:
+        raise InputError(f"{name} is {value!r}; wanted a whole number") from None
+    if number < least:
+        raise InputError(f"{name} is {number}; wanted at least {least}")
+    return number
+
+
+def _ceiling(shelf: Statistics) -> float:
+    groups = shelf.label_moments
+    n_labels = int((groups.counts > 0).sum())
+    if groups.n_dims < 2:
+        raise UndefinedError("isotropy_ceiling is undefined for vectors of 1 dimension; wanted d ≥ 2")
+    return isotropy_ceiling(n_labels, groups.n_dims, between=float(between_share(groups)))
+
+
+METRICS = (
+    Metric(
+        name="between_share",
+        family="clusters",
+        compute=lambda shelf: between_share(shelf.label_moments),
+        needs=frozenset({"labels", "label_moments"}),
+        range=(0.0, 1.0),
+        high="compact, distant labels",
+        invariances=ALL_INVARIANCES,
+        differentiable=True,
+        paper=_OURS,
+        sentence=lambda value: f"{value:.0%} of the variance lies between labels",
+    ),
+    Metric(
+        name="isotropy_ceiling",
+        family="clusters",
+        compute=_ceiling,
+        needs=frozenset({"labels", "label_moments"}),
+        range=(0.0, 1.0),
+        high="these labels leave room for isotropy",
+        invariances=ALL_INVARIANCES,
+        differentiable=False,
+        paper=_OURS,
+        sentence=lambda value: (
+            f"with labels this far apart no space of this many dimensions has an IsoScore over {value:.3f}"
+        ),
+    ),
+)

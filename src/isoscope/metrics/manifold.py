@@ -1,0 +1,206 @@
+"""How many dimensions the points fill locally, and how neighbours are shared: over `Neighbors`."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from isoscope.arrays import as_matrix, like
+from isoscope.errors import InputError, UndefinedError
+from isoscope.labels import as_clusters
+from isoscope.metrics.registry import ALL_INVARIANCES, Metric
+from isoscope.statistics.gathered import Statistics
+from isoscope.statistics.neighbors import Neighbors
+
+_LID_NEIGHBORS = 100
+_HUBNESS_NEIGHBORS = 10
+_PURITY_NEIGHBORS = 10
+
+
+def lid_samples(X: Any, *, k: int = _LID_NEIGHBORS, squared: bool = False) -> Any:
+    """Local intrinsic dimension at every point, by maximum likelihood over its k nearest neighbours.
+
+        LID = −1/mean_{i<k} log(r_i/r_k)
+
+    with r_i the distance to the i-th neighbour (the mean over i = 1 … k−1, so without the term that
+    is always 0). Duplicates (r = 0) are dropped; a point whose neighbours are all equally far or all
+    duplicates has no dimension and reads NaN here. Range [0, ∞). Invariant to rotation, translation
+    and scale. Paper: Levina and Bickel 2004; Amsaleg et al. 2015.
+
+    Args:
+        X: (n, d) vectors in any array, or Neighbors.
+        k: how many neighbours.
+        squared: feed squared distances, as Cai et al. 2021's released code does; it halves the value.
+
+    >>> import numpy as np
+    >>> plane = np.random.default_rng(0).normal(size=(2000, 2)) @ np.ones((2, 5))
+    >>> bool(abs(np.nanmean(lid_samples(plane, k=20)) - 1) < 0.2)
+    True
+    """
+    return like(_lid(Neighbors.of(X, k=k).distances, squared), X)
+
+
+def lid(X: Any, *, k: int = _LID_NEIGHBORS, squared: bool = False) -> float:
+    """Mean local intrinsic dimension over the points that have one; see `lid_samples`."""
+    values = _lid(Neighbors.of(X, k=k).distances, squared)
+    defined = values[torch.isfinite(values)]
+    if not len(defined):
+        raise UndefinedError(
+            f"lid is undefined: no point has neighbours at different distances among its {k} nearest"
+        )
+    return float(defined.mean())
+
+
+def twonn(X: Any, *, discard: float = 0.1) -> float:
+    """Intrinsic dimension from the ratio of the second to the first neighbour's distance.
+
+        log(1 − F(μ)) = −d·log μ,   μ = r₂/r₁
+
+    a line through the origin fitted to all but the largest `discard` share of the ratios, as the
+    authors do. Points with a duplicate (r₁ = 0) are dropped. Range [0, ∞). Invariant to rotation,
+    translation and scale. Paper: Facco et al. 2017.
+
+    >>> import numpy as np
+    >>> bool(abs(twonn(np.random.default_rng(0).normal(size=(2000, 3))) - 3) < 0.3)
+    True
+    """
+    if not 0 <= discard < 1:
+        raise InputError(f"discard is {discard}; wanted a share in [0, 1)")
+    distances = Neighbors.of(X, k=2).distances
+    distances = distances[distances[:, 0] > 0]
+    ratios = (distances[:, 1] / distances[:, 0]).log().sort().values
+    n = len(ratios)
+    kept = min(int(n * (1 - discard)), n - 1)  # the largest has F = 1, whose logarithm is not finite
+    x = ratios[:kept]
+    if kept < 2 or not x @ x > 0:
+        raise UndefinedError(
+            f"twonn needs points with two different neighbours; {n} points have a nearest one"
+        )
+    ranks = torch.arange(1, kept + 1, dtype=torch.float64, device=x.device)
+    y = -torch.log1p(-ranks / n)
+    return float((x @ y) / (x @ x))
+
+
+def k_occurrence(X: Any, *, k: int = _HUBNESS_NEIGHBORS) -> Any:
+    """How often each point is among the k nearest neighbours of another; the mean is k.
+
+    >>> k_occurrence([[0.0], [1.0], [3.0]], k=1)
+    array([1, 2, 0])
+    """
+    return like(_occurrences(Neighbors.of(X, k=k)), X)
+
+
+def hubness(X: Any, *, k: int = _HUBNESS_NEIGHBORS) -> float:
+    """Skewness of the k-occurrence: how unequally points serve as neighbours.
+
+        E[(N_k − mean)³]/sd³
+
+    0 where all serve alike; above 1 a few hubs are everyone's neighbour and many points are nobody's.
+    Unbounded. Invariant to rotation, translation and scale. Paper: Radovanović et al. 2010.
+
+    >>> hubness([[0.0], [1.0], [3.0]], k=1)
+    0.0
+    """
+    counts = _occurrences(Neighbors.of(X, k=k)).double()
+    centred = counts - counts.mean()
+    deviation = centred.square().mean().sqrt()
+    if deviation == 0:
+        return 0.0  # every point serves exactly alike
+    return float((centred / deviation).pow(3).mean())
+
+
+def knn_purity(X: Any, labels: Any = None, *, k: int = _PURITY_NEIGHBORS) -> float:
+    """Mean share of a point's k nearest neighbours that carry its label.
+
+    Range [0, 1]; high means labels live in neighbourhoods, even where they are no round clusters.
+    Invariant to rotation, translation and scale.
+
+    >>> knn_purity([[0.0], [1.0], [4.0], [5.0]], labels=[0, 0, 1, 1], k=1)
+    1.0
+    """
+    n = X.distances.shape[0] if isinstance(X, Neighbors) else as_matrix(X).shape[0]
+    codes = as_clusters(labels, n=n).codes
+    indices = Neighbors.of(X, k=k).indices
+    codes = codes.to(indices.device)
+    return float((codes[indices] == codes[:, None]).double().mean())
+
+
+def _lid(distances: Tensor, squared: bool) -> Tensor:
+    """(n,) LID from sorted neighbour distances; NaN where it has no value."""
+    farthest = distances[:, -1:]
+    present = distances > 0
+    present[:, -1] = False  # log(r_k/r_k) = 0 carries nothing
+    logs = torch.where(present, torch.log(distances / farthest), 0.0)
+    mean_log = logs.sum(dim=1) / present.sum(dim=1)
+    return torch.where(mean_log < 0, -1 / mean_log, torch.nan) / (2 if squared else 1)
+
+
+def _occurrences(neighbors: Neighbors) -> Tensor:
+    return torch.bincount(neighbors.indices.flatten(), minlength=neighbors.indices.shape[0])
+
+
+def _cut(shelf: Statistics, k: int) -> Neighbors:
+    return shelf.neighbors.nearest(min(k, shelf.neighbors.k))
+
+
+METRICS = (
+    Metric(
+        name="lid",
+        family="manifold",
+        compute=lambda shelf: lid(shelf.neighbors, k=shelf.neighbors.k),
+        needs=frozenset({"neighbors"}),
+        range=(0.0, math.inf),
+        high="locally high-dimensional",
+        invariances=ALL_INVARIANCES,
+        differentiable=False,
+        paper="Levina, Bickel 2004; Amsaleg et al. 2015; as used by Cai et al. 2021",
+        sentence=lambda value: f"around a point the space looks {value:.0f}-dimensional",
+        default=False,
+    ),
+    Metric(
+        name="twonn",
+        family="manifold",
+        compute=lambda shelf: twonn(shelf.neighbors),
+        needs=frozenset({"neighbors"}),
+        range=(0.0, math.inf),
+        high="high-dimensional manifold",
+        invariances=ALL_INVARIANCES,
+        differentiable=False,
+        paper="Facco, d'Errico, Rodriguez, Laio 2017, Estimating the intrinsic dimension",
+        sentence=lambda value: f"the two nearest neighbours speak of a {value:.0f}-dimensional manifold",
+        default=False,
+    ),
+    Metric(
+        name="hubness",
+        family="manifold",
+        compute=lambda shelf: hubness(
+            _cut(shelf, _HUBNESS_NEIGHBORS), k=min(_HUBNESS_NEIGHBORS, shelf.neighbors.k)
+        ),
+        needs=frozenset({"neighbors"}),
+        range=(-math.inf, math.inf),
+        high="a few hubs are everyone's neighbour",
+        invariances=ALL_INVARIANCES,
+        differentiable=False,
+        paper="Radovanović, Nanopoulos, Ivanović 2010, Hubs in space",
+        sentence=lambda value: "a few points are everyone's neighbour" if value > 1.5 else "no strong hubs",
+        default=False,
+    ),
+    Metric(
+        name="knn_purity",
+        family="clusters",
+        compute=lambda shelf: knn_purity(
+            shelf.neighbors, shelf.labels, k=min(_PURITY_NEIGHBORS, shelf.neighbors.k)
+        ),
+        needs=frozenset({"labels", "neighbors"}),
+        range=(0.0, 1.0),
+        high="neighbours share labels",
+        invariances=ALL_INVARIANCES,
+        differentiable=False,
+        paper="nearest-neighbour purity",
+        sentence=lambda value: f"{value:.0%} of a point's nearest neighbours carry its label",
+        default=False,
+    ),
+)

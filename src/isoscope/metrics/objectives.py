@@ -1,0 +1,210 @@
+"""The objectives of Mickus, Grönroos and Attieh 2024, each as the paper writes it, in closed form."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from isoscope.arrays import as_matrix, scalar
+from isoscope.errors import ShapeError
+from isoscope.labels import as_clusters
+from isoscope.metrics.contextual import known_rows
+from isoscope.metrics.registry import Metric
+from isoscope.statistics.groups import GroupMoments
+from isoscope.statistics.moments import Moments
+
+_MICKUS = "Mickus, Grönroos, Attieh 2024, Isotropy, Clusters, and Classifiers"
+_BLOCK_NUMBERS = 2**20  # distances held at once: 8 MiB of float64
+
+
+def silhouette_objective(X: Any, labels: Any = None) -> Any:
+    """O_S, equation 1: squared distances between labels less squared distances within them.
+
+        Σ_{x,x'} sign(ℓ(x), ℓ(x'))·‖x − x'‖²,   sign −1 for one label, +1 for two
+        = 2n·(tr W + tr B) − 4 Σ_k n_k·w_k,   w_k the squared distances to the mean of label k
+
+    in one pass, about each label's mean, so that offsets and collapsed labels keep their digits.
+    Unbounded; high means that labels are compact and apart. Invariant to rotation and translation.
+
+    Args:
+        X: a labelled Space, (n, d) vectors in any array, or GroupMoments of the labels.
+        labels: one label for each vector, where X does not carry it.
+
+    >>> silhouette_objective([[0.0], [1.0], [3.0]], ["a", "a", "b"])
+    24.0
+    """
+    groups = _label_moments(X, labels)
+    offsets = groups.means - groups.mean
+    total = groups.within.sum() + groups.counts @ (offsets * offsets).sum(dim=1)
+    return scalar(2 * groups.count * total - 4 * (groups.counts @ groups.within))
+
+
+def isotropy_objective(X: Any) -> Any:
+    """O_I, right side of equation 2: all squared distances.
+
+        Σ_{x,x'} ‖x − x'‖² = 2n·Σ ‖x − x̄‖²
+
+    The paper reaches it from the cosine between the variances and the all-ones vector by dropping a
+    norm; what it keeps is the total variance, so it grows with scale where IsoScore does not.
+    Range [0, ∞); high means spread out. Invariant to rotation and translation.
+
+    >>> isotropy_objective([[0.0], [1.0], [3.0]])
+    28.0
+    """
+    moments = Moments.of(X)
+    return scalar(2 * moments.count * moments.trace)
+
+
+def classifier_objective(X: Any, labels: Any = None, *, classes: Any) -> Any:
+    """O_C, first form of equation 3: scores of the right classes less those of the others.
+
+        −Σ_x Σ_ω sign(ω, ℓ(x))·⟨x, c_ω⟩
+
+    Unbounded; high means that points align with the vector of their own class. Invariant to a rotation
+    of X and classes together.
+
+    Args:
+        X: a labelled Space, (n, d) vectors in any array, or GroupMoments of the labels.
+        labels: one label for each vector, where X does not carry it.
+        classes: (K, d) vectors of the classes, in the order of the sorted label names.
+
+    >>> classifier_objective([[1.0, 0.0], [0.0, 2.0]], ["a", "b"], classes=[[1.0, 0.0], [0.0, 1.0]])
+    3.0
+    """
+    groups = _label_moments(X, labels)
+    C = _class_vectors(classes, groups)
+    margins = (groups.means * (2 * C - C.sum(dim=0))).sum(dim=1)
+    return scalar(groups.counts @ margins)
+
+
+def classifier_objective_expansion(X: Any, labels: Any = None, *, classes: Any) -> Any:
+    """O_C, second form of equation 3: norms, and squared distances to the class vectors.
+
+        −(K − 2)/2·Σ_x ‖x‖² − Σ_ω (n − 2n_ω)/2·‖c_ω‖² + ½ Σ_x Σ_ω sign(ω, ℓ(x))·‖x − c_ω‖²
+
+    Equal to `classifier_objective`, with the same arguments; its last sum is what ties classifiers to
+    clusters. Far from the origin the norms cancel against the distances: prefer the first form there.
+
+    >>> classes = [[1.0, 0.0], [0.0, 1.0]]
+    >>> round(classifier_objective_expansion([[1.0, 0.0], [0.0, 2.0]], ["a", "b"], classes=classes), 9)
+    3.0
+    """
+    groups = _label_moments(X, labels)
+    C = _class_vectors(classes, groups)
+    n, n_k, K = groups.count, groups.counts, len(C)
+    x_squares = groups.within.sum() + n_k @ (groups.means * groups.means).sum(dim=1)
+    class_squares = (C * C).sum(dim=1)
+    squared_distances = (
+        groups.within[:, None] + n_k[:, None] * _distances(groups.means, C) ** 2
+    )  # Σ over x in k
+    signed = squared_distances.sum() - 2 * squared_distances.diagonal().sum()
+    return scalar(-(K - 2) / 2 * x_squares - (n - 2 * n_k) @ class_squares / 2 + signed / 2)
+
+
+def triplet_objective(X: Any, labels: Any = None) -> Any:
+    """O_T, equation 5: minus the triplet loss with no margin, over all triplets.
+
+        Σ over anchors a, p of the same label, q of another:  −max(‖a − p‖ − ‖a − q‖, 0)
+
+    Exact in O(n²(d + log n)): for each anchor the distances to other labels are sorted once, and every
+    p finds its losses in their running sums. Range (−∞, 0]; 0 means that every point is nearer to all of
+    its own label than to any other. Invariant to rotation and translation.
+
+    >>> triplet_objective([[0.0], [4.0], [1.0]], ["a", "a", "b"])  # anchors 0 and 4: −(4 − 1) − (4 − 3)
+    -4.0
+    """
+    objective: Tensor | float = 0.0
+    for own, others, _ in _anchor_distances(X, labels):
+        ordered = others.sort(dim=1).values
+        nearer = torch.searchsorted(ordered.detach(), own.detach().contiguous())
+        sums = torch.nn.functional.pad(ordered.cumsum(dim=1), (1, 0)).gather(1, nearer)
+        objective = objective - (nearer * own - sums).clamp(min=0).sum()
+    return scalar(objective)
+
+
+def triplet_bound(X: Any, labels: Any = None) -> Any:
+    """The right side of equation 5: an upper bound of O_T that drops the maximum.
+
+        Σ_{x,x'} sign_wgt·‖x − x'‖,   sign_wgt n_k − n for one label, n_k − 1 for two (k the label of x)
+
+    Equal to O_T where every triplet is violated. Invariant to rotation and translation. The paper adds
+    that it bounds O_S of equation 1 too; with squared distances there and plain ones here, that cannot
+    hold at every scale.
+
+    >>> triplet_bound([[0.0], [4.0], [1.0]], ["a", "a", "b"])
+    -4.0
+    """
+    n = as_matrix(X).shape[0]
+    bound: Tensor | float = 0.0
+    for own, others, n_k in _anchor_distances(X, labels):
+        bound = bound + (n_k - n) * own.sum() + (n_k - 1) * others.sum()
+    return scalar(bound)
+
+
+def _label_moments(X: Any, labels: Any) -> GroupMoments:
+    return X if isinstance(X, GroupMoments) else GroupMoments.of(X, known_rows(X, labels, "labels"))
+
+
+def _class_vectors(classes: Any, groups: GroupMoments) -> Tensor:
+    C = as_matrix(classes, name="classes").double().to(groups.means.device)
+    if C.shape != groups.means.shape:
+        raise ShapeError(
+            f"classes has shape {tuple(C.shape)}; wanted {tuple(groups.means.shape)}: "
+            f"one vector for each of the {len(groups.names)} labels, in sorted order"
+        )
+    return C
+
+
+def _anchor_distances(X: Any, labels: Any) -> Iterator[tuple[Tensor, Tensor, int]]:
+    """Blocks of anchors of one label: distances to that label (b, n_k), to the rest (b, n − n_k), and n_k."""
+    matrix = as_matrix(X)
+    coded = as_clusters(known_rows(X, labels, "labels"), n=matrix.shape[0]).to(matrix.device)
+    points = matrix[torch.argsort(coded.codes, stable=True)].double()
+    points = points - points.detach().mean(dim=0)
+    n_rows = max(1, _BLOCK_NUMBERS // len(points))
+    start = 0
+    for n_k in coded.counts.tolist():
+        stop = start + n_k
+        for row in range(start, stop, n_rows):
+            D = _distances(points[row : min(row + n_rows, stop)], points)
+            yield D[:, start:stop], torch.cat([D[:, :start], D[:, stop:]], dim=1), n_k
+        start = stop
+
+
+def _distances(A: Tensor, B: Tensor) -> Tensor:
+    """(a, b) Euclidean distances by differences: exact for points that lie close together."""
+    return torch.cdist(A, B, compute_mode="donot_use_mm_for_euclid_dist")
+
+
+METRICS = (
+    Metric(
+        name="silhouette_objective",
+        family="objectives",
+        compute=lambda shelf: silhouette_objective(shelf.label_moments),
+        needs=frozenset({"labels", "label_moments"}),
+        range=(-math.inf, math.inf),
+        high="labels are compact and apart",
+        invariances=frozenset({"rotation", "translation"}),
+        differentiable=True,
+        paper=_MICKUS,
+        sentence=lambda value: f"squared distances between labels exceed those within by {value:.4g} in all",
+        default=False,
+    ),
+    Metric(
+        name="isotropy_objective",
+        family="objectives",
+        compute=lambda shelf: isotropy_objective(shelf.moments),
+        needs=frozenset({"moments"}),
+        range=(0.0, math.inf),
+        high="points are spread out",
+        invariances=frozenset({"rotation", "translation"}),
+        differentiable=True,
+        paper=_MICKUS,
+        sentence=lambda value: f"all squared distances add up to {value:.4g}",
+        default=False,
+    ),
+)

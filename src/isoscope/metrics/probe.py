@@ -1,0 +1,60 @@
+"""How separable labels are by a linear classifier, on vectors it has not seen."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from isoscope.arrays import as_matrix
+from isoscope.errors import InputError, UndefinedError
+from isoscope.labels import as_clusters
+from isoscope.metrics.registry import Metric
+
+
+def linear_probe_accuracy(X: Any, labels: Any, *, folds: int = 5, seed: int = 0) -> float:
+    """Cross-validated accuracy of a logistic regression on standardised vectors.
+
+    Labels are kept in proportion in every fold; labels with fewer members than folds make the folds
+    fewer, and labels with a single member are left out. Range [0, 1]; high is linearly separable. Not exactly
+    invariant to rotation (the penalty acts on standardised coordinates), invariant to translation
+    and scale. Estimator: scikit-learn.
+
+    >>> import numpy as np
+    >>> X = np.vstack([np.eye(2)[[0] * 9], np.eye(2)[[1] * 9]])
+    >>> linear_probe_accuracy(X, [0] * 9 + [1] * 9)
+    1.0
+    """
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.model_selection import StratifiedKFold, cross_val_score
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    if folds < 2:
+        raise InputError(f"folds is {folds}; wanted at least 2")
+    matrix = as_matrix(X)
+    clusters = as_clusters(labels, n=matrix.shape[0])
+    kept = clusters.counts[clusters.codes] > 1
+    codes = clusters.codes[kept]
+    if codes.unique().numel() < 2:
+        raise UndefinedError("linear_probe_accuracy needs two labels with at least 2 points each")
+    vectors = matrix.detach().cpu()[kept].double().numpy()
+    folds = min(folds, int(clusters.counts[clusters.counts > 1].min()))
+    probe = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
+    split = StratifiedKFold(folds, shuffle=True, random_state=seed)
+    return float(cross_val_score(probe, vectors, codes.numpy(), cv=split).mean())
+
+
+METRICS = (
+    Metric(
+        name="linear_probe_accuracy",
+        family="clusters",
+        compute=lambda shelf: linear_probe_accuracy(shelf.vectors, shelf.labels, seed=shelf.seed),
+        needs=frozenset({"labels", "vectors"}),
+        range=(0.0, 1.0),
+        high="linearly separable",
+        invariances=frozenset({"translation", "scale"}),
+        differentiable=False,
+        paper="logistic regression, 5-fold cross-validation (scikit-learn)",
+        sentence=lambda value: f"a linear classifier gets {value:.0%} of unseen points right",
+        default=False,
+    ),
+)

@@ -1,0 +1,340 @@
+"""How the variance falls off over the principal directions: counts of dimensions, and the decay itself."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from isoscope.arrays import as_matrix, blocks, like, scalar
+from isoscope.errors import InputError, UndefinedError
+from isoscope.metrics.registry import ALL_INVARIANCES, Metric
+from isoscope.statistics.gathered import Statistics
+from isoscope.statistics.moments import Moments
+
+_RANKME_EPSILON = 1e-7  # Garrido et al. 2023, equation 1
+_ROUNDING_OF_SHARES = 1e-6  # a cumulative share this close below the wanted one has reached it: float32 sums
+_FIRST_RANK, _LAST_RANK = 11, 500  # Stringer et al. 2019 fit ranks 11 to 500
+
+
+def eigenvalues(X: Any) -> Any:
+    """The variances along the principal directions, largest first.
+
+        S v_i = λ_i v_i,   S the covariance with divisor n − 1
+
+    Returns a (d,) array of the caller's kind (a tensor for Moments), none negative; at most
+    min(n − 1, d) are positive. Invariant to rotation and translation; scales with the square of X.
+
+    >>> eigenvalues([[3.0, 0.0], [-3.0, 0.0], [0.0, 1.0], [0.0, -1.0]]).tolist()
+    [6.0, 0.6666666666666666]
+    """
+    return like(Moments.of(X).eigenvalues, _original(X))
+
+
+def participation_ratio(X: Any) -> Any:
+    """How many dimensions share the variance, counted by its second moment.
+
+        PR = (Σ λ_i)²/Σ λ_i² = (tr S)²/‖S‖_F²
+
+    Range [1, min(n − 1, d)]; high is isotropic: d when the spectrum is flat, 1 when one direction holds
+    everything. IsoScore is (PR − 1)/(d − 1). No eigenvalues are taken. Invariant to rotation,
+    translation and one scale. Paper: Gao et al. 2017, A theory of multineuronal dimensionality.
+
+    >>> participation_ratio([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]])
+    2.0
+    """
+    moments = _spread(X, "participation_ratio")
+    shares = moments.smaller_side / moments.trace
+    return scalar((1 / (shares * shares).sum()).clamp(min=1))
+
+
+def effective_rank(X: Any) -> Any:
+    """How many dimensions share the variance, counted by its entropy.
+
+        erank = exp(−Σ p_i log p_i),   p_i = λ_i/Σ λ
+
+    Roy and Vetterli's effective rank applied to the covariance (they take the singular values of a
+    matrix; those of the covariance are its eigenvalues). Never below the participation ratio.
+    Range [1, min(n − 1, d)]; high is isotropic. Invariant to rotation, translation and one scale.
+    Paper: Roy, Vetterli 2007, The effective rank.
+
+    >>> round(effective_rank([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]]), 12)
+    2.0
+    """
+    values = _spread(X, "effective_rank").eigenvalues
+    return scalar(_entropy(values / values.sum()).clamp(min=0).exp())
+
+
+def rankme(X: Any) -> Any:
+    """How many dimensions the vectors themselves use, mean included, by the entropy of singular values.
+
+        RankMe = exp(−Σ p_i log p_i),   p_i = σ_i/Σ σ + 1e-7,   σ the min(n, d) singular values of X
+
+    X is not centred, so a large mean lowers it. Singular values below the rounding of the products are
+    taken as 0. Range [1, min(n, d)] up to the paper's 1e-7; high is isotropic about the origin.
+    Invariant to rotation and one scale. Paper: Garrido et al. 2023, RankMe.
+
+    >>> round(rankme([[1.0, 0.0], [0.0, 1.0]]), 5)
+    2.0
+    """
+    moments = Moments.of(X)
+    squares = _uncentred_spectrum(moments)
+    kept = squares > 0
+    if not kept.any():
+        raise UndefinedError(f"rankme is undefined: all {moments.count} vectors are zero")
+    sigma = torch.where(kept, torch.where(kept, squares, 1.0).sqrt(), 0.0)
+    return scalar(_entropy(sigma / sigma.sum() + _RANKME_EPSILON).exp())
+
+
+def stable_rank(X: Any) -> Any:
+    """Total variance in units of the largest: how many directions like the strongest one there could be.
+
+        srank = tr S/λ_max
+
+    Range [1, min(n − 1, d)]; high is isotropic. Never above the participation ratio. Invariant to
+    rotation, translation and one scale. Paper: Rudelson, Vershynin 2007, Sampling from large matrices.
+
+    >>> round(stable_rank([[2.0, 0.0], [-2.0, 0.0], [0.0, 1.0], [0.0, -1.0]]), 12)
+    1.25
+    """
+    values = _spread(X, "stable_rank").eigenvalues
+    return scalar((values.sum() / values[0]).clamp(min=1))
+
+
+def condition_number(X: Any) -> float:
+    """Largest over smallest variance of all directions.
+
+        κ = λ_max/λ_min
+
+    Range [1, ∞); high is anisotropic. Undefined for a singular covariance (n ≤ d, or numerically of
+    lower rank). The small end of the spectrum needs products in float64: they are taken so whenever
+    vectors are given; Moments of narrower vectors are good to κ of about 1e6. Invariant to rotation,
+    translation and one scale.
+
+    >>> round(condition_number([[2.0, 0.0], [-2.0, 0.0], [0.0, 1.0], [0.0, -1.0]]), 12)
+    4.0
+    """
+    moments = _wide_moments(X)
+    moments.need_spread("condition_number")
+    values = _above_noise(moments)
+    if len(values) < moments.n_dims:
+        raise UndefinedError(
+            f"condition_number is undefined: the covariance has rank {len(values)} of {moments.n_dims} "
+            f"({moments.count} vectors); use participation_ratio or more vectors"
+        )
+    return float(values[0] / values[-1])
+
+
+def explained_variance(X: Any) -> Any:
+    """The share of the variance in the first 1, 2, … d principal directions.
+
+        (d,) array of the caller's kind:  Σ_{i≤k} λ_i/Σ λ
+
+    Rises from λ_max's share to 1. Invariant to rotation, translation and one scale.
+
+    >>> explained_variance([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]]).tolist()
+    [0.5, 1.0]
+    """
+    return like(_cumulative(_spread(X, "explained_variance").eigenvalues), _original(X))
+
+
+def dimensions_for_variance(X: Any, *, share: float = 0.9) -> int:
+    """How many principal directions hold a given share of the variance.
+
+        min k with Σ_{i≤k} λ_i ≥ share · Σ λ
+
+    Range 1 … d; high is isotropic. Invariant to rotation, translation and one scale.
+
+    Args:
+        X: (n, d) vectors in any array, or Moments.
+        share: of the variance, in (0, 1].
+
+    >>> dimensions_for_variance([[3.0, 0.0], [-3.0, 0.0], [0.0, 1.0], [0.0, -1.0]])
+    1
+    """
+    if not 0 < share <= 1:
+        raise InputError(f"share is {share}; wanted a share of the variance in (0, 1]")
+    return first_reaching(_cumulative(_spread(X, "dimensions_for_variance").eigenvalues), share)
+
+
+def power_law_exponent(X: Any, *, first: int | None = None, last: int | None = None) -> float:
+    """How fast the spectrum decays: α of λ_i ∝ i^−α, by least squares of log λ on log rank.
+
+    Range [0, ∞); high is anisotropic, 0 a flat spectrum. Stringer et al. find 1 in visual cortex, Agrawal
+    et al. in the representations that transfer best. Without limits: ranks 11 to 500 (or to the rank of
+    the covariance) where the rank is 60 or more, otherwise all ranks. Products are taken in float64
+    whenever vectors are given. Invariant to rotation, translation and one scale.
+    Paper: Stringer et al. 2019; Agrawal et al. 2022, α-ReQ.
+
+    Args:
+        X: (n, d) vectors in any array, or Moments.
+        first, last: the ranks to fit, counted from 1, both included.
+
+    >>> X = torch.tensor([[1.0, 0.0], [-1.0, 0.0], [0.0, 0.5], [0.0, -0.5]])
+    >>> round(power_law_exponent(X), 12)  # λ_2 = λ_1/4 = λ_1·2^−2
+    2.0
+    """
+    moments = _wide_moments(X)
+    moments.need_spread("power_law_exponent")
+    values = _above_noise(moments)
+    rank = len(values)
+    first = first if first is not None else (_FIRST_RANK if rank >= 60 else 1)
+    last = last if last is not None else (min(_LAST_RANK, rank) if rank >= 60 else rank)
+    if not 1 <= first < last:
+        raise _no_ranks(first, last, rank)
+    if last > rank:
+        raise UndefinedError(
+            f"power_law_exponent is undefined to rank {last}: the covariance has rank {rank}"
+        )
+    x = torch.arange(first, last + 1, dtype=values.dtype, device=values.device).log()
+    x = x - x.mean()
+    slope = (x @ values[first - 1 : last].log()) / (x @ x)
+    return max(0.0, -float(slope))
+
+
+def first_reaching(cumulative: Tensor, share: float) -> int:
+    """The first count at which a cumulative share is reached, up to rounding; all of them if none is."""
+    reached = (cumulative >= share - _ROUNDING_OF_SHARES).nonzero()
+    return int(reached[0]) + 1 if len(reached) else len(cumulative)
+
+
+def _no_ranks(first: int, last: int, rank: int) -> Exception:
+    if rank < 2:
+        return UndefinedError(f"power_law_exponent needs two ranks to fit; the covariance has rank {rank}")
+    return InputError(f"first and last are {first} and {last}; wanted 1 ≤ first < last ≤ {rank}, the rank")
+
+
+def _original(X: Any) -> Any:
+    return X.mean if isinstance(X, Moments) else X
+
+
+def _spread(X: Any, name: str) -> Moments:
+    moments = Moments.of(X)
+    moments.need_spread(name)
+    return moments
+
+
+def _wide_moments(X: Any) -> Moments:
+    """Moments with float64 products, one block at a time, whatever type the vectors have."""
+    if isinstance(X, Moments):
+        return X
+    moments: Moments | None = None
+    for block in blocks(as_matrix(X).detach()):
+        part = Moments.of(block.double())
+        moments = part if moments is None else moments.merge(part)
+    assert moments is not None
+    return moments
+
+
+def _entropy(p: Tensor) -> Tensor:
+    """−Σ p log p with a finite gradient at p = 0."""
+    return -(p * torch.where(p > 0, p, 1.0).log()).sum()
+
+
+def _cumulative(values: Tensor) -> Tensor:
+    return values.cumsum(0) / values.sum()
+
+
+def _above_noise(moments: Moments) -> Tensor:
+    """(rank,) the eigenvalues of the covariance that stand above rounding, largest first."""
+    values = torch.linalg.eigvalsh(moments.smaller_side.detach()).flip(0)
+    kept = values > _noise(values, max(moments.count, moments.n_dims))
+    return torch.masked_select(values, kept)[: moments.count - 1] / (moments.count - 1)
+
+
+def _noise(values: Tensor, size: int) -> float:
+    """Below this an eigenvalue is rounding: size · 2^−52 of the largest, or twice the most negative one.
+
+    A scatter has no negative eigenvalues, so what is below 0 shows how far rounding reaches; products of
+    float32 vectors reach about 1e-7 of the largest eigenvalue, in both directions, whatever n and d.
+    """
+    return max(float(values[0]) * size * 2**-52, -2 * float(values[-1]))
+
+
+def _uncentred_spectrum(moments: Moments) -> Tensor:
+    """(min(n, d),) eigenvalues of Σ x xᵀ, largest first, rounding set to 0; on the smaller side."""
+    if moments.factor is None:
+        squares = torch.linalg.eigvalsh(moments.second_moment)
+    else:
+        rows = torch.cat([moments.factor, math.sqrt(moments.count) * moments.mean[None]])
+        squares = torch.linalg.eigvalsh(rows @ rows.T)
+    squares = squares.flip(0)[: min(moments.count, moments.n_dims)]
+    noise = _noise(squares.detach(), len(squares))
+    return torch.where(squares > noise, squares, 0.0)
+
+
+def _reading(
+    name: str, compute: Callable[[Statistics], Any], sentence: Callable[[float], str], paper: str, **rest: Any
+) -> Metric:
+    """What the metrics of the spectrum have in common, unless `rest` says otherwise."""
+    common: dict[str, Any] = {
+        "family": "spectrum",
+        "needs": frozenset({"moments"}),
+        "range": (1.0, math.inf),
+        "high": "isotropic",
+        "invariances": ALL_INVARIANCES,
+        "differentiable": True,
+    }
+    return Metric(name=name, compute=compute, sentence=sentence, paper=paper, **{**common, **rest})
+
+
+METRICS = (
+    _reading(
+        "participation_ratio",
+        lambda shelf: participation_ratio(shelf.moments),
+        lambda value: f"the variance is as spread out as over {value:.1f} equal dimensions",
+        "Gao et al. 2017, A theory of multineuronal dimensionality",
+    ),
+    _reading(
+        "effective_rank",
+        lambda shelf: effective_rank(shelf.moments),
+        lambda value: f"by entropy, the variance fills about {value:.1f} dimensions",
+        "Roy, Vetterli 2007, The effective rank",
+    ),
+    _reading(
+        "rankme",
+        lambda shelf: rankme(shelf.moments),
+        lambda value: f"mean included, the vectors use about {value:.1f} dimensions",
+        "Garrido, Balestriero, Najman, LeCun 2023, RankMe",
+        range=(1.0 - 1e-6, math.inf),
+        high="isotropic about the origin",
+        invariances=frozenset({"rotation", "scale"}),
+    ),
+    _reading(
+        "stable_rank",
+        lambda shelf: stable_rank(shelf.moments),
+        lambda value: f"the total variance is {value:.1f} times that of the strongest direction",
+        "Rudelson, Vershynin 2007, Sampling from large matrices",
+    ),
+    _reading(
+        "dimensions_for_variance",
+        lambda shelf: dimensions_for_variance(shelf.moments),
+        lambda value: f"{value:.0f} principal directions hold 90 % of the variance",
+        "Jolliffe 2002, Principal Component Analysis",
+        differentiable=False,
+    ),
+    _reading(
+        "condition_number",
+        lambda shelf: condition_number(shelf.vectors),
+        lambda value: f"the strongest direction has {value:.3g} times the variance of the weakest",
+        "Golub, Van Loan 2013, Matrix Computations",
+        needs=frozenset({"vectors"}),
+        high="anisotropic",
+        differentiable=False,
+        default=False,
+    ),
+    _reading(
+        "power_law_exponent",
+        lambda shelf: power_law_exponent(shelf.vectors),
+        lambda value: f"the spectrum decays like rank to the power −{value:.2f}",
+        "Stringer et al. 2019; Agrawal et al. 2022, α-ReQ",
+        needs=frozenset({"vectors"}),
+        range=(0.0, math.inf),
+        high="anisotropic",
+        differentiable=False,
+        default=False,
+    ),
+)

@@ -1,0 +1,62 @@
+"""A progress bar for long work: it appears after a second, on a terminal, on standard error."""
+
+from __future__ import annotations
+
+import sys
+import time
+from types import TracebackType
+from typing import Any
+
+_PATIENCE_S = 1.0  # work shorter than this shows nothing
+
+
+class Bar:
+    """Steps of work with names, each with a share done; silent unless shown.
+
+    >>> with Bar(show=False) as bar:
+    ...     bar.step("silhouette")
+    ...     bar.share(0.5)
+    """
+
+    def __init__(self, *, show: bool | None = None) -> None:
+        self._show = sys.stderr.isatty() if show is None else show
+        self._began = time.monotonic()
+        self._progress: Any = None
+        self._task: Any = None
+        self._name = ""
+
+    def __enter__(self) -> Bar:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._progress is not None:
+            self._progress.stop()
+
+    def step(self, name: str) -> None:
+        """Begin a step."""
+        self._name = name
+        if self._started():
+            self._progress.reset(self._task, description=name, total=1.0)
+
+    def share(self, done: float) -> None:
+        """How much of the present step is done, 0 to 1."""
+        if self._started():
+            self._progress.update(self._task, completed=min(done, 1.0))
+
+    def _started(self) -> bool:
+        if not self._show or time.monotonic() - self._began < _PATIENCE_S:
+            return False
+        if self._progress is None:
+            self._open()
+        return True
+
+    def _open(self) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+        columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+        self._progress = Progress(*columns, console=Console(stderr=True), transient=True)
+        self._task = self._progress.add_task(self._name, total=1.0)
+        self._progress.start()
