@@ -121,7 +121,7 @@ def _from_foreign(X: Any, name: str) -> Tensor:
     if module in ("pandas", "polars"):
         return _share(_from_frame(X), name)
     if hasattr(X, "__dlpack__") and not isinstance(X, np.ndarray):
-        return torch.from_dlpack(X)
+        return torch.utils.dlpack.from_dlpack(X)
     if isinstance(X, str | bytes):
         raise InputError(
             f"{name} is a {type(X).__name__}; wanted numbers: to measure a file use isoscope.read(path)"
@@ -197,7 +197,7 @@ def arrow_lists(column: Any, *, name: str = "X") -> np.ndarray:
 
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
-    if isinstance(column, pa.ChunkedArray):  # zero chunks stay chunked
+    if len(column) == 0:
         return np.empty((0, 0), dtype=np.float32)
     if column.null_count:
         first = column.is_null().index(True).as_py()

@@ -45,6 +45,15 @@ class Labels:
         """The labels of rows start … stop−1, with all K names kept."""
         return Labels(self.codes[start:stop], self.names)
 
+    def seen(self) -> Labels:
+        """The same rows with only the names that occur among them."""
+        present = self.counts > 0
+        if bool(present.all()):
+            return self
+        codes = (present.cumsum(0) - 1)[self.codes]
+        names = tuple(name for name, occurs in zip(self.names, present.tolist(), strict=True) if occurs)
+        return Labels(codes, names)
+
 
 def as_labels(labels: Any, *, n: int | None = None, name: str = "labels") -> Labels:
     """Codes and names from any sequence of labels: strings, numbers, sets of labels, an indicator matrix.
@@ -66,7 +75,7 @@ def as_labels(labels: Any, *, n: int | None = None, name: str = "labels") -> Lab
 
 def as_clusters(labels: Any, *, n: int, name: str = "labels") -> Labels:
     """Labels that describe clusters: at least two, and fewer than there are points."""
-    coded = as_labels(labels, n=n, name=name)
+    coded = as_labels(labels, n=n, name=name).seen()
     check_clusters(coded.n_labels, n, coded.names, name=name)
     return coded
 

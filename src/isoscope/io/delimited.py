@@ -15,12 +15,9 @@ import numpy as np
 
 from isoscope.errors import FileError, ShapeError
 from isoscope.io.chunks import Chunk, Reader
-from isoscope.io.files import kind, listed, open_bytes, reason
+from isoscope.io.files import kind, listed, open_bytes, reason, sample_lines
 
-_SAMPLE_ROWS = 100
-_BLOCK_BYTES = 4 * 2**20
-# a longer line than this is no row of numbers, and must not be read into memory to find that out
-_MAX_LINE_BYTES = 64 * 2**20
+_BLOCK_BYTES = 2**20  # Arrow reads up to 32 of these ahead
 _INTEGER = re.compile(r"-?(0|[1-9]\d{0,17})")
 _NULLS = ["", "NA", "N/A", "n/a", "#N/A", "nan", "NaN", "NAN", "-nan", "-NaN", "null", "NULL", "None", "none"]
 _MISSING = {null.lower() for null in _NULLS} | {"inf", "-inf", "+inf", "infinity", "-infinity"}
@@ -135,12 +132,7 @@ def layout(path: Path, *, header: bool | None = None) -> Layout:
 
 def _sample(path: Path) -> tuple[list[list[str]], list[int], int, str]:
     """The first rows, the line each ends in, the longest line seen, and the delimiter."""
-    lines = []
-    with open_bytes(path) as file:
-        for line in itertools.islice(iter(lambda: file.readline(_MAX_LINE_BYTES), b""), _SAMPLE_ROWS):
-            if len(line) >= _MAX_LINE_BYTES or b"\0" in line:
-                raise FileError(f"{path} is not text in lines; wanted rows of delimited numbers")
-            lines.append(line.decode("utf-8-sig", errors="replace"))
+    lines = [line.decode("utf-8-sig", "replace") for line in sample_lines(path, what="delimited numbers")]
     delimiter = _delimiter(path, next((line for line in lines if line.strip()), ""))
     reader = csv.reader(io.StringIO("".join(lines), newline=""), delimiter=delimiter)
     rows, ends = [], []

@@ -12,6 +12,8 @@ from typing import BinaryIO, cast
 
 from isoscope.errors import FileError, IsoscopeError
 
+# a longer line is no row of numbers, and must not be read into memory to find that out
+MAX_LINE_BYTES = 16 * 2**20
 PICKLES = (".pkl", ".pickle", ".joblib", ".p")
 SAVE_AGAIN = (
     "isoscope never unpickles, since a pickle can run code: "
@@ -59,6 +61,24 @@ def first_bytes(path: Path, n: int = 8) -> bytes:
     """The first bytes as stored, for telling kinds apart."""
     with path.open("rb") as file:
         return file.read(n)
+
+
+def sample_lines(path: Path, *, what: str, n_lines: int = 100) -> list[bytes]:
+    """The first lines of a text file, few enough to judge it by whatever a stranger put in them."""
+    lines: list[bytes] = []
+    with open_bytes(path) as file:
+        while len(lines) < n_lines and sum(map(len, lines)) < MAX_LINE_BYTES:
+            lines.append(file.readline(MAX_LINE_BYTES))
+            check_text(lines[-1], path, what=what)
+            if not lines[-1]:
+                return lines[:-1]
+    return lines
+
+
+def check_text(line: bytes, path: Path, *, what: str) -> None:
+    """Raise FileError over a line that no text file would have."""
+    if len(line) >= MAX_LINE_BYTES or b"\0" in line:
+        raise FileError(f"{path} is not text in lines; wanted {what} in each line")
 
 
 @contextmanager

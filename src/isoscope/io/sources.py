@@ -143,8 +143,8 @@ class VectorFile:
     def _check_length(self, labels: Labels, n_rows: int) -> None:
         if len(labels) != n_rows:
             raise ShapeError(
-                f"labels has {len(labels)} entries for {n_rows} vectors "
-                f"({self._labels_from} for {self.path}); wanted one for each vector"
+                f"labels has {len(labels)} entries for {n_rows} vectors in {self.path} "
+                f"(labels from {self._labels_from}); wanted one for each vector"
             )
 
     def _not_finite(self) -> str:
@@ -177,7 +177,7 @@ def open_vectors(
             text or .bin, GloVe .txt, .vec or .glove. Nothing is ever unpickled.
         key: which array of a .npz, .safetensors or .pt file, where it has several of two axes.
         vector_column: which column of lists of a .parquet, .arrow or .feather file, where it has several.
-        labels: a column or array of the same file, else a file of labels (`file.csv:column` for a column of it).
+        labels: a column or array of the same file, else a file of labels (`file.csv:topic` for a column).
 
     Raises:
         FileError: the file is absent, empty, broken, of an unknown kind, or would have to be unpickled.
@@ -211,7 +211,7 @@ def read(
 def _with_labels(reader: Reader, labels: str | os.PathLike[str]) -> VectorFile:
     column = reader.label_column()
     if column is not None:
-        return VectorFile(reader, lambda: reader.label_values(column), f"column {column!r}")
+        return VectorFile(reader, lambda: reader.label_values(column), f"{reader.path}, column {column!r}")
     file, file_column = split_column(os.fspath(labels))
     if not file.exists():
         held = f"it has {listed(reader.columns)}" if reader.columns else "it has no columns of labels"

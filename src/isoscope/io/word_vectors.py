@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
-from itertools import islice
 from typing import Any, BinaryIO, NoReturn
 
 import numpy as np
@@ -13,14 +12,13 @@ import numpy as np
 from isoscope.arrays import block_rows
 from isoscope.errors import FileError, ShapeError
 from isoscope.io.chunks import Chunk, Reader
-from isoscope.io.files import first_bytes, is_gzip, open_bytes
+from isoscope.io.files import check_text, first_bytes, is_gzip, open_bytes, sample_lines
 
-_SAMPLE_LINES = 100
 _CHUNK_BYTES = 8 * 2**20
-_MAX_LINE_BYTES = 16 * 2**20
 _MAX_WORD_BYTES = 2**16
 _NUMBER = re.compile(rb"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
 _SPECIAL = {b"nan", b"inf", b"-inf", b"+nan", b"-nan", b"+inf", b"infinity", b"-infinity"}
+_WANTED = "a word and its numbers"
 _FASTTEXT = (793712314).to_bytes(4, "little")
 
 
@@ -29,8 +27,7 @@ class WordTextReader(Reader):
 
     def open(self) -> None:
         """Read the first lines: a header if there is one, else the length most lines agree on."""
-        with open_bytes(self.path) as file:
-            lines = [line for line in islice(_lines(file, self), _SAMPLE_LINES) if line.strip()]
+        lines = [line for line in sample_lines(self.path, what=_WANTED) if line.strip()]
         header = [int(part) for part in lines[0].split()] if lines and _is_header(lines[0]) else []
         self._n_header_lines = 1 if header else 0
         body = [line.split() for line in lines[self._n_header_lines :]]
@@ -219,7 +216,7 @@ def _parse_numbers(text: bytes, n_dims: int) -> np.ndarray:
     names = [str(i) for i in range(n_dims)]
     table: Any = arrow_csv.read_csv(
         pa.BufferReader(text),
-        read_options=arrow_csv.ReadOptions(column_names=names, use_threads=False, block_size=len(text) + 1),
+        read_options=arrow_csv.ReadOptions(column_names=names, block_size=len(text) + 1),
         parse_options=arrow_csv.ParseOptions(delimiter=" ", quote_char=False, ignore_empty_lines=False),
         convert_options=arrow_csv.ConvertOptions(
             column_types=dict.fromkeys(names, pa.float32()), null_values=[]
@@ -229,27 +226,16 @@ def _parse_numbers(text: bytes, n_dims: int) -> np.ndarray:
     return np.asarray(batch.to_tensor(row_major=True).to_numpy())
 
 
-def _lines(file: BinaryIO, reader: Reader) -> Iterator[bytes]:
-    while line := file.readline(_MAX_LINE_BYTES):
-        _check_text(line, reader)
-        yield line.rstrip()
-
-
 def _line_groups(file: BinaryIO, reader: Reader) -> Iterator[list[bytes]]:
     """Lists of whole lines, without the blanks at their ends, about a chunk of bytes each."""
     held = b""
     while block := file.read(_CHUNK_BYTES):
         *lines, held = (held + block).split(b"\n")
-        _check_text(held, reader)
+        check_text(held, reader.path, what=_WANTED)
         if lines:
             yield [line.rstrip() for line in lines]
     if held:
         yield [held.rstrip()]
-
-
-def _check_text(line: bytes, reader: Reader) -> None:
-    if len(line) >= _MAX_LINE_BYTES or b"\0" in line:
-        raise FileError(f"{reader.path} is not text in lines; wanted a word and its numbers in each line")
 
 
 def _is_header(line: bytes) -> bool:

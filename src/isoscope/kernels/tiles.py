@@ -184,6 +184,8 @@ def _plan(counts: list[int], tile_rows: int) -> tuple[Tile, ...]:
     tiles: list[Tile] = []
     start, pending = 0, None  # pending: (start, first cluster) of a run of small clusters
     for cluster, count in enumerate(counts):
+        if not count:
+            continue
         if count >= tile_rows // 2:
             if pending is not None:
                 tiles.append(Tile(pending[0], start, pending[1], cluster - 1))

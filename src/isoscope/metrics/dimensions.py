@@ -76,7 +76,7 @@ def dimensions_for_share(X: Any, *, share: float = 0.5) -> int:
 
     Args:
         X: (n, d) vectors in any array, or Directions.
-        share: of the mean cosine, in (0, 1].
+        share: of the mean cosine, in (0, 1]; reached when it is missed by less than 1e-6.
 
     >>> dimensions_for_share([[2.0, 0.0], [1.0, 0.0], [3.0, 0.0]])
     1
@@ -97,9 +97,9 @@ def rogue_dimensions(X: Any, *, min_share: float | None = None) -> list[RogueDim
 
         c_j > min_share · Σ |c|
 
-    By default ten times an even share 1/d, but at least 5 % (the rogue dimensions of Timkey and van
-    Schijndel hold 7 % to 99 %) and at most 75 %, so that a space of a few dimensions can have one too.
-    Invariant to one scale, apart from the coordinate's own mean and standard deviation.
+    By default ten times an even share 1/d, but at least 5 % (mpnet's strongest dimension holds 55 % before
+    contrastive training) and at most 75 %, so that a space of a few dimensions can have one too. Shares are
+    invariant to one scale. Paper: Timkey, van Schijndel 2021.
 
     Args:
         X: (n, d) vectors in any array.
@@ -116,6 +116,8 @@ def rogue_dimensions(X: Any, *, min_share: float | None = None) -> list[RogueDim
     shares = _shares(Directions.of(matrix), "rogue_dimensions")
     order = shares.sort(descending=True, stable=True).indices
     dimensions = [j for j in order.tolist() if shares[j] > min_share]
+    if not dimensions:
+        return []
     columns = matrix[:, dimensions].double()
     means, deviations = columns.mean(dim=0).tolist(), columns.std(dim=0).tolist()
     return [

@@ -113,7 +113,7 @@ def scatter_decomposition(X: Any, labels: Any = None) -> ScatterDecomposition:
     )
     score = float(isoscore(moments))
     within, between = _traces(groups, "scatter_decomposition")
-    K, d, n = int((groups.counts > 0).sum()), moments.n_dims, moments.count
+    K, d, n = _n_labels(groups), moments.n_dims, moments.count
     share = float(between / (within + between))
     ceiling = isotropy_ceiling(K, d, between=share)
     return ScatterDecomposition(
@@ -155,9 +155,18 @@ def _traces(groups: GroupMoments, name: str) -> tuple[Tensor, Tensor]:
     """n·tr W and n·tr B."""
     offsets = groups.means - groups.mean
     within, between = groups.within.sum(), groups.counts @ (offsets * offsets).sum(dim=1)
-    if not within + between > 0:
+    if _n_labels(groups) == 1:
+        between = between * 0  # one mean differs from itself by rounding only
+    mean = groups.mean.detach()
+    resolution = 2**-52 * (4 + groups.count / 8)  # sums of equal numbers drift by about n/30 roundings
+    if not within + between > groups.count * resolution**2 * float(mean @ mean):
         raise UndefinedError(f"{name} is undefined: all {groups.count} points are equal")
     return within, between
+
+
+def _n_labels(groups: GroupMoments) -> int:
+    """K, of the labels that have points."""
+    return int((groups.counts > 0).sum())
 
 
 def _attribution(moments: Moments, groups: GroupMoments) -> dict[str, float]:
@@ -185,10 +194,9 @@ def _whole(name: str, value: Any, least: int) -> int:
 
 def _ceiling(shelf: Statistics) -> float:
     groups = shelf.label_moments
-    n_labels = int((groups.counts > 0).sum())
     if groups.n_dims < 2:
         raise UndefinedError("isotropy_ceiling is undefined for vectors of 1 dimension; wanted d ≥ 2")
-    return isotropy_ceiling(n_labels, groups.n_dims, between=float(between_share(groups)))
+    return isotropy_ceiling(_n_labels(groups), groups.n_dims, between=float(between_share(groups)))
 
 
 METRICS = (

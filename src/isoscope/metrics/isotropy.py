@@ -16,6 +16,7 @@ from isoscope.statistics.leave_one_out import LeftOutMoments, jackknife
 from isoscope.statistics.moments import Moments
 from isoscope.statistics.partition import LogPartition
 
+_NO_SQUARE = 1e-12  # an estimate of tr Σ² under this share of (tr Σ)² is rounding, not variance
 _RUDMAN_2022 = "Rudman, Gillman, Rayne, Eickhoff 2022, IsoScore"
 _HIMENO_2014 = "Himeno, Yamada 2014, Estimations for some functions of covariance matrix in high dimension"
 
@@ -30,7 +31,7 @@ def isoscore(X: Any, *, debias: bool | Literal["jackknife"] = False) -> Any:
 
     The plain score is biased when n is not much larger than d (an isotropic Gaussian reads about
     n/(n+d)). `debias=True` replaces both ingredients by unbiased estimates (Himeno and Yamada 2014);
-    it needs n ≥ 4 and may leave [0, 1] by its sampling error. What is left is the bias of a ratio,
+    it needs n ≥ 4, is never negative, and may exceed 1 by its sampling error. What is left is the bias of a ratio,
     which shows where one direction dwarfs the rest at small n; `debias="jackknife"` removes that too,
     by leaving each vector out in turn, for a second pass over the vectors.
 
@@ -67,7 +68,8 @@ def isoscore_jackknife(moments: Moments, left_out: LeftOutMoments, *, debias: bo
             raise UndefinedError(
                 f"the jackknife of the debiased IsoScore needs at least 5 vectors; there are {n}"
             )
-        scores = _score(_unbiased_ratio(n - 1, *sums, left_out.quartic), d)
+        squared_trace, trace_of_square = _unbiased(n - 1, *sums, left_out.quartic)
+        scores = _score(squared_trace / trace_of_square, d)
         return jackknife(_debiased(moments), scores, n)
     return jackknife(_isoscore(moments), _score(sums[0] ** 2 / sums[1], d), n)
 
@@ -144,12 +146,14 @@ def _debiased(moments: Moments) -> Tensor:
     _need_shape(moments, "isoscore")
     if moments.count < 4:
         raise UndefinedError(f"the debiased isoscore needs at least 4 vectors; there are {moments.count}")
-    ratio = _unbiased_ratio(moments.count, moments.trace, moments.squared_frobenius, moments.quartic)
-    if not ratio > 0:
+    sums = (moments.trace, moments.squared_frobenius, moments.quartic)
+    squared_trace, trace_of_square = _unbiased(moments.count, *sums)
+    if trace_of_square <= _NO_SQUARE * squared_trace:
         raise UndefinedError(
-            f"the debiased isoscore is undefined: with {moments.count} vectors the estimate of tr(Σ²) is not positive"
+            f"the debiased isoscore is undefined: {moments.count} vectors, all differences at right angles, "
+            "show no direction twice; add vectors"
         )
-    return _score(ratio, moments.n_dims)
+    return _score(squared_trace / trace_of_square, moments.n_dims)
 
 
 def _score(participation: Tensor, d: int) -> Tensor:
@@ -161,14 +165,18 @@ def _participation(moments: Moments) -> Tensor:
     return 1 / (moments.squared_frobenius / moments.trace / moments.trace)
 
 
-def _unbiased_ratio(n: int, trace: Tensor, squared_frobenius: Tensor, quartic: Tensor) -> Tensor:
-    """Unbiased (tr Σ)² over unbiased tr Σ², from sums about the mean, in units of the trace."""
+def _unbiased(n: int, trace: Tensor, squared_frobenius: Tensor, quartic: Tensor) -> tuple[Tensor, Tensor]:
+    """Unbiased (tr Σ)² and tr Σ² from sums about the mean, both over one common factor.
+
+    They are the means of ‖x_i−x_j‖²‖x_k−x_l‖²/4 and ((x_i−x_j)·(x_k−x_l))²/4 over all quadruples of
+    different vectors, so neither is negative and the first is never the smaller.
+    """
     t = 1 / (n - 1)  # tr S, once divided by the trace
     f = squared_frobenius / trace / trace / (n - 1) ** 2
     Q = quartic / trace / trace / (n - 1)
     squared_trace = 2 * f + (n * n - 3 * n + 1) * t * t - n * Q
     trace_of_square = (n - 1) * (n - 2) * f + t * t - n * Q
-    return squared_trace / trace_of_square
+    return squared_trace, trace_of_square
 
 
 def _need_shape(moments: Moments, name: str) -> None:
@@ -234,7 +242,7 @@ METRICS = (
         family="isotropy",
         compute=lambda shelf: isoscore(shelf.moments, debias=True),
         needs=frozenset({"moments"}),
-        range=(-math.inf, math.inf),
+        range=(0.0, math.inf),
         high="isotropic",
         invariances=ALL_INVARIANCES,
         differentiable=True,
@@ -268,8 +276,6 @@ METRICS = (
         invariances=frozenset({"rotation"}),
         differentiable=False,
         paper="Mu, Viswanath 2018, All-but-the-Top",
-        sentence=lambda value: (
-            f"the weakest direction carries {value:.2g} of the strongest one's partition mass"
-        ),
+        sentence=_partition_sentence,
     ),
 )

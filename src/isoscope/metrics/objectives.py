@@ -164,7 +164,6 @@ def _anchor_distances(X: Any, labels: Any) -> Iterator[tuple[Tensor, Tensor, int
     matrix = as_matrix(X)
     coded = as_clusters(known_rows(X, labels, "labels"), n=matrix.shape[0]).to(matrix.device)
     points = matrix[torch.argsort(coded.codes, stable=True)].double()
-    points = points - points.detach().mean(dim=0)
     n_rows = max(1, _BLOCK_NUMBERS // len(points))
     start = 0
     for n_k in coded.counts.tolist():
@@ -176,7 +175,7 @@ def _anchor_distances(X: Any, labels: Any) -> Iterator[tuple[Tensor, Tensor, int
 
 
 def _distances(A: Tensor, B: Tensor) -> Tensor:
-    """(a, b) Euclidean distances by differences: exact for points that lie close together."""
+    """(a, b) Euclidean distances by differences: exact for close points and far from the origin alike."""
     return torch.cdist(A, B, compute_mode="donot_use_mm_for_euclid_dist")
 
 

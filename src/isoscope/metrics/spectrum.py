@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import reduce
 from typing import Any
 
 import torch
@@ -117,9 +118,7 @@ def condition_number(X: Any) -> float:
     >>> round(condition_number([[2.0, 0.0], [-2.0, 0.0], [0.0, 1.0], [0.0, -1.0]]), 12)
     4.0
     """
-    moments = _wide_moments(X)
-    moments.need_spread("condition_number")
-    values = _above_noise(moments)
+    moments, values = _standing_eigenvalues(X, "condition_number")
     if len(values) < moments.n_dims:
         raise UndefinedError(
             f"condition_number is undefined: the covariance has rank {len(values)} of {moments.n_dims} "
@@ -150,7 +149,7 @@ def dimensions_for_variance(X: Any, *, share: float = 0.9) -> int:
 
     Args:
         X: (n, d) vectors in any array, or Moments.
-        share: of the variance, in (0, 1].
+        share: of the variance, in (0, 1]; reached when it is missed by less than 1e-6.
 
     >>> dimensions_for_variance([[3.0, 0.0], [-3.0, 0.0], [0.0, 1.0], [0.0, -1.0]])
     1
@@ -177,9 +176,7 @@ def power_law_exponent(X: Any, *, first: int | None = None, last: int | None = N
     >>> round(power_law_exponent(X), 12)  # λ_2 = λ_1/4 = λ_1·2^−2
     2.0
     """
-    moments = _wide_moments(X)
-    moments.need_spread("power_law_exponent")
-    values = _above_noise(moments)
+    _, values = _standing_eigenvalues(X, "power_law_exponent")
     rank = len(values)
     first = first if first is not None else (_FIRST_RANK if rank >= 60 else 1)
     last = last if last is not None else (min(_LAST_RANK, rank) if rank >= 60 else rank)
@@ -217,16 +214,24 @@ def _spread(X: Any, name: str) -> Moments:
     return moments
 
 
-def _wide_moments(X: Any) -> Moments:
-    """Moments with float64 products, one block at a time, whatever type the vectors have."""
-    if isinstance(X, Moments):
-        return X
-    moments: Moments | None = None
-    for block in blocks(as_matrix(X).detach()):
-        part = Moments.of(block.double())
-        moments = part if moments is None else moments.merge(part)
-    assert moments is not None
-    return moments
+def _standing_eigenvalues(X: Any, name: str) -> tuple[Moments, Tensor]:
+    """Moments, and the (rank,) eigenvalues of the covariance that stand above rounding, largest first.
+
+    Vectors of any type have their products taken in float64, one block at a time; what is left to rounding
+    is then that of the vectors themselves, stored with a relative spacing of `eps`: a variance of at most
+    eps²/12 of a coordinate's mean square, a few times that along the worst direction.
+    """
+    moments, eps = X, 0.0
+    if not isinstance(X, Moments):
+        matrix = as_matrix(X).detach()
+        eps = torch.finfo(matrix.dtype).eps
+        moments = reduce(Moments.merge, (Moments.of(block.double()) for block in blocks(matrix)))
+    moments.need_spread(name)
+    values = torch.linalg.eigvalsh(moments.smaller_side.detach()).flip(0)
+    mean_square = float((moments.trace / moments.count + moments.mean @ moments.mean) / moments.n_dims)
+    noise = _noise(values, max(moments.count, moments.n_dims))
+    kept = values > max(noise, moments.count * eps**2 * mean_square)
+    return moments, torch.masked_select(values, kept)[: moments.count - 1] / (moments.count - 1)
 
 
 def _entropy(p: Tensor) -> Tensor:
@@ -236,13 +241,6 @@ def _entropy(p: Tensor) -> Tensor:
 
 def _cumulative(values: Tensor) -> Tensor:
     return values.cumsum(0) / values.sum()
-
-
-def _above_noise(moments: Moments) -> Tensor:
-    """(rank,) the eigenvalues of the covariance that stand above rounding, largest first."""
-    values = torch.linalg.eigvalsh(moments.smaller_side.detach()).flip(0)
-    kept = values > _noise(values, max(moments.count, moments.n_dims))
-    return torch.masked_select(values, kept)[: moments.count - 1] / (moments.count - 1)
 
 
 def _noise(values: Tensor, size: int) -> float:

@@ -159,7 +159,7 @@ def _of_block(block: Tensor) -> Moments:
     if block.dtype == torch.float32:
         moments = _of_block_in(block)
         low, high = _FLOAT32_RANGE
-        if low < float(moments.trace) / block.numel() < high:
+        if low < float(moments.trace.detach()) / block.numel() < high:
             return moments
     moments = _of_block_in(block.double())
     if not torch.isfinite(moments.quartic):

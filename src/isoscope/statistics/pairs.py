@@ -180,7 +180,6 @@ def _cosine_separation(matrix: Tensor, clusters: Labels) -> Separation:
     n_zero = int((~present).sum())
     kept = clusters
     if n_zero:
-        names = [clusters.names[code] for code in clusters.codes[present].tolist()]
-        kept = as_clusters(names, n=int(present.sum())).to(matrix.device)
+        kept = as_clusters(Labels(clusters.codes[present], clusters.names), n=int(present.sum()))
     squared = _squared_separation(units[present], kept)
     return Separation(squared.cohesion / 2, squared.separation / 2, squared.nearest, kept, n_zero)

@@ -1,0 +1,87 @@
+"""How to write the same vectors in every format."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.feather
+import pyarrow.parquet as pq
+import torch
+from safetensors.numpy import save_file
+
+N, D = 11, 4
+
+
+def lists(X: np.ndarray) -> pa.Array:
+    return pa.FixedSizeListArray.from_arrays(pa.array(X.ravel()), X.shape[1])
+
+
+def write_csv(path: Path, X: np.ndarray, delimiter: str = ",", header: bool = True) -> None:
+    lines = [delimiter.join(f"x{j}" for j in range(X.shape[1]))] if header else []
+    lines += [delimiter.join(map(repr, row)) for row in X.tolist()]
+    write_text(path, "\n".join(lines) + "\n")
+
+
+def write_text(path: Path, text: str) -> None:
+    data = text.encode()
+    path.write_bytes(gzip.compress(data) if path.suffix == ".gz" else data)
+
+
+def write_words(path: Path, X: np.ndarray, header: bool = False) -> None:
+    lines = [f"{X.shape[0]} {X.shape[1]}"] if header else []
+    lines += [f"w{i} " + " ".join(map(repr, row)) for i, row in enumerate(X.tolist())]
+    write_text(path, "\n".join(lines) + "\n")
+
+
+def write_word2vec(path: Path, X: np.ndarray, newline: bytes = b"\n") -> None:
+    data = f"{X.shape[0]} {X.shape[1]}\n".encode()
+    for i, row in enumerate(X.astype("<f4")):
+        data += f"w{i} ".encode() + row.tobytes() + newline
+    path.write_bytes(gzip.compress(data) if path.suffix == ".gz" else data)
+
+
+def write_stream(path: Path, table: pa.Table, max_chunksize: int = 3) -> None:
+    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table, max_chunksize=max_chunksize)
+
+
+def table(X: np.ndarray) -> pa.Table:
+    return pa.table({"vector": lists(X)})
+
+
+WRITERS: dict[str, Callable[[Path, np.ndarray], object]] = {
+    "a.npy": lambda path, X: np.save(path, X),
+    "fortran.npy": lambda path, X: np.save(path, np.asfortranarray(X)),
+    "a.npz": lambda path, X: np.savez(path, X),
+    "small.npz": lambda path, X: np.savez_compressed(path, vectors=X, other=np.arange(3)),
+    "fortran.npz": lambda path, X: np.savez(path, X=np.asfortranarray(X)),
+    "a.safetensors": lambda path, X: save_file({"v": X}, path),
+    "a.pt": lambda path, X: torch.save(torch.from_numpy(X), path),
+    "dict.pth": lambda path, X: torch.save({"state": {"w": torch.from_numpy(X), "b": torch.ones(3)}}, path),
+    "a.parquet": lambda path, X: pq.write_table(table(X), path, row_group_size=4),
+    "list.parquet": lambda path, X: pq.write_table(
+        pa.table({"v": pa.array(X.tolist(), pa.list_(pa.float32()))}), path
+    ),
+    "wide.parquet": lambda path, X: pq.write_table(pa.table({f"x{j}": c for j, c in enumerate(X.T)}), path),
+    "a.feather": lambda path, X: pyarrow.feather.write_feather(table(X), str(path), chunksize=4),
+    "plain.arrow": lambda path, X: pyarrow.feather.write_feather(
+        table(X), str(path), compression="uncompressed"
+    ),
+    "stream.arrow": lambda path, X: write_stream(path, table(X)),
+    "a.csv": write_csv,
+    "a.csv.gz": write_csv,
+    "bare.csv": lambda path, X: write_csv(path, X, header=False),
+    "semicolon.csv": lambda path, X: write_csv(path, X, delimiter=";"),
+    "savetxt.csv": lambda path, X: np.savetxt(path, X),
+    "a.tsv": lambda path, X: write_csv(path, X, delimiter="\t"),
+    "a.txt": write_words,
+    "a.glove.gz": write_words,
+    "a.vec": lambda path, X: write_words(path, X, header=True),
+    "a.bin": write_word2vec,
+    "nonewline.bin": lambda path, X: write_word2vec(path, X, newline=b""),
+    "a.bin.gz": write_word2vec,
+}

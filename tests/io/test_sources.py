@@ -1,0 +1,288 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from file_writers import WRITERS, D, N, write_csv, write_text, write_words
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from isoscope.errors import FileError, InputError, LabelError, NotFiniteError, ShapeError
+from isoscope.io import open_vectors, read
+from isoscope.io.sources import FORMATS
+
+
+def test_every_format_has_a_writer_here() -> None:
+    written = {Path(name.removesuffix(".gz")).suffix for name in WRITERS}
+    assert set(FORMATS) == written
+
+
+def test_load_gives_the_vectors_back(any_file: Path, vectors: np.ndarray) -> None:
+    file = open_vectors(any_file)
+    space = file.load()
+    assert file.n_dims == D
+    assert file.n_rows in (N, None)
+    assert file.path == any_file
+    assert file.n_bytes == (None if file.n_rows is None else 4 * N * D)
+    assert str(D) in repr(file)
+    assert any_file.name in repr(file)
+    np.testing.assert_array_equal(space.vectors.float().numpy(), vectors)
+    assert space.name == any_file.name.split(".")[0]
+    assert space.labels is None
+
+
+@pytest.mark.parametrize("n_rows", [1, 2, 3, 5, 10, 11, 12, 1000, None])
+def test_blocks_are_the_whole_in_order(any_file: Path, vectors: np.ndarray, n_rows: int | None) -> None:
+    file = open_vectors(any_file)
+    whole = file.load()
+    for _ in range(2):  # each call begins again
+        blocks = list(file.blocks(n_rows))
+        size = n_rows or N
+        assert [len(block) for block in blocks] == [min(size, N - i) for i in range(0, N, size)]
+        assert torch.equal(torch.cat([block.vectors for block in blocks]), whole.vectors)
+        if whole.texts is not None:
+            assert (
+                [text for block in blocks for text in block.texts]
+                == whole.texts
+                == [f"w{i}" for i in range(N)]
+            )
+
+
+@settings(deadline=None, max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.data())
+def test_blocks_of_any_shape(tmp_path: Path, data: st.DataObject) -> None:
+    name = data.draw(st.sampled_from(sorted(WRITERS)))
+    n, d = data.draw(st.integers(2, 40)), data.draw(st.integers(2, 6))
+    X = np.random.default_rng(n * d).normal(size=(n, d)).astype(np.float32)
+    path = tmp_path / name
+    WRITERS[name](path, X)
+    (tmp_path / "labels.txt").write_text("\n".join(f"l{i % 3}" for i in range(n)))
+    file = open_vectors(path, labels=tmp_path / "labels.txt")
+    blocks = list(file.blocks(data.draw(st.integers(1, 50))))
+    np.testing.assert_array_equal(
+        torch.cat([block.vectors for block in blocks]).numpy().astype(np.float32), X
+    )
+    codes = torch.cat([block.labels.codes for block in blocks])
+    assert codes.tolist() == [i % 3 for i in range(n)]
+    assert {block.labels.names for block in blocks} == {tuple(f"l{i}" for i in range(min(n, 3)))}
+
+
+def test_read_is_open_and_load(any_file: Path, vectors: np.ndarray) -> None:
+    assert len(read(str(any_file))) == N
+
+
+def test_uppercase_suffix(tmp_path: Path, vectors: np.ndarray) -> None:
+    with (tmp_path / "A.NPY").open("wb") as file:
+        np.save(file, vectors)
+    assert len(read(tmp_path / "A.NPY")) == N
+
+
+def test_blocks_refuse_no_rows(any_file: Path) -> None:
+    with pytest.raises(InputError, match="n_rows is 0"):
+        open_vectors(any_file).blocks(0)
+
+
+# what is wrong with the path
+
+
+def test_missing_file_suggests(tmp_path: Path, vectors: np.ndarray) -> None:
+    np.save(tmp_path / "vectors.npy", vectors)
+    with pytest.raises(FileError, match=r"vector\.npy does not exist.*did you mean vectors\.npy\?"):
+        open_vectors(tmp_path / "vector.npy")
+    with pytest.raises(FileError, match=r"did you mean vectors\.npy"):
+        open_vectors(tmp_path / "vectors.parquet")
+
+
+def test_missing_folder(tmp_path: Path) -> None:
+    with pytest.raises(FileError, match=r"the folder .*nowhere does not exist either"):
+        open_vectors(tmp_path / "nowhere" / "a.npy")
+
+
+def test_missing_file_without_a_like(tmp_path: Path) -> None:
+    with pytest.raises(FileError, match=r"a\.npy does not exist; wanted a file of vectors$"):
+        open_vectors(tmp_path / "a.npy")
+
+
+def test_folder(tmp_path: Path, vectors: np.ndarray) -> None:
+    with pytest.raises(FileError, match=r"is a folder; wanted a file of vectors$"):
+        open_vectors(tmp_path)
+    np.save(tmp_path / "v.npy", vectors)
+    with pytest.raises(FileError, match=r"is a folder.*such as .*v\.npy"):
+        open_vectors(tmp_path)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes here")
+def test_pipe(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "a.npy")
+    with pytest.raises(FileError, match="not a regular file"):
+        open_vectors(tmp_path / "a.npy")
+
+
+@pytest.mark.parametrize("name", sorted(WRITERS))
+def test_empty_file(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).touch()
+    with pytest.raises(FileError, match=r"is empty \(0 bytes\)"):
+        open_vectors(tmp_path / name)
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may read everything")
+def test_no_permission(tmp_path: Path, vectors: np.ndarray) -> None:  # pragma: no cover
+    np.save(tmp_path / "a.npy", vectors)
+    (tmp_path / "a.npy").chmod(0)
+    with pytest.raises(FileError, match="may not be read"):
+        open_vectors(tmp_path / "a.npy")
+
+
+def test_no_permission_is_asked_of_the_system(
+    tmp_path: Path, vectors: np.ndarray, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    np.save(tmp_path / "a.npy", vectors)
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    with pytest.raises(FileError, match="may not be read; wanted read permission"):
+        open_vectors(tmp_path / "a.npy")
+
+
+def test_unknown_suffix_lists_the_known(tmp_path: Path) -> None:
+    (tmp_path / "a.xyz").write_text("1")
+    with pytest.raises(
+        FileError, match=r"unknown kind '\.xyz'; wanted one of \.npy, \.npz, \.safetensors.*\.bin"
+    ):
+        open_vectors(tmp_path / "a.xyz")
+
+
+@pytest.mark.parametrize(
+    "suffix", [".pkl", ".pickle", ".joblib", ".pkl.gz", ".npy", ".pt", ".bin", ".txt", ".csv", ".npz"]
+)
+def test_no_pickle_is_ever_read(tmp_path: Path, suffix: str, trap: tuple[bytes, Path]) -> None:
+    data, sprung = trap
+    (tmp_path / f"a{suffix}").write_bytes(data)
+    with pytest.raises(FileError) as caught:
+        read(tmp_path / f"a{suffix}")
+    assert not sprung.exists()
+    if suffix in (".pkl", ".pickle", ".joblib", ".npy", ".pt"):
+        assert "never unpickles" in str(caught.value)
+        assert "np.save" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_options_of_other_formats(tmp_path: Path, vectors: np.ndarray) -> None:
+    np.save(tmp_path / "a.npy", vectors)
+    with pytest.raises(FileError, match=r"key='x' is for \.npz, \.safetensors, \.pt, \.pth; .*leave it out"):
+        open_vectors(tmp_path / "a.npy", key="x")
+    with pytest.raises(FileError, match=r"vector_column='x' is for \.parquet"):
+        open_vectors(tmp_path / "a.npy", vector_column="x")
+
+
+# numbers that are not finite
+
+
+@pytest.mark.parametrize("name", sorted(WRITERS))
+def test_not_finite_names_the_rows_of_the_file(tmp_path: Path, name: str, vectors: np.ndarray) -> None:
+    X = vectors.copy()
+    X[[4, 9]] = [[np.nan] * D, [np.inf] * D]
+    path = tmp_path / name
+    WRITERS[name](path, X)
+    wanted = rf"{name} has NaN, Inf or missing numbers in 2 of 11 rows \(row 4, 9, counting from 0\)"
+    with pytest.raises(NotFiniteError, match=wanted):
+        read(path)
+    blocks = open_vectors(path).blocks(3)
+    assert len(next(blocks)) == 3
+    with pytest.raises(NotFiniteError, match=wanted):
+        list(blocks)
+
+
+def test_many_bad_rows_are_cut_short(tmp_path: Path) -> None:
+    np.save(tmp_path / "a.npy", np.full((7, 2), np.nan))
+    with pytest.raises(NotFiniteError, match=r"in 7 of 7 rows \(row 0, 1, 2, 3, 4, …, counting"):
+        read(tmp_path / "a.npy")
+
+
+# labels
+
+
+@pytest.mark.parametrize("n_rows", [3, 100])
+@pytest.mark.parametrize("n_labels", [5, 20])
+@pytest.mark.parametrize("name", ["a.npy", "a.csv"])
+def test_labels_of_another_length(
+    tmp_path: Path, vectors: np.ndarray, name: str, n_labels: int, n_rows: int
+) -> None:
+    WRITERS[name](tmp_path / name, vectors)
+    (tmp_path / "y.txt").write_text("a\n" * n_labels)
+    file = open_vectors(tmp_path / name, labels=str(tmp_path / "y.txt"))
+    wanted = (
+        rf"labels has {n_labels} entries for 11 vectors in .*{name} \(labels from .*y\.txt\); wanted one for"
+    )
+    with pytest.raises(ShapeError, match=wanted):
+        list(file.blocks(n_rows))
+    with pytest.raises(ShapeError, match=wanted):
+        file.load()
+
+
+def test_column_wins_over_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_text(tmp_path / "a.csv", "x,y,topic\n1,2,p\n3,4,q\n")
+    (tmp_path / "topic").write_text("nonsense")
+    assert read("a.csv", labels="topic").labels.names == ("p", "q")
+
+
+def test_a_path_is_a_file_whatever_the_columns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_text(tmp_path / "a.csv", "x,y,t.txt\n1,2,3\n3,4,5\n")
+    write_text(tmp_path / "t.txt", "p\nq\n")
+    space = read("a.csv", labels=Path("t.txt"))
+    assert space.labels.names == ("p", "q")
+    assert space.n_dims == 3
+    assert read("a.csv", labels="t.txt").labels.names == (3, 5)
+
+
+def test_labels_from_a_column_of_another_file(tmp_path: Path, vectors: np.ndarray) -> None:
+    np.save(tmp_path / "a.npy", vectors)
+    write_text(tmp_path / "y.csv", "id,topic\n" + "".join(f"i{i},t{i % 2}\n" for i in range(N)))
+    space = read(tmp_path / "a.npy", labels=f"{tmp_path}/y.csv:topic")
+    assert space.labels.names == ("t0", "t1")
+    assert space.labels.codes.tolist() == [i % 2 for i in range(N)]
+
+
+def test_labels_nowhere(tmp_path: Path, vectors: np.ndarray) -> None:
+    write_csv(tmp_path / "a.csv", vectors)
+    with pytest.raises(
+        FileError,
+        match=r"labels 'topic' is neither a column of .*a\.csv \(it has x0, x1, x2, x3\) nor a file",
+    ):
+        open_vectors(tmp_path / "a.csv", labels="topic")
+    np.save(tmp_path / "a.npy", vectors)
+    with pytest.raises(FileError, match="has no columns of labels"):
+        open_vectors(tmp_path / "a.npy", labels="topic")
+    (tmp_path / "empty.txt").touch()
+    with pytest.raises(FileError, match=r"empty\.txt is empty"):
+        open_vectors(tmp_path / "a.npy", labels=tmp_path / "empty.txt")
+
+
+def test_missing_labels_name_the_rows(tmp_path: Path) -> None:
+    write_text(tmp_path / "a.csv", "x,y,topic\n1,2,p\n3,4,\n5,6,q\n")
+    with pytest.raises(
+        LabelError, match=r"labels \(.*a\.csv, column 'topic'\) is missing for 1 rows \(row 1\)"
+    ):
+        read(tmp_path / "a.csv", labels="topic")
+
+
+def test_label_file_is_read_once(tmp_path: Path, vectors: np.ndarray) -> None:
+    np.save(tmp_path / "a.npy", vectors)
+    (tmp_path / "y.txt").write_text("a\nb\n" * 5 + "c")
+    file = open_vectors(tmp_path / "a.npy", labels=tmp_path / "y.txt")
+    first = list(file.blocks(4))
+    (tmp_path / "y.txt").unlink()
+    again = list(file.blocks(4))
+    assert [b.labels.codes.tolist() for b in first] == [b.labels.codes.tolist() for b in again]
+    assert again[0].labels.names == ("a", "b", "c")
+
+
+def test_texts_and_labels_together(tmp_path: Path, vectors: np.ndarray) -> None:
+    write_words(tmp_path / "a.txt", vectors)
+    (tmp_path / "y.txt").write_text("a\n" * N)
+    block = next(open_vectors(tmp_path / "a.txt", labels=tmp_path / "y.txt").blocks(2))
+    assert block.texts == ["w0", "w1"]
+    assert len(block.labels) == 2

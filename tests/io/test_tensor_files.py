@@ -1,0 +1,153 @@
+from __future__ import annotations
+
+import collections
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import save_file
+
+from isoscope.errors import FileError, ShapeError
+from isoscope.io import open_vectors, read
+
+
+@pytest.mark.parametrize(
+    "dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.int64, torch.uint8]
+)
+@pytest.mark.parametrize("suffix", [".safetensors", ".pt"])
+def test_dtypes(tmp_path: Path, dtype: torch.dtype, suffix: str) -> None:
+    X = torch.arange(12).reshape(4, 3).to(dtype)
+    path = tmp_path / f"a{suffix}"
+    save_file({"x": X}, path) if suffix == ".safetensors" else torch.save(X, path)
+    space = read(path)
+    assert torch.equal(space.vectors.double(), X.double())
+    if dtype.is_floating_point:
+        assert space.vectors.dtype == dtype
+    blocks = list(open_vectors(path).blocks(3))
+    assert torch.equal(torch.cat([block.vectors for block in blocks]), space.vectors)
+
+
+@pytest.mark.parametrize("suffix", [".safetensors", ".pt"])
+def test_choice_by_key(tmp_path: Path, suffix: str) -> None:
+    tensors = {"a": torch.ones(3, 2), "b": torch.zeros(4, 5), "flat": torch.ones(3)}
+    path = tmp_path / f"a{suffix}"
+    save_file(tensors, path) if suffix == ".safetensors" else torch.save(tensors, path)
+    with pytest.raises(
+        FileError, match=r"has 2 arrays of two axes: 'a' \(3, 2\), 'b' \(4, 5\), 'flat' \(3,\).*key="
+    ):
+        open_vectors(path)
+    assert open_vectors(path, key="b").n_dims == 5
+    with pytest.raises(FileError, match=r"has no array 'c'; it holds 'a' \(3, 2\)"):
+        open_vectors(path, key="c")
+    with pytest.raises(ShapeError, match=r"\(flat\) has 1 axes"):
+        open_vectors(path, key="flat")
+
+
+@pytest.mark.parametrize("suffix", [".safetensors", ".pt"])
+def test_labels_inside(tmp_path: Path, suffix: str) -> None:
+    tensors = {"x": torch.ones(3, 2), "y": torch.tensor([5, 9, 5]), "labels": torch.tensor([1, 0, 0])}
+    path = tmp_path / f"a{suffix}"
+    save_file(tensors, path) if suffix == ".safetensors" else torch.save(tensors, path)
+    assert read(path, labels="y").labels.names == (5, 9)
+    assert read(path, labels="labels").labels.codes.tolist() == [1, 0, 0]
+
+
+def test_labels_as_a_list_in_pt(tmp_path: Path) -> None:
+    torch.save({"x": torch.ones(3, 2), "topic": ["p", "q", "p"]}, tmp_path / "a.pt")
+    assert read(tmp_path / "a.pt", labels="topic").labels.names == ("p", "q")
+
+
+@pytest.mark.parametrize("keep", [4, 30, -100, -1])
+def test_truncated_safetensors(tmp_path: Path, keep: int) -> None:
+    save_file({"x": torch.ones(100, 5)}, tmp_path / "a.safetensors")
+    data = (tmp_path / "a.safetensors").read_bytes()
+    (tmp_path / "a.safetensors").write_bytes(data[:keep])
+    with pytest.raises(FileError, match=r"a\.safetensors cannot be read: .*truncated"):
+        open_vectors(tmp_path / "a.safetensors")
+
+
+def test_safetensors_without_a_matrix(tmp_path: Path) -> None:
+    save_file({"x": torch.ones(5)}, tmp_path / "a.safetensors")
+    with pytest.raises(ShapeError, match="no 2-d array of numbers"):
+        open_vectors(tmp_path / "a.safetensors")
+
+
+def test_safetensors_is_mapped(tmp_path: Path) -> None:
+    path = tmp_path / "a.safetensors"
+    save_file({"x": torch.zeros(400, 300)}, path)
+    space = read(path)
+    with path.open("r+b") as file:
+        file.seek(-4, 2)
+        file.write(np.float32(7).tobytes())
+    assert space.vectors[399, 299] == 7
+
+
+# pt
+
+
+def test_pt_parameter_and_nested_dict(tmp_path: Path) -> None:
+    weight = torch.nn.Parameter(torch.ones(4, 3))
+    torch.save(collections.OrderedDict(model={"weight": weight, "bias": torch.ones(3)}), tmp_path / "a.pt")
+    space = read(tmp_path / "a.pt", key="model.weight")
+    assert not space.vectors.requires_grad
+    assert read(tmp_path / "a.pt").n_dims == 3
+
+
+@pytest.mark.parametrize(
+    ("value", "error", "wanted"),
+    [
+        (torch.ones(5), ShapeError, r"a\.pt has 1 axes, shape \(5,\)"),
+        (torch.ones(2, 3, 4), ShapeError, "has 3 axes"),
+        (torch.ones(0, 4), ShapeError, r"is empty, shape \(0, 4\)"),
+        (torch.ones(2, 2, dtype=torch.complex64), FileError, "complex numbers"),
+        (torch.ones(1, 3).expand(1000, 3), FileError, r"expanded view, shape \(1000, 3\).*contiguous"),
+        ([1, 2, 3], ShapeError, "no 2-d array of numbers; it holds nothing"),
+        ({"a": "text"}, ShapeError, "no 2-d array of numbers"),
+    ],
+)
+def test_bad_pt(tmp_path: Path, value: object, error: type[Exception], wanted: str) -> None:
+    torch.save(value, tmp_path / "a.pt")
+    with pytest.raises(error, match=wanted):
+        open_vectors(tmp_path / "a.pt")
+
+
+def test_sparse_pt(tmp_path: Path) -> None:
+    torch.save(torch.eye(3).to_sparse(), tmp_path / "a.pt")
+    with pytest.raises(FileError, match=r"sparse or quantized.*to_dense"):
+        open_vectors(tmp_path / "a.pt")
+
+
+def test_pt_with_objects_is_refused(tmp_path: Path) -> None:
+    torch.save({"x": torch.ones(3, 2), "path": Path("x")}, tmp_path / "a.pt")
+    with pytest.raises(
+        FileError, match=r"a\.pt holds Python objects besides tensors; isoscope never unpickles"
+    ):
+        open_vectors(tmp_path / "a.pt")
+
+
+def test_malicious_pt(tmp_path: Path, trap: tuple[bytes, Path]) -> None:
+    data, sprung = trap
+
+    class Trap:
+        def __reduce__(self) -> tuple[object, tuple[Path]]:
+            return Path.touch, (sprung,)
+
+    torch.save({"x": torch.ones(3, 2), "bad": Trap()}, tmp_path / "zip.pt")
+    torch.save({"bad": Trap()}, tmp_path / "old.pt", _use_new_zipfile_serialization=False)
+    (tmp_path / "bare.pt").write_bytes(data)
+    for name in ("zip.pt", "old.pt", "bare.pt"):
+        with pytest.raises(FileError, match="never unpickles"):
+            read(tmp_path / name)
+    assert not sprung.exists()
+    pickle.loads(data)  # the trap does work
+    assert sprung.exists()
+
+
+def test_truncated_pt(tmp_path: Path) -> None:
+    torch.save(torch.ones(100, 50), tmp_path / "a.pt")
+    data = (tmp_path / "a.pt").read_bytes()
+    (tmp_path / "a.pt").write_bytes(data[: len(data) // 2])
+    with pytest.raises(FileError, match=r"a\.pt cannot be read: .*truncated"):
+        open_vectors(tmp_path / "a.pt")

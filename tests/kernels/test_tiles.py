@@ -1,0 +1,45 @@
+from __future__ import annotations
+
+import pytest
+import torch
+
+from isoscope.kernels.tiles import Arranged, _plan
+from isoscope.labels import as_labels
+
+
+@pytest.mark.parametrize("counts", [[5], [100], [3, 3, 3], [10, 1, 1, 1, 50, 2], [1] * 40, [0, 4, 0, 30]])
+def test_plan_covers_every_row_once(counts: list[int]) -> None:
+    tiles = _plan(counts, 8)
+    assert [tile.start for tile in tiles] == [0, *[tile.stop for tile in tiles[:-1]]]
+    assert tiles[-1].stop == sum(counts)
+    assert all(0 < tile.stop - tile.start <= 8 for tile in tiles)
+    edges = [sum(counts[:k]) for k in range(len(counts) + 1)]
+    for tile in tiles:
+        assert edges[tile.first] <= tile.start
+        assert tile.stop <= edges[tile.last + 1]
+
+
+@pytest.mark.parametrize("symmetric", [True, False])
+@pytest.mark.parametrize("K", [1, 3, 30])
+def test_tiles_are_the_squared_distances(K: int, symmetric: bool) -> None:
+    X = torch.randn(60, 40, dtype=torch.float64)
+    arranged = Arranged.of(X, as_labels(torch.arange(60) % K), tile_rows=16)
+    sorted_points = X[arranged.order]
+    exact = torch.cdist(sorted_points, sorted_points).square()
+    seen = torch.zeros(60, 60)
+    for rows, columns, tile in arranged.squared_distances(symmetric=symmetric):
+        assert torch.allclose(tile * arranged.unit**2, exact[rows.rows, columns.rows], atol=1e-12)
+        seen[rows.rows, columns.rows] += 1
+    if symmetric:
+        seen = torch.maximum(seen, seen.T)
+    assert (seen == 1).all()
+
+
+def test_equal_points_have_distance_zero() -> None:
+    arranged = Arranged.of(torch.ones(20, 40))
+    assert all((tile == 0).all() for _, _, tile in arranged.squared_distances())
+
+
+def test_narrow_float32_is_taken_in_float64() -> None:
+    assert Arranged.of(torch.randn(9, 4)).residuals.dtype == torch.float64
+    assert Arranged.of(torch.randn(9, 40)).residuals.dtype == torch.float32

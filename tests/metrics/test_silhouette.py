@@ -1,0 +1,156 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from scipy.spatial.distance import cdist
+from sklearn import metrics as sk
+
+import isoscope as iso
+from isoscope.errors import InputError, LabelError, ShapeError
+from isoscope.metrics.silhouette import silhouette_error
+from isoscope.statistics.pairs import Separation
+
+
+def oracle(X: np.ndarray, y: np.ndarray, power: int = 1) -> np.ndarray:
+    """scikit-learn on distances by direct difference: its own Euclidean shortcut fails on collapsed clusters."""
+    X = X.astype(np.float64)
+    return sk.silhouette_samples(cdist(X, X) ** power, y, metric="precomputed")
+
+
+def spaces(dtype: type) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """Every kind of trouble: K from 2 to n/2, singletons, duplicates, collapse, offset, few and many dimensions."""
+    rng = np.random.default_rng(7)
+    n = 900
+    made = {}
+    for d in (2, 48):
+        for K in (2, 17, n // 2):
+            y = rng.integers(0, K, n)
+            centers = rng.normal(size=(K, d))
+            for spread in (1.0, 1e-2, 1e-5):
+                made[f"d={d} K={K} spread={spread}"] = centers[y] + spread * rng.normal(size=(n, d)), y
+            made[f"d={d} K={K} offset"] = centers[y] + 0.1 * rng.normal(size=(n, d)) + 1e4, y
+            made[f"d={d} K={K} collapsed at an offset"] = centers[y] + 1e-5 * rng.normal(size=(n, d)) + 1e4, y
+            made[f"d={d} K={K} duplicates"] = rng.normal(size=(n // 5, d))[rng.integers(0, n // 5, n)], y
+        near = np.array([[0.0] * d, [1e-4] * d, [1.0] * d])
+        y = rng.integers(0, 3, n)
+        made[f"d={d} two clusters close, one far"] = near[y] + 1e-5 * rng.normal(size=(n, d)), y
+        y = np.repeat(np.arange(3), [n - 2, 1, 1])
+        made[f"d={d} two singletons"] = rng.normal(size=(n, d)), y
+        made[f"d={d} labels at random on few distinct points"] = (
+            rng.normal(size=(4, d))[rng.integers(0, 4, n)],
+            rng.integers(0, 3, n),
+        )
+    return {name: (X.astype(dtype), y) for name, (X, y) in made.items()}
+
+
+@pytest.mark.parametrize(("dtype", "tolerance"), [(np.float64, 1e-9), (np.float32, 1e-6)])
+@pytest.mark.parametrize("name", spaces(np.float64))
+def test_equals_scikit_learn(name: str, dtype: type, tolerance: float) -> None:
+    X, y = spaces(dtype)[name]
+    expected = oracle(X, y)
+    assert iso.silhouette_score(X, y) == pytest.approx(expected.mean(), abs=tolerance)
+    assert np.abs(iso.silhouette_samples(X, y) - expected).max() < 10 * tolerance
+
+
+@pytest.mark.parametrize("name", ["d=2 K=17 spread=1.0", "d=48 K=450 spread=0.01", "d=48 K=2 duplicates"])
+def test_row_strips_give_the_same(name: str, monkeypatch) -> None:
+    X, y = spaces(np.float64)[name]
+    whole = iso.silhouette_samples(X, y)
+    monkeypatch.setattr("isoscope.statistics.pairs.SUMS_BYTES", 0)
+    assert np.abs(iso.silhouette_samples(X, y) - whole).max() < 1e-12
+
+
+@pytest.mark.parametrize("name", spaces(np.float64))
+def test_squared_and_cosine_closed_forms(name: str) -> None:
+    X, y = spaces(np.float64)[name]
+    # a squared distance of 1e-10 at an offset of 1e4 has lost digits in the input itself
+    tolerance = 1e-6 if "offset" in name else 1e-9
+    squared = iso.silhouette_samples(X, y, metric="sqeuclidean")
+    assert np.abs(squared - oracle(X, y, power=2)).max() < tolerance
+    if "offset" not in name and "collapsed" not in name and "close" not in name:
+        U = X / np.linalg.norm(X, axis=1, keepdims=True)
+        assert np.abs(iso.silhouette_samples(X, y, metric="cosine") - oracle(U, y, power=2)).max() < tolerance
+
+
+def test_cosine_is_scikit_learns(rng) -> None:
+    X, y = rng.normal(size=(200, 5)) + 0.5, rng.integers(0, 4, 200)
+    assert iso.silhouette_score(X, y, metric="cosine") == pytest.approx(sk.silhouette_score(X, y, metric="cosine"))
+
+
+def test_cosine_leaves_zero_vectors_out(rng) -> None:
+    X, y = rng.normal(size=(30, 3)), np.arange(30) % 3
+    with_zeros = np.vstack([X, np.zeros((4, 3))])
+    labels = np.concatenate([y, [0, 1, 2, 2]])
+    assert iso.silhouette_score(with_zeros, labels, metric="cosine") == pytest.approx(
+        iso.silhouette_score(X, y, metric="cosine")
+    )
+    assert Separation.of(with_zeros, labels, metric="cosine").n_zero == 4
+
+
+def test_averages_and_clusters(rng) -> None:
+    X, y = rng.normal(size=(100, 4)), np.array(["a", "b", "c"])[np.r_[np.zeros(80, int), np.ones(15, int), np.full(5, 2)]]
+    samples = oracle(X, y)
+    by_cluster = iso.silhouette_by_cluster(X, y)
+    assert by_cluster == pytest.approx({name: samples[y == name].mean() for name in "abc"})
+    macro = iso.silhouette_score(X, y, average="macro")
+    assert macro == pytest.approx(np.mean(list(by_cluster.values())))
+    assert iso.silhouette_score(X, y) == pytest.approx(samples.mean())
+
+
+def test_label_sets_are_clusters(rng) -> None:
+    X = rng.normal(size=(60, 4))
+    indicator = rng.integers(0, 2, size=(60, 2))
+    expected = sk.silhouette_score(X, indicator[:, 0] * 2 + indicator[:, 1])
+    assert iso.silhouette_score(X, indicator) == pytest.approx(expected)
+
+
+def test_half_precision(rng) -> None:
+    X, y = rng.normal(size=(100, 40)).astype(np.float16), np.arange(100) % 3
+    assert iso.silhouette_score(X, y) == pytest.approx(oracle(X, y).mean(), abs=1e-6)
+
+
+@pytest.mark.parametrize("scale", [1e20, 1e-30])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_scales_far_from_one(rng, scale: float, dtype: type) -> None:
+    X, y = rng.normal(size=(100, 40)), np.arange(100) % 3
+    assert iso.silhouette_score((X * scale).astype(dtype), y) == pytest.approx(oracle(X, y).mean(), abs=1e-6)
+
+
+def test_standard_error_is_the_real_one() -> None:
+    """Against the spread over fresh samples; treating points as independent gives 0.6 of it."""
+    rng = np.random.default_rng(3)
+    values, errors, naive = [], [], []
+    for _ in range(150):
+        y = rng.integers(0, 3, 200)
+        X = rng.normal(size=(200, 5)) + 3 * np.eye(5)[y]
+        separation = Separation.of(X, y)
+        samples = iso.silhouette_samples(X, y)
+        values.append(samples.mean())
+        errors.append(silhouette_error(X, separation))
+        naive.append(samples.std() / np.sqrt(200))
+    assert np.mean(errors) == pytest.approx(np.std(values), rel=0.15)
+    assert np.mean(naive) < 0.75 * np.std(values)
+
+
+def test_all_points_at_one_place_score_zero() -> None:
+    assert iso.silhouette_samples(np.ones((4, 3)), [0, 0, 1, 1]).tolist() == [0, 0, 0, 0]
+
+
+def test_tensors_come_back_as_tensors(rng) -> None:
+    assert isinstance(iso.silhouette_samples(torch.randn(9, 3), [0, 1, 2] * 3), torch.Tensor)
+
+
+@pytest.mark.parametrize(
+    ("labels", "options", "error", "message"),
+    [
+        ([0] * 6, {}, LabelError, "one label only"),
+        (range(6), {}, LabelError, "its own label"),
+        ([0, 1], {}, ShapeError, "labels has 2 entries for 6 vectors"),
+        ([0, 1] * 3, {"metric": "manhattan"}, InputError, "euclidean, sqeuclidean, cosine"),
+        ([0, 1] * 3, {"average": "weighted"}, InputError, "'micro'.*'macro'"),
+    ],
+)
+def test_bad_input(labels, options: dict, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        iso.silhouette_score(np.arange(12.0).reshape(6, 2), labels, **options)

@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from isoscope import GroupDirections, GroupMoments
+from isoscope.errors import ShapeError
+from isoscope.statistics.centroids import CentroidCosines, CentroidDistances
+
+
+@pytest.fixture
+def labelled(rng):
+    X = rng.normal(size=(60, 4)) + 1e4
+    return X, np.array(list("abc"))[rng.integers(0, 3, 60)]
+
+
+def test_group_moments(labelled) -> None:
+    X, y = labelled
+    moments = GroupMoments.of(X, y)
+    assert moments.names == ("a", "b", "c")
+    for row, name in enumerate(moments.names):
+        part = X[y == name]
+        assert moments.counts[row] == len(part)
+        assert np.allclose(moments.means[row], part.mean(0))
+        assert float(moments.within[row]) == pytest.approx(((part - part.mean(0)) ** 2).sum(), rel=1e-9)
+    total = np.cov(X.T) * (len(X) - 1)
+    within = sum(np.cov(X[y == name].T) * ((y == name).sum() - 1) for name in "abc")
+    assert np.allclose(moments.between, total - within, atol=1e-6)
+    assert np.allclose(moments.mean, X.mean(0))
+
+
+def test_groups_merge_by_name_even_when_blocks_know_different_ones(labelled) -> None:
+    X, y = labelled
+    order = np.argsort(y)
+    X, y = X[order], y[order]  # the first block has no "c", the last no "a"
+    whole = GroupMoments.of(X, y)
+    merged = GroupMoments.of(X[:15], y[:15]).update(X[15:50], y[15:50]).merge(GroupMoments.of(X[50:], y[50:]))
+    assert merged.names == whole.names
+    for name in ("counts", "means", "within"):
+        assert torch.allclose(getattr(merged, name), getattr(whole, name), rtol=1e-9), name
+    directions = GroupDirections.of(X, y)
+    parts = GroupDirections.of(X[:15], y[:15]).update(X[15:], y[15:])
+    assert torch.allclose(parts.unit_sums, directions.unit_sums)
+    assert torch.equal(parts.counts, directions.counts)
+
+
+def test_collapsed_groups_keep_their_spread(rng) -> None:
+    """tr W as tr A − tr B would keep only six digits here."""
+    y = np.arange(40) % 2
+    X = rng.normal(size=(2, 3))[y] + 1e-5 * rng.normal(size=(40, 3)) + 1e4
+    expected = sum(((X[y == k] - X[y == k].mean(0)) ** 2).sum() for k in (0, 1))
+    assert float(GroupMoments.of(X, y).within.sum()) == pytest.approx(expected, rel=1e-9)
+
+
+def test_zero_vectors_are_counted(rng) -> None:
+    X = rng.normal(size=(6, 3))
+    X[2] = 0
+    directions = GroupDirections.of(X, [0, 0, 0, 1, 1, 1])
+    assert directions.n_zero == 1
+    assert directions.counts.tolist() == [2, 3]
+
+
+def test_second_passes(labelled) -> None:
+    X, y = labelled
+    moments = GroupMoments.of(X, y)
+    whole = CentroidDistances.of(X, y, moments)
+    split = CentroidDistances.of(X[:20], y[:20], moments).merge(CentroidDistances.of(X[20:], y[20:], moments))
+    expected = [np.linalg.norm(X[y == k] - X[y == k].mean(0), axis=1).sum() for k in "abc"]
+    assert np.allclose(whole.distance_sums, expected)
+    assert np.allclose(split.distance_sums, expected)
+    only_b = y == "b"  # a block that knows one group still lands in its row
+    assert CentroidDistances.of(X[only_b], y[only_b], moments).distance_sums[0] == 0
+    cosines = CentroidCosines.of(X, y, moments)
+    mean = X[y == "b"].mean(0)
+    expected_b = (X[y == "b"] @ mean / np.linalg.norm(X[y == "b"], axis=1) / np.linalg.norm(mean)).sum()
+    assert float(cosines.cosine_sums[1]) == pytest.approx(expected_b)
+    both = CentroidCosines.of(X[:9], y[:9], moments).merge(CentroidCosines.of(X[9:], y[9:], moments))
+    assert torch.allclose(both.cosine_sums, cosines.cosine_sums)
+
+
+def test_errors_and_passing_through() -> None:
+    moments = GroupMoments.of(np.eye(2), [0, 1])
+    directions = GroupDirections.of(np.eye(2), [0, 1])
+    assert GroupMoments.of(moments) is moments
+    assert GroupDirections.of(directions) is directions
+    with pytest.raises(ShapeError, match="2 and 3 dimensions"):
+        moments.merge(GroupMoments.of(np.eye(3), [0, 1, 2]))
+    with pytest.raises(ShapeError, match="groups has 1 entries for 2 vectors"):
+        GroupMoments.of(np.eye(2), [0])

@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from scipy.spatial.distance import cdist
+
+from isoscope import ClusterDistances, Separation
+from isoscope.errors import LabelError
+
+
+@pytest.fixture
+def labelled(rng):
+    y = np.array(list("abcd"))[rng.integers(0, 4, 200)]
+    return rng.normal(size=(200, 7)), y
+
+
+def summed(A: np.ndarray, B: np.ndarray, y: np.ndarray) -> np.ndarray:
+    distances = cdist(A, B)
+    return np.stack([distances[:, y == name].sum(axis=1) for name in "abcd"], axis=1)
+
+
+def test_sums_to_every_cluster(labelled) -> None:
+    X, y = labelled
+    found = ClusterDistances.of(X, y)
+    assert np.allclose(found.sums, summed(X, X, y), rtol=1e-12)
+    assert found.counts.tolist() == [(y == name).sum() for name in "abcd"]
+
+
+def test_queries_against_blocks_merge_to_the_whole(labelled) -> None:
+    X, y = labelled
+    queries, own = X[:50], y[:50]
+    found = ClusterDistances.between(queries, own, X[:80], y[:80]).update(queries, X[80:], y[80:])
+    assert np.allclose(found.sums, summed(queries, X, y), rtol=1e-12)
+    assert np.allclose(Separation.from_sums(found).cohesion, Separation.of(X, y).cohesion[:50])
+
+
+def test_separation(labelled) -> None:
+    X, y = labelled
+    found = Separation.of(X, y)
+    means = summed(X, X, y) / [(y == name).sum() for name in "abcd"]
+    own = np.searchsorted(list("abcd"), y)
+    means[np.arange(200), own] = np.inf
+    assert np.allclose(found.separation, means.min(axis=1))
+    assert np.array_equal(found.nearest, means.argmin(axis=1))
+
+
+def test_progress_runs_to_the_end(labelled, monkeypatch) -> None:
+    X, y = labelled
+    for limit in (2**30, 0):
+        monkeypatch.setattr("isoscope.statistics.pairs.SUMS_BYTES", limit)
+        seen: list[float] = []
+        Separation.of(X, y, progress=seen.append)
+        assert seen == sorted(seen)
+        assert seen[-1] == pytest.approx(1.0)
+
+
+def test_labels_are_checked_before_work() -> None:
+    with pytest.raises(LabelError):
+        Separation.of(np.eye(3), [0, 0, 0])
+
+
+def test_sums_are_frozen(labelled) -> None:
+    with pytest.raises(AttributeError):
+        ClusterDistances.of(*labelled).sums = torch.zeros(1)

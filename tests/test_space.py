@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from isoscope import Space
+from isoscope.errors import NotFiniteError, ShapeError
+
+
+def test_a_space_knows_its_rows() -> None:
+    space = Space(
+        np.eye(3),
+        labels=["a", "b", "a"],
+        token_types=[1, 1, 2],
+        sentences=[0, 0, 0],
+        texts=["x", "y", "z"],
+        layer=4,
+        name="toy",
+    )
+    assert repr(space) == "Space(3 × 3, float64, toy, 2 labels, 2 token types, 1 sentences)"
+    assert (len(space), space.n_dims, space.layer) == (3, 3, 4)
+    assert space.device.type == "cpu"
+
+
+def test_blocks_carry_what_is_known() -> None:
+    space = Space(np.arange(10.0).reshape(5, 2), labels=[0, 1, 0, 1, 2], texts=list("abcde"))
+    parts = list(space.blocks(2))
+    assert [len(part) for part in parts] == [2, 2, 1]
+    assert [part.texts for part in parts] == [["a", "b"], ["c", "d"], ["e"]]
+    assert all(part.labels.names == (0, 1, 2) for part in parts)
+    assert torch.equal(torch.cat([part.vectors for part in parts]), space.vectors)
+
+
+def test_other_vectors_under_the_same_rows() -> None:
+    space = Space(np.eye(2), labels=[0, 1], name="n")
+    changed = space.with_vectors(np.ones((2, 7)))
+    assert (changed.n_dims, changed.name, changed.labels.names) == (7, "n", (0, 1))
+    with pytest.raises(ShapeError, match="labels has 2 entries for 3 vectors"):
+        space.with_vectors(np.ones((3, 2)))
+
+
+def test_what_is_known_must_fit() -> None:
+    with pytest.raises(ShapeError, match="texts has 1 entries for 2 vectors"):
+        Space(np.eye(2), texts=["a"])
+    with pytest.raises(ShapeError, match="sentences has 3 entries for 2 vectors"):
+        Space(np.eye(2), sentences=[0, 1, 2])
+    with pytest.raises(NotFiniteError, match="vectors has NaN"):
+        Space([[np.nan, 1.0]])
+
+
+def test_a_space_is_frozen() -> None:
+    with pytest.raises(AttributeError):
+        Space(np.eye(2)).name = "other"
