@@ -66,7 +66,9 @@ def test_any_array_comes_in(kind: str) -> None:
     assert torch.allclose(matrix.double(), torch.tensor(ROWS, dtype=torch.float64), atol=1e-3)
 
 
-@pytest.mark.parametrize("kind", ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "bool"])
+@pytest.mark.parametrize(
+    "kind", ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "bool"]
+)
 def test_whole_numbers_come_in(kind: str) -> None:
     array = np.array([[0, 1], [1, 1], [1, 0]]).astype(kind)
     assert as_matrix(array).double().tolist() == [[0, 1], [1, 1], [1, 0]]

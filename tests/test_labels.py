@@ -32,7 +32,9 @@ def test_any_sequence_of_names(labels: object) -> None:
     assert coded.counts.tolist() == [1, 2]
 
 
-@pytest.mark.parametrize("labels", [[2, 0, 2], np.array([2.0, 0.0, 2.0]), torch.tensor([2, 0, 2]), [True, False, True]])
+@pytest.mark.parametrize(
+    "labels", [[2, 0, 2], np.array([2.0, 0.0, 2.0]), torch.tensor([2, 0, 2]), [True, False, True]]
+)
 def test_numbers(labels: object) -> None:
     coded = as_labels(labels)
     assert coded.codes.tolist() == [1, 0, 1]

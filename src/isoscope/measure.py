@@ -10,7 +10,7 @@ from typing import Any, Protocol, runtime_checkable
 from isoscope.errors import InputError, ShapeError, UndefinedError
 from isoscope.measurement import Measurement, Reading
 from isoscope.metrics.frontier import isotropy_ceiling
-from isoscope.metrics.registry import WHOLE, Metric, choose
+from isoscope.metrics.registry import WHOLE, Metric, choose, named
 from isoscope.progress import Bar
 from isoscope.space import Space
 from isoscope.statistics.gathered import Statistics
@@ -75,14 +75,14 @@ def measure(
         shelf = _gather(
             source, chosen, has_labels=first.labels is not None, errors=errors, seed=seed, bar=bar
         )
-        n_labels = _check(shelf, has_labels=first.labels is not None)
+        _check(shelf)
         readings = tuple(_read(metric, shelf, bar, errors=errors) for metric in chosen)
     return Measurement(
         readings=readings,
         name=first.name,
         n=shelf.moments.count,
         d=first.n_dims,
-        n_labels=n_labels,
+        n_labels=shelf.n_labels,
         dtype=str(first.vectors.dtype).removeprefix("torch."),
         device=str(first.device),
         notes=(*getattr(source, "notes", ()), *_zero_note(shelf), *left_out),
@@ -108,16 +108,14 @@ def _source(X: Any, labels: Any, token_types: Any, sentences: Any) -> Source | S
 
 def _applicable(metrics: str | Iterable[str] | None, first: Space) -> tuple[list[Metric], list[str]]:
     """The metrics whose knowledge of the rows is at hand, and a note on those left out."""
-    if isinstance(metrics, str):
-        metrics = [metrics]
-    asked = {part.strip() for name in metrics or () for part in name.split(",")}
+    asked = None if metrics is None else named(metrics)
     chosen: list[Metric] = []
     left_out: dict[str, list[str]] = {}
-    for metric in choose(metrics):
+    for metric in choose(asked):
         missing = [name for name in _KNOWN if name in metric.needs and getattr(first, name) is None]
         if not missing:
             chosen.append(metric)
-        elif metric.name in asked:
+        elif asked and metric.name in asked:
             raise InputError(
                 f"{metric.name} needs {missing[0]}; none were given: pass {missing[0]}, one for each row"
             )
@@ -141,17 +139,17 @@ def _gather(
         return Statistics(source.load(), seed=seed, progress=bar.share)
     n_rows = getattr(source, "n_rows", None)
     wanted = needs - set(_KNOWN)
-    return stream(source.blocks, wanted, n_rows=n_rows, seed=seed, progress=bar.share)
+    return stream(source.blocks, wanted, n_rows=n_rows, seed=seed, progress=bar.share, check=_check)
 
 
-def _check(shelf: Statistics, *, has_labels: bool) -> int | None:
-    """Refuse spaces nothing can be said of; the number of labels, where there are any."""
+def _check(shelf: Statistics) -> None:
+    """Refuse spaces nothing can be said of, and labels that describe no clusters."""
     n = shelf.moments.count
     if n < 2:
         raise ShapeError(f"X has {n} vector; a space needs at least 2")
     if not shelf.moments.trace > 0:
         raise InputError(f"X has {n} points that are all equal; a space needs points that differ")
-    return shelf.n_labels if has_labels else None
+    _ = shelf.n_labels
 
 
 def _read(metric: Metric, shelf: Statistics, bar: Bar, *, errors: bool) -> Reading:

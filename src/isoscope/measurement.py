@@ -7,6 +7,7 @@ import json
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from io import StringIO
 from typing import TYPE_CHECKING, Any
 
 from isoscope._version import __version__
@@ -146,12 +147,12 @@ class Measurement:
     def __str__(self) -> str:
         from rich.console import Console
 
-        console = Console(width=_TABLE_WIDTH, no_color=True, force_terminal=False, record=True, quiet=True)
+        page = StringIO()
+        console = Console(width=_TABLE_WIDTH, file=page, no_color=True, force_terminal=False)
         console.print(self.table())
         for note in self.notes:
             console.print(f"note: {note}", markup=False, highlight=False)
-        lines = console.export_text().splitlines()
-        return "\n".join(line.rstrip() for line in lines).strip("\n")
+        return "\n".join(line.rstrip() for line in page.getvalue().splitlines()).strip("\n")
 
     def _repr_html_(self) -> str:
         head = "".join(f"<th>{column}</th>" for column in ("metric", "value", "± 95 %", "what it means"))

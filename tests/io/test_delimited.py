@@ -73,6 +73,13 @@ def test_text_with_newlines_in_quotes(path: Path) -> None:
     assert read(path, labels="text").labels.names == ('and "quotes"', "two\nlines")
 
 
+def test_quoted_newlines_at_the_seams_of_blocks(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("isoscope.io.delimited._BLOCK_BYTES", 100)
+    text = "two lines\n"
+    write_text(path, "x,text,y\n" + "".join(f'{i},"{text * (i % 5)}",{-i}\n' for i in range(300)))
+    assert read(path).vectors.tolist() == [[i, -i] for i in range(300)]
+
+
 def test_label_column_of_numbers_is_no_dimension(path: Path) -> None:
     write_text(path, "x,y,label\n1,2,10\n3,4,9\n")
     space = read(path, labels="label")

@@ -194,6 +194,17 @@ def test_not_finite_names_the_rows_of_the_file(tmp_path: Path, name: str, vector
         list(blocks)
 
 
+def test_not_finite_in_a_later_block_of_the_search(
+    tmp_path: Path, vectors: np.ndarray, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("isoscope.io.sources.block_rows", lambda _: 3)
+    X = vectors.copy()
+    X[[4, 10], 1] = np.nan
+    np.save(tmp_path / "a.npy", X)
+    with pytest.raises(NotFiniteError, match=r"in 2 of 11 rows \(row 4, 10, counting from 0\)"):
+        list(open_vectors(tmp_path / "a.npy").blocks())
+
+
 def test_many_bad_rows_are_cut_short(tmp_path: Path) -> None:
     np.save(tmp_path / "a.npy", np.full((7, 2), np.nan))
     with pytest.raises(NotFiniteError, match=r"in 7 of 7 rows \(row 0, 1, 2, 3, 4, …, counting"):

@@ -103,6 +103,7 @@ def test_a_token_that_is_no_number(path: Path) -> None:
         ("\n\n", ShapeError, "has no vectors"),
         ("some words here\nand more words\n", FileError, "has no numbers after the first word"),
         ("0.5 1.0\n0.25 2.0\n", FileError, r"begins every line with a number.*rename .* \.csv"),
+        ('a 1 2\nb "3" 4\n', FileError, "has '\"3\"' in line 2 where a number is wanted"),
         ("a 1 2\0\n", FileError, "is not text in lines"),
     ],
 )

@@ -51,7 +51,9 @@ def test_offset_and_collapse(dtype: type) -> None:
     y = np.arange(300) % 4
     X = (rng.normal(size=(4, 6))[y] + 1e-2 * rng.normal(size=(300, 6)) + 1e4).astype(dtype)
     centred = X.astype(np.float64) - X.astype(np.float64).mean(axis=0)
-    assert iso.calinski_harabasz_score(X, y) == pytest.approx(sk.calinski_harabasz_score(centred, y), rel=1e-9)
+    assert iso.calinski_harabasz_score(X, y) == pytest.approx(
+        sk.calinski_harabasz_score(centred, y), rel=1e-9
+    )
     assert iso.davies_bouldin_score(X, y) == pytest.approx(sk.davies_bouldin_score(centred, y), rel=1e-9)
 
 

@@ -48,7 +48,9 @@ def test_uniformity_equals_brute_force(rng, n: int) -> None:
 
 def test_uniformity_with_gradient_is_the_same_number(rng) -> None:
     X = torch.from_numpy(rng.normal(size=(30, 4))).requires_grad_()
-    assert float(iso.uniformity(X, t=3.0).detach()) == pytest.approx(iso.uniformity(X.detach(), t=3.0), abs=1e-10)
+    assert float(iso.uniformity(X, t=3.0).detach()) == pytest.approx(
+        iso.uniformity(X.detach(), t=3.0), abs=1e-10
+    )
 
 
 def test_alignment(rng) -> None:

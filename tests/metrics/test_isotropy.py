@@ -103,7 +103,11 @@ def test_debiased_is_unbiased_at_64_vectors_of_768(spectrum: str, tails: str) ->
     truth = (variances.sum() ** 2 / (variances**2).sum() - 1) / (d - 1)
     plain, debiased = [], []
     for _ in range(DRAWS):
-        Z = rng.normal(size=(n, d)) if tails == "normal" else rng.standard_t(5, size=(n, d)) * math.sqrt(3 / 5)
+        Z = (
+            rng.normal(size=(n, d))
+            if tails == "normal"
+            else rng.standard_t(5, size=(n, d)) * math.sqrt(3 / 5)
+        )
         moments = Moments.of(Z * np.sqrt(variances))
         plain.append(iso.isoscore(moments))
         debiased.append(iso.isoscore(moments, debias=True))
@@ -133,7 +137,7 @@ def test_debiased_and_plain_meet_in_large_samples(rng) -> None:
     assert iso.isoscore(X, debias=True) == pytest.approx(iso.isoscore(X), abs=2e-3)
 
 
-@pytest.mark.parametrize("scale", [1e20, 1e-30, 1e70])
+@pytest.mark.parametrize("scale", [1e20, 1e-30, 1e70, 1e-70])
 def test_scales_far_from_one(rng, scale: float) -> None:
     X = rng.normal(size=(40, 6)) * np.linspace(1, 2, 6)
     assert iso.isoscore(X * scale) == pytest.approx(iso.isoscore(X), rel=1e-12)
@@ -172,13 +176,25 @@ def test_uneven_orientation_is_not_guessed(rng) -> None:
         (lambda: iso.isoscore(np.ones((1, 3))), UndefinedError, "at least 2 vectors"),
         (lambda: iso.isoscore(np.arange(5.0)[:, None]), UndefinedError, "1 dimension.*transposed"),
         (lambda: iso.isoscore(np.eye(3), debias=True), UndefinedError, "at least 4 vectors; there are 3"),
-        (lambda: iso.isoscore(np.arange(12.0).reshape(4, 3) ** 2, debias="jackknife"), UndefinedError, "at least 5 vectors"),
-        (lambda: iso.isoscore(Moments.of(np.arange(18.0).reshape(6, 3) ** 2), debias="jackknife"), InputError, "not its Moments"),
+        (
+            lambda: iso.isoscore(np.arange(12.0).reshape(4, 3) ** 2, debias="jackknife"),
+            UndefinedError,
+            "at least 5 vectors",
+        ),
+        (
+            lambda: iso.isoscore(Moments.of(np.arange(18.0).reshape(6, 3) ** 2), debias="jackknife"),
+            InputError,
+            "not its Moments",
+        ),
         (lambda: iso.isotropy_defect(np.ones((5, 3))), UndefinedError, "isotropy_defect is undefined"),
         (lambda: iso.isoscore_star(np.eye(3), np.eye(2)), ShapeError, r"wanted \(3, 3\)"),
         (lambda: iso.isoscore_star(np.eye(3), np.triu(np.ones((3, 3)))), InputError, "not symmetric"),
         (lambda: iso.isoscore_star(np.eye(3), -np.eye(3)), InputError, "negative eigenvalues"),
-        (lambda: iso.isoscore_star(np.eye(3), np.eye(3), zeta=1.5), InputError, r"zeta is 1.5; wanted .*\[0, 1\]"),
+        (
+            lambda: iso.isoscore_star(np.eye(3), np.eye(3), zeta=1.5),
+            InputError,
+            r"zeta is 1.5; wanted .*\[0, 1\]",
+        ),
         (lambda: iso.isoscore_star(np.ones((3, 2)), np.zeros((2, 2))), UndefinedError, "covariance is zero"),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -110,7 +111,7 @@ def test_blocks_of_any_size_in_any_order_agree(
 ) -> None:
     space = make_space(seed)
     edges = [0, *sorted(cuts), len(space)]
-    parts = [space._rows(a, b) for a, b in zip(edges, edges[1:], strict=False)]
+    parts = [space._rows(a, b) for a, b in itertools.pairwise(edges)]
     if backwards:
         parts.reverse()
     needs = metric.needs - {"labels", "token_types", "sentences"}
@@ -152,7 +153,11 @@ def test_gradcheck(metric: Metric, shape: tuple[int, int]) -> None:
     n, d = shape
     generator = torch.Generator().manual_seed(5)
     X = torch.randn(n, d, generator=generator, dtype=torch.float64) + 0.3
-    known = {"labels": torch.arange(n) % 2, "token_types": torch.arange(n) % 2, "sentences": torch.arange(n) // 2}
+    known = {
+        "labels": torch.arange(n) % 2,
+        "token_types": torch.arange(n) % 2,
+        "sentences": torch.arange(n) // 2,
+    }
     assert torch.autograd.gradcheck(lambda Z: metric.of(Z, **known), X.requires_grad_())
 
 
@@ -162,7 +167,11 @@ def test_gradient_is_finite_at_the_identity_spectrum(metric: Metric) -> None:
     d = 4
     X = torch.cat([torch.eye(d), -torch.eye(d)]).double().requires_grad_()
     n = len(X)
-    known = {"labels": torch.arange(n) % 2, "token_types": torch.arange(n) % 2, "sentences": torch.arange(n) // 2}
+    known = {
+        "labels": torch.arange(n) % 2,
+        "token_types": torch.arange(n) % 2,
+        "sentences": torch.arange(n) // 2,
+    }
     result = metric.of(X, **known)
     (gradient,) = torch.autograd.grad(result, X)
     assert torch.isfinite(gradient).all()
@@ -207,6 +216,8 @@ def test_names_are_unique_and_choosing_works() -> None:
 def test_unknown_metric_suggests() -> None:
     with pytest.raises(InputError, match="did you mean isoscore"):
         choose("isoscor")
+    with pytest.raises(InputError, match="metrics is empty"):
+        choose(" , ")
     with pytest.raises(InputError, match="families are isotropy"):
         choose("zzzz")
 
@@ -217,4 +228,3 @@ def test_stream_refuses_what_needs_all_vectors() -> None:
     shelf = stream(lambda: [make_space(0)], {"moments"})
     with pytest.raises(RuntimeError, match="all vectors at once"):
         _ = shelf.vectors
-

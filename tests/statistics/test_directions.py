@@ -17,7 +17,9 @@ def test_sums(rng) -> None:
     norms = np.linalg.norm(X, axis=1)
     assert float(directions.norm_sum) == pytest.approx(norms.sum())
     assert float(directions.norm_square_sum) == pytest.approx((norms**2).sum())
-    assert (float(directions.norm_min), float(directions.norm_max)) == pytest.approx((norms.min(), norms.max()))
+    assert (float(directions.norm_min), float(directions.norm_max)) == pytest.approx(
+        (norms.min(), norms.max())
+    )
 
 
 def test_merge_and_update(rng) -> None:

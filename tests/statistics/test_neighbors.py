@@ -20,7 +20,9 @@ def spaces(dtype: type) -> dict[str, np.ndarray]:
             f"d={d} duplicates": rng.normal(size=(150, d))[rng.integers(0, 150, 500)],
             f"d={d} huge": 1e20 * rng.normal(size=(500, d)),
             f"d={d} tiny": 1e-30 * rng.normal(size=(500, d)),
-            f"d={d} one tight cluster": np.vstack([1e-4 * rng.normal(size=(250, d)), rng.normal(size=(250, d))]),
+            f"d={d} one tight cluster": np.vstack(
+                [1e-4 * rng.normal(size=(250, d)), rng.normal(size=(250, d))]
+            ),
             f"d={d} all equal": np.ones((500, d)),
         }
     return {name: X.astype(dtype) for name, X in made.items()}
@@ -37,7 +39,9 @@ def test_equal_brute_force(name: str, dtype: type, tolerance: float) -> None:
     assert np.abs(found.distances.numpy() - expected).max() <= tolerance * max(expected.max(), 1e-300)
     own = np.arange(500)[:, None]
     assert not (found.indices.numpy() == own).any()
-    assert np.allclose(distances[own, found.indices.numpy()], expected, rtol=1e-5, atol=tolerance * expected.max())
+    assert np.allclose(
+        distances[own, found.indices.numpy()], expected, rtol=1e-5, atol=tolerance * expected.max()
+    )
 
 
 def test_strips_do_not_matter(rng, monkeypatch) -> None:

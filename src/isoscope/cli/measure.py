@@ -34,7 +34,7 @@ def measure(
     file: Annotated[
         str,
         typer.Argument(
-            help="Vectors: .npy .npz .safetensors .parquet .arrow .feather .csv .tsv .txt .vec .bin .pt (.gz too).",
+            help="Vectors: .npy .npz .safetensors .parquet .arrow .feather .csv .tsv .txt .vec .bin .pt",
             show_default=False,
         ),
     ],

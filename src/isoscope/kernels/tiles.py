@@ -13,6 +13,7 @@ direct difference in float64.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -192,7 +193,7 @@ def _plan(counts: list[int], tile_rows: int) -> tuple[Tile, ...]:
                 pending = None
             n_parts = -(-count // tile_rows)
             cuts = [start + count * part // n_parts for part in range(n_parts + 1)]
-            tiles += [Tile(a, b, cluster, cluster) for a, b in zip(cuts, cuts[1:], strict=False)]
+            tiles += [Tile(a, b, cluster, cluster) for a, b in itertools.pairwise(cuts)]
         else:
             if pending is not None and start + count - pending[0] > tile_rows:
                 tiles.append(Tile(pending[0], start, pending[1], cluster - 1))

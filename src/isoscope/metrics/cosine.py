@@ -103,7 +103,7 @@ def alignment(X: Any, Y: Any, *, alpha: float = 2.0) -> Any:
 
 @dataclass(frozen=True)
 class NormStatistics:
-    """Lengths of the vectors: mean, standard deviation (divisor n), smallest, largest, and how many are zero."""
+    """Lengths of the vectors: mean, standard deviation (divisor n), extremes, and how many are zero."""
 
     mean: float
     standard_deviation: float

@@ -31,9 +31,9 @@ def isoscore(X: Any, *, debias: bool | Literal["jackknife"] = False) -> Any:
 
     The plain score is biased when n is not much larger than d (an isotropic Gaussian reads about
     n/(n+d)). `debias=True` replaces both ingredients by unbiased estimates (Himeno and Yamada 2014);
-    it needs n ≥ 4, is never negative, and may exceed 1 by its sampling error. What is left is the bias of a ratio,
-    which shows where one direction dwarfs the rest at small n; `debias="jackknife"` removes that too,
-    by leaving each vector out in turn, for a second pass over the vectors.
+    it needs n ≥ 4, is never negative, and may exceed 1 by its sampling error. What is left is the bias
+    of a ratio, which shows where one direction dwarfs the rest at small n; `debias="jackknife"` removes
+    most of that too, by leaving each vector out in turn, for a second pass over the vectors.
 
     Args:
         X: (n, d) vectors in any array, or Moments.
@@ -88,7 +88,7 @@ def isotropy_defect(X: Any) -> Any:
     moments = Moments.of(X)
     _need_shape(moments, "isotropy_defect")
     d = moments.n_dims
-    cosine = (_participation(moments) / d).sqrt()
+    cosine = (moments.participation / d).sqrt()
     return scalar(((1 - cosine).clamp(min=0) / (1 - 1 / math.sqrt(d))).sqrt())
 
 
@@ -139,7 +139,7 @@ def partition_isotropy(X: Any, *, log: bool = False) -> float:
 
 def _isoscore(moments: Moments) -> Tensor:
     _need_shape(moments, "isoscore")
-    return _score(_participation(moments), moments.n_dims)
+    return _score(moments.participation, moments.n_dims)
 
 
 def _debiased(moments: Moments) -> Tensor:
@@ -158,11 +158,6 @@ def _debiased(moments: Moments) -> Tensor:
 
 def _score(participation: Tensor, d: int) -> Tensor:
     return (participation - 1) / (d - 1)
-
-
-def _participation(moments: Moments) -> Tensor:
-    """PR = (tr S)²/‖S‖_F², with the trace taken out first so that nothing overflows."""
-    return 1 / (moments.squared_frobenius / moments.trace / moments.trace)
 
 
 def _unbiased(n: int, trace: Tensor, squared_frobenius: Tensor, quartic: Tensor) -> tuple[Tensor, Tensor]:

@@ -85,8 +85,7 @@ def choose(names: str | Iterable[str] | None) -> list[Metric]:
     metrics = registered()
     if names is None:
         return [metric for metric in metrics.values() if metric.default]
-    wanted = [names] if isinstance(names, str) else list(names)
-    wanted = [part.strip() for name in wanted for part in name.split(",") if part.strip()]
+    wanted = named(names)
     for name in wanted:
         if name not in metrics and name not in FAMILIES and name not in ("all", "default"):
             raise InputError(f"metrics: there is no {name!r}; {_nearest(name, metrics)}")
@@ -98,6 +97,15 @@ def choose(names: str | Iterable[str] | None) -> list[Metric]:
         or metric.family in wanted
         or ("default" in wanted and metric.default)
     ]
+
+
+def named(names: str | Iterable[str]) -> list[str]:
+    """Names given one by one or with commas between them, one by one."""
+    wanted = [names] if isinstance(names, str) else list(names)
+    parts = [part.strip() for name in wanted for part in name.split(",") if part.strip()]
+    if not parts:
+        raise InputError("metrics is empty; wanted names or families: `isoscope metrics` lists them")
+    return parts
 
 
 def _nearest(name: str, metrics: Mapping[str, Metric]) -> str:

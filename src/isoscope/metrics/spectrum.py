@@ -47,9 +47,7 @@ def participation_ratio(X: Any) -> Any:
     >>> participation_ratio([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]])
     2.0
     """
-    moments = _spread(X, "participation_ratio")
-    shares = moments.smaller_side / moments.trace
-    return scalar((1 / (shares * shares).sum()).clamp(min=1))
+    return scalar(_spread(X, "participation_ratio").participation)
 
 
 def effective_rank(X: Any) -> Any:

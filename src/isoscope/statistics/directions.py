@@ -93,7 +93,8 @@ class Directions:
         """Raise UndefinedError unless two vectors have a direction."""
         if self.count < 2:
             raise UndefinedError(
-                f"{what} needs two vectors with a direction; there are {self.count}, and {self.n_zero} zero vectors"
+                f"{what} needs two vectors with a direction; "
+                f"there are {self.count}, and {self.n_zero} zero vectors"
             )
 
 

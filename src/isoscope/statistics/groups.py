@@ -163,11 +163,16 @@ _Groups = TypeVar("_Groups", GroupMoments, GroupDirections)
 
 
 def _moments_of_block(block: Tensor, labels: Labels) -> GroupMoments:
-    """Two looks at the block: the means first, then squared distances to them; no cancellation."""
+    """Two looks at the block: the means first, then squared distances to them; no cancellation.
+
+    The first row is taken off before rows are added up, so that a large offset gathers no rounding.
+    """
     counts = labels.counts.to(block.device).double()
-    means = group_sums(block, labels) / counts.clamp(min=1)[:, None]
-    residuals = block - means[labels.codes]
-    return GroupMoments(labels.names, counts, means, group_sums((residuals * residuals).sum(dim=1), labels))
+    shift = block[0].detach()
+    means = group_sums(block - shift, labels) / counts.clamp(min=1)[:, None]
+    residuals = block - shift - means[labels.codes]
+    within = group_sums((residuals * residuals).sum(dim=1), labels)
+    return GroupMoments(labels.names, counts, means + shift, within)
 
 
 def _aligned(a: _Groups, b: _Groups) -> tuple[_Groups, _Groups]:

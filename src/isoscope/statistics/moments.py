@@ -127,6 +127,12 @@ class Moments:
         return (self.smaller_side * self.smaller_side).sum()
 
     @cached_property
+    def participation(self) -> Tensor:
+        """(tr A)²/‖A‖_F², at least 1; the trace is divided out before squaring, so nothing underflows."""
+        shares = self.smaller_side / self.trace
+        return (1 / (shares * shares).sum()).clamp(min=1)
+
+    @cached_property
     def eigenvalues(self) -> Tensor:
         """(d,) eigenvalues of the covariance, largest first, none negative."""
         self._need(2, "eigenvalues")

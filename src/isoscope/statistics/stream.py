@@ -1,4 +1,4 @@
-"""Statistics of vectors that come in blocks: one pass, and a second where a statistic needs the first's result."""
+"""Statistics of vectors that come in blocks: one pass, and a second for what builds on the first."""
 
 from __future__ import annotations
 
@@ -42,6 +42,7 @@ def stream(
     n_rows: int | None = None,
     seed: int = 0,
     progress: Progress | None = None,
+    check: Callable[[Statistics], None] | None = None,
 ) -> Statistics:
     """A shelf with the statistics asked for, from blocks that can be read again.
 
@@ -51,6 +52,7 @@ def stream(
         n_rows: how many rows there are, for the progress bar.
         seed: of everything sampled later.
         progress: told the share of each pass that is done.
+        check: looks at the shelf after the first pass, and may refuse to go on.
     """
     wanted = set(needs)
     if unknown := wanted - {*_FIRST, *_SECOND}:
@@ -61,6 +63,8 @@ def stream(
     later = [name for name in _SECOND if name in wanted]
     first = [name for name in _FIRST if name in wanted]
     _one_pass(shelf, blocks(), {name: _FIRST[name] for name in first}, n_rows, progress)
+    if check:
+        check(shelf)
     if later:
         makers = {name: lambda block, make=_SECOND[name]: make(block, shelf) for name in later}
         _one_pass(shelf, blocks(), makers, n_rows, progress)

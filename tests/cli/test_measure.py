@@ -1,0 +1,174 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import isoscope as iso
+from isoscope.cli import app, main
+
+runner = CliRunner()
+
+
+@pytest.fixture
+def folder(tmp_path: Path, rng, monkeypatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    X = rng.normal(size=(90, 5)) + np.repeat(np.eye(5)[:3] * 4, 30, axis=0)
+    np.save("vectors.npy", X)
+    Path("labels.txt").write_text("\n".join("abc"[i // 30] for i in range(90)) + "\n")
+    iso.save(iso.Space(X, labels=[i // 30 for i in range(90)]), "table.parquet")
+    np.savez("two.npz", first=X, second=X[:, :2])
+    return tmp_path
+
+
+def run(*arguments: str):
+    return runner.invoke(app, list(arguments))
+
+
+def fail(capsys, monkeypatch, *arguments: str) -> str:
+    """The one line on standard error, and exit code 2."""
+    monkeypatch.setattr(sys, "argv", ["isoscope", *arguments])
+    with pytest.raises(SystemExit) as stop:
+        main()
+    assert stop.value.code == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("isoscope: error: ")
+    assert err.count("\n") == 1
+    return err
+
+
+def test_table(folder: Path) -> None:
+    result = run("measure", "vectors.npy", "--labels", "labels.txt")
+    assert result.exit_code == 0
+    assert "vectors: 90 vectors × 5 dimensions (float64), 3 labels" in result.output
+    assert "silhouette" in result.output
+
+
+def test_json_equals_the_function(folder: Path) -> None:
+    found = json.loads(run("measure", "vectors.npy", "--labels", "labels.txt", "--json").output)
+    m = iso.measure(np.load("vectors.npy"), labels=np.repeat(["a", "b", "c"], 30))
+    assert {name: entry["value"] for name, entry in found["metrics"].items()} == dict(m)
+
+
+def test_every_flag_changes_something(folder: Path) -> None:
+    plain = json.loads(run("measure", "vectors.npy", "--json").output)
+    assert "silhouette" not in plain["metrics"]
+    few = json.loads(run("measure", "vectors.npy", "--json", "-m", "isoscore,mean_norm", "-m", "lid").output)
+    assert list(few["metrics"]) == ["isoscore", "mean_norm", "lid"]
+    column = json.loads(run("measure", "table.parquet", "--json", "-l", "label").output)
+    assert column["n_labels"] == 3
+    assert json.loads(run("measure", "two.npz", "--key", "second", "--json").output)["d"] == 2
+    named = run("measure", "table.parquet", "--vector-column", "vector", "--json")
+    assert json.loads(named.output)["d"] == 5
+    without = json.loads(run("measure", "vectors.npy", "--no-errors", "--json").output)
+    assert without["metrics"]["isoscore"]["standard_error"] is None
+    assert json.loads(run("measure", "vectors.npy", "--seed", "3", "--json").output)["seed"] == 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["nope.npy"], "nope.npy"),
+        (["two.npz"], "first"),
+        (["vectors.npy", "--labels", "nope.txt"], "nope.txt"),
+        (["vectors.npy", "-m", "isoscor"], "did you mean isoscore"),
+        (["vectors.npy", "-m", "silhouette"], "needs labels"),
+        (["vectors.npy", "--key", "x"], "key"),
+        (["table.parquet", "--vector-column", "x"], "x"),
+        (["bad/object.npy"], "object"),
+        (["bad/empty.npy"], "empty"),
+        (["bad/truncated.npy"], "truncated.npy"),
+        (["bad/flat.npy"], "1"),
+        (["bad/cube.npy"], "3"),
+        (["bad/none.npy"], "none.npy"),
+        (["bad/one.npy"], "1 vector"),
+        (["bad/thin.npy"], "1 dimension"),
+        (["bad/nan.npy"], "row"),
+        (["bad/complex.npy"], "complex"),
+        (["bad/equal.npy"], "all equal"),
+        (["bad/text.npy"], "text.npy"),
+        (["bad/ragged.csv"], "ragged.csv"),
+        (["vectors.npy", "--labels", "bad/short.txt"], "labels"),
+        (["vectors.npy", "--labels", "bad/same.txt"], "one label only"),
+        (["vectors.npy", "--labels", "bad/own.txt"], "its own label"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_bad_input_is_one_line_and_code_2(
+    folder: Path, capsys, monkeypatch, arguments: list[str], message: str
+) -> None:
+    bad = folder / "bad"
+    bad.mkdir()
+    np.save(bad / "object.npy", np.array([{}], dtype=object), allow_pickle=True)
+    (bad / "empty.npy").write_bytes(b"")
+    (bad / "truncated.npy").write_bytes((folder / "vectors.npy").read_bytes()[:200])
+    nan = np.eye(4)
+    nan[2, 2] = np.nan
+    arrays = {
+        "flat": np.ones(4),
+        "cube": np.ones((2, 2, 2)),
+        "none": np.ones((0, 4)),
+        "one": np.ones((1, 4)),
+        "thin": np.arange(4.0)[:, None],
+        "nan": nan,
+        "complex": np.eye(3) * 1j,
+        "equal": np.ones((4, 3)),
+    }
+    for name, array in arrays.items():
+        np.save(bad / f"{name}.npy", array)
+    (bad / "text.npy").write_text("hello")
+    (bad / "ragged.csv").write_text("1,2,3\n4,5\n6,7,8\n")
+    (bad / "short.txt").write_text("a\nb\n")
+    (bad / "same.txt").write_text("a\n" * 90)
+    (bad / "own.txt").write_text("\n".join(map(str, range(90))))
+    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    assert message in fail(capsys, monkeypatch, "measure", *arguments)
+    assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
+
+
+def test_usage_errors_are_code_2(folder: Path) -> None:
+    assert run("measure").exit_code == 2
+    assert run("measure", "vectors.npy", "--no-such-flag").exit_code == 2
+    assert run("no-such-command").exit_code == 2
+
+
+def test_help_has_examples() -> None:
+    text = run("measure", "--help").output
+    assert "--labels labels.txt" in text
+    assert "Examples" in text
+    assert "measure" in run("--help").output
+
+
+def test_version_and_module() -> None:
+    assert run("--version").output.strip() == f"isoscope {iso.__version__}"
+    done = subprocess.run(
+        [sys.executable, "-m", "isoscope", "--version"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == f"isoscope {iso.__version__}"
+
+
+def test_a_closed_pipe_is_no_error(folder: Path) -> None:
+    command = f"{sys.executable} -m isoscope measure vectors.npy --json | head -1"
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, cwd=folder, check=True)
+    assert done.stdout.strip() == "{"
+    assert done.stderr == ""
+
+
+def test_metrics_lists_every_one() -> None:
+    names = [entry["name"] for entry in json.loads(run("metrics", "--json").output)]
+    assert names == list(iso.registered())
+    table = run("metrics").output
+    assert all(name in table for name in ("isoscore", "silhouette", "lid"))
+
+
+def test_completion_offers_metrics_and_families() -> None:
+    from isoscope.cli.measure import _complete_metrics
+
+    assert "silhouette" in _complete_metrics("sil")
+    assert "clusters" in _complete_metrics("clu")

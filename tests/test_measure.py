@@ -1,0 +1,244 @@
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pytest
+import torch
+
+import isoscope as iso
+from isoscope.errors import InputError, LabelError, ShapeError
+from isoscope.measurement import Measurement, Reading, shown
+from isoscope.progress import Bar
+
+
+@pytest.fixture
+def digits():
+    from sklearn.datasets import load_digits
+
+    return load_digits(return_X_y=True)
+
+
+def test_values_are_those_of_the_functions(digits) -> None:
+    X, y = digits
+    m = iso.measure(X, labels=y, metrics="all")
+    assert m["isoscore"] == iso.isoscore(X)
+    assert m["isoscore_debiased"] == iso.isoscore(X, debias=True)
+    assert m["silhouette"] == pytest.approx(iso.silhouette_score(X, y), abs=1e-14)
+    assert m["mean_cosine"] == iso.mean_cosine(X)
+    assert m["effective_rank"] == iso.effective_rank(X)
+    assert m["lid"] == iso.lid(X)
+    assert m["knn_purity"] == iso.knn_purity(X, y)
+    assert (m.n, m.d, m.n_labels, m.dtype) == (1797, 64, 10, "float64")
+
+
+def test_each_pass_runs_once(digits, monkeypatch) -> None:
+    from isoscope.statistics import gathered
+
+    X, y = digits
+    calls: list[str] = []
+    for name in ("Moments", "Directions", "Separation", "Neighbors", "GroupMoments"):
+        original = getattr(gathered, name)
+
+        class Counting(original):
+            made_for = name
+
+            @classmethod
+            def of(cls, *args, _original=original, _name=name, **kwargs):
+                calls.append(_name)
+                return _original.of(*args, **kwargs)
+
+        monkeypatch.setattr(gathered, name, Counting)
+    iso.measure(X, labels=y, metrics="all")
+    assert sorted(calls) == ["Directions", "GroupMoments", "Moments", "Neighbors", "Separation"]
+
+
+def test_ceiling_stands_beside_isoscore_where_labels_are_given(digits) -> None:
+    X, y = digits
+    with_labels = iso.measure(X, labels=y, metrics="isoscore").readings[0]
+    assert with_labels.ceiling == pytest.approx(iso.scatter_decomposition(X, y).ceiling)
+    assert with_labels.value < with_labels.ceiling < 1
+    assert iso.measure(X, metrics="isoscore").readings[0].ceiling is None
+
+
+def test_intervals_hold_the_value(digits) -> None:
+    X, y = digits
+    for reading in iso.measure(X, labels=y).readings:
+        if reading.standard_error is not None:
+            low, high = reading.interval
+            assert low < reading.value < high
+    assert all(r.standard_error is None for r in iso.measure(X, labels=y, errors=False).readings)
+
+
+def test_interval_stays_inside_the_range() -> None:
+    reading = Reading("isoscore", 0.001, 0.01, None, "", (0.0, 1.0))
+    assert reading.interval == (0.0, pytest.approx(0.0206, abs=1e-4))
+
+
+def test_json_is_strict_and_complete(digits) -> None:
+    X, y = digits
+    m = iso.measure(X, labels=y, metrics="all")
+    found = json.loads(m.to_json(), parse_constant=pytest.fail)
+    assert set(found["metrics"]) == set(m)
+    assert found["metrics"]["silhouette"]["value"] == m["silhouette"]
+    assert found["metrics"]["isoscore"]["interval"][0] < m["isoscore"]
+    assert (found["n"], found["d"], found["n_labels"], found["seed"]) == (1797, 64, 10, 0)
+
+
+def test_undefined_is_said_not_nan(digits) -> None:
+    X, _ = digits
+    m = iso.measure(X, metrics="condition_number")
+    assert m["condition_number"] is None
+    assert "rank 61 of 64" in m.readings[0].meaning
+    assert "–" in str(m)
+    assert json.loads(m.to_json())["metrics"]["condition_number"]["value"] is None
+
+
+def test_table_says_what_each_number_means(digits) -> None:
+    X, y = digits
+    text = str(iso.measure(iso.Space(X, name="digits"), labels=y))
+    assert text.startswith("digits: 1,797 vectors × 64 dimensions (float64), 10 labels")
+    assert "these labels allow at most" in " ".join(text.split())
+    assert "0.1932" in text
+
+
+def test_html_escapes_strangers_names() -> None:
+    space = iso.Space(np.random.default_rng(0).normal(size=(20, 3)), name="<script>alert(1)</script>")
+    html = iso.measure(space)._repr_html_()
+    assert "<script>" not in html
+    assert "&lt;script&gt;" in html
+
+
+def test_names_with_markup_are_not_read_as_markup() -> None:
+    space = iso.Space(np.random.default_rng(0).normal(size=(20, 3)), name="[red]x[/red]")
+    assert "[red]x[/red]" in str(iso.measure(space))
+
+
+def test_a_measurement_is_a_mapping(digits) -> None:
+    m = iso.measure(digits[0], metrics="isotropy")
+    assert dict(m) == {name: m[name] for name in m}
+    assert len(m) == len(m.keys())
+    with pytest.raises(KeyError, match=r"silhouette.*was not measured"):
+        m["silhouette"]
+
+
+def test_what_the_rows_are_decides_what_is_measured(rng) -> None:
+    X = rng.normal(size=(60, 4)) + 0.3
+    assert "silhouette" not in iso.measure(X)
+    assert "silhouette" in iso.measure(X, labels=np.arange(60) % 3)
+    contextual = iso.measure(X, token_types=np.arange(60) % 9, sentences=np.arange(60) // 6)
+    assert "self_similarity" in contextual
+    assert "intra_similarity" in contextual
+    space = iso.Space(X, labels=np.arange(60) % 3)
+    assert "silhouette" in iso.measure(space)
+    assert iso.measure(space, labels=np.arange(60) % 2).n_labels == 2
+    everything = iso.measure(X, metrics="all")
+    assert any("left out for want of labels: silhouette" in note for note in everything.notes)
+
+
+def test_zero_vectors_are_counted_not_fatal(rng) -> None:
+    X = rng.normal(size=(50, 4))
+    X[:3] = 0
+    m = iso.measure(X)
+    assert m.notes == ("3 zero vectors have no direction; cosines leave them out",)
+
+
+def test_seed_decides_what_is_sampled(rng) -> None:
+    X, y = rng.normal(size=(1500, 3)), np.arange(1500) % 3
+    errors = [
+        iso.measure(X, labels=y, metrics="silhouette", seed=s).readings[0].standard_error for s in (0, 0, 1)
+    ]
+    assert errors[0] == errors[1] != errors[2]
+
+
+@pytest.mark.parametrize(
+    ("X", "options", "error", "message"),
+    [
+        (np.ones((5, 3)), {}, InputError, "5 points that are all equal"),
+        (np.ones((1, 3)), {}, ShapeError, "1 vector; a space needs at least 2"),
+        (np.arange(5.0)[:, None], {}, ShapeError, "1 dimension.*transposed"),
+        (np.eye(4), {"labels": [0, 0, 0, 0]}, LabelError, "one label only"),
+        (np.eye(4), {"labels": [0, 1, 2, 3]}, LabelError, "its own label"),
+        (np.eye(4), {"labels": [0, 1]}, ShapeError, "labels has 2 entries for 4 vectors"),
+        (np.eye(4), {"metrics": "silhouette"}, InputError, "silhouette needs labels; none were given"),
+        (np.eye(4), {"metrics": "isoscor"}, InputError, "did you mean"),
+    ],
+)
+def test_bad_input(X, options: dict, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        iso.measure(X, **options)
+
+
+def test_files_are_streamed_when_every_metric_can(rng, tmp_path, monkeypatch) -> None:
+    X = rng.normal(size=(500, 6)).astype(np.float32) + 1
+    y = np.arange(500) % 4
+    iso.save(iso.Space(X, labels=y), tmp_path / "table.parquet")
+    streaming = [m.name for m in iso.registered().values() if m.streams and m.family != "contextual"]
+    whole = iso.measure(X, labels=y, metrics=streaming)
+    source = iso.open_vectors(tmp_path / "table.parquet", labels="label")
+    monkeypatch.setattr(type(source), "load", lambda self: pytest.fail("the file was read whole"))
+    streamed = iso.measure(source, metrics=streaming)
+    assert streamed.n_labels == 4
+    assert streamed.readings[0].ceiling == pytest.approx(whole.readings[0].ceiling)
+    for name in whole:
+        assert streamed[name] == pytest.approx(whole[name], rel=1e-6), name
+
+
+def test_files_are_loaded_when_a_metric_needs_all_vectors(rng, tmp_path) -> None:
+    X = rng.normal(size=(100, 6))
+    np.save(tmp_path / "x.npy", X)
+    (tmp_path / "y.txt").write_text("\n".join(str(i % 3) for i in range(100)))
+    m = iso.measure(iso.open_vectors(tmp_path / "x.npy", labels=str(tmp_path / "y.txt")))
+    assert m["silhouette"] == pytest.approx(iso.silhouette_score(X, np.arange(100) % 3))
+    assert m.name == "x"
+
+
+def test_a_streamed_file_with_useless_labels_is_refused(tmp_path) -> None:
+    iso.save(iso.Space(np.eye(4), labels=["a"] * 4), tmp_path / "t.parquet")
+    with pytest.raises(LabelError, match="one label only"):
+        iso.measure(iso.open_vectors(tmp_path / "t.parquet", labels="label"), metrics="isoscore")
+    with pytest.raises(InputError, match="cannot be added to an opened file"):
+        iso.measure(iso.open_vectors(tmp_path / "t.parquet"), labels=[0, 1, 0, 1])
+
+
+def test_tensors_are_measured_where_they_are() -> None:
+    m = iso.measure(torch.randn(30, 4, dtype=torch.bfloat16))
+    assert (m.dtype, m.device) == ("bfloat16", "cpu")
+
+
+def test_numbers_as_shown() -> None:
+    cases = {
+        None: "–",
+        math.inf: "∞",
+        -math.inf: "−∞",
+        0.0: "0.0000",
+        0.12345: "0.1235",
+        21.0: "21",
+        1.0: "1.0000",
+    }
+    cases |= {
+        123.456: "123.46",
+        12345.6: "12,345.6",
+        2.5e7: "2.500e+07",
+        3e-7: "3.000e-07",
+        12.34567: "12.3457",
+    }
+    assert {value: shown(value) for value in cases} == cases
+
+
+def test_progress_bar_shows_long_work(monkeypatch, capsys) -> None:
+    monkeypatch.setattr("isoscope.progress._PATIENCE_S", 0.0)
+    monkeypatch.setenv("FORCE_COLOR", "1")  # a terminal, as far as rich is concerned
+    with Bar(show=True) as bar:
+        bar.step("silhouette")
+        bar.share(0.5)
+        bar.step("lid")
+        bar.share(2.0)
+    assert "lid" in capsys.readouterr().err
+
+
+def test_measurement_is_frozen() -> None:
+    with pytest.raises(AttributeError):
+        iso.measure(np.eye(4)).n = 3
+    assert isinstance(iso.measure(np.eye(4)), Measurement)
