@@ -137,6 +137,19 @@ def test_what_the_rows_are_decides_what_is_measured(rng) -> None:
     assert any("left out for want of labels: silhouette" in note for note in everything.notes)
 
 
+def test_partners_and_a_reference_covariance(rng) -> None:
+    X, Y = rng.normal(size=(30, 4)), rng.normal(size=(30, 4))
+    m = iso.measure(X, partners=Y, covariance=np.diag([1.0, 2, 3, 4]))
+    assert m["alignment"] == iso.alignment(X, Y)
+    assert m["isoscore_star"] == iso.isoscore_star(X, np.diag([1.0, 2, 3, 4]))
+    assert "alignment" not in iso.measure(X)
+    assert "partners" in repr(iso.Space(X, partners=Y))
+    with pytest.raises(
+        ShapeError, match=r"partners has shape \(30, 2\); wanted that of the vectors, \(30, 4\)"
+    ):
+        iso.measure(X, partners=Y[:, :2])
+
+
 def test_zero_vectors_are_counted_not_fatal(rng) -> None:
     X = rng.normal(size=(50, 4))
     X[:3] = 0
@@ -161,7 +174,7 @@ def test_seed_decides_what_is_sampled(rng) -> None:
         (np.eye(4), {"labels": [0, 0, 0, 0]}, LabelError, "one label only"),
         (np.eye(4), {"labels": [0, 1, 2, 3]}, LabelError, "its own label"),
         (np.eye(4), {"labels": [0, 1]}, ShapeError, "labels has 2 entries for 4 vectors"),
-        (np.eye(4), {"metrics": "silhouette"}, InputError, "silhouette needs labels; none were given"),
+        (np.eye(4), {"metrics": "silhouette"}, InputError, "silhouette needs labels, which was not given"),
         (np.eye(4), {"metrics": "isoscor"}, InputError, "did you mean"),
     ],
 )
@@ -175,10 +188,10 @@ def test_files_are_streamed_when_every_metric_can(rng, tmp_path, monkeypatch) ->
     y = np.arange(500) % 4
     iso.save(iso.Space(X, labels=y), tmp_path / "table.parquet")
     streaming = [m.name for m in iso.registered().values() if m.streams and m.family != "contextual"]
-    whole = iso.measure(X, labels=y, metrics=streaming)
+    whole = iso.measure(X, labels=y, covariance=np.eye(6), metrics=streaming)
     source = iso.open_vectors(tmp_path / "table.parquet", labels="label")
     monkeypatch.setattr(type(source), "load", lambda self: pytest.fail("the file was read whole"))
-    streamed = iso.measure(source, metrics=streaming)
+    streamed = iso.measure(source, covariance=np.eye(6), metrics=streaming)
     assert streamed.n_labels == 4
     assert streamed.readings[0].ceiling == pytest.approx(whole.readings[0].ceiling)
     for name in whole:

@@ -10,13 +10,11 @@ from typing import Any, Protocol, runtime_checkable
 from isoscope.errors import InputError, ShapeError, UndefinedError
 from isoscope.measurement import Measurement, Reading
 from isoscope.metrics.frontier import isotropy_ceiling
-from isoscope.metrics.registry import WHOLE, Metric, choose, named
+from isoscope.metrics.registry import KNOWN, WHOLE, Metric, choose, named
 from isoscope.progress import Bar
 from isoscope.space import Space
 from isoscope.statistics.gathered import Statistics
 from isoscope.statistics.stream import stream
-
-_KNOWN = ("labels", "token_types", "sentences")
 
 
 @runtime_checkable
@@ -38,6 +36,8 @@ def measure(
     labels: Any = None,
     token_types: Any = None,
     sentences: Any = None,
+    partners: Any = None,
+    covariance: Any = None,
     metrics: str | Iterable[str] | None = None,
     errors: bool = True,
     seed: int = 0,
@@ -50,6 +50,8 @@ def measure(
             read in blocks when every metric asked for can stream.
         labels: one label a row; adds the cluster metrics and IsoScore's ceiling.
         token_types, sentences: what each row is an occurrence of, and where; adds contextual metrics.
+        partners: (n, d) the vector each row is matched with; adds alignment.
+        covariance: (d, d) of a larger sample; adds IsoScore*.
         metrics: names or families ("isotropy", "clusters", …), "all", or None for the default set.
         errors: also compute standard errors where they are known (a second pass).
         seed: of everything sampled.
@@ -65,16 +67,19 @@ def measure(
     (0.98, 0.07)
     """
     began = time.perf_counter()
-    source = _source(X, labels, token_types, sentences)
+    told = {"labels": labels, "token_types": token_types, "sentences": sentences, "partners": partners}
+    source = _source(X, {name: value for name, value in told.items() if value is not None})
     first = next(iter(source.blocks()))
     if first.n_dims < 2:
         raise ShapeError("X has vectors of 1 dimension; a space needs at least 2: is the array transposed?")
-    chosen, left_out = _applicable(metrics, first)
+    known = {name for name in KNOWN if getattr(first, name, None) is not None}
+    if covariance is not None:
+        known.add("covariance")
+    chosen, left_out = _applicable(metrics, known)
     with Bar(show=progress) as bar:
         bar.step("reading")
-        shelf = _gather(
-            source, chosen, has_labels=first.labels is not None, errors=errors, seed=seed, bar=bar
-        )
+        needs = _needs(chosen, known, errors=errors)
+        shelf = _gather(source, needs, covariance=covariance, seed=seed, bar=bar)
         _check(shelf)
         readings = tuple(_read(metric, shelf, bar, errors=errors) for metric in chosen)
     return Measurement(
@@ -91,10 +96,8 @@ def measure(
     )
 
 
-def _source(X: Any, labels: Any, token_types: Any, sentences: Any) -> Source | Space:
+def _source(X: Any, given: dict[str, Any]) -> Source | Space:
     """X as an opened file, or as a Space with what the caller knows of its rows added."""
-    given = {"labels": labels, "token_types": token_types, "sentences": sentences}
-    given = {name: value for name, value in given.items() if value is not None}
     if isinstance(X, Source):
         if given:
             raise InputError(
@@ -106,40 +109,47 @@ def _source(X: Any, labels: Any, token_types: Any, sentences: Any) -> Source | S
     return Space(X, **given)
 
 
-def _applicable(metrics: str | Iterable[str] | None, first: Space) -> tuple[list[Metric], list[str]]:
+def _applicable(metrics: str | Iterable[str] | None, known: set[str]) -> tuple[list[Metric], list[str]]:
     """The metrics whose knowledge of the rows is at hand, and a note on those left out."""
     asked = None if metrics is None else named(metrics)
     chosen: list[Metric] = []
     left_out: dict[str, list[str]] = {}
     for metric in choose(asked):
-        missing = [name for name in _KNOWN if name in metric.needs and getattr(first, name) is None]
+        missing = [name for name in KNOWN if name in metric.needs and name not in known]
         if not missing:
             chosen.append(metric)
         elif asked and metric.name in asked:
-            raise InputError(
-                f"{metric.name} needs {missing[0]}; none were given: pass {missing[0]}, one for each row"
-            )
+            raise InputError(f"{metric.name} needs {missing[0]}, which was not given: pass {missing[0]}=…")
         elif asked:
             left_out.setdefault(missing[0], []).append(metric.name)
     return chosen, [f"left out for want of {name}: {', '.join(which)}" for name, which in left_out.items()]
 
 
-def _gather(
-    source: Source | Space, chosen: list[Metric], *, has_labels: bool, errors: bool, seed: int, bar: Bar
-) -> Statistics:
-    """The shelf: lazy over a space in memory; by passes over a file, where every metric can stream."""
-    if isinstance(source, Space):
-        return Statistics(source, seed=seed, progress=bar.share)
+def _needs(chosen: list[Metric], known: set[str], *, errors: bool) -> set[str]:
+    """The statistics to compute: what the metrics ask for, and what every measurement reports."""
     needs = {"moments", "directions"}.union(*(metric.needs for metric in chosen))
-    if has_labels:
+    if "labels" in known:
         needs.add("label_moments")
     if errors:
         needs = needs.union(*(metric.error_needs for metric in chosen))
-    if needs & WHOLE:
-        return Statistics(source.load(), seed=seed, progress=bar.share)
+    return needs - set(KNOWN)
+
+
+def _gather(source: Source | Space, needs: set[str], *, covariance: Any, seed: int, bar: Bar) -> Statistics:
+    """The shelf: lazy over a space in memory; by passes over a file, where every metric can stream."""
+    if isinstance(source, Space) or needs & WHOLE:
+        space = source if isinstance(source, Space) else source.load()
+        return Statistics(space, covariance=covariance, seed=seed, progress=bar.share)
     n_rows = getattr(source, "n_rows", None)
-    wanted = needs - set(_KNOWN)
-    return stream(source.blocks, wanted, n_rows=n_rows, seed=seed, progress=bar.share, check=_check)
+    return stream(
+        source.blocks,
+        needs,
+        n_rows=n_rows,
+        covariance=covariance,
+        seed=seed,
+        progress=bar.share,
+        check=_check,
+    )
 
 
 def _check(shelf: Statistics) -> None:

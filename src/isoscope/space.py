@@ -26,6 +26,7 @@ class Space:
         labels: the cluster or class of each row.
         token_types: the word or token each row is an occurrence of.
         sentences: the sentence each row comes from.
+        partners: (n, d) the vector each row is matched with (a translation, another view).
         texts: the text each row encodes.
         layer: which layer of a model the rows come from.
         name: what to call the space in tables and figures.
@@ -41,6 +42,7 @@ class Space:
     labels: Labels | None = None
     token_types: Labels | None = None
     sentences: Labels | None = None
+    partners: Tensor | None = None
     texts: Sequence[str] | None = None
     layer: int | str | None = None
     name: str | None = None
@@ -52,6 +54,7 @@ class Space:
         labels: Any = None,
         token_types: Any = None,
         sentences: Any = None,
+        partners: Any = None,
         texts: Sequence[str] | None = None,
         layer: int | str | None = None,
         name: str | None = None,
@@ -60,11 +63,17 @@ class Space:
         n = matrix.shape[0]
         if texts is not None and len(texts) != n:
             raise ShapeError(f"texts has {len(texts)} entries for {n} vectors; wanted one for each vector")
+        matched = None if partners is None else as_matrix(partners, name="partners")
+        if matched is not None and matched.shape != matrix.shape:
+            raise ShapeError(
+                f"partners has shape {tuple(matched.shape)}; wanted that of the vectors, {tuple(matrix.shape)}"
+            )
         fields = {
             "vectors": matrix,
             "labels": _named(labels, n, "labels"),
             "token_types": _named(token_types, n, "token_types"),
             "sentences": _named(sentences, n, "sentences"),
+            "partners": matched,
             "texts": texts,
             "layer": layer,
             "name": name,
@@ -81,6 +90,7 @@ class Space:
         parts += [f"{self.labels.n_labels} labels"] if self.labels else []
         parts += [f"{self.token_types.n_labels} token types"] if self.token_types else []
         parts += [f"{self.sentences.n_labels} sentences"] if self.sentences else []
+        parts += ["partners"] if self.partners is not None else []
         return f"Space({', '.join(parts)})"
 
     @property
@@ -110,6 +120,7 @@ class Space:
             "labels": self.labels and self.labels.rows(start, stop),
             "token_types": self.token_types and self.token_types.rows(start, stop),
             "sentences": self.sentences and self.sentences.rows(start, stop),
+            "partners": self.partners[start:stop] if self.partners is not None else None,
             "texts": self.texts[start:stop] if self.texts is not None else None,
             "layer": self.layer,
             "name": self.name,

@@ -144,6 +144,14 @@ def test_scales_far_from_one(rng, scale: float) -> None:
     assert iso.isoscore(X * scale, debias=True) == pytest.approx(iso.isoscore(X, debias=True), rel=1e-9)
 
 
+@pytest.mark.parametrize("scale", [1e-100, 1e100])
+def test_scales_beyond_squaring_twice_are_refused_only_where_they_matter(rng, scale: float) -> None:
+    X = rng.normal(size=(40, 6)) * scale
+    assert iso.isoscore(X) == pytest.approx(iso.isoscore(X / scale))
+    with pytest.raises(InputError, match="float64 can square twice"):
+        iso.isoscore(X, debias=True)
+
+
 def partition_by_definition(X: np.ndarray) -> float:
     directions = np.linalg.eigh(X.T @ X)[1]
     directions = np.hstack([directions, -directions])

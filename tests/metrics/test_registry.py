@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import isoscope as iso
 from isoscope.errors import InputError
-from isoscope.metrics.registry import FAMILIES, Metric, choose
+from isoscope.metrics.registry import FAMILIES, KNOWN, Metric, choose
 from isoscope.space import Space
 from isoscope.statistics.gathered import Statistics
 from isoscope.statistics.stream import stream
@@ -39,11 +39,25 @@ def make_space(seed: int, n: int = 40, d: int = 5, dtype: type = np.float64) -> 
         labels=labels,
         token_types=rng.permutation(np.arange(n) % 8),
         sentences=np.arange(n) // 5,
+        partners=rng.normal(size=(n, d)),
     )
 
 
+COVARIANCE = np.diag([1.0, 2.0, 3.0, 4.0, 5.0])
+
+
 def value(metric: Metric, space: Space) -> float:
-    return float(metric.compute(Statistics(space)))
+    return float(metric.compute(Statistics(space, covariance=COVARIANCE)))
+
+
+def known(n: int, d: int) -> dict[str, object]:
+    return {
+        "labels": torch.arange(n) % 2,
+        "token_types": torch.arange(n) % 2,
+        "sentences": torch.arange(n) // 2,
+        "partners": torch.ones(n, d),
+        "covariance": torch.diag(torch.arange(1.0, d + 1)),
+    }
 
 
 def close(metric: Metric, a: float, b: float, tolerance: float) -> bool:
@@ -99,6 +113,7 @@ def test_order_of_rows_does_not_matter(metric: Metric, seed: int) -> None:
         labels=space.labels.codes[order],
         token_types=space.token_types.codes[order],
         sentences=space.sentences.codes[order],
+        partners=space.partners[order],
     )
     assert close(metric, value(metric, space), value(metric, shuffled), 1e-9)
 
@@ -114,8 +129,8 @@ def test_blocks_of_any_size_in_any_order_agree(
     parts = [space._rows(a, b) for a, b in itertools.pairwise(edges)]
     if backwards:
         parts.reverse()
-    needs = metric.needs - {"labels", "token_types", "sentences"}
-    streamed = float(metric.compute(stream(lambda: parts, needs)))
+    shelf = stream(lambda: parts, metric.needs - set(KNOWN), covariance=COVARIANCE)
+    streamed = float(metric.compute(shelf))
     assert math.isclose(value(metric, space), streamed, rel_tol=1e-10, abs_tol=1e-10)
 
 
@@ -153,12 +168,7 @@ def test_gradcheck(metric: Metric, shape: tuple[int, int]) -> None:
     n, d = shape
     generator = torch.Generator().manual_seed(5)
     X = torch.randn(n, d, generator=generator, dtype=torch.float64) + 0.3
-    known = {
-        "labels": torch.arange(n) % 2,
-        "token_types": torch.arange(n) % 2,
-        "sentences": torch.arange(n) // 2,
-    }
-    assert torch.autograd.gradcheck(lambda Z: metric.of(Z, **known), X.requires_grad_())
+    assert torch.autograd.gradcheck(lambda Z: metric.of(Z, **known(n, d)), X.requires_grad_())
 
 
 @pytest.mark.parametrize("metric", DIFFERENTIABLE, ids=named)
@@ -167,12 +177,7 @@ def test_gradient_is_finite_at_the_identity_spectrum(metric: Metric) -> None:
     d = 4
     X = torch.cat([torch.eye(d), -torch.eye(d)]).double().requires_grad_()
     n = len(X)
-    known = {
-        "labels": torch.arange(n) % 2,
-        "token_types": torch.arange(n) % 2,
-        "sentences": torch.arange(n) // 2,
-    }
-    result = metric.of(X, **known)
+    result = metric.of(X, **known(n, d))
     (gradient,) = torch.autograd.grad(result, X)
     assert torch.isfinite(gradient).all()
 
@@ -180,7 +185,7 @@ def test_gradient_is_finite_at_the_identity_spectrum(metric: Metric) -> None:
 def test_plain_input_gives_plain_floats() -> None:
     space = make_space(1)
     for metric in METRICS:
-        assert isinstance(metric.compute(Statistics(space)), float | int), metric.name
+        assert isinstance(metric.compute(Statistics(space, covariance=COVARIANCE)), float | int), metric.name
 
 
 @pytest.mark.parametrize("metric", METRICS, ids=named)

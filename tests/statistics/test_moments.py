@@ -115,10 +115,8 @@ def test_errors() -> None:
         _ = Moments.of(np.ones((1, 3))).covariance
     with pytest.raises(UndefinedError, match="all 4 points are equal"):
         Moments.of(np.ones((4, 3))).need_spread("it")
-    with pytest.raises(InputError, match="float64 can square twice"):
+    with pytest.raises(InputError, match="too large for float64 to square"):
         Moments.of(np.array([[1e200, 0.0], [0.0, 1e200], [1.0, 1.0]]))
-    with pytest.raises(InputError, match="float64 can square twice"):
-        Moments.of(np.array([[1e-100, 0.0], [0.0, 1e-100], [0.0, 0.0]]))
 
 
 def test_statistics_are_frozen() -> None:

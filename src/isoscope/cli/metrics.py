@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from isoscope.metrics.registry import Metric, registered
+from isoscope.metrics.registry import KNOWN, Metric, registered
 
 
 def metrics(
@@ -58,7 +58,7 @@ def _entry(metric: Metric) -> dict[str, Any]:
 
 
 def _known_needs(metric: Metric) -> list[str]:
-    return [name for name in ("labels", "token_types", "sentences") if name in metric.needs]
+    return [name for name in KNOWN if name in metric.needs]
 
 
 def _range(metric: Metric) -> str:

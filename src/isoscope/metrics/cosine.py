@@ -215,4 +215,16 @@ METRICS = (
         ),
         default=False,
     ),
+    Metric(
+        name="alignment",
+        family="cosine",
+        compute=lambda shelf: alignment(shelf.vectors, shelf.partners),
+        needs=frozenset({"vectors", "partners"}),
+        range=(0.0, 4.0),
+        high="partners lie apart",
+        invariances=frozenset({"scale"}),
+        differentiable=True,
+        paper=_WANG_2020,
+        sentence=lambda value: f"partners are {value / 2:.0%} as far apart as vectors at right angles",
+    ),
 )

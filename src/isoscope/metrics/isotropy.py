@@ -147,6 +147,10 @@ def _debiased(moments: Moments) -> Tensor:
     if moments.count < 4:
         raise UndefinedError(f"the debiased isoscore needs at least 4 vectors; there are {moments.count}")
     sums = (moments.trace, moments.squared_frobenius, moments.quartic)
+    if not 0 < float(moments.quartic.detach()) < math.inf:
+        raise InputError(
+            "X leaves the range float64 can square twice (about 1e-75 to 1e75); divide it by its largest"
+        )
     squared_trace, trace_of_square = _unbiased(moments.count, *sums)
     if trace_of_square <= _NO_SQUARE * squared_trace:
         raise UndefinedError(
@@ -272,5 +276,17 @@ METRICS = (
         differentiable=False,
         paper="Mu, Viswanath 2018, All-but-the-Top",
         sentence=_partition_sentence,
+    ),
+    Metric(
+        name="isoscore_star",
+        family="isotropy",
+        compute=lambda shelf: isoscore_star(shelf.moments, shelf.covariance),
+        needs=frozenset({"moments", "covariance"}),
+        range=(0.0, 1.0),
+        high="isotropic",
+        invariances=frozenset({"translation"}),
+        differentiable=True,
+        paper="Rudman, Eickhoff 2024, Stable Anisotropic Regularization",
+        sentence=lambda value: _spread_sentence(value) + ", shrunk towards the covariance given",
     ),
 )

@@ -12,6 +12,7 @@ from isoscope.space import Space
 from isoscope.statistics.gathered import Statistics
 
 WHOLE = frozenset({"vectors", "separation", "neighbors"})  # statistics that want all vectors at once
+KNOWN = ("labels", "token_types", "sentences", "partners", "covariance")  # told by the caller, not computed
 ALL_INVARIANCES = frozenset({"rotation", "translation", "scale"})
 FAMILIES = (
     "isotropy",
@@ -33,7 +34,7 @@ class Metric:
         name: the one name: function, flag, JSON key, documentation anchor.
         family: the group it is listed under.
         compute: the value from a shelf of statistics; a plain float, or a tensor that carries a gradient.
-        needs: what it asks of the shelf; "labels", "token_types" and "sentences" say what must be known.
+        needs: what it asks of the shelf; names in KNOWN say what the caller must tell.
         range: smallest and largest possible value (±inf where unbounded).
         high: what a high value means, in a few words.
         invariances: which of rotation, translation, scale leave it unchanged.
@@ -63,14 +64,10 @@ class Metric:
         """Whether passes over blocks of rows suffice: nothing it needs wants all vectors at once."""
         return not (self.needs | self.error_needs) & WHOLE
 
-    def of(self, X: Any, *, labels: Any = None, token_types: Any = None, sentences: Any = None) -> Any:
-        """The metric of any array, on its own."""
-        space = (
-            X
-            if isinstance(X, Space)
-            else Space(X, labels=labels, token_types=token_types, sentences=sentences)
-        )
-        return self.compute(Statistics(space))
+    def of(self, X: Any, *, covariance: Any = None, **known: Any) -> Any:
+        """The metric of any array, on its own; `known` is what a Space may know of its rows."""
+        space = X if isinstance(X, Space) else Space(X, **known)
+        return self.compute(Statistics(space, covariance=covariance))
 
 
 def registered() -> Mapping[str, Metric]:

