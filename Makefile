@@ -32,8 +32,8 @@ test: $(VENV)/.dev $(VENV)/.models
 	$(BIN)/python -m pytest --cov --cov-fail-under=95
 
 lint: $(VENV)/.dev
-	$(BIN)/ruff check src tests benchmarks examples
-	$(BIN)/ruff format --check src tests benchmarks examples
+	$(BIN)/ruff check src tests benchmarks examples docs
+	$(BIN)/ruff format --check src tests benchmarks examples docs
 	$(BIN)/mypy
 
 bench: $(VENV)/.dev

@@ -16,7 +16,7 @@ PEERS = ("isoscope", "torch", "numpy", "scikit-learn", "IsoScore")
 
 
 def take_turns(contenders: Mapping[str, Callable[[], object]], *, rounds: int = 7) -> dict[str, float]:
-    """Seconds a call of each contender: they take turns of at least a tenth of a second; the best turn counts."""
+    """Seconds a call of each contender, in turns of at least a tenth of a second; the best turn counts."""
     calls = {name: _calls_per_turn(run) for name, run in contenders.items()}
     best = dict.fromkeys(contenders, float("inf"))
     for _ in range(rounds):

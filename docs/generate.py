@@ -81,7 +81,7 @@ API = {
     "Cosines and lengths": ("isoscope.metrics.cosine",),
     "Spectrum": ("isoscope.metrics.spectrum",),
     "Dimensions": ("isoscope.metrics.dimensions",),
-    "Clusters": ("isoscope.metrics.silhouette", "isoscope.metrics.clusters", "isoscope.metrics.probe"),
+    "Clusters": ("isoscope.metrics.silhouette", "isoscope.metrics.clusters", "isoscope.metrics.separability"),
     "The frontier": ("isoscope.metrics.frontier",),
     "Manifold": ("isoscope.metrics.manifold",),
     "Contextual": ("isoscope.metrics.contextual",),

@@ -26,7 +26,7 @@ def main() -> None:
     print("1. Handwritten digits: 64 pixels a vector, the digit as its label.\n")
     print(iso.measure(iso.open_vectors(vectors, labels=labels)))
     print(
-        "\nLook at isoscore: ten labels with this much variance between them cannot reach 1, and the line says"
+        "\nLook at isoscore: ten labels with this much variance between them cannot reach 1; the line says"
         "\nhow far they can. Look at mean_cosine: no pixel is negative, so all vectors point one way.\n"
     )
     print("2. GloVe: 400,000 word vectors of 50 dimensions, read in blocks and never held whole.\n")
@@ -38,7 +38,7 @@ def main() -> None:
         print("\nLook at dimensions_for_half: a few coordinates alone make vectors look alike.")
     command = Path(sys.executable).with_name("isoscope")
     shown = command.relative_to(Path.cwd()) if command.is_relative_to(Path.cwd()) else "isoscope"
-    print(f"\nNext, on any file of yours: {shown} measure {vectors} --labels {labels} -m default,manifold")
+    print(f"\nNext, on any file of yours: {shown} measure {vectors} --labels {labels} -m clusters,manifold")
 
 
 def save_digits(folder: Path) -> tuple[Path, Path]:

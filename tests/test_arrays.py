@@ -108,11 +108,11 @@ def test_results_come_back_as_the_callers_kind() -> None:
 @pytest.mark.parametrize(
     ("bad", "error", "message"),
     [
-        (np.ones(4), ShapeError, r"X has 1 axes, shape \(4,\); wanted \(n, d\).*X\[None, :\]"),
-        (np.ones((2, 3, 4)), ShapeError, r"3 axes, shape \(2, 3, 4\).*reshape\(-1, d\)"),
+        (np.ones(4), ShapeError, r"X has shape \(4,\); wanted two axes \(n, d\).*X\[None, :\]"),
+        (np.ones((2, 3, 4)), ShapeError, r"shape \(2, 3, 4\).*reshape\(-1, d\)"),
         (np.ones((0, 3)), ShapeError, "X is empty"),
         (np.ones((3, 0)), ShapeError, "X is empty"),
-        ([], ShapeError, "X has 1 axes"),
+        ([], ShapeError, r"X has shape \(0,\)"),
         ([[1.0, 2.0], [3.0]], ShapeError, "ragged rows"),
         (np.array([np.ones(2), np.ones(3)], dtype=object), ShapeError, "ragged rows of shapes"),
         (np.array([["a", "b"]], dtype=object), InputError, "Python objects"),

@@ -76,7 +76,7 @@ def test_a_column_is_taken_as_labels() -> None:
         (np.array(["a", None, "b"], dtype=object), LabelError, "missing"),
         (pd.Series(["a", None, "b"]), LabelError, "missing"),
         ("abc", LabelError, "one string"),
-        (np.zeros((3, 2, 2)), ShapeError, "3 axes"),
+        (np.zeros((3, 2, 2)), ShapeError, "shape"),
         (np.array([[1, 2], [0, 1]]), LabelError, "matrix of 0 and 1"),
     ],
 )

@@ -144,9 +144,7 @@ def test_partners_and_a_reference_covariance(rng) -> None:
     assert m["isoscore_star"] == iso.isoscore_star(X, np.diag([1.0, 2, 3, 4]))
     assert "alignment" not in iso.measure(X)
     assert "partners" in repr(iso.Space(X, partners=Y))
-    with pytest.raises(
-        ShapeError, match=r"partners has shape \(30, 2\); wanted that of the vectors, \(30, 4\)"
-    ):
+    with pytest.raises(ShapeError, match=r"partners has shape \(30, 2\); wanted that of vectors, \(30, 4\)"):
         iso.measure(X, partners=Y[:, :2])
 
 

@@ -46,7 +46,7 @@ from isoscope.metrics.frontier import (
     scatter_decomposition,
 )
 from isoscope.metrics.isotropy import isoscore, isoscore_star, isotropy_defect, partition_isotropy
-from isoscope.metrics.manifold import hubness, k_occurrence, knn_purity, lid, lid_samples, twonn
+from isoscope.metrics.manifold import hubness, k_occurrence, lid, lid_samples, twonn
 from isoscope.metrics.objectives import (
     classifier_objective,
     classifier_objective_expansion,
@@ -55,8 +55,8 @@ from isoscope.metrics.objectives import (
     triplet_bound,
     triplet_objective,
 )
-from isoscope.metrics.probe import linear_probe_accuracy
 from isoscope.metrics.registry import Metric, registered
+from isoscope.metrics.separability import knn_purity, linear_probe_accuracy
 from isoscope.metrics.silhouette import silhouette_by_cluster, silhouette_samples, silhouette_score
 from isoscope.metrics.spectrum import (
     condition_number,

@@ -33,8 +33,8 @@ def as_matrix(X: Any, *, name: str = "X") -> Tensor:
     matrix = as_tensor(X, name=name)
     if matrix.ndim != 2:
         raise ShapeError(
-            f"{name} has {matrix.ndim} axes, shape {tuple(matrix.shape)}; "
-            f"wanted (n, d), one vector a row: {_reshape_hint(matrix)}"
+            f"{name} has shape {tuple(matrix.shape)}; wanted two axes (n, d), one vector a row: "
+            f"{_reshape_hint(matrix)}"
         )
     if matrix.shape[0] == 0 or matrix.shape[1] == 0:
         raise ShapeError(f"{name} is empty, shape {tuple(matrix.shape)}; wanted at least one vector")

@@ -110,9 +110,7 @@ def _values(labels: Any, name: str) -> np.ndarray:
     if values.ndim == 2 and values.shape[1] == 1:
         values = values[:, 0]
     if values.ndim != 1:
-        raise ShapeError(
-            f"{name} has {values.ndim} axes, shape {values.shape}; wanted one label for each vector"
-        )
+        raise ShapeError(f"{name} has shape {values.shape}; wanted one label for each vector")
     if values.dtype.kind == "O":
         _refuse_missing(values, name)
         if any(isinstance(row, list | tuple | set | frozenset | np.ndarray) for row in values):

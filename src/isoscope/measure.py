@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterable
 from dataclasses import replace
@@ -49,7 +50,8 @@ def measure(
         X: (n, d) vectors in any array, a Space, or an opened file (`isoscope.open_vectors`), which is
             read in blocks when every metric asked for can stream.
         labels: one label a row; adds the cluster metrics and IsoScore's ceiling.
-        token_types, sentences: what each row is an occurrence of, and where; adds contextual metrics.
+        token_types: what each row is an occurrence of; adds contextual metrics.
+        sentences: where each row occurs; adds contextual metrics.
         partners: (n, d) the vector each row is matched with; adds alignment.
         covariance: (d, d) of a larger sample; adds IsoScore*.
         metrics: names or families ("isotropy", "clusters", …), "all", or None for the default set.
@@ -113,16 +115,16 @@ def _applicable(metrics: str | Iterable[str] | None, known: set[str]) -> tuple[l
     """The metrics whose knowledge of the rows is at hand, and a note on those left out."""
     asked = None if metrics is None else named(metrics)
     chosen: list[Metric] = []
-    left_out: dict[str, list[str]] = {}
+    unlabelled: list[str] = []
     for metric in choose(asked):
         missing = [name for name in KNOWN if name in metric.needs and name not in known]
         if not missing:
             chosen.append(metric)
         elif asked and metric.name in asked:
             raise InputError(f"{metric.name} needs {missing[0]}, which was not given: pass {missing[0]}=…")
-        elif asked:
-            left_out.setdefault(missing[0], []).append(metric.name)
-    return chosen, [f"left out for want of {name}: {', '.join(which)}" for name, which in left_out.items()]
+        elif asked and "labels" in missing:
+            unlabelled.append(metric.name)
+    return chosen, [f"left out for want of labels: {', '.join(unlabelled)}"] if unlabelled else []
 
 
 def _needs(chosen: list[Metric], known: set[str], *, errors: bool) -> set[str]:
@@ -177,9 +179,10 @@ def _error(metric: Metric, shelf: Statistics) -> float | None:
     if metric.error is None:
         return None
     try:
-        return metric.error(shelf)
+        error = metric.error(shelf)
     except UndefinedError:
         return None  # the value stands; only its error has none
+    return error if math.isfinite(error) else None
 
 
 def _ceiling(shelf: Statistics) -> float | None:

@@ -66,7 +66,7 @@ class Space:
         matched = None if partners is None else as_matrix(partners, name="partners")
         if matched is not None and matched.shape != matrix.shape:
             raise ShapeError(
-                f"partners has shape {tuple(matched.shape)}; wanted that of the vectors, {tuple(matrix.shape)}"
+                f"partners has shape {tuple(matched.shape)}; wanted that of vectors, {tuple(matrix.shape)}"
             )
         fields = {
             "vectors": matrix,

@@ -8,7 +8,6 @@ from scipy.stats import skew
 from sklearn.neighbors import NearestNeighbors
 
 import isoscope as iso
-from isoscope import Neighbors
 from isoscope.errors import InputError, UndefinedError
 
 
@@ -62,14 +61,6 @@ def test_hubness_equals_brute_force(rng) -> None:
     counts = np.bincount(indices.ravel(), minlength=400)
     assert np.array_equal(iso.k_occurrence(X), counts)
     assert iso.hubness(X) == pytest.approx(skew(counts))
-
-
-def test_purity_equals_brute_force(rng) -> None:
-    y = np.arange(300) % 3
-    X = rng.normal(size=(300, 4)) + 2 * np.eye(4)[y]
-    indices = NearestNeighbors(n_neighbors=7).fit(X).kneighbors(return_distance=False)
-    assert iso.knn_purity(X, y, k=7) == pytest.approx((y[indices] == y[:, None]).mean())
-    assert iso.knn_purity(Neighbors.of(X, k=10), y, k=7) == pytest.approx((y[indices] == y[:, None]).mean())
 
 
 @pytest.mark.parametrize(

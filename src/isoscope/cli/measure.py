@@ -34,7 +34,8 @@ def measure(
     file: Annotated[
         str,
         typer.Argument(
-            help="Vectors: .npy .npz .safetensors .parquet .arrow .feather .csv .tsv .txt .vec .bin .pt",
+            help="Vectors: .npy .npz .safetensors .pt .parquet .arrow .feather .csv .tsv .txt .vec .bin",
+            metavar="FILE",
             show_default=False,
         ),
     ],
@@ -66,9 +67,10 @@ def measure(
         typer.Option("--vector-column", help="Which column of a table holds the vectors.", metavar="NAME"),
     ] = None,
     errors: Annotated[
-        bool, typer.Option("--errors/--no-errors", help="Standard errors and intervals, for a second pass.")
+        bool,
+        typer.Option("--errors/--no-errors", help="Standard errors and intervals, from a second pass."),
     ] = True,
-    seed: Annotated[int, typer.Option("--seed", help="Of everything sampled.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", help="Seed of everything sampled.")] = 0,
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of the table.")] = False,
 ) -> None:
     """Measure the vectors in FILE and say what the numbers mean.

@@ -14,7 +14,9 @@ from isoscope.metrics.registry import KNOWN, Metric, registered
 def metrics(
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of the table.")] = False,
 ) -> None:
-    """List every metric: family, range, what a high value means, what it needs, where it comes from.
+    """List every metric: range, what a high value means, what it needs.
+
+    With --json also where it comes from and what it promises (invariances, gradient, streaming).
 
     **Example**
 
@@ -32,14 +34,21 @@ def metrics(
     from rich.table import Table
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for column in ("metric", "family", "range", "high means", "needs", "default"):
-        table.add_column(column, no_wrap=column == "metric")
+    table.add_column("metric", no_wrap=True)
+    table.add_column("range", no_wrap=True)
+    for column in ("a high value means", "needs"):
+        table.add_column(column)
+    family = ""
     for metric in registered().values():
-        needs = ", ".join(_known_needs(metric)) or "vectors"
-        table.add_row(
-            metric.name, metric.family, _range(metric), metric.high, needs, "yes" if metric.default else ""
-        )
-    Console().print(table)
+        if metric.family != family:
+            family = metric.family
+            table.add_section()
+            table.add_row(f"[bold]{family}[/bold]")
+        name = f"{metric.name} •" if metric.default else metric.name
+        table.add_row(f"  {name}", _range(metric), metric.high, ", ".join(_known_needs(metric)))
+    console = Console()
+    console.print(table)
+    console.print("• measured unless --metrics says otherwise, where what it needs is given")
 
 
 def _entry(metric: Metric) -> dict[str, Any]:
@@ -62,5 +71,5 @@ def _known_needs(metric: Metric) -> list[str]:
 
 
 def _range(metric: Metric) -> str:
-    low, high = (f"{bound:g}".replace("inf", "∞").replace("-", "−") for bound in metric.range)
+    low, high = (f"{bound:.4g}".replace("inf", "∞").replace("-", "−") for bound in metric.range)
     return f"{low} … {high}"

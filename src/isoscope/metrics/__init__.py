@@ -9,7 +9,7 @@ from isoscope.metrics import (
     isotropy,
     manifold,
     objectives,
-    probe,
+    separability,
     silhouette,
     spectrum,
 )
@@ -22,7 +22,7 @@ ALL = (
     *dimensions.METRICS,
     *silhouette.METRICS,
     *clusters.METRICS,
-    *probe.METRICS,
+    *separability.METRICS,
     *frontier.METRICS,
     *manifold.METRICS,
     *contextual.METRICS,

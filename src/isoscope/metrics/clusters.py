@@ -9,7 +9,7 @@ import torch
 
 from isoscope.arrays import as_matrix, scalar
 from isoscope.errors import UndefinedError
-from isoscope.kernels.tiles import Arranged
+from isoscope.kernels.tiles import Arranged, Progress
 from isoscope.labels import as_clusters
 from isoscope.metrics.registry import ALL_INVARIANCES, Metric
 from isoscope.statistics.centroids import CentroidDistances
@@ -56,7 +56,7 @@ def davies_bouldin_score(X: Any, labels: Any = None) -> float:
     return float(((spread[:, None] + spread) / gaps).amax(dim=1).mean())
 
 
-def dunn_index(X: Any, labels: Any) -> float:
+def dunn_index(X: Any, labels: Any, *, progress: Progress | None = None) -> float:
     """Smallest distance between clusters over the largest distance within one.
 
         min_{l(i)≠l(j)} ‖x_i − x_j‖ / max_{l(i)=l(j)} ‖x_i − x_j‖
@@ -70,7 +70,7 @@ def dunn_index(X: Any, labels: Any) -> float:
     matrix = as_matrix(X)
     arranged = Arranged.of(matrix, as_clusters(labels, n=matrix.shape[0]).to(matrix.device))
     diameter, gap = 0.0, math.inf
-    for rows, columns, tile in arranged.squared_distances():
+    for rows, columns, tile in arranged.squared_distances(progress=progress):
         same = arranged.codes[rows.rows, None] == arranged.codes[columns.rows]
         diameter = max(diameter, float(torch.where(same, tile, 0.0).max()))
         gap = min(gap, float(torch.where(same, torch.inf, tile).min()))
@@ -124,7 +124,7 @@ METRICS = (
     Metric(
         name="dunn_index",
         family="clusters",
-        compute=lambda shelf: dunn_index(shelf.vectors, shelf.labels),
+        compute=lambda shelf: dunn_index(shelf.vectors, shelf.labels, progress=shelf.progress),
         needs=frozenset({"labels", "vectors"}),
         range=(0.0, math.inf),
         high="well clustered",

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from isoscope.arrays import as_matrix, scalar
 from isoscope.errors import InputError, ShapeError, UndefinedError
-from isoscope.kernels.tiles import Arranged
+from isoscope.kernels.tiles import Arranged, Progress
 from isoscope.metrics.registry import Metric
 from isoscope.statistics.directions import Directions, unit_rows
 from isoscope.statistics.gathered import Statistics
@@ -47,7 +47,7 @@ def mean_cosine_error(directions: Directions, left_out: LeftOutCosines) -> float
     return jackknife(_mean_cosine(n, whole), scores, n)[0]
 
 
-def uniformity(X: Any, *, t: float = 2.0) -> Any:
+def uniformity(X: Any, *, t: float = 2.0, progress: Progress | None = None) -> Any:
     """How evenly the directions cover the sphere; low is even.
 
         log mean_{i<j} exp(−t‖u_i − u_j‖²)
@@ -69,7 +69,7 @@ def uniformity(X: Any, *, t: float = 2.0) -> Any:
         return (-t * torch.pdist(units).square()).exp().mean().log()
     arranged = Arranged.of(units)
     total = 0.0
-    for rows, columns, tile in arranged.squared_distances():
+    for rows, columns, tile in arranged.squared_distances(progress=progress):
         tile.mul_(-t * arranged.unit**2).exp_()
         part = float(tile.sum())
         total += (part - len(tile)) / 2 if rows == columns else part
@@ -201,7 +201,7 @@ METRICS = (
     Metric(
         name="uniformity",
         family="cosine",
-        compute=lambda shelf: uniformity(shelf.vectors),
+        compute=lambda shelf: uniformity(shelf.vectors, progress=shelf.progress),
         needs=frozenset({"vectors"}),
         range=(-8.0, 0.0),
         high="directions clump",

@@ -225,5 +225,6 @@ METRICS = (
         sentence=lambda value: (
             f"with labels this far apart no space of this many dimensions has an IsoScore over {value:.3f}"
         ),
+        default=False,  # stands beside isoscore already
     ),
 )

@@ -16,6 +16,7 @@ from isoscope.statistics.leave_one_out import LeftOutMoments, jackknife
 from isoscope.statistics.moments import Moments
 from isoscope.statistics.partition import LogPartition
 
+_JACKKNIFE_MIN = 5  # leaving one out of fewer says nothing: any two points score 0
 _NO_SQUARE = 1e-12  # an estimate of tr Σ² under this share of (tr Σ)² is rounding, not variance
 _RUDMAN_2022 = "Rudman, Gillman, Rayne, Eickhoff 2022, IsoScore"
 _HIMENO_2014 = "Himeno, Yamada 2014, Estimations for some functions of covariance matrix in high dimension"
@@ -32,8 +33,8 @@ def isoscore(X: Any, *, debias: bool | Literal["jackknife"] = False) -> Any:
     The plain score is biased when n is not much larger than d (an isotropic Gaussian reads about
     n/(n+d)). `debias=True` replaces both ingredients by unbiased estimates (Himeno and Yamada 2014);
     it needs n ≥ 4, is never negative, and may exceed 1 by its sampling error. What is left is the bias
-    of a ratio, which shows where one direction dwarfs the rest at small n; `debias="jackknife"` removes
-    most of that too, by leaving each vector out in turn, for a second pass over the vectors.
+    of a ratio, which shows where one direction dwarfs the rest at small n; `debias="jackknife"` reduces
+    that too, by leaving each vector out in turn, for a second pass and, with heavy tails, more variance.
 
     Args:
         X: (n, d) vectors in any array, or Moments.
@@ -63,11 +64,11 @@ def isoscore_jackknife(moments: Moments, left_out: LeftOutMoments, *, debias: bo
     """Standard error and bias of IsoScore, plain or debiased, by leaving each vector out in turn."""
     n, d = moments.count, moments.n_dims
     sums = (left_out.trace, left_out.squared_frobenius)
+    if n < _JACKKNIFE_MIN:
+        raise UndefinedError(
+            f"a jackknife of isoscore needs at least {_JACKKNIFE_MIN} vectors; there are {n}"
+        )
     if debias:
-        if n < 5:
-            raise UndefinedError(
-                f"the jackknife of the debiased IsoScore needs at least 5 vectors; there are {n}"
-            )
         squared_trace, trace_of_square = _unbiased(n - 1, *sums, left_out.quartic)
         scores = _score(squared_trace / trace_of_square, d)
         return jackknife(_debiased(moments), scores, n)

@@ -8,16 +8,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from isoscope.arrays import as_matrix, like
+from isoscope.arrays import like
 from isoscope.errors import InputError, UndefinedError
-from isoscope.labels import as_clusters
 from isoscope.metrics.registry import ALL_INVARIANCES, Metric
 from isoscope.statistics.gathered import Statistics
 from isoscope.statistics.neighbors import Neighbors
 
 _LID_NEIGHBORS = 100
 _HUBNESS_NEIGHBORS = 10
-_PURITY_NEIGHBORS = 10
 
 
 def lid_samples(X: Any, *, k: int = _LID_NEIGHBORS, squared: bool = False) -> Any:
@@ -112,22 +110,6 @@ def hubness(X: Any, *, k: int = _HUBNESS_NEIGHBORS) -> float:
     return float((centred / deviation).pow(3).mean())
 
 
-def knn_purity(X: Any, labels: Any = None, *, k: int = _PURITY_NEIGHBORS) -> float:
-    """Mean share of a point's k nearest neighbours that carry its label.
-
-    Range [0, 1]; high means labels live in neighbourhoods, even where they are no round clusters.
-    Invariant to rotation, translation and scale.
-
-    >>> knn_purity([[0.0], [1.0], [4.0], [5.0]], labels=[0, 0, 1, 1], k=1)
-    1.0
-    """
-    n = X.distances.shape[0] if isinstance(X, Neighbors) else as_matrix(X).shape[0]
-    codes = as_clusters(labels, n=n).codes
-    indices = Neighbors.of(X, k=k).indices
-    codes = codes.to(indices.device)
-    return float((codes[indices] == codes[:, None]).double().mean())
-
-
 def _lid(distances: Tensor, squared: bool) -> Tensor:
     """(n,) LID from sorted neighbour distances; NaN where it has no value."""
     farthest = distances[:, -1:]
@@ -186,21 +168,6 @@ METRICS = (
         differentiable=False,
         paper="Radovanović, Nanopoulos, Ivanović 2010, Hubs in space",
         sentence=lambda value: "a few points are everyone's neighbour" if value > 1.5 else "no strong hubs",
-        default=False,
-    ),
-    Metric(
-        name="knn_purity",
-        family="clusters",
-        compute=lambda shelf: knn_purity(
-            shelf.neighbors, shelf.labels, k=min(_PURITY_NEIGHBORS, shelf.neighbors.k)
-        ),
-        needs=frozenset({"labels", "neighbors"}),
-        range=(0.0, 1.0),
-        high="neighbours share labels",
-        invariances=ALL_INVARIANCES,
-        differentiable=False,
-        paper="nearest-neighbour purity",
-        sentence=lambda value: f"{value:.0%} of a point's nearest neighbours carry its label",
         default=False,
     ),
 )

@@ -168,7 +168,8 @@ def power_law_exponent(X: Any, *, first: int | None = None, last: int | None = N
 
     Args:
         X: (n, d) vectors in any array, or Moments.
-        first, last: the ranks to fit, counted from 1, both included.
+        first: the first rank to fit, counted from 1.
+        last: the last rank to fit.
 
     >>> X = torch.tensor([[1.0, 0.0], [-1.0, 0.0], [0.0, 0.5], [0.0, -0.5]])
     >>> round(power_law_exponent(X), 12)  # λ_2 = λ_1/4 = λ_1·2^−2

@@ -7,6 +7,7 @@ from typing import Any
 
 from torch import Tensor
 
+from isoscope.kernels.tiles import Progress
 from isoscope.labels import Labels, as_clusters, check_clusters
 from isoscope.space import Space
 from isoscope.statistics.centroids import CentroidCosines, CentroidDistances
@@ -15,7 +16,7 @@ from isoscope.statistics.groups import GroupDirections, GroupMoments
 from isoscope.statistics.leave_one_out import LeftOutCosines, LeftOutMoments
 from isoscope.statistics.moments import Moments
 from isoscope.statistics.neighbors import Neighbors
-from isoscope.statistics.pairs import Progress, Separation
+from isoscope.statistics.pairs import Separation
 from isoscope.statistics.partition import LogPartition
 
 MAX_NEIGHBORS = 100  # enough for every manifold metric at its default

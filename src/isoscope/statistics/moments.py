@@ -9,13 +9,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from isoscope.arrays import as_matrix, blocks
+from isoscope.arrays import as_matrix, block_rows, blocks
 from isoscope.errors import InputError, ShapeError, UndefinedError
 from isoscope.kernels.products import add_upper_product, mirrored, sum_of_squares, symmetric_product
 
 # float32 squares and products are trusted while a coordinate's mean square lies in here; outside, float64
 _FLOAT32_RANGE = (1e-24, 1e24)
-_CHUNK_BYTES = 3 * 2**20  # rows centred and multiplied at once: they stay in the second-level cache
+_BLOCKS_AT_ONCE = 4  # rows between two merges in float64, each of which costs several passes over (d, d)
+_CHUNK_BYTES = 6 * 2**20  # rows centred and multiplied at once; measured: 3 to 12 MB within 5 %
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +54,8 @@ class Moments:
         if isinstance(X, Moments):
             return X
         moments: Moments | None = None
-        for block in blocks(as_matrix(X)):
+        matrix = as_matrix(X)
+        for block in blocks(matrix, n_rows=_BLOCKS_AT_ONCE * block_rows(matrix.shape[1])):
             part = _of_block(block)
             moments = part if moments is None else moments.merge(part)
         assert moments is not None  # as_matrix refuses empty input
@@ -143,7 +145,7 @@ class Moments:
     def participation(self) -> Tensor:
         """(tr A)²/‖A‖_F², at least 1; the trace is divided out before squaring, so nothing underflows."""
         shares = self.smaller_side / self.trace
-        return (1 / (shares * shares).sum()).clamp(min=1)
+        return torch.linalg.vector_norm(shares).pow(-2).clamp(min=1)
 
     @cached_property
     def eigenvalues(self) -> Tensor:
@@ -225,8 +227,8 @@ def _row_sums(U: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Σu (what rounding left of the mean), Σ‖u‖²u and Σ‖u‖⁴ in float64."""
     squares = sum_of_squares(U)
     scale = squares.detach().amax().clamp(min=torch.finfo(U.dtype).tiny)  # keeps Σ‖u‖²u inside float32
-    weights = torch.stack([torch.ones_like(squares), squares / scale], dim=1)
-    total, cubic = (U.T @ weights).double().unbind(dim=1)
+    weights = torch.stack([torch.ones_like(squares), squares / scale])
+    total, cubic = (weights @ U).double()
     wide = squares.double()
     return total, cubic * scale.double(), wide @ wide
 
@@ -236,7 +238,7 @@ def _recentred(sums: Moments, m: Tensor) -> Moments:
     n, A, square = sums.count, sums.scatter, m @ m
     Am = A @ m
     trace = A.trace()
-    scatter = A - n * torch.outer(m, m)
+    scatter = torch.addr(A, m, m, alpha=-n)
     cubic = sums.cubic - m * trace - 2 * Am + 2 * n * square * m
     quartic = sums.quartic + 4 * (m @ Am) - 4 * (sums.cubic @ m) + 2 * trace * square - 3 * n * square**2
     return Moments(n, sums.mean + m, scatter, None, cubic, quartic)
@@ -249,4 +251,4 @@ def _merge_scatter(a: Moments, b: Moments, step: Tensor) -> tuple[Tensor | None,
         if len(factor) < a.n_dims:
             return None, factor
         return symmetric_product(factor), None
-    return a.scatter + b.scatter + torch.outer(step, step), None
+    return (a.scatter + b.scatter).addr_(step, step), None

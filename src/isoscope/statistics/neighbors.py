@@ -11,7 +11,7 @@ from torch import Tensor
 from isoscope.arrays import as_matrix, blocks
 from isoscope.errors import InputError, ShapeError
 from isoscope.kernels.precision import NEAR, center_and_unit, direct_squares, pair_dtype
-from isoscope.statistics.pairs import Progress
+from isoscope.kernels.tiles import Progress
 
 _STRIP_BYTES = 64 * 2**20  # of squared distances held at once
 _SPARE = 8  # candidates beyond k, so that rounding at the border costs nothing

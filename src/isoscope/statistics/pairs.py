@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,13 +9,12 @@ import torch
 from torch import Tensor
 
 from isoscope.arrays import as_matrix, block_rows
-from isoscope.kernels.tiles import Arranged, Tile
+from isoscope.kernels.tiles import Arranged, Progress, Tile
 from isoscope.labels import Labels, as_clusters, as_labels
 from isoscope.statistics.directions import unit_rows
 from isoscope.statistics.groups import GroupMoments
 
 SUMS_BYTES = 128 * 2**20  # above this, an (n, K) table of sums is not kept: row strips instead
-Progress = Callable[[float], None]  # told the share of the work that is done
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,15 +38,11 @@ class ClusterDistances:
         clusters = as_labels(labels, n=matrix.shape[0]).to(matrix.device)
         arranged = Arranged.of(matrix, clusters)
         sums = matrix.new_zeros(len(clusters), clusters.n_labels, dtype=torch.float64)
-        n_pairs, done = len(clusters) ** 2 / 2, 0.0
-        for rows, columns, tile in arranged.squared_distances():
+        for rows, columns, tile in arranged.squared_distances(progress=progress):
             tile.sqrt_()
             sums[rows.rows, columns.clusters] += _by_cluster(tile, arranged, columns)
             if rows != columns:
                 sums[columns.rows, rows.clusters] += _by_cluster(tile.T, arranged, rows)
-            done += tile.numel() * (0.5 if rows == columns else 1.0)
-            if progress:
-                progress(done / n_pairs)
         back = torch.empty_like(sums)
         back[arranged.order] = sums * arranged.unit
         return cls(back, clusters, clusters.counts.double())
@@ -140,7 +134,7 @@ def _in_strips(matrix: Tensor, clusters: Labels, progress: Progress | None) -> S
     cohesion, separation = (matrix.new_empty(len(clusters), dtype=torch.float64) for _ in range(2))
     nearest = torch.empty_like(clusters.codes)
     last = arranged.tiles[-1]
-    for rows, columns, tile in arranged.squared_distances(symmetric=False):
+    for rows, columns, tile in arranged.squared_distances(symmetric=False, progress=progress):
         if columns.start == 0:
             sums = matrix.new_zeros(rows.stop - rows.start, clusters.n_labels, dtype=torch.float64)
         sums[:, columns.clusters] += _by_cluster(tile.sqrt_(), arranged, columns)
@@ -148,8 +142,6 @@ def _in_strips(matrix: Tensor, clusters: Labels, progress: Progress | None) -> S
             place = arranged.order[rows.rows]
             parts = _reduce(sums * arranged.unit, arranged.codes[rows.rows], counts)
             cohesion[place], separation[place], nearest[place] = parts
-            if progress:
-                progress(rows.stop / len(clusters))
     return Separation(cohesion, separation, nearest, clusters)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from isoscope.errors import InputError
+from isoscope.kernels.tiles import Progress
 from isoscope.space import Space
 from isoscope.statistics.centroids import CentroidCosines, CentroidDistances
 from isoscope.statistics.directions import Directions
@@ -13,7 +14,6 @@ from isoscope.statistics.gathered import Statistics
 from isoscope.statistics.groups import GroupDirections, GroupMoments
 from isoscope.statistics.leave_one_out import LeftOutCosines, LeftOutMoments
 from isoscope.statistics.moments import Moments
-from isoscope.statistics.pairs import Progress
 from isoscope.statistics.partition import LogPartition
 
 _FIRST: Mapping[str, Callable[[Space], Any]] = {

@@ -3,8 +3,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from sklearn.neighbors import NearestNeighbors
 
 import isoscope as iso
+from isoscope import Neighbors
 from isoscope.errors import InputError, UndefinedError
 
 
@@ -33,3 +35,11 @@ def test_errors(rng) -> None:
         iso.linear_probe_accuracy(np.eye(4), [0, 0, 1, 1], folds=1)
     with pytest.raises(UndefinedError, match="two labels with at least 2 points"):
         iso.linear_probe_accuracy(np.eye(4), [0, 0, 1, 2])
+
+
+def test_purity_equals_brute_force(rng) -> None:
+    y = np.arange(300) % 3
+    X = rng.normal(size=(300, 4)) + 2 * np.eye(4)[y]
+    indices = NearestNeighbors(n_neighbors=7).fit(X).kneighbors(return_distance=False)
+    assert iso.knn_purity(X, y, k=7) == pytest.approx((y[indices] == y[:, None]).mean())
+    assert iso.knn_purity(Neighbors.of(X, k=10), y, k=7) == pytest.approx((y[indices] == y[:, None]).mean())

@@ -1,4 +1,4 @@
-"""How separable labels are by a linear classifier, on vectors it has not seen."""
+"""How separable labels are: by their nearest neighbours, and by a linear classifier on unseen vectors."""
 
 from __future__ import annotations
 
@@ -7,7 +7,26 @@ from typing import Any
 from isoscope.arrays import as_matrix
 from isoscope.errors import InputError, UndefinedError
 from isoscope.labels import as_clusters
-from isoscope.metrics.registry import Metric
+from isoscope.metrics.registry import ALL_INVARIANCES, Metric
+from isoscope.statistics.neighbors import Neighbors
+
+_PURITY_NEIGHBORS = 10
+
+
+def knn_purity(X: Any, labels: Any = None, *, k: int = _PURITY_NEIGHBORS) -> float:
+    """Mean share of a point's k nearest neighbours that carry its label.
+
+    Range [0, 1]; high means labels live in neighbourhoods, even where they are no round clusters.
+    Invariant to rotation, translation and scale.
+
+    >>> knn_purity([[0.0], [1.0], [4.0], [5.0]], labels=[0, 0, 1, 1], k=1)
+    1.0
+    """
+    n = X.distances.shape[0] if isinstance(X, Neighbors) else as_matrix(X).shape[0]
+    codes = as_clusters(labels, n=n).codes
+    indices = Neighbors.of(X, k=k).indices
+    codes = codes.to(indices.device)
+    return float((codes[indices] == codes[:, None]).double().mean())
 
 
 def linear_probe_accuracy(X: Any, labels: Any, *, folds: int = 5, seed: int = 0) -> float:
@@ -44,6 +63,21 @@ def linear_probe_accuracy(X: Any, labels: Any, *, folds: int = 5, seed: int = 0)
 
 
 METRICS = (
+    Metric(
+        name="knn_purity",
+        family="clusters",
+        compute=lambda shelf: knn_purity(
+            shelf.neighbors, shelf.labels, k=min(_PURITY_NEIGHBORS, shelf.neighbors.k)
+        ),
+        needs=frozenset({"labels", "neighbors"}),
+        range=(0.0, 1.0),
+        high="neighbours share labels",
+        invariances=ALL_INVARIANCES,
+        differentiable=False,
+        paper="nearest-neighbour purity",
+        sentence=lambda value: f"{value:.0%} of a point's nearest neighbours carry its label",
+        default=False,
+    ),
     Metric(
         name="linear_probe_accuracy",
         family="clusters",
