@@ -144,8 +144,8 @@ class Moments:
     @cached_property
     def participation(self) -> Tensor:
         """(tr A)²/‖A‖_F², at least 1; the trace is divided out before squaring, so nothing underflows."""
-        shares = self.smaller_side / self.trace
-        return torch.linalg.vector_norm(shares).pow(-2).clamp(min=1)
+        shares = (self.smaller_side / self.trace).flatten()
+        return (1 / (shares @ shares)).clamp(min=1)
 
     @cached_property
     def eigenvalues(self) -> Tensor:
