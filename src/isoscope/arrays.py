@@ -21,12 +21,12 @@ _TORCH_FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 _SMALL_INTS = (torch.int8, torch.uint8, torch.bool, torch.int16)
 
 
-def as_matrix(X: Any, *, name: str = "X") -> Tensor:
+def as_matrix(X: Any, *, name: str = "X", finite: bool = True) -> Tensor:
     """The (n, d) floating tensor behind any array, checked: two axes, numbers, finite.
 
     Accepts NumPy arrays and memory maps, torch tensors on any device, anything with DLPack (CuPy,
     JAX), pandas, polars and Arrow tables or columns of lists, objects with `vectors` (a Space), and
-    nested lists.
+    nested lists. `finite=False` leaves the look at every number to the caller's own first pass.
     """
     if isinstance(vectors := getattr(X, "vectors", None), Tensor):
         return vectors  # a Space was checked when it was made
@@ -38,7 +38,8 @@ def as_matrix(X: Any, *, name: str = "X") -> Tensor:
         )
     if matrix.shape[0] == 0 or matrix.shape[1] == 0:
         raise ShapeError(f"{name} is empty, shape {tuple(matrix.shape)}; wanted at least one vector")
-    check_finite(matrix, name=name)
+    if finite:
+        check_finite(matrix, name=name)
     return matrix
 
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from isoscope import Moments
-from isoscope.errors import InputError, ShapeError, UndefinedError
+from isoscope.errors import InputError, NotFiniteError, ShapeError, UndefinedError
 from isoscope.statistics import moments as module
 
 
@@ -101,6 +101,15 @@ def test_gradient_through_float32_and_gram_side() -> None:
         Moments.of(X).squared_frobenius.backward()
         U = X.detach() - X.detach().mean(0)
         assert torch.allclose(X.grad, 4 * U @ (U.T @ U), rtol=1e-4, atol=1e-3)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+@pytest.mark.parametrize("shape", [(5000, 40), (8, 40)])
+def test_bad_numbers_are_found_without_a_pass_of_their_own(dtype: type, shape: tuple[int, int]) -> None:
+    X = np.ones(shape, dtype=dtype)
+    X[3, 1], X[-1, 0] = np.nan, -np.inf
+    with pytest.raises(NotFiniteError, match=rf"NaN or Inf in 2 of {shape[0]} rows \(row 3"):
+        Moments.of(X)
 
 
 def test_moments_pass_through() -> None:
