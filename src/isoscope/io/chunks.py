@@ -123,7 +123,9 @@ def stack(pieces: list[Chunk]) -> Chunk:
 def check_shape(shape: tuple[int, ...], what: str) -> tuple[int, int]:
     """The (n, d) of an array with two axes and at least one number, else ShapeError."""
     if len(shape) != 2:
-        hint = "X[None, :] for one vector, X[:, None] for one column" if len(shape) == 1 else "X.reshape(-1, d)"
+        hint = (
+            "X[None, :] for one vector, X[:, None] for one column" if len(shape) == 1 else "X.reshape(-1, d)"
+        )
         raise ShapeError(f"{what} has shape {shape}; wanted two axes (n, d), one vector a row: save {hint}")
     if 0 in shape:
         raise ShapeError(f"{what} is empty, shape {shape}; wanted at least one vector")

@@ -57,8 +57,11 @@ class Moments:
         matrix = as_matrix(X, finite=False)
         for block in blocks(matrix, n_rows=_BLOCKS_AT_ONCE * block_rows(matrix.shape[1])):
             part = _of_block(block)
-            if not torch.isfinite(part.mean).all():  # NaN and Inf show in the mean: no pass of their own
+            if not torch.isfinite(part.trace):  # NaN and Inf show in the sums: no pass of their own
                 check_finite(matrix)
+                raise InputError(
+                    "X is too large for float64 to square (over about 1e150); divide it by its largest"
+                )
             moments = part if moments is None else moments.merge(part)
         assert moments is not None  # as_matrix refuses empty input
         return moments
@@ -180,21 +183,13 @@ class Moments:
 
 def _of_block(block: Tensor) -> Moments:
     if block.shape[0] < block.shape[1]:
-        return _within_range(_of_few_rows(block.double()))
+        return _of_few_rows(block.double())
     if block.dtype == torch.float32:
         moments = _of_many_rows(block)
         low, high = _FLOAT32_RANGE
         if low < float(moments.trace.detach()) / block.numel() < high:
             return moments
-    return _within_range(_of_many_rows(block.double()))
-
-
-def _within_range(moments: Moments) -> Moments:
-    if torch.isfinite(moments.mean).all() and not torch.isfinite(moments.trace):
-        raise InputError(
-            "X is too large for float64 to square (over about 1e150); divide it by its largest value"
-        )
-    return moments
+    return _of_many_rows(block.double())
 
 
 def _of_few_rows(block: Tensor) -> Moments:
@@ -213,7 +208,9 @@ def _of_many_rows(block: Tensor) -> Moments:
     else:
         scatter, parts = block.new_zeros(d, d), []
         chunk_rows = max(256, _CHUNK_BYTES // (block.element_size() * d))
-        room = block.new_empty(min(chunk_rows, n), d)  # one buffer: fresh memory costs a page fault every 4 kB
+        room = block.new_empty(
+            min(chunk_rows, n), d
+        )  # one buffer: fresh memory costs a page fault every 4 kB
         for chunk in block.split(chunk_rows):
             U = torch.sub(chunk, shift, out=room[: len(chunk)])
             add_upper_product(scatter, U)
