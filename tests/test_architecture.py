@@ -21,7 +21,7 @@ ORDER = (
     ("kernels",),
     ("statistics",),
     ("metrics",),
-    ("measurement", "progress"),
+    ("measurement", "printable", "progress"),
     ("measure", "io"),
     ("cli",),
 )

@@ -75,7 +75,10 @@ def test_a_column_is_taken_as_labels() -> None:
         (["a", "", "b"], LabelError, r"missing for 1 rows \(row 1\)"),
         (np.array(["a", None, "b"], dtype=object), LabelError, "missing"),
         (pd.Series(["a", None, "b"]), LabelError, "missing"),
+        (pd.Series(["a", None, "b"], dtype="string"), LabelError, r"missing for 1 rows \(row 1\)"),
         ("abc", LabelError, "one string"),
+        (3, LabelError, "labels is 3; wanted a sequence"),
+        (None, LabelError, "labels is None; wanted a sequence"),
         (np.zeros((3, 2, 2)), ShapeError, "shape"),
         (np.array([[1, 2], [0, 1]]), LabelError, "matrix of 0 and 1"),
     ],
@@ -103,3 +106,12 @@ def test_names_that_do_not_occur_are_no_clusters() -> None:
     assert clusters.names == ("b", "c")
     assert clusters.codes.tolist() == [0, 1, 1]
     assert clusters.seen() is clusters
+
+
+def test_sets_that_only_look_alike_stay_apart() -> None:
+    assert as_labels([["a, b"], ["a", "b"]]).n_labels == 2
+
+
+def test_nested_lists_of_zero_and_one_are_an_indicator_matrix() -> None:
+    assert as_labels([[0, 1, 0], [1, 0, 0], [0, 1, 0]]).codes.tolist() in ([0, 1, 0], [1, 0, 1])
+    assert as_labels([["x", "y"], ["y", "x"]]).n_labels == 1

@@ -155,6 +155,29 @@ def test_zero_vectors_are_counted_not_fatal(rng) -> None:
     assert m.notes == ("3 zero vectors have no direction; cosines leave them out",)
 
 
+def test_one_metric_without_a_value_stops_no_other(rng) -> None:
+    two = iso.measure(rng.normal(size=(2, 3)), metrics="all")
+    assert two["twonn"] is None
+    assert two["isoscore"] is not None
+    assert "±" not in str(two).split("mean_cosine")[0].split("what it means")[1]
+    X = rng.normal(size=(20, 4))
+    X[10:] = 0
+    zeros = iso.measure(X, labels=np.repeat(["a", "b"], 10))
+    assert zeros["silhouette_cosine"] is None
+    assert zeros["silhouette"] is not None
+    assert iso.measure(rng.normal(size=(20, 4)) * 1e100)["isoscore_debiased"] is None
+
+
+def test_few_vectors_come_with_a_note(rng) -> None:
+    assert "few for 100 dimensions" in iso.measure(rng.normal(size=(50, 100))).notes[0]
+    assert not iso.measure(rng.normal(size=(500, 10))).notes
+
+
+def test_names_of_strangers_cannot_steer_the_terminal(rng) -> None:
+    space = iso.Space(rng.normal(size=(50, 4)), name="\x1b]0;gotcha\x07\nline")
+    assert iso.measure(space).title.startswith("\\x1b]0;gotcha\\x07\\nline: 50 vectors")
+
+
 def test_seed_decides_what_is_sampled(rng) -> None:
     X, y = rng.normal(size=(1500, 3)), np.arange(1500) % 3
     errors = [
@@ -174,6 +197,16 @@ def test_seed_decides_what_is_sampled(rng) -> None:
         (np.eye(4), {"labels": [0, 1]}, ShapeError, "labels has 2 entries for 4 vectors"),
         (np.eye(4), {"metrics": "silhouette"}, InputError, "silhouette needs labels, which was not given"),
         (np.eye(4), {"metrics": "isoscor"}, InputError, "did you mean"),
+        (
+            np.eye(4),
+            {"metrics": "contextual"},
+            InputError,
+            "nothing to measure: left out for want of token_types",
+        ),
+        (np.eye(4), {"metrics": 3}, InputError, "metrics is 3"),
+        (np.eye(4), {"seed": -1}, InputError, "seed is -1"),
+        (np.eye(4), {"seed": "a"}, InputError, "seed is 'a'"),
+        (np.full((10, 768), 0.1), {}, InputError, "all equal"),
     ],
 )
 def test_bad_input(X, options: dict, error: type[Exception], message: str) -> None:

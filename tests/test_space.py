@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from isoscope import Space
-from isoscope.errors import NotFiniteError, ShapeError
+from isoscope.errors import InputError, NotFiniteError, ShapeError
 
 
 def test_a_space_knows_its_rows() -> None:
@@ -52,3 +52,9 @@ def test_what_is_known_must_fit() -> None:
 def test_a_space_is_frozen() -> None:
     with pytest.raises(AttributeError):
         Space(np.eye(2)).name = "other"
+
+
+def test_blocks_of_no_rows_are_refused() -> None:
+    for n_rows in (0, -1):
+        with pytest.raises(InputError, match="at least one vector a block"):
+            list(Space(np.eye(2)).blocks(n_rows))

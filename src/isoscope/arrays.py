@@ -6,6 +6,7 @@ be and never written to. Half precision stays as stored; `working` lifts it bloc
 
 from __future__ import annotations
 
+import contextlib
 import warnings
 from collections.abc import Iterator
 from typing import Any
@@ -127,10 +128,16 @@ def _from_foreign(X: Any, name: str) -> Tensor:
         raise InputError(
             f"{name} is a {type(X).__name__}; wanted numbers: to measure a file use isoscope.read(path)"
         )
+    if isinstance(X, np.ma.MaskedArray) and np.ma.getmaskarray(X).any():
+        n_masked = int(np.ma.getmaskarray(X).sum())
+        raise NotFiniteError(f"{name} has {n_masked} masked numbers; wanted none missing: fill or drop them")
+    if X is None or isinstance(X, dict | set) or not (hasattr(X, "__len__") or hasattr(X, "__array__")):
+        raise InputError(f"{name} is a {type(X).__name__}; wanted an array, a table or nested lists")
     try:
-        return _share(np.asarray(X), name)
+        array = np.asarray(X)
     except ValueError as error:
         raise ShapeError(f"{name} has ragged rows ({error}); wanted rows of one length") from None
+    return _share(array, name)
 
 
 def _share(array: np.ndarray, name: str) -> Tensor:
@@ -169,6 +176,9 @@ def _from_object_array(array: np.ndarray, name: str) -> np.ndarray:
 def _from_frame(X: Any) -> np.ndarray:
     """pandas or polars, a frame of numbers or one column of vectors."""
     array = X.to_numpy()
+    if array.dtype.kind == "O" and array.ndim == 2 and hasattr(X, "convert_dtypes"):
+        with contextlib.suppress(TypeError, ValueError):  # pandas' nullable numbers
+            return X.to_numpy(dtype=float, na_value=np.nan)
     if array.ndim == 2 and array.shape[1] == 1 and array.dtype.kind == "O":
         return array[:, 0]
     return array

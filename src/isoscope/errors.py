@@ -6,8 +6,7 @@
     │   ├── NotFiniteError              NaN or Inf among the numbers
     │   ├── LabelError                  labels that say nothing about clusters
     │   └── FileError                   a file that cannot be read as vectors
-    ├── UndefinedError (ValueError)     the metric has no value on this space
-    └── MissingDependencyError (ImportError)   an optional package is not installed
+    └── UndefinedError (ValueError)     the metric has no value on this space
 
 Each message is one line: the argument, what came, what is wanted, how to fix it.
 """
@@ -19,7 +18,6 @@ __all__ = [
     "InputError",
     "IsoscopeError",
     "LabelError",
-    "MissingDependencyError",
     "NotFiniteError",
     "ShapeError",
     "UndefinedError",
@@ -54,5 +52,7 @@ class UndefinedError(IsoscopeError, ValueError):
     """The metric has no value on this space (all points equal, too few points, no direction)."""
 
 
-class MissingDependencyError(IsoscopeError, ImportError):
-    """An optional package is needed; the message names the command that installs it."""
+def check_seed(seed: object) -> None:
+    """Raise InputError unless seed is a whole number that every generator takes."""
+    if not isinstance(seed, int) or not 0 <= seed < 2**32:
+        raise InputError(f"seed is {seed!r}; wanted a whole number from 0 to 4294967295")

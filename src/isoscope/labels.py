@@ -94,6 +94,8 @@ def _values(labels: Any, name: str) -> np.ndarray:
     """One sortable value a row."""
     if isinstance(labels, str | bytes):
         raise LabelError(f"{name} is one string; wanted a sequence with one label for each vector")
+    if not isinstance(labels, torch.Tensor) and not hasattr(labels, "__iter__"):
+        raise LabelError(f"{name} is {labels!r}; wanted a sequence with one label for each vector")
     if isinstance(labels, torch.Tensor):
         labels = labels.detach().cpu().numpy()
     elif hasattr(labels, "to_numpy"):  # pandas, polars, Arrow columns
@@ -102,6 +104,8 @@ def _values(labels: Any, name: str) -> np.ndarray:
         return _indicator_sets(labels, name)
     if not isinstance(labels, np.ndarray):
         labels = list(labels)
+        if _is_indicator(labels):
+            return _indicator_sets(np.array(labels), name)
         if any(isinstance(row, list | tuple | set | frozenset | np.ndarray) for row in labels):
             return np.array([_set_name(row) for row in labels], dtype=object).astype(str)
         if any(row is None for row in labels):
@@ -126,6 +130,13 @@ def _to_numpy(column: Any) -> np.ndarray:
         return np.asarray(column.to_numpy())
 
 
+def _is_indicator(rows: list[Any]) -> bool:
+    """Whether nested lists are a matrix of 0 and 1, as scikit-learn takes them, not sets of labels."""
+    if not rows or not all(isinstance(row, list | tuple) and len(row) == len(rows[0]) > 1 for row in rows):
+        return False
+    return all(isinstance(cell, int) and cell in (0, 1) for row in rows for cell in row)
+
+
 def _indicator_sets(matrix: np.ndarray, name: str) -> np.ndarray:
     """Each row of a 0/1 matrix as the name of the set of its columns."""
     if not np.isin(matrix, (0, 1)).all():
@@ -140,16 +151,26 @@ def _indicator_sets(matrix: np.ndarray, name: str) -> np.ndarray:
 def _set_name(row: Iterable[Any]) -> str:
     if isinstance(row, str):
         row = [row]
-    return "{" + ", ".join(sorted(str(label) for label in set(row))) + "}"
+    names = sorted(str(label) for label in set(row))
+    if any("," in name or "}" in name for name in names):  # where plain names could be taken for others
+        names = [repr(name) for name in names]
+    return "{" + ", ".join(names) + "}"
+
+
+def _is_missing(label: Any) -> bool:
+    """None, NaN, and pandas' own NA and NaT, which equal nothing."""
+    return (
+        label is None
+        or type(label).__name__ in ("NAType", "NaTType")
+        or (isinstance(label, float) and label != label)
+    )
 
 
 def _refuse_missing(values: np.ndarray, name: str) -> None:
     if values.dtype.kind == "f":
         missing = np.isnan(values)
     elif values.dtype.kind == "O":
-        missing = np.array(
-            [row is None or (isinstance(row, float) and row != row) for row in values], dtype=bool
-        )
+        missing = np.array([_is_missing(row) for row in values], dtype=bool)
     elif values.dtype.kind in "US":
         missing = values == values.dtype.type("")
     else:

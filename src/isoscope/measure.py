@@ -8,14 +8,17 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, Protocol, runtime_checkable
 
-from isoscope.errors import InputError, ShapeError, UndefinedError
+from isoscope.errors import InputError, ShapeError, UndefinedError, check_seed
 from isoscope.measurement import Measurement, Reading
-from isoscope.metrics.frontier import isotropy_ceiling
+from isoscope.metrics.frontier import between_share, isotropy_ceiling
 from isoscope.metrics.registry import KNOWN, WHOLE, Metric, choose, named
+from isoscope.printable import printable
 from isoscope.progress import Bar
 from isoscope.space import Space
 from isoscope.statistics.gathered import Statistics
 from isoscope.statistics.stream import stream
+
+_FEW_PER_DIMENSION = 5  # below, the plain IsoScore of isotropic vectors reads under 5/6
 
 
 @runtime_checkable
@@ -69,6 +72,7 @@ def measure(
     (0.98, 0.07)
     """
     began = time.perf_counter()
+    check_seed(seed)
     told = {"labels": labels, "token_types": token_types, "sentences": sentences, "partners": partners}
     source = _source(X, {name: value for name, value in told.items() if value is not None})
     first = next(iter(source.blocks()))
@@ -86,13 +90,13 @@ def measure(
         readings = tuple(_read(metric, shelf, bar, errors=errors) for metric in chosen)
     return Measurement(
         readings=readings,
-        name=first.name,
+        name=first.name and printable(first.name),
         n=shelf.moments.count,
         d=first.n_dims,
         n_labels=shelf.n_labels,
         dtype=str(first.vectors.dtype).removeprefix("torch."),
         device=str(first.device),
-        notes=(*getattr(source, "notes", ()), *_zero_note(shelf), *left_out),
+        notes=tuple(map(printable, (*getattr(source, "notes", ()), *_notes(shelf), *left_out))),
         seed=seed,
         seconds=time.perf_counter() - began,
     )
@@ -115,16 +119,19 @@ def _applicable(metrics: str | Iterable[str] | None, known: set[str]) -> tuple[l
     """The metrics whose knowledge of the rows is at hand, and a note on those left out."""
     asked = None if metrics is None else named(metrics)
     chosen: list[Metric] = []
-    unlabelled: list[str] = []
+    left_out: dict[str, list[str]] = {}
     for metric in choose(asked):
         missing = [name for name in KNOWN if name in metric.needs and name not in known]
         if not missing:
             chosen.append(metric)
         elif asked and metric.name in asked:
-            raise InputError(f"{metric.name} needs {missing[0]}, which was not given: pass {missing[0]}=…")
-        elif asked and "labels" in missing:
-            unlabelled.append(metric.name)
-    return chosen, [f"left out for want of labels: {', '.join(unlabelled)}"] if unlabelled else []
+            raise InputError(f"{metric.name} needs {missing[0]}, which was not given: pass {missing[0]}")
+        elif asked and not (metric.default and "default" in asked):
+            left_out.setdefault(missing[0], []).append(metric.name)
+    notes = [f"left out for want of {name}: {', '.join(which)}" for name, which in left_out.items()]
+    if not chosen:
+        raise InputError(f"metrics: nothing to measure: {'; '.join(notes)}")
+    return chosen, notes
 
 
 def _needs(chosen: list[Metric], known: set[str], *, errors: bool) -> set[str]:
@@ -168,7 +175,7 @@ def _read(metric: Metric, shelf: Statistics, bar: Bar, *, errors: bool) -> Readi
     bar.step(metric.name)
     try:
         value = float(metric.compute(shelf))
-    except UndefinedError as reason:
+    except (UndefinedError, InputError) as reason:  # the space is sound: the metric has no value on it
         return Reading(metric.name, None, None, None, str(reason), metric.range)
     error = _error(metric, shelf) if errors else None
     ceiling = _ceiling(shelf) if metric.name == "isoscore" else None
@@ -180,7 +187,7 @@ def _error(metric: Metric, shelf: Statistics) -> float | None:
         return None
     try:
         error = metric.error(shelf)
-    except UndefinedError:
+    except (UndefinedError, InputError):
         return None  # the value stands; only its error has none
     return error if math.isfinite(error) else None
 
@@ -189,10 +196,18 @@ def _ceiling(shelf: Statistics) -> float | None:
     """The largest IsoScore these labels allow, given how much of the variance lies between them."""
     if shelf.n_labels is None:
         return None
-    share = float(shelf.label_moments.between.trace() / shelf.moments.trace)
-    return isotropy_ceiling(shelf.n_labels, shelf.moments.n_dims, between=min(share, 1.0))
+    share = between_share(shelf.label_moments)
+    return isotropy_ceiling(shelf.n_labels, shelf.moments.n_dims, between=share)
 
 
-def _zero_note(shelf: Statistics) -> list[str]:
-    n_zero = shelf.directions.n_zero
-    return [f"{n_zero:,} zero vectors have no direction; cosines leave them out"] if n_zero else []
+def _notes(shelf: Statistics) -> list[str]:
+    """What the reader should know of the space before reading the numbers."""
+    notes = []
+    n, d, n_zero = shelf.moments.count, shelf.moments.n_dims, shelf.directions.n_zero
+    if n < _FEW_PER_DIMENSION * d:
+        notes.append(
+            f"{n:,} vectors are few for {d:,} dimensions: isoscore reads low, isoscore_debiased does not"
+        )
+    if n_zero:
+        notes.append(f"{n_zero:,} zero vectors have no direction; cosines leave them out")
+    return notes

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from isoscope.arrays import as_matrix, block_rows
-from isoscope.errors import ShapeError
+from isoscope.errors import InputError, ShapeError
 from isoscope.labels import Labels, as_labels
 
 
@@ -109,6 +109,8 @@ class Space:
 
     def blocks(self, n_rows: int | None = None) -> Iterator[Space]:
         """The space in blocks of rows, each a Space of its own with the labels' names kept."""
+        if n_rows is not None and n_rows < 1:
+            raise InputError(f"n_rows is {n_rows}; wanted at least one vector a block")
         n_rows = n_rows or block_rows(self.n_dims)
         for start in range(0, len(self), n_rows):
             yield self._rows(start, min(start + n_rows, len(self)))
@@ -132,3 +134,13 @@ class Space:
 
 def _named(values: Any, n: int, name: str) -> Labels | None:
     return None if values is None else as_labels(values, n=n, name=name)
+
+
+def known_rows(X: Any, given: Any, field: str) -> Any:
+    """What is known of each row: as given, or as the Space carries it."""
+    known = getattr(X, field) if given is None and isinstance(X, Space) else given
+    if known is None:
+        raise InputError(
+            f"{field} is missing; pass {field}=… with one entry for each vector, or a Space with {field}"
+        )
+    return known

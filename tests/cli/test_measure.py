@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -172,3 +173,28 @@ def test_completion_offers_metrics_and_families() -> None:
 
     assert "silhouette" in _complete_metrics("sil")
     assert "clusters" in _complete_metrics("clu")
+
+
+def test_column_names_of_strangers_cannot_steer_the_terminal(folder: Path, capsys, monkeypatch) -> None:
+    Path("evil.csv").write_text("\x1b]0;PWNED\x07,a,b\nx,1,2\ny,3,4\nz,5,7\n")
+    result = run("measure", "evil.csv")
+    assert result.exit_code == 0
+    assert "\x1b]0" not in result.output
+    assert "PWNED" in result.output
+    assert "\x1b" not in fail(capsys, monkeypatch, "measure", "\x1b[31mred.npy")
+
+
+def test_a_terminal_without_unicode_shows_something(folder: Path) -> None:
+    command = [sys.executable, "-m", "isoscope", "measure", "vectors.npy"]
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    done = subprocess.run(command, capture_output=True, text=True, cwd=folder, env=environment, check=True)
+    assert "isoscore" in done.stdout
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full on this system")
+def test_a_full_disk_behind_the_output_is_one_line(folder: Path) -> None:
+    command = f"{sys.executable} -m isoscope measure vectors.npy > /dev/full"
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, cwd=folder)
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert "cannot write the output" in done.stderr

@@ -227,3 +227,17 @@ def test_debiased_is_the_mean_over_all_quadruples(rng) -> None:
         trace_of_square += (p @ q) ** 2
     expected = (squared_trace / trace_of_square - 1) / 2
     assert iso.isoscore(X, debias=True) == pytest.approx(expected, rel=1e-12)
+
+
+def test_a_jackknife_that_hangs_on_one_vector_is_undefined() -> None:
+    X = np.array([[0.0, 0, 0]] * 4 + [[1.0, 1, 0], [1.0, 0.5, 0]])
+    with pytest.raises(UndefinedError, match="hangs on one vector"):
+        iso.isoscore(X, debias="jackknife")
+    assert iso.measure(X, metrics="isoscore_debiased").readings[0].standard_error is None
+
+
+def test_jackknife_carries_no_gradient_and_says_so(rng) -> None:
+    with pytest.raises(InputError, match="no gradient"):
+        iso.isoscore(torch.from_numpy(rng.normal(size=(20, 3))).requires_grad_(), debias="jackknife")
+    with pytest.raises(InputError, match="debias is 'jacknife'"):
+        iso.isoscore(rng.normal(size=(20, 3)), debias="jacknife")

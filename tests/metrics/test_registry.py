@@ -29,8 +29,9 @@ def named(metric: Metric) -> str:
     return metric.name
 
 
-def make_space(seed: int, n: int = 40, d: int = 5, dtype: type = np.float64) -> Space:
+def make_space(seed: int, n: int = 0, d: int = 5, dtype: type = np.float64) -> Space:
     """Clustered vectors away from the origin, with everything any metric needs known of each row."""
+    n = n or max(40, 2 * d)
     rng = np.random.default_rng(seed)
     labels = np.arange(n) % 3
     X = rng.normal(size=(n, d)) * np.linspace(0.5, 2, d) + rng.normal(size=(3, d))[labels] + 0.7
@@ -43,11 +44,12 @@ def make_space(seed: int, n: int = 40, d: int = 5, dtype: type = np.float64) -> 
     )
 
 
-COVARIANCE = np.diag([1.0, 2.0, 3.0, 4.0, 5.0])
+def covariance(d: int) -> np.ndarray:
+    return np.diag(np.arange(1.0, d + 1))
 
 
 def value(metric: Metric, space: Space) -> float:
-    return float(metric.compute(Statistics(space, covariance=COVARIANCE)))
+    return float(metric.compute(Statistics(space, covariance=covariance(space.n_dims))))
 
 
 def known(n: int, d: int) -> dict[str, object]:
@@ -129,23 +131,25 @@ def test_blocks_of_any_size_in_any_order_agree(
     parts = [space._rows(a, b) for a, b in itertools.pairwise(edges)]
     if backwards:
         parts.reverse()
-    shelf = stream(lambda: parts, metric.needs - set(KNOWN), covariance=COVARIANCE)
+    shelf = stream(lambda: parts, metric.needs - set(KNOWN), covariance=covariance(5))
     streamed = float(metric.compute(shelf))
     assert math.isclose(value(metric, space), streamed, rel_tol=1e-10, abs_tol=1e-10)
 
 
 @pytest.mark.parametrize("metric", METRICS, ids=named)
-def test_float32_agrees_with_float64(metric: Metric) -> None:
-    space = make_space(11, dtype=np.float32)
+@pytest.mark.parametrize("d", [5, 48], ids=["narrow", "wide"])  # wide: products of rows in float32
+def test_float32_agrees_with_float64(metric: Metric, d: int) -> None:
+    space = make_space(11, d=d, dtype=np.float32)
     wide = space.with_vectors(space.vectors.double())
     assert close(metric, value(metric, space), value(metric, wide), 2e-5)
 
 
 @pytest.mark.parametrize("metric", METRICS, ids=named)
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
-def test_half_precision_is_accumulated_in_higher(metric: Metric, dtype: torch.dtype) -> None:
+@pytest.mark.parametrize("d", [5, 48], ids=["narrow", "wide"])
+def test_half_precision_is_accumulated_in_higher(metric: Metric, dtype: torch.dtype, d: int) -> None:
     """Half in, and the answer of the same numbers in float64."""
-    space = make_space(12)
+    space = make_space(12, d=d)
     half = space.with_vectors(space.vectors.to(dtype))
     wide = space.with_vectors(half.vectors.double())
     assert close(metric, value(metric, half), value(metric, wide), 2e-5)
@@ -154,10 +158,11 @@ def test_half_precision_is_accumulated_in_higher(metric: Metric, dtype: torch.dt
 @pytest.mark.parametrize("metric", METRICS, ids=named)
 @pytest.mark.parametrize("scale", [1e20, 1e-30])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_huge_and_tiny_vectors(metric: Metric, scale: float, dtype: type) -> None:
+@pytest.mark.parametrize("d", [5, 48], ids=["narrow", "wide"])
+def test_huge_and_tiny_vectors(metric: Metric, scale: float, dtype: type, d: int) -> None:
     if "scale" not in metric.invariances:
         pytest.skip("the value itself depends on scale")
-    space = make_space(13)
+    space = make_space(13, d=d)
     scaled = space.with_vectors((space.vectors.numpy() * scale).astype(dtype))
     assert close(metric, value(metric, space), value(metric, scaled), 1e-4 if dtype == np.float32 else 1e-9)
 
@@ -185,7 +190,9 @@ def test_gradient_is_finite_at_the_identity_spectrum(metric: Metric) -> None:
 def test_plain_input_gives_plain_floats() -> None:
     space = make_space(1)
     for metric in METRICS:
-        assert isinstance(metric.compute(Statistics(space, covariance=COVARIANCE)), float | int), metric.name
+        assert isinstance(metric.compute(Statistics(space, covariance=covariance(5))), float | int), (
+            metric.name
+        )
 
 
 @pytest.mark.parametrize("metric", METRICS, ids=named)

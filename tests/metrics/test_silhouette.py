@@ -7,7 +7,7 @@ from scipy.spatial.distance import cdist
 from sklearn import metrics as sk
 
 import isoscope as iso
-from isoscope.errors import InputError, LabelError, ShapeError
+from isoscope.errors import InputError, LabelError, ShapeError, UndefinedError
 from isoscope.metrics.silhouette import silhouette_error
 from isoscope.statistics.pairs import Separation
 
@@ -87,7 +87,14 @@ def test_cosine_leaves_zero_vectors_out(rng) -> None:
     assert iso.silhouette_score(with_zeros, labels, metric="cosine") == pytest.approx(
         iso.silhouette_score(X, y, metric="cosine")
     )
-    assert Separation.of(with_zeros, labels, metric="cosine").n_zero == 4
+    samples = iso.silhouette_samples(with_zeros, labels, metric="cosine")
+    assert np.isnan(samples[30:]).all()
+    assert np.allclose(samples[:30], iso.silhouette_samples(X, y, metric="cosine"))
+
+
+def test_cosine_is_undefined_where_only_one_label_has_directions() -> None:
+    with pytest.raises(UndefinedError, match="2 zero vectors leave 2 points and 1 labels"):
+        iso.silhouette_score([[1.0, 0], [0, 1.0], [0, 0], [0, 0]], [0, 0, 1, 1], metric="cosine")
 
 
 def test_averages_and_clusters(rng) -> None:
@@ -159,3 +166,42 @@ def test_tensors_come_back_as_tensors(rng) -> None:
 def test_bad_input(labels, options: dict, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         iso.silhouette_score(np.arange(12.0).reshape(6, 2), labels, **options)
+
+
+@pytest.mark.parametrize("scale", [1e20, 1e-30, 1.0])
+@pytest.mark.parametrize("spread", [1.0, 1e-6])
+def test_standard_error_in_float32_is_that_of_float64(rng, scale: float, spread: float) -> None:
+    y = np.arange(300) % 3
+    X = (rng.normal(size=(3, 40))[y] + spread * rng.normal(size=(300, 40))).astype(np.float32)
+    scaled = (X * np.float32(scale)).astype(np.float32)
+    wide = scaled.astype(np.float64)
+    exact = silhouette_error(wide, Separation.of(wide, y))
+    assert silhouette_error(scaled, Separation.of(scaled, y)) == pytest.approx(exact, rel=1e-3)
+
+
+def test_a_labelled_space_needs_no_labels_named(rng) -> None:
+    space = iso.Space(rng.normal(size=(60, 4)), labels=np.arange(60) % 3)
+    plain = (space.vectors.numpy(), np.arange(60) % 3)
+    for function in (
+        iso.silhouette_score,
+        iso.calinski_harabasz_score,
+        iso.davies_bouldin_score,
+        iso.dunn_index,
+        iso.knn_purity,
+        iso.linear_probe_accuracy,
+        iso.between_share,
+    ):
+        assert function(space) == pytest.approx(function(*plain)), function.__name__
+        with pytest.raises(InputError, match="labels is missing"):
+            function(plain[0])
+
+
+def test_no_graph_is_kept_and_autocast_changes_nothing(rng) -> None:
+    X = torch.from_numpy(rng.normal(size=(200, 40))).float().requires_grad_()
+    y = np.arange(200) % 3
+    expected = iso.silhouette_score(X.detach(), y)
+    assert isinstance(iso.silhouette_score(X, y), float)
+    with torch.autocast("cpu", torch.bfloat16):
+        assert iso.silhouette_score(X, y) == pytest.approx(expected, abs=1e-12)
+        assert iso.isoscore(X.detach()) == pytest.approx(iso.isoscore(X.detach().clone()), abs=0)
+        assert iso.lid(X.detach(), k=10) == pytest.approx(iso.lid(X.detach().double(), k=10), rel=1e-5)

@@ -126,9 +126,19 @@ def test_errors() -> None:
         Moments.of(np.ones((4, 3))).need_spread("it")
     with pytest.raises(InputError, match="too large for float64 to square"):
         Moments.of(np.array([[1e200, 0.0], [0.0, 1e200], [1.0, 1.0]]))
+    with pytest.raises(InputError, match="too small for float64 to square"):
+        Moments.of(np.array([[1e-200, 0.0], [0.0, 1e-200], [1e-200, 1e-200]]))
 
 
 def test_statistics_are_frozen() -> None:
     with pytest.raises(AttributeError):
         Moments.of(np.eye(2)).count = 5
     assert module.Moments is Moments
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+@pytest.mark.parametrize("shape", [(30, 400), (10, 768), (3000, 7), (40_000, 300)])
+def test_equal_points_have_no_spread_at_all(rng, shape: tuple[int, int], dtype: type) -> None:
+    """The mean of equal numbers is off by rounding; their spread must not be."""
+    X = np.tile(rng.normal(size=shape[1]).astype(dtype), (shape[0], 1))
+    assert float(Moments.of(X).trace) == 0

@@ -66,7 +66,21 @@ def test_blocks_merge(rng) -> None:
 
 
 def test_errors() -> None:
-    with pytest.raises(InputError, match="k is 3; wanted 1 to 2"):
+    with pytest.raises(InputError, match="k is 3; wanted a whole number from 1 to 2"):
         Neighbors.of(np.eye(3), k=3)
     with pytest.raises(ShapeError, match="2 dimensions and X 3"):
         Neighbors.between(np.eye(2), np.eye(3), k=1)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("d", [8, 40])
+@pytest.mark.parametrize("spread", [1e-2, 1e-5, 1e-8, 1e-9])
+def test_neighbours_inside_collapsed_clusters_are_the_right_ones(dtype: type, d: int, spread: float) -> None:
+    """Relative to each distance, not to the largest: two clusters at distance 1, each far tighter."""
+    rng = np.random.default_rng(8)
+    X = (np.eye(d)[np.arange(120) % 2] + spread * rng.normal(size=(120, d))).astype(dtype)
+    distances = cdist(X.astype(np.float64), X.astype(np.float64))
+    np.fill_diagonal(distances, np.inf)
+    expected = np.sort(distances, axis=1)[:, :10]
+    found = Neighbors.of(X, k=10).distances.numpy()
+    assert np.allclose(found, expected, rtol=1e-5, atol=1e-12 * spread)

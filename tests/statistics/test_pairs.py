@@ -35,6 +35,16 @@ def test_queries_against_blocks_merge_to_the_whole(labelled) -> None:
     assert np.allclose(Separation.from_sums(found).cohesion, Separation.of(X, y).cohesion[:50])
 
 
+def test_a_cluster_not_seen_yet_is_infinitely_far(labelled) -> None:
+    X, y = labelled
+    found = ClusterDistances.between(X, y, X[y != "d"], y[y != "d"])
+    separation = Separation.from_sums(found)
+    assert torch.isfinite(separation.separation).all()
+    assert not (separation.nearest == 3).any()
+    with pytest.raises(LabelError, match="'e', which query_labels does not name"):
+        ClusterDistances.between(X, y, X[:1], ["e"])
+
+
 def test_separation(labelled) -> None:
     X, y = labelled
     found = Separation.of(X, y)

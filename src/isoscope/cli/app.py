@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from typing import Annotated
@@ -12,6 +13,7 @@ from isoscope._version import __version__
 from isoscope.cli.measure import measure
 from isoscope.cli.metrics import metrics
 from isoscope.errors import IsoscopeError
+from isoscope.printable import printable
 
 BAD_INPUT = 2
 
@@ -45,11 +47,17 @@ def _options(
 
 def main() -> None:
     """Run the command; errors isoscope raises on purpose become one line on standard error."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal without × or ± shows ? instead of failing
     try:
         app()
     except IsoscopeError as error:
-        line = " ".join(str(error).split())
+        line = printable(" ".join(str(error).split()))
         typer.echo(f"isoscope: error: {line}", err=True)
         sys.exit(BAD_INPUT)
     except BrokenPipeError:  # `isoscope … | head` is no error
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except OSError as error:  # a full disk behind the output, say
+        typer.echo(f"isoscope: error: cannot write the output: {error.strerror}", err=True)
+        sys.exit(BAD_INPUT)

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import wraps
+from typing import ParamSpec, TypeVar
+
 import torch
 from torch import Tensor
 
@@ -11,6 +15,26 @@ from isoscope.arrays import blocks
 NEAR = {torch.float32: 1e-3, torch.float64: 1e-8}
 _NARROW = 32  # up to here a product is so cheap that float64 costs nothing
 _DIRECT_BYTES = 64 * 2**20
+
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+
+def full_precision(function: Callable[_P, _R]) -> Callable[_P, _R]:
+    """Run a function's products as written, whatever autocast or TF32 setting surrounds the caller."""
+
+    @wraps(function)
+    def guarded(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+        tf32 = torch.backends.cuda.matmul.allow_tf32
+        torch.backends.cuda.matmul.allow_tf32 = False
+        try:
+            with torch.autocast("cuda", enabled=False), torch.autocast("cpu", enabled=False):
+                return function(*args, **kwargs)
+        finally:
+            torch.backends.cuda.matmul.allow_tf32 = tf32
+
+    return guarded
 
 
 def pair_dtype(X: Tensor) -> torch.dtype:

@@ -22,7 +22,7 @@ import torch
 from torch import Tensor
 
 from isoscope.arrays import blocks
-from isoscope.kernels.precision import NEAR, center_and_unit, direct_squares, pair_dtype
+from isoscope.kernels.precision import NEAR, center_and_unit, direct_squares, full_precision, pair_dtype
 from isoscope.labels import Labels
 
 Progress = Callable[[float], None]  # told the share of the work that is done
@@ -64,7 +64,8 @@ class Arranged:
         order: (n,) where each sorted row comes from.
         codes: (n,) cluster of each sorted row.
         tiles: the plan, in order.
-        residuals: (n, d) sorted rows minus their tile's centre, divided by unit.
+        augmented: (n, d + 2) sorted rows minus their tile's centre, divided by unit, then a column of ones
+            and one for the terms of the row tile at hand.
         centers: (C, d) float64; the first is the common centre of mixed tiles, zero.
         center_of: (number of tiles,) which centre each tile has.
         unit: length that one stands for.
@@ -74,7 +75,7 @@ class Arranged:
     order: Tensor
     codes: Tensor
     tiles: tuple[Tile, ...]
-    residuals: Tensor
+    augmented: Tensor
     centers: Tensor
     center_of: tuple[int, ...]
     unit: float
@@ -82,6 +83,7 @@ class Arranged:
     @classmethod
     def of(cls, X: Tensor, labels: Labels | None = None, *, tile_rows: int = TILE_ROWS) -> Arranged:
         """Sort, plan and centre the rows of a checked matrix."""
+        X = X.detach()
         n, d = X.shape
         codes = labels.codes if labels is not None else torch.zeros(n, dtype=torch.int64, device=X.device)
         order = torch.argsort(codes, stable=True)
@@ -92,11 +94,16 @@ class Arranged:
         place = {cluster: 1 + row for row, cluster in enumerate(pure)}
         centers = torch.cat([torch.zeros_like(mean)[None], cluster_means[pure]])
         center_of = tuple(place[tile.first] if tile.pure else 0 for tile in tiles)
-        residuals = X.new_empty(n, d, dtype=pair_dtype(X))
+        augmented = X.new_ones(n, d + 2, dtype=pair_dtype(X))
         for tile, center in zip(tiles, center_of, strict=True):
             rows = X[order[tile.rows]].double()
-            residuals[tile.rows] = (((rows - mean) / unit) - centers[center]).to(residuals.dtype)
-        return cls(X, order, codes[order], tiles, residuals, centers, center_of, unit)
+            augmented[tile.rows, :d] = (((rows - mean) / unit) - centers[center]).to(augmented.dtype)
+        return cls(X, order, codes[order], tiles, augmented, centers, center_of, unit)
+
+    @property
+    def residuals(self) -> Tensor:
+        """(n, d) sorted rows about their tile's centre."""
+        return self.augmented[:, :-2]
 
     @cached_property
     def squares(self) -> Tensor:
@@ -112,7 +119,7 @@ class Arranged:
         The tensor is scratch: it may be overwritten, and is, at the next step. Distances of a row to
         itself are zero. Units are unit².
         """
-        right = self._augmented_columns()
+        right = self.augmented
         held = -1
         for i, left_tile in enumerate(self.tiles):
             if self.center_of[i] != held:
@@ -131,6 +138,7 @@ class Arranged:
         rows = self.tiles[i].stop / len(self.order)
         return 1 - (1 - rows) ** 2 if symmetric else rows
 
+    @full_precision
     def _tile(self, left: Tensor, right: Tensor, i: int, j: int) -> Tensor:
         rows, columns = self.tiles[i], self.tiles[j]
         tile = left @ right[columns.rows].T
@@ -158,13 +166,6 @@ class Arranged:
 
     def _exact(self, rows: slice) -> Tensor:
         return self.points[self.order[rows]].double() / self.unit
-
-    def _augmented_columns(self) -> Tensor:
-        n, d = self.residuals.shape
-        right = self.residuals.new_empty(n, d + 2)
-        right[:, :d] = self.residuals
-        right[:, d] = 1
-        return right
 
     def _augmented_rows(self, tile: Tile) -> Tensor:
         d = self.residuals.shape[1]

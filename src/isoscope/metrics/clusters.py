@@ -12,8 +12,11 @@ from isoscope.errors import UndefinedError
 from isoscope.kernels.tiles import Arranged, Progress
 from isoscope.labels import as_clusters
 from isoscope.metrics.registry import ALL_INVARIANCES, Metric
+from isoscope.space import known_rows
 from isoscope.statistics.centroids import CentroidDistances
 from isoscope.statistics.groups import GroupMoments
+
+_CLUSTERS_AT_ONCE = 1024  # rows of the (K, K) table of gaps between means held at once
 
 
 def calinski_harabasz_score(X: Any, labels: Any = None) -> Any:
@@ -32,9 +35,7 @@ def calinski_harabasz_score(X: Any, labels: Any = None) -> Any:
     if not within > 0:
         raise UndefinedError("calinski_harabasz_score is undefined: every cluster has collapsed to a point")
     n, K = moments.count, len(moments.names)
-    centred = moments.means - moments.mean
-    between = moments.counts @ (centred * centred).sum(dim=1)
-    return scalar(between / (K - 1) / (within / (n - K)))
+    return scalar(moments.between_trace / (K - 1) / (within / (n - K)))
 
 
 def davies_bouldin_score(X: Any, labels: Any = None) -> float:
@@ -51,12 +52,15 @@ def davies_bouldin_score(X: Any, labels: Any = None) -> float:
     distances = X if isinstance(X, CentroidDistances) else _label_distances(X, labels)
     spread = distances.distance_sums / distances.moments.counts
     means = distances.moments.means - distances.moments.mean
-    gaps = torch.cdist(means, means, compute_mode="donot_use_mm_for_euclid_dist")
-    gaps = torch.where(gaps > 0, gaps, torch.inf)
-    return float(((spread[:, None] + spread) / gaps).amax(dim=1).mean())
+    worst = []
+    for some in torch.arange(len(means), device=means.device).split(_CLUSTERS_AT_ONCE):
+        gaps = torch.cdist(means[some], means, compute_mode="donot_use_mm_for_euclid_dist")
+        gaps = torch.where(gaps > 0, gaps, torch.inf)
+        worst.append(((spread[some, None] + spread) / gaps).amax(dim=1))
+    return float(torch.cat(worst).mean())
 
 
-def dunn_index(X: Any, labels: Any, *, progress: Progress | None = None) -> float:
+def dunn_index(X: Any, labels: Any = None, *, progress: Progress | None = None) -> float:
     """Smallest distance between clusters over the largest distance within one.
 
         min_{l(i)≠l(j)} ‖x_i − x_j‖ / max_{l(i)=l(j)} ‖x_i − x_j‖
@@ -68,7 +72,9 @@ def dunn_index(X: Any, labels: Any, *, progress: Progress | None = None) -> floa
     3.0
     """
     matrix = as_matrix(X)
-    arranged = Arranged.of(matrix, as_clusters(labels, n=matrix.shape[0]).to(matrix.device))
+    arranged = Arranged.of(
+        matrix, as_clusters(known_rows(X, labels, "labels"), n=matrix.shape[0]).to(matrix.device)
+    )
     diameter, gap = 0.0, math.inf
     for rows, columns, tile in arranged.squared_distances(progress=progress):
         same = arranged.codes[rows.rows, None] == arranged.codes[columns.rows]
@@ -83,12 +89,12 @@ def _label_moments(X: Any, labels: Any) -> GroupMoments:
     if isinstance(X, GroupMoments):
         return X
     matrix = as_matrix(X)
-    return GroupMoments.of(matrix, as_clusters(labels, n=matrix.shape[0]))
+    return GroupMoments.of(matrix, as_clusters(known_rows(X, labels, "labels"), n=matrix.shape[0]))
 
 
 def _label_distances(X: Any, labels: Any) -> CentroidDistances:
     matrix = as_matrix(X)
-    clusters = as_clusters(labels, n=matrix.shape[0])
+    clusters = as_clusters(known_rows(X, labels, "labels"), n=matrix.shape[0])
     return CentroidDistances.of(matrix, clusters, GroupMoments.of(matrix, clusters))
 
 

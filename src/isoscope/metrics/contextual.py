@@ -12,7 +12,7 @@ from isoscope.errors import InputError, UndefinedError
 from isoscope.labels import Labels, as_labels
 from isoscope.metrics.cosine import mean_cosine
 from isoscope.metrics.registry import Metric
-from isoscope.space import Space
+from isoscope.space import known_rows
 from isoscope.statistics.centroids import CentroidCosines
 from isoscope.statistics.directions import Directions
 from isoscope.statistics.gathered import Statistics
@@ -185,16 +185,6 @@ def adjusted_intra_similarity(
     if anisotropy is None or isinstance(anisotropy, Directions):
         anisotropy = mean_cosine(X if anisotropy is None else anisotropy)
     return scalar(intra_similarity(X, sentences=sentences, to=to) - anisotropy)
-
-
-def known_rows(X: Any, given: Any, field: str) -> Any:
-    """What is known of each row: as given, or as the Space carries it."""
-    known = getattr(X, field) if given is None and isinstance(X, Space) else given
-    if known is None:
-        raise InputError(
-            f"{field} is missing; pass {field}=… with one entry for each vector, or a Space with {field}"
-        )
-    return known
 
 
 def _type_directions(X: Any, token_types: Any) -> GroupDirections:

@@ -10,9 +10,9 @@ from torch import Tensor
 
 from isoscope.arrays import scalar
 from isoscope.errors import InputError, UndefinedError
-from isoscope.metrics.contextual import known_rows
 from isoscope.metrics.isotropy import isoscore
 from isoscope.metrics.registry import ALL_INVARIANCES, Metric
+from isoscope.space import known_rows
 from isoscope.statistics.gathered import Statistics
 from isoscope.statistics.groups import GroupMoments
 from isoscope.statistics.moments import Moments
@@ -153,8 +153,7 @@ def between_share(X: Any, labels: Any = None) -> Any:
 
 def _traces(groups: GroupMoments, name: str) -> tuple[Tensor, Tensor]:
     """n·tr W and n·tr B."""
-    offsets = groups.means - groups.mean
-    within, between = groups.within.sum(), groups.counts @ (offsets * offsets).sum(dim=1)
+    within, between = groups.within.sum(), groups.between_trace
     if _n_labels(groups) == 1:
         between = between * 0  # one mean differs from itself by rounding only
     mean = groups.mean.detach()

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from isoscope.arrays import as_matrix, as_tensor, scalar
+from isoscope.arrays import as_matrix, scalar
 from isoscope.errors import InputError, ShapeError, UndefinedError
 from isoscope.metrics.registry import ALL_INVARIANCES, Metric
 from isoscope.statistics.gathered import Statistics
@@ -47,6 +47,8 @@ def isoscore(X: Any, *, debias: bool | Literal["jackknife"] = False) -> Any:
     >>> isoscore([[1.0, 0.0], [-1.0, 0.0], [2.0, 0.0]])
     0.0
     """
+    if debias not in (False, True, "jackknife"):
+        raise InputError(f"debias is {debias!r}; wanted False, True or 'jackknife'")
     moments = Moments.of(X)
     if not debias:
         return scalar(_isoscore(moments))
@@ -56,6 +58,8 @@ def isoscore(X: Any, *, debias: bool | Literal["jackknife"] = False) -> Any:
             raise InputError(
                 "debias='jackknife' needs the vectors for a second pass; pass X, not its Moments"
             )
+        if score.requires_grad:
+            raise InputError("debias='jackknife' carries no gradient; use debias=True, or detach X")
         score = score - isoscore_jackknife(moments, LeftOutMoments.of(X, moments), debias=True)[1]
     return scalar(score)
 
@@ -70,6 +74,10 @@ def isoscore_jackknife(moments: Moments, left_out: LeftOutMoments, *, debias: bo
         )
     if debias:
         squared_trace, trace_of_square = _unbiased(n - 1, *sums, left_out.quartic)
+        if bool((trace_of_square <= _NO_SQUARE * squared_trace).any()):
+            raise UndefinedError(
+                "the jackknife of the debiased isoscore is undefined: it hangs on one vector"
+            )
         scores = _score(squared_trace / trace_of_square, d)
         return jackknife(_debiased(moments), scores, n)
     return jackknife(_isoscore(moments), _score(sums[0] ** 2 / sums[1], d), n)
@@ -188,7 +196,7 @@ def _need_shape(moments: Moments, name: str) -> None:
 
 
 def _as_covariance(covariance: Any, d: int) -> Tensor:
-    matrix = as_tensor(covariance, name="covariance").double()
+    matrix = as_matrix(covariance, name="covariance").double()
     if matrix.shape != (d, d):
         raise ShapeError(
             f"covariance has shape {tuple(matrix.shape)}; wanted ({d}, {d}) for vectors of {d} dimensions"

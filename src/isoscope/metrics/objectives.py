@@ -12,8 +12,8 @@ from torch import Tensor
 from isoscope.arrays import as_matrix, scalar
 from isoscope.errors import ShapeError
 from isoscope.labels import as_clusters
-from isoscope.metrics.contextual import known_rows
 from isoscope.metrics.registry import Metric
+from isoscope.space import known_rows
 from isoscope.statistics.groups import GroupMoments
 from isoscope.statistics.moments import Moments
 

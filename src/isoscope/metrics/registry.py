@@ -98,7 +98,9 @@ def choose(names: str | Iterable[str] | None) -> list[Metric]:
 
 def named(names: str | Iterable[str]) -> list[str]:
     """Names given one by one or with commas between them, one by one."""
-    wanted = [names] if isinstance(names, str) else list(names)
+    wanted = [names] if isinstance(names, str) else list(names) if isinstance(names, Iterable) else [names]
+    if not all(isinstance(name, str) for name in wanted):
+        raise InputError(f"metrics is {names!r}; wanted names or families: `isoscope metrics` lists them")
     parts = [part.strip() for name in wanted for part in name.split(",") if part.strip()]
     if not parts:
         raise InputError("metrics is empty; wanted names or families: `isoscope metrics` lists them")

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch
+
 from isoscope.arrays import as_matrix
-from isoscope.errors import InputError, UndefinedError
+from isoscope.errors import InputError, UndefinedError, check_seed
 from isoscope.labels import as_clusters
 from isoscope.metrics.registry import ALL_INVARIANCES, Metric
+from isoscope.space import known_rows
 from isoscope.statistics.neighbors import Neighbors
 
 _PURITY_NEIGHBORS = 10
@@ -23,13 +26,13 @@ def knn_purity(X: Any, labels: Any = None, *, k: int = _PURITY_NEIGHBORS) -> flo
     1.0
     """
     n = X.distances.shape[0] if isinstance(X, Neighbors) else as_matrix(X).shape[0]
-    codes = as_clusters(labels, n=n).codes
+    codes = as_clusters(known_rows(X, labels, "labels"), n=n).codes
     indices = Neighbors.of(X, k=k).indices
     codes = codes.to(indices.device)
     return float((codes[indices] == codes[:, None]).double().mean())
 
 
-def linear_probe_accuracy(X: Any, labels: Any, *, folds: int = 5, seed: int = 0) -> float:
+def linear_probe_accuracy(X: Any, labels: Any = None, *, folds: int = 5, seed: int = 0) -> float:
     """Cross-validated accuracy of a logistic regression on standardised vectors.
 
     Labels are kept in proportion in every fold; labels with fewer members than folds make the folds
@@ -47,10 +50,11 @@ def linear_probe_accuracy(X: Any, labels: Any, *, folds: int = 5, seed: int = 0)
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
+    check_seed(seed)
     if folds < 2:
         raise InputError(f"folds is {folds}; wanted at least 2")
     matrix = as_matrix(X)
-    clusters = as_clusters(labels, n=matrix.shape[0])
+    clusters = as_clusters(known_rows(X, labels, "labels"), n=matrix.shape[0]).to(torch.device("cpu"))
     kept = clusters.counts[clusters.codes] > 1
     codes = clusters.codes[kept]
     if codes.unique().numel() < 2:

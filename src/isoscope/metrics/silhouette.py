@@ -12,6 +12,8 @@ from torch import Tensor
 from isoscope.arrays import as_matrix, like
 from isoscope.errors import InputError
 from isoscope.metrics.registry import ALL_INVARIANCES, Metric
+from isoscope.space import known_rows
+from isoscope.statistics.anchors import AnchorRows
 from isoscope.statistics.gathered import Statistics
 from isoscope.statistics.pairs import ClusterDistances, Separation
 
@@ -32,13 +34,17 @@ def silhouette_samples(X: Any, labels: Any = None, *, metric: str = "euclidean")
     Args:
         X: (n, d) vectors in any array.
         labels: one label a row, or sets of labels (each distinct set is a cluster).
-        metric: "euclidean"; "sqeuclidean" or "cosine" in closed form, O(nKd). Cosine leaves zero
-            vectors out.
+        metric: "euclidean"; "sqeuclidean" or "cosine" in closed form, O(nKd). A zero vector has no
+            cosine: it is left out of the clusters and reads NaN here.
 
     >>> silhouette_samples([[0.0, 0.0], [0.0, 1.0], [4.0, 0.0], [4.0, 1.0]], labels=[0, 0, 1, 1])
     array([0.753..., 0.753..., 0.753..., 0.753...])
     """
-    return like(_silhouettes(_separation(X, labels, metric)), X)
+    separation = _separation(X, labels, metric)
+    scores = silhouettes(separation)
+    if separation.kept is not None:
+        scores = scores.new_full((len(separation.kept),), torch.nan).masked_scatter(separation.kept, scores)
+    return like(scores, X)
 
 
 def silhouette_score(
@@ -53,7 +59,7 @@ def silhouette_score(
     """
     separation = _separation(X, labels, metric)
     if average == "micro":
-        return float(_silhouettes(separation).mean())
+        return float(silhouettes(separation).mean())
     if average == "macro":
         return float(_per_cluster(separation).mean())
     raise InputError(f"average is {average!r}; wanted 'micro' (over points) or 'macro' (over clusters)")
@@ -79,7 +85,7 @@ def silhouette_error(X: Any, separation: Separation, *, seed: int = 0) -> float:
     n = matrix.shape[0]
     generator = torch.Generator().manual_seed(seed)
     chosen = torch.randperm(n, generator=generator)[:_INFLUENCE_POINTS].to(matrix.device)
-    influence = _silhouettes(separation)[chosen] + _influence_on_others(matrix, separation, chosen)
+    influence = silhouettes(separation)[chosen] + _influence_on_others(matrix, separation, chosen)
     return float(influence.std() / math.sqrt(n))
 
 
@@ -106,18 +112,14 @@ def _influence_on_others(matrix: Tensor, separation: Separation, chosen: Tensor)
     """Σ_i w_i (d_ij − m_i)/n_k for each chosen j of cluster k: over its own cluster with (∂s/∂a, a), and
     over the points whose nearest other cluster is k with (∂s/∂b, b)."""
     labels, slopes = separation.labels, _slopes(separation)
-    counts = labels.counts.double()
-    center = matrix.double().mean(dim=0) if matrix.dtype == torch.float64 else matrix.float().mean(dim=0)
-    points = matrix.to(center.dtype) - center
-    parts = []
-    for some in chosen.split(max(1, 2**22 // matrix.shape[0])):
-        distances = torch.cdist(points[some], points).double()
-        own = labels.codes[some, None]
-        inside = (labels.codes == own).double() * slopes.cohesion
-        nearest = (separation.nearest == own).double() * slopes.separation
-        effect = inside * (distances - separation.cohesion) + nearest * (distances - separation.separation)
-        parts.append(effect.sum(dim=1) / counts[own.squeeze(1)])
-    return torch.cat(parts)
+    own = labels.codes[chosen]
+    effect = torch.zeros(len(chosen), dtype=torch.float64, device=matrix.device)
+    for rows, distances in AnchorRows.of(matrix, labels).distances(chosen):
+        a, b = separation.cohesion[rows, None], separation.separation[rows, None]
+        inside = (labels.codes[rows, None] == own) * slopes.cohesion[rows, None]
+        nearest = (separation.nearest[rows, None] == own) * slopes.separation[rows, None]
+        effect += (inside * (distances - a) + nearest * (distances - b)).sum(dim=0)
+    return effect / labels.counts.double()[own]
 
 
 def _separation(X: Any, labels: Any, metric: str) -> Separation:
@@ -127,21 +129,26 @@ def _separation(X: Any, labels: Any, metric: str) -> Separation:
         return X
     if isinstance(X, ClusterDistances):
         return Separation.from_sums(X)
-    return Separation.of(X, labels, metric=metric)
+    return Separation.of(X, known_rows(X, labels, "labels"), metric=metric)
 
 
-def _silhouettes(separation: Separation) -> Tensor:
-    """(n,) silhouettes; singletons, and points at no distance from anything, score 0."""
+def silhouettes(separation: Separation, *, counted: bool = True) -> Tensor:
+    """(n,) silhouettes; singletons, and points at no distance from anything, score 0.
+
+    `counted=False`: the labels are those of some points only, so who is alone cannot be told here.
+    """
     a, b = separation.cohesion, separation.separation
     larger = torch.maximum(a, b)
     scores = torch.where(larger > 0, (b - a) / larger, 0.0)
+    if not counted:
+        return scores
     return torch.where(separation.labels.counts[separation.labels.codes] > 1, scores, 0.0)
 
 
 def _per_cluster(separation: Separation) -> Tensor:
     labels = separation.labels
     sums = torch.zeros_like(labels.counts, dtype=torch.float64)
-    return sums.index_add(0, labels.codes, _silhouettes(separation)) / labels.counts
+    return sums.index_add(0, labels.codes, silhouettes(separation)) / labels.counts
 
 
 def _silhouette_sentence(value: float) -> str:

@@ -22,7 +22,7 @@ def labelled_blocks(X: Any, groups: Any) -> Iterator[tuple[Tensor, Labels]]:
     n_rows = block_rows(matrix.shape[1])
     for start in range(0, matrix.shape[0], n_rows):
         stop = min(start + n_rows, matrix.shape[0])
-        yield working(matrix[start:stop]), labels.rows(start, stop)
+        yield working(matrix[start:stop]), labels.rows(start, stop).seen()
 
 
 def group_sums(rows: Tensor, labels: Labels) -> Tensor:
@@ -86,6 +86,12 @@ class GroupMoments:
     def mean(self) -> Tensor:
         """(d,) the mean of all vectors."""
         return self.counts @ self.means / self.counts.sum()
+
+    @property
+    def between_trace(self) -> Tensor:
+        """tr of `between`: Σ n_g ‖mean_g − mean‖²."""
+        centred = self.means - self.mean
+        return self.counts @ (centred * centred).sum(dim=1)
 
     @property
     def between(self) -> Tensor:
@@ -181,8 +187,13 @@ def _aligned(a: _Groups, b: _Groups) -> tuple[_Groups, _Groups]:
         raise ShapeError(f"blocks have {a.n_dims} and {b.n_dims} dimensions; wanted the same")
     if a.names == b.names:
         return a, b
-    names = tuple(sorted({*a.names, *b.names}))
+    names = tuple(sorted({*a.names, *b.names}, key=_order))
     return a._placed(names), b._placed(names)
+
+
+def _order(name: Any) -> tuple[str, Any]:
+    """Names of different types side by side: by type first."""
+    return ("", name) if isinstance(name, int | float) else (type(name).__name__, name)
 
 
 def _positions(names: tuple[Any, ...], among: tuple[Any, ...], device: torch.device) -> Tensor:

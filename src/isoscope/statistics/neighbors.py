@@ -10,10 +10,13 @@ from torch import Tensor
 
 from isoscope.arrays import as_matrix, blocks
 from isoscope.errors import InputError, ShapeError
-from isoscope.kernels.precision import NEAR, center_and_unit, direct_squares, pair_dtype
+from isoscope.kernels.precision import center_and_unit, direct_squares, full_precision, pair_dtype
 from isoscope.kernels.tiles import Progress
 
 _STRIP_BYTES = 64 * 2**20  # of squared distances held at once
+# squared distances under this share of the scale are taken again by direct difference
+_NEAR = {torch.float32: 2e-2, torch.float64: 1e-6}
+_CROWDED = {torch.float32: 1e-3, torch.float64: 1e-8}
 _SPARE = 8  # candidates beyond k, so that rounding at the border costs nothing
 
 
@@ -34,7 +37,7 @@ class Neighbors:
         """All points among all others; k < n. Neighbors pass through, cut to k."""
         if isinstance(X, Neighbors):
             return X.nearest(k)
-        points = as_matrix(X)
+        points = as_matrix(X).detach()
         _check_k(k, points.shape[0] - 1)
         search = _Search.of(points, points, own_offset=0)
         return search.nearest(k, progress)
@@ -77,8 +80,8 @@ class Neighbors:
 
 
 def _check_k(k: int, most: int) -> None:
-    if not 1 <= k <= most:
-        raise InputError(f"k is {k}; wanted 1 to {most}, the number of other points")
+    if not isinstance(k, int) or not 1 <= k <= most:
+        raise InputError(f"k is {k!r}; wanted a whole number from 1 to {most}, the number of other points")
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,15 +118,14 @@ class _Search:
         rows = self._placed(self.queries[start:stop])
         n_candidates = min(k + _SPARE, columns.shape[0] - (self.own_offset is not None))
         found, indices, crowded = self._candidates(rows, columns, squares, start, n_candidates)
-        if columns.dtype == torch.float32 and bool(crowded.any()):
-            # too many points lie closer than float32 tells apart: those rows again in float64
+        if bool(crowded.any()):  # so many points so close that the products cannot tell them apart
             again = crowded.nonzero().flatten()
-            wide = self._wide(self.queries[start:stop][again])
-            found[again], indices[again] = self._candidates_wide(wide, again + start, n_candidates)
+            found[again], indices[again] = self._direct(start + again, n_candidates)
         found, indices = self._mended(found, indices, start, columns.dtype)
         found, order = found.sort(dim=1, stable=True)
         return found[:, :k].sqrt(), indices.gather(1, order)[:, :k]
 
+    @full_precision
     def _candidates(
         self, rows: Tensor, columns: Tensor, squares: Tensor, start: int, k: int
     ) -> tuple[Tensor, Tensor, Tensor]:
@@ -135,20 +137,21 @@ class _Search:
             squared[each, each + start + self.own_offset] = torch.inf
         found, indices = squared.topk(k, dim=1, largest=False, sorted=False)
         found = (found.double() + own[:, None]).clamp(min=0)
-        crowded = found.amax(dim=1) < NEAR[rows.dtype] * (own + squares.max())
+        crowded = found.amax(dim=1) < _CROWDED[rows.dtype] * (own + squares.max())
         return found, indices, crowded & (k < columns.shape[0] - 1)
 
-    def _candidates_wide(self, rows: Tensor, places: Tensor, k: int) -> tuple[Tensor, Tensor]:
-        """The same in float64, block by block, for scattered rows."""
+    def _direct(self, places: Tensor, k: int) -> tuple[Tensor, Tensor]:
+        """(rows, k) smallest squared distances of scattered queries, by direct difference, block by block."""
         best: tuple[Tensor, Tensor] | None = None
-        own = rows.square().sum(dim=1, keepdim=True)
+        rows = self._wide(self.queries[places])
         begin = 0
-        for block in blocks(self.points):
-            columns = self._wide(block)
-            squared = own + columns.square().sum(dim=1) - 2 * rows @ columns.T
+        for block in blocks(self.points, n_rows=max(1, _STRIP_BYTES // (8 * len(places)))):
+            direct = torch.cdist(rows, self._wide(block), compute_mode="donot_use_mm_for_euclid_dist")
+            squared = direct.square_()
             if self.own_offset is not None:
-                inside = (places + self.own_offset >= begin) & (places + self.own_offset < begin + len(block))
-                squared[inside, places[inside] + self.own_offset - begin] = torch.inf
+                own = places + self.own_offset - begin
+                inside = (own >= 0) & (own < len(block))
+                squared[inside, own[inside]] = torch.inf
             indices = torch.arange(begin, begin + len(block), device=rows.device).expand_as(squared)
             if best is not None:
                 squared, indices = torch.cat([best[0], squared], dim=1), torch.cat([best[1], indices], dim=1)
@@ -156,14 +159,14 @@ class _Search:
             best = found, indices.gather(1, order)
             begin += len(block)
         assert best is not None
-        return best[0].clamp(min=0), best[1]
+        return best
 
     def _mended(
         self, found: Tensor, indices: Tensor, start: int, dtype: torch.dtype
     ) -> tuple[Tensor, Tensor]:
         """Distances too small for the algebra taken again, by direct difference in float64."""
         scale = self._wide(self.queries[start : start + len(found)]).square().sum(dim=1, keepdim=True) + 1
-        i, j = (found < NEAR[dtype] * scale).nonzero(as_tuple=True)
+        i, j = (found < _NEAR[dtype] * scale).nonzero(as_tuple=True)
         found[i, j] = direct_squares(self.queries, start + i, self.points, indices[i, j], self.unit)
         return found, indices
 

@@ -8,7 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from isoscope.arrays import as_matrix, block_rows
+from isoscope.arrays import as_matrix, block_rows, blocks, working_dtype
+from isoscope.errors import LabelError, UndefinedError
+from isoscope.kernels.precision import full_precision
 from isoscope.kernels.tiles import Arranged, Progress, Tile
 from isoscope.labels import Labels, as_clusters, as_labels
 from isoscope.statistics.directions import unit_rows
@@ -53,10 +55,17 @@ class ClusterDistances:
         query_matrix = as_matrix(queries, name="queries")
         own = as_labels(query_labels, n=query_matrix.shape[0], name="query_labels").to(query_matrix.device)
         others = as_labels(labels)
+        if unknown := set(others.names) - set(own.names):
+            raise LabelError(f"labels has {min(map(str, unknown))!r}, which query_labels does not name")
         place = {name: row for row, name in enumerate(own.names)}
-        codes = torch.tensor([place[name] for name in others.names])[others.codes].to(query_matrix.device)
-        distances = torch.cdist(query_matrix.double(), as_matrix(X).double(), compute_mode=_DIRECT)
-        sums = distances.new_zeros(len(own), own.n_labels).index_add_(1, codes, distances)
+        order = torch.tensor([place[name] for name in others.names], device=others.codes.device)
+        codes = order[others.codes].to(query_matrix.device)
+        sums = query_matrix.new_zeros(len(own), own.n_labels, dtype=torch.float64)
+        start = 0
+        for block in blocks(as_matrix(X), n_rows=max(1, SUMS_BYTES // (8 * len(own)))):
+            distances = torch.cdist(query_matrix.double(), block.double(), compute_mode=_DIRECT)
+            sums.index_add_(1, codes[start : start + len(block)], distances)
+            start += len(block)
         return cls(sums, own, torch.bincount(codes, minlength=own.n_labels).double())
 
     def update(self, queries: Any, block: Any, labels: Any) -> ClusterDistances:
@@ -80,21 +89,21 @@ class Separation:
         separation: (n,) float64, smallest mean distance to another cluster.
         nearest: (n,) which cluster that is.
         labels: the cluster of each point.
-        n_zero: points left out because they have no direction (cosine only).
+        kept: (N,) which of the N points given are here, where some have no direction (cosine only).
     """
 
     cohesion: Tensor
     separation: Tensor
     nearest: Tensor
     labels: Labels
-    n_zero: int = 0
+    kept: Tensor | None = None
 
     @classmethod
     def of(
         cls, X: Any, labels: Any, *, metric: str = "euclidean", progress: Progress | None = None
     ) -> Separation:
         """From any array and its labels; `metric` is euclidean, sqeuclidean or cosine."""
-        matrix = as_matrix(X)
+        matrix = as_matrix(X).detach()
         clusters = as_clusters(labels, n=matrix.shape[0]).to(matrix.device)
         if metric == "sqeuclidean":
             return _squared_separation(matrix, clusters)
@@ -107,9 +116,10 @@ class Separation:
     @classmethod
     def from_sums(cls, distances: ClusterDistances) -> Separation:
         """From the summed distances of all points to all clusters."""
-        return cls(*_reduce(distances.sums, distances.labels.codes, distances.counts), distances.labels)
+        return cls(*reduce_sums(distances.sums, distances.labels.codes, distances.counts), distances.labels)
 
 
+@full_precision
 def _by_cluster(tile: Tensor, arranged: Arranged, columns: Tile) -> Tensor:
     """(rows, clusters of the columns) sums of a tile of distances over each cluster of its columns."""
     if columns.pure:
@@ -119,11 +129,12 @@ def _by_cluster(tile: Tensor, arranged: Arranged, columns: Tile) -> Tensor:
     return (tile @ indicator.to(tile.dtype)).double()
 
 
-def _reduce(sums: Tensor, own: Tensor, counts: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def reduce_sums(sums: Tensor, own: Tensor, counts: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Cohesion, separation and nearest cluster from (m, K) summed distances."""
     column = own[:, None]
     cohesion = sums.gather(1, column).squeeze(1) / (counts[own] - 1).clamp(min=1)
-    separation, nearest = (sums / counts).scatter(1, column, torch.inf).min(dim=1)
+    means = torch.where(counts > 0, sums / counts, torch.inf)
+    separation, nearest = means.scatter(1, column, torch.inf).min(dim=1)
     return cohesion, separation, nearest
 
 
@@ -140,7 +151,7 @@ def _in_strips(matrix: Tensor, clusters: Labels, progress: Progress | None) -> S
         sums[:, columns.clusters] += _by_cluster(tile.sqrt_(), arranged, columns)
         if columns == last:
             place = arranged.order[rows.rows]
-            parts = _reduce(sums * arranged.unit, arranged.codes[rows.rows], counts)
+            parts = reduce_sums(sums * arranged.unit, arranged.codes[rows.rows], counts)
             cohesion[place], separation[place], nearest[place] = parts
     return Separation(cohesion, separation, nearest, clusters)
 
@@ -152,26 +163,40 @@ def _squared_separation(matrix: Tensor, clusters: Labels) -> Separation:
     """
     moments = GroupMoments.of(matrix, clusters)
     means = moments.means - moments.mean
-    gaps = torch.cdist(means, means, compute_mode=_DIRECT).square()
     parts = []
     n_rows = block_rows(matrix.shape[1] + clusters.n_labels)
     for start in range(0, len(clusters), n_rows):
         own = clusters.codes[start : start + n_rows]
         r = (matrix[start : start + n_rows].double() - moments.mean) - means[own]
         along = r @ means.T
-        squared = (r * r).sum(dim=1, keepdim=True) + 2 * (along.gather(1, own[:, None]) - along) + gaps[own]
-        parts.append(_reduce(moments.counts * squared + moments.within, own, moments.counts))
+        here, place = own.unique(return_inverse=True)
+        gaps = torch.cdist(means[here], means, compute_mode=_DIRECT).square()[place]
+        squared = (r * r).sum(dim=1, keepdim=True) + 2 * (along.gather(1, own[:, None]) - along) + gaps
+        parts.append(reduce_sums(moments.counts * squared + moments.within, own, moments.counts))
     cohesion, separation, nearest = (torch.cat(column) for column in zip(*parts, strict=True))
     return Separation(cohesion, separation, nearest, clusters)
 
 
 def _cosine_separation(matrix: Tensor, clusters: Labels) -> Separation:
     """1 − cos is half the squared distance of unit vectors; points without a direction are left out."""
-    units, norms = unit_rows(matrix)
-    present = norms > 0
-    n_zero = int((~present).sum())
-    kept = clusters
-    if n_zero:
-        kept = as_clusters(Labels(clusters.codes[present], clusters.names), n=int(present.sum()))
-    squared = _squared_separation(units[present], kept)
-    return Separation(squared.cohesion / 2, squared.separation / 2, squared.nearest, kept, n_zero)
+    units = torch.empty_like(matrix, dtype=working_dtype(matrix.dtype))
+    kept = torch.empty(len(matrix), dtype=torch.bool, device=matrix.device)
+    start = 0
+    for block in blocks(matrix):
+        rows = slice(start, start + len(block))
+        directions, norms = unit_rows(block)
+        units[rows], kept[rows] = directions.to(units.dtype), norms > 0
+        start = rows.stop
+    if bool(kept.all()):
+        return _halved(_squared_separation(units, clusters), None)
+    remaining = Labels(clusters.codes[kept], clusters.names).seen()
+    if not 2 <= remaining.n_labels < len(remaining):
+        raise UndefinedError(
+            f"the cosine silhouette is undefined: {int((~kept).sum())} zero vectors leave {len(remaining)} "
+            f"points and {remaining.n_labels} labels"
+        )
+    return _halved(_squared_separation(units[kept], remaining), kept)
+
+
+def _halved(squared: Separation, kept: Tensor | None) -> Separation:
+    return Separation(squared.cohesion / 2, squared.separation / 2, squared.nearest, squared.labels, kept)

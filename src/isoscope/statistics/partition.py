@@ -27,7 +27,7 @@ class LogPartition:
     @classmethod
     def of(cls, X: Any, moments: Moments) -> LogPartition:
         """One pass over X along the principal directions of the vectors `moments` was taken over."""
-        directions = torch.linalg.eigh(moments.second_moment)[1]
+        directions = moments.principal_directions
         log_z: Tensor | None = None
         for block in blocks(as_matrix(X)):
             projections = block.double() @ directions
