@@ -297,3 +297,19 @@ def test_texts_and_labels_together(tmp_path: Path, vectors: np.ndarray) -> None:
     block = next(open_vectors(tmp_path / "a.txt", labels=tmp_path / "y.txt").blocks(2))
     assert block.texts == ["w0", "w1"]
     assert len(block.labels) == 2
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_columns_that_are_no_dimensions_are_named(tmp_path, suffix: str) -> None:
+    import pyarrow as pa
+    import pyarrow.csv
+    import pyarrow.parquet
+
+    table = pa.table({"a": [1.0, 2.0], "b": [3.0, 4.5], "id": [7, 8], "Label": [0, 1]})
+    path = tmp_path / f"t{suffix}"
+    (pa.csv.write_csv if suffix == ".csv" else pa.parquet.write_table)(table, path)
+    notes = open_vectors(path).notes
+    assert notes == ["columns id, Label are taken as dimensions: name the labels, or save without them"]
+    assert open_vectors(path, labels="Label").notes == [
+        "columns id are taken as dimensions: name the labels, or save without them"
+    ]

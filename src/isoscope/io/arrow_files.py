@@ -11,7 +11,7 @@ from isoscope.arrays import block_rows
 from isoscope.errors import FileError, NotFiniteError, ShapeError
 from isoscope.io.arrow_tables import is_number, is_text, is_vector, open_table, table_array
 from isoscope.io.chunks import Chunk, Reader
-from isoscope.io.files import listed
+from isoscope.io.files import doubtful_dimensions, listed
 
 TEXT_COLUMN = "text"
 _INDEX = "__index_level_"  # the columns pandas writes its row index to
@@ -82,6 +82,7 @@ class ArrowReader(Reader):
             raise FileError(f"{self.path} has no column of vectors or numbers; it has {held or 'no columns'}")
         if left_out:
             self.notes.append(f"left out non-numeric columns: {listed(left_out)}")
+        self.notes += doubtful_dimensions(chosen)
         return chosen
 
     def _list_length(self, schema: Any, column: str) -> int:

@@ -15,7 +15,7 @@ import numpy as np
 
 from isoscope.errors import FileError, ShapeError
 from isoscope.io.chunks import Chunk, Reader
-from isoscope.io.files import kind, listed, open_bytes, reason, sample_lines
+from isoscope.io.files import doubtful_dimensions, kind, listed, open_bytes, reason, sample_lines
 
 _BLOCK_BYTES = 2**20  # Arrow reads up to 32 of these ahead
 _INTEGER = re.compile(r"-?(0|[1-9]\d{0,17})")
@@ -55,6 +55,7 @@ class DelimitedReader(Reader):
             raise FileError(
                 f"{self.path} has no column of numbers beside {listed(self.columns)}; wanted one a dimension"
             )
+        self.notes += doubtful_dimensions(self.columns[place] for place in numeric)
         self._places = numeric
         self.n_dims = len(numeric)
 

@@ -20,6 +20,20 @@ SAVE_AGAIN = (
     "where you trust it, load it yourself and np.save a float array"
 )
 
+_NO_DIMENSIONS = {
+    "id",
+    "idx",
+    "index",
+    "label",
+    "labels",
+    "class",
+    "target",
+    "topic",
+    "cluster",
+    "category",
+    "y",
+}
+
 
 def check_file(path: Path, *, what: str = "vectors") -> None:
     """Raise FileError unless the path is a readable, non-empty, regular file."""
@@ -105,6 +119,14 @@ def listed(names: Iterable[object], *, at_most: int = 12) -> str:
     """Names for a message, comma separated and cut off where they are many."""
     shown = [str(name) for name in names]
     return ", ".join(shown[:at_most]) + (f", … ({len(shown)} in all)" if len(shown) > at_most else "")
+
+
+def doubtful_dimensions(names: Iterable[str]) -> list[str]:
+    """A note on columns of numbers whose names say they are no dimensions; empty where there are none."""
+    doubtful = [name for name in names if name.lower() in _NO_DIMENSIONS]
+    if not doubtful:
+        return []
+    return [f"columns {listed(doubtful)} are taken as dimensions: name the labels, or save without them"]
 
 
 def _without_gz(path: Path) -> Path:
