@@ -31,7 +31,6 @@ _NO_DIMENSIONS = {
     "topic",
     "cluster",
     "category",
-    "y",
 }
 
 
