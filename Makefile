@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 
-.PHONY: demo test lint bench docs clean
+.PHONY: demo test lint bench bench-gpu docs clean
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -38,6 +38,10 @@ lint: $(VENV)/.dev
 
 bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks
+
+# On a machine with a CUDA device and torch for it, in whatever environment PYTHON names.
+bench-gpu:
+	PYTHONPATH=src:. $(PYTHON) benchmarks/gpu.py
 
 docs: $(VENV)/.dev
 	$(BIN)/python docs/generate.py

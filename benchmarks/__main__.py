@@ -6,11 +6,11 @@ import json
 from pathlib import Path
 from typing import Any
 
-from benchmarks import isoscore, memory, streaming
+from benchmarks import isoscore, memory, silhouette, streaming
 from benchmarks.page import write_page
 from benchmarks.timing import machine
 
-SUITES = {"isoscore": isoscore, "memory": memory, "streaming": streaming}
+SUITES = {"isoscore": isoscore, "silhouette": silhouette, "memory": memory, "streaming": streaming}
 RESULTS = Path(__file__).parent / "results"
 
 

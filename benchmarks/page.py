@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"
+GPU = Path(__file__).parent / "results" / "gpu.json"
 
 
 def write_page(results: dict[str, Any]) -> Path:
@@ -34,6 +36,16 @@ def _lines(results: dict[str, Any]) -> list[str]:
             for row in results["isoscore"]
         ),
         "",
+        "## Silhouette and neighbours against scikit-learn",
+        "",
+        "| case | scikit-learn, ms | ours, ms | times faster | wanted | error |",
+        "|---|---|---|---|---|---|",
+        *(
+            f"| {row['what']} | {row['peer_ms']:.0f} | {row['ours_ms']:.1f} | {row['times_faster']:.1f} "
+            f"| ≥ {row['wanted']:g} | {row['error']:.1e} |"
+            for row in results["silhouette"]
+        ),
+        "",
         "## Memory of `measure`",
         "",
         "| case | peak beyond the input, MB | wanted | seconds |",
@@ -57,4 +69,37 @@ def _lines(results: dict[str, Any]) -> list[str]:
             f"({row['read_gb_per_s']:.1f} GB/s) | {row['share_of_what_binds']:.2f} | ≥ {row['wanted']:g} |"
             for row in results["streaming"]
         ),
+        *_gpu_lines(),
+    ]
+
+
+def _gpu_lines() -> list[str]:
+    """The figures of the last `make bench-gpu` whose results were kept."""
+    if not GPU.exists():
+        return []
+    found = json.loads(GPU.read_text())
+    estimate, neighbors = found["estimate"][0], found["neighbors"][0]
+    return [
+        "",
+        f"## On one {found['device']} (torch {found['torch']})",
+        "",
+        "Sums: summed distances of every point to every cluster, labels planned before and launches replayed.",
+        "Score: `silhouette_score`, checks and all. TFLOP/s count n²d. Errors are of the mean, against float64.",
+        "",
+        "| case | sums, ms | wanted | score, ms | TFLOP/s | error |",
+        "|---|---|---|---|---|---|",
+        *(
+            f"| {row['what']} | {row['sums_ms']:.2f} | ≤ {row['wanted_ms']:g} | {row['score_ms']:.2f} "
+            f"| {row['tflops']:.0f} | {row['error']:.1e} |"
+            for row in found["silhouette"]
+        ),
+        "",
+        "| case | error | wanted |",
+        "|---|---|---|",
+        *(f"| {row['what']} | {row['error']:.1e} | ≤ {row['wanted']:g} |" for row in found["hard"]),
+        "",
+        "| case | ms | wanted |",
+        "|---|---|---|",
+        f"| estimated silhouette, {estimate['what']} | {estimate['ms']:.0f} | ≤ {estimate['wanted_ms']:g} |",
+        f"| {neighbors['what']} | {neighbors['ms']:.0f} | ≤ {neighbors['wanted_ms']:g} |",
     ]

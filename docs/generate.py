@@ -81,7 +81,12 @@ API = {
     "Cosines and lengths": ("isoscope.metrics.cosine",),
     "Spectrum": ("isoscope.metrics.spectrum",),
     "Dimensions": ("isoscope.metrics.dimensions",),
-    "Clusters": ("isoscope.metrics.silhouette", "isoscope.metrics.clusters", "isoscope.metrics.separability"),
+    "Clusters": (
+        "isoscope.metrics.silhouette",
+        "isoscope.metrics.silhouette_estimate",
+        "isoscope.metrics.clusters",
+        "isoscope.metrics.separability",
+    ),
     "The frontier": ("isoscope.metrics.frontier",),
     "Manifold": ("isoscope.metrics.manifold",),
     "Contextual": ("isoscope.metrics.contextual",),

@@ -57,6 +57,7 @@ from isoscope.metrics.objectives import (
 from isoscope.metrics.registry import Metric, registered
 from isoscope.metrics.separability import knn_purity, linear_probe_accuracy
 from isoscope.metrics.silhouette import silhouette_by_cluster, silhouette_samples, silhouette_score
+from isoscope.metrics.silhouette_estimate import SilhouetteEstimate, estimate_silhouette
 from isoscope.metrics.spectrum import (
     condition_number,
     dimensions_for_variance,
@@ -100,6 +101,7 @@ __all__ = [
     "ScatterDecomposition",
     "Separation",
     "ShapeError",
+    "SilhouetteEstimate",
     "Space",
     "UndefinedError",
     "VectorFile",
@@ -119,6 +121,7 @@ __all__ = [
     "dunn_index",
     "effective_rank",
     "eigenvalues",
+    "estimate_silhouette",
     "explained_variance",
     "hubness",
     "informativity",

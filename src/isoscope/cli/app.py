@@ -51,13 +51,26 @@ def main() -> None:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal without × or ± shows ? instead of failing
     try:
-        app()
+        _run()
     except IsoscopeError as error:
         line = printable(" ".join(str(error).split()))
         typer.echo(f"isoscope: error: {line}", err=True)
         sys.exit(BAD_INPUT)
     except BrokenPipeError:  # `isoscope … | head` is no error
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _forget_output()
     except OSError as error:  # a full disk behind the output, say
+        _forget_output()
         typer.echo(f"isoscope: error: cannot write the output: {error.strerror}", err=True)
         sys.exit(BAD_INPUT)
+
+
+def _run() -> None:
+    try:
+        app()
+    finally:
+        sys.stdout.flush()  # here, where a failure can still be told
+
+
+def _forget_output() -> None:
+    """What could not be written shall not be tried again when Python ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -16,8 +17,13 @@ from isoscope.statistics.pairs import Separation, reduce_sums
 
 _CROWDED = 0.01  # share of near pairs above which a block is taken whole by direct difference
 _BLOCK_BYTES = 3 * 2**20  # of float32: every temporary of a block stays in cache
+_CUDA_BLOCK_BYTES = 256 * 2**20  # of float32: a launch has to keep a whole device busy
+_KEPT_BYTES = 64 * 2**20  # of placed points kept between passes
 _UNIT_ROWS = 256  # looked at for the unit of length
 _INDICATOR_LABELS = 512  # up to here a product with an indicator beats adding row by row
+
+
+_Block = tuple[slice, Tensor, Tensor]  # rows, placed points, their squared lengths
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,22 +75,22 @@ class AnchorRows:
         counts = self.labels.counts.to(self.points.device)
         sums = self.points.new_zeros(K, self.points.shape[1], dtype=torch.float64)
         squares = self.points.new_zeros(K, dtype=torch.float64)
-        for rows, U in self._blocks():
+        for rows, U, own in self._blocks():
             codes = self.labels.codes[rows]
             sums += _sums_by_label(U, codes, K)
-            squares += _sums_by_label(sum_of_squares(U)[:, None], codes, K)[:, 0]
+            squares += _sums_by_label(own[:, None], codes, K)[:, 0]
         means = sums / counts[:, None]
         spread = (squares / counts - means.square().sum(dim=1)).clamp(min=0)
-        parts = [self._block_proxies(rows, U, means, spread, counts) for rows, U in self._blocks()]
+        parts = [self._block_proxies(*block, means, spread, counts) for block in self._blocks()]
         return Proxies(*(torch.cat(column) for column in zip(*parts, strict=True)))
 
     @full_precision
     def _block_proxies(
-        self, rows: slice, U: Tensor, means: Tensor, spread: Tensor, counts: Tensor
+        self, rows: slice, U: Tensor, own_squares: Tensor, means: Tensor, spread: Tensor, counts: Tensor
     ) -> tuple[Tensor, Tensor]:
         centers = means.to(U.dtype)
         offset = (centers.square().sum(dim=1) + spread.to(U.dtype))[None]
-        squared = torch.addmm(offset, U, centers.T, alpha=-2).add_(sum_of_squares(U)[:, None])
+        squared = torch.addmm(offset, U, centers.T, alpha=-2).add_(own_squares[:, None])
         own = self.labels.codes[rows, None]
         size = counts[own]
         inside = squared.gather(1, own) * (size / (size - 1).clamp(min=1)).to(U.dtype)
@@ -96,24 +102,29 @@ class AnchorRows:
         """Cohesion and separation of the anchors (row indices) against all points, exactly."""
         K = self.labels.n_labels
         sums = torch.zeros(K, len(anchors), dtype=torch.float64, device=self.points.device)
-        for rows, distances in self.distances(anchors):
+        for rows, distances in self._distances(anchors):
             sums += _sums_by_label(distances, self.labels.codes[rows], K)
         own = Labels(self.labels.codes[anchors], self.labels.names)
         counts = self.labels.counts.to(sums.device).double()
-        return Separation(*reduce_sums(sums.T, own.codes, counts), own)
+        return Separation(*reduce_sums(sums.T * self.unit, own.codes, counts), own)
 
     def distances(self, anchors: Tensor) -> Iterator[tuple[slice, Tensor]]:
         """Block by block, (rows, anchors) distances of the points to the anchors (row indices)."""
+        for rows, distances in self._distances(anchors):
+            yield rows, distances.double() * self.unit
+
+    def _distances(self, anchors: Tensor) -> Iterator[tuple[slice, Tensor]]:
         A = self._placed(self.points[anchors])
         squares = A.double().square().sum(dim=1).to(A.dtype)
-        for rows, U in self._blocks():
-            yield rows, self._distances(rows, U, A, squares, anchors).double() * self.unit
+        for rows, U, own in self._blocks():
+            yield rows, self._block_distances(rows, U, own, A, squares, anchors)
 
     @full_precision
-    def _distances(self, rows: slice, U: Tensor, A: Tensor, squares: Tensor, anchors: Tensor) -> Tensor:
+    def _block_distances(
+        self, rows: slice, U: Tensor, own: Tensor, A: Tensor, squares: Tensor, anchors: Tensor
+    ) -> Tensor:
         """(block, anchors) distances in units; too near pairs by direct difference, an anchor to itself 0."""
-        own = sum_of_squares(U)[:, None]
-        squared = torch.addmm(squares[None], U, A.T, alpha=-2).add_(own)
+        squared = torch.addmm(squares[None], U, A.T, alpha=-2).add_(own[:, None])
         here = ((anchors >= rows.start) & (anchors < rows.stop)).nonzero().flatten()
         itself = (anchors[here] - rows.start, here)
         scale = float(own.max() + squares.max())
@@ -133,12 +144,24 @@ class AnchorRows:
         exact = direct_squares(self.points, rows.start + i, self.points, anchors[j], self.unit)
         squared[i, j] = exact.to(squared.dtype)
 
-    def _blocks(self) -> Iterator[tuple[slice, Tensor]]:
+    def _blocks(self) -> Iterator[_Block]:
+        """Rows, their placed points and squared lengths; kept for the next pass where they are few."""
+        if self.points.numel() * 4 > _KEPT_BYTES:
+            yield from self._make_blocks()
+        else:
+            yield from self._kept_blocks
+
+    @cached_property
+    def _kept_blocks(self) -> list[_Block]:
+        return list(self._make_blocks())
+
+    def _make_blocks(self) -> Iterator[_Block]:
         n, d = self.points.shape
-        n_rows = max(256, _BLOCK_BYTES // (4 * d))
+        n_rows = max(256, (_CUDA_BLOCK_BYTES if self.points.is_cuda else _BLOCK_BYTES) // (4 * d))
         for start in range(0, n, n_rows):
             rows = slice(start, min(start + n_rows, n))
-            yield rows, self._placed(self.points[rows])
+            U = self._placed(self.points[rows])
+            yield rows, U, sum_of_squares(U)
 
     def _placed(self, rows: Tensor) -> Tensor:
         dtype = pair_dtype(self.points)

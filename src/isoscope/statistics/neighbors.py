@@ -14,6 +14,7 @@ from isoscope.kernels.precision import center_and_unit, direct_squares, full_pre
 from isoscope.kernels.tiles import Progress
 
 _STRIP_BYTES = 64 * 2**20  # of squared distances held at once
+_CUDA_STRIP_BYTES = 2 * 2**30  # a launch has to keep a whole device busy
 # squared distances under this share of the scale are taken again by direct difference
 _NEAR = {torch.float32: 2e-2, torch.float64: 1e-6}
 _CROWDED = {torch.float32: 1e-3, torch.float64: 1e-8}
@@ -103,7 +104,7 @@ class _Search:
         m, n = self.queries.shape[0], self.points.shape[0]
         columns = self._placed(self.points)
         squares = columns.double().square().sum(dim=1)
-        strip = max(16, _STRIP_BYTES // (4 * n))
+        strip = max(16, (_CUDA_STRIP_BYTES if columns.is_cuda else _STRIP_BYTES) // (4 * n))
         parts = []
         for start in range(0, m, strip):
             parts.append(self._strip(start, min(start + strip, m), columns, squares, k))

@@ -14,6 +14,7 @@ from isoscope.kernels.precision import full_precision
 from isoscope.kernels.tiles import Arranged, Progress, Tile
 from isoscope.labels import Labels, as_clusters, as_labels
 from isoscope.statistics.directions import unit_rows
+from isoscope.statistics.fused import can_fuse, fused_sums
 from isoscope.statistics.groups import GroupMoments
 
 SUMS_BYTES = 128 * 2**20  # above this, an (n, K) table of sums is not kept: row strips instead
@@ -35,9 +36,12 @@ class ClusterDistances:
 
     @classmethod
     def of(cls, X: Any, labels: Any, *, progress: Progress | None = None) -> ClusterDistances:
-        """All points against all points, each pair once, in cache-sized tiles."""
-        matrix = as_matrix(X)
+        """All points against all points, each pair once: in cache-sized tiles, or fused on CUDA."""
+        matrix = as_matrix(X).detach()
         clusters = as_labels(labels, n=matrix.shape[0]).to(matrix.device)
+        fused = fused_sums(matrix, clusters)
+        if fused is not None:
+            return cls(fused.double(), clusters, clusters.counts.double())
         arranged = Arranged.of(matrix, clusters)
         sums = matrix.new_zeros(len(clusters), clusters.n_labels, dtype=torch.float64)
         for rows, columns, tile in arranged.squared_distances(progress=progress):
@@ -109,7 +113,7 @@ class Separation:
             return _squared_separation(matrix, clusters)
         if metric == "cosine":
             return _cosine_separation(matrix, clusters)
-        if 8 * len(clusters) * clusters.n_labels <= SUMS_BYTES:
+        if can_fuse(matrix, clusters) or 8 * len(clusters) * clusters.n_labels <= SUMS_BYTES:
             return cls.from_sums(ClusterDistances.of(matrix, clusters, progress=progress))
         return _in_strips(matrix, clusters, progress)
 

@@ -1,0 +1,395 @@
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, attr-defined"
+"""Summed distances of points to clusters on CUDA: each pair of tiles once, never n × n.
+
+With a' = a − μ_A and b' = b − μ_B the rows about their own clusters' means and Δ = μ_A − μ_B,
+
+    ‖a − b‖² = T[a, B] + T[b, A] − 2 a'·b',    T[a, B] = ‖a'‖² + 2Δ·a' + ‖Δ‖²/2
+
+so nothing large cancels when clusters collapse, and a pair needs two terms and one product. T is made
+in float64 and kept in float32, clusters first, so that a tile reads and adds to contiguous memory.
+Pairs still too close for the algebra (duplicates) are taken again by direct difference, which float32
+rounds correctly.
+
+The file imports without Triton; then `AVAILABLE` is False and `cluster_sums` raises.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from isoscope.kernels.cluster_sums import (
+    AVAILABLE,
+    INTERPRETED,
+    ClusterPlan,
+    Prepared,
+    Tuning,
+    _from_scale,
+    _to_scale,
+    _unit,
+    kernel,
+    prepare,
+    tl,
+    triton,
+)
+
+PRECISIONS = ("fp16x3", "tf32x3", "ieee")
+_CLOSE_PROGRAMS = 512  # enough to fill the device; each walks through the list of tiles
+MOST_TERMS = 500_000_000  # n·K above which the (n, K) tables are not worth their memory
+
+
+def cluster_sums(
+    X: Tensor,
+    codes: Tensor,
+    n_clusters: int,
+    *,
+    precision: str = "fp16x3",
+    deterministic: bool = False,
+    plan: ClusterPlan | None = None,
+    tuning: Tuning | None = None,
+) -> Tensor:
+    """(n, K) summed Euclidean distance of every point to every cluster; (B, n, K) for B spaces at once.
+
+    Args:
+        X: (n, d) or (B, n, d) float32, float16 or bfloat16, on a CUDA device.
+        codes: (n,) cluster 0 … K−1 of each row.
+        n_clusters: K.
+        precision: of the products: "fp16x3" (two half-precision parts), "tf32x3" or "ieee".
+        deterministic: the same bits every time, at twice the work or more.
+        plan: `ClusterPlan.of(codes, n_clusters)`, to make it once for many spaces.
+        tuning: shapes of the kernels, where no plan is given.
+    """
+    _check(X, codes, n_clusters, precision)
+    plan = plan or ClusterPlan.of(codes, n_clusters, tuning=tuning)
+    spaces = X if X.ndim == 3 else X[None]
+    prepared = prepare(spaces, plan, precision=precision)
+    sums = pair_sums(prepared, plan, precision=precision, deterministic=deterministic)
+    back = sums.index_select(2, plan.inverse).mul_(prepared.largest[:, None, None]).mT
+    return back if X.ndim == 3 else back[0]
+
+
+def pair_sums(
+    prepared: Prepared, plan: ClusterPlan, *, precision: str = "fp16x3", deterministic: bool = False
+) -> Tensor:
+    """(B, K, n) summed distances in units of `prepared.largest`, rows sorted: the kernels alone."""
+    tuning, n, K = plan.tuning, plan.n, plan.n_clusters
+    B, n_padded, _ = prepared.parts.shape
+    sums = prepared.terms.new_zeros(B, K, n, dtype=tuning.sums)
+    n_tiles, n_pure = plan.tiles.shape[1], plan.n_pure
+    n_mixed = n_tiles - n_pure
+    first = (prepared.parts, prepared.terms, prepared.peaks, prepared.points, plan.order)
+    size = (n, n_padded, K, prepared.points.shape[2], prepared.d_padded, tuning.near)
+    shape = {"BK": tuning.dims, "PRECISION": precision, "BLOCK": tuning.mixed, "LABELS": plan.n_labels}
+    shape |= {"num_warps": tuning.mixed_warps, "num_stages": tuning.mixed_stages}
+    if deterministic:
+        rows_in_order[n_tiles, len(plan.groups) - 1, B](
+            *first, plan.codes, prepared.largest, plan.tiles, plan.groups, sums, n_tiles, *size, **shape
+        )
+        return sums
+    if n_pure:
+        _large_clusters(prepared, plan, sums, precision)
+    if n_mixed:
+        mixed_pairs[n_pure * n_mixed + n_mixed * (n_mixed + 1) // 2, B](
+            *first, plan.codes, prepared.largest, plan.tiles, sums, n_pure, n_tiles, *size, **shape
+        )
+    return sums
+
+
+def _large_clusters(prepared: Prepared, plan: ClusterPlan, sums: Tensor, precision: str) -> None:
+    """Add the distances between points of large clusters; tiles with close pairs in a second kernel."""
+    tuning, n, K = plan.tuning, plan.n, plan.n_clusters
+    B, n_padded, _ = prepared.parts.shape
+    n_tiles = plan.large.shape[1]
+    squares = triton.cdiv(n_tiles, tuning.group)
+    programs = squares * (squares + 1) // 2 * tuning.group**2 * (tuning.rows // tuning.columns)
+    listed = sums.new_empty(B * programs, dtype=torch.int64)
+    n_listed = sums.new_zeros(1, dtype=torch.int32)
+    shape = {"BM": tuning.rows, "BN": tuning.columns, "GROUP": tuning.group}
+    pure_pairs[programs, B](
+        prepared.parts, prepared.terms, prepared.peaks, plan.large, sums, listed, n_listed,
+        n_tiles, n, n_padded, K, prepared.d_padded, tuning.near, **shape,
+        BK=tuning.dims, PRECISION=precision, num_warps=tuning.warps, num_stages=tuning.stages,
+    )  # fmt: skip
+    side = min(64, tuning.columns)
+    pieces = tuning.rows * tuning.columns // side**2
+    close_pairs[min(B * programs, _CLOSE_PROGRAMS), pieces](
+        prepared.points, plan.order, prepared.largest, plan.large, sums, listed, n_listed,
+        n_tiles, programs, n, K, prepared.points.shape[2], **shape, SIDE=side,
+    )  # fmt: skip
+
+
+def _check(X: Tensor, codes: Tensor, n_clusters: int, precision: str) -> None:
+    if not AVAILABLE:
+        raise ValueError("Triton is not installed; wanted it for sums on CUDA: pip install triton")
+    if X.device.type != "cuda" and not INTERPRETED:
+        raise ValueError(f"X is on {X.device}; wanted a CUDA device, or TRITON_INTERPRET=1")
+    if X.ndim not in (2, 3) or X.dtype not in (torch.float32, torch.float16, torch.bfloat16):
+        raise ValueError(
+            f"X is {X.dtype} of shape {tuple(X.shape)}; wanted float32 or narrower, (n, d) or (B, n, d)"
+        )
+    if codes.shape != X.shape[-2:-1] or codes.device != X.device:
+        came = f"{tuple(codes.shape)} on {codes.device}"
+        raise ValueError(f"codes has shape {came}; wanted ({X.shape[-2]},) on {X.device}")
+    if precision not in PRECISIONS:
+        raise ValueError(f"precision is {precision!r}; wanted one of {', '.join(PRECISIONS)}")
+    terms = X.shape[:-1].numel() * n_clusters
+    if terms > MOST_TERMS:
+        raise ValueError(f"n·K is {terms:,}; wanted at most {MOST_TERMS:,}: use the torch engine")
+
+
+@kernel
+def _product(
+    parts, start_i, start_j, d_padded,
+    BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, PRECISION: tl.constexpr,
+):  # fmt: skip
+    """(BM, BN) scaled a'·b' in float32; rows past a tile's end hold other rows, which the caller masks."""
+    width = 2 * d_padded if PRECISION == "fp16x3" else d_padded
+    k = tl.arange(0, BK)
+    a = parts + (start_i + tl.arange(0, BM))[:, None] * width + k[None, :]
+    b = parts + (start_j + tl.arange(0, BN))[None, :] * width + k[:, None]
+    total = tl.zeros([BM, BN], tl.float32)
+    for first in range(0, d_padded, BK):
+        if PRECISION == "fp16x3":
+            a_high, a_low = tl.load(a + first), tl.load(a + d_padded + first)
+            b_high, b_low = tl.load(b + first), tl.load(b + d_padded + first)
+            total = tl.dot(a_high, b_high, total)
+            total = tl.dot(a_high, b_low, total)
+            total = tl.dot(a_low, b_high, total)
+        else:
+            total = tl.dot(tl.load(a + first), tl.load(b + first), total, input_precision=PRECISION)
+    return total
+
+
+@kernel
+def _direct(X, order, origin_row, rows, columns, live_rows, live_columns, d, unit):
+    """(BM, BN) squared distances by direct difference: slow, and right for any pair."""
+    a = X + (origin_row + tl.load(order + rows, mask=live_rows, other=0)) * d
+    b = X + (origin_row + tl.load(order + columns, mask=live_columns, other=0)) * d
+    total = tl.zeros([rows.shape[0], columns.shape[0]], tl.float32)
+    inverse = 1.0 / unit
+    for k in range(0, d):
+        step = tl.load(a + k).to(tl.float32)[:, None] - tl.load(b + k).to(tl.float32)[None, :]
+        total += (step * inverse) * (step * inverse)
+    return total
+
+
+@kernel
+def _mixed_distances(
+    parts, terms, peaks, X, order, codes, largest, batch,
+    start_i, stop_i, start_j, stop_j, n, n_padded, K, d, d_padded, near,
+    BLOCK: tl.constexpr, BK: tl.constexpr, PRECISION: tl.constexpr,
+):  # fmt: skip
+    """(BLOCK, BLOCK) distances of two tiles of any clusters, 0 outside them and of a row to itself."""
+    rows, columns = start_i + tl.arange(0, BLOCK), start_j + tl.arange(0, BLOCK)
+    live_rows, live_columns = rows < stop_i, columns < stop_j
+    inside = live_rows[:, None] & live_columns[None, :]
+    product = _product(
+        parts, batch * n_padded + start_i, batch * n_padded + start_j, d_padded, BLOCK, BLOCK, BK, PRECISION
+    )
+    row_codes = batch * K + tl.load(codes + rows, mask=live_rows, other=0)
+    column_codes = batch * K + tl.load(codes + columns, mask=live_columns, other=0)
+    a = tl.load(terms + column_codes[None, :] * n + rows[:, None], mask=inside, other=0.0)
+    b = tl.load(terms + row_codes[:, None] * n + columns[None, :], mask=inside, other=0.0)
+    product *= 2 * _from_scale(tl.load(peaks + row_codes))[:, None]
+    product *= _from_scale(tl.load(peaks + column_codes))[None, :]
+    squared = a + b - product
+    apart = inside & (rows[:, None] != columns[None, :])
+    close = apart & (squared < near * (tl.abs(a) + tl.abs(b)))
+    if tl.max(tl.max(close.to(tl.int32), 1), 0) > 0:
+        unit = _unit(largest, batch).to(tl.float32)
+        exact = _direct(X, order, batch * n, rows, columns, live_rows, live_columns, d, unit)
+        squared = tl.where(close, exact, squared)
+    return tl.sqrt(tl.where(apart, tl.maximum(squared, 0.0), 0.0))
+
+
+@kernel
+def _by_label(distances, rows_labels, LABELS: tl.constexpr):
+    """(BN, LABELS) sums over the rows of each label: a product with the labels' indicator.
+
+    Two half-precision parts, scaled by the tile's largest distance, keep 22 bits; the indicator is exact.
+    """
+    peak = tl.max(tl.max(distances, 1), 0)
+    scaled = tl.trans(distances) * _to_scale(peak)
+    high = scaled.to(tl.float16)
+    low = (scaled - high.to(tl.float32)).to(tl.float16)
+    indicator = (rows_labels[:, None] == tl.arange(0, LABELS)[None, :]).to(tl.float16)
+    return tl.dot(low, indicator, tl.dot(high, indicator)) * _from_scale(peak)
+
+
+@kernel
+def _triangle(index):
+    """(i, j), i ≤ j, of an index that counts the pairs column by column."""
+    j = ((tl.sqrt(index.to(tl.float32) * 8.0 + 1.0) - 1.0) * 0.5).to(tl.int32)
+    j = tl.where(j * (j + 1) // 2 > index, j - 1, j)
+    j = tl.where((j + 1) * (j + 2) // 2 <= index, j + 1, j)
+    return index - j * (j + 1) // 2, j
+
+
+@kernel
+def _place(program, tiles, n_tiles, BM: tl.constexpr, BN: tl.constexpr, GROUP: tl.constexpr):
+    """Row tile, column tile's row tile, and their rows, of a program over large clusters.
+
+    Programs run through squares of GROUP × GROUP row tiles, so that those at work share L2. A row tile
+    is cut into BM // BN column tiles.
+    """
+    CUTS: tl.constexpr = BM // BN
+    square_i, square_j = _triangle(program // (GROUP * GROUP * CUTS))
+    place = program % (GROUP * GROUP * CUTS)
+    i = square_i * GROUP + place % GROUP
+    column = square_j * GROUP * CUTS + place // GROUP
+    j = column // CUTS
+    real = (i <= j) & (j < n_tiles)
+    start_i, stop_i = tl.load(tiles + i, mask=real, other=0), tl.load(tiles + n_tiles + i, mask=real, other=0)
+    start_j, stop_j = tl.load(tiles + j, mask=real, other=0), tl.load(tiles + n_tiles + j, mask=real, other=0)
+    return i, j, start_i, stop_i, start_j + (column % CUTS) * BN, stop_j
+
+
+@kernel
+def pure_pairs(
+    parts, terms, peaks, tiles, sums, listed, n_listed,
+    n_tiles, n, n_padded, K, d_padded, near,
+    BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, GROUP: tl.constexpr, PRECISION: tl.constexpr,
+):  # fmt: skip
+    """Row tiles of BM against column tiles of BN, all inside one cluster each; each pair of rows once.
+
+    Against the pieces of the own row tile only the row sums are taken. A tile with pairs too close for
+    the algebra adds nothing, and is listed for `close_pairs`.
+    """
+    program, batch = tl.program_id(0), tl.program_id(1).to(tl.int64)
+    i, j, start_i, stop_i, start_j, stop_j = _place(program, tiles, n_tiles, BM, BN, GROUP)
+    if start_j >= stop_j:
+        return
+    A, B = batch * K + tl.load(tiles + 2 * n_tiles + i), batch * K + tl.load(tiles + 2 * n_tiles + j)
+    product = _product(
+        parts, batch * n_padded + start_i, batch * n_padded + start_j, d_padded, BM, BN, BK, PRECISION
+    )
+    rows, columns = start_i + tl.arange(0, BM), start_j + tl.arange(0, BN)
+    live_rows, live_columns = rows < stop_i, columns < stop_j
+    a = tl.load(terms + B * n + rows, mask=live_rows, other=0.0)
+    b = tl.load(terms + A * n + columns, mask=live_columns, other=0.0)
+    scale = 2 * _from_scale(tl.load(peaks + A)) * _from_scale(tl.load(peaks + B))
+    squared = a[:, None] + b[None, :] - scale * product
+    edge = (i == j) | (start_i + BM > stop_i) | (start_j + BN > stop_j)
+    if edge:
+        apart = live_rows[:, None] & live_columns[None, :] & (rows[:, None] != columns[None, :])
+        squared = tl.where(apart, squared, float("inf"))
+    if tl.min(tl.min(squared, 1), 0) < near * (tl.max(tl.abs(a), 0) + tl.max(tl.abs(b), 0)):
+        tl.store(listed + tl.atomic_add(n_listed, 1), batch * tl.num_programs(0) + program)
+        return
+    distances = tl.sqrt(tl.maximum(squared, 0.0))
+    if edge:
+        distances = tl.where(squared == float("inf"), 0.0, distances)
+    _add(distances, sums + B * n + rows, sums + A * n + columns, live_rows, live_columns, i != j)
+
+
+@kernel
+def _add(distances, to_rows, to_columns, live_rows, live_columns, both):
+    """Add the row sums of a tile and, if it counts for both sides, its column sums."""
+    row_sums = tl.sum(distances, 1).to(to_rows.dtype.element_ty)
+    tl.atomic_add(to_rows, row_sums, mask=live_rows, sem="relaxed")
+    if both:
+        column_sums = tl.sum(distances, 0).to(to_columns.dtype.element_ty)
+        tl.atomic_add(to_columns, column_sums, mask=live_columns, sem="relaxed")
+
+
+@kernel
+def close_pairs(
+    X, order, largest, tiles, sums, listed, n_listed,
+    n_tiles, n_programs, n, K, d,
+    BM: tl.constexpr, BN: tl.constexpr, GROUP: tl.constexpr, SIDE: tl.constexpr,
+):  # fmt: skip
+    """The listed tiles of `pure_pairs`, in pieces of SIDE × SIDE, by direct difference."""
+    down, across = tl.program_id(1) // (BN // SIDE) * SIDE, tl.program_id(1) % (BN // SIDE) * SIDE
+    for at in range(tl.program_id(0), tl.load(n_listed), tl.num_programs(0)):
+        entry = tl.load(listed + at)
+        batch, program = entry // n_programs, (entry % n_programs).to(tl.int32)
+        i, j, start_i, stop_i, start_j, stop_j = _place(program, tiles, n_tiles, BM, BN, GROUP)
+        A, B = batch * K + tl.load(tiles + 2 * n_tiles + i), batch * K + tl.load(tiles + 2 * n_tiles + j)
+        rows, columns = start_i + down + tl.arange(0, SIDE), start_j + across + tl.arange(0, SIDE)
+        live_rows, live_columns = rows < stop_i, columns < stop_j
+        unit = _unit(largest, batch).to(tl.float32)
+        squared = _direct(X, order, batch * n, rows, columns, live_rows, live_columns, d, unit)
+        apart = live_rows[:, None] & live_columns[None, :] & (rows[:, None] != columns[None, :])
+        distances = tl.sqrt(tl.where(apart, squared, 0.0))
+        _add(distances, sums + B * n + rows, sums + A * n + columns, live_rows, live_columns, i != j)
+
+
+@kernel
+def mixed_pairs(
+    parts, terms, peaks, X, order, codes, largest, tiles, sums,
+    n_pure, n_tiles, n, n_padded, K, d, d_padded, near,
+    BLOCK: tl.constexpr, BK: tl.constexpr, LABELS: tl.constexpr, PRECISION: tl.constexpr,
+):  # fmt: skip
+    """Every tile with several clusters against every tile before it and itself, pure ones first."""
+    batch = tl.program_id(1).to(tl.int64)
+    index = tl.program_id(0)
+    n_mixed = n_tiles - n_pure
+    i, j = index // n_mixed, n_pure + index % n_mixed
+    if i >= n_pure:
+        first, second = _triangle(index - n_pure * n_mixed)
+        i, j = n_pure + first, n_pure + second
+    start_i, stop_i = tl.load(tiles + i), tl.load(tiles + n_tiles + i)
+    start_j, stop_j = tl.load(tiles + j), tl.load(tiles + n_tiles + j)
+    distances = _mixed_distances(
+        parts, terms, peaks, X, order, codes, largest, batch,
+        start_i, stop_i, start_j, stop_j, n, n_padded, K, d, d_padded, near, BLOCK, BK, PRECISION,
+    )  # fmt: skip
+    _add_by_label(tl.trans(distances), codes, tiles, sums, batch, j, i, n_tiles, n, K, BLOCK, LABELS)
+    if i != j:
+        _add_by_label(distances, codes, tiles, sums, batch, i, j, n_tiles, n, K, BLOCK, LABELS)
+
+
+@kernel
+def _add_by_label(
+    distances, codes, tiles, sums, batch, i, j, n_tiles, n, K, BLOCK: tl.constexpr, LABELS: tl.constexpr
+):
+    """Add to the rows of tile j their summed distances to the clusters of tile i."""
+    total, place, mask = _label_sums(distances, codes, tiles, batch, i, j, n_tiles, n, K, BLOCK, LABELS)
+    tl.atomic_add(sums + place, total.to(sums.dtype.element_ty), mask=mask, sem="relaxed")
+
+
+@kernel
+def _label_sums(
+    distances, codes, tiles, batch, i, j, n_tiles, n, K, BLOCK: tl.constexpr, LABELS: tl.constexpr
+):
+    """Summed distances of tile j's rows to tile i's clusters, where they go, and which of them exist."""
+    start_i, stop_i = tl.load(tiles + i), tl.load(tiles + n_tiles + i)
+    start_j, stop_j = tl.load(tiles + j), tl.load(tiles + n_tiles + j)
+    first, last = tl.load(tiles + 2 * n_tiles + i), tl.load(tiles + 3 * n_tiles + i)
+    rows, columns = start_i + tl.arange(0, BLOCK), start_j + tl.arange(0, BLOCK)
+    labels = tl.load(codes + rows, mask=rows < stop_i, other=-1) - first
+    clusters = first + tl.arange(0, LABELS)
+    place = (batch * K + clusters)[None, :] * n + columns[:, None]
+    mask = (columns < stop_j)[:, None] & (clusters <= last)[None, :]
+    return _by_label(distances, labels, LABELS), place, mask
+
+
+@kernel
+def rows_in_order(
+    parts, terms, peaks, X, order, codes, largest, tiles, groups, sums,
+    n_tiles, n, n_padded, K, d, d_padded, near,
+    BLOCK: tl.constexpr, BK: tl.constexpr, LABELS: tl.constexpr, PRECISION: tl.constexpr,
+):  # fmt: skip
+    """One tile of rows against one group of tiles in order: the same sums every time, at twice the work.
+
+    A group is a large cluster, or one tile of small ones, so that every sum is written by one program.
+    """
+    batch = tl.program_id(2).to(tl.int64)
+    j, group = tl.program_id(0), tl.program_id(1)
+    first, last = tl.load(groups + group), tl.load(groups + group + 1)
+    start_j, stop_j = tl.load(tiles + j), tl.load(tiles + n_tiles + j)
+    total = tl.zeros([BLOCK, LABELS], sums.dtype.element_ty)
+    for i in range(first, last):
+        start_i, stop_i = tl.load(tiles + i), tl.load(tiles + n_tiles + i)
+        distances = _mixed_distances(
+            parts, terms, peaks, X, order, codes, largest, batch,
+            start_i, stop_i, start_j, stop_j, n, n_padded, K, d, d_padded, near, BLOCK, BK, PRECISION,
+        )  # fmt: skip
+        part, _, _ = _label_sums(distances, codes, tiles, batch, i, j, n_tiles, n, K, BLOCK, LABELS)
+        total += part.to(sums.dtype.element_ty)
+    columns = start_j + tl.arange(0, BLOCK)
+    low, high = tl.load(tiles + 2 * n_tiles + first), tl.load(tiles + 3 * n_tiles + first)
+    clusters = low + tl.arange(0, LABELS)
+    place = (batch * K + clusters)[None, :] * n + columns[:, None]
+    mask = (columns < stop_j)[:, None] & (clusters <= high)[None, :]
+    tl.store(sums + place, total, mask=mask)

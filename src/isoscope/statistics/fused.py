@@ -1,0 +1,44 @@
+"""Whether and how summed distances are taken by the fused CUDA kernels; None where they cannot."""
+
+from __future__ import annotations
+
+from weakref import WeakKeyDictionary
+
+import torch
+from torch import Tensor
+
+from isoscope.labels import Labels
+
+_FUSED_TYPES = (torch.float32, torch.float16, torch.bfloat16)
+_MOST_SUMS = 500_000_000  # n·K above which the tables of terms and sums are not worth their memory
+_plans: WeakKeyDictionary[Labels, object] = WeakKeyDictionary()
+
+
+def can_fuse(X: Tensor, labels: Labels) -> bool:
+    """Whether the fused kernels take these points: on CUDA, float32 or narrower, with Triton installed."""
+    if not X.is_cuda or X.dtype not in _FUSED_TYPES or len(labels) * labels.n_labels > _MOST_SUMS:
+        return False
+    from isoscope.kernels.cluster_sums import AVAILABLE
+
+    return AVAILABLE
+
+
+def fused_sums(X: Tensor, labels: Labels, *, deterministic: bool = False) -> Tensor | None:
+    """(n, K) float32 summed distances to every cluster, or None where the torch tiles have to do.
+
+    What depends on the labels alone is kept with them, so a second space under the same Labels starts
+    at once, and from the third on its launches are replayed from a recording.
+    """
+    if not can_fuse(X, labels):
+        return None
+    from isoscope.kernels.cluster_sums import ClusterPlan
+    from isoscope.kernels.recorded import recorded_sums
+
+    try:
+        plan = _plans.get(labels)
+        if not isinstance(plan, ClusterPlan):
+            plan = _plans[labels] = ClusterPlan.of(labels.codes, labels.n_labels)
+        return recorded_sums(X, plan, deterministic=deterministic)
+    except torch.cuda.OutOfMemoryError:
+        torch.cuda.empty_cache()
+        return None  # smaller tiles in torch need less
