@@ -145,6 +145,15 @@ def test_standard_error_is_the_real_one() -> None:
     assert np.mean(naive) < 0.75 * np.std(values)
 
 
+@pytest.mark.parametrize("gap", [0.0, 0.5, 3.0])
+def test_standard_error_agrees_with_leaving_each_point_out(rng, gap: float) -> None:
+    y = np.arange(150) % 3
+    X = rng.normal(size=(150, 3)) + gap * np.eye(3)[y]
+    left_out = [iso.silhouette_score(np.delete(X, i, axis=0), np.delete(y, i)) for i in range(150)]
+    jackknife = np.sqrt(149 / 150 * ((left_out - np.mean(left_out)) ** 2).sum())
+    assert silhouette_error(X, Separation.of(X, y)) == pytest.approx(jackknife, rel=0.08)
+
+
 def test_all_points_at_one_place_score_zero() -> None:
     assert iso.silhouette_samples(np.ones((4, 3)), [0, 0, 1, 1]).tolist() == [0, 0, 0, 0]
 
