@@ -14,6 +14,7 @@ direct difference in float64.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -23,11 +24,13 @@ from torch import Tensor
 
 from isoscope.arrays import blocks
 from isoscope.kernels.precision import NEAR, center_and_unit, direct_squares, full_precision, pair_dtype
+from isoscope.kernels.products import sum_of_squares
 from isoscope.labels import Labels
 
 Progress = Callable[[float], None]  # told the share of the work that is done
 TILE_ROWS = 768  # measured on two cores with 2 MB of L2 each: 512 to 1,024 within 5 %
 CUDA_TILE_ROWS = 8192  # one launch has to keep a whole device busy
+_UNIT_ROWS = 256  # looked at for the unit of length
 _CROWDED = 0.1  # share of near pairs above which a tile is taken whole by direct difference
 
 
@@ -88,18 +91,18 @@ class Arranged:
         n, d = X.shape
         codes = labels.codes if labels is not None else torch.zeros(n, dtype=torch.int64, device=X.device)
         order = torch.argsort(codes, stable=True)
-        counts = torch.bincount(codes)
         tile_rows = tile_rows or (CUDA_TILE_ROWS if X.is_cuda else TILE_ROWS)
-        tiles = _plan(counts.tolist(), tile_rows)
-        mean, cluster_means, unit = _centers(X, codes, len(counts))
+        tiles = _plan(torch.bincount(codes).tolist(), tile_rows)
         pure = sorted({tile.first for tile in tiles if tile.pure})
         place = {cluster: 1 + row for row, cluster in enumerate(pure)}
-        centers = torch.cat([torch.zeros_like(mean)[None], cluster_means[pure]])
         center_of = tuple(place[tile.first] if tile.pure else 0 for tile in tiles)
-        augmented = X.new_ones(n, d + 2, dtype=pair_dtype(X))
+        points, unit = _centers(X, codes, pure)
+        augmented = points.new_ones(n, d + 2)
         for tile, center in zip(tiles, center_of, strict=True):
-            rows = X[order[tile.rows]].double()
-            augmented[tile.rows, :d] = (((rows - mean) / unit) - centers[center]).to(augmented.dtype)
+            # a difference is rounded relative to itself, so the rows' own type loses nothing here
+            residuals = X[order[tile.rows]].to(points.dtype).sub_(points[center])
+            torch.mul(residuals, 1 / unit, out=augmented[tile.rows, :d])
+        centers = (points.double() - points[0].double()) / unit
         return cls(X, order, codes[order], tiles, augmented, centers, center_of, unit)
 
     @property
@@ -110,8 +113,7 @@ class Arranged:
     @cached_property
     def squares(self) -> Tensor:
         """(n,) ‖a'‖² of every sorted row, float64."""
-        parts = [block.double().square().sum(dim=1) for block in blocks(self.residuals)]
-        return torch.cat(parts)
+        return torch.cat([sum_of_squares(self.residuals[tile.rows]).double() for tile in self.tiles])
 
     def squared_distances(
         self, *, symmetric: bool = True, progress: Progress | None = None
@@ -176,20 +178,24 @@ class Arranged:
         left[:, d + 1] = 1
         return left
 
+    @cached_property
+    def _along(self) -> Tensor:
+        """(n, C) float64 product of every residual with every centre."""
+        return torch.cat([self.residuals[tile.rows].double() @ self.centers.T for tile in self.tiles])
+
     def _row_terms(self, i: int, tile: Tile) -> Tensor:
         """(rows, C) ‖a'‖² + 2Δ·a' + ‖Δ‖² against every centre."""
         steps = self.centers[self.center_of[i]] - self.centers
-        squares = self.squares[tile.rows, None]
-        return squares + 2 * self.residuals[tile.rows].double() @ steps.T + (steps * steps).sum(dim=1)
+        along = self._along[tile.rows]
+        onto = along[:, self.center_of[i], None] - along
+        return self.squares[tile.rows, None] + 2 * onto + (steps * steps).sum(dim=1)
 
     def _column_terms(self, center: int) -> Tensor:
         """(n,) ‖b'‖² − 2Δ·b' for every sorted row, against one row centre."""
-        terms = self.squares.clone()
-        for tile, own in zip(self.tiles, self.center_of, strict=True):
-            step = self.centers[center] - self.centers[own]
-            if own != center:
-                terms[tile.rows] -= 2 * (self.residuals[tile.rows].double() @ step)
-        return terms
+        own = torch.tensor(self.center_of, device=self.order.device)
+        sizes = torch.tensor([tile.stop - tile.start for tile in self.tiles], device=self.order.device)
+        own_along = self._along.gather(1, own.repeat_interleave(sizes)[:, None]).squeeze(1)
+        return self.squares - 2 * (self._along[:, center] - own_along)
 
 
 def _plan(counts: list[int], tile_rows: int) -> tuple[Tile, ...]:
@@ -218,12 +224,34 @@ def _plan(counts: list[int], tile_rows: int) -> tuple[Tile, ...]:
     return tuple(tiles)
 
 
-def _centers(X: Tensor, codes: Tensor, n_clusters: int) -> tuple[Tensor, Tensor, float]:
-    """The mean, the clusters' means about it in units of the root mean square, and that unit; float64."""
-    mean, unit = center_and_unit(X)
-    sums = X.new_zeros(n_clusters, X.shape[1], dtype=torch.float64)
+def _centers(X: Tensor, codes: Tensor, clusters: list[int]) -> tuple[Tensor, float]:
+    """(1 + C, d) a centre for all points and one for each cluster named, and a power of two as unit.
+
+    Any point near the points will do for a centre; the mean serves best. The centres are of the type the
+    products are taken in, so that subtracting them is exact to rounding.
+    """
+    n, d = X.shape
+    dtype = pair_dtype(X)
+    parts = [block.mean(dim=0, dtype=dtype).double() * (len(block) / n) for block in blocks(X)]
+    origin = torch.stack(parts).sum(dim=0).to(dtype)
+    place = torch.full((int(codes.max()) + 1,), len(clusters), device=X.device)
+    place[clusters] = torch.arange(len(clusters), device=X.device)
+    sums = X.new_zeros(len(clusters) + 1, d, dtype=torch.float64)
     start = 0
-    for block in blocks(X):
-        sums.index_add_(0, codes[start : start + len(block)], (block.double() - mean) / unit)
+    for block in blocks(X) if clusters else ():
+        here = place[codes[start : start + len(block)]]
+        indicator = torch.nn.functional.one_hot(here, len(clusters) + 1).to(dtype)
+        sums += (indicator.T @ (block.to(dtype) - origin)).double()
         start += len(block)
-    return mean, sums / torch.bincount(codes, minlength=n_clusters).clamp(min=1)[:, None], unit
+    counts = torch.bincount(place[codes], minlength=len(clusters) + 1)
+    means = (sums / counts.clamp(min=1)[:, None])[:-1]
+    return torch.cat([origin[None], (origin.double() + means).to(dtype)]), _unit(X, origin)
+
+
+def _unit(X: Tensor, origin: Tensor) -> float:
+    """A power of two near the root mean square distance to the origin, from some of the points."""
+    some = X[:: -(-len(X) // _UNIT_ROWS)].double() - origin.double()
+    largest = float(some.abs().max())
+    if largest == 0:
+        return center_and_unit(X)[1]
+    return 2.0 ** round(math.log2(largest * float((some / largest).square().sum(dim=1).mean().sqrt())))

@@ -43,14 +43,15 @@ class ClusterDistances:
         if fused is not None:
             return cls(fused.double(), clusters, clusters.counts.double())
         arranged = Arranged.of(matrix, clusters)
-        sums = matrix.new_zeros(len(clusters), clusters.n_labels, dtype=torch.float64)
+        sums = matrix.new_zeros(clusters.n_labels, len(clusters), dtype=torch.float64)  # rows contiguous
         for rows, columns, tile in arranged.squared_distances(progress=progress):
             tile.sqrt_()
-            sums[rows.rows, columns.clusters] += _by_cluster(tile, arranged, columns)
+            sums[columns.clusters, rows.rows] += _by_cluster(tile.T, arranged, columns)
             if rows != columns:
-                sums[columns.rows, rows.clusters] += _by_cluster(tile.T, arranged, rows)
+                sums[rows.clusters, columns.rows] += _by_cluster(tile, arranged, rows)
         back = torch.empty_like(sums)
-        back[arranged.order] = sums * arranged.unit
+        back[:, arranged.order] = sums * arranged.unit
+        back = back.T
         return cls(back, clusters, clusters.counts.double())
 
     @classmethod
@@ -124,21 +125,24 @@ class Separation:
 
 
 @full_precision
-def _by_cluster(tile: Tensor, arranged: Arranged, columns: Tile) -> Tensor:
-    """(rows, clusters of the columns) sums of a tile of distances over each cluster of its columns."""
-    if columns.pure:
-        return tile.sum(dim=1, keepdim=True).double()
-    codes = arranged.codes[columns.rows] - columns.first
-    indicator = torch.nn.functional.one_hot(codes, columns.last - columns.first + 1)
-    return (tile @ indicator.to(tile.dtype)).double()
+def _by_cluster(tile: Tensor, arranged: Arranged, rows: Tile) -> Tensor:
+    """(clusters of the rows, columns) sums of a tile of distances over each cluster of its rows."""
+    if rows.pure:
+        return tile.sum(dim=0, keepdim=True).double()
+    codes = arranged.codes[rows.rows] - rows.first
+    clusters = torch.arange(rows.last - rows.first + 1, device=tile.device)
+    indicator = (clusters[:, None] == codes).to(tile.dtype)
+    return (indicator @ tile).double()
 
 
 def reduce_sums(sums: Tensor, own: Tensor, counts: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Cohesion, separation and nearest cluster from (m, K) summed distances."""
     column = own[:, None]
     cohesion = sums.gather(1, column).squeeze(1) / (counts[own] - 1).clamp(min=1)
-    means = torch.where(counts > 0, sums / counts, torch.inf)
-    separation, nearest = means.scatter(1, column, torch.inf).min(dim=1)
+    means = sums / counts
+    means.scatter_(1, column, torch.inf)
+    means[:, counts == 0] = torch.inf
+    separation, nearest = means.min(dim=1)
     return cohesion, separation, nearest
 
 
@@ -152,7 +156,7 @@ def _in_strips(matrix: Tensor, clusters: Labels, progress: Progress | None) -> S
     for rows, columns, tile in arranged.squared_distances(symmetric=False, progress=progress):
         if columns.start == 0:
             sums = matrix.new_zeros(rows.stop - rows.start, clusters.n_labels, dtype=torch.float64)
-        sums[:, columns.clusters] += _by_cluster(tile.sqrt_(), arranged, columns)
+        sums[:, columns.clusters] += _by_cluster(tile.sqrt_().T, arranged, columns).T
         if columns == last:
             place = arranged.order[rows.rows]
             parts = reduce_sums(sums * arranged.unit, arranged.codes[rows.rows], counts)
