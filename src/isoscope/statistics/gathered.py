@@ -25,7 +25,7 @@ MAX_NEIGHBORS = 100  # enough for every manifold metric at its default
 class Statistics:
     """A shelf of statistics over one space, filled as metrics ask.
 
-    What a stream has already computed is put on the shelf by name; the rest comes from `space`.
+    `stream` puts what it has computed on the shelf by name; the rest comes from `space`.
     `covariance` is a reference the caller brings along, (d, d), from a larger sample.
 
     >>> shelf = Statistics(Space([[0.0, 1.0], [1.0, 0.0], [1.0, 1.0]]))
@@ -40,13 +40,11 @@ class Statistics:
         covariance: Any = None,
         seed: int = 0,
         progress: Progress | None = None,
-        **ready: Any,
     ) -> None:
         self._space = space
         self.covariance = covariance
         self.seed = seed
         self.progress = progress
-        self.__dict__.update(ready)
 
     @property
     def space(self) -> Space:
