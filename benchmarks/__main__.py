@@ -6,19 +6,26 @@ import json
 from pathlib import Path
 from typing import Any
 
-from benchmarks import isoscore, memory, silhouette, streaming
+from benchmarks import isoscore, memory, peers, silhouette, streaming
 from benchmarks.page import write_page
 from benchmarks.timing import machine
 
-SUITES = {"isoscore": isoscore, "silhouette": silhouette, "memory": memory, "streaming": streaming}
+SUITES = {
+    "isoscore": isoscore.run,
+    "silhouette": silhouette.run,
+    "limits": silhouette.limits,
+    "peers": peers.run,
+    "memory": memory.run,
+    "streaming": streaming.run,
+}
 RESULTS = Path(__file__).parent / "results"
 
 
 def main() -> None:
     results: dict[str, Any] = {"machine": machine()}
-    for name, suite in SUITES.items():
+    for name, run in SUITES.items():
         print(f"… {name}", flush=True)
-        results[name] = suite.run()
+        results[name] = run()
         for row in results[name]:
             print("   ", "  ".join(f"{key} {_shown(value)}" for key, value in row.items()))
     RESULTS.mkdir(exist_ok=True)

@@ -1,14 +1,19 @@
-"""The silhouette, exact and estimated, and neighbours, against scikit-learn on the CPU."""
+"""The silhouette, exact and estimated, and neighbours on the CPU: against scikit-learn and limits."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
+import torch
 
 import isoscope as iso
 from benchmarks.timing import take_turns
+from isoscope.kernels.tiles import Arranged
+from isoscope.kernels.workers import in_order
+from isoscope.labels import as_labels
 
 
 def run() -> list[dict[str, Any]]:
@@ -72,4 +77,55 @@ def _row(
         "times_faster": seconds["theirs"] / seconds["ours"],
         "wanted": wanted,
         "error": error,
+    }
+
+
+def limits() -> list[dict[str, Any]]:
+    """Figures with a limit of their own: what share the products have, and a million points."""
+    return [_product_share(2), _million()]
+
+
+def _product_share(K: int) -> dict[str, Any]:
+    """Time of the tiles' products alone over that of the whole score."""
+    rng = np.random.default_rng(K)
+    y = rng.integers(0, K, 10_662)
+    X = torch.from_numpy(rng.normal(size=(10_662, 384)).astype(np.float32))
+    arranged = Arranged.of(X, as_labels(y))
+    parts = [arranged.augmented[tile.rows] for tile in arranged.tiles]
+    pairs = [(a, b) for place, a in enumerate(parts) for b in parts[place:]]
+
+    def product(a: torch.Tensor, b: torch.Tensor) -> None:
+        _ = a @ b.T
+
+    def products() -> None:
+        for _ in in_order((partial(product, a, b) for a, b in pairs), n_workers=torch.get_num_threads()):
+            pass
+
+    seconds = take_turns({"products": products, "whole": lambda: iso.silhouette_score(X, y)})
+    return {
+        "what": f"silhouette 10,662 × 384, K = {K}: products alone, share of the whole",
+        "figure": seconds["products"] / seconds["whole"],
+        "unit": "",
+        "sign": "≥",
+        "wanted": 0.75,
+    }
+
+
+def _million() -> dict[str, Any]:
+    n, d, K, tolerance = 1_000_000, 384, 100, 1e-4
+    g = torch.Generator().manual_seed(0)
+    y = torch.randint(0, K, (n,), generator=g)
+    X, centers = torch.randn(n, d, generator=g), 0.3 * torch.randn(K, d, generator=g)
+    for some in torch.arange(n).split(100_000):  # never two copies of the points
+        X[some] += centers[y[some]]
+    labels = as_labels(y)
+    seconds = take_turns({"ours": lambda: iso.estimate_silhouette(X, labels, tolerance=tolerance)}, rounds=1)
+    estimate = iso.estimate_silhouette(X, labels, tolerance=tolerance)
+    return {
+        "what": f"estimated silhouette {n:,} × {d}, K = {K}, ± {tolerance:g}",
+        "figure": seconds["ours"],
+        "unit": " s",
+        "sign": "≤",
+        "wanted": 4.0,
+        "half_width": (estimate.interval[1] - estimate.interval[0]) / 2,
     }

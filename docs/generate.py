@@ -16,7 +16,7 @@ import importlib.util
 import io
 import re
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -91,6 +91,7 @@ API = {
     "Manifold": ("isoscope.metrics.manifold",),
     "Contextual": ("isoscope.metrics.contextual",),
     "Objectives": ("isoscope.metrics.objectives",),
+    "Training": ("isoscope.training",),
     "The registry": ("isoscope.metrics.registry",),
     "Statistics": ("isoscope.statistics",),
     "Errors": ("isoscope.errors",),
@@ -131,14 +132,23 @@ def cli_page() -> str:
     parts = [
         HEADER + "# Command line\n",
         f"{group.help}\n",
-        "`python -m isoscope` is the same command. Exit codes: 0 done; 2 bad input, with one line on "
-        "standard error that says what to do.\n",
+        "`python -m isoscope` is the same command. Exit codes: 0 done; 1 a stated check failed; 2 bad input, "
+        "with one line on standard error that says what to do.\n",
         _table([option for option in group.params if not option.name.endswith("_completion")]),
     ]
-    for name, command in group.commands.items():
+    for name, command in commands(group):
         parts += [f"## isoscope {name}\n", _usage(name, command), f"{_prose(command.help)}\n"]
         parts.append(_table(command.params))
     return "\n".join(parts)
+
+
+def commands(group: Any, above: str = "") -> Iterator[tuple[str, Any]]:
+    """Every command by its full name, those of groups too."""
+    for name, command in group.commands.items():
+        if hasattr(command, "commands"):
+            yield from commands(command, f"{above}{name} ")
+        else:
+            yield f"{above}{name}", command
 
 
 def _usage(name: str, command: Any) -> str:

@@ -23,6 +23,10 @@ ORDER = (
     ("metrics",),
     ("measurement", "printable", "progress"),
     ("measure", "io"),
+    ("encoders", "figures"),
+    ("corpora",),
+    ("training",),
+    ("papers",),
     ("cli",),
 )
 LEVEL = {part: level for level, parts in enumerate(ORDER) for part in parts}

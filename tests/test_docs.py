@@ -85,7 +85,7 @@ def test_every_public_name_is_documented(name: str) -> None:
 
 def test_every_command_and_option_is_documented() -> None:
     page = (DOCS / "reference/cli.md").read_text()
-    for name, command in typer.main.get_command(app).commands.items():
+    for name, command in generate.commands(typer.main.get_command(app)):
         assert f"## isoscope {name}\n" in page
         assert command.help
         for param in command.params:

@@ -79,9 +79,11 @@ from isoscope.statistics import (
     Neighbors,
     Separation,
 )
+from isoscope.training import Correlation, Trajectory, train_embeddings
 
 __all__ = [
     "ClusterDistances",
+    "Correlation",
     "Directions",
     "FileError",
     "GroupDirections",
@@ -103,6 +105,7 @@ __all__ = [
     "ShapeError",
     "SilhouetteEstimate",
     "Space",
+    "Trajectory",
     "UndefinedError",
     "VectorFile",
     "__version__",
@@ -159,6 +162,7 @@ __all__ = [
     "silhouette_score",
     "stable_rank",
     "top_dimension_share",
+    "train_embeddings",
     "triplet_bound",
     "triplet_objective",
     "twonn",

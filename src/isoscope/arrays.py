@@ -44,6 +44,21 @@ def as_matrix(X: Any, *, name: str = "X", finite: bool = True) -> Tensor:
     return matrix
 
 
+def as_spaces(X: Any, *, name: str = "X") -> Tensor:
+    """The (B, n, d) tensor behind an array of B spaces of one shape, checked as `as_matrix` checks one."""
+    spaces = as_tensor(X, name=name)
+    if spaces.ndim != 3:
+        raise ShapeError(f"{name} has shape {tuple(spaces.shape)}; wanted three axes (B, n, d), B spaces")
+    if spaces.numel() == 0:
+        raise ShapeError(f"{name} is empty, shape {tuple(spaces.shape)}; wanted at least one vector a space")
+    try:
+        check_finite(spaces.flatten(0, 1), name=name)
+    except NotFiniteError:
+        for place, space in enumerate(spaces):
+            check_finite(space, name=f"{name}[{place}]")
+    return spaces
+
+
 def as_tensor(X: Any, *, name: str = "X") -> Tensor:
     """A floating tensor of any shape that shares the caller's memory where it can; values unchecked."""
     if not isinstance(X, Tensor):

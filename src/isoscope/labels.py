@@ -46,7 +46,11 @@ class Labels:
         return Labels(self.codes[start:stop], self.names)
 
     def seen(self) -> Labels:
-        """The same rows with only the names that occur among them."""
+        """The same rows with only the names that occur among them; one object for every call."""
+        return self._seen
+
+    @cached_property
+    def _seen(self) -> Labels:
         present = self.counts > 0
         if bool(present.all()):
             return self

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from isoscope.kernels.tiles import Arranged, _plan
+from isoscope.kernels.tiles import Arranged, Tile, _plan
 from isoscope.labels import as_labels
 
 
@@ -19,6 +19,10 @@ def test_plan_covers_every_row_once(counts: list[int]) -> None:
         assert tile.stop <= edges[tile.last + 1]
 
 
+def _kept(rows: Tile, columns: Tile, tile: torch.Tensor) -> torch.Tensor:
+    return tile.clone()
+
+
 @pytest.mark.parametrize("symmetric", [True, False])
 @pytest.mark.parametrize("K", [1, 3, 30])
 def test_tiles_are_the_squared_distances(K: int, symmetric: bool) -> None:
@@ -27,7 +31,7 @@ def test_tiles_are_the_squared_distances(K: int, symmetric: bool) -> None:
     sorted_points = X[arranged.order]
     exact = torch.cdist(sorted_points, sorted_points, compute_mode="donot_use_mm_for_euclid_dist").square()
     seen = torch.zeros(60, 60)
-    for rows, columns, tile in arranged.squared_distances(symmetric=symmetric):
+    for rows, columns, tile in arranged.reduced(_kept, symmetric=symmetric):
         assert torch.allclose(tile * arranged.unit**2, exact[rows.rows, columns.rows], rtol=1e-11, atol=1e-11)
         seen[rows.rows, columns.rows] += 1
     if symmetric:
@@ -37,9 +41,9 @@ def test_tiles_are_the_squared_distances(K: int, symmetric: bool) -> None:
 
 def test_equal_points_have_distance_zero() -> None:
     arranged = Arranged.of(torch.ones(20, 40))
-    assert all((tile == 0).all() for _, _, tile in arranged.squared_distances())
+    assert all((tile == 0).all() for _, _, tile in arranged.reduced(_kept))
 
 
 def test_narrow_float32_is_taken_in_float64() -> None:
-    assert Arranged.of(torch.randn(9, 4)).residuals.dtype == torch.float64
-    assert Arranged.of(torch.randn(9, 40)).residuals.dtype == torch.float32
+    assert Arranged.of(torch.randn(9, 4)).augmented.dtype == torch.float64
+    assert Arranged.of(torch.randn(9, 40)).augmented.dtype == torch.float32

@@ -76,3 +76,15 @@ def test_hubness_equals_brute_force(rng) -> None:
 def test_undefined_is_said(call, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         call()
+
+
+def test_dimensions_want_euclidean_neighbours_and_hubs_take_any(rng) -> None:
+    X = rng.normal(size=(60, 5))
+    cosine = iso.Neighbors.of(X, k=10, metric="cosine")
+    units = X / np.linalg.norm(X, axis=1, keepdims=True)
+    assert iso.hubness(cosine, k=10) == iso.hubness(units, k=10)
+    for dimension in (iso.lid_samples, iso.lid):
+        with pytest.raises(InputError, match="these Neighbors are cosine"):
+            dimension(cosine, k=10)
+    with pytest.raises(InputError, match="these Neighbors are cosine"):
+        iso.twonn(cosine)

@@ -7,7 +7,7 @@ from scipy.spatial.distance import cdist
 from sklearn import metrics as sk
 
 import isoscope as iso
-from isoscope.errors import InputError, LabelError, ShapeError, UndefinedError
+from isoscope.errors import InputError, LabelError, NotFiniteError, ShapeError, UndefinedError
 from isoscope.metrics.silhouette import silhouette_error
 from isoscope.statistics.pairs import Separation
 
@@ -57,8 +57,55 @@ def test_equals_scikit_learn(name: str, dtype: type, tolerance: float) -> None:
 def test_row_strips_give_the_same(name: str, monkeypatch) -> None:
     X, y = spaces(np.float64)[name]
     whole = iso.silhouette_samples(X, y)
-    monkeypatch.setattr("isoscope.statistics.pairs.SUMS_BYTES", 0)
+    monkeypatch.setattr("isoscope.statistics.budget.MEMORY_MB", 0)
     assert np.abs(iso.silhouette_samples(X, y) - whole).max() < 1e-12
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "sqeuclidean", "cosine"])
+@pytest.mark.parametrize("kind", ["numpy", "torch"])
+def test_spaces_at_once_are_the_single_ones(rng, metric: str, kind: str) -> None:
+    """Five seeds under one set of labels, singletons among them, and a zero vector in one space."""
+    y = np.concatenate([np.array(list("abc"))[np.arange(60) % 3], ["alone"]])
+    X = rng.normal(size=(5, 61, 40)) * np.array([1, 10, 1e-3, 1, 1])[:, None, None]
+    X[3, 7] = 0
+    given = X if kind == "numpy" else torch.from_numpy(X)
+    samples = iso.silhouette_samples(given, y, metric=metric)
+    scores = iso.silhouette_score(given, y, metric=metric)
+    macro = iso.silhouette_score(given, y, metric=metric, average="macro")
+    assert type(samples) is type(scores) is type(macro) is type(given)
+    assert (tuple(samples.shape), tuple(scores.shape), tuple(macro.shape)) == ((5, 61), (5,), (5,))
+    for space in range(5):
+        single = iso.silhouette_samples(X[space], y, metric=metric)
+        assert np.allclose(samples[space], single, rtol=0, atol=1e-12, equal_nan=True)
+        assert scores[space] == pytest.approx(iso.silhouette_score(X[space], y, metric=metric), abs=1e-12)
+        expected = iso.silhouette_score(X[space], y, metric=metric, average="macro")
+        assert macro[space] == pytest.approx(expected, abs=1e-12)
+
+
+def test_bad_spaces() -> None:
+    X, y = np.zeros((2, 6, 3)), [0, 1] * 3
+    broken = X.copy()
+    broken[1, 4, 2] = np.nan
+    with pytest.raises(NotFiniteError, match=r"X\[1\] has NaN or Inf in 1 of 6 rows \(row 4\)"):
+        iso.silhouette_score(broken, y)
+    with pytest.raises(ShapeError, match="labels has 2 entries for 6 vectors"):
+        iso.silhouette_score(X, [0, 1])
+    with pytest.raises(ShapeError, match=r"X is empty, shape \(0, 6, 3\)"):
+        iso.silhouette_samples(X[:0], y)
+    with pytest.raises(ShapeError, match="wanted one space"):
+        iso.silhouette_by_cluster(X, y)
+    with pytest.raises(ShapeError, match=r"three axes \(B, n, d\)"):
+        Separation.of_spaces(X[0], y)
+    for options in ({"metric": "cosine"}, {}):
+        with pytest.raises(LabelError, match="one label only"):
+            iso.silhouette_score(X, [0] * 6, **options)
+    with pytest.raises(ShapeError, match="two axes"):
+        iso.silhouette_score(X[None], y)
+
+
+def test_deterministic_belongs_to_exact_scores() -> None:
+    with pytest.raises(InputError, match="go without it"):
+        iso.silhouette_score(np.eye(4), [0, 0, 1, 1], tolerance=0.1, deterministic=True)
 
 
 @pytest.mark.parametrize("name", spaces(np.float64))
@@ -175,6 +222,22 @@ def test_tensors_come_back_as_tensors(rng) -> None:
 def test_bad_input(labels, options: dict, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         iso.silhouette_score(np.arange(12.0).reshape(6, 2), labels, **options)
+
+
+@pytest.mark.parametrize(
+    ("X", "error", "message"),
+    [
+        (np.array([[0.0], [np.nan], [1.0], [2.0]]), NotFiniteError, r"NaN or Inf in 1 of 4 rows \(row 1\)"),
+        (np.array([[0.0], [1.0], [np.inf], [2.0]]), NotFiniteError, r"row 2"),
+        (np.zeros((0, 3)), ShapeError, "empty"),
+        (np.zeros(4), ShapeError, "two axes"),
+    ],
+    ids=["nan", "inf", "empty", "one axis"],
+)
+def test_bad_vectors(X: np.ndarray, error: type[Exception], message: str) -> None:
+    for function in (iso.silhouette_score, iso.silhouette_samples, iso.silhouette_by_cluster):
+        with pytest.raises(error, match=message):
+            function(X, [0, 0, 1, 1])
 
 
 @pytest.mark.parametrize("scale", [1e20, 1e-30, 1.0])

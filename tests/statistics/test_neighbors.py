@@ -2,10 +2,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 from scipy.spatial.distance import cdist
 
 from isoscope import Neighbors
-from isoscope.errors import InputError, ShapeError
+from isoscope.errors import InputError, ShapeError, UndefinedError
 
 
 def spaces(dtype: type) -> dict[str, np.ndarray]:
@@ -24,18 +25,31 @@ def spaces(dtype: type) -> dict[str, np.ndarray]:
                 [1e-4 * rng.normal(size=(250, d)), rng.normal(size=(250, d))]
             ),
             f"d={d} all equal": np.ones((500, d)),
+            f"d={d} one far out": np.vstack([rng.normal(size=(499, d)), np.full((1, d), 1e9)]),
+            f"d={d} lengths from 1e-6 to 1e6": rng.normal(size=(500, d))
+            * 10.0 ** rng.uniform(-6, 6, size=(500, 1)),
+            f"d={d} on a lattice": rng.integers(0, 3, size=(500, d)),
+            f"d={d} one-hot": np.eye(max(d, 48))[np.arange(500) % max(d, 48), :],
+            f"d={d} more copies than k": rng.normal(size=(10, d))[rng.integers(0, 10, 500)],
+            f"d={d} sorted line": np.outer(np.arange(500) ** 2, np.ones(d)),
         }
     return {name: X.astype(dtype) for name, X in made.items()}
 
 
-@pytest.mark.parametrize(("dtype", "tolerance"), [(np.float64, 1e-9), (np.float32, 1e-6)])
+@pytest.mark.parametrize(
+    ("dtype", "tolerance", "coarse"),
+    [(np.float64, 1e-9, False), (np.float32, 1e-6, False), (np.float32, 1e-6, True)],
+)
 @pytest.mark.parametrize("name", spaces(np.float64))
-def test_equal_brute_force(name: str, dtype: type, tolerance: float) -> None:
+def test_equal_brute_force(name: str, dtype: type, tolerance: float, coarse: bool, monkeypatch) -> None:
+    monkeypatch.setattr("isoscope.kernels.nearest._has_tensor_cores", lambda points: coarse)
     X = spaces(dtype)[name]
     distances = cdist(X.astype(np.float64), X.astype(np.float64))
     np.fill_diagonal(distances, np.inf)
     expected = np.sort(distances, axis=1)[:, :20]
     found = Neighbors.of(X, k=20)
+    if name == "d=48 sorted line" and dtype == np.float32:
+        tolerance = 2e-5  # all coordinates are equal, so their rounding adds up
     assert np.abs(found.distances.numpy() - expected).max() <= tolerance * max(expected.max(), 1e-300)
     own = np.arange(500)[:, None]
     assert not (found.indices.numpy() == own).any()
@@ -47,7 +61,7 @@ def test_equal_brute_force(name: str, dtype: type, tolerance: float) -> None:
 def test_strips_do_not_matter(rng, monkeypatch) -> None:
     X = rng.normal(size=(300, 40)).astype(np.float32)
     whole = Neighbors.of(X, k=5)
-    monkeypatch.setattr("isoscope.statistics.neighbors._STRIP_BYTES", 4 * 300 * 17)
+    monkeypatch.setattr("isoscope.kernels.nearest.STRIP_BYTES", 4 * 300 * 17)
     seen: list[float] = []
     parts = Neighbors.of(X, k=5, progress=seen.append)
     assert (parts.indices == whole.indices).all()
@@ -84,3 +98,87 @@ def test_neighbours_inside_collapsed_clusters_are_the_right_ones(dtype: type, d:
     expected = np.sort(distances, axis=1)[:, :10]
     found = Neighbors.of(X, k=10).distances.numpy()
     assert np.allclose(found, expected, rtol=1e-5, atol=1e-12 * spread)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_equal_scikit_learn(rng, dtype: type) -> None:
+    from sklearn.neighbors import NearestNeighbors
+
+    X = (rng.normal(size=(700, 60)) + 3).astype(dtype)
+    distances, indices = NearestNeighbors(n_neighbors=40, algorithm="brute").fit(X).kneighbors()
+    found = Neighbors.of(X, k=40)
+    assert np.allclose(found.distances, distances, rtol=1e-9 if dtype == np.float64 else 1e-5, atol=0)
+    assert (found.indices.numpy() == indices).mean() > 0.999  # float32 may swap two
+
+
+@pytest.mark.parametrize("n", [2, 3, 10, 60])
+@pytest.mark.parametrize("d", [1, 40])
+@pytest.mark.parametrize("metric", ["euclidean", "cosine"])
+def test_all_others_are_neighbours_for_the_largest_k(rng, n: int, d: int, metric: str) -> None:
+    found = Neighbors.of(rng.normal(size=(n, d)), k=n - 1, metric=metric)
+    everyone = np.arange(n)
+    for i, indices in enumerate(found.indices.tolist()):
+        assert sorted(indices) == [j for j in everyone if j != i]
+    assert (found.distances.diff(dim=1) >= 0).all()
+
+
+@pytest.mark.parametrize("d", [8, 80])
+def test_half_precision_is_searched_as_stored(rng, d: int) -> None:
+    X = torch.from_numpy(rng.normal(size=(200, d))).to(torch.bfloat16)
+    whole, stored = Neighbors.of(X.double(), k=9), Neighbors.of(X, k=9)
+    assert torch.allclose(stored.distances, whole.distances, rtol=1e-5)
+
+
+def test_neither_input_nor_settings_are_changed(rng) -> None:
+    X = torch.from_numpy(rng.normal(size=(100, 50))).float().requires_grad_()
+    before = X.detach().clone()
+    found = Neighbors.of(X, k=5)
+    assert torch.equal(X.detach(), before)
+    assert not found.distances.requires_grad
+    assert not Neighbors.between(X, X, k=5).distances.requires_grad
+
+
+@pytest.mark.parametrize(("dtype", "tolerance"), [(np.float64, 1e-14), (np.float32, 2e-6)])
+@pytest.mark.parametrize("d", [3, 60])
+def test_cosine_equals_brute_force(rng, d: int, dtype: type, tolerance: float) -> None:
+    X = (rng.normal(size=(400, d)) * 10.0 ** rng.uniform(-15, 15, size=(400, 1)) + 0.1).astype(dtype)
+    expected = cdist(X.astype(np.float64), X.astype(np.float64), "cosine")
+    np.fill_diagonal(expected, np.inf)
+    found = Neighbors.of(X, k=15, metric="cosine")
+    assert found.metric == "cosine"
+    assert np.abs(found.distances.numpy() - np.sort(expected, axis=1)[:, :15]).max() < tolerance
+    taken = np.take_along_axis(expected, found.indices.numpy(), axis=1)
+    assert np.abs(taken - found.distances.numpy()).max() < tolerance
+
+
+def test_cosine_looks_at_directions_only(rng) -> None:
+    rays = rng.normal(size=(40, 50)).astype(np.float32)
+    found = Neighbors.of(np.vstack([rays, 3 * rays]), k=1, metric="cosine")
+    assert np.array_equal(found.indices.flatten(), np.r_[np.arange(40) + 40, np.arange(40)])
+    assert (found.distances < 1e-13).all()
+
+
+def test_cosine_blocks_merge(rng) -> None:
+    X, queries = rng.normal(size=(90, 4)), rng.normal(size=(10, 4))
+    found = Neighbors.between(queries, X[:30], k=7, metric="cosine").update(queries, X[30:], offset=30)
+    assert np.array_equal(found.indices, np.argsort(cdist(queries, X, "cosine"), axis=1)[:, :7])
+    assert found.nearest(2).metric == found.metric == "cosine"
+
+
+def test_cosine_errors(rng) -> None:
+    X = rng.normal(size=(20, 4))
+    with_zero = np.vstack([X, np.zeros((1, 4))])
+    with pytest.raises(UndefinedError, match="row 20 of X is zero and has no direction"):
+        Neighbors.of(with_zero, k=2, metric="cosine")
+    with pytest.raises(UndefinedError, match="row 20 of queries is zero"):
+        Neighbors.between(with_zero, X, k=2, metric="cosine")
+    with pytest.raises(InputError, match="metric is 'cityblock'; wanted one of 'euclidean', 'cosine'"):
+        Neighbors.of(X, k=2, metric="cityblock")
+    with pytest.raises(InputError, match="metric is 'cityblock'"):
+        Neighbors.between(X, X, k=2, metric="cityblock")
+    cosine = Neighbors.of(X, k=3, metric="cosine")
+    assert Neighbors.of(cosine, k=2).metric == "cosine"
+    with pytest.raises(InputError, match="metric is 'euclidean', but these Neighbors are cosine"):
+        Neighbors.of(cosine, k=2, metric="euclidean")
+    with pytest.raises(InputError, match="metric is 'cosine', but these Neighbors are euclidean"):
+        cosine.merge(Neighbors.of(X, k=3))

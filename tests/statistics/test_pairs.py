@@ -57,8 +57,8 @@ def test_separation(labelled) -> None:
 
 def test_progress_runs_to_the_end(labelled, monkeypatch) -> None:
     X, y = labelled
-    for limit in (2**30, 0):
-        monkeypatch.setattr("isoscope.statistics.pairs.SUMS_BYTES", limit)
+    for limit in (256, 0):
+        monkeypatch.setattr("isoscope.statistics.budget.MEMORY_MB", limit)
         seen: list[float] = []
         Separation.of(X, y, progress=seen.append)
         assert seen == sorted(seen)

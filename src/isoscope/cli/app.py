@@ -12,6 +12,8 @@ import typer
 from isoscope._version import __version__
 from isoscope.cli.measure import measure
 from isoscope.cli.metrics import metrics
+from isoscope.cli.reproduce import reproduce
+from isoscope.cli.train import train
 from isoscope.errors import IsoscopeError
 from isoscope.printable import printable
 
@@ -27,6 +29,8 @@ app = typer.Typer(
 )
 app.command()(measure)
 app.command()(metrics)
+app.command()(train)
+app.add_typer(reproduce)
 
 
 def _print_version(wanted: bool) -> None:

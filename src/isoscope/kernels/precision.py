@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import wraps
 from typing import ParamSpec, TypeVar
 
@@ -13,8 +15,10 @@ from isoscope.arrays import blocks
 
 # ‖a‖² + ‖b‖² − 2a·b under this share of its largest term has lost too many digits to cancellation
 NEAR = {torch.float32: 1e-3, torch.float64: 1e-8}
+_CENTERED = 2.0  # a mean within so many units of zero costs products at most two bits
+_PLAIN_UNITS = (2.0**-16, 2.0**16)  # lengths whose squares are far from overflow need no unit
 _NARROW = 32  # up to here a product is so cheap that float64 costs nothing
-_DIRECT_BYTES = 64 * 2**20
+DIRECT_BYTES = 2 * 2**20  # of rows in float64 that are taken by direct difference at a time
 
 
 _P = ParamSpec("_P")
@@ -51,9 +55,65 @@ def center_and_unit(X: Tensor) -> tuple[Tensor, float]:
     return center, largest * (square**0.5 or 1.0)
 
 
+def length_unit(some: Tensor, origin: Tensor) -> float:
+    """A power of two near the root mean square distance of some rows to the origin; 0 if they equal it."""
+    steps = some.double() - origin.double()
+    largest = float(steps.abs().max())
+    if not 0 < largest < math.inf:
+        return 0.0
+    return float(
+        2.0 ** round(math.log2(largest * float((steps / largest).square().sum(dim=1).mean().sqrt())))
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Frame:
+    """How rows are placed for products: about a centre and in a unit, where they need either.
+
+    Attributes:
+        center: (d,) of the type products are taken in, so that subtracting it is exact to rounding; None
+            where the points lie about zero.
+        unit: the length that one stands for, a power of two.
+        dtype: the type products are taken in.
+        n_dims: d.
+    """
+
+    center: Tensor | None
+    unit: float
+    dtype: torch.dtype
+    n_dims: int
+
+    @classmethod
+    def of(cls, some: Tensor) -> Frame:
+        """From some of the rows: a centre and a unit only have to be near."""
+        dtype = pair_dtype(some)
+        origin = some.double().mean(dim=0).to(dtype)
+        unit = length_unit(some, origin) or length_unit(some, torch.zeros_like(origin)) or 1.0
+        far = float(torch.linalg.vector_norm(origin.double() / unit)) > _CENTERED
+        plain = _PLAIN_UNITS[0] <= unit <= _PLAIN_UNITS[1]
+        return cls(origin if far else None, 1.0 if plain else unit, dtype, some.shape[1])
+
+    def place(self, rows: Tensor) -> Tensor:
+        """The rows in the frame; the caller's own where nothing is to be done."""
+        placed = rows.to(self.dtype)
+        if self.center is not None:
+            placed = placed - self.center
+        return placed if self.unit == 1 else placed * (1 / self.unit)
+
+    def residuals(self, rows: Tensor, means: Tensor) -> Tensor:
+        """Rows minus their means, which are float64 and in the frame, without loss."""
+        about = 0.0 if self.center is None else self.center.double()
+        return ((rows.double() - about) / self.unit - means).to(self.dtype)
+
+
+def direct_distances(A: Tensor, B: Tensor) -> Tensor:
+    """(a, b) distances between all rows of A and of B by difference, never by products."""
+    return torch.cdist(A, B, compute_mode="donot_use_mm_for_euclid_dist")
+
+
 def direct_squares(A: Tensor, i: Tensor, B: Tensor, j: Tensor, unit: float) -> Tensor:
     """(p,) ‖(A[i] − B[j])/unit‖² for p pairs of rows, by direct difference in float64."""
-    chunk = max(1, _DIRECT_BYTES // (8 * A.shape[1]))
+    chunk = max(1, DIRECT_BYTES // (8 * A.shape[1]))
     parts = [
         ((A[i[start : start + chunk]].double() - B[j[start : start + chunk]].double()) / unit)
         .square()

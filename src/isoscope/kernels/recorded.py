@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary
 import torch
 from torch import Tensor
 
-from isoscope.kernels.cluster_sums import ClusterPlan
+from isoscope.kernels.cluster_plan import ClusterPlan
 from isoscope.kernels.triton_clusters import cluster_sums
 
 _Key = tuple[torch.Size, torch.dtype, bool]

@@ -1,35 +1,47 @@
 """Tiles of squared distances between all pairs of rows, exact where float32 algebra would not be.
 
-A tile is one product. With a' = a − c and b' = b − e the rows of two tiles about their centres and
-Δ = c − e,
+A tile is one product. With e the centre of the tile of b, a' = a − e and b' = b − e,
 
-    ‖a − b‖² = (‖a'‖² + 2Δ·a' + ‖Δ‖²) + (‖b'‖² − 2Δ·b') − 2 a'·b'
+    ‖a − b‖² = ‖a'‖² + ‖b'‖² − 2 a'·b'
 
-so the rows (−2a', ‖a'‖² + 2Δ·a' + ‖Δ‖², 1) against (b', 1, ‖b'‖² − 2Δ·b') give it with nothing left
-to add. Rows are sorted by cluster; a tile inside one cluster is centred on it, so collapsed clusters
-lose nothing. Pairs still too close for the algebra (duplicates, tiny clusters) are taken again by
-direct difference in float64.
+so the rows (−2a', ‖a'‖², 1) against (b', 1, ‖b'‖²) give it with nothing left to add. Rows are sorted by
+cluster; a tile inside one cluster is centred on it, so collapsed clusters lose nothing. Pairs still too
+close for the algebra (duplicates, tiny clusters) are taken again by direct difference in float64.
 """
 
 from __future__ import annotations
 
 import itertools
-import math
+import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from typing import TypeVar
 
 import torch
 from torch import Tensor
+from torch.nn.functional import embedding_bag
 
 from isoscope.arrays import blocks
-from isoscope.kernels.precision import NEAR, center_and_unit, direct_squares, full_precision, pair_dtype
+from isoscope.kernels.precision import (
+    NEAR,
+    center_and_unit,
+    direct_distances,
+    direct_squares,
+    full_precision,
+    length_unit,
+    pair_dtype,
+)
 from isoscope.kernels.products import sum_of_squares
+from isoscope.kernels.workers import in_order
 from isoscope.labels import Labels
+
+R = TypeVar("R")
 
 Progress = Callable[[float], None]  # told the share of the work that is done
 TILE_ROWS = 768  # measured on two cores with 2 MB of L2 each: 512 to 1,024 within 5 %
 CUDA_TILE_ROWS = 8192  # one launch has to keep a whole device busy
+_MANY_CLUSTERS = 128  # in a tile; from here a transposed copy costs less than a product with an indicator
 _UNIT_ROWS = 256  # looked at for the unit of length
 _CROWDED = 0.1  # share of near pairs above which a tile is taken whole by direct difference
 
@@ -59,6 +71,14 @@ class Tile:
         return slice(self.first, self.last + 1)
 
 
+class _Held(threading.local):
+    """The rows on the left of a thread's last product, for its next one."""
+
+    key = (-1, -1)
+    left: Tensor
+    largest: float
+
+
 @dataclass(frozen=True, eq=False)
 class Arranged:
     """Points sorted by cluster and centred tile by tile, in units of their root mean square.
@@ -68,8 +88,7 @@ class Arranged:
         order: (n,) where each sorted row comes from.
         codes: (n,) cluster of each sorted row.
         tiles: the plan, in order.
-        augmented: (n, d + 2) sorted rows minus their tile's centre, divided by unit, then a column of ones
-            and one for the terms of the row tile at hand.
+        augmented: (n, d + 2) rows (b', 1, ‖b'‖²), sorted, about their tile's centre, in units.
         centers: (C, d) float64; the first is the common centre of mixed tiles, zero.
         center_of: (number of tiles,) which centre each tile has.
         unit: length that one stands for.
@@ -83,6 +102,7 @@ class Arranged:
     centers: Tensor
     center_of: tuple[int, ...]
     unit: float
+    _held: _Held = field(default_factory=_Held, init=False, repr=False)
 
     @classmethod
     def of(cls, X: Tensor, labels: Labels | None = None, *, tile_rows: int | None = None) -> Arranged:
@@ -102,67 +122,102 @@ class Arranged:
             # a difference is rounded relative to itself, so the rows' own type loses nothing here
             residuals = X[order[tile.rows]].to(points.dtype).sub_(points[center])
             torch.mul(residuals, 1 / unit, out=augmented[tile.rows, :d])
+            augmented[tile.rows, -1] = sum_of_squares(augmented[tile.rows, :d])
         centers = (points.double() - points[0].double()) / unit
         return cls(X, order, codes[order], tiles, augmented, centers, center_of, unit)
 
-    @property
-    def residuals(self) -> Tensor:
-        """(n, d) sorted rows about their tile's centre."""
-        return self.augmented[:, :-2]
-
     @cached_property
-    def squares(self) -> Tensor:
-        """(n,) ‖a'‖² of every sorted row, float64."""
-        return torch.cat([sum_of_squares(self.residuals[tile.rows]).double() for tile in self.tiles])
+    def _largest(self) -> list[float]:
+        """The largest ‖b'‖² of every tile."""
+        return torch.stack([self.augmented[tile.rows, -1].max() for tile in self.tiles]).tolist()
 
-    def squared_distances(
-        self, *, symmetric: bool = True, progress: Progress | None = None
-    ) -> Iterator[tuple[Tile, Tile, Tensor]]:
-        """Every pair of tiles (each unordered pair once if symmetric) with its squared distances.
+    def reduced(
+        self,
+        reduce: Callable[[Tile, Tile, Tensor], R],
+        *,
+        symmetric: bool = True,
+        progress: Progress | None = None,
+    ) -> Iterator[tuple[Tile, Tile, R]]:
+        """What `reduce` makes of the squared distances of every pair of tiles, in order.
 
-        The tensor is scratch: it may be overwritten, and is, at the next step. Distances of a row to
-        itself are zero. Units are unit².
+        Each unordered pair of tiles comes once if symmetric. The tensor `reduce` is given is scratch, to
+        be overwritten at will; distances of a row to itself are zero; units are unit². On the CPU every
+        core makes and reduces tiles by itself.
         """
-        right = self.augmented
-        held = -1
-        for i, left_tile in enumerate(self.tiles):
-            if self.center_of[i] != held:
-                held = self.center_of[i]
-                right[:, -1] = self._column_terms(held)
-            left = self._augmented_rows(left_tile)
-            row_terms = self._row_terms(i, left_tile)
-            for j in range(i if symmetric else 0, len(self.tiles)):
-                left[:, -2] = row_terms[:, self.center_of[j]]
-                yield left_tile, self.tiles[j], self._tile(left, right, i, j)
-            if progress:
+        n_workers = 1 if self.points.is_cuda else torch.get_num_threads()
+        run = self._reduced if n_workers > 1 else full_precision(self._reduced)
+        pairs = self._pairs(symmetric)
+        tasks = (partial(run, reduce, i, j) for i, j in pairs)
+        for (i, j), found in zip(pairs, in_order(tasks, n_workers=n_workers), strict=True):
+            yield self.tiles[i], self.tiles[j], found
+            if progress and j == len(self.tiles) - 1:
                 progress(self._share_done(i, symmetric))
+
+    def _pairs(self, symmetric: bool) -> list[tuple[int, int]]:
+        n = len(self.tiles)
+        return [(i, j) for i in range(n) for j in range(i if symmetric else 0, n)]
+
+    def _reduced(self, reduce: Callable[[Tile, Tile, Tensor], R], i: int, j: int) -> R:
+        return reduce(self.tiles[i], self.tiles[j], self._tile(i, j))
+
+    def sums_down(self, tile: Tensor, rows: Tile) -> Tensor:
+        """(clusters of the rows, columns) sums of a tile over the rows of each cluster."""
+        if rows.pure:
+            return tile.sum(dim=0, keepdim=True)
+        starts = self._starts(rows)
+        return embedding_bag(torch.arange(len(tile), device=tile.device), tile, starts, mode="sum")
+
+    def sums_across(self, tile: Tensor, columns: Tile) -> Tensor:
+        """(clusters of the columns, rows) sums of a tile over the columns of each cluster."""
+        if columns.pure:
+            return tile.sum(dim=1)[None]
+        if columns.last - columns.first >= _MANY_CLUSTERS:
+            return self.sums_down(tile.T.contiguous(), columns)
+        clusters = torch.arange(columns.first, columns.last + 1, device=tile.device)
+        indicator = clusters == self.codes[columns.rows, None]
+        return (tile @ indicator.to(tile.dtype)).T
+
+    def _starts(self, tile: Tile) -> Tensor:
+        """(clusters of the tile,) at which of its rows each begins."""
+        clusters = torch.arange(tile.first, tile.last + 1, device=self.codes.device)
+        return torch.searchsorted(self.codes[tile.rows], clusters)
 
     def _share_done(self, i: int, symmetric: bool) -> float:
         """The share of the pairs that is done once tile i has met all it has to meet."""
         rows = self.tiles[i].stop / len(self.order)
         return 1 - (1 - rows) ** 2 if symmetric else rows
 
-    @full_precision
-    def _tile(self, left: Tensor, right: Tensor, i: int, j: int) -> Tensor:
+    def _tile(self, i: int, j: int) -> Tensor:
         rows, columns = self.tiles[i], self.tiles[j]
-        tile = left @ right[columns.rows].T
-        step = self.centers[self.center_of[i]] - self.centers[self.center_of[j]]
-        scale = float(self.squares[rows.rows].max() + self.squares[columns.rows].max() + step @ step)
+        left, largest = self._left_rows(i, self.center_of[j])
+        tile = left @ self.augmented[columns.rows].T
+        scale = largest + self._largest[j]
         if i == j:
             tile.fill_diagonal_(scale)
         near = NEAR[tile.dtype] * scale
-        if scale > 0 and tile.min() < near:
+        if scale > 0 and float(tile.amin()) < near:
             self._mend(tile, rows, columns, near)
         if i == j:
             tile.fill_diagonal_(0.0)
         return tile
+
+    def _left_rows(self, i: int, center: int) -> tuple[Tensor, float]:
+        """(−2a', ‖a'‖², 1) of tile i about a centre, and the largest ‖a'‖²; kept while they are asked for."""
+        held = self._held
+        if held.key != (i, center):
+            own = self.augmented[self.tiles[i].rows]
+            moved = own[:, :-2] + (self.centers[self.center_of[i]] - self.centers[center]).to(own.dtype)
+            squares = sum_of_squares(moved)
+            held.left = torch.cat([moved.mul_(-2), squares[:, None], own[:, -2:-1]], dim=1)
+            held.key, held.largest = (i, center), float(squares.max())
+        return held.left, held.largest
 
     def _mend(self, tile: Tensor, rows: Tile, columns: Tile, near: float) -> None:
         """Take the pairs under `near` again, by direct difference of the caller's rows in float64."""
         close = tile < near
         if int(close.sum()) > _CROWDED * tile.numel():
             a, b = self._exact(rows.rows), self._exact(columns.rows)
-            tile.copy_(torch.cdist(a, b, compute_mode="donot_use_mm_for_euclid_dist").square())
+            tile.copy_(direct_distances(a, b).square())
             return
         i, j = close.nonzero(as_tuple=True)
         places = self.order[rows.start + i], self.order[columns.start + j]
@@ -170,32 +225,6 @@ class Arranged:
 
     def _exact(self, rows: slice) -> Tensor:
         return self.points[self.order[rows]].double() / self.unit
-
-    def _augmented_rows(self, tile: Tile) -> Tensor:
-        d = self.residuals.shape[1]
-        left = self.residuals.new_empty(tile.stop - tile.start, d + 2)
-        left[:, :d] = -2 * self.residuals[tile.rows]
-        left[:, d + 1] = 1
-        return left
-
-    @cached_property
-    def _along(self) -> Tensor:
-        """(n, C) float64 product of every residual with every centre."""
-        return torch.cat([self.residuals[tile.rows].double() @ self.centers.T for tile in self.tiles])
-
-    def _row_terms(self, i: int, tile: Tile) -> Tensor:
-        """(rows, C) ‖a'‖² + 2Δ·a' + ‖Δ‖² against every centre."""
-        steps = self.centers[self.center_of[i]] - self.centers
-        along = self._along[tile.rows]
-        onto = along[:, self.center_of[i], None] - along
-        return self.squares[tile.rows, None] + 2 * onto + (steps * steps).sum(dim=1)
-
-    def _column_terms(self, center: int) -> Tensor:
-        """(n,) ‖b'‖² − 2Δ·b' for every sorted row, against one row centre."""
-        own = torch.tensor(self.center_of, device=self.order.device)
-        sizes = torch.tensor([tile.stop - tile.start for tile in self.tiles], device=self.order.device)
-        own_along = self._along.gather(1, own.repeat_interleave(sizes)[:, None]).squeeze(1)
-        return self.squares - 2 * (self._along[:, center] - own_along)
 
 
 def _plan(counts: list[int], tile_rows: int) -> tuple[Tile, ...]:
@@ -250,8 +279,4 @@ def _centers(X: Tensor, codes: Tensor, clusters: list[int]) -> tuple[Tensor, flo
 
 def _unit(X: Tensor, origin: Tensor) -> float:
     """A power of two near the root mean square distance to the origin, from some of the points."""
-    some = X[:: -(-len(X) // _UNIT_ROWS)].double() - origin.double()
-    largest = float(some.abs().max())
-    if largest == 0:
-        return center_and_unit(X)[1]
-    return 2.0 ** round(math.log2(largest * float((some / largest).square().sum(dim=1).mean().sqrt())))
+    return length_unit(X[:: -(-len(X) // _UNIT_ROWS)], origin) or center_and_unit(X)[1]

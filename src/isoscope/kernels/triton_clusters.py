@@ -1,7 +1,8 @@
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, attr-defined"
 """Summed distances of points to clusters on CUDA: each pair of tiles once, never n × n.
 
-With a' = a − μ_A and b' = b − μ_B the rows about their own clusters' means and Δ = μ_A − μ_B,
+With a' = a − μ_A and b' = b − μ_B the rows about the means of their frames (the own cluster, or one frame
+for all small clusters) and Δ = μ_A − μ_B,
 
     ‖a − b‖² = T[a, B] + T[b, A] − 2 a'·b',    T[a, B] = ‖a'‖² + 2Δ·a' + ‖Δ‖²/2
 
@@ -18,12 +19,11 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from isoscope.kernels.cluster_plan import ClusterPlan, Tuning
 from isoscope.kernels.cluster_sums import (
     AVAILABLE,
     INTERPRETED,
-    ClusterPlan,
     Prepared,
-    Tuning,
     _from_scale,
     _to_scale,
     _unit,
@@ -31,6 +31,14 @@ from isoscope.kernels.cluster_sums import (
     prepare,
     tl,
     triton,
+)
+from isoscope.kernels.triton_tiles import (
+    described_product,
+    direct,
+    mixed_distances,
+    tile_place,
+    tile_product,
+    triangle,
 )
 
 PRECISIONS = ("fp16x3", "tf32x3", "ieee")
@@ -64,6 +72,8 @@ def cluster_sums(
     spaces = X if X.ndim == 3 else X[None]
     prepared = prepare(spaces, plan, precision=precision)
     sums = pair_sums(prepared, plan, precision=precision, deterministic=deterministic)
+    if plan.places is not None:
+        sums = sums.index_select(1, plan.places)
     back = sums.index_select(2, plan.inverse).mul_(prepared.largest[:, None, None]).mT
     return back if X.ndim == 3 else back[0]
 
@@ -78,7 +88,7 @@ def pair_sums(
     n_tiles, n_pure = plan.tiles.shape[1], plan.n_pure
     n_mixed = n_tiles - n_pure
     first = (prepared.parts, prepared.terms, prepared.peaks, prepared.points, plan.order)
-    size = (n, n_padded, K, prepared.points.shape[2], prepared.d_padded, tuning.near)
+    size = (n, n_padded, K, plan.n_frames, prepared.points.shape[2], prepared.d_padded, tuning.mixed_near)
     shape = {"BK": tuning.dims, "PRECISION": precision, "BLOCK": tuning.mixed, "LABELS": plan.n_labels}
     shape |= {"num_warps": tuning.mixed_warps, "num_stages": tuning.mixed_stages}
     if deterministic:
@@ -100,15 +110,18 @@ def _large_clusters(prepared: Prepared, plan: ClusterPlan, sums: Tensor, precisi
     tuning, n, K = plan.tuning, plan.n, plan.n_clusters
     B, n_padded, _ = prepared.parts.shape
     n_tiles = plan.large.shape[1]
-    squares = triton.cdiv(n_tiles, tuning.group)
-    programs = squares * (squares + 1) // 2 * tuning.group**2 * (tuning.rows // tuning.columns)
+    squares = triton.cdiv(n_tiles, plan.group)
+    programs = squares * (squares + 1) // 2 * plan.group**2 * (tuning.rows // tuning.columns)
     listed = sums.new_empty(B * programs, dtype=torch.int64)
     n_listed = sums.new_zeros(1, dtype=torch.int32)
-    shape = {"BM": tuning.rows, "BN": tuning.columns, "GROUP": tuning.group}
+    shape = {"BM": tuning.rows, "BN": tuning.columns, "GROUP": plan.group}
+    described = _described(prepared.parts, tuning, precision)
+    left, right = described or (prepared.parts, prepared.parts)
     pure_pairs[programs, B](
-        prepared.parts, prepared.terms, prepared.peaks, plan.large, sums, listed, n_listed,
-        n_tiles, n, n_padded, K, prepared.d_padded, tuning.near, **shape,
-        BK=tuning.dims, PRECISION=precision, num_warps=tuning.warps, num_stages=tuning.stages,
+        left, right, prepared.terms, prepared.peaks, plan.large, sums, listed, n_listed,
+        n_tiles, n, n_padded, K, plan.n_frames, prepared.d_padded, tuning.near, **shape,
+        BK=tuning.dims, PRECISION=precision, DESCRIBED=described is not None,
+        num_warps=tuning.warps, num_stages=tuning.stages,
     )  # fmt: skip
     side = min(64, tuning.columns)
     pieces = tuning.rows * tuning.columns // side**2
@@ -116,6 +129,19 @@ def _large_clusters(prepared: Prepared, plan: ClusterPlan, sums: Tensor, precisi
         prepared.points, plan.order, prepared.largest, plan.large, sums, listed, n_listed,
         n_tiles, programs, n, K, prepared.points.shape[2], **shape, SIDE=side,
     )  # fmt: skip
+
+
+def _described(parts: Tensor, tuning: Tuning, precision: str) -> tuple[object, object] | None:
+    """Tensor descriptors of the rows of both sides, for a device with a copy engine that reads them."""
+    able = INTERPRETED or torch.cuda.get_device_capability(parts.device) >= (9, 0)
+    if not (tuning.described and able and precision == "fp16x3"):
+        return None
+    from triton.tools.tensor_descriptor import TensorDescriptor
+
+    rows = parts.flatten(0, 1)
+    left = TensorDescriptor.from_tensor(rows, [tuning.rows, tuning.dims])
+    right = TensorDescriptor.from_tensor(rows, [tuning.columns, tuning.dims])
+    return left, right
 
 
 def _check(X: Tensor, codes: Tensor, n_clusters: int, precision: str) -> None:
@@ -138,71 +164,6 @@ def _check(X: Tensor, codes: Tensor, n_clusters: int, precision: str) -> None:
 
 
 @kernel
-def _product(
-    parts, start_i, start_j, d_padded,
-    BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, PRECISION: tl.constexpr,
-):  # fmt: skip
-    """(BM, BN) scaled a'·b' in float32; rows past a tile's end hold other rows, which the caller masks."""
-    width = 2 * d_padded if PRECISION == "fp16x3" else d_padded
-    k = tl.arange(0, BK)
-    a = parts + (start_i + tl.arange(0, BM))[:, None] * width + k[None, :]
-    b = parts + (start_j + tl.arange(0, BN))[None, :] * width + k[:, None]
-    total = tl.zeros([BM, BN], tl.float32)
-    for first in range(0, d_padded, BK):
-        if PRECISION == "fp16x3":
-            a_high, a_low = tl.load(a + first), tl.load(a + d_padded + first)
-            b_high, b_low = tl.load(b + first), tl.load(b + d_padded + first)
-            total = tl.dot(a_high, b_high, total)
-            total = tl.dot(a_high, b_low, total)
-            total = tl.dot(a_low, b_high, total)
-        else:
-            total = tl.dot(tl.load(a + first), tl.load(b + first), total, input_precision=PRECISION)
-    return total
-
-
-@kernel
-def _direct(X, order, origin_row, rows, columns, live_rows, live_columns, d, unit):
-    """(BM, BN) squared distances by direct difference: slow, and right for any pair."""
-    a = X + (origin_row + tl.load(order + rows, mask=live_rows, other=0)) * d
-    b = X + (origin_row + tl.load(order + columns, mask=live_columns, other=0)) * d
-    total = tl.zeros([rows.shape[0], columns.shape[0]], tl.float32)
-    inverse = 1.0 / unit
-    for k in range(0, d):
-        step = tl.load(a + k).to(tl.float32)[:, None] - tl.load(b + k).to(tl.float32)[None, :]
-        total += (step * inverse) * (step * inverse)
-    return total
-
-
-@kernel
-def _mixed_distances(
-    parts, terms, peaks, X, order, codes, largest, batch,
-    start_i, stop_i, start_j, stop_j, n, n_padded, K, d, d_padded, near,
-    BLOCK: tl.constexpr, BK: tl.constexpr, PRECISION: tl.constexpr,
-):  # fmt: skip
-    """(BLOCK, BLOCK) distances of two tiles of any clusters, 0 outside them and of a row to itself."""
-    rows, columns = start_i + tl.arange(0, BLOCK), start_j + tl.arange(0, BLOCK)
-    live_rows, live_columns = rows < stop_i, columns < stop_j
-    inside = live_rows[:, None] & live_columns[None, :]
-    product = _product(
-        parts, batch * n_padded + start_i, batch * n_padded + start_j, d_padded, BLOCK, BLOCK, BK, PRECISION
-    )
-    row_codes = batch * K + tl.load(codes + rows, mask=live_rows, other=0)
-    column_codes = batch * K + tl.load(codes + columns, mask=live_columns, other=0)
-    a = tl.load(terms + column_codes[None, :] * n + rows[:, None], mask=inside, other=0.0)
-    b = tl.load(terms + row_codes[:, None] * n + columns[None, :], mask=inside, other=0.0)
-    product *= 2 * _from_scale(tl.load(peaks + row_codes))[:, None]
-    product *= _from_scale(tl.load(peaks + column_codes))[None, :]
-    squared = a + b - product
-    apart = inside & (rows[:, None] != columns[None, :])
-    close = apart & (squared < near * (tl.abs(a) + tl.abs(b)))
-    if tl.max(tl.max(close.to(tl.int32), 1), 0) > 0:
-        unit = _unit(largest, batch).to(tl.float32)
-        exact = _direct(X, order, batch * n, rows, columns, live_rows, live_columns, d, unit)
-        squared = tl.where(close, exact, squared)
-    return tl.sqrt(tl.where(apart, tl.maximum(squared, 0.0), 0.0))
-
-
-@kernel
 def _by_label(distances, rows_labels, LABELS: tl.constexpr):
     """(BN, LABELS) sums over the rows of each label: a product with the labels' indicator.
 
@@ -217,38 +178,11 @@ def _by_label(distances, rows_labels, LABELS: tl.constexpr):
 
 
 @kernel
-def _triangle(index):
-    """(i, j), i ≤ j, of an index that counts the pairs column by column."""
-    j = ((tl.sqrt(index.to(tl.float32) * 8.0 + 1.0) - 1.0) * 0.5).to(tl.int32)
-    j = tl.where(j * (j + 1) // 2 > index, j - 1, j)
-    j = tl.where((j + 1) * (j + 2) // 2 <= index, j + 1, j)
-    return index - j * (j + 1) // 2, j
-
-
-@kernel
-def _place(program, tiles, n_tiles, BM: tl.constexpr, BN: tl.constexpr, GROUP: tl.constexpr):
-    """Row tile, column tile's row tile, and their rows, of a program over large clusters.
-
-    Programs run through squares of GROUP × GROUP row tiles, so that those at work share L2. A row tile
-    is cut into BM // BN column tiles.
-    """
-    CUTS: tl.constexpr = BM // BN
-    square_i, square_j = _triangle(program // (GROUP * GROUP * CUTS))
-    place = program % (GROUP * GROUP * CUTS)
-    i = square_i * GROUP + place % GROUP
-    column = square_j * GROUP * CUTS + place // GROUP
-    j = column // CUTS
-    real = (i <= j) & (j < n_tiles)
-    start_i, stop_i = tl.load(tiles + i, mask=real, other=0), tl.load(tiles + n_tiles + i, mask=real, other=0)
-    start_j, stop_j = tl.load(tiles + j, mask=real, other=0), tl.load(tiles + n_tiles + j, mask=real, other=0)
-    return i, j, start_i, stop_i, start_j + (column % CUTS) * BN, stop_j
-
-
-@kernel
 def pure_pairs(
-    parts, terms, peaks, tiles, sums, listed, n_listed,
-    n_tiles, n, n_padded, K, d_padded, near,
+    left, right, terms, peaks, tiles, sums, listed, n_listed,
+    n_tiles, n, n_padded, K, F, d_padded, near,
     BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, GROUP: tl.constexpr, PRECISION: tl.constexpr,
+    DESCRIBED: tl.constexpr,
 ):  # fmt: skip
     """Row tiles of BM against column tiles of BN, all inside one cluster each; each pair of rows once.
 
@@ -256,19 +190,22 @@ def pure_pairs(
     the algebra adds nothing, and is listed for `close_pairs`.
     """
     program, batch = tl.program_id(0), tl.program_id(1).to(tl.int64)
-    i, j, start_i, stop_i, start_j, stop_j = _place(program, tiles, n_tiles, BM, BN, GROUP)
+    i, j, start_i, stop_i, start_j, stop_j = tile_place(program, tiles, n_tiles, BM, BN, GROUP)
     if start_j >= stop_j:
         return
-    A, B = batch * K + tl.load(tiles + 2 * n_tiles + i), batch * K + tl.load(tiles + 2 * n_tiles + j)
-    product = _product(
-        parts, batch * n_padded + start_i, batch * n_padded + start_j, d_padded, BM, BN, BK, PRECISION
-    )
+    own, other = tl.load(tiles + 2 * n_tiles + i), tl.load(tiles + 2 * n_tiles + j)
+    A, B = batch * F + own, batch * F + other  # a large cluster is its own frame
+    row_i, row_j = batch * n_padded + start_i, batch * n_padded + start_j
+    if DESCRIBED:
+        scaled = described_product(left, right, row_i.to(tl.int32), row_j.to(tl.int32), d_padded, BM, BN, BK)
+    else:
+        scaled = tile_product(left, row_i, row_j, d_padded, BM, BN, BK, PRECISION)
     rows, columns = start_i + tl.arange(0, BM), start_j + tl.arange(0, BN)
     live_rows, live_columns = rows < stop_i, columns < stop_j
     a = tl.load(terms + B * n + rows, mask=live_rows, other=0.0)
     b = tl.load(terms + A * n + columns, mask=live_columns, other=0.0)
     scale = 2 * _from_scale(tl.load(peaks + A)) * _from_scale(tl.load(peaks + B))
-    squared = a[:, None] + b[None, :] - scale * product
+    squared = a[:, None] + b[None, :] - scale * scaled
     edge = (i == j) | (start_i + BM > stop_i) | (start_j + BN > stop_j)
     if edge:
         apart = live_rows[:, None] & live_columns[None, :] & (rows[:, None] != columns[None, :])
@@ -279,7 +216,8 @@ def pure_pairs(
     distances = tl.sqrt(tl.maximum(squared, 0.0))
     if edge:
         distances = tl.where(squared == float("inf"), 0.0, distances)
-    _add(distances, sums + B * n + rows, sums + A * n + columns, live_rows, live_columns, i != j)
+    to_rows, to_columns = sums + (batch * K + other) * n + rows, sums + (batch * K + own) * n + columns
+    _add(distances, to_rows, to_columns, live_rows, live_columns, i != j)
 
 
 @kernel
@@ -303,12 +241,12 @@ def close_pairs(
     for at in range(tl.program_id(0), tl.load(n_listed), tl.num_programs(0)):
         entry = tl.load(listed + at)
         batch, program = entry // n_programs, (entry % n_programs).to(tl.int32)
-        i, j, start_i, stop_i, start_j, stop_j = _place(program, tiles, n_tiles, BM, BN, GROUP)
+        i, j, start_i, stop_i, start_j, stop_j = tile_place(program, tiles, n_tiles, BM, BN, GROUP)
         A, B = batch * K + tl.load(tiles + 2 * n_tiles + i), batch * K + tl.load(tiles + 2 * n_tiles + j)
         rows, columns = start_i + down + tl.arange(0, SIDE), start_j + across + tl.arange(0, SIDE)
         live_rows, live_columns = rows < stop_i, columns < stop_j
         unit = _unit(largest, batch).to(tl.float32)
-        squared = _direct(X, order, batch * n, rows, columns, live_rows, live_columns, d, unit)
+        squared = direct(X, order, batch * n, rows, columns, live_rows, live_columns, d, unit)
         apart = live_rows[:, None] & live_columns[None, :] & (rows[:, None] != columns[None, :])
         distances = tl.sqrt(tl.where(apart, squared, 0.0))
         _add(distances, sums + B * n + rows, sums + A * n + columns, live_rows, live_columns, i != j)
@@ -317,7 +255,7 @@ def close_pairs(
 @kernel
 def mixed_pairs(
     parts, terms, peaks, X, order, codes, largest, tiles, sums,
-    n_pure, n_tiles, n, n_padded, K, d, d_padded, near,
+    n_pure, n_tiles, n, n_padded, K, F, d, d_padded, near,
     BLOCK: tl.constexpr, BK: tl.constexpr, LABELS: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
     """Every tile with several clusters against every tile before it and itself, pure ones first."""
@@ -326,13 +264,13 @@ def mixed_pairs(
     n_mixed = n_tiles - n_pure
     i, j = index // n_mixed, n_pure + index % n_mixed
     if i >= n_pure:
-        first, second = _triangle(index - n_pure * n_mixed)
+        first, second = triangle(index - n_pure * n_mixed)
         i, j = n_pure + first, n_pure + second
     start_i, stop_i = tl.load(tiles + i), tl.load(tiles + n_tiles + i)
     start_j, stop_j = tl.load(tiles + j), tl.load(tiles + n_tiles + j)
-    distances = _mixed_distances(
+    distances = mixed_distances(
         parts, terms, peaks, X, order, codes, largest, batch,
-        start_i, stop_i, start_j, stop_j, n, n_padded, K, d, d_padded, near, BLOCK, BK, PRECISION,
+        start_i, stop_i, start_j, stop_j, n, n_padded, F, d, d_padded, near, BLOCK, BK, PRECISION,
     )  # fmt: skip
     _add_by_label(tl.trans(distances), codes, tiles, sums, batch, j, i, n_tiles, n, K, BLOCK, LABELS)
     if i != j:
@@ -367,7 +305,7 @@ def _label_sums(
 @kernel
 def rows_in_order(
     parts, terms, peaks, X, order, codes, largest, tiles, groups, sums,
-    n_tiles, n, n_padded, K, d, d_padded, near,
+    n_tiles, n, n_padded, K, F, d, d_padded, near,
     BLOCK: tl.constexpr, BK: tl.constexpr, LABELS: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
     """One tile of rows against one group of tiles in order: the same sums every time, at twice the work.
@@ -381,9 +319,9 @@ def rows_in_order(
     total = tl.zeros([BLOCK, LABELS], sums.dtype.element_ty)
     for i in range(first, last):
         start_i, stop_i = tl.load(tiles + i), tl.load(tiles + n_tiles + i)
-        distances = _mixed_distances(
+        distances = mixed_distances(
             parts, terms, peaks, X, order, codes, largest, batch,
-            start_i, stop_i, start_j, stop_j, n, n_padded, K, d, d_padded, near, BLOCK, BK, PRECISION,
+            start_i, stop_i, start_j, stop_j, n, n_padded, F, d, d_padded, near, BLOCK, BK, PRECISION,
         )  # fmt: skip
         part, _, _ = _label_sums(distances, codes, tiles, batch, i, j, n_tiles, n, K, BLOCK, LABELS)
         total += part.to(sums.dtype.element_ty)

@@ -6,10 +6,11 @@ import math
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from isoscope.arrays import as_matrix, scalar
 from isoscope.errors import UndefinedError
-from isoscope.kernels.tiles import Arranged, Progress
+from isoscope.kernels.tiles import Arranged, Progress, Tile
 from isoscope.labels import as_clusters
 from isoscope.metrics.registry import ALL_INVARIANCES, Metric
 from isoscope.space import known_rows
@@ -75,11 +76,13 @@ def dunn_index(X: Any, labels: Any = None, *, progress: Progress | None = None) 
     arranged = Arranged.of(
         matrix, as_clusters(known_rows(X, labels, "labels"), n=matrix.shape[0]).to(matrix.device)
     )
-    diameter, gap = 0.0, math.inf
-    for rows, columns, tile in arranged.squared_distances(progress=progress):
+
+    def extremes(rows: Tile, columns: Tile, tile: Tensor) -> tuple[float, float]:
         same = arranged.codes[rows.rows, None] == arranged.codes[columns.rows]
-        diameter = max(diameter, float(torch.where(same, tile, 0.0).max()))
-        gap = min(gap, float(torch.where(same, torch.inf, tile).min()))
+        return float(torch.where(same, tile, 0.0).max()), float(torch.where(same, torch.inf, tile).min())
+
+    found = [pair for _, _, pair in arranged.reduced(extremes, progress=progress)]
+    diameter, gap = max(within for within, _ in found), min(between for _, between in found)
     if diameter == 0:
         raise UndefinedError("dunn_index is undefined: every cluster has collapsed to a point")
     return math.sqrt(gap / diameter)

@@ -10,8 +10,8 @@ from torch import Tensor
 from isoscope.arrays import as_matrix, scalar
 from isoscope.errors import InputError, UndefinedError
 from isoscope.labels import Labels, as_labels
-from isoscope.metrics.cosine import mean_cosine
-from isoscope.metrics.registry import Metric
+from isoscope.metrics.cosine import mean_cosine, pair_cosine
+from isoscope.metrics.registry import entries
 from isoscope.space import known_rows
 from isoscope.statistics.centroids import CentroidCosines
 from isoscope.statistics.directions import Directions
@@ -151,10 +151,7 @@ def adjusted_self_similarity(X: Any, *, token_types: Any = None, anisotropy: flo
     0.6666666666666667
     """
     groups = _type_directions(X, token_types)
-    baseline = (
-        _mean_cosine(groups.unit_sums.sum(dim=0), groups.counts.sum()) if anisotropy is None else anisotropy
-    )
-    return scalar(self_similarity(groups) - baseline)
+    return scalar(self_similarity(groups) - (_anisotropy(groups) if anisotropy is None else anisotropy))
 
 
 def adjusted_intra_similarity(
@@ -177,7 +174,7 @@ def adjusted_intra_similarity(
     0.6666666666666667
     """
     if isinstance(X, GroupDirections) and anisotropy is None:
-        anisotropy = _mean_cosine(X.unit_sums.sum(dim=0), X.counts.sum())
+        anisotropy = _anisotropy(X)
     if isinstance(X, CentroidCosines) and anisotropy is None:
         raise InputError(
             "anisotropy is missing: CentroidCosines do not know it; pass the mean cosine or Directions"
@@ -221,13 +218,15 @@ def _pair_means(groups: GroupDirections, name: str, noun: str) -> tuple[Tensor, 
             f"({len(groups.names)} of them, {groups.n_zero} zero vectors)"
         )
     sums, n = groups.unit_sums[kept], groups.counts[kept]
-    return (((sums * sums).sum(dim=1) - n) / (n * (n - 1))).clamp(-1, 1), n
+    return pair_cosine(n, (sums * sums).sum(dim=1)).clamp(-1, 1), n
 
 
-def _mean_cosine(unit_sum: Tensor, n: Tensor) -> Tensor:
+def _anisotropy(groups: GroupDirections) -> Tensor:
+    """The mean cosine of all pairs of vectors, whatever their groups."""
+    total, n = groups.unit_sums.sum(dim=0), groups.counts.sum()
     if n < 2:
         raise UndefinedError(f"the mean cosine needs two vectors with a direction; there are {int(n)}")
-    return ((unit_sum @ unit_sum - n) / (n * (n - 1))).clamp(-1, 1)
+    return pair_cosine(n, total @ total).clamp(-1, 1)
 
 
 def _sample_types(X: Any, token_types: Any, at_most: int, seed: int) -> tuple[Tensor, Labels]:
@@ -254,72 +253,59 @@ def _adjusted_intra(shelf: Statistics) -> Any:
     return adjusted_intra_similarity(shelf.sentence_cosines, anisotropy=shelf.directions)
 
 
-def _reading(
-    name: str, compute: Any, needs: set[str], limit: float, high: str, paper: str, sentence: Any
-) -> Metric:
-    """What the contextual metrics have in common: cosines, so rotation and scale, and a gradient."""
-    return Metric(
-        name=name,
-        family="contextual",
-        compute=compute,
-        needs=frozenset(needs),
-        range=(-limit, limit),
-        high=high,
-        invariances=frozenset({"rotation", "scale"}),
-        differentiable=True,
-        paper=paper,
-        sentence=sentence,
-    )
-
-
-_TYPES, _SENTENCES = {"token_types", "type_directions"}, {"sentences", "sentence_moments", "sentence_cosines"}
+_entry = entries(
+    "contextual",
+    range=(-1.0, 1.0),
+    invariances=frozenset({"rotation", "scale"}),
+    differentiable=True,
+    paper=_ETHAYARAJH,
+)
+_TYPES = frozenset({"token_types", "type_directions"})
+_SENTENCES = frozenset({"sentences", "sentence_moments", "sentence_cosines"})
 
 METRICS = (
-    _reading(
+    _entry(
         "self_similarity",
         lambda shelf: self_similarity(shelf.type_directions),
-        _TYPES,
-        1.0,
-        "context changes a token little",
-        _ETHAYARAJH,
-        lambda value: f"two occurrences of one token have a cosine of {value:.2f} on average",
+        needs=_TYPES,
+        high="context changes a token little",
+        sentence=lambda value: f"two occurrences of one token have a cosine of {value:.2f} on average",
     ),
-    _reading(
+    _entry(
         "adjusted_self_similarity",
         lambda shelf: adjusted_self_similarity(shelf.type_directions),
-        _TYPES,
-        2.0,
-        "context changes a token little",
-        _ETHAYARAJH,
-        lambda value: f"two occurrences of one token have a cosine {value:+.2f} from that of any two tokens",
+        needs=_TYPES,
+        range=(-2.0, 2.0),
+        high="context changes a token little",
+        sentence=lambda value: (
+            f"two occurrences of one token have a cosine {value:+.2f} from that of any two tokens"
+        ),
     ),
-    _reading(
+    _entry(
         "intra_similarity",
         lambda shelf: intra_similarity(shelf.sentence_cosines),
-        _SENTENCES,
-        1.0,
-        "the tokens of a sentence point one way",
-        _ETHAYARAJH,
-        lambda value: f"a token has a cosine of {value:.2f} with the mean of its sentence on average",
+        needs=_SENTENCES,
+        high="the tokens of a sentence point one way",
+        sentence=lambda value: (
+            f"a token has a cosine of {value:.2f} with the mean of its sentence on average"
+        ),
     ),
-    _reading(
+    _entry(
         "adjusted_intra_similarity",
         _adjusted_intra,
-        _SENTENCES | {"directions"},
-        2.0,
-        "the tokens of a sentence point one way",
-        _ETHAYARAJH,
-        lambda value: (
+        needs=_SENTENCES | {"directions"},
+        range=(-2.0, 2.0),
+        high="the tokens of a sentence point one way",
+        sentence=lambda value: (
             f"a token has a cosine {value:+.2f} higher with its sentence's mean than any two tokens have"
         ),
     ),
-    _reading(
+    _entry(
         "s_inter",
         lambda shelf: s_inter(shelf.type_directions),
-        _TYPES,
-        1.0,
-        "anisotropic",
-        _CAI,
-        lambda value: f"occurrences of two different tokens have a cosine of {value:.2f} on average",
+        needs=_TYPES,
+        high="anisotropic",
+        paper=_CAI,
+        sentence=lambda value: f"occurrences of two different tokens have a cosine of {value:.2f} on average",
     ),
 )

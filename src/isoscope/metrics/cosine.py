@@ -11,8 +11,8 @@ from torch import Tensor
 
 from isoscope.arrays import as_matrix, scalar
 from isoscope.errors import InputError, ShapeError, UndefinedError
-from isoscope.kernels.tiles import Arranged, Progress
-from isoscope.metrics.registry import Metric
+from isoscope.kernels.tiles import Arranged, Progress, Tile
+from isoscope.metrics.registry import entries
 from isoscope.statistics.directions import Directions, unit_rows
 from isoscope.statistics.gathered import Statistics
 from isoscope.statistics.leave_one_out import LeftOutCosines, jackknife
@@ -34,7 +34,7 @@ def mean_cosine(X: Any) -> Any:
     """
     directions = Directions.of(X)
     directions.need_pairs("mean_cosine")
-    return scalar(_mean_cosine(directions.count, directions.unit_sum @ directions.unit_sum))
+    return scalar(pair_cosine(directions.count, directions.unit_sum @ directions.unit_sum))
 
 
 def mean_cosine_error(directions: Directions, left_out: LeftOutCosines) -> float:
@@ -43,8 +43,8 @@ def mean_cosine_error(directions: Directions, left_out: LeftOutCosines) -> float
     if n < 3:
         raise UndefinedError(f"the standard error of mean_cosine needs at least 3 vectors; there are {n}")
     whole = directions.unit_sum @ directions.unit_sum
-    scores = _mean_cosine(n - 1, whole - 2 * left_out.projections + 1)
-    return jackknife(_mean_cosine(n, whole), scores, n)[0]
+    scores = pair_cosine(n - 1, whole - 2 * left_out.projections + 1)
+    return jackknife(pair_cosine(n, whole), scores, n)[0]
 
 
 def uniformity(X: Any, *, t: float = 2.0, progress: Progress | None = None) -> Any:
@@ -68,11 +68,12 @@ def uniformity(X: Any, *, t: float = 2.0, progress: Progress | None = None) -> A
     if units.requires_grad:
         return (-t * torch.pdist(units).square()).exp().mean().log()
     arranged = Arranged.of(units)
-    total = 0.0
-    for rows, columns, tile in arranged.squared_distances(progress=progress):
-        tile.mul_(-t * arranged.unit**2).exp_()
-        part = float(tile.sum())
-        total += (part - len(tile)) / 2 if rows == columns else part
+
+    def kernel_sum(rows: Tile, columns: Tile, tile: Tensor) -> float:
+        part = float(tile.mul_(-t * arranged.unit**2).exp_().sum())
+        return (part - len(tile)) / 2 if rows == columns else part
+
+    total = math.fsum(part for _, _, part in arranged.reduced(kernel_sum, progress=progress))
     return math.log(total / (n * (n - 1) / 2))
 
 
@@ -128,7 +129,8 @@ def norm_statistics(X: Any) -> NormStatistics:
     )
 
 
-def _mean_cosine(n: int, squared_sum: Tensor) -> Tensor:
+def pair_cosine(n: Tensor | int, squared_sum: Tensor) -> Tensor:
+    """The mean cosine of all pairs of n unit vectors, from the square of their sum's length."""
     return (squared_sum - n) / (n * (n - 1))
 
 
@@ -157,56 +159,50 @@ def _cosine_error(shelf: Statistics) -> float:
     return mean_cosine_error(shelf.directions, shelf.left_out_cosines)
 
 
+_entry = entries(
+    "cosine",
+    needs=frozenset({"directions"}),
+    invariances=frozenset({"rotation", "scale"}),
+    differentiable=True,
+)
+
 METRICS = (
-    Metric(
-        name="mean_cosine",
-        family="cosine",
-        compute=lambda shelf: mean_cosine(shelf.directions),
-        needs=frozenset({"directions"}),
+    _entry(
+        "mean_cosine",
+        lambda shelf: mean_cosine(shelf.directions),
         range=(-1.0, 1.0),
         high="all vectors point one way",
-        invariances=frozenset({"rotation", "scale"}),
-        differentiable=True,
         paper="Ethayarajh 2019, How contextual are contextualized word representations?",
         sentence=_cosine_sentence,
         error=_cosine_error,
         error_needs=frozenset({"left_out_cosines"}),
     ),
-    Metric(
-        name="mean_norm",
-        family="cosine",
-        compute=lambda shelf: scalar(_mean_norm(shelf.directions)),
-        needs=frozenset({"directions"}),
+    _entry(
+        "mean_norm",
+        lambda shelf: scalar(_mean_norm(shelf.directions)),
         range=(0.0, math.inf),
         high="long vectors",
         invariances=frozenset({"rotation"}),
-        differentiable=True,
         paper="Euclidean length",
         sentence=lambda value: f"vectors are {value:.3g} long on average",
     ),
-    Metric(
-        name="norm_variation",
-        family="cosine",
-        compute=lambda shelf: scalar(_norm_variation(shelf.directions)),
-        needs=frozenset({"directions"}),
+    _entry(
+        "norm_variation",
+        lambda shelf: scalar(_norm_variation(shelf.directions)),
         range=(0.0, math.inf),
         high="lengths differ",
-        invariances=frozenset({"rotation", "scale"}),
         differentiable=False,  # a square root at 0 when all lengths are equal
         paper="coefficient of variation of the lengths",
         sentence=lambda value: (
             "all vectors have one length" if value < 1e-3 else f"lengths vary by {value:.0%} of their mean"
         ),
     ),
-    Metric(
-        name="uniformity",
-        family="cosine",
-        compute=lambda shelf: uniformity(shelf.vectors, progress=shelf.progress),
+    _entry(
+        "uniformity",
+        lambda shelf: uniformity(shelf.vectors, progress=shelf.progress),
         needs=frozenset({"vectors"}),
         range=(-8.0, 0.0),
         high="directions clump",
-        invariances=frozenset({"rotation", "scale"}),
-        differentiable=True,
         paper=_WANG_2020,
         sentence=lambda value: (
             "directions cover the sphere evenly"
@@ -215,15 +211,13 @@ METRICS = (
         ),
         default=False,
     ),
-    Metric(
-        name="alignment",
-        family="cosine",
-        compute=lambda shelf: alignment(shelf.vectors, shelf.partners),
+    _entry(
+        "alignment",
+        lambda shelf: alignment(shelf.vectors, shelf.partners),
         needs=frozenset({"vectors", "partners"}),
         range=(0.0, 4.0),
         high="partners lie apart",
         invariances=frozenset({"scale"}),
-        differentiable=True,
         paper=_WANG_2020,
         sentence=lambda value: f"partners are {value / 2:.0%} as far apart as vectors at right angles",
     ),

@@ -38,12 +38,12 @@ def lid_samples(X: Any, *, k: int = _LID_NEIGHBORS, squared: bool = False) -> An
     >>> bool(abs(np.nanmean(lid_samples(plane, k=20)) - 1) < 0.2)
     True
     """
-    return like(_lid(Neighbors.of(X, k=k).distances, squared), X)
+    return like(_lid(Neighbors.of(X, k=k, metric="euclidean").distances, squared), X)
 
 
 def lid(X: Any, *, k: int = _LID_NEIGHBORS, squared: bool = False) -> float:
     """Mean local intrinsic dimension over the points that have one; see `lid_samples`."""
-    values = _lid(Neighbors.of(X, k=k).distances, squared)
+    values = _lid(Neighbors.of(X, k=k, metric="euclidean").distances, squared)
     defined = values[torch.isfinite(values)]
     if not len(defined):
         raise UndefinedError(
@@ -67,7 +67,7 @@ def twonn(X: Any, *, discard: float = 0.1) -> float:
     """
     if not 0 <= discard < 1:
         raise InputError(f"discard is {discard}; wanted a share in [0, 1)")
-    distances = Neighbors.of(X, k=2).distances
+    distances = Neighbors.of(X, k=2, metric="euclidean").distances
     distances = distances[distances[:, 0] > 0]
     ratios = (distances[:, 1] / distances[:, 0]).log().sort().values
     n = len(ratios)

@@ -3,26 +3,34 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from isoscope.arrays import as_matrix, like
-from isoscope.errors import InputError
-from isoscope.metrics.registry import ALL_INVARIANCES, Metric
+from isoscope.arrays import as_matrix, as_spaces, like
+from isoscope.errors import InputError, ShapeError
+from isoscope.labels import as_labels
+from isoscope.metrics.registry import ALL_INVARIANCES, entries
 from isoscope.space import known_rows
 from isoscope.statistics.anchors import AnchorRows
 from isoscope.statistics.gathered import Statistics
 from isoscope.statistics.pairs import ClusterDistances, Separation
 
-_ROUSSEEUW_1987 = "Rousseeuw 1987, Silhouettes"
 _METRICS = ("euclidean", "sqeuclidean", "cosine")
 _INFLUENCE_POINTS = 1000  # sampled for a standard error: itself known to about 1/√2000
 
 
-def silhouette_samples(X: Any, labels: Any = None, *, metric: str = "euclidean") -> Any:
+def silhouette_samples(
+    X: Any,
+    labels: Any = None,
+    *,
+    metric: str = "euclidean",
+    deterministic: bool = False,
+    memory_mb: float | None = None,
+) -> Any:
     """The silhouette of every point: is it nearer to its own cluster than to the next one?
 
         s = (b − a)/max(a, b)
@@ -32,15 +40,24 @@ def silhouette_samples(X: Any, labels: Any = None, *, metric: str = "euclidean")
     Invariant to rotation, translation and scale (euclidean). Paper: Rousseeuw 1987.
 
     Args:
-        X: (n, d) vectors in any array.
+        X: (n, d) vectors in any array; or (B, n, d), B spaces with the same labels at once, for (B, n)
+            silhouettes.
         labels: one label a row, or sets of labels (each distinct set is a cluster).
         metric: "euclidean"; "sqeuclidean" or "cosine" in closed form, O(nKd). A zero vector has no
             cosine: it is left out of the clusters and reads NaN here.
+        deterministic: the same bits every time on CUDA too, at twice the work or more. The CPU always
+            gives the same.
+        memory_mb: the most memory to take beyond X, in MB of 2²⁰ bytes, euclidean and on the CPU only.
+            By default 256 beyond a sorted copy of X. Less means smaller tiles, and from some point on
+            every pair twice.
 
     >>> silhouette_samples([[0.0, 0.0], [0.0, 1.0], [4.0, 0.0], [4.0, 1.0]], labels=[0, 0, 1, 1])
     array([0.753..., 0.753..., 0.753..., 0.753...])
     """
-    separation = _separation(X, labels, metric)
+    options: dict[str, Any] = {"metric": metric, "deterministic": deterministic, "memory_mb": memory_mb}
+    if _is_stack(X) and metric != "euclidean":
+        return _stacked(silhouette_samples, X, labels, options)
+    separation = _separation(X, labels, **options)
     scores = silhouettes(separation)
     if separation.kept is not None:
         scores = scores.new_full((len(separation.kept),), torch.nan).masked_scatter(separation.kept, scores)
@@ -53,39 +70,84 @@ def silhouette_score(
     *,
     metric: str = "euclidean",
     average: str = "micro",
+    deterministic: bool = False,
+    memory_mb: float | None = None,
     tolerance: float | None = None,
     seed: int = 0,
 ) -> Any:
     """Mean silhouette: over points ("micro", as scikit-learn) or over clusters ("macro").
 
-    See `silhouette_samples` for the formula, range and arguments. With a `tolerance`, an estimate in
-    linear time whose 95 % interval is no wider than ± tolerance: a `SilhouetteEstimate`
-    (see `estimate_silhouette`); Euclidean and "micro" only.
+    See `silhouette_samples` for the formula, range and arguments; B spaces at once give (B,) scores.
+    With a `tolerance`, an estimate in linear time whose 95 % interval is no wider than ± tolerance: a
+    `SilhouetteEstimate` (see `estimate_silhouette`), Euclidean only; X may then be an opened file.
 
     >>> silhouette_score([[0.0, 0.0], [0.0, 1.0], [4.0, 0.0], [4.0, 1.0]], labels=[0, 0, 1, 1])
     0.753...
+    >>> silhouette_score(torch.tensor([[[0.0], [1.0], [4.0]], [[0.0], [4.0], [1.0]]]), labels=[0, 0, 1])
+    tensor([ 0.4722, -0.3333], dtype=torch.float64)
     """
     if average not in ("micro", "macro"):
         raise InputError(f"average is {average!r}; wanted 'micro' (over points) or 'macro' (over clusters)")
     if tolerance is not None:
-        if metric != "euclidean" or average != "micro":
-            raise InputError("tolerance goes with metric='euclidean' and average='micro'; leave one out")
+        _check_estimate(metric, deterministic, memory_mb)
         from isoscope.metrics.silhouette_estimate import estimate_silhouette
 
-        return estimate_silhouette(X, labels, tolerance=tolerance, seed=seed)
-    separation = _separation(X, labels, metric)
+        return estimate_silhouette(X, labels, tolerance=tolerance, average=average, seed=seed)
+    options: dict[str, Any] = {"metric": metric, "deterministic": deterministic, "memory_mb": memory_mb}
+    if _is_stack(X) and metric != "euclidean":
+        return _stacked(silhouette_score, X, labels, {**options, "average": average})
+    separation = _separation(X, labels, **options)
     scores = silhouettes(separation) if average == "micro" else _per_cluster(separation)
-    return float(scores.mean())
+    return like(scores.mean(dim=-1), X) if _is_stack(X) else float(scores.mean())
 
 
-def silhouette_by_cluster(X: Any, labels: Any = None, *, metric: str = "euclidean") -> dict[Any, float]:
-    """Mean silhouette of each cluster, by its label.
+def silhouette_by_cluster(
+    X: Any,
+    labels: Any = None,
+    *,
+    metric: str = "euclidean",
+    deterministic: bool = False,
+    memory_mb: float | None = None,
+    tolerance: float | None = None,
+    seed: int = 0,
+) -> dict[Any, Any]:
+    """Mean silhouette of each cluster of one space, by its label; arguments as for `silhouette_samples`.
+
+    With a `tolerance`, an estimate for each cluster in linear time, with a 95 % interval of its own no
+    wider than ± tolerance: a `SilhouetteEstimate`; Euclidean only; X may then be an opened file.
 
     >>> silhouette_by_cluster([[0.0], [1.0], [4.0], [4.0]], labels=["a", "a", "b", "b"])
     {'a': 0.708..., 'b': 1.0}
     """
-    separation = _separation(X, labels, metric)
+    if _is_stack(X):
+        raise ShapeError(f"X has shape {tuple(X.shape)}; wanted one space, (n, d): ask for each of the B")
+    if tolerance is not None:
+        _check_estimate(metric, deterministic, memory_mb)
+        from isoscope.metrics.silhouette_estimate import estimate_silhouette_by_cluster
+
+        return estimate_silhouette_by_cluster(X, labels, tolerance=tolerance, seed=seed)
+    separation = _separation(X, labels, metric, deterministic, memory_mb)
     return dict(zip(separation.labels.names, _per_cluster(separation).tolist(), strict=True))
+
+
+def _check_estimate(metric: str, deterministic: bool, memory_mb: float | None) -> None:
+    if metric != "euclidean":
+        raise InputError(
+            f"tolerance goes with metric='euclidean'; {metric!r} is exact in linear time: leave tolerance out"
+        )
+    if deterministic or memory_mb is not None:
+        raise InputError("tolerance asks for an estimate; deterministic and memory_mb go without it")
+
+
+def _is_stack(X: Any) -> bool:
+    """Whether X is an array of three axes: B spaces."""
+    return getattr(X, "ndim", None) == 3
+
+
+def _stacked(function: Callable[..., Any], X: Any, labels: Any, options: dict[str, Any]) -> Any:
+    """Space by space: closed forms share nothing but the labels."""
+    spaces, coded = as_spaces(X), as_labels(known_rows(X, labels, "labels"))
+    return like(torch.stack([torch.as_tensor(function(space, coded, **options)) for space in spaces]), X)
 
 
 def silhouette_error(X: Any, separation: Separation, *, seed: int = 0) -> float:
@@ -135,18 +197,25 @@ def _influence_on_others(matrix: Tensor, separation: Separation, chosen: Tensor)
     return effect / labels.counts.double()[own]
 
 
-def _separation(X: Any, labels: Any, metric: str) -> Separation:
+def _separation(
+    X: Any, labels: Any, metric: str, deterministic: bool = False, memory_mb: float | None = None
+) -> Separation:
     if metric not in _METRICS:
         raise InputError(f"metric is {metric!r}; wanted one of {', '.join(_METRICS)}")
+    if memory_mb is not None and metric != "euclidean":
+        raise InputError("memory_mb goes with metric='euclidean'; closed forms take little: leave it out")
     if isinstance(X, Separation):
         return X
     if isinstance(X, ClusterDistances):
         return Separation.from_sums(X)
-    return Separation.of(X, known_rows(X, labels, "labels"), metric=metric)
+    labels = known_rows(X, labels, "labels")
+    if _is_stack(X):
+        return Separation.of_spaces(X, labels, deterministic=deterministic, memory_mb=memory_mb)
+    return Separation.of(X, labels, metric=metric, deterministic=deterministic, memory_mb=memory_mb)
 
 
 def silhouettes(separation: Separation, *, counted: bool = True) -> Tensor:
-    """(n,) silhouettes; singletons, and points at no distance from anything, score 0.
+    """(n,) or (B, n) silhouettes; singletons, and points at no distance from anything, score 0.
 
     `counted=False`: the labels are those of some points only, so who is alone cannot be told here.
     """
@@ -159,9 +228,10 @@ def silhouettes(separation: Separation, *, counted: bool = True) -> Tensor:
 
 
 def _per_cluster(separation: Separation) -> Tensor:
-    labels = separation.labels
-    sums = torch.zeros_like(labels.counts, dtype=torch.float64)
-    return sums.index_add(0, labels.codes, silhouettes(separation)) / labels.counts
+    """(K,) or (B, K) mean silhouettes, added on the CPU, where the order is always the same."""
+    scores, labels = silhouettes(separation).cpu(), separation.labels
+    sums = scores.new_zeros(*scores.shape[:-1], labels.n_labels)
+    return sums.index_add(-1, labels.codes.cpu(), scores) / labels.counts.cpu()
 
 
 def _silhouette_sentence(value: float) -> str:
@@ -178,55 +248,41 @@ def _silhouette_error(shelf: Statistics) -> float:
     return silhouette_error(shelf.vectors, shelf.separation, seed=shelf.seed)
 
 
+_entry = entries(
+    "clusters",
+    needs=frozenset({"labels", "separation"}),
+    range=(-1.0, 1.0),
+    high="well clustered",
+    invariances=ALL_INVARIANCES,
+    differentiable=False,
+    paper="Rousseeuw 1987, Silhouettes",
+)
+
 METRICS = (
-    Metric(
-        name="silhouette",
-        family="clusters",
-        compute=lambda shelf: silhouette_score(shelf.separation),
-        needs=frozenset({"labels", "separation"}),
-        range=(-1.0, 1.0),
-        high="well clustered",
-        invariances=ALL_INVARIANCES,
-        differentiable=False,
-        paper=_ROUSSEEUW_1987,
+    _entry(
+        "silhouette",
+        lambda shelf: silhouette_score(shelf.separation),
         sentence=_silhouette_sentence,
         error=_silhouette_error,
         error_needs=frozenset({"vectors"}),
     ),
-    Metric(
-        name="silhouette_macro",
-        family="clusters",
-        compute=lambda shelf: silhouette_score(shelf.separation, average="macro"),
-        needs=frozenset({"labels", "separation"}),
-        range=(-1.0, 1.0),
-        high="well clustered",
-        invariances=ALL_INVARIANCES,
-        differentiable=False,
-        paper=_ROUSSEEUW_1987,
+    _entry(
+        "silhouette_macro",
+        lambda shelf: silhouette_score(shelf.separation, average="macro"),
         sentence=lambda value: _silhouette_sentence(value) + ", every label counted alike",
     ),
-    Metric(
-        name="silhouette_cosine",
-        family="clusters",
-        compute=lambda shelf: silhouette_score(shelf.vectors, shelf.labels, metric="cosine"),
+    _entry(
+        "silhouette_cosine",
+        lambda shelf: silhouette_score(shelf.vectors, shelf.labels, metric="cosine"),
         needs=frozenset({"labels", "vectors"}),
-        range=(-1.0, 1.0),
         high="well clustered by direction",
         invariances=frozenset({"rotation", "scale"}),
-        differentiable=False,
-        paper=_ROUSSEEUW_1987,
         sentence=lambda value: _silhouette_sentence(value) + ", by direction alone",
     ),
-    Metric(
-        name="silhouette_squared",
-        family="clusters",
-        compute=lambda shelf: silhouette_score(shelf.vectors, shelf.labels, metric="sqeuclidean"),
+    _entry(
+        "silhouette_squared",
+        lambda shelf: silhouette_score(shelf.vectors, shelf.labels, metric="sqeuclidean"),
         needs=frozenset({"labels", "vectors"}),
-        range=(-1.0, 1.0),
-        high="well clustered",
-        invariances=ALL_INVARIANCES,
-        differentiable=False,
-        paper=_ROUSSEEUW_1987,
         sentence=lambda value: _silhouette_sentence(value) + ", by squared distance",
         default=False,
     ),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,21 +10,28 @@ from torch import Tensor
 
 from isoscope.arrays import as_matrix
 from isoscope.errors import InputError, check_seed
-from isoscope.labels import Labels, as_clusters
+from isoscope.labels import Labels, as_clusters, as_labels
 from isoscope.metrics.silhouette import silhouettes
 from isoscope.space import known_rows
-from isoscope.statistics.anchors import AnchorRows, Proxies
+from isoscope.statistics.anchors import AnchorRows, Anchors, Block, ClusterMeans
 from isoscope.statistics.pairs import Separation
+from isoscope.statistics.rows import HeldRows, as_rows, is_source
+from isoscope.statistics.strata import Estimated, Sample, Strata, wanted_sizes
 
-_STRATA = 20  # ranges of the proxy that anchors come from in turn
 _PILOT = 120  # anchors before the first look at the interval
-_MIN_SHARE_TO_EXACT = 0.25  # anchors beyond this share of the points cost as much as all of them
+_SHORT_DIMS, _SHORT_PILOT = 128, 240  # short vectors make anchors cheap
+_PER_STRATUM = 6  # of them in each cluster, for clusters to be strata of the mean over points
+_LEAST = 2  # of a cluster, where every cluster is a stratum: fewer tell no variance
+_PER_CLUSTER = 60  # of a cluster that gets an interval of its own
+_TAKE_ALL = 0.5  # of a cluster's points: from here on all of them are taken
+_SHARE_TO_EXACT = 0.25  # anchors beyond this share of the points cost as much as all of them
 _SMALL = 1000  # up to here all points are cheap
+_N_FEATURES = 2
 
 
 @dataclass(frozen=True)
 class SilhouetteEstimate:
-    """An estimate of the mean silhouette, or its exact value where the estimate would cost as much.
+    """An estimate of a mean silhouette, or its exact value where the estimate would cost as much.
 
     Attributes:
         value: the mean silhouette.
@@ -48,7 +54,7 @@ class SilhouetteEstimate:
 
 
 def estimate_silhouette(
-    X: Any, labels: Any = None, *, tolerance: float = 1e-4, seed: int = 0
+    X: Any, labels: Any = None, *, tolerance: float = 1e-4, average: str = "micro", seed: int = 0
 ) -> SilhouetteEstimate:
     """The mean silhouette with a 95 % interval no wider than ± tolerance, from exact rows of a few anchors.
 
@@ -60,12 +66,14 @@ def estimate_silhouette(
 
     with a standard error from the residuals. Anchors are added until the interval is narrow enough;
     where the proxies do not help, plain anchors are used, and where even they would be a quarter of the
-    points, the exact silhouette. Time is linear in n.
+    points, the exact silhouette. Time is linear in n. An opened file (`isoscope.open_vectors`) is read
+    block by block, a few times, and never held whole. The page on the silhouette has the details.
 
     Args:
-        X: (n, d) vectors in any array.
+        X: (n, d) vectors in any array, or an opened file.
         labels: one label a row.
         tolerance: half the width of the 95 % interval to reach.
+        average: "micro" over points, "macro" over clusters (anchors are then drawn from each cluster).
         seed: of the choice of anchors.
 
     >>> import numpy as np
@@ -74,103 +82,224 @@ def estimate_silhouette(
     >>> found.method, found.interval[0] < found.value < found.interval[1]
     ('control variate', True)
     """
-    if not tolerance > 0:
-        raise InputError(f"tolerance is {tolerance}; wanted a positive half-width")
-    check_seed(seed)
-    matrix = as_matrix(X).detach()
-    n = matrix.shape[0]
-    clusters = as_clusters(known_rows(X, labels, "labels"), n=n).to(matrix.device)
+    if average not in ("micro", "macro"):
+        raise InputError(f"average is {average!r}; wanted 'micro' (over points) or 'macro' (over clusters)")
+    rows = _rows(X, labels, tolerance, seed)
+    n, clusters = len(rows.labels), rows.labels
     if n <= _SMALL:
-        return _exact(matrix, clusters, seed)
-    rows = AnchorRows.of(matrix, clusters)
-    features = _features(rows.proxies(), clusters)
-    order = _drawn(features[:, 1], seed)
-    values = _anchor_values(rows, order[:_PILOT])
+        return _overall(_all_values(rows), clusters, average, seed)
+    n_pilot = _SHORT_PILOT if rows.frame.n_dims <= _SHORT_DIMS else _PILOT
+    few = clusters.n_labels * _PER_STRATUM <= n_pilot
+    survey = _Survey.of(rows, by_cluster=average == "macro" or few, seed=seed)
+    weights = survey.strata.counts.double() / n
+    if average == "macro":
+        weights = torch.ones_like(weights) / clusters.n_labels
+    if not survey.reach(_pilot(weights, survey.strata.counts, n_pilot)):
+        return _overall(_all_values(rows), clusters, average, seed)
     while True:
-        fit = _best(values, features, order[: len(values)])
-        half = _t95(fit.freedom) * fit.error
-        if half <= tolerance:
-            low, high = fit.value - half, fit.value + half
-            return SilhouetteEstimate(fit.value, fit.error, (low, high), len(values), fit.method, seed)
-        wanted = math.ceil(1.1 * len(values) * min((half / tolerance) ** 2, 16.0)) + 8
-        if wanted > _MIN_SHARE_TO_EXACT * n:
-            return _exact(matrix, clusters, seed)
-        values = torch.cat([values, _anchor_values(rows, order[len(values) : wanted])])
+        sample = survey.sample(weights)
+        found, method = _best(sample)
+        if found.half_width <= tolerance:
+            half_width = tolerance if survey.n_rounds > 1 else found.half_width
+            return _reported(found, method, half_width, len(sample.values), seed)
+        if not survey.reach(wanted_sizes(sample, found, tolerance)):
+            return _overall(_all_values(rows), clusters, average, seed)
 
 
-def _drawn(proxy: Tensor, seed: int) -> Tensor:
-    """All points in the order they become anchors: at random, from every range of the proxy alike.
+def estimate_silhouette_by_cluster(
+    X: Any, labels: Any = None, *, tolerance: float = 1e-4, seed: int = 0
+) -> dict[Any, SilhouetteEstimate]:
+    """The mean silhouette of each cluster, by its label, each with a 95 % interval within ± tolerance.
 
-    Any beginning of the order holds about as many points of each of the proxy's quantiles, so no kind of
-    point goes unseen; the error is reckoned as if it were drawn at random, and is a little too large.
+    Every cluster is estimated as `estimate_silhouette` does a whole space, from anchors of its own. A
+    cluster that would need half of its points is taken whole, and is exact.
+
+    >>> import numpy as np
+    >>> X = np.random.default_rng(0).normal(size=(4000, 8))
+    >>> found = estimate_silhouette_by_cluster(X, X[:, 0] > 0, tolerance=1e-3)
+    >>> [(name, one.method) for name, one in found.items()]
+    [(False, 'control variate'), (True, 'control variate')]
     """
-    generator = torch.Generator().manual_seed(seed)
-    shuffled = torch.randperm(len(proxy), generator=generator).to(proxy.device)
-    size = len(proxy) // _STRATA
-    even, odd = shuffled[: _STRATA * size], shuffled[_STRATA * size :]  # a few at random come last
-    by_proxy = even[torch.argsort(proxy[even])].view(_STRATA, size)
-    lottery = torch.rand(_STRATA, size, generator=generator).argsort(dim=1).to(proxy.device)
-    return torch.cat([by_proxy.gather(1, lottery).T.flatten(), odd])
+    rows = _rows(X, labels, tolerance, seed)
+    clusters = rows.labels
+    if len(clusters) <= _SMALL:
+        return _each(_all_values(rows), clusters, seed)
+    survey = _Survey.of(rows, by_cluster=True, seed=seed)
+    counts = survey.strata.counts
+    sizes = torch.full_like(counts, _PER_CLUSTER)
+    found: dict[int, SilhouetteEstimate] = {}
+    while len(found) < len(counts):
+        sizes = torch.where(sizes > _TAKE_ALL * counts, counts, sizes)
+        if not survey.reach(sizes):
+            return _each(_all_values(rows), clusters, seed)
+        for stratum in range(len(counts)):
+            if stratum in found:
+                continue
+            sample = survey.sample_of(stratum)
+            estimated, method = _best(sample)
+            if estimated.half_width <= tolerance:
+                half_width = estimated.half_width if survey.n_rounds == 1 else tolerance
+                found[stratum] = _reported(estimated, method, half_width, len(sample.values), seed)
+            else:
+                sizes[stratum] = wanted_sizes(sample, estimated, tolerance)[0]
+    alone = SilhouetteEstimate(0.0, 0.0, (0.0, 0.0), 1, "exact", seed)
+    place = {int(code): row for row, code in enumerate(survey.clusters)}
+    return {name: found.get(place.get(code, -1), alone) for code, name in enumerate(clusters.names)}
 
 
-@dataclass(frozen=True)
-class _Fit:
-    value: float
-    error: float
-    freedom: int
-    method: str
+def _pilot(weights: Tensor, counts: Tensor, n_anchors: int) -> Tensor:
+    """(H,) how many anchors of each stratum to begin with: by weight, but the smallest are taken whole."""
+    small = counts <= 2 * _LEAST
+    shares = torch.where(small, 0.0, weights)
+    sizes = (n_anchors * shares / shares.sum().clamp(min=torch.finfo(torch.float64).tiny)).ceil().long()
+    return torch.where(small, counts, torch.minimum(sizes.clamp(min=_LEAST), counts))
 
 
-def _best(values: Tensor, features: Tensor, chosen: Tensor) -> _Fit:
+class _Survey:
+    """Anchors drawn so far, with their silhouettes and features, and every stratum's mean features."""
+
+    def __init__(self, rows: AnchorRows, codes: Tensor, clusters: Tensor, seed: int) -> None:
+        self.rows = rows
+        self.codes = codes
+        self.clusters = clusters
+        self.strata = Strata.of(codes, max(len(clusters), 1), seed=seed)
+        self.taken = torch.zeros_like(self.strata.counts)
+        self.values = torch.empty(0, dtype=torch.float64, device=codes.device)
+        self.features = self.values.new_empty(0, _N_FEATURES)
+        self.stratum = codes.new_empty(0)
+        self.n_rounds = 0
+        self.means: Tensor | None = None
+        self._clusters: ClusterMeans | None = None
+
+    @classmethod
+    def of(cls, rows: AnchorRows, *, by_cluster: bool, seed: int) -> _Survey:
+        """Strata are the clusters of two points and more, or all those points; a point alone scores 0."""
+        counts, codes = rows.labels.counts, rows.labels.codes
+        clusters = (counts > 1).nonzero().flatten()
+        place = torch.full_like(counts, -1)
+        place[clusters] = torch.arange(len(clusters), device=codes.device) if by_cluster else 0
+        return cls(rows, place[codes], clusters if by_cluster else clusters[:0], seed)
+
+    def reach(self, sizes: Tensor) -> bool:
+        """Draw until each stratum has so many anchors; False, and nothing done, if all points cost less."""
+        sizes = torch.maximum(sizes, self.taken)
+        if int(sizes.sum()) > _SHARE_TO_EXACT * len(self.codes):
+            return False
+        index, stratum = self.strata.draw(self.taken, sizes)
+        if self._clusters is None:
+            self._clusters, anchors = self.rows.clusters(index)
+            if not self._clusters.finite:
+                return False  # the exact silhouette says why, or has a way
+            separation = self._first_pass(anchors, self._clusters)
+        else:
+            anchors = self.rows.anchors(index)
+            separation = self.rows.exact(index, anchors=anchors, clusters=self._clusters)
+        features = _features(self._clusters, anchors.block, self.rows.labels.codes[index])
+        self.values = torch.cat([self.values, silhouettes(separation, counted=False)])
+        self.features = torch.cat([self.features, features])
+        self.stratum = torch.cat([self.stratum, stratum])
+        self.taken = sizes
+        self.n_rounds += 1
+        return True
+
+    def _first_pass(self, anchors: Anchors, clusters: ClusterMeans) -> Separation:
+        """The anchors meet all points, and each point's features are summed by stratum on the way."""
+        n_strata = len(self.strata.counts)
+        sums = self.features.new_zeros(n_strata + 1, _N_FEATURES)  # the last row is of points alone
+
+        def add(block: Block) -> None:
+            features = _features(clusters, block, self.rows.labels.codes[block.rows])
+            where = self.codes[block.rows]
+            if n_strata == len(self.clusters):
+                sums.index_add_(0, where % (n_strata + 1), features)
+            else:
+                sums[0] += (features * (where == 0)[:, None]).sum(dim=0)
+
+        separation = self.rows.exact(anchors.index, anchors=anchors, clusters=clusters, also=add)
+        self.means = sums[:-1] / self.strata.counts.clamp(min=1)[:, None]
+        return separation
+
+    def sample(self, weights: Tensor) -> Sample:
+        """All anchors, for a mean over strata with the given weights."""
+        assert self.means is not None
+        return Sample(self.values, self.features, self.stratum, self.strata.counts, self.means, weights)
+
+    def sample_of(self, stratum: int) -> Sample:
+        """The anchors of one stratum, for its own mean."""
+        assert self.means is not None
+        here = self.stratum == stratum
+        one = slice(stratum, stratum + 1)
+        values, features = self.values[here], self.features[here]
+        nought = torch.zeros(len(values), dtype=torch.int64, device=values.device)
+        return Sample(values, features, nought, self.strata.counts[one], self.means[one], values.new_ones(1))
+
+
+def _features(clusters: ClusterMeans, block: Block, codes: Tensor) -> Tensor:
+    """(b, 2) float64, what a silhouette is regressed on: the proxy silhouette p, and p².
+
+    Both are bounded, so no point however far out can tilt the fit; a and b themselves are not, and do.
+    """
+    a, b = clusters.proxies(block, codes)
+    proxy = ((b - a) / torch.maximum(a, b).clamp_(min=torch.finfo(a.dtype).tiny)).double()
+    return torch.stack([proxy, proxy.square()], dim=1)
+
+
+def _best(sample: Sample) -> tuple[Estimated, str]:
     """The narrower of the regression estimate and the plain mean of the anchors."""
-    regression = _regression(values, features, chosen)
-    plain = _regression(values, features[:, :1], chosen)
-    if regression.error < plain.error:
-        return regression
-    return _Fit(plain.value, plain.error, plain.freedom, "anchors")
+    plain = sample.plain().estimate()
+    if len(sample.values) < 4 * _N_FEATURES:
+        return plain, "anchors"
+    regression = sample.estimate()
+    return (regression, "control variate") if regression.error < plain.error else (plain, "anchors")
 
 
-def _regression(values: Tensor, features: Tensor, chosen: Tensor) -> _Fit:
-    """The mean over all points of the values' regression on the features, and its standard error.
-
-    The estimate is a weighted sum Σ w_i y_i of the anchors' values; its error is that of Σ w_i e_i/(1 − h_i)
-    over the residuals e, with leverages h (a jackknife to first order), and the share of points not seen.
-    """
-    F = features[chosen]
-    m, n = len(values), len(features)
-    target = features.mean(dim=0)
-    inverse = torch.linalg.pinv(F.T @ F)
-    beta = inverse @ (F.T @ values)
-    weights = F @ (inverse @ target)
-    leverage = ((F @ inverse) * F).sum(dim=1).clamp(max=1 - 1e-6)
-    residuals = (values - F @ beta) / (1 - leverage)
-    error = math.sqrt((1 - m / n) * float((weights * residuals).square().sum()))
-    return _Fit(float(target @ beta), error, max(m - F.shape[1], 1), "control variate")
+def _reported(
+    found: Estimated, method: str, half_width: float, n_anchors: int, seed: int
+) -> SilhouetteEstimate:
+    if found.error == 0:
+        half_width, method = 0.0, "exact"
+    interval = (found.value - half_width, found.value + half_width)
+    return SilhouetteEstimate(found.value, found.error, interval, n_anchors, method, seed)
 
 
-def _features(proxies: Proxies, clusters: Labels) -> Tensor:
-    """(n, p) what an anchor's silhouette is regressed on: 1, the proxy silhouette, and its ingredients."""
-    a, b = proxies.cohesion, proxies.separation
-    larger = torch.maximum(a, b).clamp(min=torch.finfo(torch.float64).tiny)
-    alone = clusters.counts[clusters.codes] == 1
-    proxy = torch.where(alone, 0.0, (b - a) / larger)
-    scale = b.mean().clamp(min=torch.finfo(torch.float64).tiny)
-    ones = torch.ones_like(proxy)
-    return torch.stack([ones, proxy, a / scale, b / scale, proxy.square(), alone.double()], dim=1)
+def _rows(X: Any, labels: Any, tolerance: float, seed: int) -> AnchorRows:
+    """The points, checked but for their numbers, and their clusters."""
+    if isinstance(tolerance, bool) or not isinstance(tolerance, int | float) or not tolerance > 0:
+        raise InputError(f"tolerance is {tolerance!r}; wanted a positive half-width, such as 1e-4")
+    check_seed(seed)
+    if is_source(X):
+        known = X.labels if labels is None else labels
+        if known is None:
+            raise InputError("labels is missing; name them in open_vectors(…, labels=…) or pass labels=…")
+        coded = as_labels(known)
+        return AnchorRows.of(as_rows(X, len(coded)), as_clusters(coded, n=len(coded)))
+    rows = as_rows(X, 0)
+    assert isinstance(rows, HeldRows)
+    n, device = len(rows.points), rows.points.device
+    return AnchorRows.of(rows, as_clusters(known_rows(X, labels, "labels"), n=n).to(device))
 
 
-def _anchor_values(rows: AnchorRows, anchors: Tensor) -> Tensor:
-    separation = rows.exact(anchors)
-    counted = rows.labels.counts[separation.labels.codes] > 1
-    return torch.where(counted, silhouettes(separation, counted=False), 0.0)
+def _all_values(rows: AnchorRows) -> Tensor:
+    """(n,) every silhouette; a file is passed over for each batch of its points."""
+    if rows.rows.whole is not None:
+        return silhouettes(Separation.of(as_matrix(rows.rows.whole), rows.labels))
+    separation = rows.exact(torch.arange(len(rows.labels)))
+    return silhouettes(separation)
 
 
-def _exact(matrix: Tensor, clusters: Labels, seed: int) -> SilhouetteEstimate:
-    value = float(silhouettes(Separation.of(matrix, clusters)).mean())
-    return SilhouetteEstimate(value, 0.0, (value, value), matrix.shape[0], "exact", seed)
+def _overall(values: Tensor, clusters: Labels, average: str, seed: int) -> SilhouetteEstimate:
+    value = float(values.mean() if average == "micro" else _cluster_means(values, clusters).mean())
+    return SilhouetteEstimate(value, 0.0, (value, value), len(values), "exact", seed)
 
 
-def _t95(freedom: int) -> float:
-    """Two-sided 95 % point of Student's t, by its expansion in 1/freedom (3e-4 off at 10)."""
-    z = 1.959964
-    return z + (z**3 + z) / (4 * freedom) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * freedom**2)
+def _each(values: Tensor, clusters: Labels, seed: int) -> dict[Any, SilhouetteEstimate]:
+    means, counts = _cluster_means(values, clusters).tolist(), clusters.counts.tolist()
+    return {
+        name: SilhouetteEstimate(mean, 0.0, (mean, mean), count, "exact", seed)
+        for name, mean, count in zip(clusters.names, means, counts, strict=True)
+    }
+
+
+def _cluster_means(values: Tensor, clusters: Labels) -> Tensor:
+    sums = torch.zeros(clusters.n_labels, dtype=torch.float64, device=values.device)
+    return sums.index_add(0, clusters.codes, values) / clusters.counts

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from functools import reduce
 from typing import Any
 
@@ -12,8 +11,7 @@ from torch import Tensor
 
 from isoscope.arrays import as_matrix, blocks, like, scalar
 from isoscope.errors import InputError, UndefinedError
-from isoscope.metrics.registry import ALL_INVARIANCES, Metric
-from isoscope.statistics.gathered import Statistics
+from isoscope.metrics.registry import ALL_INVARIANCES, entries
 from isoscope.statistics.moments import Moments
 
 _RANKME_EPSILON = 1e-7  # Garrido et al. 2023, equation 1
@@ -263,71 +261,65 @@ def _uncentred_spectrum(moments: Moments) -> Tensor:
     return torch.where(squares > noise, squares, 0.0)
 
 
-def _reading(
-    name: str, compute: Callable[[Statistics], Any], sentence: Callable[[float], str], paper: str, **rest: Any
-) -> Metric:
-    """What the metrics of the spectrum have in common, unless `rest` says otherwise."""
-    common: dict[str, Any] = {
-        "family": "spectrum",
-        "needs": frozenset({"moments"}),
-        "range": (1.0, math.inf),
-        "high": "isotropic",
-        "invariances": ALL_INVARIANCES,
-        "differentiable": True,
-    }
-    return Metric(name=name, compute=compute, sentence=sentence, paper=paper, **{**common, **rest})
-
+_entry = entries(
+    "spectrum",
+    needs=frozenset({"moments"}),
+    range=(1.0, math.inf),
+    high="isotropic",
+    invariances=ALL_INVARIANCES,
+    differentiable=True,
+)
 
 METRICS = (
-    _reading(
+    _entry(
         "participation_ratio",
         lambda shelf: participation_ratio(shelf.moments),
-        lambda value: f"the variance is as spread out as over {value:.1f} equal dimensions",
-        "Gao et al. 2017, A theory of multineuronal dimensionality",
+        sentence=lambda value: f"the variance is as spread out as over {value:.1f} equal dimensions",
+        paper="Gao et al. 2017, A theory of multineuronal dimensionality",
     ),
-    _reading(
+    _entry(
         "effective_rank",
         lambda shelf: effective_rank(shelf.moments),
-        lambda value: f"by entropy, the variance fills about {value:.1f} dimensions",
-        "Roy, Vetterli 2007, The effective rank",
+        sentence=lambda value: f"by entropy, the variance fills about {value:.1f} dimensions",
+        paper="Roy, Vetterli 2007, The effective rank",
     ),
-    _reading(
+    _entry(
         "rankme",
         lambda shelf: rankme(shelf.moments),
-        lambda value: f"mean included, the vectors use about {value:.1f} dimensions",
-        "Garrido, Balestriero, Najman, LeCun 2023, RankMe",
+        sentence=lambda value: f"mean included, the vectors use about {value:.1f} dimensions",
+        paper="Garrido, Balestriero, Najman, LeCun 2023, RankMe",
         range=(1.0 - 1e-6, math.inf),
         high="isotropic about the origin",
         invariances=frozenset({"rotation", "scale"}),
     ),
-    _reading(
+    _entry(
         "stable_rank",
         lambda shelf: stable_rank(shelf.moments),
-        lambda value: f"the total variance is {value:.1f} times that of the strongest direction",
-        "Rudelson, Vershynin 2007, Sampling from large matrices",
+        sentence=lambda value: f"the total variance is {value:.1f} times that of the strongest direction",
+        paper="Rudelson, Vershynin 2007, Sampling from large matrices",
     ),
-    _reading(
+    _entry(
         "dimensions_for_variance",
         lambda shelf: dimensions_for_variance(shelf.moments),
-        lambda value: f"{value:.0f} principal directions hold 90 % of the variance",
-        "Jolliffe 2002, Principal Component Analysis",
+        sentence=lambda value: f"{value:.0f} principal directions hold 90 % of the variance",
+        paper="Jolliffe 2002, Principal Component Analysis",
         differentiable=False,
     ),
-    _reading(
+    _entry(
         "condition_number",
         lambda shelf: condition_number(shelf.vectors),
-        lambda value: f"the strongest direction has {value:.3g} times the variance of the weakest",
-        "Golub, Van Loan 2013, Matrix Computations",
+        sentence=lambda value: f"the strongest direction has {value:.3g} times the variance of the weakest",
+        paper="Golub, Van Loan 2013, Matrix Computations",
         needs=frozenset({"vectors"}),
         high="anisotropic",
         differentiable=False,
         default=False,
     ),
-    _reading(
+    _entry(
         "power_law_exponent",
         lambda shelf: power_law_exponent(shelf.vectors),
-        lambda value: f"the spectrum decays like rank to the power −{value:.2f}",
-        "Stringer et al. 2019; Agrawal et al. 2022, α-ReQ",
+        sentence=lambda value: f"the spectrum decays like rank to the power −{value:.2f}",
+        paper="Stringer et al. 2019; Agrawal et al. 2022, α-ReQ",
         needs=frozenset({"vectors"}),
         range=(0.0, math.inf),
         high="anisotropic",

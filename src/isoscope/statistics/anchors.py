@@ -2,184 +2,259 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
 
 import torch
 from torch import Tensor
 
-from isoscope.arrays import blocks
-from isoscope.kernels.precision import NEAR, center_and_unit, direct_squares, full_precision, pair_dtype
+from isoscope.kernels.precision import NEAR, Frame, direct_distances, direct_squares, full_precision
 from isoscope.kernels.products import sum_of_squares
 from isoscope.labels import Labels
 from isoscope.statistics.pairs import Separation, reduce_sums
+from isoscope.statistics.rows import HeldRows, Rows
 
-_CROWDED = 0.01  # share of near pairs above which a block is taken whole by direct difference
-_BLOCK_BYTES = 3 * 2**20  # of float32: every temporary of a block stays in cache
+_FRAME_ROWS = 256  # looked at for a centre and a unit
+_CROWDED = 0.01  # share of near pairs above which they are not taken one by one
+_BLOCK_BYTES = 16 * 2**20  # of float32; measured on two cores: 2 MB take a third longer, 8 MB a twentieth
 _CUDA_BLOCK_BYTES = 256 * 2**20  # of float32: a launch has to keep a whole device busy
-_KEPT_BYTES = 64 * 2**20  # of placed points kept between passes
-_UNIT_ROWS = 256  # looked at for the unit of length
-_INDICATOR_LABELS = 512  # up to here a product with an indicator beats adding row by row
-
-
-_Block = tuple[slice, Tensor, Tensor]  # rows, placed points, their squared lengths
+_GROUP_ANCHORS = 512  # meet a block at a time
+_CUDA_GROUP_ANCHORS = 4096
+_TABLE_BYTES = 64 * 2**20  # of sums, and of anchors, held at a time: above, the rows are passed over again
+_INDICATOR_LABELS = 8  # up to here a product with an indicator beats adding row by row
+_CUDA_INDICATOR_LABELS = 512
 
 
 @dataclass(frozen=True, eq=False)
-class Proxies:
-    """For every point the root mean square distance to its own cluster and to the nearest other one.
+class Block:
+    """Consecutive rows: as they came, placed in the frame, and the placed rows' squared lengths."""
 
-    Mean squared distances to a cluster are exact in closed form, O(nKd):
-    mean_{j∈k} ‖x − x_j‖² = ‖x − μ_k‖² + mean_{j∈k} ‖x_j − μ_k‖². Their roots stand for mean distances.
+    rows: slice
+    raw: Tensor
+    placed: Tensor
+    squares: Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class Anchors:
+    """Rows that meet all others.
 
     Attributes:
-        cohesion: (n,) to the own cluster, the point itself left out.
-        separation: (n,) to the nearest other cluster.
+        index: (m,) which rows they are.
+        block: the rows themselves.
     """
 
-    cohesion: Tensor
-    separation: Tensor
+    index: Tensor
+    block: Block
+
+    def __len__(self) -> int:
+        return len(self.index)
+
+    def part(self, start: int, stop: int) -> Anchors:
+        """Anchors start … stop−1."""
+        rows = slice(start, stop)
+        b = self.block
+        return Anchors(self.index[rows], Block(rows, b.raw[rows], b.placed[rows], b.squares[rows]))
+
+
+@dataclass(frozen=True, eq=False)
+class ClusterMeans:
+    """Where the clusters are and how wide, in the frame of an `AnchorRows`.
+
+    Attributes:
+        means: (K, d) float64.
+        spreads: (K,) float64, mean squared distance of a cluster's points to its mean.
+        counts: (K,) int64.
+        finite: whether every sum is; if not, a number is not, or squares are beyond the type.
+        squares: (n,) squared length of every point.
+    """
+
+    means: Tensor
+    spreads: Tensor
+    counts: Tensor
+    finite: bool
+    squares: Tensor
+
+    def proxies(self, block: Block, codes: Tensor) -> tuple[Tensor, Tensor]:
+        """Root mean square distance of each row to its own cluster and to the nearest other one.
+
+        Mean squared distances to a cluster are exact in closed form, O(Kd) a row:
+        mean_{j∈k} ‖x − x_j‖² = ‖x − μ_k‖² + mean_{j∈k} ‖x_j − μ_k‖². Their roots stand for mean distances.
+        The point itself is left out of its cluster.
+        """
+        U = block.placed
+        centers = self.means.to(U.dtype)
+        offset = (self.means.square().sum(dim=1) + self.spreads).to(U.dtype)
+        squared = torch.addmm(offset[None], U, centers.T, alpha=-2)
+        own = codes[:, None]
+        inside = squared.gather(1, own).squeeze(1) + block.squares
+        outside = squared.scatter_(1, own, torch.inf).amin(dim=1) + block.squares
+        larger = (self.counts / (self.counts - 1).clamp(min=1)).to(U.dtype)
+        return (inside * larger[codes]).clamp_(min=0).sqrt_(), outside.clamp_(min=0).sqrt_()
 
 
 @dataclass(frozen=True, eq=False)
 class AnchorRows:
-    """The points about one centre, ready to be met block by block by proxies and anchors.
+    """The points in one frame, passed over block by block to meet clusters and anchors.
 
     Attributes:
-        points: (n, d) the caller's rows.
+        rows: the caller's rows, in memory or in a file.
         labels: the cluster of each.
-        center: (d,) float64.
-        unit: root mean square distance to it.
+        frame: how they are placed.
+        n_rows: how many make a block.
     """
 
-    points: Tensor
+    rows: Rows
     labels: Labels
-    center: Tensor
-    unit: float
+    frame: Frame
+    n_rows: int
 
     @classmethod
-    def of(cls, points: Tensor, labels: Labels) -> AnchorRows:
-        """One light pass for the mean; the unit is only a scale, so some rows suffice for it."""
-        points = points.detach()
-        n = points.shape[0]
-        parts = [block.mean(dim=0).double() * (len(block) / n) for block in blocks(points)]
-        center = torch.stack(parts).sum(dim=0)
-        some = points[:: -(-n // _UNIT_ROWS)]
-        _, unit = center_and_unit(torch.cat([some.double(), center[None]]))
-        return cls(points, labels, center, unit)
+    def of(cls, rows: Tensor | Rows, labels: Labels) -> AnchorRows:
+        """The frame is that of the first rows: it only has to be near, and the same for a file."""
+        held = HeldRows(rows.detach()) if isinstance(rows, Tensor) else rows
+        first = next(held.blocks(_FRAME_ROWS))
+        width = max(first.shape[1], labels.n_labels)
+        n_rows = max(256, (_CUDA_BLOCK_BYTES if first.is_cuda else _BLOCK_BYTES) // (4 * width))
+        return cls(held, labels, Frame.of(first), n_rows)
 
-    def proxies(self) -> Proxies:
-        """One pass for the clusters' means, one for every point against them."""
+    @full_precision
+    def clusters(self, pick: Tensor) -> tuple[ClusterMeans, Anchors]:
+        """One pass: the clusters' means and spreads, and the rows of the given numbers as anchors."""
         K = self.labels.n_labels
-        counts = self.labels.counts.to(self.points.device)
-        sums = self.points.new_zeros(K, self.points.shape[1], dtype=torch.float64)
-        squares = self.points.new_zeros(K, dtype=torch.float64)
-        for rows, U, own in self._blocks():
-            codes = self.labels.codes[rows]
-            sums += _sums_by_label(U, codes, K)
-            squares += _sums_by_label(own[:, None], codes, K)[:, 0]
+        counts = self.labels.counts
+        order = pick.argsort()
+        wanted = pick[order]
+        sums, lengths, picked = torch.zeros((), device=pick.device), [], []
+        for block in self._blocks():
+            sums = sums + _sums_by_label(block.placed, self.labels.codes[block.rows], K)
+            lengths.append(block.squares)
+            first, last = torch.searchsorted(wanted, wanted.new_tensor([block.rows.start, block.rows.stop]))
+            picked.append(block.raw[wanted[first:last] - block.rows.start])
+        squares = torch.cat(lengths)
+        by_cluster = _sums_by_label(squares.double()[:, None], self.labels.codes, K)[:, 0]
         means = sums / counts[:, None]
-        spread = (squares / counts - means.square().sum(dim=1)).clamp(min=0)
-        parts = [self._block_proxies(*block, means, spread, counts) for block in self._blocks()]
-        return Proxies(*(torch.cat(column) for column in zip(*parts, strict=True)))
+        spreads = (by_cluster / counts - means.square().sum(dim=1)).clamp(min=0)
+        raw = torch.cat(picked)[order.argsort()]
+        finite = bool(torch.isfinite(sums.sum() + by_cluster.sum()))
+        found = ClusterMeans(means, spreads, counts, finite, squares)
+        return found, self._anchors(pick, raw)
+
+    def anchors(self, index: Tensor) -> Anchors:
+        """The rows of the given numbers, as anchors; one pass where they are in a file."""
+        return self._anchors(index, self.rows.take(index))
 
     @full_precision
-    def _block_proxies(
-        self, rows: slice, U: Tensor, own_squares: Tensor, means: Tensor, spread: Tensor, counts: Tensor
-    ) -> tuple[Tensor, Tensor]:
-        centers = means.to(U.dtype)
-        offset = (centers.square().sum(dim=1) + spread.to(U.dtype))[None]
-        squared = torch.addmm(offset, U, centers.T, alpha=-2).add_(own_squares[:, None])
-        own = self.labels.codes[rows, None]
-        size = counts[own]
-        inside = squared.gather(1, own) * (size / (size - 1).clamp(min=1)).to(U.dtype)
-        others = squared.scatter(1, own, torch.inf).amin(dim=1)
-        root = (inside.squeeze(1).clamp(min=0).sqrt(), others.clamp(min=0).sqrt())
-        return root[0].double() * self.unit, root[1].double() * self.unit
+    def exact(
+        self,
+        index: Tensor,
+        *,
+        anchors: Anchors | None = None,
+        clusters: ClusterMeans | None = None,
+        also: Callable[[Block], None] | None = None,
+    ) -> Separation:
+        """Cohesion and separation of the anchors against all points, exactly; one pass for some thousands.
 
-    def exact(self, anchors: Tensor) -> Separation:
-        """Cohesion and separation of the anchors (row indices) against all points, exactly."""
-        K = self.labels.n_labels
-        sums = torch.zeros(K, len(anchors), dtype=torch.float64, device=self.points.device)
-        for rows, distances in self._distances(anchors):
-            sums += _sums_by_label(distances, self.labels.codes[rows], K)
-        own = Labels(self.labels.codes[anchors], self.labels.names)
-        counts = self.labels.counts.to(sums.device).double()
-        return Separation(*reduce_sums(sums.T * self.unit, own.codes, counts), own)
+        Args:
+            index: (m,) row numbers of the anchors.
+            anchors: the same, where they are at hand.
+            clusters: makes collapsed clusters cheaper.
+            also: what else to do with each block while it is here.
+        """
+        batch = max(1, _TABLE_BYTES // (8 * max(self.frame.n_dims, self.labels.n_labels)))
+        own = Labels(self.labels.codes[index], self.labels.names)
+        counts = self.labels.counts.double()
+        parts = []
+        for start in range(0, len(index), batch):
+            stop = start + batch
+            some = anchors.part(start, stop) if anchors is not None else self.anchors(index[start:stop])
+            sums = self._sums(some, clusters, also if start == 0 else None).T * self.frame.unit
+            parts.append(reduce_sums(sums, own.codes[start:stop], counts))
+        cohesion, separation, nearest = (torch.cat(column) for column in zip(*parts, strict=True))
+        return Separation(cohesion, separation, nearest, own)
 
-    def distances(self, anchors: Tensor) -> Iterator[tuple[slice, Tensor]]:
+    def distances(self, index: Tensor) -> Iterator[tuple[slice, Tensor]]:
         """Block by block, (rows, anchors) distances of the points to the anchors (row indices)."""
-        for rows, distances in self._distances(anchors):
-            yield rows, distances.double() * self.unit
+        anchors = self.anchors(index)
+        for block in self._blocks():
+            found = full_precision(self._distances)(block, anchors, None)
+            yield block.rows, found.double() * self.frame.unit
 
-    def _distances(self, anchors: Tensor) -> Iterator[tuple[slice, Tensor]]:
-        A = self._placed(self.points[anchors])
-        squares = A.double().square().sum(dim=1).to(A.dtype)
-        for rows, U, own in self._blocks():
-            yield rows, self._block_distances(rows, U, own, A, squares, anchors)
-
-    @full_precision
-    def _block_distances(
-        self, rows: slice, U: Tensor, own: Tensor, A: Tensor, squares: Tensor, anchors: Tensor
+    def _sums(
+        self, anchors: Anchors, clusters: ClusterMeans | None, also: Callable[[Block], None] | None
     ) -> Tensor:
+        """(K, m) summed distances of the anchors to every cluster, in units."""
+        K, m = self.labels.n_labels, len(anchors)
+        sums = torch.zeros(K, m, dtype=torch.float64, device=anchors.index.device)
+        width = _CUDA_GROUP_ANCHORS if sums.is_cuda else _GROUP_ANCHORS
+        groups = [(start, anchors.part(start, start + width)) for start in range(0, m, width)]
+        for block in self._blocks(clusters):
+            codes = self.labels.codes[block.rows]
+            for start, group in groups:
+                distances = self._distances(block, group, clusters)
+                sums[:, start : start + width] += _sums_by_label(distances, codes, K)
+            if also:
+                also(block)
+        return sums
+
+    def _distances(self, block: Block, anchors: Anchors, clusters: ClusterMeans | None) -> Tensor:
         """(block, anchors) distances in units; too near pairs by direct difference, an anchor to itself 0."""
-        squared = torch.addmm(squares[None], U, A.T, alpha=-2).add_(own[:, None])
-        here = ((anchors >= rows.start) & (anchors < rows.stop)).nonzero().flatten()
-        itself = (anchors[here] - rows.start, here)
-        scale = float(own.max() + squares.max())
+        A, index = anchors.block, anchors.index
+        squared = torch.addmm(A.squares[None], block.placed, A.placed.T, alpha=-2)
+        squared += block.squares[:, None]
+        here = ((index >= block.rows.start) & (index < block.rows.stop)).nonzero().flatten()
+        itself = (index[here] - block.rows.start, here)
+        scale = float(block.squares.max() + A.squares.max())
         squared[itself] = scale
-        if scale > 0 and squared.min() < NEAR[U.dtype] * scale:
-            self._mend(squared, rows, anchors, NEAR[U.dtype] * scale)
+        near = NEAR[squared.dtype] * scale
+        if scale > 0 and float(squared.min()) < near:
+            self._mend(squared, block, anchors, near, clusters)
         squared[itself] = 0.0
         return squared.sqrt_()
 
-    def _mend(self, squared: Tensor, rows: slice, anchors: Tensor, near: float) -> None:
+    def _mend(
+        self, squared: Tensor, block: Block, anchors: Anchors, near: float, clusters: ClusterMeans | None
+    ) -> None:
+        """Take pairs under `near` again: about their own cluster's mean if many, then by difference."""
+        raw = anchors.block.raw
         close = squared < near
+        if clusters is not None and int(close.sum()) > _CROWDED * squared.numel():
+            close &= ~self._recentered(squared, block, anchors, clusters)
         if int(close.sum()) > _CROWDED * squared.numel():
-            a, b = self.points[rows].double() / self.unit, self.points[anchors].double() / self.unit
-            squared.copy_(torch.cdist(a, b, compute_mode="donot_use_mm_for_euclid_dist").square())
+            a, b = block.raw.double() / self.frame.unit, raw.double() / self.frame.unit
+            squared.copy_(direct_distances(a, b).square())
             return
         i, j = close.nonzero(as_tuple=True)
-        exact = direct_squares(self.points, rows.start + i, self.points, anchors[j], self.unit)
-        squared[i, j] = exact.to(squared.dtype)
+        squared[i, j] = direct_squares(block.raw, i, raw, j, self.frame.unit).to(squared.dtype)
 
-    def _blocks(self) -> Iterator[_Block]:
-        """Rows, their placed points and squared lengths; kept for the next pass where they are few."""
-        if self.points.numel() * 4 > _KEPT_BYTES:
-            yield from self._make_blocks()
-        else:
-            yield from self._kept_blocks
+    def _recentered(self, squared: Tensor, block: Block, anchors: Anchors, clusters: ClusterMeans) -> Tensor:
+        """Pairs within a cluster taken anew about its mean; which of all pairs are right thereby."""
+        codes, own = self.labels.codes[block.rows], self.labels.codes[anchors.index]
+        U = self.frame.residuals(block.raw, clusters.means[codes])
+        A = self.frame.residuals(anchors.block.raw, clusters.means[own])
+        scales = sum_of_squares(U)[:, None] + sum_of_squares(A)
+        within = (scales - 2 * (U @ A.T)).to(squared.dtype)
+        same = codes[:, None] == own
+        torch.where(same, within.clamp_(min=0), squared, out=squared)
+        return same & (within >= NEAR[squared.dtype] * scales)
 
-    @cached_property
-    def _kept_blocks(self) -> list[_Block]:
-        return list(self._make_blocks())
+    def _blocks(self, clusters: ClusterMeans | None = None) -> Iterator[Block]:
+        start = 0
+        for raw in self.rows.blocks(self.n_rows):
+            placed, rows = self.frame.place(raw), slice(start, start + len(raw))
+            yield Block(rows, raw, placed, clusters.squares[rows] if clusters else sum_of_squares(placed))
+            start = rows.stop
 
-    def _make_blocks(self) -> Iterator[_Block]:
-        n, d = self.points.shape
-        n_rows = max(256, (_CUDA_BLOCK_BYTES if self.points.is_cuda else _BLOCK_BYTES) // (4 * d))
-        for start in range(0, n, n_rows):
-            rows = slice(start, min(start + n_rows, n))
-            U = self._placed(self.points[rows])
-            yield rows, U, sum_of_squares(U)
-
-    def _placed(self, rows: Tensor) -> Tensor:
-        dtype = pair_dtype(self.points)
-        if rows.dtype == dtype and self._small_offset:
-            return (rows - self.center.to(dtype)).mul_(1 / self.unit)
-        return ((rows.double() - self.center) / self.unit).to(dtype)
-
-    @property
-    def _small_offset(self) -> bool:
-        """Whether subtracting the centre in the rows' own type loses nothing that matters."""
-        return float(self.center.abs().max()) < 10 * self.unit
+    def _anchors(self, index: Tensor, raw: Tensor) -> Anchors:
+        placed = self.frame.place(raw)
+        return Anchors(index, Block(slice(0, len(raw)), raw, placed, sum_of_squares(placed)))
 
 
 def _sums_by_label(rows: Tensor, codes: Tensor, n_labels: int) -> Tensor:
     """(K, m) float64 sums of (n, m) rows over each label."""
-    if n_labels <= _INDICATOR_LABELS:
+    if n_labels <= (_CUDA_INDICATOR_LABELS if rows.is_cuda else _INDICATOR_LABELS):
         indicator = torch.zeros(n_labels, len(rows), dtype=rows.dtype, device=rows.device)
         indicator[codes, torch.arange(len(rows), device=rows.device)] = 1
         return (indicator @ rows).double()
-    sums = torch.zeros(n_labels, rows.shape[1], dtype=torch.float64, device=rows.device)
-    return sums.index_add_(0, codes, rows.double())
+    sums = torch.zeros(n_labels, rows.shape[1], dtype=rows.dtype, device=rows.device)
+    return sums.index_add_(0, codes, rows).double()

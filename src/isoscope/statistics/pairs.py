@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from isoscope.arrays import as_matrix, block_rows, blocks, working_dtype
+from isoscope.arrays import as_matrix, as_spaces, block_rows, blocks, working_dtype
 from isoscope.errors import LabelError, UndefinedError
-from isoscope.kernels.precision import full_precision
+from isoscope.kernels.precision import direct_distances
 from isoscope.kernels.tiles import Arranged, Progress, Tile
 from isoscope.labels import Labels, as_clusters, as_labels
+from isoscope.statistics.budget import TilePlan, no_room, tile_plans
 from isoscope.statistics.directions import unit_rows
-from isoscope.statistics.fused import can_fuse, fused_sums
+from isoscope.statistics.fused import fixed_order, fused_sums
 from isoscope.statistics.groups import GroupMoments
 
-SUMS_BYTES = 128 * 2**20  # above this, an (n, K) table of sums is not kept: row strips instead
+_BETWEEN_BYTES = 128 * 2**20  # of distances between queries and a block of points
+_REDUCED_BYTES = 2**20  # of sums reduced at a time, so that every temporary stays in cache
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,16 +46,9 @@ class ClusterDistances:
         if fused is not None:
             return cls(fused.double(), clusters, clusters.counts.double())
         arranged = Arranged.of(matrix, clusters)
-        sums = matrix.new_zeros(clusters.n_labels, len(clusters), dtype=torch.float64)  # rows contiguous
-        for rows, columns, tile in arranged.squared_distances(progress=progress):
-            tile.sqrt_()
-            sums[columns.clusters, rows.rows] += _by_cluster(tile.T, arranged, columns)
-            if rows != columns:
-                sums[rows.clusters, columns.rows] += _by_cluster(tile, arranged, rows)
-        back = torch.empty_like(sums)
-        back[:, arranged.order] = sums * arranged.unit
-        back = back.T
-        return cls(back, clusters, clusters.counts.double())
+        sums = torch.empty(len(clusters), clusters.n_labels, dtype=torch.float64, device=matrix.device)
+        sums[arranged.order] = _arranged_sums(arranged, clusters.n_labels, progress).T
+        return cls(sums, clusters, clusters.counts.double())
 
     @classmethod
     def between(cls, queries: Any, query_labels: Any, X: Any, labels: Any) -> ClusterDistances:
@@ -67,8 +63,8 @@ class ClusterDistances:
         codes = order[others.codes].to(query_matrix.device)
         sums = query_matrix.new_zeros(len(own), own.n_labels, dtype=torch.float64)
         start = 0
-        for block in blocks(as_matrix(X), n_rows=max(1, SUMS_BYTES // (8 * len(own)))):
-            distances = torch.cdist(query_matrix.double(), block.double(), compute_mode=_DIRECT)
+        for block in blocks(as_matrix(X), n_rows=max(1, _BETWEEN_BYTES // (8 * len(own)))):
+            distances = direct_distances(query_matrix.double(), block.double())
             sums.index_add_(1, codes[start : start + len(block)], distances)
             start += len(block)
         return cls(sums, own, torch.bincount(codes, minlength=own.n_labels).double())
@@ -82,15 +78,13 @@ class ClusterDistances:
         return ClusterDistances(self.sums + other.sums, self.labels, self.counts + other.counts)
 
 
-_DIRECT = "donot_use_mm_for_euclid_dist"
-
-
 @dataclass(frozen=True, eq=False)
 class Separation:
     """For each point its mean distance to its own cluster and to the nearest other one.
 
     Attributes:
         cohesion: (n,) float64, mean distance to the other points of the own cluster; 0 for singletons.
+            Of B spaces at once (B, n), as the next two.
         separation: (n,) float64, smallest mean distance to another cluster.
         nearest: (n,) which cluster that is.
         labels: the cluster of each point.
@@ -105,18 +99,67 @@ class Separation:
 
     @classmethod
     def of(
-        cls, X: Any, labels: Any, *, metric: str = "euclidean", progress: Progress | None = None
+        cls,
+        X: Any,
+        labels: Any,
+        *,
+        metric: str = "euclidean",
+        deterministic: bool = False,
+        memory_mb: float | None = None,
+        progress: Progress | None = None,
     ) -> Separation:
-        """From any array and its labels; `metric` is euclidean, sqeuclidean or cosine."""
+        """From any array and its labels; `metric` is euclidean, sqeuclidean or cosine.
+
+        See `silhouette_samples` for `deterministic` and `memory_mb`.
+        """
         matrix = as_matrix(X).detach()
         clusters = as_clusters(labels, n=matrix.shape[0]).to(matrix.device)
-        if metric == "sqeuclidean":
-            return _squared_separation(matrix, clusters)
-        if metric == "cosine":
-            return _cosine_separation(matrix, clusters)
-        if can_fuse(matrix, clusters) or 8 * len(clusters) * clusters.n_labels <= SUMS_BYTES:
-            return cls.from_sums(ClusterDistances.of(matrix, clusters, progress=progress))
-        return _in_strips(matrix, clusters, progress)
+        with fixed_order(deterministic, matrix.device):
+            if metric == "sqeuclidean":
+                return _squared_separation(matrix, clusters)
+            if metric == "cosine":
+                return _cosine_separation(matrix, clusters)
+            return cls._euclidean(matrix, clusters, deterministic, memory_mb, progress)
+
+    @classmethod
+    def of_spaces(
+        cls, X: Any, labels: Any, *, deterministic: bool = False, memory_mb: float | None = None
+    ) -> Separation:
+        """Of B spaces that share their labels, (B, n, d), at once: (B, n) fields instead of (n,)."""
+        spaces = as_spaces(X).detach()
+        clusters = as_clusters(labels, n=spaces.shape[1]).to(spaces.device)
+        with fixed_order(deterministic, spaces.device):
+            fused = memory_mb is None
+            sums = fused_sums(spaces, clusters, deterministic=deterministic) if fused else None
+            if sums is None:
+                parts = [cls._euclidean(space, clusters, deterministic, memory_mb) for space in spaces]
+                fields = zip(*((part.cohesion, part.separation, part.nearest) for part in parts), strict=True)
+                cohesion, separation, nearest = (torch.stack(field) for field in fields)
+                return cls(cohesion, separation, nearest, clusters)
+            flat = sums.double().flatten(0, 1)
+            columns = reduce_sums(flat, clusters.codes.repeat(len(spaces)), clusters.counts.double())
+            cohesion, separation, nearest = (column.view(len(spaces), -1) for column in columns)
+            return cls(cohesion, separation, nearest, clusters)
+
+    @classmethod
+    def _euclidean(
+        cls,
+        matrix: Tensor,
+        clusters: Labels,
+        deterministic: bool,
+        memory_mb: float | None,
+        progress: Progress | None = None,
+    ) -> Separation:
+        if memory_mb is None:
+            sums = fused_sums(matrix, clusters, deterministic=deterministic)
+            if sums is not None:
+                return cls.from_sums(ClusterDistances(sums.double(), clusters, clusters.counts.double()))
+        plans = tile_plans(matrix, clusters, memory_mb)
+        for plan in plans:
+            with contextlib.suppress(torch.cuda.OutOfMemoryError):
+                return _by_plan(plan, matrix, clusters, progress)
+            torch.cuda.empty_cache()
+        raise no_room(plans[-1], matrix.device)
 
     @classmethod
     def from_sums(cls, distances: ClusterDistances) -> Separation:
@@ -124,44 +167,78 @@ class Separation:
         return cls(*reduce_sums(distances.sums, distances.labels.codes, distances.counts), distances.labels)
 
 
-@full_precision
-def _by_cluster(tile: Tensor, arranged: Arranged, rows: Tile) -> Tensor:
-    """(clusters of the rows, columns) sums of a tile of distances over each cluster of its rows."""
-    if rows.pure:
-        return tile.sum(dim=0, keepdim=True).double()
-    codes = arranged.codes[rows.rows] - rows.first
-    clusters = torch.arange(rows.last - rows.first + 1, device=tile.device)
-    indicator = (clusters[:, None] == codes).to(tile.dtype)
-    return (indicator @ tile).double()
+def _arranged_sums(arranged: Arranged, n_clusters: int, progress: Progress | None) -> Tensor:
+    """(K, n) summed distances of every arranged point to every cluster; each pair of points is met once."""
+    sums = arranged.points.new_zeros(n_clusters, len(arranged.order), dtype=torch.float64)
+
+    def both_ways(rows: Tile, columns: Tile, tile: Tensor) -> tuple[Tensor, Tensor]:
+        tile.sqrt_()
+        return arranged.sums_across(tile, columns), arranged.sums_down(tile, rows)
+
+    for rows, columns, (across, down) in arranged.reduced(both_ways, progress=progress):
+        sums[columns.clusters, rows.rows].add_(across)
+        if rows != columns:
+            sums[rows.clusters, columns.rows].add_(down)
+    return sums.mul_(arranged.unit)
 
 
 def reduce_sums(sums: Tensor, own: Tensor, counts: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Cohesion, separation and nearest cluster from (m, K) summed distances."""
+    n_rows = len(sums) if sums.is_cuda else max(1, _REDUCED_BYTES // (8 * len(counts)))
+    parts = [
+        _reduced(sums[start : start + n_rows], own[start : start + n_rows], counts)
+        for start in range(0, len(sums), n_rows)
+    ]
+    cohesion, separation, nearest = (torch.cat(column) for column in zip(*parts, strict=True))
+    return cohesion, separation, nearest
+
+
+def _reduced(sums: Tensor, own: Tensor, counts: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     column = own[:, None]
     cohesion = sums.gather(1, column).squeeze(1) / (counts[own] - 1).clamp(min=1)
     means = sums / counts
     means.scatter_(1, column, torch.inf)
-    means[:, counts == 0] = torch.inf
+    means.masked_fill_(counts == 0, torch.inf)
     separation, nearest = means.min(dim=1)
     return cohesion, separation, nearest
 
 
-def _in_strips(matrix: Tensor, clusters: Labels, progress: Progress | None) -> Separation:
-    """Whole rows at a time, reduced at once: for so many clusters that their sums cannot be kept."""
-    arranged = Arranged.of(matrix, clusters)
-    counts = clusters.counts.double()
-    cohesion, separation = (matrix.new_empty(len(clusters), dtype=torch.float64) for _ in range(2))
-    nearest = torch.empty_like(clusters.codes)
-    last = arranged.tiles[-1]
-    for rows, columns, tile in arranged.squared_distances(symmetric=False, progress=progress):
-        if columns.start == 0:
-            sums = matrix.new_zeros(rows.stop - rows.start, clusters.n_labels, dtype=torch.float64)
-        sums[:, columns.clusters] += _by_cluster(tile.sqrt_().T, arranged, columns).T
-        if columns == last:
-            place = arranged.order[rows.rows]
-            parts = reduce_sums(sums * arranged.unit, arranged.codes[rows.rows], counts)
-            cohesion[place], separation[place], nearest[place] = parts
+def _by_plan(plan: TilePlan, matrix: Tensor, clusters: Labels, progress: Progress | None) -> Separation:
+    arranged = Arranged.of(matrix, clusters, tile_rows=plan.tile_rows)
+    return (_in_tiles if plan.keeps_sums else _in_strips)(arranged, clusters, progress)
+
+
+def _in_tiles(arranged: Arranged, clusters: Labels, progress: Progress | None) -> Separation:
+    """Every pair once, the sums of all points kept until all pairs are met."""
+    sums = _arranged_sums(arranged, clusters.n_labels, progress)
+    parts = reduce_sums(sums.T, arranged.codes, clusters.counts.double())
+    cohesion, separation, nearest = (_unsorted(part, arranged.order) for part in parts)
     return Separation(cohesion, separation, nearest, clusters)
+
+
+def _in_strips(arranged: Arranged, clusters: Labels, progress: Progress | None) -> Separation:
+    """Whole rows at a time, reduced at once: for so many clusters that their sums cannot be kept."""
+    counts = clusters.counts.double()
+    parts = []
+    last = arranged.tiles[-1]
+
+    def across(_: Tile, columns: Tile, tile: Tensor) -> Tensor:
+        return arranged.sums_across(tile.sqrt_(), columns)
+
+    for rows, columns, found in arranged.reduced(across, symmetric=False, progress=progress):
+        if columns.start == 0:
+            sums = counts.new_zeros(clusters.n_labels, rows.stop - rows.start)
+        sums[columns.clusters].add_(found)
+        if columns == last:
+            parts.append(reduce_sums(sums.T * arranged.unit, arranged.codes[rows.rows], counts))
+    columns_of = (torch.cat(column) for column in zip(*parts, strict=True))
+    cohesion, separation, nearest = (_unsorted(column, arranged.order) for column in columns_of)
+    return Separation(cohesion, separation, nearest, clusters)
+
+
+def _unsorted(values: Tensor, order: Tensor) -> Tensor:
+    """Values of arranged points in the caller's order."""
+    return torch.empty_like(values).scatter_(0, order, values)
 
 
 def _squared_separation(matrix: Tensor, clusters: Labels) -> Separation:
@@ -178,7 +255,7 @@ def _squared_separation(matrix: Tensor, clusters: Labels) -> Separation:
         r = (matrix[start : start + n_rows].double() - moments.mean) - means[own]
         along = r @ means.T
         here, place = own.unique(return_inverse=True)
-        gaps = torch.cdist(means[here], means, compute_mode=_DIRECT).square()[place]
+        gaps = direct_distances(means[here], means).square()[place]
         squared = (r * r).sum(dim=1, keepdim=True) + 2 * (along.gather(1, own[:, None]) - along) + gaps
         parts.append(reduce_sums(moments.counts * squared + moments.within, own, moments.counts))
     cohesion, separation, nearest = (torch.cat(column) for column in zip(*parts, strict=True))

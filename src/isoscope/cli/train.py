@@ -1,0 +1,238 @@
+"""`isoscope train FILE`."""
+
+from __future__ import annotations
+
+import json as json_text
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+import typer
+
+from isoscope.cli.measure import _complete_metrics
+from isoscope.errors import FileError, InputError
+from isoscope.io import open_vectors, read_labels
+from isoscope.training import train_embeddings
+
+if TYPE_CHECKING:
+    from isoscope.space import Space
+    from isoscope.training import Trajectory
+
+_EPILOG = """
+**Examples**
+
+The experiment of the paper on any vectors: `isoscope train vectors.npy --labels labels.txt -o run`
+
+A quick look: `isoscope train vectors.npy -l labels.txt --steps 200 --seeds 2 --every 10`
+
+Pairs of sentences that share a table: `isoscope train sentences.npy --pairs pairs.tsv -l labels.txt -o run`
+
+Several labels an item: `isoscope train words.vec -l pos.txt --multi-label ,`
+
+Continue what was cut short: `isoscope train vectors.npy -l labels.txt -o run --resume`
+
+A deep classifier, its hidden layer followed too: `isoscope train vectors.npy -l labels.txt --hidden 256`
+"""
+
+
+def train(
+    file: Annotated[
+        str,
+        typer.Argument(help="Vectors, in any format `measure` reads.", metavar="FILE", show_default=False),
+    ],
+    labels: Annotated[
+        str,
+        typer.Option(
+            "--labels",
+            "-l",
+            help="A column of FILE, a file with one label a line (of each pair), or FILE.csv:column.",
+            metavar="WHERE",
+            show_default=False,
+        ),
+    ],
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            help="Folder for config.json, trajectory.parquet, figure.png and the trained vectors.",
+            metavar="FOLDER",
+        ),
+    ] = None,
+    steps: Annotated[int, typer.Option("--steps", help="Updates.")] = 1000,
+    seeds: Annotated[
+        str, typer.Option("--seeds", help="How many, or which, comma-separated (7, or 1,2,5).")
+    ] = "5",
+    every: Annotated[int, typer.Option("--every", help="Updates between measurements.")] = 1,
+    metrics: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--metrics",
+            "-m",
+            help="Names or families, comma-separated or repeated. [default: isoscore,silhouette]",
+            autocompletion=_complete_metrics,
+            metavar="NAMES",
+        ),
+    ] = None,
+    pairs: Annotated[
+        Path | None,
+        typer.Option(
+            "--pairs",
+            help="Two or more rows of FILE (from 0) for each item: .npy, or .csv, .tsv, .txt a line an item.",
+            metavar="FILE",
+        ),
+    ] = None,
+    multi_label: Annotated[
+        str | None,
+        typer.Option("--multi-label", help="What separates the labels of an item.", metavar="SEPARATOR"),
+    ] = None,
+    bias: Annotated[bool, typer.Option("--bias/--no-bias", help="Whether the classifier has one.")] = True,
+    hidden: Annotated[
+        str | None,
+        typer.Option("--hidden", help="Widths of hidden layers, comma-separated.", metavar="WIDTHS"),
+    ] = None,
+    activation: Annotated[
+        str, typer.Option("--activation", help="Between layers: relu, gelu, tanh, sigmoid.")
+    ] = "relu",
+    objective: Annotated[str, typer.Option("--objective", help="classifier or triplet.")] = "classifier",
+    n_triplets: Annotated[
+        int | None, typer.Option("--n-triplets", help="Triplets drawn an update; all if not given.")
+    ] = None,
+    optimizer: Annotated[
+        str, typer.Option("--optimizer", help="adam, adamw, nadam, sgd, rmsprop or adagrad.")
+    ] = "adam",
+    learning_rate: Annotated[float, typer.Option("--learning-rate", help="Of the optimiser.")] = 1e-3,
+    sample_above: Annotated[
+        int,
+        typer.Option("--sample-above", help="With more items, label metrics use a fresh sample so large."),
+    ] = 20_000,
+    tolerance: Annotated[
+        float | None,
+        typer.Option("--tolerance", help="Estimate the silhouette to ± this (95 %) instead of exactly."),
+    ] = None,
+    patience: Annotated[
+        int | None, typer.Option("--patience", help="End a seed whose loss has not fallen for so long.")
+    ] = None,
+    target_accuracy: Annotated[
+        float | None, typer.Option("--target-accuracy", help="End a seed that reaches this accuracy.")
+    ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Continue the run in the output folder, to the same numbers.")
+    ] = False,
+    log: Annotated[
+        str | None, typer.Option("--log", help="tensorboard, wandb or mlflow, where installed.")
+    ] = None,
+    device: Annotated[
+        str | None, typer.Option("--device", help="Where to work: cpu, cuda, cuda:1.", metavar="DEVICE")
+    ] = None,
+    key: Annotated[
+        str | None,
+        typer.Option("--key", help="Which array of an .npz, .safetensors or .pt file.", metavar="NAME"),
+    ] = None,
+    vector_column: Annotated[
+        str | None,
+        typer.Option("--vector-column", help="Which column of a table holds the vectors.", metavar="NAME"),
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON instead of the table.")] = False,
+) -> None:
+    """Train the vectors in FILE with a classifier and follow isotropy and clusters at every update.
+
+    The experiment of Mickus, Grönroos and Attieh 2024: full batch, Adam; clusters form, isotropy goes.
+    """
+    if resume and output is None:
+        raise InputError("--resume goes with --output, the folder of the run to continue")
+    space, named = _read(file, labels, key, vector_column, paired=pairs is not None)
+    found = train_embeddings(
+        _on_device(space, device),
+        named if multi_label is None else _sets(named, multi_label),
+        pairs=None if pairs is None else read_pairs(pairs),
+        steps=steps, seeds=_seeds(seeds), every=every,
+        metrics=metrics or ("isoscore", "silhouette"),
+        bias=bias, hidden=_numbers("hidden", hidden) if hidden else (), activation=activation,
+        objective=objective, n_triplets=n_triplets, optimizer=optimizer, learning_rate=learning_rate,
+        sample_above=sample_above, silhouette_tolerance=tolerance, patience=patience,
+        target_accuracy=target_accuracy, run=output, resume=resume, log=log,
+    )  # fmt: skip
+    drawn = None if output is None else _draw(found, output)
+    if json:
+        text = json_text.dumps(found.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
+        typer.echo(text)
+        return
+    typer.echo(found.summary())
+    if output is not None:
+        typer.echo(f"\nwrote {output / 'trajectory.parquet'}{drawn}")
+
+
+train.__doc__ = f"{train.__doc__}\n{_EPILOG}"
+
+
+def _read(
+    file: str, labels: str, key: str | None, vector_column: str | None, *, paired: bool
+) -> tuple[Space, Any]:
+    """The vectors, and one label an item; those of pairs are not as many as the vectors."""
+    if not paired:
+        space = open_vectors(Path(file), key=key, vector_column=vector_column, labels=labels).load()
+        return space, space.labels
+    from isoscope.io.label_files import split_column
+
+    space = open_vectors(Path(file), key=key, vector_column=vector_column).load()
+    path, column = split_column(labels)
+    return space, read_labels(path, column=column)
+
+
+def read_pairs(path: Path) -> np.ndarray:
+    """(m, c) whole numbers from a .npy, or from text with commas, tabs or blanks between them."""
+    if not path.is_file():
+        raise FileError(f"{path} is not there; wanted a file of pairs")
+    try:
+        if path.suffix.lower() == ".npy":
+            return np.load(path, allow_pickle=False)
+        lines = path.read_text(encoding="utf-8").replace(",", " ").split("\n")
+        return np.array([[int(cell) for cell in line.split()] for line in lines if line.strip()])
+    except (OSError, ValueError, EOFError) as error:
+        reason = str(error).splitlines()[0]
+        raise FileError(f"{path} cannot be read as pairs of whole numbers: {reason}") from error
+
+
+def _sets(labels: Any, separator: str) -> list[set[str]]:
+    if not separator:
+        raise InputError("--multi-label is empty; wanted what separates labels, such as ,")
+    names = [labels.names[code] for code in labels.codes.tolist()] if hasattr(labels, "codes") else labels
+    return [{part.strip() for part in str(name).split(separator) if part.strip()} for name in names]
+
+
+def _seeds(text: str) -> int | list[int]:
+    numbers = _numbers("seeds", text)
+    return numbers if "," in text else numbers[0]
+
+
+def _numbers(name: str, text: str) -> list[int]:
+    try:
+        return [int(part) for part in text.split(",") if part.strip()]
+    except ValueError:
+        raise InputError(f"--{name} is {text!r}; wanted whole numbers with commas between them") from None
+
+
+def _on_device(space: Space, device: str | None) -> Space:
+    if device is None:
+        return space
+    try:
+        return space.with_vectors(space.vectors.to(device))
+    except (RuntimeError, AssertionError) as error:
+        reason = str(error).splitlines()[0]
+        raise InputError(f"--device {device} cannot be used: {reason}") from None
+
+
+def _draw(found: Trajectory, folder: Path) -> str:
+    """Draw the figure where matplotlib is; what to say of it."""
+    pair = found.metrics[:2] if not {"isoscore", "silhouette"} <= set(found.metrics) else ()
+    if len(found.metrics) < 2:
+        return ""
+    names = dict(zip(("first", "second"), pair, strict=False))
+    try:
+        found.figure(folder / "figure.png", **names)
+    except InputError as error:
+        if isinstance(error, FileError):
+            raise
+        return f"; no figure: {error}"
+    return f" and {folder / 'figure.png'}"

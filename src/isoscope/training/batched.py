@@ -1,0 +1,76 @@
+"""IsoScore and silhouette of several spaces at once, left on their device: nothing here waits for it."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from isoscope.kernels.precision import full_precision
+from isoscope.labels import Labels
+from isoscope.metrics.silhouette import silhouettes
+from isoscope.statistics.fused import fused_sums
+from isoscope.statistics.pairs import Separation
+
+_CHUNK_NUMBERS = 2**26  # centred at a time
+_PART_ROWS = 1024  # multiplied at a time
+
+
+@full_precision
+def isoscores(X: Tensor) -> Tensor:
+    """(B,) float64 plain IsoScore of (B, n, d) spaces; NaN where all points are equal.
+
+    The closed form of `isoscore`: products of centred rows in their own type, sums and ratio in float64.
+    """
+    n, d = X.shape[1:]
+    if n < d:
+        U = X.double() - X.double().mean(dim=1, keepdim=True)
+        return _score(U @ U.mT, d)
+    shift = X.mean(dim=1, keepdim=True)
+    n_rows = max(1, _CHUNK_NUMBERS // (X.shape[0] * d))
+    scatter = X.new_zeros(X.shape[0], d, d, dtype=torch.float64)
+    total = X.new_zeros(X.shape[0], d, dtype=torch.float64)
+    for rows in X.split(n_rows, dim=1):
+        U = _in_parts(rows, shift)
+        total += U.sum(dim=(1, 2), dtype=torch.float64)
+        scatter += (U.mT @ U).sum(dim=1, dtype=torch.float64)
+    m = total / n  # what rounding left of the mean
+    return _score(torch.baddbmm(scatter, m[:, :, None], m[:, None, :], alpha=-n), d)
+
+
+def _in_parts(rows: Tensor, shift: Tensor) -> Tensor:
+    """(B, parts, r, d) rows less the shift, zeros at the end: many short products fill a device, few long
+    ones would not."""
+    B, n, d = rows.shape
+    n_parts = -(-n // _PART_ROWS)
+    length = -(-n // n_parts)
+    U = rows.new_empty(B, n_parts * length, d)
+    torch.sub(rows, shift, out=U[:, :n])
+    U[:, n:] = 0
+    return U.view(B, n_parts, length, d)
+
+
+def _score(scatter: Tensor, d: int) -> Tensor:
+    trace = scatter.diagonal(dim1=1, dim2=2).sum(dim=1)
+    shares = scatter / trace[:, None, None]
+    return ((1 / shares.square().sum(dim=(1, 2))).clamp(min=1) - 1) / (d - 1)
+
+
+def mean_silhouettes(X: Tensor, labels: Labels) -> Tensor:
+    """(B,) float64 mean silhouette of (B, m, d) spaces that share their labels (each seen, at least two)."""
+    sums = fused_sums(X, labels)
+    if sums is None:
+        return torch.stack([silhouettes(Separation.of(own, labels)).mean() for own in X])
+    return mean_from_sums(sums, labels)
+
+
+def mean_from_sums(sums: Tensor, labels: Labels) -> Tensor:
+    """(B,) mean silhouettes from (B, m, K) summed distances."""
+    sums = sums.double()
+    counts = labels.counts.double()
+    own = labels.codes[None, :, None].expand(sums.shape[0], -1, 1)
+    size = counts[labels.codes]
+    cohesion = sums.gather(2, own).squeeze(2) / (size - 1).clamp(min=1)
+    separation = (sums / counts).scatter(2, own, torch.inf).amin(dim=2)
+    larger = torch.maximum(cohesion, separation)
+    scores = torch.where((larger > 0) & (size > 1), (separation - cohesion) / larger, 0.0)
+    return scores.mean(dim=1)

@@ -1,0 +1,99 @@
+"""How two curves of a run move together: Pearson's r, Spearman's ρ, and how far seeds agree."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from isoscope.errors import UndefinedError
+
+
+@dataclass(frozen=True)
+class Correlation:
+    """The correlation of two metrics along training.
+
+    r and ρ are those of the two curves averaged over the seeds, as Mickus et al. 2024 report them. The
+    intervals say how far they hang on the seeds: 95 %, by leaving one seed out in turn (a jackknife, with
+    Student's t of n_seeds − 1 degrees). The points of a curve follow from each other, so
+    no interval is taken from how many there are.
+
+    Attributes:
+        first, second: the metrics.
+        r, rho: Pearson's and Spearman's correlation of the averaged curves.
+        r_interval, rho_interval: 95 % over seeds; None for one seed.
+        r_by_seed, rho_by_seed: the correlation of each seed's own curves.
+        n_points: points along the averaged curves.
+    """
+
+    first: str
+    second: str
+    r: float
+    rho: float
+    r_interval: tuple[float, float] | None
+    rho_interval: tuple[float, float] | None
+    r_by_seed: tuple[float, ...]
+    rho_by_seed: tuple[float, ...]
+    n_points: int
+
+    @classmethod
+    def of(cls, first: str, second: str, a: np.ndarray, b: np.ndarray) -> Correlation:
+        """From (seeds, points) curves; a point where a seed has no value is left out."""
+        kept = np.isfinite(a).all(axis=0) & np.isfinite(b).all(axis=0)
+        a, b = a[:, kept], b[:, kept]
+        if a.shape[1] < 2:
+            raise UndefinedError(
+                f"the correlation of {first} and {second} needs at least 2 points; there are {a.shape[1]}"
+            )
+        r, rho = (_averaged(a, b, rank=rank) for rank in (False, True))
+        if not (np.isfinite(r) and np.isfinite(rho)):
+            raise UndefinedError(f"the correlation of {first} and {second} is undefined: a curve is flat")
+        pairs = list(zip(a, b, strict=True))
+        return cls(
+            first,
+            second,
+            r,
+            rho,
+            _jackknife(a, b, rank=False),
+            _jackknife(a, b, rank=True),
+            tuple(pearson(x, y) for x, y in pairs),
+            tuple(pearson(ranks(x), ranks(y)) for x, y in pairs),
+            a.shape[1],
+        )
+
+
+def pearson(x: np.ndarray, y: np.ndarray) -> float:
+    """Pearson's r; NaN where one of them is flat."""
+    x, y = x - x.mean(), y - y.mean()
+    scale = np.sqrt((x @ x) * (y @ y))
+    return float(np.clip((x @ y) / scale, -1, 1)) if scale > 0 else float("nan")
+
+
+def ranks(values: np.ndarray) -> np.ndarray:
+    """Ranks from 1; equal values share the mean of theirs."""
+    _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
+    last = np.cumsum(counts)
+    return (last - (counts - 1) / 2)[place]
+
+
+def _averaged(a: np.ndarray, b: np.ndarray, *, rank: bool) -> float:
+    return _of_curves(a.mean(axis=0), b.mean(axis=0), rank=rank)
+
+
+def _of_curves(x: np.ndarray, y: np.ndarray, *, rank: bool) -> float:
+    return pearson(ranks(x), ranks(y)) if rank else pearson(x, y)
+
+
+def _jackknife(a: np.ndarray, b: np.ndarray, *, rank: bool) -> tuple[float, float] | None:
+    """95 % interval of the averaged curves' correlation, from leaving each seed out."""
+    k = len(a)
+    if k < 2:
+        return None
+    from scipy.special import stdtrit
+
+    value = _averaged(a, b, rank=rank)
+    others = [(whole.sum(axis=0) - whole) / (k - 1) for whole in (a, b)]  # means with a seed left out
+    left_out = np.array([_of_curves(x, y, rank=rank) for x, y in zip(*others, strict=True)])
+    error = np.sqrt((k - 1) / k * ((left_out - left_out.mean()) ** 2).sum())
+    half = float(stdtrit(k - 1, 0.975) * error)
+    return max(value - half, -1.0), min(value + half, 1.0)

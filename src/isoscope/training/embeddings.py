@@ -1,0 +1,139 @@
+"""`train_embeddings`: vectors and a classifier trained together, the geometry measured all along."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import torch
+
+from isoscope._version import __version__
+from isoscope.errors import InputError
+from isoscope.progress import Bar
+from isoscope.training.checkpoint import RunFolder
+from isoscope.training.configuration import Configuration, as_betas, as_metrics, as_seeds, whole
+from isoscope.training.loggers import as_listener
+from isoscope.training.problem import Problem
+from isoscope.training.recorder import Listener, Row
+from isoscope.training.session import Session
+from isoscope.training.trajectory import Trajectory
+
+
+def train_embeddings(
+    X: Any,
+    y: Any = None,
+    *,
+    pairs: Any = None,
+    steps: int = 1000,
+    seeds: int | Iterable[int] = 5,
+    metrics: str | Iterable[str] = ("isoscore", "silhouette"),
+    every: int = 1,
+    objective: str = "classifier",
+    n_triplets: int | None = None,
+    bias: bool = True,
+    hidden: Sequence[int] = (),
+    activation: str = "relu",
+    optimizer: str = "adam",
+    learning_rate: float = 1e-3,
+    betas: tuple[float, float] = (0.9, 0.999),
+    sample_above: int | None = 20_000,
+    sample_table: bool = False,
+    silhouette_tolerance: float | None = None,
+    patience: int | None = None,
+    min_improvement: float = 0.0,
+    target_accuracy: float | None = None,
+    callback: Callable[[Row], bool | None] | None = None,
+    log: str | Listener | None = None,
+    run: str | os.PathLike[str] | None = None,
+    resume: bool = True,
+    checkpoint_every: int | None = None,
+    progress: bool | None = None,
+) -> Trajectory:
+    """Train vectors and a classifier together, full batch, and measure the geometry at every update.
+
+    The experiment of Mickus, Grönroos and Attieh 2024, *Isotropy, Clusters, and Classifiers*, on any
+    vectors: a table started from X and a linear classifier are trained on y; clusters form and isotropy
+    goes. Each seed starts the classifier as torch.manual_seed(seed) and nn.Linear would. Metrics that need
+    labels are taken on the items as the classifier sees them, every other one on the table. The same seeds
+    give the same numbers, on the CPU to the last bit. X is not changed; the work is done where X lives.
+
+    Args:
+        X: (n, d) vectors in any array, or a Space.
+        y: one label an item, or a set of labels (lists, or a matrix of 0 and 1): then the loss is binary
+            cross-entropy per label, and each distinct set is a cluster. A Space may carry its own.
+        pairs: (m, c) rows of X that make each item, side by side; the rows themselves where not given.
+        steps: updates.
+        seeds: how many, or which.
+        metrics: names or families of the registry.
+        every: updates between measurements; the start and the end are always measured.
+        objective: "classifier", or "triplet": max(‖a − p‖ − ‖a − q‖, 0), no margin, no classifier.
+        n_triplets: drawn at each update; all of them where not given.
+        bias: whether the classifier's layers have one.
+        hidden: widths of layers before the scores; their activations are measured as `hidden1_…`.
+        activation: between layers: "relu", "gelu", "tanh" or "sigmoid".
+        optimizer: "adam", "adamw", "nadam", "sgd", "rmsprop" or "adagrad".
+        learning_rate, betas: of the optimiser.
+        sample_above: with more items than this, metrics that need labels are taken on a fresh random
+            sample of this size at each measurement; None for all items always.
+        sample_table: take the other metrics on the vectors of that sample too, as the paper does.
+        silhouette_tolerance: estimate the silhouette to a 95 % interval of ± this, kept in the columns
+            silhouette_low and silhouette_high.
+        patience: end a seed whose loss has not improved by `min_improvement` for so many updates.
+        target_accuracy: end a seed that reaches it.
+        callback: called with each row (a dict); a seed for which it returns True ends.
+        log: "tensorboard", "wandb", "mlflow", or a function called with each row.
+        run: a folder to keep the run in: a run cut short continues from its last checkpoint, to the same
+            numbers.
+        resume: whether a run found in that folder may be continued.
+        checkpoint_every: updates between checkpoints; a minute where not given.
+        progress: show a progress bar; None shows it on a terminal when work takes over a second.
+
+    >>> import numpy as np
+    >>> X = np.random.default_rng(0).normal(size=(60, 4)).astype(np.float32)
+    >>> run = train_embeddings(X, X[:, 0] > 0, steps=200, seeds=2, learning_rate=0.01)
+    >>> bool(run["silhouette"][-1] > run["silhouette"][0]), run.n_parameters
+    (True, 250)
+    >>> run.correlation("isoscore", "silhouette").r < 0
+    True
+    """
+    problem = Problem.of(X, y, pairs=pairs)
+    configuration = Configuration(
+        steps=steps, seeds=as_seeds(seeds), every=every, metrics=as_metrics(metrics),
+        objective=objective, n_triplets=n_triplets, bias=bool(bias), hidden=tuple(hidden),
+        activation=activation, optimizer=optimizer, learning_rate=learning_rate, betas=as_betas(betas),
+        sample_above=sample_above, sample_table=bool(sample_table),
+        silhouette_tolerance=silhouette_tolerance, patience=patience, min_improvement=min_improvement,
+        target_accuracy=target_accuracy,
+    )  # fmt: skip
+    if checkpoint_every is not None:
+        whole("checkpoint_every", checkpoint_every)
+        if run is None:
+            raise InputError("checkpoint_every goes with run; name the folder of the run")
+    about = described(problem, configuration)
+    folder = None if run is None else RunFolder.open(run, about, resume=resume)
+    with (
+        as_listener(log, about, None if folder is None else folder.path) as listener,
+        Bar(show=progress) as bar,
+    ):
+        session = Session(problem, configuration, about, folder, checkpoint_every, listener, callback, bar)
+        return session.run()
+
+
+def described(problem: Problem, configuration: Configuration) -> dict[str, Any]:
+    """The configuration with what it is run on, JSON-ready."""
+    n, d = problem.table.shape
+    return configuration.to_dict() | {
+        "n": n,
+        "d": d,
+        "n_items": problem.n_items,
+        "n_columns": problem.n_columns,
+        "n_labels": len(problem.label_names),
+        "n_clusters": problem.clusters.n_labels,
+        "multi_label": problem.indicator is not None,
+        "dtype": str(problem.table.dtype).removeprefix("torch."),
+        "data": problem.fingerprint,
+        "device": str(problem.table.device),
+        "isoscope": __version__,
+        "torch": torch.__version__,
+    }

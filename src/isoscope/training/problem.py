@@ -1,0 +1,152 @@
+"""`Problem`: the vectors to train, the items made of them, and what each item is to be called."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from isoscope.arrays import as_matrix, working
+from isoscope.errors import InputError, LabelError, ShapeError
+from isoscope.labels import Labels, as_clusters
+from isoscope.space import Space, known_rows
+
+_SETS = (list, tuple, set, frozenset, np.ndarray)
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """What is trained on what.
+
+    Attributes:
+        table: (n, d) the vectors at the start, in the type they are trained in.
+        pairs: (m, c) rows of the table that make each item, or None where the rows are the items.
+        clusters: the label of each item; a distinct set of labels is a label of its own.
+        indicator: (m, L) 1 where an item has a label, for sets of labels; None for one label an item.
+        label_names: the L labels the classifier scores.
+    """
+
+    table: Tensor
+    pairs: Tensor | None
+    clusters: Labels
+    indicator: Tensor | None
+    label_names: tuple[Any, ...]
+
+    @classmethod
+    def of(cls, X: Any, y: Any = None, *, pairs: Any = None) -> Problem:
+        """From any vectors, labels and pairs, checked."""
+        matrix = as_matrix(X).detach()
+        if matrix.shape[0] < 2 or matrix.shape[1] < 2:
+            raise ShapeError(f"X has shape {tuple(matrix.shape)}; wanted at least 2 vectors of 2 dimensions")
+        table = working(matrix)
+        rows = None if pairs is None else _as_pairs(pairs, len(table)).to(table.device)
+        n_items = len(table) if rows is None else len(rows)
+        labels = known_rows(X, y, "labels") if isinstance(X, Space) else y
+        if labels is None:
+            raise InputError("y is missing; pass one label, or set of labels, for each item")
+        indicator, names = _indicator(labels)
+        clusters = as_clusters(labels, n=n_items, name="y")
+        if indicator is not None:
+            indicator = indicator.to(table)
+        return cls(table, rows, clusters.to(table.device), indicator, names or clusters.names)
+
+    @property
+    def n_items(self) -> int:
+        """m, what the classifier is asked about."""
+        return len(self.clusters)
+
+    @property
+    def n_columns(self) -> int:
+        """c, rows of the table to an item."""
+        return 1 if self.pairs is None else int(self.pairs.shape[1])
+
+    @property
+    def n_inputs(self) -> int:
+        """c·d, what the classifier sees of an item."""
+        return self.n_columns * int(self.table.shape[1])
+
+    def items(self, table: Tensor, chosen: Tensor | None = None) -> Tensor:
+        """(…, m, c·d) the items of a table (…, n, d), or of some of them: rows, or rows side by side."""
+        if self.pairs is None:
+            return table if chosen is None else table.index_select(-2, chosen)
+        pairs = self.pairs if chosen is None else self.pairs[chosen]
+        gathered = table.index_select(-2, pairs.flatten())
+        return gathered.reshape(*table.shape[:-2], len(pairs), self.n_inputs)
+
+    def rows_of(self, chosen: Tensor) -> Tensor:
+        """The rows of the table that some items are made of, each once."""
+        return chosen if self.pairs is None else self.pairs[chosen].unique()
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A hash of everything above, to know the same problem again."""
+        digest = hashlib.sha256(repr((tuple(self.table.shape), self.table.dtype)).encode())
+        parts = [self.table, self.pairs, self.clusters.codes, self.indicator]
+        for part in parts:
+            if part is not None:
+                digest.update(part.cpu().contiguous().numpy().tobytes())
+        digest.update(repr((self.clusters.names, self.label_names)).encode())
+        return digest.hexdigest()
+
+
+def _as_pairs(pairs: Any, n: int) -> Tensor:
+    """(m, c) int64 rows of the table, each within it."""
+    found = pairs if isinstance(pairs, Tensor) else torch.as_tensor(np.asarray(pairs))
+    if found.is_floating_point() and bool((found == found.round()).all()):
+        found = found.long()
+    if found.dtype == torch.bool or found.is_floating_point() or found.is_complex():
+        raise InputError(f"pairs holds {found.dtype} values; wanted whole numbers, rows of X")
+    if found.ndim != 2 or found.shape[0] == 0 or found.shape[1] == 0:
+        raise ShapeError(f"pairs has shape {tuple(found.shape)}; wanted (m, 2): two rows of X for each item")
+    wrong = ((found < 0) | (found >= n)).any(dim=1).nonzero().flatten()
+    if len(wrong):
+        row = int(wrong[0])
+        raise InputError(
+            f"pairs[{row}] is {found[row].tolist()}; wanted rows of X, 0 to {n - 1} "
+            f"({len(wrong)} of {len(found)} pairs are out of range)"
+        )
+    return found.long()
+
+
+def _indicator(labels: Any) -> tuple[Tensor | None, tuple[Any, ...]]:
+    """(m, L) of 0 and 1 and the L labels, where an item has a set of labels; else None."""
+    if isinstance(labels, Labels):
+        return None, ()
+    if isinstance(labels, Tensor):
+        labels = labels.detach().cpu().numpy()
+    elif hasattr(labels, "to_numpy"):
+        labels = np.asarray(labels)  # pandas, polars, Arrow columns
+    if isinstance(labels, np.ndarray) and labels.ndim == 2:
+        if labels.shape[1] == 1:
+            return None, ()
+        return torch.from_numpy(labels.astype(np.float64)), tuple(range(labels.shape[1]))
+    rows = list(labels) if hasattr(labels, "__iter__") and not isinstance(labels, str) else []
+    if not any(isinstance(row, _SETS) for row in rows):
+        return None, ()
+    missing = [row for row, own in enumerate(rows) if own is None]
+    if missing:
+        raise LabelError(f"y is missing for {len(missing)} items (item {missing[0]} first); drop those items")
+    if _all_indicators(rows):
+        return torch.tensor(rows, dtype=torch.float64), tuple(range(len(rows[0])))
+    sets = [{str(label) for label in ([row] if isinstance(row, str) else row)} for row in rows]
+    names = tuple(sorted(set().union(*sets)))
+    if not names:
+        raise LabelError("y has only empty sets; wanted labels")
+    place = {name: column for column, name in enumerate(names)}
+    indicator = torch.zeros(len(sets), len(names), dtype=torch.float64)
+    for item, own in enumerate(sets):
+        indicator[item, [place[name] for name in own]] = 1
+    return indicator, names
+
+
+def _all_indicators(rows: list[Any]) -> bool:
+    """Whether nested lists are a matrix of 0 and 1, as `labels` reads them."""
+    width = len(rows[0]) if isinstance(rows[0], list | tuple) else 0
+    if width < 2 or not all(isinstance(row, list | tuple) and len(row) == width for row in rows):
+        return False
+    return all(isinstance(cell, int) and cell in (0, 1) for row in rows for cell in row)

@@ -1,0 +1,150 @@
+"""`Session`: one call of `train_embeddings`: seeds in batches, measured, logged, kept."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from isoscope.progress import Bar
+from isoscope.training.checkpoint import RunFolder, SeedState
+from isoscope.training.classifier import n_parameters
+from isoscope.training.configuration import Configuration
+from isoscope.training.meter import Meter
+from isoscope.training.problem import Problem
+from isoscope.training.recorder import Listener, Recorder, Row
+from isoscope.training.trainer import Trainer
+from isoscope.training.trajectory import Trajectory
+
+_PATIENCE_S = 60.0  # between checkpoints, where no number of updates is given
+_COPIES = 10  # of a table and its items held at most while a seed trains and is measured
+
+
+class Session:
+    """One call: seeds in batches, each trained from where it stands to its end."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        configuration: Configuration,
+        about: dict[str, Any],
+        folder: RunFolder | None,
+        checkpoint_every: int | None,
+        log: Listener | None,
+        callback: Callable[[Row], bool | None] | None,
+        bar: Bar,
+    ) -> None:
+        self._problem, self._configuration, self._about = problem, configuration, about
+        self._folder, self._checkpoint_every, self._bar = folder, checkpoint_every, bar
+        self._meter = Meter(problem, configuration)
+        self._measured = set(configuration.measured_steps())
+        rows = {} if folder is None else folder.rows()
+        self._recorder = Recorder(configuration, self._meter.columns, rows=rows, log=log, callback=callback)
+        self._tables: dict[int, Tensor] = {}
+        self._saved_at = time.monotonic()
+
+    def run(self) -> Trajectory:
+        """Train what is left to train; the whole trajectory."""
+        for seeds in self._batches():
+            self._train(seeds)
+        seeds = sorted(self._configuration.seeds)
+        known = all(seed in self._tables for seed in seeds)  # not where a folder has kept the rows alone
+        return self._trajectory(torch.stack([self._tables[seed] for seed in seeds]) if known else None)
+
+    def _trajectory(self, tables: Tensor | None = None) -> Trajectory:
+        parameters = n_parameters(self._problem, self._configuration)
+        return Trajectory(self._recorder.columns, self._about, parameters, tables)
+
+    def _batches(self) -> list[list[int]]:
+        """Seeds still to train, those at the same step together; one by one on the CPU."""
+        by_step: dict[int, list[int]] = {}
+        for seed in self._configuration.seeds:
+            state = None if self._folder is None else self._folder.state(seed)
+            if state is not None and state.done:
+                self._tables[seed] = state.tensors["table"].to(self._problem.table.device)
+                continue
+            if state is None and self._recorder.last_step(seed) == self._configuration.steps:
+                continue
+            step = 0 if state is None else state.step
+            self._recorder.keep(seed, before=step)
+            by_step.setdefault(step, []).append(seed)
+        size = _batch_size(self._problem)
+        return [
+            seeds[first : first + size]
+            for _, seeds in sorted(by_step.items())
+            for first in range(0, len(seeds), size)
+        ]
+
+    def _train(self, seeds: list[int]) -> None:
+        trainer = Trainer(self._problem, self._configuration, seeds)
+        self._restore(trainer)
+        named = f"seed {seeds[0]}" if len(seeds) == 1 else f"{len(seeds)} seeds"
+        self._bar.step(f"training {named}")
+        while True:
+            losses, accuracies, hidden = trainer.forward()
+            if trainer.step in self._measured:
+                self._measure(trainer, losses, accuracies, hidden)
+            last = trainer.step == self._configuration.steps
+            ended = [seed for seed in trainer.seeds if last or self._recorder.ended(seed)]
+            if ended:
+                rest = self._without(trainer, ended)
+                if rest is None:
+                    return
+                trainer = rest
+                losses, _, _ = trainer.forward()
+            trainer.update(losses)
+            self._bar.share(trainer.step / self._configuration.steps)
+            self._checkpoint(trainer)
+
+    def _measure(self, trainer: Trainer, losses: Tensor, accuracies: Tensor, hidden: list[Tensor]) -> None:
+        values = self._meter(trainer.table.detach(), hidden, seeds=trainer.seeds, step=trainer.step)
+        values |= {"loss": losses.detach(), "accuracy": accuracies}
+        self._recorder.add(trainer.step, trainer.seeds, values)
+
+    def _restore(self, trainer: Trainer) -> None:
+        if self._folder is None:
+            return
+        states = [state for seed in trainer.seeds if (state := self._folder.state(seed)) is not None]
+        if states:
+            trainer.restore(states)
+
+    def _checkpoint(self, trainer: Trainer) -> None:
+        if self._folder is None or trainer.step == self._configuration.steps:
+            return
+        every = self._checkpoint_every
+        late = time.monotonic() - self._saved_at > _PATIENCE_S if every is None else trainer.step % every == 0
+        if late:
+            self._save(trainer.states())
+
+    def _without(self, trainer: Trainer, ended: list[int]) -> Trainer | None:
+        """Keep what the ended seeds have come to, and go on with the others; None where none is left."""
+        states = trainer.states(done=ended)
+        for seed in ended:
+            self._tables[seed] = states[seed].tensors["table"].detach().clone()
+        if self._folder is not None:
+            self._save({seed: states[seed] for seed in ended})
+        rest = [seed for seed in trainer.seeds if seed not in ended]
+        self._recorder.fetch()
+        if not rest:
+            return None
+        smaller = Trainer(self._problem, self._configuration, rest)
+        smaller.restore([states[seed] for seed in rest])
+        return smaller
+
+    def _save(self, states: dict[int, SeedState]) -> None:
+        assert self._folder is not None
+        self._recorder.fetch()
+        self._folder.save(self._trajectory(), states)
+        self._saved_at = time.monotonic()
+
+
+def _batch_size(problem: Problem) -> int:
+    """Seeds trained at once: one on the CPU, where nothing is gained; on CUDA as many as fit."""
+    if not problem.table.is_cuda:
+        return 1
+    numbers = problem.table.numel() + problem.n_items * problem.n_inputs
+    free, _ = torch.cuda.mem_get_info(problem.table.device)
+    return max(1, free // (_COPIES * numbers * problem.table.element_size()))

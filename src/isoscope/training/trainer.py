@@ -1,0 +1,92 @@
+"""`Trainer`: the tables and classifiers of some seeds, trained as one batch, full batch each."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+import torch
+from torch import Tensor
+
+from isoscope.training.checkpoint import SeedState
+from isoscope.training.classifier import Classifier
+from isoscope.training.configuration import Configuration
+from isoscope.training.objectives import classifier_loss, triplet_loss
+from isoscope.training.problem import Problem
+
+_OPTIMIZER = "optimizer."  # prefix of the optimiser's tensors in a checkpoint
+
+
+class Trainer:
+    """B seeds at the same step: a (B, n, d) table and their classifiers under one optimiser.
+
+    The optimisers known here are elementwise and the losses add up, so a seed in a batch is trained
+    exactly as it would be alone, but for rounding.
+    """
+
+    def __init__(self, problem: Problem, configuration: Configuration, seeds: Sequence[int]) -> None:
+        self.problem = problem
+        self.configuration = configuration
+        self.seeds = list(seeds)
+        self.step = 0
+        self.table = problem.table.repeat(len(self.seeds), 1, 1)
+        self.classifier = Classifier.of(problem, configuration, self.seeds)
+        self._parameters = {"table": self.table, **self.classifier.parameters}
+        for parameter in self._parameters.values():
+            parameter.requires_grad_()
+        self._optimizer = configuration.make_optimizer(list(self._parameters.values()))
+
+    def forward(self) -> tuple[Tensor, Tensor, list[Tensor]]:
+        """(B,) losses with their graph, (B,) accuracies, and the (B, m, width) hidden layers."""
+        hidden, scores = self.classifier(self.table, self.problem)
+        if scores is not None:
+            losses, accuracies = classifier_loss(scores, self.problem)
+        else:
+            points = hidden[-1] if hidden else self.problem.items(self.table)
+            losses, accuracies = triplet_loss(
+                points,
+                self.problem.clusters,
+                n_triplets=self.configuration.n_triplets,
+                seeds=self.seeds,
+                step=self.step,
+            )
+        return losses, accuracies, [layer.detach() for layer in hidden]
+
+    def update(self, losses: Tensor) -> None:
+        """One step of the optimiser down the gradient of the losses."""
+        self._optimizer.zero_grad(set_to_none=True)
+        losses.sum().backward()
+        self._optimizer.step()
+        self.step += 1
+
+    def states(self, *, done: Collection[int] = ()) -> dict[int, SeedState]:
+        """Where each seed stands; for one that is done, its parameters only."""
+        found = {}
+        for b, seed in enumerate(self.seeds):
+            tensors = {name: parameter[b] for name, parameter in self._parameters.items()}
+            if seed not in done:
+                tensors |= {
+                    f"{_OPTIMIZER}{name}.{key}": value[b] if value.ndim else value
+                    for name, parameter in self._parameters.items()
+                    for key, value in self._optimizer.state[parameter].items()
+                    if isinstance(value, Tensor)
+                }
+            found[seed] = SeedState(tensors, self.step, seed in done)
+        return found
+
+    def restore(self, states: Sequence[SeedState]) -> None:
+        """Put every seed where its state stands; all at the same step, in the order of `seeds`."""
+        self.step = states[0].step
+        with torch.no_grad():
+            for name, parameter in self._parameters.items():
+                parameter.copy_(torch.stack([state.tensors[name] for state in states]))
+                kept: dict[str, Tensor] = {}
+                for key in states[0].tensors:
+                    if key.startswith(f"{_OPTIMIZER}{name}."):
+                        parts = [state.tensors[key] for state in states]
+                        whole = torch.stack(parts) if parts[0].ndim else parts[0].clone()
+                        here = whole.ndim > 0 or self.configuration.fused  # else counted on the CPU
+                        kept[key.removeprefix(f"{_OPTIMIZER}{name}.")] = whole.to(
+                            parameter.device if here else "cpu"
+                        )
+                if kept:
+                    self._optimizer.state[parameter] = kept

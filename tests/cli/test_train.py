@@ -1,0 +1,215 @@
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import isoscope as iso
+from isoscope.cli import app, main
+
+runner = CliRunner()
+QUICK = ["--steps", "4", "--seeds", "2"]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, rng, monkeypatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    X = (rng.normal(size=(60, 5)) + np.repeat(np.eye(5)[:3], 20, axis=0)).astype(np.float32)
+    np.save("vectors.npy", X)
+    np.savez("two.npz", first=X, second=X[:, :3])
+    Path("labels.txt").write_text("\n".join("abc"[i // 20] for i in range(60)) + "\n")
+    Path("sets.txt").write_text("\n".join(("a", "a, b", "c")[i % 3] for i in range(60)) + "\n")
+    pairs = rng.integers(0, 60, size=(30, 2))
+    np.save("pairs.npy", pairs)
+    Path("pairs.tsv").write_text("\n".join(f"{a}\t{b}" for a, b in pairs) + "\n")
+    Path("pair_labels.txt").write_text("\n".join("xy"[i % 2] for i in range(30)) + "\n")
+    iso.save(iso.Space(X, labels=[i // 20 for i in range(60)]), "table.parquet")
+    return tmp_path
+
+
+def train(*arguments: str, file: str = "vectors.npy", labels: str = "labels.txt") -> dict:
+    result = runner.invoke(app, ["train", file, "--labels", labels, *QUICK, *arguments, "--json"])
+    assert result.exit_code == 0, result.output
+    return json.loads(result.output)
+
+
+def fail(capsys, monkeypatch, *arguments: str) -> str:
+    """The one line on standard error, and exit code 2."""
+    monkeypatch.setattr(sys, "argv", ["isoscope", "train", *arguments])
+    with pytest.raises(SystemExit) as stop:
+        main()
+    assert stop.value.code == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("isoscope: error: ")
+    assert err.count("\n") == 1
+    return err
+
+
+def test_table(folder: Path) -> None:
+    result = runner.invoke(app, ["train", "vectors.npy", "-l", "labels.txt", *QUICK])
+    assert result.exit_code == 0
+    assert "60 vectors × 5, 4 updates, 2 seeds, 318 parameters" in result.output
+    for word in ("start", "end", "silhouette", "isoscore", "r = ", "ρ = "):
+        assert word in result.output
+    assert sorted(path.name for path in folder.iterdir() if path.is_dir()) == []
+
+
+def test_json_equals_the_function(folder: Path) -> None:
+    run = iso.train_embeddings(np.load("vectors.npy"), np.repeat(["a", "b", "c"], 20), steps=4, seeds=2)
+    assert train() == json.loads(json.dumps(run.to_dict()))
+
+
+def test_a_run_is_written(folder: Path) -> None:
+    result = runner.invoke(app, ["train", "vectors.npy", "-l", "labels.txt", *QUICK, "-o", "run"])
+    assert result.exit_code == 0, result.output
+    assert "run/figure.png" in result.output
+    assert {path.name for path in Path("run").iterdir()} == {
+        "config.json",
+        "figure.png",
+        "trajectory.parquet",
+        "seed-0.safetensors",
+        "seed-1.safetensors",
+    }
+    assert len(iso.Trajectory.load("run/trajectory.parquet")) == 10
+
+
+def test_resume(folder: Path, capsys, monkeypatch) -> None:
+    first = train("-o", "run")
+    command = ["vectors.npy", "-l", "labels.txt", *QUICK, "-o", "run"]
+    assert "--resume" in fail(capsys, monkeypatch, *command)
+    assert train("-o", "run", "--resume") == first
+    other = ["vectors.npy", "-l", "labels.txt", "--steps", "9", "--seeds", "2", "-o", "run", "--resume"]
+    assert "steps was 4, now 9" in fail(capsys, monkeypatch, *other)
+    assert "--output" in fail(capsys, monkeypatch, "vectors.npy", "-l", "labels.txt", "--resume")
+
+
+def end(found: dict, name: str = "loss") -> float:
+    return found["columns"][name]["end"]
+
+
+def test_every_flag_changes_something(folder: Path) -> None:
+    plain = train()
+    settings = plain["configuration"]
+    assert train("--steps", "7")["steps"] == 7
+    assert train("--seeds", "3,8")["seeds"] == [3, 8]
+    assert train("--every", "2")["configuration"]["every"] == 2 != settings["every"]
+    assert set(train("-m", "effective_rank,davies_bouldin")["columns"]) == {
+        "loss",
+        "accuracy",
+        "effective_rank",
+        "davies_bouldin",
+    }
+    assert train("--no-bias")["n_parameters"] == plain["n_parameters"] - 3
+    hidden = train("--hidden", "6,4")
+    assert "hidden2_silhouette" in hidden["columns"]
+    assert end(train("--hidden", "6,4", "--activation", "tanh")) != end(hidden)
+    triplet = train("--objective", "triplet")
+    assert triplet["n_parameters"] == 300
+    assert end(train("--objective", "triplet", "--n-triplets", "50")) != end(triplet)
+    assert end(train("--optimizer", "sgd")) != end(plain)
+    assert end(train("--learning-rate", "0.1")) < end(plain)
+    assert end(train("--sample-above", "30"), "silhouette") != end(plain, "silhouette")
+    assert train("--patience", "1")["configuration"]["patience"] == 1
+    assert train("--steps", "200", "--target-accuracy", "0.5")["steps"] < 200
+    assert train("--device", "cpu") == plain
+    assert train("--key", "second", file="two.npz")["configuration"]["d"] == 3
+    assert train("--vector-column", "vector", file="table.parquet", labels="label")["n_parameters"] == 318
+
+
+def test_patience_ends_a_run(folder: Path) -> None:
+    found = train("--steps", "300", "--optimizer", "sgd", "--learning-rate", "1e-30", "--patience", "5")
+    assert found["steps"] < 20
+
+
+def test_tolerance(folder: Path, rng) -> None:
+    X = rng.normal(size=(2000, 4)).astype(np.float32)
+    np.save("many.npy", X)
+    Path("many.txt").write_text("\n".join("ab"[int(x > 0)] for x in X[:, 0]))
+    exact, estimated = (
+        train("--steps", "1", "-o", f"run{len(more)}", *more, file="many.npy", labels="many.txt")
+        for more in ([], ["--tolerance", "0.001"])
+    )
+    assert exact["columns"]["silhouette"]["end"] != estimated["columns"]["silhouette"]["end"]
+    assert "silhouette_low" in iso.Trajectory.load("run2/trajectory.parquet").columns
+
+
+@pytest.mark.parametrize("name", ["pairs.npy", "pairs.tsv"])
+def test_pairs(folder: Path, name: str) -> None:
+    found = train("--pairs", name, labels="pair_labels.txt")
+    assert found["n_parameters"] == 60 * 5 + 2 * 11
+    assert found["configuration"]["n_items"] == 30
+
+
+def test_sets_of_labels(folder: Path) -> None:
+    found = train("--multi-label", ",", labels="sets.txt")
+    assert found["configuration"]["multi_label"] is True
+    assert found["configuration"]["n_labels"] == 3
+    assert found["n_parameters"] == 300 + 3 * 6
+
+
+def test_log(folder: Path) -> None:
+    pytest.importorskip("tensorboard")
+    train("--log", "tensorboard", "-o", "run")
+    assert (folder / "run" / "tensorboard" / "seed-1").is_dir()
+
+
+def test_one_metric_needs_no_figure(folder: Path) -> None:
+    train("-m", "isoscore", "-o", "run")
+    assert not Path("run/figure.png").exists()
+    train("-m", "effective_rank,davies_bouldin", "-o", "other")
+    assert Path("other/figure.png").exists()
+
+
+def test_without_matplotlib_the_numbers_are_there(folder: Path, monkeypatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    result = runner.invoke(app, ["train", "vectors.npy", "-l", "labels.txt", *QUICK, "-o", "run"])
+    assert result.exit_code == 0
+    assert "no figure: a figure needs matplotlib" in result.output
+    assert Path("run/trajectory.parquet").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["nope.npy", "-l", "labels.txt"], "nope.npy"),
+        (["vectors.npy", "-l", "nope.txt"], "nope.txt"),
+        (["vectors.npy", "-l", "same.txt"], "one label only"),
+        (["vectors.npy", "-l", "short.txt"], "2"),
+        (["vectors.npy", "-l", "labels.txt", "--steps", "0"], "steps is 0"),
+        (["vectors.npy", "-l", "labels.txt", "--seeds", "0"], "seeds is 0"),
+        (["vectors.npy", "-l", "labels.txt", "--seeds", "two"], "--seeds is 'two'"),
+        (["vectors.npy", "-l", "labels.txt", "--hidden", "4,x"], "--hidden is '4,x'"),
+        (["vectors.npy", "-l", "labels.txt", "-m", "isoscor"], "did you mean isoscore"),
+        (["vectors.npy", "-l", "labels.txt", "--pairs", "nope.tsv"], "nope.tsv"),
+        (["vectors.npy", "-l", "labels.txt", "--pairs", "words.tsv"], "pairs of whole numbers"),
+        (["vectors.npy", "-l", "labels.txt", "--pairs", "ragged.tsv"], "pairs"),
+        (["vectors.npy", "-l", "pair_labels.txt", "--pairs", "far.tsv"], "wanted rows of X, 0 to 59"),
+        (["vectors.npy", "-l", "labels.txt", "--multi-label", ""], "--multi-label is empty"),
+        (["vectors.npy", "-l", "labels.txt", "--device", "toaster"], "--device toaster"),
+        (["vectors.npy", "-l", "labels.txt", "--log", "paper"], "tensorboard"),
+        (["vectors.npy", "-l", "labels.txt", "-o", "labels.txt"], "labels.txt"),
+        (["vectors.npy", "-l", "labels.txt", "-o", "."], "other files"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_bad_input_is_one_line_and_code_2(
+    folder: Path, capsys, monkeypatch, arguments: list[str], message: str
+) -> None:
+    Path("same.txt").write_text("a\n" * 60)
+    Path("short.txt").write_text("a\nb\n")
+    Path("words.tsv").write_text("one\ttwo\n")
+    Path("ragged.tsv").write_text("1\t2\n3\n")
+    Path("far.tsv").write_text("1\t60\n" * 30)
+    assert message in fail(capsys, monkeypatch, *arguments)
+
+
+def test_labels_are_required_and_help_has_examples(folder: Path) -> None:
+    assert runner.invoke(app, ["train", "vectors.npy"]).exit_code == 2
+    text = runner.invoke(app, ["train", "--help"]).output
+    assert "Examples" in text
+    assert "--pairs" in text

@@ -1,0 +1,265 @@
+"""A run that is cut short continues to the same numbers; a folder that cannot be used says why."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import isoscope as iso
+from isoscope.io import atomic
+from isoscope.training.checkpoint import RunFolder
+
+X = (np.random.default_rng(0).normal(size=(80, 6)) + 0.3).astype(np.float32)
+Y = np.arange(80) % 3
+PAIRS = np.random.default_rng(1).integers(0, 80, size=(80, 2))
+
+
+class KilledError(Exception):
+    """Stands in for a machine that goes away."""
+
+
+def killed_at(seed: int, step: int):
+    def callback(row: dict) -> None:
+        if row["seed"] == seed and row["step"] == step:
+            raise KilledError
+
+    return callback
+
+
+def same(a: iso.Trajectory, b: iso.Trajectory) -> None:
+    assert list(a.columns) == list(b.columns)
+    for name in a.columns:
+        np.testing.assert_array_equal(a[name], b[name])
+    assert torch.equal(a.tables, b.tables)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"pairs": PAIRS},
+        {"hidden": [5]},
+        {"optimizer": "sgd", "learning_rate": 0.1},
+        {"optimizer": "rmsprop"},
+        {"optimizer": "nadam"},
+        {"optimizer": "adagrad"},
+        {"objective": "triplet", "n_triplets": 200},
+        {"sample_above": 40, "every": 1},
+        {"patience": 16, "min_improvement": 1.0},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize(("seed", "step"), [(0, 3), (1, 9), (1, 16)])
+def test_a_killed_run_continues_bit_for_bit(tmp_path: Path, options: dict, seed: int, step: int) -> None:
+    settings = {"steps": 20, "seeds": 2, **options}
+    whole = iso.train_embeddings(X, Y, **settings)
+    with pytest.raises(KilledError):
+        iso.train_embeddings(
+            X, Y, **settings, run=tmp_path / "run", checkpoint_every=7, callback=killed_at(seed, step)
+        )
+    seen = []
+    resumed = iso.train_embeddings(
+        X, Y, **settings, run=tmp_path / "run", checkpoint_every=7, log=lambda row: seen.append(row)
+    )
+    same(resumed, whole)
+    assert seen, "something was left to do"
+    assert len(seen) < len(whole) or step < 7, "what was done is not done again"
+    same_rows = iso.Trajectory.load(tmp_path / "run" / "trajectory.parquet")
+    np.testing.assert_array_equal(same_rows["loss"], whole["loss"])
+
+
+def test_a_run_killed_by_the_system(tmp_path: Path) -> None:
+    """The process ends without a chance to say goodbye."""
+    code = (
+        "import os, numpy as np, isoscope as iso\n"
+        "X = (np.random.default_rng(0).normal(size=(80, 6)) + 0.3).astype(np.float32)\n"
+        "stop = lambda row: os._exit(9) if (row['seed'], row['step']) == (1, 12) else None\n"
+        f"iso.train_embeddings(X, np.arange(80) % 3, steps=20, seeds=2, run={str(tmp_path / 'run')!r},"
+        " checkpoint_every=5, callback=stop)\n"
+    )
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 9
+    partial = iso.Trajectory.load(tmp_path / "run" / "trajectory.parquet")
+    assert partial["step"][partial["seed"] == 1].max() == 9
+    resumed = iso.train_embeddings(X, Y, steps=20, seeds=2, run=tmp_path / "run")
+    same(resumed, iso.train_embeddings(X, Y, steps=20, seeds=2))
+
+
+def test_seeds_of_a_batch_resume_together_or_apart(tmp_path: Path, monkeypatch) -> None:
+    whole = iso.train_embeddings(X, Y, steps=12, seeds=3)
+    monkeypatch.setattr("isoscope.training.session._batch_size", lambda problem: 3)
+    with pytest.raises(KilledError):
+        iso.train_embeddings(
+            X, Y, steps=12, seeds=3, run=tmp_path, checkpoint_every=5, callback=killed_at(1, 8)
+        )
+    (tmp_path / "seed-2.safetensors").unlink()  # its file was never written
+    resumed = iso.train_embeddings(X, Y, steps=12, seeds=3, run=tmp_path)
+    for name in whole.columns:
+        np.testing.assert_allclose(resumed[name], whole[name], rtol=1e-5, atol=1e-6)
+
+
+def test_seeds_of_a_batch_that_end_apart(tmp_path: Path, monkeypatch) -> None:
+    """A seed that ends early keeps the vectors it ended with, and is not trained again."""
+
+    def stop(row: dict) -> bool:
+        return row["step"] == 4 + 3 * row["seed"]
+
+    alone = iso.train_embeddings(X, Y, steps=12, seeds=3, callback=stop)
+    monkeypatch.setattr("isoscope.training.session._batch_size", lambda problem: 3)
+    together = iso.train_embeddings(X, Y, steps=12, seeds=3, callback=stop, run=tmp_path / "a")
+    assert together["step"][together["seed"] == 1].max() == 7
+    for name in alone.columns:
+        np.testing.assert_allclose(together[name], alone[name], rtol=1e-5, atol=1e-6)
+    torch.testing.assert_close(together.tables, alone.tables, rtol=1e-5, atol=1e-6)
+    assert [RunFolder(tmp_path / "a", {}).state(seed).step for seed in range(3)] == [4, 7, 10]
+
+    def stop_or_die(row: dict) -> bool:
+        if row["step"] == 9:
+            raise KilledError
+        return stop(row)
+
+    settings = {"steps": 12, "seeds": 3, "run": tmp_path / "b", "checkpoint_every": 6}
+    with pytest.raises(KilledError):
+        iso.train_embeddings(X, Y, **settings, callback=stop_or_die)
+    resumed = iso.train_embeddings(X, Y, **settings, callback=stop)
+    np.testing.assert_array_equal(resumed["step"], alone["step"])
+    torch.testing.assert_close(resumed.tables, alone.tables, rtol=1e-5, atol=1e-6)
+
+
+def test_a_finished_run_is_read_not_run(tmp_path: Path) -> None:
+    first = iso.train_embeddings(X, Y, steps=5, seeds=2, run=tmp_path)
+    heard = []
+    again = iso.train_embeddings(X, Y, steps=5, seeds=2, run=tmp_path, log=heard.append)
+    same(again, first)
+    assert not heard
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "config.json",
+        "seed-0.safetensors",
+        "seed-1.safetensors",
+        "trajectory.parquet",
+    ]
+    trained = iso.read(tmp_path / "seed-1.safetensors", key="table")
+    assert torch.equal(trained.vectors, first.tables[1])
+
+
+def test_resume_must_be_allowed(tmp_path: Path) -> None:
+    iso.train_embeddings(X, Y, steps=3, seeds=1, run=tmp_path)
+    with pytest.raises(iso.InputError, match=r"holds a run already; .*--resume"):
+        iso.train_embeddings(X, Y, steps=3, seeds=1, run=tmp_path, resume=False)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"steps": 4}, "steps was 3, now 4"),
+        ({"learning_rate": 0.1}, "learning_rate was 0.001, now 0.1"),
+        ({"seeds": 2}, r"seeds was \[0\], now \[0, 1\]"),
+        ({"X": X + 1}, "data was"),
+        ({"y": Y[::-1].copy()}, "data was"),
+    ],
+    ids=["steps", "learning_rate", "seeds", "X", "y"],
+)
+def test_a_folder_of_another_configuration(tmp_path: Path, change: dict, message: str) -> None:
+    iso.train_embeddings(X, Y, steps=3, seeds=1, run=tmp_path)
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    settings = {"X": X, "y": Y, "steps": 3, "seeds": 1} | change
+    with pytest.raises(iso.InputError, match=f"another configuration .*{message}.*another folder"):
+        iso.train_embeddings(settings.pop("X"), settings.pop("y"), **settings, run=tmp_path)
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_a_folder_of_something_else(tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").write_text("years of work")
+    with pytest.raises(iso.InputError, match=r"other files \(thesis.tex\)"):
+        iso.train_embeddings(X, Y, steps=3, seeds=1, run=tmp_path)
+
+
+@pytest.mark.parametrize("content", ["{", "[]", '"x"'])
+def test_a_broken_configuration(tmp_path: Path, content: str) -> None:
+    (tmp_path / "config.json").write_text(content)
+    with pytest.raises(iso.InputError, match=r"config.json"):
+        iso.train_embeddings(X, Y, steps=3, seeds=1, run=tmp_path)
+
+
+def test_a_broken_checkpoint(tmp_path: Path) -> None:
+    settings = {"steps": 8, "seeds": 1, "run": tmp_path, "checkpoint_every": 4}
+    with pytest.raises(KilledError):
+        iso.train_embeddings(X, Y, **settings, callback=killed_at(0, 6))
+    path = tmp_path / "seed-0.safetensors"
+    path.write_bytes(path.read_bytes()[:50])
+    with pytest.raises(iso.FileError, match=r"seed-0.safetensors cannot be read .* delete it"):
+        iso.train_embeddings(X, Y, **settings)
+    path.unlink()
+    same(iso.train_embeddings(X, Y, **settings), iso.train_embeddings(X, Y, steps=8, seeds=1))
+
+
+def test_rows_suffice_for_a_finished_run(tmp_path: Path) -> None:
+    """Whoever deletes the large files of a finished run still has its trajectory."""
+    first = iso.train_embeddings(X, Y, steps=3, seeds=2, run=tmp_path)
+    for path in tmp_path.glob("*.safetensors"):
+        path.unlink()
+    heard = []
+    again = iso.train_embeddings(X, Y, steps=3, seeds=2, run=tmp_path, log=heard.append)
+    assert not heard
+    assert again.tables is None
+    for name in first.columns:
+        np.testing.assert_array_equal(again[name], first[name])
+
+
+@pytest.mark.parametrize("failing", ["trajectory.parquet", "seed-0.safetensors"])
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EACCES])
+def test_a_full_or_closed_disk_keeps_what_is_done(
+    tmp_path: Path, monkeypatch, failing: str, code: int
+) -> None:
+    """The second time a file is to be put in its place, the system refuses."""
+    real, count = os.replace, {}
+
+    def replace(source: Path, target: Path) -> None:
+        count[target.name] = count.get(target.name, 0) + 1
+        if target.name == failing and count[target.name] == 2:
+            raise OSError(code, os.strerror(code))
+        real(source, target)
+
+    monkeypatch.setattr(atomic.os, "replace", replace)
+    with pytest.raises(iso.FileError, match=f"{failing} cannot be written: {os.strerror(code)}.*is kept in"):
+        iso.train_embeddings(X, Y, steps=20, seeds=1, run=tmp_path, checkpoint_every=5)
+    assert not list(tmp_path.glob(".*"))
+    monkeypatch.undo()
+    assert RunFolder(tmp_path, {}).state(0).step == 5
+    heard = []
+    resumed = iso.train_embeddings(X, Y, steps=20, seeds=1, run=tmp_path, log=heard.append)
+    same(resumed, iso.train_embeddings(X, Y, steps=20, seeds=1))
+    assert heard[0]["step"] == 5
+
+
+def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(iso.FileError, match="cannot be made: "):
+        iso.train_embeddings(X, Y, steps=3, seeds=1, run=tmp_path / "file" / "run")
+
+
+def test_the_configuration_is_readable(tmp_path: Path) -> None:
+    iso.train_embeddings(X, Y, steps=3, seeds=2, run=tmp_path, bias=False)
+    found = json.loads((tmp_path / "config.json").read_text())
+    assert found["steps"] == 3
+    assert found["bias"] is False
+    assert (found["n"], found["d"], found["n_labels"]) == (80, 6, 3)
+    assert found["isoscope"] == iso.__version__
+
+
+def test_without_a_number_checkpoints_go_by_the_clock(tmp_path: Path, monkeypatch) -> None:
+    saved = []
+    real = RunFolder.save
+    monkeypatch.setattr(RunFolder, "save", lambda self, *rest: (saved.append(1), real(self, *rest))[1])
+    iso.train_embeddings(X, Y, steps=4, seeds=1, run=tmp_path / "a")
+    assert len(saved) == 1  # the end
+    monkeypatch.setattr("isoscope.training.session._PATIENCE_S", -1.0)
+    iso.train_embeddings(X, Y, steps=4, seeds=1, run=tmp_path / "b")
+    assert len(saved) == 1 + 4

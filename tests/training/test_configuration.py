@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import isoscope as iso
+from isoscope.training.configuration import Configuration, as_metrics, as_seeds
+
+X = np.random.default_rng(0).normal(size=(12, 3)).astype(np.float32)
+Y = np.arange(12) % 3
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"steps": 0}, "steps is 0"),
+        ({"steps": -5}, "steps is -5"),
+        ({"steps": 2.5}, "steps is 2.5"),
+        ({"seeds": 0}, "seeds is 0"),
+        ({"seeds": -1}, "seeds is -1"),
+        ({"seeds": []}, "seeds is empty"),
+        ({"seeds": [1, 1]}, "each seed once"),
+        ({"seeds": [-1]}, "seed is -1"),
+        ({"every": 0}, "every is 0"),
+        ({"hidden": [4, 0]}, "hidden is 0"),
+        ({"learning_rate": 0}, "learning_rate is 0"),
+        ({"learning_rate": float("nan")}, "learning_rate is nan"),
+        ({"betas": (0.9, 1.0)}, "betas is"),
+        ({"betas": 0.9}, "betas is 0.9"),
+        ({"optimizer": "lion"}, "adam, adamw"),
+        ({"activation": "swish"}, "relu, gelu"),
+        ({"objective": "regression"}, "classifier, triplet"),
+        ({"n_triplets": 5}, "objective='triplet'"),
+        ({"objective": "triplet", "n_triplets": 0}, "n_triplets is 0"),
+        ({"sample_above": 0}, "sample_above is 0"),
+        ({"silhouette_tolerance": 0}, "silhouette_tolerance is 0"),
+        ({"silhouette_tolerance": 0.1, "metrics": "isoscore"}, "add it to metrics"),
+        ({"patience": 0}, "patience is 0"),
+        ({"min_improvement": -1}, "min_improvement is -1"),
+        ({"target_accuracy": 1.5}, "target_accuracy is 1.5"),
+        ({"metrics": "isoscor"}, "did you mean isoscore"),
+        ({"metrics": []}, "metrics is empty"),
+        ({"metrics": "alignment"}, "needs partners"),
+        ({"metrics": "contextual"}, "nothing in contextual"),
+        ({"checkpoint_every": 5}, "goes with run"),
+        ({"run": "absent", "checkpoint_every": 0}, "checkpoint_every is 0"),
+        ({"log": "paper"}, "tensorboard, wandb, mlflow"),
+        ({"log": 3}, "log is 3"),
+    ],
+    ids=str,
+)
+def test_bad_settings(options: dict, message: str) -> None:
+    with pytest.raises(iso.InputError, match=message):
+        iso.train_embeddings(X, Y, **options)
+
+
+def test_seeds_by_number_or_name() -> None:
+    assert as_seeds(3) == (0, 1, 2)
+    assert as_seeds([7, 2]) == (7, 2)
+
+
+def test_metrics_in_the_order_asked_and_families() -> None:
+    assert as_metrics("silhouette,isoscore") == ("silhouette", "isoscore")
+    assert "silhouette" in as_metrics(["isotropy", "clusters"])
+    assert "isoscore_star" not in as_metrics("isotropy")  # needs a covariance
+
+
+def test_the_start_and_the_end_are_measured() -> None:
+    assert Configuration(steps=10, every=4).measured_steps() == [0, 4, 8, 10]
+
+
+def test_a_diverging_run_says_so() -> None:
+    with pytest.raises(iso.InputError, match=r"training diverged: seed 0 .* smaller learning_rate"):
+        iso.train_embeddings(X, Y, steps=20, seeds=1, optimizer="sgd", learning_rate=1e38)
