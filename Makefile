@@ -27,6 +27,7 @@ $(VENV)/.dev: $(VENV)/.base
 
 demo: $(VENV)/.models
 	$(BIN)/python examples/first_look.py
+	$(BIN)/isoscope reproduce classifiers --seeds 2 --every 10 --tolerance 0.0002 --output build/demo/classifiers
 
 test: $(VENV)/.dev $(VENV)/.models
 	$(BIN)/python -m pytest --cov --cov-fail-under=95

@@ -77,7 +77,7 @@ def test_anchors_are_exact(kind: str) -> None:
     rows = AnchorRows.of(X, as_labels(codes))
     cohesion, separation = brute_force(X, codes, INDEX)
     clusters, picked = rows.clusters(INDEX)
-    for found in (rows.exact(INDEX), rows.exact(INDEX, anchors=picked, clusters=clusters)):
+    for found in (rows.exact(INDEX), rows.meet(picked, clusters)[0]):
         torch.testing.assert_close(found.cohesion, cohesion, rtol=2e-6, atol=1e-12)
         torch.testing.assert_close(found.separation, separation, rtol=2e-6, atol=1e-12)
         assert torch.equal(found.labels.codes, codes[INDEX])
@@ -88,10 +88,11 @@ def test_anchors_in_batches_are_the_same(monkeypatch) -> None:
     rows = AnchorRows.of(X, as_labels(codes))
     at_once = rows.exact(INDEX)
     monkeypatch.setattr(module, "_TABLE_BYTES", 8 * 40 * 2)  # two at a time
-    n_blocks = []
-    in_batches = rows.exact(INDEX, also=lambda block: n_blocks.append(block.rows))
-    torch.testing.assert_close(in_batches.cohesion, at_once.cohesion, rtol=1e-6, atol=0)
-    assert n_blocks == [slice(0, 256), slice(256, 512), slice(512, 768), slice(768, 900)]  # in one pass only
+    clusters, picked = rows.clusters(INDEX)
+    in_batches, gathered = rows.meet(picked, clusters, lambda block: block.raw.sum(dim=0))
+    for found in (in_batches, rows.exact(INDEX)):
+        torch.testing.assert_close(found.cohesion, at_once.cohesion, rtol=1e-6, atol=0)
+    torch.testing.assert_close(gathered, X.sum(dim=0), rtol=1e-4, atol=1e-2)  # once, however many passes
 
 
 @pytest.mark.parametrize("kind", ["plain", "far", "many labels", "double", "short"])
@@ -125,7 +126,7 @@ def test_collapsed_clusters_need_no_difference_of_every_pair(monkeypatch) -> Non
     rows = AnchorRows.of(X, as_labels(codes))
     clusters, picked = rows.clusters(INDEX)
     monkeypatch.setattr(module, "direct_distances", lambda a, b: pytest.fail("by difference"))
-    rows.exact(INDEX, anchors=picked, clusters=clusters)
+    rows.meet(picked, clusters)
 
 
 def test_points_about_zero_are_not_copied_and_others_are_centred() -> None:

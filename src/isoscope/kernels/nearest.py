@@ -262,9 +262,14 @@ class Search:
 
 def _ordered(squared: Tensor, indices: Tensor, k: int) -> tuple[Tensor, Tensor]:
     """The first k of every row, nearest first; of the equally near, the first row of the points."""
-    indices, order = indices.sort(dim=1)
-    squared, by_distance = squared.gather(1, order).sort(dim=1, stable=True)
-    return squared[:, :k], indices.gather(1, by_distance[:, :k])
+    squared, order = squared.sort(dim=1)
+    indices = indices.gather(1, order)
+    tied = (squared.diff(dim=1) == 0).any(dim=1).nonzero().flatten()
+    if len(tied):
+        first, order = indices[tied].sort(dim=1)
+        order = squared[tied].gather(1, order).sort(dim=1, stable=True).indices
+        indices[tied] = first.gather(1, order)
+    return squared[:, :k], indices[:, :k]
 
 
 def _differences(rows: Tensor, points: Tensor, indices: Tensor) -> Tensor:

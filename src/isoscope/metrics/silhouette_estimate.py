@@ -193,7 +193,7 @@ class _Survey:
             separation = self._first_pass(anchors, self._clusters)
         else:
             anchors = self.rows.anchors(index)
-            separation = self.rows.exact(index, anchors=anchors, clusters=self._clusters)
+            separation, _ = self.rows.meet(anchors, self._clusters)
         features = _features(self._clusters, anchors.block, self.rows.labels.codes[index])
         self.values = torch.cat([self.values, silhouettes(separation, counted=False)])
         self.features = torch.cat([self.features, features])
@@ -205,17 +205,14 @@ class _Survey:
     def _first_pass(self, anchors: Anchors, clusters: ClusterMeans) -> Separation:
         """The anchors meet all points, and each point's features are summed by stratum on the way."""
         n_strata = len(self.strata.counts)
-        sums = self.features.new_zeros(n_strata + 1, _N_FEATURES)  # the last row is of points alone
 
-        def add(block: Block) -> None:
+        def summed(block: Block) -> Tensor:
             features = _features(clusters, block, self.rows.labels.codes[block.rows])
-            where = self.codes[block.rows]
-            if n_strata == len(self.clusters):
-                sums.index_add_(0, where % (n_strata + 1), features)
-            else:
-                sums[0] += (features * (where == 0)[:, None]).sum(dim=0)
+            where = self.codes[block.rows] % (n_strata + 1)  # the last row is of points alone
+            return features.new_zeros(n_strata + 1, _N_FEATURES).index_add_(0, where, features)
 
-        separation = self.rows.exact(anchors.index, anchors=anchors, clusters=clusters, also=add)
+        separation, sums = self.rows.meet(anchors, clusters, summed)
+        assert sums is not None
         self.means = sums[:-1] / self.strata.counts.clamp(min=1)[:, None]
         return separation
 

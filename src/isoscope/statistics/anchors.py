@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
 
 import torch
 from torch import Tensor
 
 from isoscope.kernels.precision import NEAR, Frame, direct_distances, direct_squares, full_precision
 from isoscope.kernels.products import sum_of_squares
+from isoscope.kernels.workers import in_order
 from isoscope.labels import Labels
 from isoscope.statistics.pairs import Separation, reduce_sums
 from isoscope.statistics.rows import HeldRows, Rows
@@ -18,11 +21,15 @@ _FRAME_ROWS = 256  # looked at for a centre and a unit
 _CROWDED = 0.01  # share of near pairs above which they are not taken one by one
 _BLOCK_BYTES = 16 * 2**20  # of float32; measured on two cores: 2 MB take a third longer, 8 MB a twentieth
 _CUDA_BLOCK_BYTES = 256 * 2**20  # of float32: a launch has to keep a whole device busy
+_BLOCKS_A_WORKER = 4  # or more: fewer blocks are taken in turn, by all cores together
 _GROUP_ANCHORS = 512  # meet a block at a time
 _CUDA_GROUP_ANCHORS = 4096
 _TABLE_BYTES = 64 * 2**20  # of sums, and of anchors, held at a time: above, the rows are passed over again
 _INDICATOR_LABELS = 8  # up to here a product with an indicator beats adding row by row
 _CUDA_INDICATOR_LABELS = 512
+
+
+_R = TypeVar("_R")
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,12 +132,18 @@ class AnchorRows:
         counts = self.labels.counts
         order = pick.argsort()
         wanted = pick[order]
-        sums, lengths, picked = torch.zeros((), device=pick.device), [], []
-        for block in self._blocks():
-            sums = sums + _sums_by_label(block.placed, self.labels.codes[block.rows], K)
-            lengths.append(block.squares)
+
+        def met(block: Block) -> tuple[Tensor, Tensor, Tensor]:
             first, last = torch.searchsorted(wanted, wanted.new_tensor([block.rows.start, block.rows.stop]))
-            picked.append(block.raw[wanted[first:last] - block.rows.start])
+            sums = _sums_by_label(block.placed, self.labels.codes[block.rows], K)
+            return sums, block.squares, block.raw[wanted[first:last] - block.rows.start]
+
+        sums = torch.zeros(K, self.frame.n_dims, dtype=torch.float64, device=pick.device)
+        lengths, picked = [], []
+        for part, lengths_here, rows in self._each_block(met):
+            sums += part
+            lengths.append(lengths_here)
+            picked.append(rows)
         squares = torch.cat(lengths)
         by_cluster = _sums_by_label(squares.double()[:, None], self.labels.codes, K)[:, 0]
         means = sums / counts[:, None]
@@ -144,58 +157,70 @@ class AnchorRows:
         """The rows of the given numbers, as anchors; one pass where they are in a file."""
         return self._anchors(index, self.rows.take(index))
 
+    def exact(self, index: Tensor, *, clusters: ClusterMeans | None = None) -> Separation:
+        """Cohesion and separation of rows (by number) against all points, exactly, some thousands a pass."""
+        return self._exact(index, self.anchors, clusters, None)[0]
+
+    def meet(
+        self, anchors: Anchors, clusters: ClusterMeans, also: Callable[[Block], Tensor] | None = None
+    ) -> tuple[Separation, Tensor | None]:
+        """The same of anchors at hand, and the sum of what `also` makes of every block while it is here."""
+        at_hand = (anchors.part(*span) for span in self._spans(len(anchors)))
+        return self._exact(anchors.index, lambda _: next(at_hand), clusters, also)
+
     @full_precision
-    def exact(
+    def _exact(
         self,
         index: Tensor,
-        *,
-        anchors: Anchors | None = None,
-        clusters: ClusterMeans | None = None,
-        also: Callable[[Block], None] | None = None,
-    ) -> Separation:
-        """Cohesion and separation of the anchors against all points, exactly; one pass for some thousands.
-
-        Args:
-            index: (m,) row numbers of the anchors.
-            anchors: the same, where they are at hand.
-            clusters: makes collapsed clusters cheaper.
-            also: what else to do with each block while it is here.
-        """
-        batch = max(1, _TABLE_BYTES // (8 * max(self.frame.n_dims, self.labels.n_labels)))
+        fetch: Callable[[Tensor], Anchors],
+        clusters: ClusterMeans | None,
+        also: Callable[[Block], Tensor] | None,
+    ) -> tuple[Separation, Tensor | None]:
         own = Labels(self.labels.codes[index], self.labels.names)
         counts = self.labels.counts.double()
-        parts = []
-        for start in range(0, len(index), batch):
-            stop = start + batch
-            some = anchors.part(start, stop) if anchors is not None else self.anchors(index[start:stop])
-            sums = self._sums(some, clusters, also if start == 0 else None).T * self.frame.unit
-            parts.append(reduce_sums(sums, own.codes[start:stop], counts))
+        parts, gathered = [], None
+        for start, stop in self._spans(len(index)):
+            first = start == 0
+            sums, more = self._sums(fetch(index[start:stop]), clusters, also if first else None)
+            gathered = more if first else gathered
+            parts.append(reduce_sums(sums.T * self.frame.unit, own.codes[start:stop], counts))
         cohesion, separation, nearest = (torch.cat(column) for column in zip(*parts, strict=True))
-        return Separation(cohesion, separation, nearest, own)
+        return Separation(cohesion, separation, nearest, own), gathered
+
+    def _spans(self, m: int) -> list[tuple[int, int]]:
+        """Anchors that are taken in one pass."""
+        batch = max(1, _TABLE_BYTES // (8 * max(self.frame.n_dims, self.labels.n_labels)))
+        return [(start, min(start + batch, m)) for start in range(0, m, batch)]
 
     def distances(self, index: Tensor) -> Iterator[tuple[slice, Tensor]]:
         """Block by block, (rows, anchors) distances of the points to the anchors (row indices)."""
         anchors = self.anchors(index)
-        for block in self._blocks():
+        for start, raw in zip(
+            range(0, len(self.labels), self.n_rows), self.rows.blocks(self.n_rows), strict=True
+        ):
+            block = self._block(start, raw)
             found = full_precision(self._distances)(block, anchors, None)
             yield block.rows, found.double() * self.frame.unit
 
     def _sums(
-        self, anchors: Anchors, clusters: ClusterMeans | None, also: Callable[[Block], None] | None
-    ) -> Tensor:
-        """(K, m) summed distances of the anchors to every cluster, in units."""
+        self, anchors: Anchors, clusters: ClusterMeans | None, also: Callable[[Block], Tensor] | None
+    ) -> tuple[Tensor, Tensor | None]:
+        """(K, m) summed distances of the anchors to every cluster, in units; the sum of what `also` makes."""
         K, m = self.labels.n_labels, len(anchors)
-        sums = torch.zeros(K, m, dtype=torch.float64, device=anchors.index.device)
-        width = _CUDA_GROUP_ANCHORS if sums.is_cuda else _GROUP_ANCHORS
-        groups = [(start, anchors.part(start, start + width)) for start in range(0, m, width)]
-        for block in self._blocks(clusters):
+        width = _CUDA_GROUP_ANCHORS if anchors.index.is_cuda else _GROUP_ANCHORS
+        groups = [anchors.part(start, start + width) for start in range(0, m, width)]
+
+        def met(block: Block) -> tuple[list[Tensor], Tensor | None]:
             codes = self.labels.codes[block.rows]
-            for start, group in groups:
-                distances = self._distances(block, group, clusters)
-                sums[:, start : start + width] += _sums_by_label(distances, codes, K)
-            if also:
-                also(block)
-        return sums
+            parts = [_sums_by_label(self._distances(block, group, clusters), codes, K) for group in groups]
+            return parts, also(block) if also else None
+
+        sums = torch.zeros(K, m, dtype=torch.float64, device=anchors.index.device)
+        gathered = None
+        for parts, more in self._each_block(met, clusters):
+            sums += torch.cat(parts, dim=1)
+            gathered = more if gathered is None or more is None else gathered + more
+        return sums, gathered
 
     def _distances(self, block: Block, anchors: Anchors, clusters: ClusterMeans | None) -> Tensor:
         """(block, anchors) distances in units; too near pairs by direct difference, an anchor to itself 0."""
@@ -238,16 +263,28 @@ class AnchorRows:
         torch.where(same, within.clamp_(min=0), squared, out=squared)
         return same & (within >= NEAR[squared.dtype] * scales)
 
-    def _blocks(self, clusters: ClusterMeans | None = None) -> Iterator[Block]:
-        start = 0
-        for raw in self.rows.blocks(self.n_rows):
-            placed, rows = self.frame.place(raw), slice(start, start + len(raw))
-            yield Block(rows, raw, placed, clusters.squares[rows] if clusters else sum_of_squares(placed))
-            start = rows.stop
+    def _each_block(self, work: Callable[[Block], _R], clusters: ClusterMeans | None = None) -> Iterator[_R]:
+        """What the work makes of every block, in order; many blocks are worked on by a core each."""
+        spans = range(0, len(self.labels), self.n_rows)
+        n_workers = torch.get_num_threads()
+        few = len(spans) < _BLOCKS_A_WORKER * n_workers or self.labels.codes.is_cuda
+        tasks = (
+            partial(self._worked, work, start, raw, clusters)
+            for start, raw in zip(spans, self.rows.blocks(self.n_rows), strict=True)
+        )
+        return in_order(tasks, n_workers=1 if few else n_workers)
+
+    def _worked(
+        self, work: Callable[[Block], _R], start: int, raw: Tensor, clusters: ClusterMeans | None
+    ) -> _R:
+        return work(self._block(start, raw, clusters))
+
+    def _block(self, start: int, raw: Tensor, clusters: ClusterMeans | None = None) -> Block:
+        placed, rows = self.frame.place(raw), slice(start, start + len(raw))
+        return Block(rows, raw, placed, clusters.squares[rows] if clusters else sum_of_squares(placed))
 
     def _anchors(self, index: Tensor, raw: Tensor) -> Anchors:
-        placed = self.frame.place(raw)
-        return Anchors(index, Block(slice(0, len(raw)), raw, placed, sum_of_squares(placed)))
+        return Anchors(index, self._block(0, raw))
 
 
 def _sums_by_label(rows: Tensor, codes: Tensor, n_labels: int) -> Tensor:
