@@ -12,6 +12,8 @@ from typing import Any
 import torch
 
 import isoscope as iso
+from benchmarks.peers import gpu_rows
+from benchmarks.training import run_cuda
 from isoscope.labels import Labels
 from isoscope.metrics.silhouette import silhouettes
 from isoscope.metrics.silhouette_estimate import estimate_silhouette
@@ -146,6 +148,8 @@ def main() -> None:
         "hard": hard_rows(),
         "estimate": estimate_rows(),
         "neighbors": neighbor_rows(),
+        "training": run_cuda(steps=1000, n_seeds=5),
+        "peers": gpu_rows(milliseconds),
     }
     folder = Path(os.environ.get("OUT", Path(__file__).parent / "results"))
     (folder / "gpu.json").write_text(json.dumps(results, indent=2) + "\n")

@@ -54,6 +54,7 @@ def _lines(results: dict[str, Any]) -> list[str]:
             missed=_too_slow,
         ),
         *_limit_lines(results.get("limits", [])),
+        *_training_lines(results.get("training", [])),
         *_peer_lines(results.get("peers", [])),
         "",
         "## Memory",
@@ -130,6 +131,29 @@ def _limit_lines(rows: list[Row]) -> list[str]:
             missed=lambda row: (
                 row["figure"] > row["wanted"] if row["sign"] == "≤" else row["figure"] < row["wanted"]
             ),
+        ),
+    ]
+
+
+def _training_lines(rows: list[Row]) -> list[str]:
+    """One update of the classifier experiment with both metrics."""
+    if not rows:
+        return []
+    return [
+        "",
+        "## An update of the classifier experiment",
+        "",
+        "Loss, gradient, Adam, IsoScore and silhouette; 20 updates, contenders in turns. Against a plain",
+        "torch loop with PyPI IsoScore and scikit-learn. Differences: the largest at any update.",
+        "",
+        *_table(
+            "case | theirs, ms | ours, ms | times faster | wanted | silhouette's difference",
+            rows,
+            lambda row: (
+                f"{row['what']} | {row['peer_ms']:.0f} | {row['ours_ms']:.0f} | {row['times_faster']:.1f} "
+                f"| ≥ {row['wanted']:g} | {row['silhouette_difference']:.1e}"
+            ),
+            missed=_too_slow,
         ),
     ]
 
@@ -212,7 +236,25 @@ def _gpu_lines() -> list[str]:
             lambda row: f"{row['what']} | {row['ms']:.0f} | ≤ {row['wanted_ms']:g}",
             missed=lambda row: row["ms"] > row["wanted_ms"],
         ),
+        *_gpu_training_lines(found.get("training", [])),
         *_gpu_peer_lines(found.get("peers", [])),
+    ]
+
+
+def _gpu_training_lines(rows: list[Row]) -> list[str]:
+    if not rows:
+        return []
+    return [
+        "",
+        *_table(
+            "classifier experiment | seconds | wanted | ms an update | difference to the CPU's silhouette",
+            rows,
+            lambda row: (
+                f"{row['what']} | {row['seconds']:.1f} | ≤ {row['wanted_s']:g} | {row['ms_per_update']:.2f} "
+                f"| {row['cpu_silhouette_difference']:.1e}"
+            ),
+            missed=lambda row: row["seconds"] > row["wanted_s"],
+        ),
     ]
 
 

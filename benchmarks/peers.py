@@ -62,6 +62,8 @@ def _torchdr() -> Score:
 
 def _scib_metrics() -> Score:
     """Its silhouette module alone: importing the package wants scanpy, igraph and umap."""
+    for name in ("scib_metrics.utils", "scib_metrics"):
+        sys.modules.pop(name, None)  # of an earlier call
     found = importlib.util.find_spec("scib_metrics")
     if found is None or found.origin is None:
         raise ModuleNotFoundError("No module named 'scib_metrics'")

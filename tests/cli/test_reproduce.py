@@ -95,6 +95,17 @@ def test_a_figure_that_differs_sets_the_exit_code(monkeypatch) -> None:
     assert "differs" in found.output
 
 
+def test_a_report_of_kept_runs_needs_no_data(tmp_path, fake) -> None:
+    assert run("-s", "polarity", "--seeds", "1", "-o", str(tmp_path)).exit_code == 0
+    (tmp_path / "classifiers.html").unlink()
+    fake.clear()
+    again = run("--report-only", "-o", str(tmp_path))
+    assert again.exit_code == 0, again.output
+    assert fake == []
+    assert (tmp_path / "classifiers.html").exists()
+    assert isinstance(run("--report-only").exception, InputError)
+
+
 @pytest.mark.parametrize("arguments", [("-s", "poalrity"), ("--seeds", "x")], ids=str)
 def test_bad_input(arguments: tuple[str, ...]) -> None:
     assert isinstance(run(*arguments).exception, InputError)

@@ -2,17 +2,18 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
 from isoscope.corpora import Corpus, load_corpus
-from isoscope.errors import InputError
+from isoscope.errors import FileError, InputError
 from isoscope.papers import classifiers
 from isoscope.papers.classifier_report import as_dict, as_text, sections, write_report
 from isoscope.papers.classifier_setups import GLOVE, MINILM, MPNET, SETUPS, Published, Setup
-from isoscope.papers.classifiers import chosen_setups, outcome, prepare_task, run_setup
+from isoscope.papers.classifiers import chosen_setups, outcome, prepare_task, read_outcomes, run_setup
 from isoscope.papers.verdicts import Verdict
 from isoscope.training import train_embeddings
 
@@ -72,12 +73,16 @@ def test_another_number_of_items_is_not_compared(fake) -> None:
     assert not run_setup(replace(TINY, published=published), seeds=1, progress=False).comparable
 
 
-def test_a_run_in_a_folder_is_found_again(fake, tmp_path) -> None:
+def test_a_run_in_a_folder_is_found_again(fake, tmp_path, monkeypatch) -> None:
+    monkeypatch.setitem(SETUPS, "tiny", TINY)
     first = run_setup(TINY, seeds=2, folder=tmp_path / "run", progress=False)
     for state in (tmp_path / "run").glob("seed-*.safetensors"):
         state.unlink()  # the rows alone say that the run has ended
     again = run_setup(TINY, seeds=2, folder=tmp_path / "run", progress=False)
     assert again.trajectory.tables is None
+    kept = read_outcomes(tmp_path)
+    assert [(found.title, found.source) for found in kept] == [(first.title, "made")]
+    assert kept[0].seconds == first.seconds
     assert np.array_equal(first.trajectory["silhouette"], again.trajectory["silhouette"])
 
 
@@ -149,3 +154,29 @@ def test_the_ceiling_tells_the_exception() -> None:
     assert few.ceiling() == (3, 5, pytest.approx(1 / 4))
     exception = next(s for s in sections([many, few]) if s.title.startswith("The exception"))
     assert [cells[1:4] for cells in exception.cells] == [("9", "5", "1.000"), ("3", "5", "0.250")]
+
+
+def test_a_folder_without_runs_is_refused(tmp_path) -> None:
+    with pytest.raises(InputError, match="holds no finished runs"):
+        read_outcomes(tmp_path)
+    (tmp_path / "x").mkdir()
+    (tmp_path / "x" / "setup.json").write_text('{"setup": "none"}')
+    with pytest.raises(FileError, match="does not say which setup"):
+        read_outcomes(tmp_path)
+
+
+def test_the_start_is_left_out_where_the_setup_says_so() -> None:
+    late = replace(SETUPS["polarity"], first_step=1)
+    rows = {row.quantity: row.ours for row in _ran(late).rows()}
+    whole = {row.quantity: row.ours for row in _ran(SETUPS["polarity"]).rows()}
+    assert rows["r with the start"] == whole["r"]
+    assert rows["r"] != whole["r"]
+
+
+def test_the_page_of_the_documentation_is_what_the_kept_runs_give(tmp_path) -> None:
+    kept = Path(__file__).parents[2] / "docs" / "reproduction"
+    write_report(read_outcomes(kept / "runs"), tmp_path, command="isoscope reproduce classifiers")
+    for name in ("classifiers.md", "results.json"):
+        assert (tmp_path / name).read_text() == (kept / name).read_text(), (
+            "isoscope reproduce … --report-only"
+        )

@@ -7,6 +7,7 @@ looked at again. The minima are searched in the same way.
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -31,8 +32,7 @@ def smallest(values: Tensor, k: int, *, group: int | None = None) -> tuple[Tenso
     m, n = values.shape
     n_groups = n // group
     if n_groups < _WORTH * k:
-        found = values.topk(k, dim=1, largest=False, sorted=False)
-        return found.values, found.indices
+        return _topk(values, k)
     # a group is every n_groups-th column, so that minima run along contiguous memory
     grouped = values[:, : n_groups * group].view(m, group, n_groups)
     _, chosen = smallest(grouped.amin(dim=1), k, group=group)
@@ -41,5 +41,14 @@ def smallest(values: Tensor, k: int, *, group: int | None = None) -> tuple[Tenso
     if n % group:  # fewer than a group are left over
         rest = torch.arange(n_groups * group, n, device=values.device)
         columns = torch.cat([columns, rest.expand(m, -1)], dim=1)
-    found = values.gather(1, columns).topk(k, dim=1, largest=False, sorted=False)
-    return found.values, columns.gather(1, found.indices)
+    found, places = _topk(values.gather(1, columns), k)
+    return found, columns.gather(1, places)
+
+
+def _topk(values: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    """The k smallest of a few: NumPy's partition takes half the time of torch's topk on the CPU."""
+    if values.is_cuda:
+        found = values.topk(k, dim=1, largest=False, sorted=False)
+        return found.values, found.indices
+    columns = torch.from_numpy(np.argpartition(values.numpy(), k - 1, axis=1)[:, :k])
+    return values.gather(1, columns), columns

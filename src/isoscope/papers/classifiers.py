@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -46,6 +47,7 @@ class Outcome:
         source: where the texts came from.
         published: what the paper reports of it.
         comparable: whether data and encoder are the paper's own.
+        seconds: how long training took, metrics included; None where it was not noted.
     """
 
     setup: Setup
@@ -54,6 +56,7 @@ class Outcome:
     source: str
     published: Published
     comparable: bool
+    seconds: float | None = None
 
     @property
     def title(self) -> str:
@@ -83,6 +86,8 @@ class Outcome:
             for moment, place in (("start", 0), ("end", -1)):
                 value = float(mean[metric][place])
                 found.append(unpublished(self.title, f"{metric}, {moment}", value, digits))
+        if self.seconds is not None:
+            found.append(unpublished(self.title, "seconds", self.seconds, 1))
         return found
 
     def _spread(self) -> list[Row]:
@@ -179,17 +184,29 @@ def run_setup(
         setup, encoder=encoder, data=data, download=download, device=device, progress=progress
     )
     table = task.vectors.to(device) if device else task.vectors
+    began = time.perf_counter()
     trajectory = train_embeddings(
         table, task.labels, pairs=task.pairs, steps=steps or setup.steps, seeds=seeds, every=every,
         bias=setup.bias, sample_above=SAMPLE, sample_table=True, silhouette_tolerance=tolerance,
         run=folder, log=log, progress=progress,
     )  # fmt: skip
-    found = outcome(setup, encoder, trajectory, task.source)
-    if folder is not None:
-        about = {"setup": setup.name, "encoder": found.encoder, "source": found.source_shown}
-        text = json.dumps(about, indent=2, ensure_ascii=False) + "\n"
-        write_atomically(Path(folder) / _ABOUT, lambda path: path.write_text(text, encoding="utf-8"))
+    seconds = time.perf_counter() - began
+    found = outcome(setup, encoder, trajectory, task.source, seconds)
+    if folder is not None and not (Path(folder) / _ABOUT).exists():
+        note_run(found, Path(folder))
     return found
+
+
+def note_run(found: Outcome, folder: Path) -> None:
+    """Write beside a finished run which setup it was."""
+    about = {
+        "setup": found.setup.name,
+        "encoder": found.encoder,
+        "source": found.source_shown,
+        "seconds": found.seconds,
+    }
+    text = json.dumps(about, indent=2, ensure_ascii=False) + "\n"
+    write_atomically(folder / _ABOUT, lambda path: path.write_text(text, encoding="utf-8"))
 
 
 def read_outcomes(folder: str | os.PathLike[str]) -> list[Outcome]:
@@ -199,10 +216,11 @@ def read_outcomes(folder: str | os.PathLike[str]) -> list[Outcome]:
         try:
             about = json.loads(path.read_text(encoding="utf-8"))
             setup, encoder, source = SETUPS[about["setup"]], str(about["encoder"]), str(about["source"])
+            seconds = about.get("seconds")
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise FileError(f"{path} does not say which setup was run: {error}") from error
         trajectory = Trajectory.load(path.with_name("trajectory.parquet"))
-        found.append(outcome(setup, encoder, trajectory, source))
+        found.append(outcome(setup, encoder, trajectory, source, seconds))
     if not found:
         raise InputError(
             f"{folder} holds no finished runs; wanted folders with {_ABOUT}, as --output keeps them"
@@ -211,7 +229,11 @@ def read_outcomes(folder: str | os.PathLike[str]) -> list[Outcome]:
 
 
 def outcome(
-    setup: Setup, encoder: str | os.PathLike[str] | None, trajectory: Trajectory, source: str
+    setup: Setup,
+    encoder: str | os.PathLike[str] | None,
+    trajectory: Trajectory,
+    source: str,
+    seconds: float | None = None,
 ) -> Outcome:
     """A run with what the paper reports of it, and whether the two can be compared."""
     named, about = Path(encoder or setup.encoder).name, trajectory.configuration
@@ -219,7 +241,7 @@ def outcome(
     shown = published or next(iter(setup.published.values()), Published())
     same_size = published is not None and about["n_items"] == published.n_items
     whole = about["every"] == 1 and about["steps"] == setup.steps
-    return Outcome(setup, named, trajectory, source, shown, same_size and whole)
+    return Outcome(setup, named, trajectory, source, shown, same_size and whole, seconds)
 
 
 def _correlations(run: Trajectory, first_step: int) -> tuple[float | None, float | None]:
