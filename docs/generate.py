@@ -14,11 +14,13 @@ import argparse
 import contextlib
 import importlib.util
 import io
+import os
 import re
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import typer
@@ -77,6 +79,7 @@ def _yes(value: bool) -> str:
 API = {
     "Measure": ("isoscope.measure", "isoscope.measurement", "isoscope.space", "isoscope.labels"),
     "Files": ("isoscope.io",),
+    "Texts and words": ("isoscope.encoders", "isoscope.corpora"),
     "Isotropy": ("isoscope.metrics.isotropy",),
     "Cosines and lengths": ("isoscope.metrics.cosine",),
     "Spectrum": ("isoscope.metrics.spectrum",),
@@ -202,12 +205,13 @@ def filled(text: str, folder: Path) -> str:
     """A page with its blocks run in order, in `folder`, and the outputs it shows replaced.
 
     All ```python blocks share one namespace. In ```console blocks the lines that call isoscope are run;
-    they must succeed.
+    they must succeed. Nothing comes from a cache or a data folder of this machine, and nothing goes there.
     """
     prepare(folder)
+    own = {"ISOSCOPE_CACHE": str(folder / ".cache"), "ISOSCOPE_DATA": ""}
     namespace: dict[str, Any] = {"__name__": "__main__"}
     parts, end, printed, printed_to = [], 0, "", -1
-    with contextlib.chdir(folder):
+    with contextlib.chdir(folder), mock.patch.dict(os.environ, own):
         for block in _BLOCK.finditer(text):
             language, body = block.groups()
             if language == "text" and printed_to >= 0 and not text[printed_to : block.start()].strip():

@@ -6,6 +6,8 @@
 """
 
 from isoscope._version import __version__
+from isoscope.corpora import Corpus, corpus_names, load_corpus
+from isoscope.encoders import encode, resolve_model, static_vectors
 from isoscope.errors import (
     FileError,
     InputError,
@@ -83,6 +85,7 @@ from isoscope.training import Correlation, Trajectory, train_embeddings
 
 __all__ = [
     "ClusterDistances",
+    "Corpus",
     "Correlation",
     "Directions",
     "FileError",
@@ -117,6 +120,7 @@ __all__ = [
     "classifier_objective",
     "classifier_objective_expansion",
     "condition_number",
+    "corpus_names",
     "davies_bouldin_score",
     "dimension_contributions",
     "dimensions_for_share",
@@ -124,6 +128,7 @@ __all__ = [
     "dunn_index",
     "effective_rank",
     "eigenvalues",
+    "encode",
     "estimate_silhouette",
     "explained_variance",
     "hubness",
@@ -139,6 +144,7 @@ __all__ = [
     "lid",
     "lid_samples",
     "linear_probe_accuracy",
+    "load_corpus",
     "mean_cosine",
     "measure",
     "norm_statistics",
@@ -150,6 +156,7 @@ __all__ = [
     "read",
     "read_labels",
     "registered",
+    "resolve_model",
     "rogue_dimensions",
     "s_inter",
     "s_intra",
@@ -161,6 +168,7 @@ __all__ = [
     "silhouette_samples",
     "silhouette_score",
     "stable_rank",
+    "static_vectors",
     "top_dimension_share",
     "train_embeddings",
     "triplet_bound",

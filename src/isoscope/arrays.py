@@ -59,6 +59,17 @@ def as_spaces(X: Any, *, name: str = "X") -> Tensor:
     return spaces
 
 
+def as_device(name: str | torch.device | None) -> torch.device | None:
+    """A device by name, checked to be there; None for none."""
+    if name is None:
+        return None
+    try:
+        return torch.empty(0, device=name).device
+    except (RuntimeError, AssertionError) as error:
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        raise InputError(f"device {str(name)!r} cannot be used: {reason}") from None
+
+
 def as_tensor(X: Any, *, name: str = "X") -> Tensor:
     """A floating tensor of any shape that shares the caller's memory where it can; values unchecked."""
     if not isinstance(X, Tensor):

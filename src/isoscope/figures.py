@@ -42,7 +42,7 @@ def new_figure(inches: tuple[float, float]) -> Iterator[Figure]:
         from matplotlib.figure import Figure
     except ImportError:
         raise InputError(
-            "a figure needs matplotlib, which is not installed: pip install matplotlib"
+            "a figure needs matplotlib, which is not installed: pip install 'isoscope[figures]'"
         ) from None
     with mpl.rc_context(_STYLE):  # type: ignore[arg-type]
         yield Figure(figsize=inches, layout="constrained")

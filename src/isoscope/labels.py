@@ -108,7 +108,7 @@ def _values(labels: Any, name: str) -> np.ndarray:
         return _indicator_sets(labels, name)
     if not isinstance(labels, np.ndarray):
         labels = list(labels)
-        if _is_indicator(labels):
+        if is_indicator(labels):
             return _indicator_sets(np.array(labels), name)
         if any(isinstance(row, list | tuple | set | frozenset | np.ndarray) for row in labels):
             return np.array([_set_name(row) for row in labels], dtype=object).astype(str)
@@ -134,7 +134,7 @@ def _to_numpy(column: Any) -> np.ndarray:
         return np.asarray(column.to_numpy())
 
 
-def _is_indicator(rows: list[Any]) -> bool:
+def is_indicator(rows: list[Any]) -> bool:
     """Whether nested lists are a matrix of 0 and 1, as scikit-learn takes them, not sets of labels."""
     if not rows or not all(isinstance(row, list | tuple) and len(row) == len(rows[0]) > 1 for row in rows):
         return False

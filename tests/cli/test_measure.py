@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 import isoscope as iso
-from isoscope.cli import app, main
+from isoscope.cli import app
 
 runner = CliRunner()
 
@@ -29,19 +29,6 @@ def folder(tmp_path: Path, rng, monkeypatch) -> Path:
 
 def run(*arguments: str):
     return runner.invoke(app, list(arguments))
-
-
-def fail(capsys, monkeypatch, *arguments: str) -> str:
-    """The one line on standard error, and exit code 2."""
-    monkeypatch.setattr(sys, "argv", ["isoscope", *arguments])
-    with pytest.raises(SystemExit) as stop:
-        main()
-    assert stop.value.code == 2
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert err.startswith("isoscope: error: ")
-    assert err.count("\n") == 1
-    return err
 
 
 def test_table(folder: Path) -> None:
@@ -101,9 +88,7 @@ def test_every_flag_changes_something(folder: Path) -> None:
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
-def test_bad_input_is_one_line_and_code_2(
-    folder: Path, capsys, monkeypatch, arguments: list[str], message: str
-) -> None:
+def test_bad_input_is_one_line_and_code_2(folder: Path, fail, arguments: list[str], message: str) -> None:
     bad = folder / "bad"
     bad.mkdir()
     np.save(bad / "object.npy", np.array([{}], dtype=object), allow_pickle=True)
@@ -129,7 +114,7 @@ def test_bad_input_is_one_line_and_code_2(
     (bad / "same.txt").write_text("a\n" * 90)
     (bad / "own.txt").write_text("\n".join(map(str, range(90))))
     before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-    assert message in fail(capsys, monkeypatch, "measure", *arguments)
+    assert message in fail("measure", *arguments)
     assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
 
 
@@ -168,20 +153,13 @@ def test_metrics_lists_every_one() -> None:
     assert all(name in table for name in ("isoscore", "silhouette", "lid"))
 
 
-def test_completion_offers_metrics_and_families() -> None:
-    from isoscope.cli.measure import _complete_metrics
-
-    assert "silhouette" in _complete_metrics("sil")
-    assert "clusters" in _complete_metrics("clu")
-
-
-def test_column_names_of_strangers_cannot_steer_the_terminal(folder: Path, capsys, monkeypatch) -> None:
+def test_column_names_of_strangers_cannot_steer_the_terminal(folder: Path, fail) -> None:
     Path("evil.csv").write_text("\x1b]0;PWNED\x07,a,b\nx,1,2\ny,3,4\nz,5,7\n")
     result = run("measure", "evil.csv")
     assert result.exit_code == 0
     assert "\x1b]0" not in result.output
     assert "PWNED" in result.output
-    assert "\x1b" not in fail(capsys, monkeypatch, "measure", "\x1b[31mred.npy")
+    assert "\x1b" not in fail("measure", "\x1b[31mred.npy")
 
 
 def test_a_terminal_without_unicode_shows_something(folder: Path) -> None:

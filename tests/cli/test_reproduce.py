@@ -76,6 +76,15 @@ def test_options_reach_the_run(fake, tmp_path) -> None:
     assert about["polarity, all-MiniLM-L6-v2"]["configuration"]["silhouette_tolerance"] == 0.5
 
 
+def test_an_encoder_that_no_setup_takes_is_refused(fake, tmp_path) -> None:
+    refused = run("-s", "pos", "--encoder", "all-mpnet-base-v2")
+    assert isinstance(refused.exception, InputError)
+    assert "serves none of pos; wanted a file of word vectors" in str(refused.exception)
+    kept = run("-s", "polarity", "--encoder", "all-mpnet-base-v2", "--seeds", "1", "--log", "nowhere")
+    assert "log" in str(kept.exception)
+    assert isinstance(run("-s", "polarity", "--device", "cuda:99").exception, InputError)
+
+
 def test_a_setup_without_data_is_an_error_or_left_out() -> None:
     stopped = run("-s", "mnli,polarity", "--seeds", "1")
     assert isinstance(stopped.exception, InputError)
@@ -90,7 +99,7 @@ def test_a_figure_that_differs_sets_the_exit_code(monkeypatch) -> None:
 
     wrong = Setup("polarity", "p", "polarity", "main", 3, published={MINILM: Published(30, 1, 0.0, -1.1)})
     monkeypatch.setitem(SETUPS, "polarity", wrong)
-    found = run("-s", "polarity", "--seeds", "1")
+    found = run("-s", "polarity")
     assert found.exit_code == 1
     assert "differs" in found.output
 

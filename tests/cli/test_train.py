@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 import isoscope as iso
-from isoscope.cli import app, main
+from isoscope.cli import app
 
 runner = CliRunner()
 QUICK = ["--steps", "4", "--seeds", "2"]
@@ -20,6 +20,7 @@ def folder(tmp_path: Path, rng, monkeypatch) -> Path:
     monkeypatch.chdir(tmp_path)
     X = (rng.normal(size=(60, 5)) + np.repeat(np.eye(5)[:3], 20, axis=0)).astype(np.float32)
     np.save("vectors.npy", X)
+    Path("vectors.vec").write_text("\n".join(f"w{i} " + " ".join(map(str, x)) for i, x in enumerate(X)))
     np.savez("two.npz", first=X, second=X[:, :3])
     Path("labels.txt").write_text("\n".join("abc"[i // 20] for i in range(60)) + "\n")
     Path("sets.txt").write_text("\n".join(("a", "a, b", "c")[i % 3] for i in range(60)) + "\n")
@@ -35,19 +36,6 @@ def train(*arguments: str, file: str = "vectors.npy", labels: str = "labels.txt"
     result = runner.invoke(app, ["train", file, "--labels", labels, *QUICK, *arguments, "--json"])
     assert result.exit_code == 0, result.output
     return json.loads(result.output)
-
-
-def fail(capsys, monkeypatch, *arguments: str) -> str:
-    """The one line on standard error, and exit code 2."""
-    monkeypatch.setattr(sys, "argv", ["isoscope", "train", *arguments])
-    with pytest.raises(SystemExit) as stop:
-        main()
-    assert stop.value.code == 2
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert err.startswith("isoscope: error: ")
-    assert err.count("\n") == 1
-    return err
 
 
 def test_table(folder: Path) -> None:
@@ -78,14 +66,14 @@ def test_a_run_is_written(folder: Path) -> None:
     assert len(iso.Trajectory.load("run/trajectory.parquet")) == 10
 
 
-def test_resume(folder: Path, capsys, monkeypatch) -> None:
+def test_resume(folder: Path, fail) -> None:
     first = train("-o", "run")
     command = ["vectors.npy", "-l", "labels.txt", *QUICK, "-o", "run"]
-    assert "--resume" in fail(capsys, monkeypatch, *command)
+    assert "--resume" in fail("train", *command)
     assert train("-o", "run", "--resume") == first
     other = ["vectors.npy", "-l", "labels.txt", "--steps", "9", "--seeds", "2", "-o", "run", "--resume"]
-    assert "steps was 4, now 9" in fail(capsys, monkeypatch, *other)
-    assert "--output" in fail(capsys, monkeypatch, "vectors.npy", "-l", "labels.txt", "--resume")
+    assert "steps was 4, now 9" in fail("train", *other)
+    assert "--output" in fail("train", "vectors.npy", "-l", "labels.txt", "--resume")
 
 
 def end(found: dict, name: str = "loss") -> float:
@@ -116,9 +104,23 @@ def test_every_flag_changes_something(folder: Path) -> None:
     assert end(train("--sample-above", "30"), "silhouette") != end(plain, "silhouette")
     assert train("--patience", "1")["configuration"]["patience"] == 1
     assert train("--steps", "200", "--target-accuracy", "0.5")["steps"] < 200
-    assert train("--device", "cpu") == plain
     assert train("--key", "second", file="two.npz")["configuration"]["d"] == 3
     assert train("--vector-column", "vector", file="table.parquet", labels="label")["n_parameters"] == 318
+
+
+def test_the_vectors_go_to_the_device(folder: Path, monkeypatch) -> None:
+    """Every machine has the device `meta`; as it holds no numbers, others are trained in its place."""
+    real, devices = iso.Space.with_vectors, []
+
+    def moved(space: iso.Space, vectors) -> iso.Space:
+        devices.append(vectors.device.type)
+        return real(space, 2 * space.vectors)
+
+    monkeypatch.setattr(iso.Space, "with_vectors", moved)
+    plain = train()
+    assert devices == []
+    assert end(train("--device", "meta")) != end(plain)
+    assert devices == ["meta"]
 
 
 def test_patience_ends_a_run(folder: Path) -> None:
@@ -183,6 +185,9 @@ def test_without_matplotlib_the_numbers_are_there(folder: Path, monkeypatch) -> 
         (["vectors.npy", "-l", "labels.txt", "--steps", "0"], "steps is 0"),
         (["vectors.npy", "-l", "labels.txt", "--seeds", "0"], "seeds is 0"),
         (["vectors.npy", "-l", "labels.txt", "--seeds", "two"], "--seeds is 'two'"),
+        (["vectors.npy", "-l", "labels.txt", "--seeds", ""], "--seeds is ''; wanted whole numbers"),
+        (["vectors.npy", "-l", "labels.txt", "--seeds", ","], "--seeds is ','; wanted whole numbers"),
+        (["vectors.npy", "-l", "labels.txt", "--hidden", ""], "--hidden is ''; wanted whole numbers"),
         (["vectors.npy", "-l", "labels.txt", "--hidden", "4,x"], "--hidden is '4,x'"),
         (["vectors.npy", "-l", "labels.txt", "-m", "isoscor"], "did you mean isoscore"),
         (["vectors.npy", "-l", "labels.txt", "--pairs", "nope.tsv"], "nope.tsv"),
@@ -197,15 +202,32 @@ def test_without_matplotlib_the_numbers_are_there(folder: Path, monkeypatch) -> 
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
-def test_bad_input_is_one_line_and_code_2(
-    folder: Path, capsys, monkeypatch, arguments: list[str], message: str
-) -> None:
+def test_bad_input_is_one_line_and_code_2(folder: Path, fail, arguments: list[str], message: str) -> None:
     Path("same.txt").write_text("a\n" * 60)
     Path("short.txt").write_text("a\nb\n")
     Path("words.tsv").write_text("one\ttwo\n")
     Path("ragged.tsv").write_text("1\t2\n3\n")
     Path("far.tsv").write_text("1\t60\n" * 30)
-    assert message in fail(capsys, monkeypatch, *arguments)
+    assert message in fail("train", *arguments)
+
+
+@pytest.mark.parametrize("error", [ValueError(), EOFError(), OSError()], ids=repr)
+def test_pairs_that_fail_without_a_word(folder: Path, fail, monkeypatch, error: Exception) -> None:
+    def load(*_, **__):
+        raise error
+
+    monkeypatch.setattr(np, "load", load)
+    found = fail("train", "vectors.vec", "-l", "pair_labels.txt", "--pairs", "pairs.npy")
+    assert f"pairs.npy cannot be read as pairs of whole numbers: {type(error).__name__}" in found
+
+
+def test_a_device_that_fails_without_a_word(folder: Path, fail, monkeypatch) -> None:
+    def with_vectors(*_):
+        raise AssertionError
+
+    monkeypatch.setattr(iso.Space, "with_vectors", with_vectors)
+    found = fail("train", "vectors.npy", "-l", "labels.txt", "--device", "cpu")
+    assert "--device cpu cannot be used: AssertionError" in found
 
 
 def test_labels_are_required_and_help_has_examples(folder: Path) -> None:

@@ -4,6 +4,7 @@ import gzip
 import json
 import os
 import sys
+import tomllib
 import types
 from collections.abc import Iterator
 from pathlib import Path
@@ -53,10 +54,10 @@ COUNTS = {
 @pytest.mark.parametrize("name", COUNTS)
 def test_counts_of_the_data_folder(name: str) -> None:
     assert DATA
-    corpus = load_corpus(name, data=DATA)
+    corpus = load_corpus(name, data=DATA, source="folder")
     found = (len(corpus), len(corpus.distinct()), len(corpus.columns), len(corpus.label_names))
     assert found == COUNTS[name]
-    assert corpus.source.startswith(DATA)
+    assert corpus.source in {Path(file).name for _, file in CORPORA[name].files}
 
 
 @needs_data
@@ -117,6 +118,7 @@ def test_a_pair_task_from_a_folder(tmp_path: Path) -> None:
     assert list(corpus.items) == [(("a", " b"), "neutral"), (("a", "c"), "contradiction")]
     assert corpus.split == "dev"
     assert corpus.licence.startswith("CC BY-SA")
+    assert corpus.source == "snli_dev.jsonl.gz"  # what pages show: no folder of this machine
 
 
 @pytest.mark.parametrize(
@@ -140,6 +142,24 @@ def test_the_papers_split_comes_first(tmp_path: Path) -> None:
         write(tmp_path, f"glue/cola_{split}.jsonl.gz", [{"sentence": split, "label": 0}])
     corpus = load_corpus("cola", data=tmp_path)
     assert (corpus.split, corpus.columns, corpus.labels) == ("train", (("train",),), ("unacceptable",))
+
+
+def test_a_folder_means_the_same_by_argument_and_by_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, label in (("pos", "n"), ("supersense", "animal")):
+        path = tmp_path / CORPORA[name].files[0][1]
+        path.parent.mkdir()
+        path.write_bytes(gzip.compress(f"word\t{CORPORA[name].label}\nzebra\t{label}\n".encode()))
+    write(tmp_path, "sentence_polarity/sentence_polarity.jsonl.gz", [{"text": "t", "label": 1}])
+    names = ("pos", "supersense", "polarity")
+    by_argument = [load_corpus(name, data=tmp_path) for name in names]
+    folder_alone = [load_corpus(name, data=tmp_path, source="folder") for name in names]
+    monkeypatch.setenv("ISOSCOPE_DATA", str(tmp_path))
+    by_environment = [load_corpus(name) for name in names]
+    for corpora in (by_argument, by_environment):
+        assert [len(corpus) for corpus in corpora] == [11_462, 2_275, 1]
+    assert [len(corpus) for corpus in folder_alone] == [1, 1, 1]
 
 
 def test_what_is_missing_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -211,6 +231,19 @@ def test_from_the_hub(hub: dict[tuple[str, str | None, str], Table]) -> None:
     assert corpus.source == "Hugging Face's hub, nyu-mll/glue, rte"
 
 
+def test_a_folder_without_the_corpus_is_followed_by_the_hub(
+    hub: dict[tuple[str, str | None, str], Table], tmp_path: Path
+) -> None:
+    hub["nyu-mll/glue", "cola", "train"] = Table([{"sentence": "from the hub", "label": 1}])
+    assert load_corpus("cola", data=tmp_path, download=True).columns == (("from the hub",),)
+    write(tmp_path, "glue/cola_train.jsonl.gz", [{"sentence": "from the folder", "label": 1}])
+    assert load_corpus("cola", data=tmp_path, download=True).columns == (("from the folder",),)
+    with pytest.raises(FileError, match=r"has no short_text/stackoverflow.jsonl.gz; .*text, label$"):
+        load_corpus("stackoverflow", data=tmp_path, download=True)  # the hub does not have it
+    with pytest.raises(InputError, match="rotten_tomatoes cannot be fetched"):  # and not another in its place
+        load_corpus("polarity", data=tmp_path, download=True)
+
+
 def test_splits_of_the_hub_are_joined(hub: dict[tuple[str, str | None, str], Table]) -> None:
     for i, split in enumerate(("train", "validation", "test")):
         rows = Table([{"text": split, "label": i % 2}])
@@ -239,10 +272,27 @@ def test_the_hub_fails_in_one_line(hub: dict[tuple[str, str | None, str], Table]
         load_corpus("cola", download=True)
 
 
+def test_a_long_refusal_of_the_hub_is_cut(
+    hub: dict[tuple[str, str | None, str], Table], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(path: str, name: str | None = None, *, split: str) -> Table:
+        raise ConnectionError("no way. " * 100)
+
+    monkeypatch.setattr(sys.modules["datasets"], "load_dataset", refuse)
+    with pytest.raises(InputError, match=r"cannot be fetched: (no way\. ){19}no way; pass") as refusal:
+        load_corpus("cola", download=True)
+    assert len(str(refusal.value)) < 300
+
+
 def test_without_the_datasets_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "datasets", None)
-    with pytest.raises(InputError, match="pip install datasets"):
+    with pytest.raises(InputError, match=r"pip install 'isoscope\[hub\]'"):
         load_corpus("cola", download=True)
+
+
+def test_the_extra_that_the_message_names_brings_the_package() -> None:
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
+    assert [wanted.partition(">=")[0] for wanted in project["optional-dependencies"]["hub"]] == ["datasets"]
 
 
 def test_a_real_datasets_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -83,7 +83,7 @@ def test_a_cut_off_archive(tmp_path: Path) -> None:
 
 def test_a_line_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rows, "MAX_LINE_BYTES", 50)
-    with pytest.raises(FileError, match="line 2 has no end"):
+    with pytest.raises(FileError, match="line 2 has no end within 50 bytes"):
         records(write(tmp_path / "a.jsonl", b'{"t": "a"}\n{"t": "' + b"a" * 100), "t")
 
 

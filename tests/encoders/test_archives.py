@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import io
+import os
 import zipfile
 from pathlib import Path
 
@@ -83,6 +84,35 @@ def test_a_flipped_byte_is_refused(tmp_path: Path) -> None:
     content = bytearray(buffer.getvalue())
     content[2500] ^= 1
     refused(tmp_path, bytes(content), "are damaged: .*CRC")
+
+
+def test_a_damaged_stream_is_refused(tmp_path: Path) -> None:
+    content = bytearray(packed({"m/config.json": bytes(range(256))}))
+    start = 30 + len("m/config.json")  # a local header, then the deflated bytes
+    content[start] |= 0b110  # a block of the kind that deflate does not have
+    refused(tmp_path, bytes(content), "are damaged: .*invalid block type")
+
+
+def test_a_second_process_leaves_a_finished_model_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two put the same model together; the first finishes and is in use when the second comes to its end."""
+    content = packed(FILES)
+    parts, place = split(content, tmp_path), tmp_path / "cache" / "m"
+    write, in_use = archives._write, []
+
+    def overtaken(archive: zipfile.ZipFile, member: zipfile.ZipInfo, folder: Path) -> int:
+        monkeypatch.setattr(archives, "_write", write)
+        if not in_use:
+            unpack(parts, place, n_bytes=len(content))
+            in_use.append((place / "m" / "model.safetensors").open("rb"))
+        return write(archive, member, folder)
+
+    monkeypatch.setattr(archives, "_write", overtaken)
+    unpack(parts, place, n_bytes=len(content))
+    with in_use[0] as file:
+        assert os.path.samestat(os.fstat(file.fileno()), (place / "m" / "model.safetensors").stat())
+    assert [path.name for path in place.parent.iterdir()] == ["m"]
 
 
 def test_no_archive_is_refused(tmp_path: Path) -> None:

@@ -102,12 +102,48 @@ def test_many_small_shards_become_one(store: VectorStore, monkeypatch: pytest.Mo
 
 def test_large_shards_stay(store: VectorStore, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cache, "_MANY_SHARDS", 2)
-    monkeypatch.setattr(cache, "_SMALL_ROWS", 2)
     store.keep(TEXTS[:3], ROWS[:3])
+    (large,) = store.folder.iterdir()
+    monkeypatch.setattr(cache, "_SMALL_BYTES", large.stat().st_size)
     store.keep(TEXTS[3:4], ROWS[3:4])
     store.keep(TEXTS[4:], ROWS[4:])
     assert len(list(store.folder.iterdir())) == 2
     assert torch.equal(rows(store.find(TEXTS), TEXTS), ROWS)
+
+
+def test_keeping_reads_no_large_shard(store: VectorStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else every call that keeps texts would read all that was kept before."""
+    read: list[Path] = []
+    inner = cache._read_shard
+    monkeypatch.setattr(cache, "_read_shard", lambda path, wanted: read.append(path) or inner(path, wanted))
+    monkeypatch.setattr(cache, "_MANY_SHARDS", 3)
+    monkeypatch.setattr(cache, "_SMALL_BYTES", 1)
+    texts = [f"text {i}" for i in range(10)]
+    for text in texts[:8]:
+        store.keep([text], ROWS[:1])
+    assert not read
+    assert len(list(store.folder.iterdir())) == 8
+    large = set(store.folder.iterdir())
+    monkeypatch.setattr(cache, "_is_small", lambda path: path not in large)
+    store.keep(texts[8:9], ROWS[:1])
+    store.keep(texts[9:], ROWS[:1])
+    assert not read  # ten shards, but only two that could be merged
+    store.keep(["last"], ROWS[:1])
+    assert len(read) == 3
+    assert not set(read) & large
+    assert len(store.find([*texts, "last"])) == 11
+
+
+def test_a_shard_that_another_process_merged_away_is_passed_over(
+    store: VectorStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cache, "_MANY_SHARDS", 1)
+    store.keep(TEXTS, ROWS)
+    gone = store.folder / "gone.safetensors"
+    monkeypatch.setattr(VectorStore, "_shards", lambda self: [*self.folder.iterdir(), gone])
+    store.keep(["more"], ROWS[:1])  # a warning would be an error here
+    monkeypatch.undo()
+    assert len(store.find([*TEXTS, "more"])) == 6
 
 
 def test_vectors_of_several_widths_are_not_mixed(store: VectorStore) -> None:

@@ -62,3 +62,23 @@ def test_a_folder_appears_only_when_filled(tmp_path: Path) -> None:
         with new_folder(place) as folder:
             (folder / name).touch()
     assert [path.name for path in place.iterdir()] == ["second"]
+
+
+def test_a_folder_made_by_another_in_the_meantime_stays(tmp_path: Path) -> None:
+    place = tmp_path / "model"
+    with new_folder(place, unless=lambda path: (path / "whole").exists()) as mine:
+        (mine / "mine").touch()
+        with new_folder(place) as others:
+            (others / "whole").touch()
+    assert [path.name for path in place.iterdir()] == ["whole"]
+    with new_folder(place, unless=lambda path: (path / "better").exists()) as mine:
+        (mine / "mine").touch()
+    assert [path.name for path in place.iterdir()] == ["mine"]
+    assert list(tmp_path.iterdir()) == [place]
+
+
+def test_a_place_that_cannot_be_taken_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "model").touch()
+    with pytest.raises(OSError, match="model"), new_folder(tmp_path / "model"):
+        pass
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]

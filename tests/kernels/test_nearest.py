@@ -89,7 +89,10 @@ def test_each_distance_is_right_relative_to_itself(spread: float, coarse: None) 
     assert np.allclose(search(X, 12), brute_force(X, 12), rtol=2e-6, atol=0)
 
 
-def test_what_is_too_fine_for_a_level_reaches_the_next(coarse: None, runs: list[tuple[str, int]]) -> None:
+def test_what_is_too_fine_for_a_level_reaches_the_next(
+    coarse: None, runs: list[tuple[str, int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(nearest, "_STRIP_ROWS", 400)
     search(np.random.default_rng(0).normal(size=(600, 64)).astype(np.float32), 12)
     assert runs == [("coarse", 600)]
     runs.clear()

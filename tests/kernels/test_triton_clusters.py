@@ -182,7 +182,7 @@ def test_rows_in_several_blocks(monkeypatch) -> None:
 
     codes = labels([50, 45, 2])
     X = cloud(codes, 33)
-    monkeypatch.setattr("isoscope.kernels.cluster_sums._BLOCK_ROWS", 40)
+    monkeypatch.setattr("isoscope.kernels.triton_residuals._BLOCK_ROWS", 40)
     assert worst(cluster_sums(X, codes, 3, tuning=SMALL), direct_sums(X, codes, 3)) < 1e-6
 
 

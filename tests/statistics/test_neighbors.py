@@ -182,3 +182,10 @@ def test_cosine_errors(rng) -> None:
         Neighbors.of(cosine, k=2, metric="euclidean")
     with pytest.raises(InputError, match="metric is 'cosine', but these Neighbors are euclidean"):
         cosine.merge(Neighbors.of(X, k=3))
+
+
+def test_inside_inference_mode() -> None:
+    X = torch.randn(300, 40)
+    with torch.inference_mode():
+        inside = Neighbors.of(X, k=3)
+    assert torch.equal(inside.indices, Neighbors.of(X, k=3).indices)

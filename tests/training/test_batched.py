@@ -58,6 +58,15 @@ def test_silhouettes_equal_scikit_learn(rng) -> None:
     np.testing.assert_allclose(mean_from_sums(sums, labels).numpy(), expected, atol=1e-12)
 
 
+def test_no_value_is_looked_at() -> None:
+    """Tensors without values stand in for a device: asking for one would wait for it, and fails here."""
+    labels = as_labels(np.arange(50) % 3)
+    hollow = iso.Labels(labels.codes.to("meta"), labels.names)
+    hollow.__dict__["counts"] = labels.counts.to("meta")
+    found = mean_from_sums(torch.empty(4, 50, 3, device="meta"), hollow)
+    assert (found.shape, found.dtype) == ((4,), torch.float64)
+
+
 def test_the_path_of_the_device_gives_the_same(rng, monkeypatch) -> None:
     """What a CUDA device computes, computed here: one call for all spaces."""
     X = torch.from_numpy(rng.normal(size=(2, 50, 4)))

@@ -12,6 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from safetensors import safe_open
+from safetensors.torch import save_file
 
 import isoscope as iso
 from isoscope.io import atomic
@@ -198,6 +200,77 @@ def test_a_broken_checkpoint(tmp_path: Path) -> None:
         iso.train_embeddings(X, Y, **settings)
     path.unlink()
     same(iso.train_embeddings(X, Y, **settings), iso.train_embeddings(X, Y, steps=8, seeds=1))
+
+
+def changed(path: Path, change, **about: str) -> None:
+    """Write a seed's file again, its tensors changed."""
+    with safe_open(path, framework="pt") as file:
+        kept = file.metadata() | about
+        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dict
+    change(tensors)
+    save_file(tensors, path, metadata=kept)
+
+
+@pytest.mark.parametrize(
+    ("change", "about", "fault"),
+    [
+        (lambda t: t.pop("table"), {}, "it has no table"),
+        (lambda t: t.pop("bias0"), {}, "it has no bias0"),
+        (lambda t: t.pop("optimizer.table.exp_avg"), {}, "it has no optimizer.table.exp_avg"),
+        (lambda t: t.update(table=torch.zeros(79, 6)), {}, r"table has shape \(79, 6\); wanted \(80, 6\)"),
+        (lambda t: t.update(weight0=torch.zeros(6)), {}, r"weight0 has shape \(6,\); wanted \(3, 6\)"),
+        (
+            lambda t: t.update({"optimizer.bias0.exp_avg": torch.zeros(4)}),
+            {},
+            r"optimizer.bias0.exp_avg has shape \(4,\)",
+        ),
+        (lambda t: t.update(other=torch.zeros(4)), {}, "it has other, which is not trained here"),
+        (lambda t: None, {"step": "9"}, "it stands at step 9; wanted 1 to 8"),
+        (lambda t: None, {"step": "0"}, "it stands at step 0; wanted 1 to 8"),
+        (lambda t: None, {"done": "yes"}, "it has optimizer.bias0.exp_avg, .*, which is not trained here"),
+    ],
+)
+def test_a_checkpoint_of_something_else(tmp_path: Path, change, about: dict, fault: str) -> None:
+    settings = {"steps": 8, "seeds": 1, "run": tmp_path, "checkpoint_every": 4}
+    with pytest.raises(KilledError):
+        iso.train_embeddings(X, Y, **settings, callback=killed_at(0, 6))
+    path = tmp_path / "seed-0.safetensors"
+    changed(path, change, **about)
+    message = f"seed-0.safetensors is no checkpoint of this run: {fault}.*; delete it to begin the seed again"
+    with pytest.raises(iso.FileError, match=message):
+        iso.train_embeddings(X, Y, **settings)
+    path.unlink()
+    same(iso.train_embeddings(X, Y, **settings), iso.train_embeddings(X, Y, steps=8, seeds=1))
+
+
+@pytest.mark.parametrize("cut", [True, False])
+def test_a_broken_file_of_a_finished_seed(tmp_path: Path, cut: bool) -> None:
+    """What deleting it leads to is what the message says: the rows are kept, nothing is trained."""
+    first = iso.train_embeddings(X, Y, steps=3, seeds=2, run=tmp_path)
+    path = tmp_path / "seed-1.safetensors"
+    if cut:
+        path.write_bytes(path.read_bytes()[:50])
+    else:
+        changed(path, lambda tensors: tensors.pop("table"))
+    with pytest.raises(iso.FileError, match=r"seed-1.safetensors .*; delete it to keep its rows alone"):
+        iso.train_embeddings(X, Y, steps=3, seeds=2, run=tmp_path)
+    path.unlink()
+    heard = []
+    again = iso.train_embeddings(X, Y, steps=3, seeds=2, run=tmp_path, log=heard.append)
+    assert not heard
+    assert again.tables is None
+    np.testing.assert_array_equal(again["loss"], first["loss"])
+
+
+def test_a_broken_file_of_a_seed_that_ended_early(tmp_path: Path) -> None:
+    settings = {"steps": 8, "seeds": 1, "run": tmp_path, "callback": lambda row: row["step"] == 4}
+    first = iso.train_embeddings(X, Y, **settings)
+    path = tmp_path / "seed-0.safetensors"
+    path.write_bytes(path.read_bytes()[:50])
+    with pytest.raises(iso.FileError, match="delete it to begin the seed again"):
+        iso.train_embeddings(X, Y, **settings)
+    path.unlink()
+    same(iso.train_embeddings(X, Y, **settings), first)
 
 
 def test_rows_suffice_for_a_finished_run(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import isoscope as iso
-from isoscope.training.configuration import Configuration, as_metrics, as_seeds
+from isoscope.training.configuration import USES, Configuration, as_metrics, as_seeds, derived_seed
 
 X = np.random.default_rng(0).normal(size=(12, 3)).astype(np.float32)
 Y = np.arange(12) % 3
@@ -57,6 +57,29 @@ def test_bad_settings(options: dict, message: str) -> None:
 def test_seeds_by_number_or_name() -> None:
     assert as_seeds(3) == (0, 1, 2)
     assert as_seeds([7, 2]) == (7, 2)
+
+
+def test_seeds_are_derived_apart() -> None:
+    found = {
+        int(derived_seed(seed, step, use).generate_state(1)[0])
+        for seed in range(5)
+        for step in range(20)
+        for use in USES
+    }
+    assert len(found) == 5 * 20 * 3
+
+
+@pytest.mark.parametrize(
+    ("use", "drawn"),
+    [
+        ("sample", [182, 315, 487, 130, 353]),
+        ("triplets", [990, 117, 868, 390, 450]),
+        ("metrics", [634, 284, 680, 872, 857]),
+    ],
+)
+def test_what_is_drawn_stays(use: str, drawn: list[int]) -> None:
+    """Recorded: other draws would change the results of runs that are kept."""
+    assert np.random.default_rng(derived_seed(3, 7, use)).integers(0, 1000, 5).tolist() == drawn
 
 
 def test_metrics_in_the_order_asked_and_families() -> None:

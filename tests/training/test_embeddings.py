@@ -248,6 +248,37 @@ def test_the_callers_vectors_and_random_state_are_left_alone(rng) -> None:
     np.testing.assert_array_equal(X, before)
 
 
+@pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
+@pytest.mark.parametrize("made_inside", [False, True])
+@pytest.mark.parametrize("how", ["rows", "pairs", "labels", "sets", "space", "triplet"])
+def test_callers_who_have_switched_gradients_off(rng, mode, made_inside: bool, how: str) -> None:
+    X, y = blobs(rng, 40, 5, 2)
+
+    def given() -> tuple[dict, dict]:
+        """Clones: what is computed under inference mode is a tensor autograd may not keep."""
+        points, codes = torch.from_numpy(X).clone(), torch.from_numpy(y).clone()
+        if how == "pairs":
+            return {"X": points, "y": codes}, {"pairs": torch.stack([codes, codes.flip(0)], dim=1).clone()}
+        if how == "labels":
+            return {"X": points, "y": iso.Labels(codes, (0, 1))}, {}
+        if how == "sets":
+            return {"X": points, "y": torch.stack([codes, 1 - codes], dim=1)}, {}
+        if how == "space":
+            return {"X": iso.Space(points, labels=iso.Labels(codes, (0, 1)))}, {}
+        return {"X": points, "y": codes}, {"objective": "triplet"} if how == "triplet" else {}
+
+    outside, options = given()
+    expected = iso.train_embeddings(**outside, **options, steps=3, seeds=1)
+    with mode():
+        if made_inside:
+            outside, options = given()
+        run = iso.train_embeddings(**outside, **options, steps=3, seeds=1)
+        assert not torch.is_grad_enabled(), "the caller's own mode is as it was"
+    assert run["loss"].tolist() == expected["loss"].tolist()
+    assert run["silhouette"].tolist() == expected["silhouette"].tolist()
+    assert not run.tables.is_inference()
+
+
 def test_one_seed_at_a_time_on_the_cpu(rng) -> None:
     from isoscope.training.problem import Problem
 

@@ -90,6 +90,16 @@ def test_items_are_rows_side_by_side() -> None:
     assert problem.rows_of(chosen).tolist() == [0, 2, 5, 11]
 
 
+def test_autograd_may_keep_what_was_made_under_inference_mode() -> None:
+    with torch.inference_mode():
+        table, codes = torch.from_numpy(X).clone(), torch.from_numpy(Y).clone()
+        pairs = torch.stack([codes, codes], dim=1)
+    problem = Problem.of(table, iso.Labels(codes, (0, 1, 2)), pairs=pairs)
+    for tensor in (problem.table, problem.pairs, problem.clusters.codes):
+        assert not tensor.is_inference()
+    np.testing.assert_array_equal(problem.table, X)
+
+
 def test_the_fingerprint_tells_problems_apart() -> None:
     pairs = np.array([[0, 1]] * 12)
     found = {

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 
 import isoscope as iso
 from isoscope.training.trajectory_figure import draw
+from isoscope.training.trajectory_summary import main_pair
 
 
 def made(**columns: list[float]) -> iso.Trajectory:
@@ -71,11 +73,32 @@ def test_one_seed_has_no_deviation() -> None:
     assert "–" in one.summary()
 
 
+def test_a_metric_without_values_has_no_deviation() -> None:
+    nan = float("nan")
+    found = made(isoscore=[nan] * 6, silhouette=[1, nan, 2, 3, 4, 7])  # seed 4 has 3, 7, 1; seed 1 nan, 4, 2
+    assert np.isnan(found.max_standard_deviation("isoscore"))
+    assert found.max_standard_deviation("silhouette") == pytest.approx(3 / 2**0.5)
+    assert found.to_dict()["columns"]["isoscore"]["max_standard_deviation"] is None
+
+
+def test_the_main_pair() -> None:
+    six = [0.0] * 6
+    assert main_pair(made(loss2=six, silhouette=six, isoscore=six)) == ("isoscore", "silhouette")
+    assert main_pair(made(lid=six, silhouette=six, mean_norm=six)) == ("lid", "silhouette")
+    assert main_pair(made(isoscore=six)) is None
+
+
 def test_pandas(run: iso.Trajectory) -> None:
     frame = run.to_pandas()
     assert list(frame.columns) == ["seed", "step", "loss", "accuracy", "isoscore", "silhouette"]
     assert frame.groupby("seed").size().tolist() == [31] * 3
     assert frame.dtypes["seed"] == np.int64
+
+
+def test_without_pandas(run: iso.Trajectory, monkeypatch) -> None:
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(iso.InputError, match=r"a data frame needs pandas, .*: pip install pandas"):
+        run.to_pandas()
 
 
 def test_saved_and_loaded(run: iso.Trajectory, tmp_path: Path) -> None:
@@ -165,6 +188,6 @@ def test_figure_of_flat_and_of_estimated_curves() -> None:
 
 
 def test_without_matplotlib(run: iso.Trajectory, monkeypatch) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "matplotlib.figure", None)
-    with pytest.raises(iso.InputError, match="pip install matplotlib"):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.raises(iso.InputError, match=r"pip install 'isoscope\[figures\]'"):
         run.figure()

@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
+from isoscope.cli.options import Json, Key, VectorColumn, complete_metrics
 from isoscope.io import open_vectors
 from isoscope.measure import measure as measure_space
-from isoscope.metrics.registry import FAMILIES, registered
 
 _EPILOG = """
 **Examples**
@@ -24,10 +24,6 @@ Two numbers, for a script: `isoscope measure vectors.npy -m isoscore,mean_cosine
 
 Whole families: `isoscope measure vectors.npy -m isotropy -m manifold`
 """
-
-
-def _complete_metrics(incomplete: str) -> list[str]:
-    return [name for name in (*FAMILIES, "all", "default", *registered()) if name.startswith(incomplete)]
 
 
 def measure(
@@ -54,24 +50,18 @@ def measure(
             "--metrics",
             "-m",
             help="Names or families, comma-separated or repeated; `all`; `isoscope metrics` lists them.",
-            autocompletion=_complete_metrics,
+            autocompletion=complete_metrics,
             metavar="NAMES",
         ),
     ] = None,
-    key: Annotated[
-        str | None,
-        typer.Option("--key", help="Which array of an .npz, .safetensors or .pt file.", metavar="NAME"),
-    ] = None,
-    vector_column: Annotated[
-        str | None,
-        typer.Option("--vector-column", help="Which column of a table holds the vectors.", metavar="NAME"),
-    ] = None,
+    key: Key = None,
+    vector_column: VectorColumn = None,
     errors: Annotated[
         bool,
         typer.Option("--errors/--no-errors", help="Standard errors and intervals, from a second pass."),
     ] = True,
     seed: Annotated[int, typer.Option("--seed", help="Seed of everything sampled.")] = 0,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON instead of the table.")] = False,
+    json: Json = False,
 ) -> None:
     """Measure the vectors in FILE and say what the numbers mean.
 

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from isoscope.cli.train import _seeds
+from isoscope.cli.options import parse_seeds
 from isoscope.errors import InputError
+from isoscope.papers.classifier_setups import SETUPS, Setup
 
 if TYPE_CHECKING:
-    from isoscope.papers.classifier_setups import Setup
     from isoscope.papers.classifiers import Outcome
 
 _DEFAULT = ["pos", "supersense", "supersense-single", "polarity"]  # what can be run without a data folder
@@ -52,8 +52,8 @@ def classifiers(
         typer.Option(
             "--setup",
             "-s",
-            help="polarity, snli, pos, supersense, supersense-single, cola, mnli, mrpc, qnli, qqp, rte, "
-            "sst2, wnli, or all; comma-separated or repeated. [default: those that need no data folder]",
+            help=f"{', '.join(SETUPS)}, or all; comma-separated or repeated. "
+            "[default: those that need no data folder]",
             metavar="NAMES",
         ),
     ] = None,
@@ -117,7 +117,7 @@ def classifiers(
         )
         try:
             found = run_setup(
-                chosen, encoder=own, data=data, download=download, device=device, seeds=_seeds(seeds),
+                chosen, encoder=own, data=data, download=download, device=device, seeds=parse_seeds(seeds),
                 steps=steps, every=every, tolerance=tolerance, folder=folder, log=log,
             )  # fmt: skip
         except InputError as error:
@@ -137,12 +137,18 @@ classifiers.__doc__ = f"{classifiers.__doc__}\n{_EPILOG}"
 
 
 def _chosen(names: list[str] | None, encoder: str | None) -> list[tuple[Setup, str | None]]:
-    """The setups, each with the encoder asked for where it takes one: words are looked up, texts encoded."""
+    """The setups, each with the encoder asked for where it takes one: a model for texts, a file for words."""
     from isoscope.papers.classifiers import chosen_setups
 
     is_file = encoder is not None and Path(encoder).is_file()
     setups = chosen_setups(names or _DEFAULT)
-    return [(setup, encoder if setup.is_static == is_file else None) for setup in setups]
+    others = [setup.name for setup in setups if setup.is_static != is_file]
+    if encoder is not None and len(others) == len(setups):
+        wanted = "the name or folder of a model" if is_file else "a file of word vectors"
+        raise InputError(f"--encoder {encoder} serves none of {', '.join(others)}; wanted {wanted}")
+    if encoder is not None and others:
+        typer.echo(f"{', '.join(others)}: own vectors, not {encoder}", err=True)
+    return [(setup, None if setup.name in others else encoder) for setup in setups]
 
 
 def _kept(output: Path | None) -> list[Outcome]:

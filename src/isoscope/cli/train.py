@@ -9,10 +9,23 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 
-from isoscope.cli.measure import _complete_metrics
+from isoscope.cli.options import (
+    Device,
+    Every,
+    Json,
+    Key,
+    Log,
+    Seeds,
+    VectorColumn,
+    complete_metrics,
+    parse_numbers,
+    parse_seeds,
+)
 from isoscope.errors import FileError, InputError
 from isoscope.io import open_vectors, read_labels
+from isoscope.io.files import reason
 from isoscope.training import train_embeddings
+from isoscope.training.trajectory_summary import main_pair
 
 if TYPE_CHECKING:
     from isoscope.space import Space
@@ -60,17 +73,15 @@ def train(
         ),
     ] = None,
     steps: Annotated[int, typer.Option("--steps", help="Updates.")] = 1000,
-    seeds: Annotated[
-        str, typer.Option("--seeds", help="How many, or which, comma-separated (7, or 1,2,5).")
-    ] = "5",
-    every: Annotated[int, typer.Option("--every", help="Updates between measurements.")] = 1,
+    seeds: Seeds = "5",
+    every: Every = 1,
     metrics: Annotated[
         list[str] | None,
         typer.Option(
             "--metrics",
             "-m",
             help="Names or families, comma-separated or repeated. [default: isoscore,silhouette]",
-            autocompletion=_complete_metrics,
+            autocompletion=complete_metrics,
             metavar="NAMES",
         ),
     ] = None,
@@ -119,21 +130,11 @@ def train(
     resume: Annotated[
         bool, typer.Option("--resume", help="Continue the run in the output folder, to the same numbers.")
     ] = False,
-    log: Annotated[
-        str | None, typer.Option("--log", help="tensorboard, wandb or mlflow, where installed.")
-    ] = None,
-    device: Annotated[
-        str | None, typer.Option("--device", help="Where to work: cpu, cuda, cuda:1.", metavar="DEVICE")
-    ] = None,
-    key: Annotated[
-        str | None,
-        typer.Option("--key", help="Which array of an .npz, .safetensors or .pt file.", metavar="NAME"),
-    ] = None,
-    vector_column: Annotated[
-        str | None,
-        typer.Option("--vector-column", help="Which column of a table holds the vectors.", metavar="NAME"),
-    ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON instead of the table.")] = False,
+    log: Log = None,
+    device: Device = None,
+    key: Key = None,
+    vector_column: VectorColumn = None,
+    json: Json = False,
 ) -> None:
     """Train the vectors in FILE with a classifier and follow isotropy and clusters at every update.
 
@@ -146,9 +147,9 @@ def train(
         _on_device(space, device),
         named if multi_label is None else _sets(named, multi_label),
         pairs=None if pairs is None else read_pairs(pairs),
-        steps=steps, seeds=_seeds(seeds), every=every,
+        steps=steps, seeds=parse_seeds(seeds), every=every,
         metrics=metrics or ("isoscore", "silhouette"),
-        bias=bias, hidden=_numbers("hidden", hidden) if hidden else (), activation=activation,
+        bias=bias, hidden=() if hidden is None else parse_numbers("hidden", hidden), activation=activation,
         objective=objective, n_triplets=n_triplets, optimizer=optimizer, learning_rate=learning_rate,
         sample_above=sample_above, silhouette_tolerance=tolerance, patience=patience,
         target_accuracy=target_accuracy, run=output, resume=resume, log=log,
@@ -190,8 +191,7 @@ def read_pairs(path: Path) -> np.ndarray:
         lines = path.read_text(encoding="utf-8").replace(",", " ").split("\n")
         return np.array([[int(cell) for cell in line.split()] for line in lines if line.strip()])
     except (OSError, ValueError, EOFError) as error:
-        reason = str(error).splitlines()[0]
-        raise FileError(f"{path} cannot be read as pairs of whole numbers: {reason}") from error
+        raise FileError(f"{path} cannot be read as pairs of whole numbers: {reason(error)}") from error
 
 
 def _sets(labels: Any, separator: str) -> list[set[str]]:
@@ -201,36 +201,22 @@ def _sets(labels: Any, separator: str) -> list[set[str]]:
     return [{part.strip() for part in str(name).split(separator) if part.strip()} for name in names]
 
 
-def _seeds(text: str) -> int | list[int]:
-    numbers = _numbers("seeds", text)
-    return numbers if "," in text else numbers[0]
-
-
-def _numbers(name: str, text: str) -> list[int]:
-    try:
-        return [int(part) for part in text.split(",") if part.strip()]
-    except ValueError:
-        raise InputError(f"--{name} is {text!r}; wanted whole numbers with commas between them") from None
-
-
 def _on_device(space: Space, device: str | None) -> Space:
     if device is None:
         return space
     try:
         return space.with_vectors(space.vectors.to(device))
     except (RuntimeError, AssertionError) as error:
-        reason = str(error).splitlines()[0]
-        raise InputError(f"--device {device} cannot be used: {reason}") from None
+        raise InputError(f"--device {device} cannot be used: {reason(error)}") from None
 
 
 def _draw(found: Trajectory, folder: Path) -> str:
     """Draw the figure where matplotlib is; what to say of it."""
-    pair = found.metrics[:2] if not {"isoscore", "silhouette"} <= set(found.metrics) else ()
-    if len(found.metrics) < 2:
+    pair = main_pair(found)
+    if pair is None:
         return ""
-    names = dict(zip(("first", "second"), pair, strict=False))
     try:
-        found.figure(folder / "figure.png", **names)
+        found.figure(folder / "figure.png", first=pair[0], second=pair[1])
     except InputError as error:
         if isinstance(error, FileError):
             raise

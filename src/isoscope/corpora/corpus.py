@@ -20,7 +20,7 @@ class Corpus:
         columns: one or two columns of n texts.
         labels: n labels, each a string or a frozen set of strings.
         split: which part of the published corpus this is (train, dev, …).
-        source: where it was read from, in words.
+        source: where it was read from, in words; of a file, its name without the folder.
         licence: what is known of its terms.
 
     >>> pairs = Corpus("tiny", (("a cat", "a dog"), ("a pet", "a cat")), ("yes", "no"))

@@ -8,6 +8,7 @@ from typing import Any
 from isoscope.corpora.registry import Hub
 from isoscope.corpora.rows import Record
 from isoscope.errors import FileError, InputError
+from isoscope.io.files import reason
 
 
 def hub_rows(hub: Hub, fields: Sequence[str]) -> Iterator[Record]:
@@ -16,14 +17,15 @@ def hub_rows(hub: Hub, fields: Sequence[str]) -> Iterator[Record]:
         import datasets
     except ImportError:
         raise InputError(
-            f"{hub.path} cannot be fetched without the datasets package: pip install datasets"
+            f"{hub.path} cannot be fetched without the datasets package: pip install 'isoscope[hub]'"
         ) from None
     for split in hub.splits:
         try:
             rows: Any = datasets.load_dataset(hub.path, hub.config, split=split)
         except Exception as error:  # many kinds, by the library's version: absent, refused, no connection
-            first = (str(error).strip().splitlines() or [type(error).__name__])[0]
-            raise InputError(f"{hub.path} cannot be fetched: {first}; pass a data folder instead") from error
+            raise InputError(
+                f"{hub.path} cannot be fetched: {reason(error)}; pass a data folder instead"
+            ) from error
         absent = [field for field in fields if field not in rows.column_names]
         if absent:
             raise FileError(f"{hub.path} has no column {absent[0]!r}; it has {', '.join(rows.column_names)}")

@@ -28,8 +28,9 @@ def load_corpus(
     """A corpus of labelled texts.
 
     Looked for in this order: a data folder, Hugging Face's hub if `download`, a table inside isoscope.
-    `pos` and `supersense` prefer the table, which has the paper's size. Texts are as the file has them,
-    character by character; labels are strings.
+    `pos` and `supersense` are always the table, which has the paper's size, unless `source` says otherwise.
+    Where `data` is passed, no table takes the place of a file that is not in it. Texts are as the file has
+    them, character by character; labels are strings.
 
     Args:
         name: one of `corpus_names()`.
@@ -48,8 +49,10 @@ def load_corpus(
     if declared is None:
         raise InputError(f"corpus {name!r} is not known; wanted one of {', '.join(CORPORA)}")
     folder = _data_folder(data)
-    for place in [source] if source else _order(declared, data is not None):
-        corpus = _READERS[place](name, declared, folder, download, place == source or data is not None)
+    order = (source,) if source else _order(declared, data is not None, download)
+    is_choice = source is not None or data is not None
+    for place in order:
+        corpus = _READERS[place](name, declared, folder, download, is_choice and place == order[-1])
         if corpus is not None:
             return corpus
     raise InputError(_not_found(name, declared, folder))
@@ -60,12 +63,12 @@ def corpus_names() -> tuple[str, ...]:
     return tuple(CORPORA)
 
 
-def _order(declared: Declaration, has_asked_for_folder: bool) -> tuple[Source, ...]:
-    if has_asked_for_folder:
-        return ("folder",)
+def _order(declared: Declaration, has_asked_for_folder: bool, download: bool) -> tuple[Source, ...]:
     if declared.prefers_embedded:
         return ("embedded",)
-    return ("folder", "hub", "embedded")
+    if not has_asked_for_folder:
+        return ("folder", "hub", "embedded")
+    return ("folder", "hub") if download and declared.hub else ("folder",)
 
 
 def _data_folder(data: str | os.PathLike[str] | None) -> Path | None:
@@ -88,8 +91,9 @@ def _from_folder(
         return None
     for split, file in declared.files:
         if (folder / file).exists():
-            rows = read_rows(folder / file, (*declared.columns, declared.label))
-            return _corpus(name, declared, rows, split, str(folder / file), where=f"{folder / file}, line")
+            path = folder / file
+            rows = read_rows(path, (*declared.columns, declared.label))
+            return _corpus(name, declared, rows, split, path.name, where=f"{path}, line")
     if must:
         raise FileError(
             f"{folder} has no {declared.files[0][1]}; wanted the corpus {name!r}, one record a line "

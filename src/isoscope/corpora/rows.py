@@ -45,7 +45,9 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
         while line := file.readline(MAX_LINE_BYTES):
             number += 1
             if len(line) >= MAX_LINE_BYTES:
-                raise FileError(f"{path} is not text in lines: line {number} has no end within 16 MB")
+                raise FileError(
+                    f"{path} is not text in lines: line {number} has no end within {MAX_LINE_BYTES:,} bytes"
+                )
             try:
                 text = line.removesuffix(b"\n").decode("utf-8-sig" if number == 1 else "utf-8")
             except UnicodeDecodeError as error:

@@ -6,6 +6,7 @@ import io
 import json
 import os
 import zipfile
+import zlib
 from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 
@@ -69,6 +70,8 @@ class Parts(io.RawIOBase):
 def unpack(parts: Sequence[Path], place: Path, *, n_bytes: int) -> None:
     """Unpack an archive in parts into a folder: all of it, checked, or nothing.
 
+    A folder that another process has completed in the meantime is left as it is: a model in it may be in use.
+
     Raises:
         FileError: a part is absent, the parts have another size together, a checksum does not hold,
             or a member's path leads out of the folder.
@@ -83,11 +86,14 @@ def unpack(parts: Sequence[Path], place: Path, *, n_bytes: int) -> None:
             f"wanted {n_bytes:,}: install them again"
         )
     try:
-        with zipfile.ZipFile(io.BufferedReader(joined, _CHUNK_BYTES)) as archive, new_folder(place) as folder:
+        with (
+            zipfile.ZipFile(io.BufferedReader(joined, _CHUNK_BYTES)) as archive,
+            new_folder(place, unless=is_complete) as folder,
+        ):
             _check_members(archive.infolist(), n_bytes, place.name)
             sizes = {member.filename: _write(archive, member, folder) for member in _files(archive)}
             (folder / _LIST).write_text(json.dumps(sizes))
-    except (zipfile.BadZipFile, EOFError, ValueError, NotImplementedError) as error:
+    except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, NotImplementedError) as error:
         if isinstance(error, FileError):
             raise
         raise FileError(f"the parts of {place.name} are damaged: {error}; install them again") from error

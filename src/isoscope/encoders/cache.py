@@ -27,7 +27,7 @@ from isoscope.encoders.folders import cache_folder, write_whole
 
 _FORMAT = "isoscope text vectors 1"
 _DIGEST_BYTES = 16
-_SMALL_ROWS = 2048  # shards below this are merged once there are _MANY_SHARDS of them
+_SMALL_BYTES = 4 * 2**20  # shards below this are merged once there are _MANY_SHARDS of them
 _MANY_SHARDS = 32
 
 
@@ -87,16 +87,12 @@ class VectorStore:
 
     def _merge_small(self) -> None:
         """Join small shards, so that many calls with few texts do not leave many files."""
-        paths = self._shards()
-        if len(paths) < _MANY_SHARDS:
+        small = [path for path in self._shards() if _is_small(path)]
+        if len(small) < _MANY_SHARDS:
             return
         merged: dict[bytes, Tensor] = {}
-        small = []
-        for path in paths:
-            shard = _read_shard(path, None)
-            if len(shard) < _SMALL_ROWS:
-                merged.update(shard)
-                small.append(path)
+        for path in small:
+            merged.update(_read_shard(path, None))
         if len(small) > 1 and len({len(vector) for vector in merged.values()}) == 1:
             written = self._write(list(merged), torch.stack(list(merged.values())))
             for path in small:
@@ -136,6 +132,14 @@ def fingerprint(model_folder: Path) -> str:
 def _file_hash(path: Path, _n_bytes: int, _modified_ns: int) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _is_small(path: Path) -> bool:
+    """By its size alone: a shard need not be read to be left alone."""
+    try:
+        return path.stat().st_size < _SMALL_BYTES
+    except OSError:  # another process has merged it away
+        return False
 
 
 def _read_shard(path: Path, wanted: Iterable[bytes] | None) -> dict[bytes, Tensor]:

@@ -6,7 +6,7 @@ import os
 import secrets
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -39,15 +39,31 @@ def write_whole(path: Path, content: bytes) -> None:
         beside.write_bytes(content)
 
 
+def _never(_path: Path) -> bool:
+    return False
+
+
 @contextmanager
-def new_folder(path: Path) -> Iterator[Path]:
-    """An empty folder to fill that takes the place of `path` once the block ends without an error."""
+def new_folder(path: Path, *, unless: Callable[[Path], bool] = _never) -> Iterator[Path]:
+    """An empty folder to fill that takes the place of `path` once the block ends without an error.
+
+    What stands at `path` by then and satisfies `unless` is left alone: another was faster.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
     beside.mkdir()
     try:
         yield beside
-        shutil.rmtree(path, ignore_errors=True)
-        os.replace(beside, path)
+        _put(beside, path, unless)
     finally:
         shutil.rmtree(beside, ignore_errors=True)
+
+
+def _put(beside: Path, path: Path, unless: Callable[[Path], bool]) -> None:
+    """Move a folder to its place. The move itself refuses a place taken, so none is removed unlooked at."""
+    try:
+        os.replace(beside, path)
+    except OSError:
+        if not unless(path):
+            shutil.rmtree(path, ignore_errors=True)
+            os.replace(beside, path)

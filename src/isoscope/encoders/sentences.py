@@ -15,6 +15,7 @@ from torch import Tensor
 from isoscope.encoders.cache import VectorStore
 from isoscope.encoders.models import resolve_model
 from isoscope.errors import InputError, ShapeError
+from isoscope.io.files import reason
 from isoscope.progress import Bar
 
 if TYPE_CHECKING:
@@ -96,8 +97,7 @@ def load_encoder(
                 model_kwargs={"use_safetensors": True, "dtype": torch.float32},
             )
         except Exception as error:  # whatever the libraries raise over a folder from a stranger
-            first = (str(error).strip().splitlines() or [type(error).__name__])[0]
-            raise InputError(f"the model in {folder} cannot be loaded: {first}") from error
+            raise InputError(f"the model in {folder} cannot be loaded: {reason(error)}") from error
     return _adapted(encoder.eval(), pooling, normalize)
 
 

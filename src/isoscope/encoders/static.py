@@ -42,10 +42,8 @@ def static_vectors(words: Sequence[str], *, model: str | os.PathLike[str] = GLOV
     return torch.from_numpy(vectors.astype(np.float32, copy=False)), torch.tensor(kept)
 
 
-def vocabulary(*, model: str = GLOVE) -> list[str]:
-    """The words of a table in its order, which in GloVe is that of their frequency."""
-    if model != GLOVE:
-        raise InputError(f"model is {model!r}; wanted {GLOVE!r}")
+def vocabulary() -> list[str]:
+    """The words of GloVe 6B in the order of its table, which is that of their frequency."""
     return list(_glove_words())
 
 

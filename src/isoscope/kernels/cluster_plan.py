@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 Tiles = list[tuple[int, ...]]  # start, stop, cluster; or start, stop, first and last cluster
+MOST_SUMS = 500_000_000  # n·K above which the (n, K) tables are not worth their memory
 _MANY_TILES = 512
 _CHUNK_ROWS = 64  # rows summed by one program on the way to a mean
 

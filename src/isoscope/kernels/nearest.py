@@ -31,9 +31,10 @@ from isoscope.kernels.selection import smallest
 from isoscope.kernels.tiles import Progress
 from isoscope.kernels.workers import in_order
 
-STRIP_BYTES = 64 * 2**20  # of squared distances held at once
+STRIP_BYTES = 128 * 2**20  # of squared distances held at once
 CUDA_STRIP_BYTES = 2 * 2**30  # a launch has to keep a whole device busy
-_STRIP_ROWS = 400  # on the CPU: enough for a product, and small temporary memory is reused
+_LEAST_ROWS = 200  # worth a thread of their own
+_STRIP_ROWS = 800  # on the CPU: enough for a product, and small temporary memory is reused
 _GATHER_BYTES, _CUDA_GATHER_BYTES = 2**23, 2**29  # of candidates' vectors held at once
 # squared distances under this share of ‖a‖² are taken again by direct difference in float64
 NEAR = {torch.float32: 5e-2, torch.float64: 1e-6}
@@ -186,8 +187,9 @@ class Search:
         n, k = len(self.points), squared.shape[1]
         n_bytes, n_workers = CUDA_STRIP_BYTES, 1
         if not self.points.is_cuda:
-            n_workers = min(torch.get_num_threads(), -(-len(places) // _STRIP_ROWS))
-            n_bytes = min(STRIP_BYTES // n_workers, _STRIP_ROWS * level.columns.element_size() * n)
+            n_workers = min(torch.get_num_threads(), -(-len(places) // _LEAST_ROWS))
+            n_rows = min(_STRIP_ROWS, -(-len(places) // n_workers))
+            n_bytes = min(STRIP_BYTES // n_workers, n_rows * level.columns.element_size() * n)
         n_rows = min(len(places), max(16, n_bytes // (level.columns.element_size() * n)))
         strips: SimpleQueue[Tensor] = SimpleQueue()  # memory taken once, not for every part
         for _ in range(n_workers):

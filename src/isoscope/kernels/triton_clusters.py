@@ -19,18 +19,18 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from isoscope.kernels.cluster_plan import ClusterPlan, Tuning
-from isoscope.kernels.cluster_sums import (
+from isoscope.kernels.cluster_plan import MOST_SUMS, ClusterPlan, Tuning
+from isoscope.kernels.triton_residuals import (
     AVAILABLE,
     INTERPRETED,
     Prepared,
-    _from_scale,
-    _to_scale,
-    _unit,
+    from_scale,
     kernel,
     prepare,
     tl,
+    to_scale,
     triton,
+    unit_of,
 )
 from isoscope.kernels.triton_tiles import (
     described_product,
@@ -43,7 +43,6 @@ from isoscope.kernels.triton_tiles import (
 
 PRECISIONS = ("fp16x3", "tf32x3", "ieee")
 _CLOSE_PROGRAMS = 512  # enough to fill the device; each walks through the list of tiles
-MOST_TERMS = 500_000_000  # n·K above which the (n, K) tables are not worth their memory
 
 
 def cluster_sums(
@@ -158,9 +157,9 @@ def _check(X: Tensor, codes: Tensor, n_clusters: int, precision: str) -> None:
         raise ValueError(f"codes has shape {came}; wanted ({X.shape[-2]},) on {X.device}")
     if precision not in PRECISIONS:
         raise ValueError(f"precision is {precision!r}; wanted one of {', '.join(PRECISIONS)}")
-    terms = X.shape[:-1].numel() * n_clusters
-    if terms > MOST_TERMS:
-        raise ValueError(f"n·K is {terms:,}; wanted at most {MOST_TERMS:,}: use the torch engine")
+    n_sums = X.shape[:-1].numel() * n_clusters
+    if n_sums > MOST_SUMS:
+        raise ValueError(f"n·K is {n_sums:,}; wanted at most {MOST_SUMS:,}: use the torch engine")
 
 
 @kernel
@@ -170,11 +169,11 @@ def _by_label(distances, rows_labels, LABELS: tl.constexpr):
     Two half-precision parts, scaled by the tile's largest distance, keep 22 bits; the indicator is exact.
     """
     peak = tl.max(tl.max(distances, 1), 0)
-    scaled = tl.trans(distances) * _to_scale(peak)
+    scaled = tl.trans(distances) * to_scale(peak)
     high = scaled.to(tl.float16)
     low = (scaled - high.to(tl.float32)).to(tl.float16)
     indicator = (rows_labels[:, None] == tl.arange(0, LABELS)[None, :]).to(tl.float16)
-    return tl.dot(low, indicator, tl.dot(high, indicator)) * _from_scale(peak)
+    return tl.dot(low, indicator, tl.dot(high, indicator)) * from_scale(peak)
 
 
 @kernel
@@ -204,7 +203,7 @@ def pure_pairs(
     live_rows, live_columns = rows < stop_i, columns < stop_j
     a = tl.load(terms + B * n + rows, mask=live_rows, other=0.0)
     b = tl.load(terms + A * n + columns, mask=live_columns, other=0.0)
-    scale = 2 * _from_scale(tl.load(peaks + A)) * _from_scale(tl.load(peaks + B))
+    scale = 2 * from_scale(tl.load(peaks + A)) * from_scale(tl.load(peaks + B))
     squared = a[:, None] + b[None, :] - scale * scaled
     edge = (i == j) | (start_i + BM > stop_i) | (start_j + BN > stop_j)
     if edge:
@@ -245,7 +244,7 @@ def close_pairs(
         A, B = batch * K + tl.load(tiles + 2 * n_tiles + i), batch * K + tl.load(tiles + 2 * n_tiles + j)
         rows, columns = start_i + down + tl.arange(0, SIDE), start_j + across + tl.arange(0, SIDE)
         live_rows, live_columns = rows < stop_i, columns < stop_j
-        unit = _unit(largest, batch).to(tl.float32)
+        unit = unit_of(largest, batch).to(tl.float32)
         squared = direct(X, order, batch * n, rows, columns, live_rows, live_columns, d, unit)
         apart = live_rows[:, None] & live_columns[None, :] & (rows[:, None] != columns[None, :])
         distances = tl.sqrt(tl.where(apart, squared, 0.0))

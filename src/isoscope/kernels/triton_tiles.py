@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from isoscope.kernels.cluster_sums import _from_scale, _unit, kernel, tl
+from isoscope.kernels.triton_residuals import from_scale, kernel, tl, unit_of
 
 
 @kernel
@@ -102,13 +102,13 @@ def mixed_distances(
     column_frames = batch * F + tl.minimum(tl.load(codes + columns, mask=live_columns, other=0), F - 1)
     a = tl.load(terms + column_frames[None, :] * n + rows[:, None], mask=inside, other=0.0)
     b = tl.load(terms + row_frames[:, None] * n + columns[None, :], mask=inside, other=0.0)
-    product *= 2 * _from_scale(tl.load(peaks + row_frames))[:, None]
-    product *= _from_scale(tl.load(peaks + column_frames))[None, :]
+    product *= 2 * from_scale(tl.load(peaks + row_frames))[:, None]
+    product *= from_scale(tl.load(peaks + column_frames))[None, :]
     squared = a + b - product
     apart = inside & (rows[:, None] != columns[None, :])
     close = apart & (squared < near * (tl.abs(a) + tl.abs(b)))
     if tl.max(tl.max(close.to(tl.int32), 1), 0) > 0:
-        unit = _unit(largest, batch).to(tl.float32)
+        unit = unit_of(largest, batch).to(tl.float32)
         exact = direct(X, order, batch * n, rows, columns, live_rows, live_columns, d, unit)
         squared = tl.where(close, exact, squared)
     return tl.sqrt(tl.where(apart, tl.maximum(squared, 0.0), 0.0))

@@ -16,22 +16,28 @@ AHEAD = 4  # tasks handed out for each worker before the first result is asked f
 def in_order(tasks: Iterable[Callable[[], _R]], *, n_workers: int) -> Iterator[_R]:
     """The results of all tasks, in their order, while others are under way; with one worker, in turn.
 
-    What a task makes on one core stays in that core's cache until the task is done with it. Threads
-    start without autocast.
+    What a task makes on one core stays in that core's cache until the task is done with it. Tasks run in
+    the caller's inference mode, without autocast. While they do, threads that are started elsewhere begin
+    with one core too: torch has one default for all.
     """
     if n_workers < 2:
         yield from (task() for task in tasks)
         return
-    n_threads = torch.get_num_threads()
+    n_threads, inference = torch.get_num_threads(), torch.is_inference_mode_enabled()
     pool = ThreadPoolExecutor(n_workers, initializer=torch.set_num_threads, initargs=(1,))
     waiting: deque[Future[_R]] = deque()
     try:
         for task in tasks:
             if len(waiting) == AHEAD * n_workers:
                 yield waiting.popleft().result()
-            waiting.append(pool.submit(task))
+            waiting.append(pool.submit(_run, task, inference))
         while waiting:
             yield waiting.popleft().result()
     finally:
         pool.shutdown(cancel_futures=True)
         torch.set_num_threads(n_threads)  # what threads yet to start will use
+
+
+def _run(task: Callable[[], _R], inference: bool) -> _R:
+    with torch.inference_mode(inference):
+        return task()

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from isoscope.errors import FileError
+from isoscope.errors import FileError, InputError
 from isoscope.papers.classifier_figures import beside_the_rule, draw_figures
 from isoscope.papers.classifiers import Outcome
 from isoscope.papers.pages import Section, as_html, as_markdown, table
@@ -17,9 +17,9 @@ TITLE = "Isotropy, Clusters, and Classifiers: reproduced"
 _INTRO = (
     "Vectors and a linear classifier are trained together, full batch; IsoScore and silhouette are taken at "
     "every update (Mickus, Grönroos and Attieh 2024). Each cell is our figure, and the paper's in brackets: "
-    "✓ reproduced (r within 0.003; ρ on the stated side of its bound; counts equal), ✗ not, ≠ other data or "
-    "vectors than the paper's, so not comparable. Correlations are those of the curves averaged over the "
-    "seeds, with the plain IsoScore."
+    "✓ reproduced (r within 0.003; ρ on the stated side of its bound; counts equal), ✗ not, ≠ other data, "
+    "vectors or protocol than the paper's, so not comparable. Correlations are those of the curves averaged "
+    "over the seeds, with the plain IsoScore."
 )
 _PARTS = {
     "main": ("Section 3: four setups", "1,000 updates each."),
@@ -33,7 +33,7 @@ _PARTS = {
         "Appendix A: GLUE",
         "250 updates each; sets over 20,000 items are measured on a fresh sample at each update. What is "
         "published of those fits only where the start, before the first update, is left out of the "
-        "correlation; the paper does not say so. The last column has r with the start.",
+        "correlation; the paper does not say so. Another column has r with the start.",
     ),
 }
 
@@ -43,7 +43,7 @@ _FIGURES = {"main": ("figure-2", "figure-3"), "exception": ("figure-exception",)
 
 def sections(outcomes: Sequence[Outcome], folder: Path | None = None) -> list[Section]:
     """One section a part of the paper, with its figures where a folder is given."""
-    drawn = {} if folder is None else draw_figures(outcomes, folder)
+    drawn, undrawn = _drawn(outcomes, folder)
     found = []
     for part, (title, text) in _PARTS.items():
         of_part = [outcome for outcome in outcomes if outcome.setup.part == part]
@@ -52,16 +52,27 @@ def sections(outcomes: Sequence[Outcome], folder: Path | None = None) -> list[Se
             continue
         heads, cells = _ceilings(some) if part == "exception" else table([r for o in some for r in o.rows()])
         figures = {caption: path for caption, path in drawn.items() if path.name.startswith(_FIGURES[part])}
-        found.append(Section(title, text, _notes(some), heads, cells, figures))
+        found.append(Section(title, text, (*_notes(some), *undrawn), heads, cells, figures))
     return found
+
+
+def _drawn(outcomes: Sequence[Outcome], folder: Path | None) -> tuple[dict[str, Path], tuple[str, ...]]:
+    """The figures by caption; or none, and a note that says why."""
+    if folder is None:
+        return {}, ()
+    try:
+        return draw_figures(outcomes, folder), ()
+    except FileError:
+        raise
+    except InputError as error:  # matplotlib is not installed
+        return {}, (f"No figures: {error}",)
 
 
 def _notes(outcomes: Sequence[Outcome]) -> tuple[str, ...]:
     """Where the texts came from, and what departs from the paper."""
     return tuple(
         dict.fromkeys(
-            f"{o.setup.title}: {o.source_shown}" + (f"; {o.setup.note}" if o.setup.note else "")
-            for o in outcomes
+            f"{o.setup.title}: {o.source}" + (f"; {o.setup.note}" if o.setup.note else "") for o in outcomes
         )
     )
 
@@ -86,7 +97,7 @@ def as_dict(outcomes: Sequence[Outcome]) -> dict[str, Any]:
         "rows": [row.to_dict() for outcome in outcomes for row in outcome.rows()],
         "runs": {
             outcome.title: {
-                "source": outcome.source_shown,
+                "source": outcome.source,
                 "configuration": dict(outcome.trajectory.configuration),
             }
             for outcome in outcomes
@@ -98,7 +109,7 @@ def as_text(outcomes: Sequence[Outcome]) -> str:
     """A line a quantity that the paper reports, for the terminal."""
     lines = []
     for outcome in outcomes:
-        lines.append(f"{outcome.title}  ({outcome.source_shown})")
+        lines.append(f"{outcome.title}  ({outcome.source})")
         for row in outcome.rows():
             theirs = "" if row.verdict is Verdict.UNPUBLISHED else f"paper {row.published_shown:>12}"
             verdict = "" if row.verdict is Verdict.UNPUBLISHED else str(row.verdict)

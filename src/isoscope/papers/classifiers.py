@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
+from isoscope.arrays import as_device
 from isoscope.corpora import Corpus, load_corpus
 from isoscope.encoders import encode, static_vectors
 from isoscope.errors import FileError, InputError, UndefinedError
@@ -23,6 +24,7 @@ from isoscope.papers.verdicts import Row, below, equal, unpublished, within
 from isoscope.training import Correlation, Trajectory, train_embeddings
 
 R_TOLERANCE = 0.003
+N_SEEDS = 5
 _ABOUT = "setup.json"
 
 
@@ -46,7 +48,7 @@ class Outcome:
         trajectory: what was measured.
         source: where the texts came from.
         published: what the paper reports of it.
-        comparable: whether data and encoder are the paper's own.
+        comparable: whether it is the paper's own: encoder by name, number of items, and protocol.
         seconds: how long training took, metrics included; None where it was not noted.
     """
 
@@ -62,11 +64,6 @@ class Outcome:
     def title(self) -> str:
         """The setup with its encoder."""
         return f"{self.setup.title}, {self.encoder}"
-
-    @property
-    def source_shown(self) -> str:
-        """Where the texts came from; of a file its name alone."""
-        return Path(self.source).name if os.sep in self.source else self.source
 
     def rows(self) -> list[Row]:
         """Ours beside published, quantity by quantity."""
@@ -158,7 +155,7 @@ def run_setup(
     data: str | os.PathLike[str] | None = None,
     download: bool = False,
     device: str | None = None,
-    seeds: int | Iterable[int] = 5,
+    seeds: int | Iterable[int] = N_SEEDS,
     steps: int | None = None,
     every: int = 1,
     tolerance: float | None = None,
@@ -180,10 +177,12 @@ def run_setup(
         log: "tensorboard", "wandb" or "mlflow".
         progress: show a bar.
     """
+    place = as_device(device)
     task = prepare_task(
         setup, encoder=encoder, data=data, download=download, device=device, progress=progress
     )
-    table = task.vectors.to(device) if device else task.vectors
+    table = task.vectors if place is None else task.vectors.to(place)
+    begun = folder is not None and (Path(folder) / "trajectory.parquet").exists()
     began = time.perf_counter()
     trajectory = train_embeddings(
         table, task.labels, pairs=task.pairs, steps=steps or setup.steps, seeds=seeds, every=every,
@@ -191,9 +190,12 @@ def run_setup(
         run=folder, log=log, progress=progress,
     )  # fmt: skip
     seconds = time.perf_counter() - began
-    found = outcome(setup, encoder, trajectory, task.source, seconds)
-    if folder is not None and not (Path(folder) / _ABOUT).exists():
-        note_run(found, Path(folder))
+    if folder is None:
+        return outcome(setup, encoder, trajectory, task.source, seconds)
+    if (Path(folder) / _ABOUT).exists():  # it was finished before: what it took then counts
+        return _read(Path(folder))
+    found = outcome(setup, encoder, trajectory, task.source, None if begun else seconds)
+    note_run(found, Path(folder))
     return found
 
 
@@ -202,7 +204,7 @@ def note_run(found: Outcome, folder: Path) -> None:
     about = {
         "setup": found.setup.name,
         "encoder": found.encoder,
-        "source": found.source_shown,
+        "source": found.source,
         "seconds": found.seconds,
     }
     text = json.dumps(about, indent=2, ensure_ascii=False) + "\n"
@@ -210,22 +212,26 @@ def note_run(found: Outcome, folder: Path) -> None:
 
 
 def read_outcomes(folder: str | os.PathLike[str]) -> list[Outcome]:
-    """The finished runs below a folder, in the order of the paper."""
-    order, found = list(SETUPS), []
-    for path in sorted(Path(folder).glob(f"*/{_ABOUT}")):
-        try:
-            about = json.loads(path.read_text(encoding="utf-8"))
-            setup, encoder, source = SETUPS[about["setup"]], str(about["encoder"]), str(about["source"])
-            seconds = about.get("seconds")
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise FileError(f"{path} does not say which setup was run: {error}") from error
-        trajectory = Trajectory.load(path.with_name("trajectory.parquet"))
-        found.append(outcome(setup, encoder, trajectory, source, seconds))
+    """The finished runs below a folder, by encoder, each in the order of the paper."""
+    found = [_read(path.parent) for path in sorted(Path(folder).glob(f"*/{_ABOUT}"))]
     if not found:
         raise InputError(
             f"{folder} holds no finished runs; wanted folders with {_ABOUT}, as --output keeps them"
         )
+    order = list(SETUPS)
     return sorted(found, key=lambda one: (one.encoder, order.index(one.setup.name)))
+
+
+def _read(folder: Path) -> Outcome:
+    """A finished run, as `note_run` describes it."""
+    path = folder / _ABOUT
+    try:
+        about = json.loads(path.read_text(encoding="utf-8"))
+        setup, encoder, source = SETUPS[about["setup"]], str(about["encoder"]), str(about["source"])
+        seconds = about.get("seconds")
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise FileError(f"{path} does not say which setup was run: {error}") from error
+    return outcome(setup, encoder, Trajectory.load(folder / "trajectory.parquet"), source, seconds)
 
 
 def outcome(
@@ -240,8 +246,13 @@ def outcome(
     published = setup.published.get(named)
     shown = published or next(iter(setup.published.values()), Published())
     same_size = published is not None and about["n_items"] == published.n_items
-    whole = about["every"] == 1 and about["steps"] == setup.steps
-    return Outcome(setup, named, trajectory, source, shown, same_size and whole, seconds)
+    return Outcome(setup, named, trajectory, source, shown, same_size and _by_protocol(about, setup), seconds)
+
+
+def _by_protocol(about: Mapping[str, Any], setup: Setup) -> bool:
+    """Whether a run had the paper's updates, five seeds, and every metric exactly at each update."""
+    exact = about["every"] == 1 and about["silhouette_tolerance"] is None
+    return exact and about["steps"] == setup.steps and len(about["seeds"]) == N_SEEDS
 
 
 def _correlations(run: Trajectory, first_step: int) -> tuple[float | None, float | None]:

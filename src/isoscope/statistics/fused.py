@@ -10,18 +10,18 @@ from weakref import WeakKeyDictionary
 import torch
 from torch import Tensor
 
+from isoscope.kernels.cluster_plan import MOST_SUMS, ClusterPlan
 from isoscope.labels import Labels
 
 _FUSED_TYPES = (torch.float32, torch.float16, torch.bfloat16)
-_MOST_SUMS = 500_000_000  # n·K above which the tables of terms and sums are not worth their memory
-_plans: WeakKeyDictionary[Labels, object] = WeakKeyDictionary()
+_plans: WeakKeyDictionary[Labels, ClusterPlan] = WeakKeyDictionary()
 
 
 def can_fuse(X: Tensor, labels: Labels) -> bool:
     """Whether the fused kernels take these points: on CUDA, float32 or narrower, with Triton installed."""
-    if not X.is_cuda or X.dtype not in _FUSED_TYPES or X.shape[:-1].numel() * labels.n_labels > _MOST_SUMS:
+    if not X.is_cuda or X.dtype not in _FUSED_TYPES or X.shape[:-1].numel() * labels.n_labels > MOST_SUMS:
         return False
-    from isoscope.kernels.cluster_sums import AVAILABLE
+    from isoscope.kernels.triton_residuals import AVAILABLE
 
     return AVAILABLE
 
@@ -35,12 +35,11 @@ def fused_sums(X: Tensor, labels: Labels, *, deterministic: bool = False) -> Ten
     """
     if not can_fuse(X, labels):
         return None
-    from isoscope.kernels.cluster_plan import ClusterPlan
     from isoscope.kernels.recorded import recorded_sums
 
     with contextlib.suppress(torch.cuda.OutOfMemoryError):
         plan = _plans.get(labels)
-        if not isinstance(plan, ClusterPlan):
+        if plan is None:
             plan = _plans[labels] = ClusterPlan.of(labels.codes, labels.n_labels)
         return recorded_sums(X, plan, deterministic=deterministic)
     torch.cuda.empty_cache()

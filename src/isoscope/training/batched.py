@@ -9,7 +9,7 @@ from isoscope.kernels.precision import full_precision
 from isoscope.labels import Labels
 from isoscope.metrics.silhouette import silhouettes
 from isoscope.statistics.fused import fused_sums
-from isoscope.statistics.pairs import Separation
+from isoscope.statistics.pairs import Separation, reduce_sums
 
 _CHUNK_NUMBERS = 2**26  # centred at a time
 _PART_ROWS = 1024  # multiplied at a time
@@ -64,13 +64,9 @@ def mean_silhouettes(X: Tensor, labels: Labels) -> Tensor:
 
 
 def mean_from_sums(sums: Tensor, labels: Labels) -> Tensor:
-    """(B,) mean silhouettes from (B, m, K) summed distances."""
-    sums = sums.double()
-    counts = labels.counts.double()
-    own = labels.codes[None, :, None].expand(sums.shape[0], -1, 1)
-    size = counts[labels.codes]
-    cohesion = sums.gather(2, own).squeeze(2) / (size - 1).clamp(min=1)
-    separation = (sums / counts).scatter(2, own, torch.inf).amin(dim=2)
-    larger = torch.maximum(cohesion, separation)
-    scores = torch.where((larger > 0) & (size > 1), (separation - cohesion) / larger, 0.0)
-    return scores.mean(dim=1)
+    """(B,) mean silhouettes from (B, m, K) summed distances; no value is looked at on the way."""
+    B = len(sums)
+    flat = sums.double().flatten(0, 1)
+    columns = reduce_sums(flat, labels.codes.repeat(B), labels.counts.double())
+    cohesion, separation, nearest = (column.view(B, -1) for column in columns)
+    return silhouettes(Separation(cohesion, separation, nearest, labels)).mean(dim=1)

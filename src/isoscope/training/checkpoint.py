@@ -19,6 +19,7 @@ from torch import Tensor
 
 from isoscope.errors import FileError, InputError
 from isoscope.io.atomic import why, write_atomically
+from isoscope.io.files import listed
 from isoscope.training.trajectory import Trajectory
 
 _CONFIG, _ROWS = "config.json", "trajectory.parquet"
@@ -32,6 +33,37 @@ class SeedState:
     tensors: Mapping[str, Tensor]
     step: int
     done: bool
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a seed's state must hold for the run to go on from it.
+
+    Attributes:
+        parameters: the shape of everything trained, by name.
+        optimizer: the shape of everything the optimiser keeps, by name; not of a seed that is done.
+        steps: the run's updates.
+    """
+
+    parameters: Mapping[str, tuple[int, ...]]
+    optimizer: Mapping[str, tuple[int, ...]]
+    steps: int
+
+    def fault(self, state: SeedState) -> str | None:
+        """What is wrong with a state, in a few words; None where nothing is."""
+        shapes = dict(self.parameters) if state.done else {**self.parameters, **self.optimizer}
+        if missing := sorted(shapes.keys() - state.tensors.keys()):
+            return f"it has no {listed(missing, at_most=3)}"
+        if unknown := sorted(state.tensors.keys() - shapes.keys()):
+            return f"it has {listed(unknown, at_most=3)}, which is not trained here"
+        for name, shape in shapes.items():
+            found = tuple(state.tensors[name].shape)
+            if found != shape:
+                return f"{name} has shape {found}; wanted {shape}"
+        first = 0 if state.done else 1
+        if not first <= state.step <= self.steps:
+            return f"it stands at step {state.step}; wanted {first} to {self.steps}"
+        return None
 
 
 class RunFolder:
@@ -90,8 +122,8 @@ class RunFolder:
         path = self.path / _ROWS
         return dict(Trajectory.load(path).columns) if path.exists() else {}
 
-    def state(self, seed: int) -> SeedState | None:
-        """Where a seed stands; None where it has not begun."""
+    def state(self, seed: int, wanted: Wanted | None = None) -> SeedState | None:
+        """Where a seed stands, checked against what is wanted of it; None where it has not begun."""
         from safetensors import SafetensorError, safe_open
 
         path = self._state_path(seed)
@@ -101,17 +133,19 @@ class RunFolder:
             with safe_open(path, framework="pt") as file:
                 about = file.metadata() or {}
                 tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dict
-            return SeedState(tensors, int(about["step"]), about["done"] == "yes")
+            state = SeedState(tensors, int(about["step"]), about["done"] == "yes")
         except (OSError, SafetensorError, KeyError, ValueError) as error:
-            raise FileError(
-                f"{path} cannot be read as a checkpoint: {why(error)}; delete it to begin the seed again"
-            ) from error
+            raise FileError(f"{path} cannot be read as a checkpoint: {why(error)}") from error
+        fault = None if wanted is None else wanted.fault(state)
+        if fault:
+            raise FileError(f"{path} is no checkpoint of this run: {fault}")
+        return state
 
     def save(self, trajectory: Trajectory, states: Mapping[int, SeedState]) -> None:
         """Rows first, then states: whatever is cut short, no state is ahead of the rows."""
         from safetensors.torch import save_file
 
-        self._write(_ROWS, trajectory._write)
+        self._write(_ROWS, trajectory.write_parquet)
         for seed, state in states.items():
             about = {"step": str(state.step), "done": "yes" if state.done else "no"}
             tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in state.tensors.items()}

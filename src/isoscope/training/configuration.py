@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import numpy as np
 import torch
 
 from isoscope.errors import InputError, check_seed
@@ -28,6 +29,8 @@ OPTIMIZERS: dict[str, type[torch.optim.Optimizer]] = {
     "rmsprop": torch.optim.RMSprop,
     "adagrad": torch.optim.Adagrad,
 }
+# what is drawn at an update, and the numbers that tell one use from another: changing them changes results
+USES = {"sample": (1,), "triplets": (3,), "metrics": tuple(b"metrics")}
 _FUSED = ("adam", "adamw")
 _WITH_BETAS = ("adam", "adamw", "nadam")
 
@@ -114,6 +117,18 @@ class Configuration:
             options["fused"] = True
         return OPTIMIZERS[self.optimizer](parameters, **options)
 
+    def optimizer_tensors(self) -> dict[str, bool]:
+        """What the optimiser keeps of each parameter, and whether it is as large or one number."""
+        probe = torch.zeros(1, requires_grad=True)
+        probe.grad = torch.zeros(1)
+        optimizer = self.make_optimizer([probe])
+        optimizer.step()
+        return {
+            key: value.ndim > 0
+            for key, value in optimizer.state[probe].items()
+            if isinstance(value, torch.Tensor)
+        }
+
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready: tuples as lists."""
         return {
@@ -136,6 +151,11 @@ def as_seeds(seeds: int | Iterable[int]) -> tuple[int, ...]:
             raise InputError("seeds is empty; wanted at least one seed, or how many")
         return listed
     return tuple(range(whole("seeds", seeds)))
+
+
+def derived_seed(seed: int, step: int, use: str) -> np.random.SeedSequence:
+    """A source of its own for each seed, step and use (a key of USES): what one draws, no other does."""
+    return np.random.SeedSequence([seed, step, *USES[use]])
 
 
 def as_betas(betas: Sequence[float]) -> tuple[float, float]:

@@ -20,6 +20,8 @@ from isoscope.training.session import Session
 from isoscope.training.trajectory import Trajectory
 
 
+@torch.inference_mode(False)  # whatever the caller has switched off, training needs gradients
+@torch.enable_grad()
 def train_embeddings(
     X: Any,
     y: Any = None,

@@ -22,12 +22,10 @@ def as_listener(
     if log is None:
         yield None
         return
-    if not isinstance(log, str):
-        if not callable(log):
-            raise InputError(f"log is {log!r}; wanted one of {', '.join(LOGGERS)}, or a function of a row")
+    if callable(log):
         yield log
         return
-    if log not in LOGGERS:
+    if not isinstance(log, str) or log not in LOGGERS:
         raise InputError(f"log is {log!r}; wanted one of {', '.join(LOGGERS)}, or a function of a row")
     hear, close = LOGGERS[log](configuration, run)
     try:

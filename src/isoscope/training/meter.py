@@ -16,7 +16,7 @@ from isoscope.metrics.silhouette_estimate import estimate_silhouette
 from isoscope.space import Space
 from isoscope.statistics.gathered import Statistics
 from isoscope.training.batched import isoscores, mean_silhouettes
-from isoscope.training.configuration import Configuration
+from isoscope.training.configuration import Configuration, derived_seed
 from isoscope.training.problem import Problem
 
 Values = dict[str, Tensor]  # a column's name to (B,) float64, on whichever device made it
@@ -112,7 +112,7 @@ class Meter:
     def _one(
         self, points: Tensor, metrics: list[Metric], labels: Labels | None, seed: int, step: int
     ) -> Values:
-        drawn = derived_seed(seed, step, "metrics")
+        drawn = int(derived_seed(seed, step, "metrics").generate_state(1)[0])
         try:
             shelf = Statistics(Space(points, labels=labels), seed=drawn)
         except NotFiniteError:
@@ -139,7 +139,7 @@ class Meter:
 
     def _sample(self, seed: int, step: int) -> Tensor:
         """The items label metrics are taken on at this update, drawn anew for each seed and step."""
-        rng = np.random.default_rng([seed, step, 1])
+        rng = np.random.default_rng(derived_seed(seed, step, "sample"))
         chosen = rng.choice(self.problem.n_items, size=self.configuration.sample_above, replace=False)
         return torch.from_numpy(np.sort(chosen)).to(self.problem.table.device)
 
@@ -150,12 +150,6 @@ def _rows(points: Tensor, chosen: Tensor | None) -> Tensor:
 
 def _itself(chosen: Tensor) -> Tensor:
     return chosen
-
-
-def derived_seed(seed: int, step: int, what: str) -> int:
-    """A seed of its own for each seed, step and use."""
-    mixed = np.random.SeedSequence([seed, step, *what.encode()])
-    return int(mixed.generate_state(1)[0])
 
 
 def diverged(seed: int, step: int) -> InputError:

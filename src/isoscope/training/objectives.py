@@ -8,6 +8,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from isoscope.labels import Labels
+from isoscope.training.configuration import derived_seed
 from isoscope.training.problem import Problem
 
 _BLOCK_NUMBERS = 2**24  # distances held at a time
@@ -87,7 +88,7 @@ def _some_triplets(points: Tensor, triplets: Tensor) -> tuple[Tensor, Tensor]:
 
 def _drawn(labels: Labels, n_triplets: int, seed: int, step: int) -> Tensor:
     """(3, t) anchors, others of their label, and others: every triplet of the space equally likely."""
-    rng = np.random.default_rng([seed, step, 3])
+    rng = np.random.default_rng(derived_seed(seed, step, "triplets"))
     order = torch.argsort(labels.codes, stable=True).cpu().numpy()
     counts = labels.counts.cpu().numpy().astype(np.float64)
     n = len(order)

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from isoscope.arrays import as_matrix, working
 from isoscope.errors import InputError, LabelError, ShapeError
-from isoscope.labels import Labels, as_clusters
+from isoscope.labels import Labels, as_clusters, is_indicator
 from isoscope.space import Space, known_rows
 
 _SETS = (list, tuple, set, frozenset, np.ndarray)
@@ -43,7 +43,7 @@ class Problem:
         matrix = as_matrix(X).detach()
         if matrix.shape[0] < 2 or matrix.shape[1] < 2:
             raise ShapeError(f"X has shape {tuple(matrix.shape)}; wanted at least 2 vectors of 2 dimensions")
-        table = working(matrix)
+        table = _recordable(working(matrix))
         rows = None if pairs is None else _as_pairs(pairs, len(table)).to(table.device)
         n_items = len(table) if rows is None else len(rows)
         labels = known_rows(X, y, "labels") if isinstance(X, Space) else y
@@ -53,7 +53,8 @@ class Problem:
         clusters = as_clusters(labels, n=n_items, name="y")
         if indicator is not None:
             indicator = indicator.to(table)
-        return cls(table, rows, clusters.to(table.device), indicator, names or clusters.names)
+        clusters = Labels(_recordable(clusters.codes.to(table.device)), clusters.names)
+        return cls(table, rows, clusters, indicator, names or clusters.names)
 
     @property
     def n_items(self) -> int:
@@ -110,7 +111,7 @@ def _as_pairs(pairs: Any, n: int) -> Tensor:
             f"pairs[{row}] is {found[row].tolist()}; wanted rows of X, 0 to {n - 1} "
             f"({len(wrong)} of {len(found)} pairs are out of range)"
         )
-    return found.long()
+    return _recordable(found.long())
 
 
 def _indicator(labels: Any) -> tuple[Tensor | None, tuple[Any, ...]]:
@@ -131,7 +132,7 @@ def _indicator(labels: Any) -> tuple[Tensor | None, tuple[Any, ...]]:
     missing = [row for row, own in enumerate(rows) if own is None]
     if missing:
         raise LabelError(f"y is missing for {len(missing)} items (item {missing[0]} first); drop those items")
-    if _all_indicators(rows):
+    if is_indicator(rows):
         return torch.tensor(rows, dtype=torch.float64), tuple(range(len(rows[0])))
     sets = [{str(label) for label in ([row] if isinstance(row, str) else row)} for row in rows]
     names = tuple(sorted(set().union(*sets)))
@@ -144,9 +145,6 @@ def _indicator(labels: Any) -> tuple[Tensor | None, tuple[Any, ...]]:
     return indicator, names
 
 
-def _all_indicators(rows: list[Any]) -> bool:
-    """Whether nested lists are a matrix of 0 and 1, as `labels` reads them."""
-    width = len(rows[0]) if isinstance(rows[0], list | tuple) else 0
-    if width < 2 or not all(isinstance(row, list | tuple) and len(row) == width for row in rows):
-        return False
-    return all(isinstance(cell, int) and cell in (0, 1) for row in rows for cell in row)
+def _recordable(tensor: Tensor) -> Tensor:
+    """The same numbers, where autograd may keep them: a tensor made under inference mode is copied."""
+    return tensor.clone() if tensor.is_inference() else tensor

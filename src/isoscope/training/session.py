@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from isoscope.errors import FileError
 from isoscope.progress import Bar
 from isoscope.training.checkpoint import RunFolder, SeedState
 from isoscope.training.classifier import n_parameters
@@ -16,7 +17,7 @@ from isoscope.training.configuration import Configuration
 from isoscope.training.meter import Meter
 from isoscope.training.problem import Problem
 from isoscope.training.recorder import Listener, Recorder, Row
-from isoscope.training.trainer import Trainer
+from isoscope.training.trainer import Trainer, wanted_state
 from isoscope.training.trajectory import Trajectory
 
 _PATIENCE_S = 60.0  # between checkpoints, where no number of updates is given
@@ -39,6 +40,7 @@ class Session:
     ) -> None:
         self._problem, self._configuration, self._about = problem, configuration, about
         self._folder, self._checkpoint_every, self._bar = folder, checkpoint_every, bar
+        self._wanted = None if folder is None else wanted_state(problem, configuration)
         self._meter = Meter(problem, configuration)
         self._measured = set(configuration.measured_steps())
         rows = {} if folder is None else folder.rows()
@@ -62,11 +64,11 @@ class Session:
         """Seeds still to train, those at the same step together; one by one on the CPU."""
         by_step: dict[int, list[int]] = {}
         for seed in self._configuration.seeds:
-            state = None if self._folder is None else self._folder.state(seed)
+            state = self._state(seed)
             if state is not None and state.done:
                 self._tables[seed] = state.tensors["table"].to(self._problem.table.device)
                 continue
-            if state is None and self._recorder.last_step(seed) == self._configuration.steps:
+            if state is None and self._measured_out(seed):
                 continue
             step = 0 if state is None else state.step
             self._recorder.keep(seed, before=step)
@@ -77,6 +79,20 @@ class Session:
             for _, seeds in sorted(by_step.items())
             for first in range(0, len(seeds), size)
         ]
+
+    def _state(self, seed: int) -> SeedState | None:
+        """Where a seed stands in the folder; what deleting a broken file leads to is told with the error."""
+        if self._folder is None:
+            return None
+        try:
+            return self._folder.state(seed, self._wanted)
+        except FileError as error:
+            then = "keep its rows alone" if self._measured_out(seed) else "begin the seed again"
+            raise FileError(f"{error}; delete it to {then}") from error
+
+    def _measured_out(self, seed: int) -> bool:
+        """Whether the rows of a seed reach the last update."""
+        return self._recorder.last_step(seed) == self._configuration.steps
 
     def _train(self, seeds: list[int]) -> None:
         trainer = Trainer(self._problem, self._configuration, seeds)
@@ -105,9 +121,7 @@ class Session:
         self._recorder.add(trainer.step, trainer.seeds, values)
 
     def _restore(self, trainer: Trainer) -> None:
-        if self._folder is None:
-            return
-        states = [state for seed in trainer.seeds if (state := self._folder.state(seed)) is not None]
+        states = [state for seed in trainer.seeds if (state := self._state(seed)) is not None]
         if states:
             trainer.restore(states)
 

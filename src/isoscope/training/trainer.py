@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from itertools import pairwise
 
 import torch
 from torch import Tensor
 
-from isoscope.training.checkpoint import SeedState
-from isoscope.training.classifier import Classifier
+from isoscope.training.checkpoint import SeedState, Wanted
+from isoscope.training.classifier import Classifier, layer_sizes
 from isoscope.training.configuration import Configuration
 from isoscope.training.objectives import classifier_loss, triplet_loss
 from isoscope.training.problem import Problem
@@ -85,8 +86,22 @@ class Trainer:
                         parts = [state.tensors[key] for state in states]
                         whole = torch.stack(parts) if parts[0].ndim else parts[0].clone()
                         here = whole.ndim > 0 or self.configuration.fused  # else counted on the CPU
-                        kept[key.removeprefix(f"{_OPTIMIZER}{name}.")] = whole.to(
-                            parameter.device if here else "cpu"
-                        )
+                        short = key.removeprefix(f"{_OPTIMIZER}{name}.")
+                        kept[short] = whole.to(parameter.device if here else "cpu")
                 if kept:
                     self._optimizer.state[parameter] = kept
+
+
+def wanted_state(problem: Problem, configuration: Configuration) -> Wanted:
+    """What `states` gives of each seed: names and shapes."""
+    shapes: dict[str, tuple[int, ...]] = {"table": tuple(problem.table.shape)}
+    for layer, (n_in, n_out) in enumerate(pairwise(layer_sizes(problem, configuration))):
+        shapes[f"weight{layer}"] = (n_out, n_in)
+        if configuration.bias:
+            shapes[f"bias{layer}"] = (n_out,)
+    kept = {
+        f"{_OPTIMIZER}{name}.{key}": shape if as_large else ()
+        for name, shape in shapes.items()
+        for key, as_large in configuration.optimizer_tensors().items()
+    }
+    return Wanted(shapes, kept, configuration.steps)

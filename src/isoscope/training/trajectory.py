@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from torch import Tensor
 
-from isoscope.errors import FileError, UndefinedError
+from isoscope.errors import FileError, InputError, UndefinedError
 from isoscope.io.atomic import write_atomically
+from isoscope.io.files import reason
 from isoscope.training.correlation import Correlation
 
 if TYPE_CHECKING:
@@ -94,22 +96,30 @@ class Trajectory:
         return Correlation.of(first, second, self.curves(first), self.curves(second))
 
     def max_standard_deviation(self, name: str) -> float:
-        """The largest standard deviation over the seeds at any step (divisor n_seeds − 1)."""
+        """The largest standard deviation over the seeds at any step (divisor n_seeds − 1); NaN where a seed
+        has no value at any of them."""
         if len(self.seeds) < 2:
             raise UndefinedError(f"the standard deviation of {name} needs at least 2 seeds; there is 1")
-        return float(np.nanmax(self.curves(name).std(axis=0, ddof=1)))
+        spread = self.curves(name).std(axis=0, ddof=1)
+        known = spread[~np.isnan(spread)]
+        return float(known.max()) if len(known) else math.nan
 
     def to_pandas(self) -> Any:
         """A data frame: seed, step, loss, accuracy, and one column a metric."""
-        import pandas as pd
-
+        try:
+            import pandas as pd
+        except ImportError:
+            raise InputError(
+                "a data frame needs pandas, which is not installed: pip install pandas"
+            ) from None
         return pd.DataFrame(dict(self.columns))
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write a Parquet file, with the configuration in its metadata; all or nothing."""
-        return write_atomically(Path(path), self._write)
+        return write_atomically(Path(path), self.write_parquet)
 
-    def _write(self, path: Path) -> None:
+    def write_parquet(self, path: Path) -> None:
+        """The file that `save` puts in place, written where it is told."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
@@ -127,8 +137,7 @@ class Trajectory:
             table = pq.read_table(path)
             about = json.loads((table.schema.metadata or {})[_METADATA])
         except (OSError, pa.ArrowException, ValueError) as error:
-            lines = str(error).splitlines() or [type(error).__name__]
-            raise FileError(f"{path} cannot be read as a trajectory: {lines[0]}") from error
+            raise FileError(f"{path} cannot be read as a trajectory: {reason(error)}") from error
         except KeyError:
             raise FileError(f"{path} is no trajectory; wanted a file written by Trajectory.save") from None
         columns = {name: np.array(table[name].to_numpy()) for name in table.column_names}

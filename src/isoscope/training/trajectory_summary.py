@@ -31,10 +31,17 @@ def rows(run: Trajectory) -> list[tuple[str, float, float, float]]:
     return found
 
 
+def main_pair(run: Trajectory) -> tuple[str, str] | None:
+    """isoscore and silhouette, or the first two metrics; None where there are not two."""
+    if {"isoscore", "silhouette"} <= set(run.metrics):
+        return "isoscore", "silhouette"
+    return (run.metrics[0], run.metrics[1]) if len(run.metrics) > 1 else None
+
+
 def main_correlation(run: Trajectory) -> Correlation | None:
-    """That of isoscore and silhouette, or of the first two metrics; None where there is none."""
-    pair = ("isoscore", "silhouette") if {"isoscore", "silhouette"} <= set(run.metrics) else run.metrics[:2]
-    if len(pair) < 2:
+    """That of the main pair; None where there is none."""
+    pair = main_pair(run)
+    if pair is None:
         return None
     try:
         return run.correlation(*pair)

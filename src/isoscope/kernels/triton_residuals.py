@@ -132,7 +132,7 @@ def _moved(X, order, origin_row, rows, columns, live, d, unit):
 
 
 @kernel
-def _unit(largest, batch):
+def unit_of(largest, batch):
     """The largest coordinate about the origin, 1 if all points are equal."""
     top = tl.load(largest + batch).to(tl.float64)
     return tl.where(top > 0, top, 1.0)
@@ -152,7 +152,7 @@ def walk_chunks(
     unit = tl.full([], 1.0, tl.float64)
     if RESIDUALS:
         center = tl.load(centers + frame * d + columns, mask=columns < d, other=0.0)
-        unit = _unit(largest, batch)
+        unit = unit_of(largest, batch)
     total = tl.zeros([COLS], tl.float64)
     top = tl.zeros([COLS], tl.float64)
     for first in range(start, stop, ROWS):
@@ -173,7 +173,7 @@ def walk_chunks(
 def frame_centers(
     partial, chunk_of, starts, largest, centers, n_chunks, F, d, CHUNKS: tl.constexpr, COLS: tl.constexpr
 ):
-    """Means of the others from their chunks, in a fixed order: the second half."""
+    """Means of the frames from their chunks, in a fixed order."""
     frame, batch = tl.program_id(0), tl.program_id(2).to(tl.int64)
     columns = tl.program_id(1) * COLS + tl.arange(0, COLS)
     start, stop = tl.load(chunk_of + frame), tl.load(chunk_of + frame + 1)
@@ -184,7 +184,7 @@ def frame_centers(
         mask = (chunk < stop)[:, None] & (columns < d)[None, :]
         place = (batch * n_chunks + chunk)[:, None] * d + columns[None, :]
         total += tl.sum(tl.load(partial + place, mask=mask, other=0.0), 0)
-    mean = total / tl.maximum(count, 1).to(tl.float64) / _unit(largest, batch)
+    mean = total / tl.maximum(count, 1).to(tl.float64) / unit_of(largest, batch)
     tl.store(centers + (batch * F + frame) * d + columns, mean, mask=columns < d)
 
 
@@ -213,13 +213,13 @@ def _exponent(peak):
 
 
 @kernel
-def _to_scale(peak):
+def to_scale(peak):
     """The power of two that brings values up to `peak` just under 2^14, exactly."""
     return ((267 - _exponent(peak)) << 23).to(tl.float32, bitcast=True)
 
 
 @kernel
-def _from_scale(peak):
+def from_scale(peak):
     """Its inverse, exactly."""
     return ((_exponent(peak) - 13) << 23).to(tl.float32, bitcast=True)
 
@@ -236,8 +236,8 @@ def split_residuals(
     rows = first_row + local
     live, kept = rows < n, rows < n_padded
     own_frame = tl.load(frames + rows, mask=live, other=0)
-    scale = _to_scale(tl.load(peaks + batch * F + own_frame))
-    unit = _unit(largest, batch)
+    scale = to_scale(tl.load(peaks + batch * F + own_frame))
+    unit = unit_of(largest, batch)
     square = tl.zeros([ROWS], tl.float64)
     here = (batch * n_padded + rows)[:, None]
     for first in range(0, d_padded, COLS):

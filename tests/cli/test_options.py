@@ -1,0 +1,26 @@
+from __future__ import annotations
+
+import pytest
+
+from isoscope.cli.options import complete_metrics, parse_numbers, parse_seeds
+from isoscope.errors import InputError
+
+
+def test_completion_offers_metrics_and_families() -> None:
+    assert "silhouette" in complete_metrics("sil")
+    assert "clusters" in complete_metrics("clu")
+    assert "isoscore" not in complete_metrics("sil")
+
+
+def test_seeds_are_how_many_or_which() -> None:
+    assert parse_seeds("5") == 5
+    assert parse_seeds(" 1, 2,5") == [1, 2, 5]
+    assert parse_seeds("7,") == [7]
+
+
+@pytest.mark.parametrize("text", ["", " ", ",", "two", "1,x", "1.5"])
+def test_what_is_no_number(text: str) -> None:
+    with pytest.raises(InputError, match=r"--seeds is .*; wanted whole numbers"):
+        parse_seeds(text)
+    with pytest.raises(InputError, match=r"--hidden is .*; wanted whole numbers"):
+        parse_numbers("hidden", text)
