@@ -320,3 +320,8 @@ def test_declarations_hold_together(name: str) -> None:
     assert declared.files
     assert len(set(declared.label_names.values())) == len(declared.label_names)
     assert not declared.unlabelled & declared.label_names.keys()
+
+
+def test_an_unknown_source_is_refused() -> None:
+    with pytest.raises(InputError, match="source is 'zzz'; wanted one of folder, hub, embedded"):
+        load_corpus("pos", source="zzz")

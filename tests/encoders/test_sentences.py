@@ -272,3 +272,8 @@ def test_importing_encoders_is_light() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = {name.split(".")[0] for name in done.stdout.split()}
     assert not loaded & {"transformers", "sentence_transformers", "huggingface_hub", "pyarrow", "datasets"}
+
+
+def test_half_of_a_surrogate_pair_is_refused() -> None:
+    with pytest.raises(InputError, match=r"texts\[1\] has half of a surrogate pair"):
+        encode(["naïve", "\ud800"])

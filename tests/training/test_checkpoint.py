@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -17,7 +18,9 @@ from safetensors.torch import save_file
 
 import isoscope as iso
 from isoscope.io import atomic
+from isoscope.training import train_embeddings
 from isoscope.training.checkpoint import RunFolder
+from isoscope.training.interrupts import deferred_interrupt
 
 X = (np.random.default_rng(0).normal(size=(80, 6)) + 0.3).astype(np.float32)
 Y = np.arange(80) % 3
@@ -336,3 +339,28 @@ def test_without_a_number_checkpoints_go_by_the_clock(tmp_path: Path, monkeypatc
     monkeypatch.setattr("isoscope.training.session._PATIENCE_S", -1.0)
     iso.train_embeddings(X, Y, steps=4, seeds=1, run=tmp_path / "b")
     assert len(saved) == 1 + 4
+
+
+def test_an_interrupt_keeps_what_is_done_and_the_run_goes_on_to_the_same_numbers(tmp_path) -> None:
+    X, y = torch.randn(40, 4, generator=torch.Generator().manual_seed(0)), [i % 2 for i in range(40)]
+
+    def interrupt(row) -> None:
+        if row["step"] == 7:
+            signal.raise_signal(signal.SIGINT)
+
+    options = {"steps": 20, "seeds": 1, "progress": False}
+    with pytest.raises(KeyboardInterrupt, match="interrupted after update 8; what is done is kept"):
+        train_embeddings(X, y, run=tmp_path / "run", callback=interrupt, **options)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    again = train_embeddings(X, y, run=tmp_path / "run", **options)
+    whole = train_embeddings(X, y, **options)
+    assert again["silhouette"].tolist() == whole["silhouette"].tolist()
+
+
+def test_a_second_interrupt_is_not_deferred() -> None:
+    with deferred_interrupt(True) as interrupted:
+        assert not interrupted()
+        signal.raise_signal(signal.SIGINT)
+        assert interrupted()
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)

@@ -315,3 +315,12 @@ def test_a_few_updates_of_polarity() -> None:
     check(run, 0, plain, lambda table: table, y)
     assert run["silhouette"][-1] > run["silhouette"][0]
     assert run["isoscore"][-1] < run["isoscore"][0]
+
+
+def test_one_hidden_layer_may_be_a_number() -> None:
+    X = torch.randn(20, 4, generator=torch.Generator().manual_seed(0))
+    one, many = (
+        iso.train_embeddings(X, [i % 2 for i in range(20)], steps=2, seeds=1, hidden=hidden, progress=False)
+        for hidden in (3, (3,))
+    )
+    assert one["hidden1_isoscore"].tolist() == many["hidden1_isoscore"].tolist()

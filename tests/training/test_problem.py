@@ -111,3 +111,13 @@ def test_the_fingerprint_tells_problems_apart() -> None:
     }
     assert len(found) == 5
     assert Problem.of(X.copy(), Y).fingerprint == Problem.of(X, Y).fingerprint
+
+
+def test_pairs_of_different_lengths_are_refused() -> None:
+    with pytest.raises(iso.ShapeError, match="pairs is no table of numbers"):
+        Problem.of(torch.randn(4, 3), [0, 1], pairs=[[0, 1], [2]])
+
+
+def test_labels_of_pairs_are_counted_by_pairs() -> None:
+    with pytest.raises(iso.ShapeError, match="y has 4 entries for 2 pairs"):
+        Problem.of(torch.randn(4, 3), [0, 1, 0, 1], pairs=[[0, 1], [2, 3]])

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Annotated
 
 import typer
 
 from isoscope.errors import InputError
 from isoscope.metrics.registry import FAMILIES, registered
+
+INTERRUPTED = 130  # exit code
 
 Device = Annotated[
     str | None, typer.Option("--device", help="Where to work: cpu, cuda, cuda:1.", metavar="DEVICE")
@@ -54,3 +58,13 @@ def parse_numbers(name: str, text: str) -> list[int]:
     if not numbers:
         raise InputError(f"--{name} is {text!r}; wanted whole numbers with commas between them")
     return numbers
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Ctrl-C inside says what became of the work, and ends with the shell's code for it."""
+    try:
+        yield
+    except KeyboardInterrupt as stop:
+        typer.echo(f"isoscope: {stop or 'interrupted'}", err=True)
+        raise typer.Exit(INTERRUPTED) from None

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from isoscope.cli.options import parse_seeds
+from isoscope.cli.options import interruptible, parse_seeds
 from isoscope.errors import InputError
 from isoscope.papers.classifier_setups import SETUPS, Setup
 
@@ -116,10 +116,12 @@ def classifiers(
             None if output is None else output / "runs" / f"{chosen.name}-{Path(own or chosen.encoder).name}"
         )
         try:
-            found = run_setup(
-                chosen, encoder=own, data=data, download=download, device=device, seeds=parse_seeds(seeds),
-                steps=steps, every=every, tolerance=tolerance, folder=folder, log=log,
-            )  # fmt: skip
+            with interruptible():
+                found = run_setup(
+                    chosen, encoder=own, data=data, download=download, device=device,
+                    seeds=parse_seeds(seeds), steps=steps, every=every, tolerance=tolerance, folder=folder,
+                    log=log,
+                )  # fmt: skip
         except InputError as error:
             if not keep_going:
                 raise

@@ -18,6 +18,7 @@ from isoscope.cli.options import (
     Seeds,
     VectorColumn,
     complete_metrics,
+    interruptible,
     parse_numbers,
     parse_seeds,
 )
@@ -68,7 +69,7 @@ def train(
         typer.Option(
             "--output",
             "-o",
-            help="Folder for config.json, trajectory.parquet, figure.png and the trained vectors.",
+            help="Folder for config.json, trajectory.parquet, figure.png, and seed-N.safetensors with the trained vectors.",
             metavar="FOLDER",
         ),
     ] = None,
@@ -143,17 +144,19 @@ def train(
     if resume and output is None:
         raise InputError("--resume goes with --output, the folder of the run to continue")
     space, named = _read(file, labels, key, vector_column, paired=pairs is not None)
-    found = train_embeddings(
-        _on_device(space, device),
-        named if multi_label is None else _sets(named, multi_label),
-        pairs=None if pairs is None else read_pairs(pairs),
-        steps=steps, seeds=parse_seeds(seeds), every=every,
-        metrics=metrics or ("isoscore", "silhouette"),
-        bias=bias, hidden=() if hidden is None else parse_numbers("hidden", hidden), activation=activation,
-        objective=objective, n_triplets=n_triplets, optimizer=optimizer, learning_rate=learning_rate,
-        sample_above=sample_above, silhouette_tolerance=tolerance, patience=patience,
-        target_accuracy=target_accuracy, run=output, resume=resume, log=log,
-    )  # fmt: skip
+    with interruptible():
+        found = train_embeddings(
+            _on_device(space, device),
+            named if multi_label is None else _sets(named, multi_label),
+            pairs=None if pairs is None else read_pairs(pairs),
+            steps=steps, seeds=parse_seeds(seeds), every=every,
+            metrics=metrics or ("isoscore", "silhouette"),
+            bias=bias, hidden=() if hidden is None else parse_numbers("hidden", hidden),
+            activation=activation, objective=objective, n_triplets=n_triplets,
+            optimizer=optimizer, learning_rate=learning_rate, sample_above=sample_above,
+            silhouette_tolerance=tolerance, patience=patience,
+            target_accuracy=target_accuracy, run=output, resume=resume, log=log,
+        )  # fmt: skip
     drawn = None if output is None else _draw(found, output)
     if json:
         text = json_text.dumps(found.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)

@@ -48,6 +48,8 @@ def load_corpus(
     declared = CORPORA.get(name)
     if declared is None:
         raise InputError(f"corpus {name!r} is not known; wanted one of {', '.join(CORPORA)}")
+    if source is not None and source not in _READERS:
+        raise InputError(f"source is {source!r}; wanted one of {', '.join(_READERS)}")
     folder = _data_folder(data)
     order = (source,) if source else _order(declared, data is not None, download)
     is_choice = source is not None or data is not None

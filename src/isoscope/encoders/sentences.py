@@ -110,6 +110,8 @@ def _checked(texts: Sequence[str], batch_size: int, pooling: str | None) -> list
     for row, text in enumerate(texts):
         if not isinstance(text, str):
             raise InputError(f"texts[{row}] is a {type(text).__name__} ({text!r:.40}); wanted a string")
+        if not text.isascii() and text.encode("utf-8", "ignore").decode() != text:
+            raise InputError(f"texts[{row}] has half of a surrogate pair ({text!r:.40}); wanted Unicode text")
     if batch_size < 1:
         raise InputError(f"batch_size is {batch_size}; wanted at least one text a batch")
     if pooling is not None and pooling not in POOLINGS:

@@ -15,7 +15,7 @@ import numpy as np
 
 from isoscope.errors import FileError, ShapeError
 from isoscope.io.chunks import Chunk, Reader
-from isoscope.io.files import doubtful_dimensions, kind, listed, open_bytes, reason, sample_lines
+from isoscope.io.files import doubtful_dimensions, is_gzip, kind, listed, open_bytes, reason, sample_lines
 
 _BLOCK_BYTES = 2**20  # Arrow reads up to 32 of these ahead
 _INTEGER = re.compile(r"-?(0|[1-9]\d{0,17})")
@@ -95,7 +95,8 @@ def read_batches(path: Path, shape: Layout, places: list[int], type_name: str) -
     columns = [str(place) for place in places]
     kind_of_value = pa.type_for_alias(type_name)
     try:
-        with open_bytes(path) as file:
+        # Arrow's own file, not Python's: its reading thread may outlive an error, and the interpreter
+        with pa.input_stream(path, compression="gzip" if is_gzip(path) else None) as file:
             yield from arrow_csv.open_csv(
                 file,
                 read_options=arrow_csv.ReadOptions(

@@ -98,7 +98,7 @@ _DECLARED = (
     Setup(
         "supersense", "supersenses", "supersense", "main", 1000, encoder=GLOVE, is_static=True,
         published={WORD2VEC: _main(2_275, 690_326, -0.978)},
-        note=f"{_WORDS}; with more label sets than dimensions the correlation turns positive",
+        note=f"{_WORDS}; here there are more label sets than dimensions: see the exception",
     ),
     Setup(
         "supersense-single", "supersenses, one a word", "supersense", "exception", 1000,

@@ -41,9 +41,9 @@ class Correlation:
         """From (seeds, points) curves; a point where a seed has no value is left out."""
         kept = np.isfinite(a).all(axis=0) & np.isfinite(b).all(axis=0)
         a, b = a[:, kept], b[:, kept]
-        if a.shape[1] < 2:
+        if a.shape[1] < 3:  # two points lie on a line whatever they are
             raise UndefinedError(
-                f"the correlation of {first} and {second} needs at least 2 points; there are {a.shape[1]}"
+                f"the correlation of {first} and {second} needs at least 3 points; there are {a.shape[1]}"
             )
         r, rho = (_averaged(a, b, rank=rank) for rank in (False, True))
         if not (np.isfinite(r) and np.isfinite(rho)):

@@ -34,7 +34,7 @@ def train_embeddings(
     objective: str = "classifier",
     n_triplets: int | None = None,
     bias: bool = True,
-    hidden: Sequence[int] = (),
+    hidden: int | Sequence[int] = (),
     activation: str = "relu",
     optimizer: str = "adam",
     learning_rate: float = 1e-3,
@@ -102,7 +102,8 @@ def train_embeddings(
     problem = Problem.of(X, y, pairs=pairs)
     configuration = Configuration(
         steps=steps, seeds=as_seeds(seeds), every=every, metrics=as_metrics(metrics),
-        objective=objective, n_triplets=n_triplets, bias=bool(bias), hidden=tuple(hidden),
+        objective=objective, n_triplets=n_triplets, bias=bool(bias),
+        hidden=(hidden,) if isinstance(hidden, int) else tuple(hidden),
         activation=activation, optimizer=optimizer, learning_rate=learning_rate, betas=as_betas(betas),
         sample_above=sample_above, sample_table=bool(sample_table),
         silhouette_tolerance=silhouette_tolerance, patience=patience, min_improvement=min_improvement,

@@ -50,6 +50,8 @@ class Problem:
         if labels is None:
             raise InputError("y is missing; pass one label, or set of labels, for each item")
         indicator, names = _indicator(labels)
+        if rows is not None and len(labels) != n_items:
+            raise ShapeError(f"y has {len(labels)} entries for {n_items} pairs; wanted one label a pair")
         clusters = as_clusters(labels, n=n_items, name="y")
         if indicator is not None:
             indicator = indicator.to(table)
@@ -97,7 +99,10 @@ class Problem:
 
 def _as_pairs(pairs: Any, n: int) -> Tensor:
     """(m, c) int64 rows of the table, each within it."""
-    found = pairs if isinstance(pairs, Tensor) else torch.as_tensor(np.asarray(pairs))
+    try:
+        found = pairs if isinstance(pairs, Tensor) else torch.as_tensor(np.asarray(pairs))
+    except (ValueError, TypeError):  # rows of different lengths, or no numbers
+        raise ShapeError("pairs is no table of numbers; wanted (m, 2): two rows of X for each item") from None
     if found.is_floating_point() and bool((found == found.round()).all()):
         found = found.long()
     if found.dtype == torch.bool or found.is_floating_point() or found.is_complex():

@@ -14,6 +14,7 @@ from isoscope.progress import Bar
 from isoscope.training.checkpoint import RunFolder, SeedState
 from isoscope.training.classifier import n_parameters
 from isoscope.training.configuration import Configuration
+from isoscope.training.interrupts import deferred_interrupt
 from isoscope.training.meter import Meter
 from isoscope.training.problem import Problem
 from isoscope.training.recorder import Listener, Recorder, Row
@@ -49,9 +50,10 @@ class Session:
         self._saved_at = time.monotonic()
 
     def run(self) -> Trajectory:
-        """Train what is left to train; the whole trajectory."""
-        for seeds in self._batches():
-            self._train(seeds)
+        """Train what is left to train; the whole trajectory. With a folder, Ctrl-C keeps what there is."""
+        with deferred_interrupt(self._folder is not None) as interrupted:
+            for seeds in self._batches():
+                self._train(seeds, interrupted)
         seeds = sorted(self._configuration.seeds)
         known = all(seed in self._tables for seed in seeds)  # not where a folder has kept the rows alone
         return self._trajectory(torch.stack([self._tables[seed] for seed in seeds]) if known else None)
@@ -94,7 +96,7 @@ class Session:
         """Whether the rows of a seed reach the last update."""
         return self._recorder.last_step(seed) == self._configuration.steps
 
-    def _train(self, seeds: list[int]) -> None:
+    def _train(self, seeds: list[int], interrupted: Callable[[], bool]) -> None:
         trainer = Trainer(self._problem, self._configuration, seeds)
         self._restore(trainer)
         named = f"seed {seeds[0]}" if len(seeds) == 1 else f"{len(seeds)} seeds"
@@ -114,6 +116,12 @@ class Session:
             trainer.update(losses)
             self._bar.share(trainer.step / self._configuration.steps)
             self._checkpoint(trainer)
+            if interrupted() and self._folder is not None:
+                self._save(trainer.states())
+                raise KeyboardInterrupt(
+                    f"interrupted after update {trainer.step:,}; what is done is kept in "
+                    f"{self._folder.path}, to be resumed"
+                )
 
     def _measure(self, trainer: Trainer, losses: Tensor, accuracies: Tensor, hidden: list[Tensor]) -> None:
         values = self._meter(trainer.table.detach(), hidden, seeds=trainer.seeds, step=trainer.step)

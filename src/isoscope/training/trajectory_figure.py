@@ -103,12 +103,16 @@ def _relation(figure: Figure, panel: Axes, run: Trajectory, first: str, second: 
 
 def _log_axis(panel: Axes, *, x: bool = False) -> None:
     """A logarithmic axis; with less than two decades on it, ticks at 1, 2 and 5 in plain numbers."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+    from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
 
     (panel.set_xscale if x else panel.set_yscale)("log")
     axis = panel.xaxis if x else panel.yaxis
     low, high = panel.get_xlim() if x else panel.get_ylim()
-    if high / low < 100:
+    if high / low < 4:  # too short for decades: a few even steps, none between them
+        axis.set_major_locator(MaxNLocator(3 if x else 5))
+        axis.set_minor_locator(NullLocator())
+        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    elif high / low < 100:
         axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
         axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axis.set_minor_formatter(NullFormatter())
