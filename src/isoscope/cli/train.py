@@ -69,7 +69,8 @@ def train(
         typer.Option(
             "--output",
             "-o",
-            help="Folder for config.json, trajectory.parquet, figure.png, and seed-N.safetensors with the trained vectors.",
+            help="Folder for config.json, trajectory.parquet, figure.png, and the trained vectors in "
+            "seed-N.safetensors.",
             metavar="FOLDER",
         ),
     ] = None,
