@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -341,7 +342,17 @@ def test_without_a_number_checkpoints_go_by_the_clock(tmp_path: Path, monkeypatc
     assert len(saved) == 1 + 4
 
 
-def test_an_interrupt_keeps_what_is_done_and_the_run_goes_on_to_the_same_numbers(tmp_path) -> None:
+@pytest.fixture
+def hears_interrupts() -> Iterator[None]:
+    """Ctrl-C as in the foreground, however the tests were started."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def test_an_interrupt_keeps_what_is_done_and_the_run_goes_on_to_the_same_numbers(
+    tmp_path, hears_interrupts
+) -> None:
     X, y = torch.randn(40, 4, generator=torch.Generator().manual_seed(0)), [i % 2 for i in range(40)]
 
     def interrupt(row) -> None:
@@ -357,10 +368,17 @@ def test_an_interrupt_keeps_what_is_done_and_the_run_goes_on_to_the_same_numbers
     assert again["silhouette"].tolist() == whole["silhouette"].tolist()
 
 
-def test_a_second_interrupt_is_not_deferred() -> None:
+def test_a_second_interrupt_is_not_deferred(hears_interrupts) -> None:
     with deferred_interrupt(True) as interrupted:
         assert not interrupted()
         signal.raise_signal(signal.SIGINT)
         assert interrupted()
         with pytest.raises(KeyboardInterrupt):
             signal.raise_signal(signal.SIGINT)
+
+
+def test_a_job_in_the_background_goes_on_ignoring_interrupts(hears_interrupts) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with deferred_interrupt(True) as interrupted:
+        signal.raise_signal(signal.SIGINT)
+        assert not interrupted()

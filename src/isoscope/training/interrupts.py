@@ -16,10 +16,11 @@ def deferred_interrupt(active: bool) -> Iterator[Callable[[], bool]]:
     Only where `active` and in the main thread, which alone hears signals; elsewhere nothing is changed.
     """
     heard = threading.Event()
-    if not active or threading.current_thread() is not threading.main_thread():
+    before = signal.getsignal(signal.SIGINT)
+    is_main = threading.current_thread() is threading.main_thread()
+    if not (active and is_main) or before is signal.SIG_IGN:  # a job in the background ignores Ctrl-C
         yield heard.is_set
         return
-    before = signal.getsignal(signal.SIGINT)
 
     def note(_number: int, _frame: FrameType | None) -> None:
         if heard.is_set():
