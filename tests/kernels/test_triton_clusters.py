@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from importlib.util import find_spec
-from pathlib import Path
 
 import pytest
 import torch
@@ -23,17 +20,8 @@ SMALL = Tuning(rows=64, columns=32, dims=32, mixed=32, group=2)
 
 @needs_triton
 @pytest.mark.skipif(INTERPRETED, reason="this is the process it starts")
-def test_under_the_interpreter() -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-W", "ignore", __file__],
-        env=os.environ | {"TRITON_INTERPRET": "1"},
-        cwd=Path(__file__).parents[2],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout[-4000:]
-    assert " passed" in done.stdout
+def test_under_the_interpreter(interpret) -> None:
+    assert " passed" in interpret(__file__)
 
 
 def labels(counts: list[int], seed: int = 0) -> torch.Tensor:

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from importlib.util import find_spec
-from pathlib import Path
 
 import pytest
 import torch
@@ -21,17 +18,8 @@ interpreted = pytest.mark.skipif(not (INTERPRETED and HAS_TRITON), reason="run b
 
 
 @pytest.mark.skipif(INTERPRETED or not HAS_TRITON, reason="wants Triton, outside its interpreter")
-def test_under_the_interpreter() -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-W", "ignore", __file__],
-        env=os.environ | {"TRITON_INTERPRET": "1"},
-        cwd=Path(__file__).parents[2],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout[-4000:]
-    assert "4 passed" in done.stdout
+def test_under_the_interpreter(interpret) -> None:
+    assert "4 passed" in interpret(__file__)
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from isoscope.cli.options import interruptible, parse_seeds
+from isoscope.cli.options import Device, Every, Json, Log, Seeds, interruptible, parse_seeds
 from isoscope.errors import InputError
 from isoscope.papers.classifier_setups import SETUPS, Setup
 
@@ -77,24 +77,20 @@ def classifiers(
     steps: Annotated[
         int | None, typer.Option("--steps", help="Updates. [default: the paper's: 1,000, or 250 for GLUE]")
     ] = None,
-    seeds: Annotated[str, typer.Option("--seeds", help="How many, or which, comma-separated.")] = "5",
-    every: Annotated[int, typer.Option("--every", help="Updates between measurements.")] = 1,
+    seeds: Seeds = "5",
+    every: Every = 1,
     tolerance: Annotated[
         float | None, typer.Option("--tolerance", help="Estimate silhouettes to ± this instead of exactly.")
     ] = None,
-    device: Annotated[
-        str | None, typer.Option("--device", help="Where to train: cpu, cuda.", metavar="DEVICE")
-    ] = None,
-    log: Annotated[
-        str | None, typer.Option("--log", help="tensorboard, wandb or mlflow, where installed.")
-    ] = None,
+    device: Device = None,
+    log: Log = None,
     keep_going: Annotated[
         bool, typer.Option("--keep-going", help="Leave out setups whose data is not at hand, and say so.")
     ] = False,
     report_only: Annotated[
         bool, typer.Option("--report-only", help="Run nothing: report on the runs the output folder holds.")
     ] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON instead of the table.")] = False,
+    json: Json = False,
 ) -> None:
     """Mickus, Grönroos and Attieh 2024: isotropy against clusters while a linear classifier trains.
 

@@ -21,7 +21,7 @@ from isoscope.io.atomic import write_atomically
 from isoscope.metrics.frontier import isotropy_ceiling
 from isoscope.papers.classifier_setups import SAMPLE, SETUPS, Published, Setup
 from isoscope.papers.verdicts import Row, below, equal, unpublished, within
-from isoscope.training import Correlation, Trajectory, train_embeddings
+from isoscope.training import Trajectory, train_embeddings
 
 R_TOLERANCE = 0.003
 N_SEEDS = 5
@@ -257,10 +257,8 @@ def _by_protocol(about: Mapping[str, Any], setup: Setup) -> bool:
 
 def _correlations(run: Trajectory, first_step: int) -> tuple[float | None, float | None]:
     """r and ρ of the curves averaged over the seeds, from a step on."""
-    kept = run.steps >= first_step
-    curves = [run.curves(name)[:, kept] for name in ("isoscore", "silhouette")]
     try:
-        found = Correlation.of("isoscore", "silhouette", *curves)
+        found = run.correlation("isoscore", "silhouette", from_step=first_step)
     except UndefinedError:
         return None, None
     return found.r, found.rho

@@ -76,14 +76,19 @@ def as_markdown(title: str, intro: str, sections: Sequence[Section], *, command:
         if section.cells:
             lines += ["", _line(section.heads), "|" + "---|" * len(section.heads)]
             lines += [_line(cells) for cells in section.cells]
-        lines += ["", *(f"- {note.replace(chr(60), '&lt;')}" for note in section.notes)]
+        lines += ["", *(f"- {_plain(note)}" for note in section.notes)]
         for caption, path in section.figures.items():
             lines += ["", f"![{caption}]({path.name})", "", f"*{caption}.*"]
     return "\n".join(lines) + "\n"
 
 
 def _line(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(cell.replace("|", "\\|").replace("<", "&lt;") for cell in cells) + " |"
+    return "| " + " | ".join(_plain(cell).replace("|", "\\|") for cell in cells) + " |"
+
+
+def _plain(text: str) -> str:
+    """A text that Markdown takes for no tag."""
+    return text.replace("<", "&lt;")
 
 
 def as_html(title: str, intro: str, sections: Sequence[Section]) -> str:

@@ -136,10 +136,7 @@ class Separation:
                 fields = zip(*((part.cohesion, part.separation, part.nearest) for part in parts), strict=True)
                 cohesion, separation, nearest = (torch.stack(field) for field in fields)
                 return cls(cohesion, separation, nearest, clusters)
-            flat = sums.double().flatten(0, 1)
-            columns = reduce_sums(flat, clusters.codes.repeat(len(spaces)), clusters.counts.double())
-            cohesion, separation, nearest = (column.view(len(spaces), -1) for column in columns)
-            return cls(cohesion, separation, nearest, clusters)
+            return cls.from_space_sums(sums, clusters)
 
     @classmethod
     def _euclidean(
@@ -160,6 +157,14 @@ class Separation:
                 return _by_plan(plan, matrix, clusters, progress)
             torch.cuda.empty_cache()
         raise no_room(plans[-1], matrix.device)
+
+    @classmethod
+    def from_space_sums(cls, sums: Tensor, labels: Labels) -> Separation:
+        """From (B, n, K) summed distances of B spaces that share their labels; waits for no device."""
+        own = labels.codes.repeat(len(sums))
+        columns = reduce_sums(sums.double().flatten(0, 1), own, labels.counts.double())
+        cohesion, separation, nearest = (column.view(len(sums), -1) for column in columns)
+        return cls(cohesion, separation, nearest, labels)
 
     @classmethod
     def from_sums(cls, distances: ClusterDistances) -> Separation:

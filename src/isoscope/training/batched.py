@@ -9,7 +9,7 @@ from isoscope.kernels.precision import full_precision
 from isoscope.labels import Labels
 from isoscope.metrics.silhouette import silhouettes
 from isoscope.statistics.fused import fused_sums
-from isoscope.statistics.pairs import Separation, reduce_sums
+from isoscope.statistics.pairs import Separation
 
 _CHUNK_NUMBERS = 2**26  # centred at a time
 _PART_ROWS = 1024  # multiplied at a time
@@ -65,8 +65,4 @@ def mean_silhouettes(X: Tensor, labels: Labels) -> Tensor:
 
 def mean_from_sums(sums: Tensor, labels: Labels) -> Tensor:
     """(B,) mean silhouettes from (B, m, K) summed distances; no value is looked at on the way."""
-    B = len(sums)
-    flat = sums.double().flatten(0, 1)
-    columns = reduce_sums(flat, labels.codes.repeat(B), labels.counts.double())
-    cohesion, separation, nearest = (column.view(B, -1) for column in columns)
-    return silhouettes(Separation(cohesion, separation, nearest, labels)).mean(dim=1)
+    return silhouettes(Separation.from_space_sums(sums, labels)).mean(dim=1)

@@ -91,9 +91,12 @@ class Trajectory:
         names = [name for name in self.columns if name not in _KEYS]
         return {"step": self.steps} | {name: self.curves(name).mean(axis=0) for name in names}
 
-    def correlation(self, first: str = "isoscore", second: str = "silhouette") -> Correlation:
+    def correlation(
+        self, first: str = "isoscore", second: str = "silhouette", *, from_step: int = 0
+    ) -> Correlation:
         """How two columns move together along the curves averaged over the seeds; see `Correlation`."""
-        return Correlation.of(first, second, self.curves(first), self.curves(second))
+        kept = self.steps >= from_step
+        return Correlation.of(first, second, self.curves(first)[:, kept], self.curves(second)[:, kept])
 
     def max_standard_deviation(self, name: str) -> float:
         """The largest standard deviation over the seeds at any step (divisor n_seeds − 1); NaN where a seed
