@@ -142,7 +142,7 @@ def test_the_report_has_text_pages_figures_and_json(tmp_path) -> None:
     names = ("polarity", "supersense", "supersense-single", "cola")
     outcomes = [_ran(SETUPS[name], 9 if name == "supersense" else 2) for name in names]
     written = write_report(outcomes, tmp_path / "out", command="isoscope reproduce classifiers")
-    assert [path.name for path in written] == ["results.json", "classifiers.md", "classifiers.html"]
+    assert [path.name for path in written] == ["classifiers.json", "classifiers.md", "classifiers.html"]
     found = {path.name for path in (tmp_path / "out").iterdir()}
     figures = {"figure-2", "figure-3", f"figure-4-{MINILM}"}
     assert {f"{figure}.{kind}" for figure in figures for kind in ("png", "pdf")} <= found
@@ -183,7 +183,7 @@ def test_the_page_of_the_documentation_is_what_the_kept_runs_give(tmp_path) -> N
     write_report(read_outcomes(kept / "runs"), tmp_path, command="isoscope reproduce classifiers")
     wanted = (kept / "classifiers.md").read_text()
     assert (tmp_path / "classifiers.md").read_text() == wanted, "reproduce classifiers --report-only"
-    ours, theirs = (json.loads((place / "results.json").read_text())["rows"] for place in (tmp_path, kept))
+    ours, theirs = (json.loads((place / "classifiers.json").read_text())["rows"] for place in (tmp_path, kept))
     for row, known in zip(ours, theirs, strict=True):
         assert row == known | {"ours": pytest.approx(known["ours"], rel=1e-9)}
 

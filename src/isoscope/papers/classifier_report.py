@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 from isoscope.errors import FileError, InputError
 from isoscope.papers.classifier_figures import beside_the_rule, draw_figures
 from isoscope.papers.classifiers import Outcome
-from isoscope.papers.pages import Section, as_html, as_markdown, table
+from isoscope.papers.pages import Section, make_folder, table, write_pages
 from isoscope.papers.verdicts import Verdict
 
 TITLE = "Isotropy, Clusters, and Classifiers: reproduced"
@@ -138,17 +137,10 @@ def as_text(outcomes: Sequence[Outcome]) -> str:
 
 
 def write_report(outcomes: Sequence[Outcome], folder: Path, *, command: str) -> list[Path]:
-    """results.json, classifiers.md, classifiers.html and the figures."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        found = sections(outcomes, folder)
-        texts = {
-            "results.json": json.dumps(as_dict(outcomes), indent=2, ensure_ascii=False) + "\n",
-            "classifiers.md": as_markdown(TITLE, _INTRO, found, command=command),
-            "classifiers.html": as_html(TITLE, _INTRO, found),
-        }
-        for name, text in texts.items():
-            (folder / name).write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise FileError(f"{folder} cannot be written to: {error.strerror or error}") from error
-    return [folder / name for name in texts]
+    """classifiers.json, classifiers.md, classifiers.html and the figures."""
+    make_folder(folder)
+    found = sections(outcomes, folder)
+    return write_pages(
+        folder, "classifiers", title=TITLE, intro=_INTRO, sections=found, results=as_dict(outcomes),
+        command=command,
+    )  # fmt: skip

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import base64
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
+from typing import Any
 
+from isoscope.errors import FileError
 from isoscope.papers.verdicts import Row, Verdict
 
 _MARKS = {
@@ -66,6 +69,39 @@ def table(rows: Sequence[Row]) -> tuple[tuple[str, ...], tuple[tuple[str, ...], 
         (setup, *(found.get((setup, quantity), "—") for quantity in quantities)) for setup in setups
     )
     return ("setup", *quantities), cells
+
+
+def make_folder(folder: Path) -> None:
+    """The folder for a report, made where it is missing."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FileError(f"{folder} cannot be made: {error.strerror or error}") from error
+
+
+def write_pages(
+    folder: Path,
+    stem: str,
+    *,
+    title: str,
+    intro: str,
+    sections: Sequence[Section],
+    results: Mapping[str, Any],
+    command: str,
+) -> list[Path]:
+    """`stem`.json with everything unrounded, `stem`.md for the documentation, `stem`.html to open."""
+    texts = {
+        f"{stem}.json": json.dumps(results, indent=2, ensure_ascii=False, allow_nan=False) + "\n",
+        f"{stem}.md": as_markdown(title, intro, sections, command=command),
+        f"{stem}.html": as_html(title, intro, sections),
+    }
+    make_folder(folder)
+    try:
+        for name, text in texts.items():
+            (folder / name).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise FileError(f"{folder} cannot be written to: {error.strerror or error}") from error
+    return [folder / name for name in texts]
 
 
 def as_markdown(title: str, intro: str, sections: Sequence[Section], *, command: str) -> str:

@@ -1,0 +1,164 @@
+"""`isoscope reproduce classifiers`."""
+
+from __future__ import annotations
+
+import json as json_text
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from isoscope.cli.options import Device, Every, Json, Log, Seeds, interruptible, parse_seeds
+from isoscope.errors import InputError
+from isoscope.papers.classifier_setups import SETUPS, Setup
+
+if TYPE_CHECKING:
+    from isoscope.papers.classifiers import Outcome
+
+_DEFAULT = ["pos", "supersense", "supersense-single", "polarity"]  # what can be run without a data folder
+FAILED = 1  # exit code where a published figure was not reproduced
+
+_EPILOG = """
+**Examples**
+
+What comes with isoscope, no data folder needed: `isoscope reproduce classifiers --setup pos,supersense`
+
+Every setup at hand: `isoscope reproduce classifiers --setup all --data data -o results`
+
+Another encoder: `isoscope reproduce classifiers --setup cola,rte --encoder all-mpnet-base-v2`
+
+On a GPU: `isoscope reproduce classifiers --setup polarity --device cuda -o results`
+
+Quickly, with estimated silhouettes: `isoscope reproduce classifiers --setup polarity --tolerance 0.0002`
+"""
+
+
+def classifiers(
+    setup: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--setup",
+            "-s",
+            help=f"{', '.join(SETUPS)}, or all; comma-separated or repeated. "
+            "[default: those that need no data folder]",
+            metavar="NAMES",
+        ),
+    ] = None,
+    encoder: Annotated[
+        str | None,
+        typer.Option("--encoder", help="A model, its folder, or a file of word vectors.", metavar="NAME"),
+    ] = None,
+    data: Annotated[
+        Path | None,
+        typer.Option("--data", help="Folder of the corpora; ISOSCOPE_DATA if not given.", metavar="FOLDER"),
+    ] = None,
+    download: Annotated[
+        bool, typer.Option("--download", help="Fetch corpora and models that are not on this machine.")
+    ] = False,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", help="Folder for runs, figures, classifiers.json and pages.", metavar="FOLDER"
+        ),
+    ] = None,
+    steps: Annotated[
+        int | None, typer.Option("--steps", help="Updates. [default: the paper's: 1,000, or 250 for GLUE]")
+    ] = None,
+    seeds: Seeds = "5",
+    every: Every = 1,
+    tolerance: Annotated[
+        float | None, typer.Option("--tolerance", help="Estimate silhouettes to ± this instead of exactly.")
+    ] = None,
+    device: Device = None,
+    log: Log = None,
+    keep_going: Annotated[
+        bool, typer.Option("--keep-going", help="Leave out setups whose data is not at hand, and say so.")
+    ] = False,
+    report_only: Annotated[
+        bool, typer.Option("--report-only", help="Run nothing: report on the runs the output folder holds.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Mickus, Grönroos and Attieh 2024: isotropy against clusters while a linear classifier trains.
+
+    Exit code 1 if a figure that can be compared was not reproduced.
+    """
+    from isoscope.papers.classifiers import run_setup
+
+    if steps is not None and steps < 1:
+        raise InputError(f"--steps is {steps}; wanted a whole number above 0")
+    if report_only:
+        outcomes = _kept(output)
+        for found in () if json else outcomes:
+            _show(found)
+        _report(outcomes, output, json=json)
+        return
+    outcomes = []
+    for chosen, own in _chosen(setup, encoder):
+        folder = (
+            None if output is None else output / "runs" / f"{chosen.name}-{Path(own or chosen.encoder).name}"
+        )
+        try:
+            with interruptible():
+                found = run_setup(
+                    chosen, encoder=own, data=data, download=download, device=device,
+                    seeds=parse_seeds(seeds), steps=steps, every=every, tolerance=tolerance, folder=folder,
+                    log=log,
+                )  # fmt: skip
+        except InputError as error:
+            if not keep_going:
+                raise
+            typer.echo(f"{chosen.name}: not run: {error}", err=True)
+            continue
+        outcomes.append(found)
+        if not json:
+            _show(found)
+    if not outcomes:
+        raise InputError("no setup could be run")
+    _report(outcomes, output, json=json)
+
+
+classifiers.__doc__ = f"{classifiers.__doc__}\n{_EPILOG}"
+
+
+def _chosen(names: list[str] | None, encoder: str | None) -> list[tuple[Setup, str | None]]:
+    """The setups, each with the encoder asked for where it takes one: a model for texts, a file for words."""
+    from isoscope.papers.classifiers import chosen_setups
+
+    is_file = encoder is not None and Path(encoder).is_file()
+    setups = chosen_setups(names or _DEFAULT)
+    others = [setup.name for setup in setups if setup.is_static != is_file]
+    if encoder is not None and len(others) == len(setups):
+        wanted = "the name or folder of a model" if is_file else "a file of word vectors"
+        raise InputError(f"--encoder {encoder} serves none of {', '.join(others)}; wanted {wanted}")
+    if encoder is not None and others:
+        typer.echo(f"{', '.join(others)}: own vectors, not {encoder}", err=True)
+    return [(setup, None if setup.name in others else encoder) for setup in setups]
+
+
+def _kept(output: Path | None) -> list[Outcome]:
+    from isoscope.papers.classifiers import read_outcomes
+
+    if output is None:
+        raise InputError("--report-only goes with --output, the folder that holds the runs")
+    return read_outcomes(output / "runs")
+
+
+def _show(found: Outcome) -> None:
+    from isoscope.papers.classifier_report import as_text
+
+    typer.echo(as_text([found]) + "\n")
+
+
+def _report(outcomes: list[Outcome], output: Path | None, *, json: bool) -> None:
+    """Print JSON if asked, write the pages where there is a folder, and set the exit code."""
+    from isoscope.papers.classifier_report import as_dict, write_report
+    from isoscope.papers.verdicts import Verdict
+
+    if json:
+        typer.echo(json_text.dumps(as_dict(outcomes), indent=2, ensure_ascii=False))
+    if output is not None:
+        written = write_report(outcomes, output, command="isoscope reproduce classifiers")
+        typer.echo("wrote " + ", ".join(map(str, written)), err=json)
+    if any(row.verdict is Verdict.DIFFERS for found in outcomes for row in found.rows()):
+        raise typer.Exit(FAILED)
