@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from benchmarks import isoscore, memory, peers, silhouette, streaming, training
+from benchmarks import clustering, isoscore, memory, peers, silhouette, streaming, training
 from benchmarks.page import write_page
 from benchmarks.timing import machine
 
@@ -14,6 +14,7 @@ SUITES = {
     "isoscore": isoscore.run,
     "silhouette": silhouette.run,
     "limits": silhouette.limits,
+    "clustering": clustering.run,
     "training": training.run,
     "peers": peers.run,
     "memory": memory.run,

@@ -54,6 +54,7 @@ def _lines(results: dict[str, Any]) -> list[str]:
             missed=_too_slow,
         ),
         *_limit_lines(results.get("limits", [])),
+        *_clustering_lines(results.get("clustering", [])),
         *_training_lines(results.get("training", [])),
         *_peer_lines(results.get("peers", [])),
         "",
@@ -130,6 +131,27 @@ def _limit_lines(rows: list[Row]) -> list[str]:
             ),
             missed=lambda row: (
                 row["figure"] > row["wanted"] if row["sign"] == "≤" else row["figure"] < row["wanted"]
+            ),
+        ),
+    ]
+
+
+def _clustering_lines(rows: list[Row]) -> list[str]:
+    """k-means of every library, with what it costs in inertia."""
+    if not rows:
+        return []
+    return [
+        "",
+        "## k-means",
+        "",
+        "One start each, from its own choice of centres to its end. Inertia as a share of ours, the mean of",
+        "three starts: less is better.",
+        "",
+        *_table(
+            "case | library | seconds | inertia, ours = 1",
+            rows,
+            lambda row: (
+                f"{row['what']} | {row['peer']} | {row['seconds']:.2f} | {row['inertia_over_ours']:.4f}"
             ),
         ),
     ]

@@ -6,8 +6,20 @@
 """
 
 from isoscope._version import __version__
-from isoscope.corpora import Corpus, corpus_names, load_corpus
-from isoscope.encoders import encode, resolve_model, static_vectors
+from isoscope.clustering import ChosenClusters, Clustering, choose_clusters, kmeans
+from isoscope.corpora import Corpus, Texts, corpus_names, load_corpus, load_texts
+from isoscope.encoders import (
+    LanguageModel,
+    TextFile,
+    TokenRows,
+    TokenStates,
+    encode,
+    load_language_model,
+    open_texts,
+    resolve_model,
+    static_vectors,
+    token_states,
+)
 from isoscope.errors import (
     FileError,
     InputError,
@@ -17,10 +29,12 @@ from isoscope.errors import (
     ShapeError,
     UndefinedError,
 )
-from isoscope.io import VectorFile, open_vectors, read, read_labels, save
+from isoscope.io import VectorFile, open_vectors, read, read_labels, read_texts, save
 from isoscope.labels import Labels
+from isoscope.layers import LayerComparison, LayerProfile, measure_layers
 from isoscope.measure import measure
 from isoscope.measurement import Measurement, Reading
+from isoscope.metrics.cluster_adjusted import ClusterAdjustedSimilarities, cluster_adjusted_similarities
 from isoscope.metrics.clusters import calinski_harabasz_score, davies_bouldin_score, dunn_index
 from isoscope.metrics.contextual import (
     adjusted_intra_similarity,
@@ -28,16 +42,25 @@ from isoscope.metrics.contextual import (
     intra_similarity,
     s_inter,
     s_intra,
+    sampled_anisotropy,
     self_similarity,
     type_similarities,
 )
+from isoscope.metrics.contextual_change import (
+    RunningCorrelation,
+    SelfSimilarityChange,
+    adjusted_type_similarities,
+    running_correlation,
+    self_similarity_change,
+)
 from isoscope.metrics.cosine import NormStatistics, alignment, mean_cosine, norm_statistics, uniformity
 from isoscope.metrics.dimensions import (
+    DimensionShares,
     RogueDimension,
     dimension_contributions,
     dimensions_for_share,
-    informativity,
     rogue_dimensions,
+    self_similarity_shares,
     top_dimension_share,
 )
 from isoscope.metrics.frontier import (
@@ -46,6 +69,7 @@ from isoscope.metrics.frontier import (
     isotropy_ceiling,
     scatter_decomposition,
 )
+from isoscope.metrics.informativity import informativity, informativity_curve
 from isoscope.metrics.isotropy import isoscore, isoscore_star, isotropy_defect, partition_isotropy
 from isoscope.metrics.manifold import hubness, k_occurrence, lid, lid_samples, twonn
 from isoscope.metrics.objectives import (
@@ -60,6 +84,7 @@ from isoscope.metrics.registry import Metric, registered
 from isoscope.metrics.separability import knn_purity, linear_probe_accuracy
 from isoscope.metrics.silhouette import silhouette_by_cluster, silhouette_samples, silhouette_score
 from isoscope.metrics.silhouette_estimate import SilhouetteEstimate, estimate_silhouette
+from isoscope.metrics.sinks import Sinks, find_sinks, sink_thresholds
 from isoscope.metrics.spectrum import (
     condition_number,
     dimensions_for_variance,
@@ -84,9 +109,13 @@ from isoscope.statistics import (
 from isoscope.training import Correlation, Trajectory, train_embeddings
 
 __all__ = [
+    "ChosenClusters",
+    "ClusterAdjustedSimilarities",
     "ClusterDistances",
+    "Clustering",
     "Corpus",
     "Correlation",
+    "DimensionShares",
     "Directions",
     "FileError",
     "GroupDirections",
@@ -95,6 +124,9 @@ __all__ = [
     "IsoscopeError",
     "LabelError",
     "Labels",
+    "LanguageModel",
+    "LayerComparison",
+    "LayerProfile",
     "Measurement",
     "Metric",
     "Moments",
@@ -103,22 +135,32 @@ __all__ = [
     "NotFiniteError",
     "Reading",
     "RogueDimension",
+    "RunningCorrelation",
     "ScatterDecomposition",
+    "SelfSimilarityChange",
     "Separation",
     "ShapeError",
     "SilhouetteEstimate",
+    "Sinks",
     "Space",
+    "TextFile",
+    "Texts",
+    "TokenRows",
+    "TokenStates",
     "Trajectory",
     "UndefinedError",
     "VectorFile",
     "__version__",
     "adjusted_intra_similarity",
     "adjusted_self_similarity",
+    "adjusted_type_similarities",
     "alignment",
     "between_share",
     "calinski_harabasz_score",
+    "choose_clusters",
     "classifier_objective",
     "classifier_objective_expansion",
+    "cluster_adjusted_similarities",
     "condition_number",
     "corpus_names",
     "davies_bouldin_score",
@@ -131,8 +173,10 @@ __all__ = [
     "encode",
     "estimate_silhouette",
     "explained_variance",
+    "find_sinks",
     "hubness",
     "informativity",
+    "informativity_curve",
     "intra_similarity",
     "isoscore",
     "isoscore_star",
@@ -140,14 +184,19 @@ __all__ = [
     "isotropy_defect",
     "isotropy_objective",
     "k_occurrence",
+    "kmeans",
     "knn_purity",
     "lid",
     "lid_samples",
     "linear_probe_accuracy",
     "load_corpus",
+    "load_language_model",
+    "load_texts",
     "mean_cosine",
     "measure",
+    "measure_layers",
     "norm_statistics",
+    "open_texts",
     "open_vectors",
     "participation_ratio",
     "partition_isotropy",
@@ -155,20 +204,27 @@ __all__ = [
     "rankme",
     "read",
     "read_labels",
+    "read_texts",
     "registered",
     "resolve_model",
     "rogue_dimensions",
+    "running_correlation",
     "s_inter",
     "s_intra",
+    "sampled_anisotropy",
     "save",
     "scatter_decomposition",
     "self_similarity",
+    "self_similarity_change",
+    "self_similarity_shares",
     "silhouette_by_cluster",
     "silhouette_objective",
     "silhouette_samples",
     "silhouette_score",
+    "sink_thresholds",
     "stable_rank",
     "static_vectors",
+    "token_states",
     "top_dimension_share",
     "train_embeddings",
     "triplet_bound",

@@ -50,8 +50,9 @@ def measure(
     """Measure a space: every metric asked for, each pass over the data run once.
 
     Args:
-        X: (n, d) vectors in any array, a Space, or an opened file (`isoscope.open_vectors`), which is
-            read in blocks when every metric asked for can stream.
+        X: (n, d) vectors in any array, a Space, or an opened file: of vectors (`isoscope.open_vectors`),
+            which is read in blocks when every metric asked for can stream, or of texts
+            (`isoscope.open_texts`), which are encoded.
         labels: one label a row; adds the cluster metrics and IsoScore's ceiling.
         token_types: what each row is an occurrence of; adds contextual metrics.
         sentences: where each row occurs; adds contextual metrics.
@@ -107,7 +108,8 @@ def _source(X: Any, given: dict[str, Any]) -> Source | Space:
     if isinstance(X, Source):
         if given:
             raise InputError(
-                f"{next(iter(given))} cannot be added to an opened file; name them in open_vectors(…)"
+                f"{next(iter(given))} cannot be added to an opened file; "
+                "name them in open_vectors(…) or open_texts(…)"
             )
         return X
     if isinstance(X, Space):

@@ -168,7 +168,7 @@ def test_a_quote_that_never_ends(path: Path) -> None:
 def test_labels_that_are_not_utf8(path: Path) -> None:
     path.write_bytes("x,y,c\n1,2,é\n3,4,b\n".encode("latin-1"))
     assert open_vectors(path).load().vectors.tolist() == [[1, 2], [3, 4]]
-    with pytest.raises(FileError, match=r"a\.csv cannot be read as delimited text: .*UTF8"):
+    with pytest.raises(FileError, match=r"a\.csv is not UTF-8 in line 2 \(byte 0xe9\)"):
         read(path, labels="c")
 
 

@@ -13,12 +13,12 @@ from isoscope.metrics.contextual import (
     intra_similarity,
     s_inter,
     s_intra,
+    sampled_anisotropy,
     self_similarity,
     type_similarities,
 )
 from isoscope.space import Space
 from isoscope.statistics import Directions, GroupDirections, GroupMoments
-from isoscope.statistics.centroids import CentroidCosines
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 7)) + 0.7
@@ -112,17 +112,18 @@ def test_adjusted_subtracts_the_mean_cosine_or_what_is_given():
 def test_a_space_and_the_statistics_give_the_same():
     space = Space(X, token_types=TYPES, sentences=SENTENCES)
     types, sentences = GroupDirections.of(X, TYPES), GroupDirections.of(X, SENTENCES)
-    cosines = CentroidCosines.of(X, SENTENCES, GroupMoments.of(X, SENTENCES))
+    moments = GroupMoments.of(X[:9], SENTENCES[:9]).update(X[9:], SENTENCES[9:])
     split = GroupDirections.of(X[:17], TYPES[:17]).merge(GroupDirections.of(X[17:], TYPES[17:]))
     for metric in (self_similarity, s_intra, s_inter, adjusted_self_similarity):
         expected = metric(X, token_types=TYPES)
         for other in (space, types, split):
             assert metric(other) == pytest.approx(expected, rel=1e-12)
     assert type_similarities(split) == pytest.approx(type_similarities(space))
-    assert intra_similarity(space) == intra_similarity(cosines)
+    assert intra_similarity(space) == pytest.approx(intra_similarity(sentences, moments=moments), rel=1e-12)
     assert intra_similarity(space, to="pairs") == intra_similarity(sentences, to="pairs")
     adjusted = adjusted_intra_similarity(space)
-    assert adjusted_intra_similarity(cosines, anisotropy=Directions.of(X)) == pytest.approx(adjusted)
+    assert adjusted_intra_similarity(sentences, moments=moments) == pytest.approx(adjusted)
+    assert adjusted_intra_similarity(space, anisotropy=Directions.of(X)) == pytest.approx(adjusted)
     pairs = adjusted_intra_similarity(space, to="pairs")
     assert adjusted_intra_similarity(sentences, to="pairs") == pytest.approx(pairs)
 
@@ -135,6 +136,34 @@ def test_zero_vectors_are_left_out():
     raw = intra_similarity(X, sentences=SENTENCES, to="pairs")
     assert intra_similarity(padded, sentences=sentences, to="pairs") == pytest.approx(raw, rel=1e-12)
     assert math.isfinite(s_inter(padded, token_types=types, sampled=True))
+
+
+def test_zero_vectors_move_the_mean_of_their_sentence_and_have_no_cosine():
+    rows = np.vstack([X[:5], np.zeros((2, 7))])
+    mean = rows.mean(axis=0)
+    expected = np.mean([cosine(row, mean) for row in X[:5]])
+    assert intra_similarity(rows, sentences=[0] * 7) == pytest.approx(expected, rel=1e-12)
+    opposed = [[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]  # the first mean is zero: left out
+    expected = intra_similarity(opposed[2:], sentences=[1, 1])
+    assert intra_similarity(opposed, sentences=[0, 0, 1, 1]) == pytest.approx(expected, rel=1e-12)
+
+
+def test_sampled_anisotropy_is_unbiased_for_pairs_of_different_sentences():
+    groups = list(BY_SENTENCE.values())
+    expected = np.mean(
+        [
+            np.mean([cosine(a, b) for a, b in itertools.product(first, second)])
+            for first, second in itertools.combinations(groups, 2)
+        ]
+    )
+    for n_sentences in (3, 1000):
+        draws = [
+            sampled_anisotropy(X, sentences=SENTENCES, n_sentences=n_sentences, seed=seed)
+            for seed in range(400)
+        ]
+        assert np.std(draws) > 0
+        assert abs(np.mean(draws) - expected) < 4 * np.std(draws) / 20
+    assert draws[7] == sampled_anisotropy(Space(X, sentences=SENTENCES), seed=7)
 
 
 def test_a_sentence_of_one_token_reads_one_against_its_mean():
@@ -216,5 +245,7 @@ def test_bad_arguments():
         s_inter(GroupDirections.of(X, TYPES), sampled=True)
     with pytest.raises(InputError, match="to='pairs'"):
         intra_similarity(GroupDirections.of(X, SENTENCES))
-    with pytest.raises(InputError, match="anisotropy is missing"):
-        adjusted_intra_similarity(CentroidCosines.of(X, SENTENCES, GroupMoments.of(X, SENTENCES)))
+    with pytest.raises(InputError, match="wanted both from the same rows"):
+        intra_similarity(GroupDirections.of(X, SENTENCES), moments=GroupMoments.of(X, TYPES))
+    with pytest.raises(InputError, match="n_sentences"):
+        sampled_anisotropy(X, sentences=SENTENCES, n_sentences=1)

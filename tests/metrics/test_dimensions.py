@@ -6,17 +6,19 @@ import torch
 
 from isoscope.errors import InputError, UndefinedError
 from isoscope.metrics import dimensions
+from isoscope.metrics.contextual import self_similarity
 from isoscope.metrics.cosine import mean_cosine
 from isoscope.metrics.dimensions import (
     dimension_contributions,
     dimensions_for_share,
-    informativity,
     rogue_dimensions,
+    self_similarity_shares,
     top_dimension_share,
 )
-from isoscope.statistics import Directions
+from isoscope.statistics import Directions, GroupDirections
 
 X = np.random.default_rng(0).normal(size=(50, 9)) + np.linspace(0, 1.5, 9)
+TYPES = [*np.random.default_rng(1).integers(0, 6, size=49).tolist(), 99]
 
 
 def units(rows):
@@ -31,18 +33,6 @@ def brute_contributions(rows):
             if i != j:
                 total += U[i] * U[j]
     return total / (n * (n - 1))
-
-
-def brute_informativity(rows, k):
-    rows = np.asarray(rows, dtype=np.float64)
-    rows = rows[np.any(rows != 0, axis=1)]
-    top = np.argsort(-brute_contributions(rows), kind="stable")[:k]
-    less = rows.copy()
-    less[:, top] = 0
-    kept = np.any(less != 0, axis=1)
-    pairs = np.triu_indices(int(kept.sum()), 1)
-    U, V = units(rows[kept]), units(less[kept])
-    return np.corrcoef((U @ U.T)[pairs], (V @ V.T)[pairs])[0, 1] ** 2
 
 
 def test_contributions_by_brute_force_add_up_to_the_mean_cosine():
@@ -99,38 +89,43 @@ def test_a_small_space_can_have_a_rogue_dimension():
     assert [rogue.dimension for rogue in rogue_dimensions(rows)] == [2]
 
 
-@pytest.mark.parametrize("k", [0, 1, 2, 5, 8])
-def test_informativity_by_brute_force(k):
-    assert informativity(X, k=k) == pytest.approx(brute_informativity(X, k), rel=1e-9)
+def by_type():
+    types = np.array(TYPES)
+    return [X[types == name] for name in np.unique(types) if (types == name).sum() > 1]
 
 
-@pytest.mark.parametrize("shape", [(5, 30), (700, 3)])
-def test_informativity_wide_and_tall(shape):
-    rows = np.random.default_rng(4).normal(size=shape) + 0.5
-    assert informativity(rows, k=1) == pytest.approx(brute_informativity(rows, 1), rel=1e-9)
+def test_self_similarity_shares_add_up_to_the_self_similarity():
+    parts = np.mean([brute_contributions(rows) for rows in by_type()], axis=0)
+    shares = self_similarity_shares(X, token_types=TYPES)
+    np.testing.assert_allclose(shares.shares * self_similarity(X, token_types=TYPES), parts, atol=1e-13)
+    assert shares.order.tolist() == np.argsort(-parts).tolist()
+    assert shares.top(2) == pytest.approx(np.sort(parts / parts.sum())[::-1][:2])
+    reached = np.cumsum(np.sort(parts / parts.sum())[::-1])
+    assert [shares.n_for(share) for share in (0.1, 0.5, 0.9)] == [
+        int(np.argmax(reached >= share)) + 1 for share in (0.1, 0.5, 0.9)
+    ]
 
 
-def test_informativity_of_a_narrow_cone_keeps_its_digits():
-    rows = np.random.default_rng(5).normal(size=(80, 6)) * 1e-3 + [5, 3, 1, 1, 1, 1]
-    centred = brute_informativity(rows, 1)  # cosines are 1 − 1e-7: numpy's own corrcoef centres first
-    assert mean_cosine(rows) > 1 - 1e-6
-    assert informativity(rows, k=1) == pytest.approx(centred, rel=1e-5)
+def test_self_similarity_shares_with_the_diagonal_by_brute_force():
+    """All pairs, a vector with itself included; shares by type first, then their mean."""
+    found = []
+    for rows in by_type():
+        U = units(rows)
+        pairs = np.sum([a * b for a in U for b in U], axis=0)
+        found.append(pairs / pairs.sum())
+    shares = self_similarity_shares(X, token_types=TYPES, diagonal=True).shares
+    np.testing.assert_allclose(shares, np.mean(found, axis=0), atol=1e-13)
+    assert not np.allclose(shares, self_similarity_shares(X, token_types=TYPES).shares, atol=1e-3)
 
 
-def test_informativity_drops_vectors_without_a_direction():
-    padded = np.vstack([X, np.zeros((3, 9))])
-    assert informativity(padded, k=2) == pytest.approx(informativity(X, k=2), rel=1e-12)
-    top = int(np.argmax(dimension_contributions(X)))
-    only_top = np.vstack([X, 3 * np.eye(9)[[top, top]]])  # nothing left after removal
-    assert informativity(only_top, k=1) == pytest.approx(brute_informativity(only_top, 1), rel=1e-9)
-
-
-def test_informativity_in_blocks(monkeypatch):
-    from isoscope import arrays
-
-    expected = informativity(X, k=2)
-    monkeypatch.setattr(arrays, "block_rows", lambda n_dims: 7)
-    assert informativity(X, k=2) == pytest.approx(expected, rel=1e-12)
+def test_self_similarity_shares_stream():
+    for diagonal in (False, True):
+        groups = GroupDirections.of(X[:13], TYPES[:13], squares=True).update(X[13:], TYPES[13:])
+        shares = self_similarity_shares(groups, diagonal=diagonal).shares
+        whole = self_similarity_shares(X, token_types=TYPES, diagonal=diagonal).shares
+        np.testing.assert_allclose(shares, whole, atol=1e-14)
+    mixed = groups.merge(GroupDirections.of(X, TYPES))  # one without squares: the sum has none
+    assert mixed.unit_square_sums is None
 
 
 @pytest.mark.parametrize("scale", [1e20, 1e-30])
@@ -139,7 +134,6 @@ def test_scale_does_not_matter(scale, dtype):
     rows = X.astype(dtype)
     scaled = rows * dtype(scale)
     np.testing.assert_allclose(dimension_contributions(scaled), dimension_contributions(rows), atol=1e-6)
-    assert informativity(scaled) == pytest.approx(informativity(rows), rel=1e-5)
     assert dimensions_for_share(scaled) == dimensions_for_share(rows)
 
 
@@ -147,13 +141,6 @@ def test_float32_far_from_the_origin():
     far = (X * 50 + 1e4).astype(np.float32)
     wide = far.astype(np.float64)
     np.testing.assert_allclose(dimension_contributions(far), brute_contributions(wide), atol=1e-12)
-    assert informativity(far) == pytest.approx(brute_informativity(wide, 1), rel=1e-3)
-
-
-def test_the_callers_array_is_not_changed():
-    rows = X.copy()
-    informativity(rows, k=3)
-    np.testing.assert_array_equal(rows, X)
 
 
 @pytest.mark.parametrize("metric", dimensions.METRICS, ids=lambda metric: metric.name)
@@ -172,7 +159,6 @@ def test_registered_values():
     assert values["top_dimension_share"] == pytest.approx(contributions.max() / np.abs(contributions).sum())
     descending = np.cumsum(np.sort(contributions)[::-1]) / contributions.sum()
     assert values["dimensions_for_half"] == np.argmax(descending >= 0.5) + 1
-    assert values["informativity"] == pytest.approx(brute_informativity(X, 1), rel=1e-9)
 
 
 def test_undefined():
@@ -180,16 +166,12 @@ def test_undefined():
         dimension_contributions([[1.0, 2.0], [0.0, 0.0]])
     with pytest.raises(UndefinedError, match="not positive"):
         dimensions_for_share([[1.0, 1.0], [-1.0, -1.0]])
+    with pytest.raises(UndefinedError, match="no token type has two"):
+        self_similarity_shares(X[:2], token_types=["a", "b"])
+    with pytest.raises(UndefinedError, match="not positive"):
+        self_similarity_shares([[1.0, 1.0], [-1.0, -1.0]], token_types=["a", "a"])
     with pytest.raises(UndefinedError, match="no dimension contributes"):
         top_dimension_share(np.eye(3))
-    with pytest.raises(UndefinedError, match="do not vary"):
-        informativity(np.eye(4))  # all cosines 0
-    with pytest.raises(UndefinedError, match="do not vary"):
-        informativity(np.outer(np.arange(1, 9), [0.3, 0.7, 0.1]))  # all cosines 1
-    with pytest.raises(UndefinedError, match="do not vary"):
-        informativity(X[:2])  # one pair
-    with pytest.raises(UndefinedError, match="keep a direction"):
-        informativity([[1.0, 0.0], [2.0, 0.0], [3.0, 0.0]])
 
 
 def test_bad_arguments():
@@ -198,6 +180,10 @@ def test_bad_arguments():
             dimensions_for_share(X, share=share)
     with pytest.raises(InputError, match="min_share"):
         rogue_dimensions(X, min_share=1)
-    for k in (-1, 9):
-        with pytest.raises(InputError, match=r"k is .* of 9"):
-            informativity(X, k=k)
+    for share in (0, 1.5):
+        with pytest.raises(InputError, match="share is"):
+            self_similarity_shares(X, token_types=TYPES).n_for(share)
+    with pytest.raises(InputError, match="without squares"):
+        self_similarity_shares(GroupDirections.of(X, TYPES))
+    with pytest.raises(InputError, match="token_types is missing"):
+        self_similarity_shares(X)

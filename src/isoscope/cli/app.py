@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from isoscope._version import __version__
+from isoscope.cli.layers import layers
 from isoscope.cli.measure import measure
 from isoscope.cli.metrics import metrics
 from isoscope.cli.reproduce import reproduce
@@ -28,6 +29,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command()(measure)
+app.command()(layers)
 app.command()(metrics)
 app.command()(train)
 app.add_typer(reproduce)

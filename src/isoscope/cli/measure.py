@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from isoscope.cli.options import Json, Key, VectorColumn, complete_metrics
-from isoscope.io import open_vectors
+from isoscope.cli.inputs import TextOptions, open_input
+from isoscope.cli.options import (
+    BatchSize,
+    Download,
+    Json,
+    Key,
+    Model,
+    Normalize,
+    Pooling,
+    Prefix,
+    TextColumn,
+    VectorColumn,
+    as_typed,
+    complete_metrics,
+    interruptible,
+)
 from isoscope.measure import measure as measure_space
 
 _EPILOG = """
@@ -20,6 +33,8 @@ With labels, one a line: `isoscope measure vectors.npy --labels labels.txt`
 
 Labels from a column of the same file: `isoscope measure table.parquet --labels topic`
 
+Texts: `isoscope measure reviews.jsonl --model all-MiniLM-L6-v2 --labels label`
+
 Two numbers, for a script: `isoscope measure vectors.npy -m isoscore,mean_cosine --json`
 
 Whole families: `isoscope measure vectors.npy -m isotropy -m manifold`
@@ -30,7 +45,8 @@ def measure(
     file: Annotated[
         str,
         typer.Argument(
-            help="Vectors: .npy .npz .safetensors .pt .parquet .arrow .feather .csv .tsv .txt .vec .bin",
+            help="Vectors: .npy .npz .safetensors .pt .parquet .arrow .feather .csv .tsv .txt .vec .bin; "
+            "or, with --model, texts: .txt (one a line) .jsonl .json .csv .tsv .parquet .arrow .feather",
             metavar="FILE",
             show_default=False,
         ),
@@ -54,6 +70,17 @@ def measure(
             metavar="NAMES",
         ),
     ] = None,
+    model: Model = None,
+    text_column: TextColumn = None,
+    prefix: Prefix = None,
+    pooling: Pooling = None,
+    normalize: Normalize = None,
+    batch_size: BatchSize = None,
+    device: Annotated[
+        str | None,
+        typer.Option("--device", help="Where texts are encoded: cpu, cuda, cuda:1.", metavar="DEVICE"),
+    ] = None,
+    download: Download = None,
     key: Key = None,
     vector_column: VectorColumn = None,
     errors: Annotated[
@@ -63,12 +90,15 @@ def measure(
     seed: Annotated[int, typer.Option("--seed", help="Seed of everything sampled.")] = 0,
     json: Json = False,
 ) -> None:
-    """Measure the vectors in FILE and say what the numbers mean.
+    """Measure the vectors in FILE, or those a model makes of its texts, and say what the numbers mean.
 
-    Metrics that can stream read the file in blocks, so it may be larger than memory.
+    Metrics that can stream read a file of vectors in blocks, so it may be larger than memory. Texts are
+    encoded once: their vectors are kept for the next time.
     """
-    source = open_vectors(Path(file), key=key, vector_column=vector_column, labels=labels)
-    measurement = measure_space(source, metrics=metrics, errors=errors, seed=seed)
+    texts = TextOptions(model, text_column, prefix, pooling, normalize, batch_size, device, download)
+    with interruptible(), as_typed():
+        source = open_input(file, labels=labels, key=key, vector_column=vector_column, texts=texts)
+        measurement = measure_space(source, metrics=metrics, errors=errors, seed=seed)
     if json:
         typer.echo(measurement.to_json())
         return

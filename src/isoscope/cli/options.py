@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Annotated
@@ -12,9 +13,22 @@ from isoscope.errors import InputError
 from isoscope.metrics.registry import FAMILIES, registered
 
 INTERRUPTED = 130  # exit code
+# not in a path, where a folder may be called `key=1`
+_ARGUMENT = re.compile(
+    r"(?<![\w/\\-])(?P<name>download|key|vector_column|text_column|pooling)=(?:True\b|(?P<value>(?=\S))|)"
+)
 
+BatchSize = Annotated[
+    int | None, typer.Option("--batch-size", help="Texts encoded at a time. [default: 64]", metavar="N")
+]
 Device = Annotated[
     str | None, typer.Option("--device", help="Where to work: cpu, cuda, cuda:1.", metavar="DEVICE")
+]
+Download = Annotated[
+    bool | None,
+    typer.Option(
+        "--download", help="Fetch the model where it is not on this machine; nothing is fetched otherwise."
+    ),
 ]
 Every = Annotated[int, typer.Option("--every", help="Updates between measurements.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of the table.")]
@@ -23,7 +37,39 @@ Key = Annotated[
     typer.Option("--key", help="Which array of an .npz, .safetensors or .pt file.", metavar="NAME"),
 ]
 Log = Annotated[str | None, typer.Option("--log", help="tensorboard, wandb or mlflow, where installed.")]
+Model = Annotated[
+    str | None,
+    typer.Option(
+        "--model",
+        help="Encode the texts in FILE by this model: a name (all-MiniLM-L6-v2), a folder, or a hub id.",
+        metavar="NAME",
+    ),
+]
+Normalize = Annotated[
+    bool | None,
+    typer.Option("--normalize/--no-normalize", help="Vectors of length 1. [default: as the model says]"),
+]
+Pooling = Annotated[
+    str | None,
+    typer.Option(
+        "--pooling",
+        help="Tokens to one vector: mean, cls, max, …. [default: as the model says]",
+        metavar="HOW",
+    ),
+]
+Prefix = Annotated[
+    str | None,
+    typer.Option("--prefix", help='Put before each text, as some models want it: "query: ".', metavar="TEXT"),
+]
 Seeds = Annotated[str, typer.Option("--seeds", help="How many, or which, comma-separated (7, or 1,2,5).")]
+TextColumn = Annotated[
+    str | None,
+    typer.Option(
+        "--text-column",
+        help="Which column holds the texts. [default: the only one of strings, or text, sentence, …]",
+        metavar="NAME",
+    ),
+]
 VectorColumn = Annotated[
     str | None,
     typer.Option("--vector-column", help="Which column of a table holds the vectors.", metavar="NAME"),
@@ -58,6 +104,20 @@ def parse_numbers(name: str, text: str) -> list[int]:
     if not numbers:
         raise InputError(f"--{name} is {text!r}; wanted whole numbers with commas between them")
     return numbers
+
+
+@contextmanager
+def as_typed() -> Iterator[None]:
+    """Errors raised inside name options as they are typed: `--download` where Python has `download=True`."""
+    try:
+        yield
+    except InputError as error:
+        raise type(error)(_ARGUMENT.sub(_option, str(error))) from error
+
+
+def _option(argument: re.Match[str]) -> str:
+    """An argument as the option of its name; before a value, a blank."""
+    return f"--{argument['name'].replace('_', '-')}{'' if argument['value'] is None else ' '}"
 
 
 @contextmanager

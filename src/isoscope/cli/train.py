@@ -9,22 +9,33 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 
+from isoscope.cli.inputs import TextOptions, open_input
 from isoscope.cli.options import (
+    BatchSize,
     Device,
+    Download,
     Every,
     Json,
     Key,
     Log,
+    Model,
+    Normalize,
+    Pooling,
+    Prefix,
     Seeds,
+    TextColumn,
     VectorColumn,
+    as_typed,
     complete_metrics,
     interruptible,
     parse_numbers,
     parse_seeds,
 )
 from isoscope.errors import FileError, InputError
-from isoscope.io import open_vectors, read_labels
+from isoscope.io import read_labels
 from isoscope.io.files import reason
+from isoscope.io.label_files import split_column
+from isoscope.printable import printable
 from isoscope.training import train_embeddings
 from isoscope.training.trajectory_summary import main_pair
 
@@ -36,6 +47,8 @@ _EPILOG = """
 **Examples**
 
 The experiment of the paper on any vectors: `isoscope train vectors.npy --labels labels.txt -o run`
+
+Texts, encoded first: `isoscope train reviews.jsonl --model all-MiniLM-L6-v2 -l label -o run`
 
 A quick look: `isoscope train vectors.npy -l labels.txt --steps 200 --seeds 2 --every 10`
 
@@ -52,7 +65,11 @@ A deep classifier, its hidden layer followed too: `isoscope train vectors.npy -l
 def train(
     file: Annotated[
         str,
-        typer.Argument(help="Vectors, in any format `measure` reads.", metavar="FILE", show_default=False),
+        typer.Argument(
+            help="Vectors or, with --model, texts, in any format `measure` reads.",
+            metavar="FILE",
+            show_default=False,
+        ),
     ],
     labels: Annotated[
         str,
@@ -134,17 +151,35 @@ def train(
     ] = False,
     log: Log = None,
     device: Device = None,
+    model: Model = None,
+    text_column: TextColumn = None,
+    prefix: Prefix = None,
+    pooling: Pooling = None,
+    normalize: Normalize = None,
+    batch_size: BatchSize = None,
+    download: Download = None,
     key: Key = None,
     vector_column: VectorColumn = None,
     json: Json = False,
 ) -> None:
     """Train the vectors in FILE with a classifier and follow isotropy and clusters at every update.
 
+    With --model, the vectors are those the model makes of the texts in FILE.
+
     The experiment of Mickus, Grönroos and Attieh 2024: full batch, Adam; clusters form, isotropy goes.
     """
     if resume and output is None:
         raise InputError("--resume goes with --output, the folder of the run to continue")
-    space, named = _read(file, labels, key, vector_column, paired=pairs is not None)
+    encoded_on = None if model is None else device  # without a model, vectors go there as they are
+    texts = TextOptions(model, text_column, prefix, pooling, normalize, batch_size, encoded_on, download)
+    with interruptible(), as_typed():
+        source = open_input(
+            file, labels=labels if pairs is None else None, key=key, vector_column=vector_column, texts=texts
+        )
+        # the labels of pairs are not as many as the vectors; a file of them is read before texts are encoded
+        named = None if pairs is None else _pair_labels(labels)
+        space = source.load()
+    named = space.labels if pairs is None else named
     with interruptible():
         found = train_embeddings(
             _on_device(space, device),
@@ -164,6 +199,8 @@ def train(
         typer.echo(text)
         return
     typer.echo(found.summary())
+    for note in source.notes:
+        typer.echo(f"note: {printable(note)}")
     if output is not None:
         typer.echo(f"\nwrote {output / 'trajectory.parquet'}{drawn}")
 
@@ -171,18 +208,10 @@ def train(
 train.__doc__ = f"{train.__doc__}\n{_EPILOG}"
 
 
-def _read(
-    file: str, labels: str, key: str | None, vector_column: str | None, *, paired: bool
-) -> tuple[Space, Any]:
-    """The vectors, and one label an item; those of pairs are not as many as the vectors."""
-    if not paired:
-        space = open_vectors(Path(file), key=key, vector_column=vector_column, labels=labels).load()
-        return space, space.labels
-    from isoscope.io.label_files import split_column
-
-    space = open_vectors(Path(file), key=key, vector_column=vector_column).load()
+def _pair_labels(labels: str) -> Any:
+    """One label a pair, from a file of their own."""
     path, column = split_column(labels)
-    return space, read_labels(path, column=column)
+    return read_labels(path, column=column)
 
 
 def read_pairs(path: Path) -> np.ndarray:

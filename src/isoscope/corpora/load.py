@@ -50,7 +50,7 @@ def load_corpus(
         raise InputError(f"corpus {name!r} is not known; wanted one of {', '.join(CORPORA)}")
     if source is not None and source not in _READERS:
         raise InputError(f"source is {source!r}; wanted one of {', '.join(_READERS)}")
-    folder = _data_folder(data)
+    folder = data_folder(data)
     order = (source,) if source else _order(declared, data is not None, download)
     is_choice = source is not None or data is not None
     for place in order:
@@ -73,7 +73,8 @@ def _order(declared: Declaration, has_asked_for_folder: bool, download: bool) ->
     return ("folder", "hub") if download and declared.hub else ("folder",)
 
 
-def _data_folder(data: str | os.PathLike[str] | None) -> Path | None:
+def data_folder(data: str | os.PathLike[str] | None) -> Path | None:
+    """The folder asked for, else the one in ISOSCOPE_DATA, checked to be one; None where neither is set."""
     named = os.fspath(data) if data is not None else os.environ.get(DATA_VARIABLE)
     if not named:
         return None

@@ -1,4 +1,4 @@
-"""Records of a text file, one a line, exactly as written: JSON lines, or a table with tabs and a header."""
+"""Records of a text file, one a line, exactly as written: JSON lines, a table with tabs, plain text."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ Record = dict[str, Any]
 
 
 def read_rows(path: Path, fields: Sequence[str]) -> Iterator[tuple[int, Record]]:
-    """Line numbers, from 1, and records that have all the fields; `.jsonl` or `.tsv`, perhaps with `.gz`.
+    """Line numbers, from 1, and records that have all the fields; `.jsonl`, `.tsv` or `.txt`, perhaps
+    with `.gz`. Of plain text, each line that is not blank is a record with one field, `text`.
 
     Raises:
         FileError: the file is absent, of another kind or broken; the message names the line.
@@ -82,7 +83,14 @@ def _tab_lines(path: Path) -> Iterator[tuple[int, Record]]:
         yield number, dict(zip(header, cells, strict=True))
 
 
+def _plain_lines(path: Path) -> Iterator[tuple[int, Record]]:
+    for number, line in _lines(path):
+        if line.strip():
+            yield number, {"text": line.strip()}
+
+
 _PARSERS: dict[str, Callable[[Path], Iterator[tuple[int, Record]]]] = {
     ".jsonl": _json_lines,
     ".tsv": _tab_lines,
+    ".txt": _plain_lines,
 }

@@ -1,8 +1,10 @@
 """Texts and words to vectors.
 
     encode(texts)               one vector a text, through sentence-transformers
+    open_texts(file)            the texts of a file as vectors, for `measure`
     static_vectors(words)       one vector a word, from a table of word vectors
-    resolve_model(name)         the folder a model lies in
+    token_states(texts)         one vector a token and layer, of any language model
+    resolve_model(name)         the folder or file a model lies in
 
 What is encoded is kept on disk: see `isoscope.encoders.cache`.
 """
@@ -10,8 +12,24 @@ What is encoded is kept on disk: see `isoscope.encoders.cache`.
 from __future__ import annotations
 
 from isoscope.encoders.folders import cache_folder
+from isoscope.encoders.language_models import LanguageModel, load_language_model
 from isoscope.encoders.models import resolve_model
 from isoscope.encoders.sentences import encode
+from isoscope.encoders.states import TokenStates, token_states
 from isoscope.encoders.static import static_vectors
+from isoscope.encoders.text_source import TextFile, open_texts
+from isoscope.encoders.tokens import TokenRows
 
-__all__ = ["cache_folder", "encode", "resolve_model", "static_vectors"]
+__all__ = [
+    "LanguageModel",
+    "TextFile",
+    "TokenRows",
+    "TokenStates",
+    "cache_folder",
+    "encode",
+    "load_language_model",
+    "open_texts",
+    "resolve_model",
+    "static_vectors",
+    "token_states",
+]

@@ -112,12 +112,15 @@ def digest(text: str) -> bytes:
 
 
 def fingerprint(model_folder: Path) -> str:
-    """A hash of all that a model's folder holds: its settings, its tokenizer and every weight.
+    """A hash of all that a model's folder (or GGUF file) holds: its settings, tokenizer and every weight.
 
     The weights are hashed whole: a model tuned in its middle layers alone has the same first and last
     bytes as before. It takes about a second for each gigabyte, once a process.
     """
-    files = sorted(path for path in model_folder.rglob("*") if path.is_file())
+    if model_folder.is_file():
+        model_folder, files = model_folder.parent, [model_folder]
+    else:
+        files = sorted(path for path in model_folder.rglob("*") if path.is_file())
     whole = hashlib.sha256()
     for path in files:
         name = path.relative_to(model_folder).as_posix()

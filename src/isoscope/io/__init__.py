@@ -3,6 +3,7 @@
     read(path)                  the whole file as a Space
     open_vectors(path)          a VectorFile: shape first, then .blocks() or .load()
     read_labels(path)           labels from a file of their own
+    read_texts(path)            texts, from lines or a column
     save(space, path)           write, all or nothing
 
 Nothing is ever unpickled.
@@ -13,5 +14,6 @@ from __future__ import annotations
 from isoscope.io.label_files import read_labels
 from isoscope.io.save import save
 from isoscope.io.sources import VectorFile, open_vectors, read
+from isoscope.io.text_files import read_texts
 
-__all__ = ["VectorFile", "open_vectors", "read", "read_labels", "save"]
+__all__ = ["VectorFile", "open_vectors", "read", "read_labels", "read_texts", "save"]

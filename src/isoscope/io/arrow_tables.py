@@ -164,4 +164,5 @@ def is_text(kind: Any) -> bool:
     """Whether a column of this type holds strings."""
     import pyarrow as pa
 
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+    # polars writes views
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))

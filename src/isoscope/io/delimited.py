@@ -7,6 +7,7 @@ import io
 import itertools
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
@@ -15,9 +16,20 @@ import numpy as np
 
 from isoscope.errors import FileError, ShapeError
 from isoscope.io.chunks import Chunk, Reader
-from isoscope.io.files import doubtful_dimensions, is_gzip, kind, listed, open_bytes, reason, sample_lines
+from isoscope.io.files import (
+    MAX_LINE_BYTES,
+    check_utf8,
+    doubtful_dimensions,
+    is_gzip,
+    kind,
+    listed,
+    open_bytes,
+    reason,
+    sample_lines,
+)
 
-_BLOCK_BYTES = 2**20  # Arrow reads up to 32 of these ahead
+_BLOCK_BYTES = 2**20  # Arrow reads up to 32 of these ahead; a row may be no longer
+_TEXT_BLOCK_BYTES = 8 * 2**20
 _INTEGER = re.compile(r"-?(0|[1-9]\d{0,17})")
 _NULLS = ["", "NA", "N/A", "n/a", "#N/A", "nan", "NaN", "NAN", "-nan", "-NaN", "null", "NULL", "None", "none"]
 _MISSING = {null.lower() for null in _NULLS} | {"inf", "-inf", "+inf", "infinity", "-infinity"}
@@ -74,13 +86,18 @@ class DelimitedReader(Reader):
 
 def read_column(path: Path, shape: Layout, place: int) -> list[str] | np.ndarray:
     """One column of a delimited file: an integer array where every cell is one, else strings."""
+    return integers_or_strings(read_cells(path, shape, place))
+
+
+def read_cells(path: Path, shape: Layout, place: int) -> list[str]:
+    """One column of a delimited file, its cells as they stand."""
     batches = read_batches(path, shape, [place], "string")
-    cells = list(itertools.chain.from_iterable(batch.column(0).to_pylist() for batch in batches))
-    return integers_or_strings([cell.strip() for cell in cells])
+    return list(itertools.chain.from_iterable(batch.column(0).to_pylist() for batch in batches))
 
 
 def integers_or_strings(cells: list[str]) -> list[str] | np.ndarray:
-    """Integers sort as numbers; "007" is a name, not a number."""
+    """Cells without the blanks around them. Integers sort as numbers; "007" is a name, not a number."""
+    cells = [cell.strip() for cell in cells]
     if cells and all(map(_INTEGER.fullmatch, cells)):
         return np.array([int(cell) for cell in cells], dtype=np.int64)
     return cells
@@ -94,6 +111,7 @@ def read_batches(path: Path, shape: Layout, places: list[int], type_name: str) -
     # columns go by their place, so that two of one name do no harm
     columns = [str(place) for place in places]
     kind_of_value = pa.type_for_alias(type_name)
+    smallest = _BLOCK_BYTES if type_name == "double" else _TEXT_BLOCK_BYTES
     try:
         # Arrow's own file, not Python's: its reading thread may outlive an error, and the interpreter
         with pa.input_stream(path, compression="gzip" if is_gzip(path) else None) as file:
@@ -102,7 +120,7 @@ def read_batches(path: Path, shape: Layout, places: list[int], type_name: str) -
                 read_options=arrow_csv.ReadOptions(
                     column_names=[str(place) for place in range(len(shape.names))],
                     skip_rows=shape.n_header_lines,
-                    block_size=max(_BLOCK_BYTES, 4 * shape.longest_line),
+                    block_size=max(smallest, 4 * shape.longest_line),
                 ),
                 parse_options=arrow_csv.ParseOptions(delimiter=shape.delimiter, newlines_in_values=True),
                 convert_options=arrow_csv.ConvertOptions(
@@ -119,11 +137,11 @@ def layout(path: Path, *, header: bool | None = None) -> Layout:
     """The layout of a delimited file, from its first rows; `header` says so where the caller knows."""
     rows, ends, longest, delimiter = _sample(path)
     if not rows:
-        raise FileError(f"{path} has no rows, only blank lines; wanted one vector a row")
+        raise FileError(f"{path} has no rows, only blank lines; wanted at least one")
     header = _is_header(rows) if header is None else header
     data = rows[1:] if header else rows
     if not data:
-        raise ShapeError(f"{path} has a header but no rows; wanted at least one vector")
+        raise ShapeError(f"{path} has a header but no rows; wanted at least one row")
     names = rows[0] if header else [str(place) for place in range(len(rows[0]))]
     width = len(names)
     is_number = tuple(
@@ -138,11 +156,22 @@ def _sample(path: Path) -> tuple[list[list[str]], list[int], int, str]:
     delimiter = _delimiter(path, next((line for line in lines if line.strip()), ""))
     reader = csv.reader(io.StringIO("".join(lines), newline=""), delimiter=delimiter)
     rows, ends = [], []
-    for row in reader:
-        if row:
-            rows.append(row)
-            ends.append(reader.line_num)
+    with _long_cells():
+        for row in reader:
+            if row:
+                rows.append(row)
+                ends.append(reader.line_num)
     return rows, ends, max(map(len, lines), default=0), delimiter
+
+
+@contextmanager
+def _long_cells() -> Iterator[None]:
+    """Cells as long as a line may be: Python's csv stops at 131,072 letters, and a text may be longer."""
+    before = csv.field_size_limit(MAX_LINE_BYTES)
+    try:
+        yield
+    finally:
+        csv.field_size_limit(before)
 
 
 def _delimiter(path: Path, line: str) -> str:
@@ -200,13 +229,13 @@ def _is_number(cell: str) -> bool:
 
 def _explain(path: Path, shape: Layout, places: list[int], error: Exception) -> NoReturn:
     """Find the line that Arrow could not parse and say what is wrong with it."""
-    with open_bytes(path) as file:
-        reader = csv.reader(
-            io.TextIOWrapper(file, "utf-8-sig", "replace", newline=""), delimiter=shape.delimiter
-        )
+    with open_bytes(path) as file, _long_cells():
+        text = io.TextIOWrapper(file, "utf-8-sig", "surrogateescape", newline="")
+        reader = csv.reader(text, delimiter=shape.delimiter)
         for row in reader:
             if reader.line_num <= shape.n_header_lines or not row:
                 continue
+            check_utf8("".join(row), path, reader.line_num)
             if len(row) != len(shape.names):
                 raise ShapeError(
                     f"{path} has {len(row)} cells in line {reader.line_num}; "

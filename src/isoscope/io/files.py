@@ -20,7 +20,8 @@ SAVE_AGAIN = (
     "where you trust it, load it yourself and np.save a float array"
 )
 
-_NO_DIMENSIONS = {
+# columns of numbers so called are no dimensions of a vector
+NO_DIMENSIONS = {
     "id",
     "idx",
     "index",
@@ -88,10 +89,24 @@ def sample_lines(path: Path, *, what: str, n_lines: int = 100) -> list[bytes]:
     return lines
 
 
-def check_text(line: bytes, path: Path, *, what: str) -> None:
+def check_text(line: bytes | str, path: Path, *, what: str) -> None:
     """Raise FileError over a line that no text file would have."""
-    if len(line) >= MAX_LINE_BYTES or b"\0" in line:
+    has_null = "\0" in line if isinstance(line, str) else b"\0" in line
+    if len(line) >= MAX_LINE_BYTES or has_null:
         raise FileError(f"{path} is not text in lines; wanted {what} in each line")
+
+
+def check_utf8(line: str, path: Path, number: int) -> None:
+    """Raise FileError over a line that was no UTF-8, decoded with `surrogateescape`."""
+    if line.isascii():
+        return
+    try:
+        line.encode()
+    except UnicodeEncodeError as error:
+        byte = ord(line[error.start]) & 0xFF
+        raise FileError(
+            f"{path} is not UTF-8 in line {number} (byte 0x{byte:02x}); wanted UTF-8: save it again as that"
+        ) from None
 
 
 @contextmanager
@@ -122,7 +137,7 @@ def listed(names: Iterable[object], *, at_most: int = 12) -> str:
 
 def doubtful_dimensions(names: Iterable[str]) -> list[str]:
     """A note on columns of numbers whose names say they are no dimensions; empty where there are none."""
-    doubtful = [name for name in names if name.lower() in _NO_DIMENSIONS]
+    doubtful = [name for name in names if name.lower() in NO_DIMENSIONS]
     if not doubtful:
         return []
     return [f"columns {listed(doubtful)} are taken as dimensions: name the labels, or save without them"]

@@ -16,8 +16,8 @@ from isoscope.errors import FileError, InputError, NotFiniteError, ShapeError
 from isoscope.io.arrow_files import ArrowReader
 from isoscope.io.chunks import Chunk, Reader, Request, regroup, stack
 from isoscope.io.delimited import DelimitedReader
-from isoscope.io.files import check_file, kind, listed, reading, stem
-from isoscope.io.label_files import read_labels, split_column
+from isoscope.io.files import check_file, kind, reading, stem
+from isoscope.io.label_files import locate_labels
 from isoscope.io.numpy_files import NpyReader, NpzReader
 from isoscope.io.tensor_files import SafetensorsReader, TorchReader
 from isoscope.io.word_vectors import WordBinaryReader, WordTextReader
@@ -209,17 +209,8 @@ def read(
 
 
 def _with_labels(reader: Reader, labels: str | os.PathLike[str]) -> VectorFile:
-    column = reader.label_column()
-    if column is not None:
-        return VectorFile(reader, lambda: reader.label_values(column), f"{reader.path}, column {column!r}")
-    file, file_column = split_column(os.fspath(labels))
-    if not file.exists():
-        held = f"it has {listed(reader.columns)}" if reader.columns else "it has no columns of labels"
-        raise FileError(
-            f"labels {os.fspath(labels)!r} is neither a column of {reader.path} ({held}) nor a file"
-        )
-    check_file(file, what="labels")
-    return VectorFile(reader, lambda: read_labels(file, column=file_column), str(file))
+    read, where = locate_labels(labels, path=reader.path, columns=reader.columns, read=reader.label_values)
+    return VectorFile(reader, read, where)
 
 
 def _refuse_options(path: Path, form: Format, **options: str | None) -> None:

@@ -33,8 +33,7 @@ class WordTextReader(Reader):
         body = [line.split() for line in lines[self._n_header_lines :]]
         if not body:
             raise ShapeError(f"{self.path} has no vectors; wanted a word and its numbers in each line")
-        counts = Counter(_n_numbers(tokens) for tokens in body)
-        common = max(counts, key=lambda n: (counts[n], n == _n_numbers(body[0])))
+        common = numbers_a_line(body)
         self.n_rows, self.n_dims = header or (None, common)
         if common == 0:
             raise FileError(
@@ -236,6 +235,12 @@ def _line_groups(file: BinaryIO, reader: Reader) -> Iterator[list[bytes]]:
             yield [line.rstrip() for line in lines]
     if held:
         yield [held.rstrip()]
+
+
+def numbers_a_line(lines: list[list[bytes]]) -> int:
+    """How many numbers end most lines, each a list of its words; a draw is settled by the first line."""
+    counts = Counter(map(_n_numbers, lines))
+    return max(counts, key=lambda n: (counts[n], n == _n_numbers(lines[0])))
 
 
 def _is_header(line: bytes) -> bool:

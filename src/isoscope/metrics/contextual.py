@@ -13,9 +13,7 @@ from isoscope.labels import Labels, as_labels
 from isoscope.metrics.cosine import mean_cosine, pair_cosine
 from isoscope.metrics.registry import entries
 from isoscope.space import known_rows
-from isoscope.statistics.centroids import CentroidCosines
-from isoscope.statistics.directions import Directions
-from isoscope.statistics.gathered import Statistics
+from isoscope.statistics.directions import Directions, unit_rows
 from isoscope.statistics.groups import GroupDirections, GroupMoments
 
 _ETHAYARAJH = "Ethayarajh 2019, How Contextual are Contextualized Word Representations?"
@@ -41,7 +39,7 @@ def self_similarity(X: Any, *, token_types: Any = None, weight: Literal["types",
     """
     if weight not in ("types", "tokens"):
         raise InputError(f"weight is {weight!r}; wanted 'types' or 'tokens'")
-    groups = _type_directions(X, token_types)
+    groups = type_directions(X, token_types)
     values, counts = _pair_means(groups, "self_similarity", "token type")
     return scalar(values.mean() if weight == "types" else (values * counts).sum() / counts.sum())
 
@@ -54,25 +52,34 @@ def type_similarities(X: Any, *, token_types: Any = None) -> dict[Any, float]:
     >>> type_similarities([[1.0, 0.0], [0.0, 1.0], [2.0, 0.0]], token_types=["a", "a", "b"])
     {'a': 0.0}
     """
-    groups = _type_directions(X, token_types)
+    groups = type_directions(X, token_types)
     values, _ = _pair_means(groups, "type_similarities", "token type")
     names = [name for name, n in zip(groups.names, groups.counts.tolist(), strict=True) if n >= 2]
     return dict(zip(names, values.tolist(), strict=True))
 
 
-def intra_similarity(X: Any, *, sentences: Any = None, to: Literal["mean", "pairs"] = "mean") -> Any:
+def intra_similarity(
+    X: Any,
+    *,
+    sentences: Any = None,
+    to: Literal["mean", "pairs"] = "mean",
+    moments: GroupMoments | None = None,
+) -> Any:
     """How alike the token vectors of one sentence are.
 
-        to="mean":   mean over sentences of the mean cosine of each token with its sentence's mean vector
+        to="mean":   mean over sentences of the mean cosine of each token with its sentence's mean vector m,
+                     (Σ u)·m/(n‖m‖) over the n tokens u = x/‖x‖ of a sentence
         to="pairs":  mean over sentences of the mean cosine of all pairs of its tokens
 
-    The first is what the papers report (and reads higher: .85 where pairs give .70). A sentence of one
-    token reads 1 against its mean and is skipped by pairs. Range [−1, 1]; high means that sentences are
-    compact. Invariant to rotation and one scale. Paper: Ethayarajh 2019; Xiao et al. 2023.
+    Both in one pass. The first is what the papers report (and reads higher: .85 where pairs give .70). A
+    sentence of one token reads 1 against its mean and is skipped by pairs. Range [−1, 1]; high means that
+    sentences are compact. Invariant to rotation and one scale. Paper: Ethayarajh 2019; Xiao et al. 2023.
 
     Args:
-        X: a Space that knows its sentences, (n, d) vectors, or CentroidCosines (GroupDirections for pairs).
+        X: a Space that knows its sentences, (n, d) vectors, or GroupDirections of the sentences.
         sentences: the sentence of each row, where X does not carry it.
+        to: what each token is compared with.
+        moments: the sentences' means, wanted with GroupDirections and to="mean".
 
     >>> round(intra_similarity([[1.0, 0.0], [0.0, 1.0], [2.0, 0.0]], sentences=[0, 0, 1]), 6)
     0.853553
@@ -85,11 +92,7 @@ def intra_similarity(X: Any, *, sentences: Any = None, to: Literal["mean", "pair
         )
     if to != "mean":
         raise InputError(f"to is {to!r}; wanted 'mean' or 'pairs'")
-    cosines = _sentence_cosines(X, sentences)
-    kept = cosines.counts > 0
-    if not kept.any():
-        raise UndefinedError("intra_similarity is undefined: no sentence has a mean with a direction")
-    return scalar((cosines.cosine_sums[kept] / cosines.counts[kept]).clamp(-1, 1).mean())
+    return scalar(_mean_cosines(_sentence_directions(X, sentences), _sentence_moments(X, sentences, moments)))
 
 
 def s_intra(X: Any, *, token_types: Any = None, max_instances: int | None = None, seed: int = 0) -> Any:
@@ -106,7 +109,7 @@ def s_intra(X: Any, *, token_types: Any = None, max_instances: int | None = None
         if max_instances < 2:
             raise InputError(f"max_instances is {max_instances}; wanted at least 2 occurrences of a type")
         X, token_types = _sample_types(X, token_types, max_instances, seed)
-    values, _ = _pair_means(_type_directions(X, token_types), "s_intra", "token type")
+    values, _ = _pair_means(type_directions(X, token_types), "s_intra", "token type")
     return scalar(values.mean())
 
 
@@ -124,7 +127,7 @@ def s_inter(X: Any, *, token_types: Any = None, sampled: bool = False, seed: int
     """
     if sampled:
         X, token_types = _sample_types(X, token_types, 1, seed)
-    groups = _type_directions(X, token_types)
+    groups = type_directions(X, token_types)
     kept = groups.counts > 0
     T = int(kept.sum())
     if T < 2:
@@ -132,6 +135,34 @@ def s_inter(X: Any, *, token_types: Any = None, sampled: bool = False, seed: int
     means = groups.unit_sums[kept] / groups.counts[kept][:, None]
     total = means.sum(dim=0)
     return scalar(((total @ total - (means * means).sum()) / (T * (T - 1))).clamp(-1, 1))
+
+
+def sampled_anisotropy(X: Any, *, sentences: Any = None, n_sentences: int = 1000, seed: int = 0) -> Any:
+    """Mean cosine of tokens of different sentences, by a sample: one random token of each sentence drawn.
+
+        mean over pairs of cos(x_i, x_j),   i, j over one token each of `n_sentences` random sentences
+
+    is the papers' baseline, which long sentences do not dominate. It depends on the seed in its third
+    decimal; `mean_cosine` is the exact one over all tokens. Range [−1, 1]; high is anisotropic. Invariant
+    to rotation and one scale. Zero vectors are left out. Paper: Ethayarajh 2019; Xiao et al. 2023.
+
+    Args:
+        X: a Space that knows its sentences, or (n, d) vectors.
+        sentences: the sentence of each row, where X does not carry it.
+        n_sentences: how many are drawn; all where there are fewer.
+        seed: of both draws.
+
+    >>> sampled_anisotropy([[1.0, 0.0], [2.0, 0.0], [0.0, 3.0]], sentences=[0, 0, 1])
+    0.0
+    """
+    if n_sentences < 2:
+        raise InputError(f"n_sentences is {n_sentences}; wanted at least 2 to compare")
+    matrix = as_matrix(X, finite=False)  # of which only the rows drawn are looked at, and checked
+    labels = as_labels(known_rows(X, sentences, "sentences"), n=matrix.shape[0], name="sentences")
+    generator = torch.Generator().manual_seed(seed)
+    rows = draw_rows(labels, at_most=1, generator=generator)
+    chosen = rows[torch.randperm(len(rows), generator=generator)[:n_sentences]]
+    return mean_cosine(matrix[chosen.to(matrix.device)])
 
 
 def adjusted_self_similarity(X: Any, *, token_types: Any = None, anisotropy: float | None = None) -> Any:
@@ -150,12 +181,17 @@ def adjusted_self_similarity(X: Any, *, token_types: Any = None, anisotropy: flo
     >>> adjusted_self_similarity([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.0, 2.0]], token_types=[0, 0, 1, 1])
     0.6666666666666667
     """
-    groups = _type_directions(X, token_types)
-    return scalar(self_similarity(groups) - (_anisotropy(groups) if anisotropy is None else anisotropy))
+    groups = type_directions(X, token_types)
+    return scalar(self_similarity(groups) - (anisotropy_of(groups) if anisotropy is None else anisotropy))
 
 
 def adjusted_intra_similarity(
-    X: Any, *, sentences: Any = None, to: Literal["mean", "pairs"] = "mean", anisotropy: Any = None
+    X: Any,
+    *,
+    sentences: Any = None,
+    to: Literal["mean", "pairs"] = "mean",
+    moments: GroupMoments | None = None,
+    anisotropy: Any = None,
 ) -> Any:
     """Intra-sentence similarity beyond what any two vectors of the space have in common.
 
@@ -165,26 +201,23 @@ def adjusted_intra_similarity(
     one scale. Paper: Ethayarajh 2019; Xiao et al. 2023.
 
     Args:
-        X: as for `intra_similarity`; CentroidCosines need `anisotropy`.
+        X: as for `intra_similarity`.
         sentences: the sentence of each row, where X does not carry it.
-        to: as for `intra_similarity`.
+        to, moments: as for `intra_similarity`.
         anisotropy: another baseline, or Directions to take the exact one from.
 
     >>> adjusted_intra_similarity([[1.0, 0.0], [2.0, 0.0], [0.0, 1.0]], sentences=[0, 0, 1])
     0.6666666666666667
     """
     if isinstance(X, GroupDirections) and anisotropy is None:
-        anisotropy = _anisotropy(X)
-    if isinstance(X, CentroidCosines) and anisotropy is None:
-        raise InputError(
-            "anisotropy is missing: CentroidCosines do not know it; pass the mean cosine or Directions"
-        )
+        anisotropy = anisotropy_of(X)
     if anisotropy is None or isinstance(anisotropy, Directions):
         anisotropy = mean_cosine(X if anisotropy is None else anisotropy)
-    return scalar(intra_similarity(X, sentences=sentences, to=to) - anisotropy)
+    return scalar(intra_similarity(X, sentences=sentences, to=to, moments=moments) - anisotropy)
 
 
-def _type_directions(X: Any, token_types: Any) -> GroupDirections:
+def type_directions(X: Any, token_types: Any) -> GroupDirections:
+    """The sums of unit vectors by token type, as given or of the rows of X."""
     return (
         X
         if isinstance(X, GroupDirections)
@@ -198,15 +231,29 @@ def _sentence_directions(X: Any, sentences: Any) -> GroupDirections:
     )
 
 
-def _sentence_cosines(X: Any, sentences: Any) -> CentroidCosines:
-    if isinstance(X, CentroidCosines):
-        return X
+def _sentence_moments(X: Any, sentences: Any, moments: GroupMoments | None) -> GroupMoments:
+    if moments is not None:
+        return moments
     if isinstance(X, GroupDirections):
         raise InputError(
-            "X is GroupDirections, which hold no sentence means; pass CentroidCosines or to='pairs'"
+            "X is GroupDirections, which hold no sentence means; pass moments=GroupMoments or to='pairs'"
         )
-    groups = known_rows(X, sentences, "sentences")
-    return CentroidCosines.of(X, groups, GroupMoments.of(X, groups))
+    return GroupMoments.of(X, known_rows(X, sentences, "sentences"))
+
+
+def _mean_cosines(groups: GroupDirections, moments: GroupMoments) -> Tensor:
+    """The mean over groups of the mean cosine of a group's vectors with the group's mean."""
+    if groups.names != moments.names:
+        raise InputError(
+            f"moments are of {len(moments.names)} sentences, X of {len(groups.names)}, or of others; "
+            "wanted both from the same rows"
+        )
+    means, lengths = unit_rows(moments.means)
+    kept = (groups.counts > 0) & (lengths > 0)
+    if not kept.any():
+        raise UndefinedError("intra_similarity is undefined: no sentence has a mean with a direction")
+    sums = (groups.unit_sums[kept] * means[kept]).sum(dim=1)
+    return (sums / groups.counts[kept]).clamp(-1, 1).mean()
 
 
 def _pair_means(groups: GroupDirections, name: str, noun: str) -> tuple[Tensor, Tensor]:
@@ -221,12 +268,25 @@ def _pair_means(groups: GroupDirections, name: str, noun: str) -> tuple[Tensor, 
     return pair_cosine(n, (sums * sums).sum(dim=1)).clamp(-1, 1), n
 
 
-def _anisotropy(groups: GroupDirections) -> Tensor:
+def anisotropy_of(groups: GroupDirections) -> Tensor:
     """The mean cosine of all pairs of vectors, whatever their groups."""
     total, n = groups.unit_sums.sum(dim=0), groups.counts.sum()
     if n < 2:
         raise UndefinedError(f"the mean cosine needs two vectors with a direction; there are {int(n)}")
     return pair_cosine(n, total @ total).clamp(-1, 1)
+
+
+def draw_rows(
+    labels: Labels, *, at_most: int, generator: torch.Generator, among: Tensor | None = None
+) -> Tensor:
+    """At most so many random rows of each label, label by label; `among` is a mask of those that count."""
+    codes = labels.codes.cpu()
+    there = torch.arange(len(codes)) if among is None else among.nonzero().flatten()
+    shuffled = there[torch.randperm(len(there), generator=generator)]
+    by_label = shuffled[torch.argsort(codes[shuffled], stable=True)]
+    counts = torch.bincount(codes[by_label], minlength=labels.n_labels)
+    place = torch.arange(len(by_label)) - (counts.cumsum(0) - counts)[codes[by_label]]
+    return by_label[place < at_most]
 
 
 def _sample_types(X: Any, token_types: Any, at_most: int, seed: int) -> tuple[Tensor, Labels]:
@@ -235,22 +295,13 @@ def _sample_types(X: Any, token_types: Any, at_most: int, seed: int) -> tuple[Te
         raise InputError("sampling needs the vectors; pass X and its token types, not GroupDirections")
     matrix = as_matrix(X)
     labels = as_labels(known_rows(X, token_types, "token_types"), n=matrix.shape[0], name="token_types")
-    codes = labels.codes.cpu()
-    present = (matrix != 0).any(dim=1).nonzero().flatten().cpu()
-    shuffled = present[torch.randperm(len(present), generator=torch.Generator().manual_seed(seed))]
-    by_type = shuffled[torch.argsort(codes[shuffled], stable=True)]
-    counts = torch.bincount(codes[by_type], minlength=labels.n_labels)
-    place = torch.arange(len(by_type)) - (counts.cumsum(0) - counts)[codes[by_type]]
-    rows = by_type[place < at_most]
+    present = (matrix != 0).any(dim=1).cpu()
+    rows = draw_rows(labels, at_most=at_most, generator=torch.Generator().manual_seed(seed), among=present)
     if not len(rows):
         raise UndefinedError(
-            f"no token type has a vector with a direction: all {len(codes)} vectors are zero"
+            f"no token type has a vector with a direction: all {len(labels)} vectors are zero"
         )
-    return matrix[rows.to(matrix.device)], Labels(codes[rows], labels.names)
-
-
-def _adjusted_intra(shelf: Statistics) -> Any:
-    return adjusted_intra_similarity(shelf.sentence_cosines, anisotropy=shelf.directions)
+    return matrix[rows.to(matrix.device)], Labels(labels.codes.cpu()[rows], labels.names)
 
 
 _entry = entries(
@@ -261,7 +312,7 @@ _entry = entries(
     paper=_ETHAYARAJH,
 )
 _TYPES = frozenset({"token_types", "type_directions"})
-_SENTENCES = frozenset({"sentences", "sentence_moments", "sentence_cosines"})
+_SENTENCES = frozenset({"sentences", "sentence_moments", "sentence_directions"})
 
 METRICS = (
     _entry(
@@ -283,7 +334,7 @@ METRICS = (
     ),
     _entry(
         "intra_similarity",
-        lambda shelf: intra_similarity(shelf.sentence_cosines),
+        lambda shelf: intra_similarity(shelf.sentence_directions, moments=shelf.sentence_moments),
         needs=_SENTENCES,
         high="the tokens of a sentence point one way",
         sentence=lambda value: (
@@ -292,8 +343,8 @@ METRICS = (
     ),
     _entry(
         "adjusted_intra_similarity",
-        _adjusted_intra,
-        needs=_SENTENCES | {"directions"},
+        lambda shelf: adjusted_intra_similarity(shelf.sentence_directions, moments=shelf.sentence_moments),
+        needs=_SENTENCES,
         range=(-2.0, 2.0),
         high="the tokens of a sentence point one way",
         sentence=lambda value: (

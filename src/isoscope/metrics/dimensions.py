@@ -6,19 +6,17 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-import torch
 from torch import Tensor
 
-from isoscope.arrays import as_matrix, blocks, like, scalar
+from isoscope.arrays import as_matrix, like, scalar
 from isoscope.errors import InputError, UndefinedError
-from isoscope.kernels.products import symmetric_product
 from isoscope.metrics.registry import Metric
 from isoscope.metrics.spectrum import first_reaching
-from isoscope.statistics.directions import Directions, unit_rows
+from isoscope.space import known_rows
+from isoscope.statistics.directions import Directions
+from isoscope.statistics.groups import GroupDirections
 
 _TIMKEY = "Timkey, van Schijndel 2021, All Bark and No Bite: Rogue Dimensions in Transformer Language Models"
-_EQUAL_COSINES = 1e-14  # a spread of cosines below this is the rounding of unit vectors in float64
-_CANCELLED = 1e-12  # a variance this far below the terms it is the difference of is rounding
 
 
 @dataclass(frozen=True)
@@ -37,6 +35,32 @@ class RogueDimension:
     standard_deviation: float
 
 
+@dataclass(frozen=True, eq=False)
+class DimensionShares:
+    """What part of a similarity each dimension makes.
+
+    shares: (d,) float64, adding up to 1.
+    """
+
+    shares: Tensor
+
+    @property
+    def order(self) -> Tensor:
+        """(d,) the dimensions, the largest share first."""
+        return self.shares.sort(descending=True, stable=True).indices
+
+    def top(self, n: int = 3) -> list[float]:
+        """The n largest shares."""
+        largest: list[float] = self.shares[self.order[:n]].tolist()
+        return largest
+
+    def n_for(self, share: float) -> int:
+        """How many of the top dimensions make a share, in (0, 1]."""
+        if not 0 < share <= 1:
+            raise InputError(f"share is {share}; wanted a number in (0, 1]")
+        return first_reaching(self.shares[self.order].cumsum(0), share)
+
+
 def dimension_contributions(X: Any) -> Any:
     """What each dimension adds to the mean cosine of all pairs of vectors.
 
@@ -49,7 +73,7 @@ def dimension_contributions(X: Any) -> Any:
     >>> dimension_contributions([[2.0, 0.0], [1.0, 0.0], [3.0, 0.0]]).tolist()
     [1.0, 0.0]
     """
-    return like(_contributions(Directions.of(X)), X.unit_sum if isinstance(X, Directions) else X)
+    return like(contributions_of(Directions.of(X)), X.unit_sum if isinstance(X, Directions) else X)
 
 
 def top_dimension_share(X: Any) -> Any:
@@ -83,13 +107,13 @@ def dimensions_for_share(X: Any, *, share: float = 0.5) -> int:
     """
     if not 0 < share <= 1:
         raise InputError(f"share is {share}; wanted a share of the mean cosine in (0, 1]")
-    contributions = _contributions(Directions.of(X)).detach()
+    contributions = contributions_of(Directions.of(X)).detach()
     total = contributions.sum()
     if not total > 0:
         raise UndefinedError(
             f"dimensions_for_share is undefined: the mean cosine is not positive ({float(total):.3g})"
         )
-    return first_reaching(contributions.sort(descending=True).values.cumsum(0) / total, share)
+    return DimensionShares(contributions / total).n_for(share)
 
 
 def rogue_dimensions(X: Any, *, min_share: float | None = None) -> list[RogueDimension]:
@@ -126,41 +150,60 @@ def rogue_dimensions(X: Any, *, min_share: float | None = None) -> list[RogueDim
     ]
 
 
-def informativity(X: Any, *, k: int = 1) -> float:
-    """How much of the pattern of similarities is left without the k top dimensions.
+def self_similarity_shares(X: Any, *, token_types: Any = None, diagonal: bool = False) -> DimensionShares:
+    """Which dimensions make the occurrences of a token look alike: each one's share of the self-similarity.
 
-        r² = Corr(cos(x_i, x_j), cos(x'_i, x'_j))² over all pairs i < j,   x' without those dimensions
+        Σ_t c_tj/Σ_t Σ_j c_tj,   c_tj = ((Σ u_j)² − Σ u_j²)/(n_t(n_t − 1)) over the n_t occurrences of type t
 
-    Exact over all pairs in O(n d²) with no n × n matrix: with u = ū + a, the cosines less ‖ū‖² are
-    ū·a_i + ū·a_j + a_i·a_j, whose products sum over all pairs to 2n Σ (ū·a)(ū'·a') + ‖AᵀA'‖_F².
-    Range [0, 1]; low means that those dimensions decided who is similar to whom. Vectors that are zero,
-    with or without the top dimensions, are left out. Invariant to one scale.
-    Paper: Xiao, Long, Al Moubayed 2023; after Timkey, van Schijndel 2021.
+    the exact parts that add up to `self_similarity`. Shares add up to 1, and can be negative; a high one
+    means that one axis decides. Types that occur once are skipped. Invariant to one scale, not to rotation.
+    Paper: Xiao, Long, Al Moubayed 2023.
 
     Args:
-        X: (n, d) vectors in any array.
-        k: how many of the largest contributions to remove, 0 … d − 1.
+        X: a Space that knows its token types, (n, d) vectors, or GroupDirections of the types, of squares
+            too unless `diagonal`.
+        token_types: the type of each row, where X does not carry it.
+        diagonal: the paper's way: each occurrence is paired with itself as well, and shares are taken type
+            by type, (Σ u_j)²/‖Σ u‖², before their mean over types.
 
-    >>> round(informativity([[1.0, 1.0, 0.0], [1.0, -1.0, 0.0], [1.0, 0.0, 2.0], [1.0, 0.5, -3.0]]), 4)
-    0.6705
+    >>> shares = self_similarity_shares([[3.0, 1.0], [6.0, 2.0], [3.0, 1.0]], token_types=["a", "a", "a"])
+    >>> [round(share, 6) for share in shares.top(2)], shares.n_for(0.5)
+    ([0.9, 0.1], 1)
     """
-    matrix = as_matrix(X).detach()
-    if not 0 <= k < matrix.shape[1]:
-        raise InputError(
-            f"k is {k}; wanted 0 … {matrix.shape[1] - 1} dimensions to remove, of {matrix.shape[1]}"
-        )
-    contributions = _contributions(Directions.of(matrix))
-    top = contributions.sort(descending=True, stable=True).indices[:k]
-    covariances = _cosine_covariances(matrix, top)
-    if covariances is None:
+    if isinstance(X, GroupDirections):
+        groups = X
+    else:
+        groups = GroupDirections.of(X, known_rows(X, token_types, "token_types"), squares=not diagonal)
+    kept = groups.counts >= 2
+    if not kept.any():
         raise UndefinedError(
-            f"informativity is undefined: the cosines with or without the top {k} do not vary"
+            "self_similarity_shares is undefined: no token type has two vectors with a direction"
         )
-    with_all, both, without = covariances
-    return min(1.0, both * both / (with_all * without))
+    sums, n = groups.unit_sums[kept].detach(), groups.counts[kept]
+    if diagonal:
+        totals = (sums * sums).sum(dim=1)
+        there = totals > 0  # the vectors of a type can cancel
+        return _as_shares((sums[there] ** 2 / totals[there][:, None]).mean(dim=0))
+    if groups.unit_square_sums is None:
+        raise InputError(
+            "X is GroupDirections without squares; make them by GroupDirections.of(X, types, squares=True), "
+            "or pass diagonal=True"
+        )
+    squares = groups.unit_square_sums[kept].detach()
+    return _as_shares(((sums * sums - squares) / (n * (n - 1))[:, None]).mean(dim=0))
 
 
-def _contributions(directions: Directions) -> Tensor:
+def _as_shares(contributions: Tensor) -> DimensionShares:
+    total = contributions.sum()
+    if not total > 0:
+        raise UndefinedError(
+            f"shares are undefined: the contributions add up to {float(total):.3g}, which is not positive"
+        )
+    return DimensionShares(contributions / total)
+
+
+def contributions_of(directions: Directions) -> Tensor:
+    """(d,) what each dimension adds to the mean cosine, from the statistic."""
     directions.need_pairs("dimension_contributions")
     n = directions.count
     return (directions.unit_sum**2 - directions.unit_square_sum) / (n * (n - 1))
@@ -168,58 +211,13 @@ def _contributions(directions: Directions) -> Tensor:
 
 def _shares(directions: Directions, name: str) -> Tensor:
     """(d,) contributions over the sum of their absolute values."""
-    contributions = _contributions(directions)
+    contributions = contributions_of(directions)
     total = contributions.abs().sum()
     if not total > 0:
         raise UndefinedError(
             f"{name} is undefined: no dimension contributes to the mean cosine (all pairs orthogonal)"
         )
     return contributions / total
-
-
-def _unit_pairs(block: Tensor, top: Tensor) -> tuple[Tensor, Tensor]:
-    """Unit vectors with and without the top dimensions, of the rows that have both."""
-    units, norms = unit_rows(block)
-    less, less_norms = unit_rows(block.index_fill(1, top, 0))
-    kept = (norms > 0) & (less_norms > 0)
-    return units[kept], less[kept]
-
-
-def _cosine_covariances(matrix: Tensor, top: Tensor) -> tuple[float, float, float] | None:
-    """n(n−1) times Var(c), Cov(c, c'), Var(c') over pairs i ≠ j; None where one of them does not vary."""
-    n, sums = 0, matrix.new_zeros(2, matrix.shape[1], dtype=torch.float64)
-    for block in blocks(matrix):
-        U, V = _unit_pairs(block, top)
-        n, sums = n + len(U), sums + torch.stack([U.sum(dim=0), V.sum(dim=0)])
-    if n < 2:
-        raise UndefinedError(
-            f"informativity needs vectors that keep a direction without those dimensions; {n} do"
-        )
-    means = sums / n
-    products, projections = _centred_products(matrix, top, means)
-    s, t = (1 - (means * means).sum(dim=1)).tolist()  # the diagonal, c_ii − ‖ū‖²
-    results = []
-    for place, diagonal in enumerate((s * s, s * t, t * t)):
-        total = 2 * n * projections[place] + products[place]
-        # less the n diagonal terms, and less the squared mean −diagonal/(n − 1)² of the pairs left
-        results.append(total - n * diagonal - n * diagonal / (n - 1))
-        if place != 1 and results[-1] <= max(_CANCELLED * total, n * (n - 1) * _EQUAL_COSINES**2):
-            return None
-    return results[0], results[1], results[2]
-
-
-def _centred_products(matrix: Tensor, top: Tensor, means: Tensor) -> tuple[list[float], list[float]]:
-    """‖AᵀA‖², ‖AᵀA'‖², ‖A'ᵀA'‖², and Σ of r², r·r', r'² with r = ū·a."""
-    d = matrix.shape[1]
-    AA, AB, BB = (matrix.new_zeros(d, d, dtype=torch.float64) for _ in range(3))
-    projections = matrix.new_zeros(3, dtype=torch.float64)
-    for block in blocks(matrix):
-        U, V = _unit_pairs(block, top)
-        A, B = U - means[0], V - means[1]
-        AA, AB, BB = AA + symmetric_product(A), AB + A.T @ B, BB + symmetric_product(B)
-        r, q = A @ means[0], B @ means[1]
-        projections = projections + torch.stack([r @ r, r @ q, q @ q])
-    return [float((M * M).sum()) for M in (AA, AB, BB)], projections.tolist()
 
 
 METRICS = (
@@ -248,20 +246,5 @@ METRICS = (
         differentiable=False,
         paper="Xiao, Long, Al Moubayed 2023, On Isotropy, Contextualization and Learning Dynamics",
         sentence=lambda value: f"{value:.0f} dimensions make half of the mean cosine",
-    ),
-    Metric(
-        name="informativity",
-        family="dimensions",
-        compute=lambda shelf: informativity(shelf.vectors),
-        needs=frozenset({"vectors"}),
-        range=(0.0, 1.0),
-        high="similarities do not hang on one dimension",
-        invariances=frozenset({"scale"}),
-        differentiable=False,
-        paper="Xiao, Long, Al Moubayed 2023, On Isotropy, Contextualization and Learning Dynamics",
-        sentence=lambda value: (
-            f"without its top dimension the space keeps {value:.0%} of its pattern of similarities"
-        ),
-        default=False,
     ),
 )

@@ -10,7 +10,7 @@ from torch import Tensor
 from isoscope.kernels.tiles import Progress
 from isoscope.labels import Labels, as_clusters, check_clusters
 from isoscope.space import Space
-from isoscope.statistics.centroids import CentroidCosines, CentroidDistances
+from isoscope.statistics.centroids import CentroidDistances
 from isoscope.statistics.directions import Directions
 from isoscope.statistics.groups import GroupDirections, GroupMoments
 from isoscope.statistics.leave_one_out import LeftOutCosines, LeftOutMoments
@@ -129,11 +129,6 @@ class Statistics:
     def sentence_moments(self) -> GroupMoments:
         """Mean vector of each sentence."""
         return GroupMoments.of(self.space, self.space.sentences)
-
-    @cached_property
-    def sentence_cosines(self) -> CentroidCosines:
-        """Cosines of tokens with the mean of their sentence."""
-        return CentroidCosines.of(self.space, self.space.sentences, self.sentence_moments)
 
     @cached_property
     def separation(self) -> Separation:

@@ -118,37 +118,50 @@ class GroupDirections:
         counts: (G,) float64, vectors with a direction.
         unit_sums: (G, d) float64.
         n_zero: zero vectors left out, over all groups.
+        unit_square_sums: (G, d) float64, Σ u_j² by dimension, where it was asked for.
     """
 
     names: tuple[Any, ...]
     counts: Tensor
     unit_sums: Tensor
     n_zero: int
+    unit_square_sums: Tensor | None = None
 
     @classmethod
-    def of(cls, X: Any, groups: Any = None) -> GroupDirections:
+    def of(cls, X: Any, groups: Any = None, *, squares: bool = False) -> GroupDirections:
         """One pass over X; `groups` has one name a row. GroupDirections pass through unchanged."""
         if isinstance(X, GroupDirections):
             return X
-        directions: GroupDirections | None = None
-        for block, labels in labelled_blocks(X, groups):
-            units, norms = unit_rows(block)
-            present = (norms > 0).double()
-            part = GroupDirections(
-                labels.names, group_sums(present, labels), group_sums(units, labels), int((norms == 0).sum())
-            )
-            directions = part if directions is None else directions.merge(part)
-        assert directions is not None
-        return directions
+        matrix = as_matrix(X)
+        labels = as_labels(groups, n=matrix.shape[0], name="groups").to(matrix.device).seen()
+        # one table for all blocks: merging would copy it for each, and a vocabulary makes it large
+        counts = torch.zeros(labels.n_labels, dtype=torch.float64, device=matrix.device)
+        unit_sums = counts.new_zeros(labels.n_labels, matrix.shape[1])
+        square_sums = torch.zeros_like(unit_sums) if squares else None
+        n_rows = block_rows(matrix.shape[1])
+        for rows, codes in zip(matrix.split(n_rows), labels.codes.split(n_rows), strict=True):
+            units, norms = unit_rows(working(rows))
+            counts.index_add_(0, codes, (norms > 0).double())
+            unit_sums.index_add_(0, codes, units)
+            if square_sums is not None:
+                square_sums.index_add_(0, codes, units * units)
+        return cls(labels.names, counts, unit_sums, matrix.shape[0] - int(counts.sum()), square_sums)
 
     def update(self, block: Any, groups: Any) -> GroupDirections:
         """These sums with one more block of vectors and their groups."""
-        return self.merge(GroupDirections.of(block, groups))
+        return self.merge(GroupDirections.of(block, groups, squares=self.unit_square_sums is not None))
 
     def merge(self, other: GroupDirections) -> GroupDirections:
         """Group by group, the sums of both sets of vectors together."""
         a, b = _aligned(self, other)
-        return GroupDirections(a.names, a.counts + b.counts, a.unit_sums + b.unit_sums, a.n_zero + b.n_zero)
+        squares = (a.unit_square_sums, b.unit_square_sums)
+        return GroupDirections(
+            a.names,
+            a.counts + b.counts,
+            a.unit_sums + b.unit_sums,
+            a.n_zero + b.n_zero,
+            None if squares[0] is None or squares[1] is None else squares[0] + squares[1],
+        )
 
     @property
     def n_dims(self) -> int:
@@ -156,12 +169,14 @@ class GroupDirections:
         return int(self.unit_sums.shape[1])
 
     def _placed(self, names: tuple[Any, ...]) -> GroupDirections:
+        squares = self.unit_square_sums
         rows = _positions(self.names, names, self.counts.device)
         return GroupDirections(
             names,
             _scatter_rows(self.counts, rows, len(names)),
             _scatter_rows(self.unit_sums, rows, len(names)),
             self.n_zero,
+            None if squares is None else _scatter_rows(squares, rows, len(names)),
         )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from isoscope.errors import InputError
 from isoscope.kernels.tiles import Progress
 from isoscope.space import Space
-from isoscope.statistics.centroids import CentroidCosines, CentroidDistances
+from isoscope.statistics.centroids import CentroidDistances
 from isoscope.statistics.directions import Directions
 from isoscope.statistics.gathered import Statistics
 from isoscope.statistics.groups import GroupDirections, GroupMoments
@@ -29,9 +29,6 @@ _SECOND: Mapping[str, Callable[[Space, Statistics], Any]] = {
     "left_out_cosines": lambda block, shelf: LeftOutCosines.of(block, shelf.directions),
     "log_partition": lambda block, shelf: LogPartition.of(block, shelf.moments),
     "label_distances": lambda block, shelf: CentroidDistances.of(block, block.labels, shelf.label_moments),
-    "sentence_cosines": lambda block, shelf: CentroidCosines.of(
-        block, block.sentences, shelf.sentence_moments
-    ),
 }
 
 

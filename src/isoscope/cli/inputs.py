@@ -1,0 +1,81 @@
+"""FILE as a command takes it: vectors, or texts and the model that encodes them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from isoscope.encoders import TextFile, open_texts
+from isoscope.errors import FileError, InputError
+from isoscope.io import VectorFile, open_vectors
+from isoscope.io.columns import KINDS
+from isoscope.io.files import check_file, kind
+from isoscope.io.sources import FORMATS
+from isoscope.io.text_files import holds_texts
+
+
+@dataclass(frozen=True)
+class TextOptions:
+    """How the texts in FILE are to be encoded, as typed; None is what was not."""
+
+    model: str | None = None
+    text_column: str | None = None
+    prefix: str | None = None
+    pooling: str | None = None
+    normalize: bool | None = None
+    batch_size: int | None = None
+    device: str | None = None
+    download: bool | None = None
+
+    def given(self) -> dict[str, Any]:
+        """The options that were typed, by name, the model aside."""
+        values = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "model"}
+        return {name: value for name, value in values.items() if value is not None}
+
+
+def open_input(
+    file: str,
+    *,
+    labels: str | None = None,
+    key: str | None = None,
+    vector_column: str | None = None,
+    texts: TextOptions,
+) -> VectorFile | TextFile:
+    """FILE opened: its texts where a model is given to encode them, else its vectors."""
+    path = Path(file)
+    if texts.model is None:
+        return _vectors(path, labels=labels, key=key, vector_column=vector_column, texts=texts)
+    for name, value in {"key": key, "vector_column": vector_column}.items():
+        if value is not None:
+            raise InputError(f"{name}={value!r} goes with vectors, and a model is given to encode texts")
+    check_file(path, what="texts")
+    if kind(path) in FORMATS and kind(path) not in KINDS:
+        raise FileError(
+            f"{path} holds vectors, which need no model: leave --model out, "
+            f"or pass texts in {', '.join(KINDS)}"
+        )
+    return open_texts(path, model=texts.model, labels=labels, **texts.given())
+
+
+def _vectors(
+    path: Path, *, labels: str | None, key: str | None, vector_column: str | None, texts: TextOptions
+) -> VectorFile:
+    for name in texts.given():
+        raise InputError(
+            f"--{name.replace('_', '-')} goes with --model NAME, which encodes the texts in FILE"
+        )
+    if key is None and vector_column is None and _has_only_texts(path):
+        raise FileError(
+            f"{path} has texts, not vectors: pass --model NAME to encode its texts, "
+            "such as --model all-MiniLM-L6-v2"
+        )
+    return open_vectors(path, key=key, vector_column=vector_column, labels=labels)
+
+
+def _has_only_texts(path: Path) -> bool:
+    check_file(path)
+    try:
+        return holds_texts(path)
+    except InputError:  # broken: the reader of vectors says how
+        return False

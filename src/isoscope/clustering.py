@@ -1,0 +1,322 @@
+"""k-means on any device, and how many clusters a space has by the silhouette."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from isoscope.arrays import as_matrix, working
+from isoscope.errors import InputError, ShapeError, UndefinedError, check_seed
+from isoscope.kernels.products import sum_of_squares
+from isoscope.kernels.workers import in_order
+from isoscope.labels import Labels
+from isoscope.metrics.silhouette import silhouette_score
+
+_BLOCK_NUMBERS = 2**20  # on the CPU: a block, its scores and its share of the sums stay in a core's cache
+_CUDA_NUMBERS = 2**28  # on CUDA: as large as memory allows with ease
+
+
+@dataclass(frozen=True, eq=False)
+class Clustering:
+    """Points grouped about centres.
+
+    Attributes:
+        labels: the cluster of each point, 0 … K−1.
+        centers: (K, d) the mean of each cluster, where X lies.
+        inertia: Σ ‖x − centre‖² over all points: what k-means makes small.
+        n_steps: rounds of assigning points and moving centres.
+    """
+
+    labels: Labels
+    centers: Tensor
+    inertia: float
+    n_steps: int
+
+    @property
+    def n_clusters(self) -> int:
+        """K."""
+        return self.labels.n_labels
+
+
+@dataclass(frozen=True, eq=False)
+class ChosenClusters:
+    """As many clusters as the silhouette speaks for.
+
+    Attributes:
+        n_clusters: the number chosen; 1 where no number of clusters has a silhouette worth the name.
+        labels: the cluster of each point.
+        silhouette: of the best number of clusters, chosen or not.
+        silhouettes: by number of clusters.
+    """
+
+    n_clusters: int
+    labels: Labels
+    silhouette: float
+    silhouettes: Mapping[int, float]
+
+
+def kmeans(
+    X: Any,
+    n_clusters: int,
+    *,
+    seed: int = 0,
+    n_init: int = 1,
+    init: Any = None,
+    max_steps: int = 300,
+    tol: float = 1e-4,
+) -> Clustering:
+    """Points grouped about K centres, each centre the mean of the points nearest to it.
+
+        minimise  Σ ‖x − centre(x)‖²
+
+    by Lloyd's rounds from k-means++ (Arthur and Vassilvitskii 2007), greedy as scikit-learn draws it; a
+    cluster left empty takes the point farthest from its centre. Runs where X lies, CPU or CUDA, in blocks,
+    with the same draws on both. A local minimum: another seed may find another.
+
+    Args:
+        X: (n, d) vectors in any array.
+        n_clusters: K, from 1 to n.
+        seed: of the start.
+        n_init: how many starts; the one with the least inertia is kept.
+        init: (K, d) centres to start from instead.
+        max_steps: rounds at most.
+        tol: the centres stand still when together they move by less than this share of a dimension's
+            mean variance (squared lengths).
+
+    >>> kmeans([[0.0], [1.0], [9.0], [10.0]], 2).labels.codes.tolist() in ([0, 0, 1, 1], [1, 1, 0, 0])
+    True
+    """
+    points = _Points.of(X)
+    _check(points, n_clusters, seed, n_init, max_steps)
+    if init is not None:
+        return points.clustering(_given(init, points, n_clusters), max_steps, tol)
+    generator = torch.Generator().manual_seed(seed)
+    found = (
+        points.clustering(_plus_plus(points, n_clusters, generator), max_steps, tol) for _ in range(n_init)
+    )
+    return min(found, key=lambda one: one.inertia)
+
+
+def choose_clusters(
+    X: Any,
+    *,
+    max_clusters: int = 15,
+    sample: int | None = 20_000,
+    min_silhouette: float = 0.1,
+    n_init: int = 1,
+    tolerance: float | None = None,
+    seed: int = 0,
+) -> ChosenClusters:
+    """How many clusters k-means should make: the number with the highest silhouette, or 1.
+
+    For K = 2 … max_clusters: k-means on all points, then the silhouette on a random sample of them. The
+    best K is taken if its silhouette reaches `min_silhouette`; else the space is one cluster. The draw of
+    the sample is the same for every K. Paper: Cai et al. 2021.
+
+    Args:
+        X: (n, d) vectors in any array.
+        max_clusters: the largest K to try.
+        sample: points the silhouette is taken on; None for all.
+        min_silhouette: below it the space counts as one cluster.
+        n_init: starts of each k-means.
+        tolerance: estimate silhouettes to ± this instead of exactly: linear in the sample's size.
+        seed: of starts, sample and estimates.
+
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(300, 4)) + 20 * np.eye(4)[rng.integers(0, 3, 300)]
+    >>> choose_clusters(X, max_clusters=6).n_clusters
+    3
+    """
+    if not isinstance(max_clusters, int) or max_clusters < 2:
+        raise InputError(f"max_clusters is {max_clusters!r}; wanted a whole number from 2 on")
+    points = _Points.of(X)
+    _check(points, 1, seed, n_init, 1)
+    n = len(points.rows)
+    some = _drawn(n, sample, seed).to(points.rows.device)
+    tried: dict[int, tuple[float, Labels]] = {}
+    for K in range(2, min(max_clusters, len(some) - 1) + 1):
+        labels = kmeans(points.rows, K, seed=seed, n_init=n_init).labels
+        on_sample = Labels(labels.codes[some], labels.names).seen()
+        if 2 <= on_sample.n_labels < len(some):
+            score = silhouette_score(points.rows[some], on_sample, tolerance=tolerance, seed=seed)
+            tried[K] = float(score), labels
+    if not tried:
+        raise UndefinedError(
+            f"no number of clusters can be compared: {n} points, a sample of {len(some)} and at most "
+            f"{max_clusters} clusters; wanted at least 3 different points"
+        )
+    best = max(tried, key=lambda K: tried[K][0])
+    score, labels = tried[best]
+    if score < min_silhouette:
+        best, labels = 1, Labels(torch.zeros_like(labels.codes), (0,))
+    return ChosenClusters(best, labels, score, {K: value for K, (value, _) in tried.items()})
+
+
+@dataclass(frozen=True, eq=False)
+class _Points:
+    """Centred rows, so that products in float32 lose nothing to an offset, and what was taken off.
+
+    rows: (n, d) in the working type; squared_norms: (n,); mean: (d,); variance: mean of the dimensions'.
+    """
+
+    rows: Tensor
+    squared_norms: Tensor
+    mean: Tensor
+    variance: float
+
+    @classmethod
+    def of(cls, X: Any) -> _Points:
+        matrix = working(as_matrix(X).detach())
+        mean = matrix.mean(dim=0)  # rounded or not: what is taken off is put back
+        rows = matrix - mean
+        squared_norms = sum_of_squares(rows)
+        variance = float(squared_norms.sum(dtype=torch.float64)) / rows.numel()
+        return cls(rows, squared_norms, mean, variance)
+
+    def clustering(self, centers: Tensor, max_steps: int, tol: float) -> Clustering:
+        """Lloyd's rounds from these (centred) centres."""
+        K, codes, step = len(centers), None, 0
+        settled = False
+        for step in range(1, max_steps + 1):
+            nearest, sums, counts = self._round(centers)
+            if settled := codes is not None and bool((nearest == codes).all()):
+                break
+            codes, before = nearest, centers
+            centers = self._moved(centers, codes, sums, counts)
+            if float((centers - before).square().sum(dtype=torch.float64)) <= tol * self.variance:
+                break
+        if not settled:  # the centres moved after points were last assigned
+            codes = self._round(centers)[0]
+        assert codes is not None
+        return Clustering(
+            Labels(codes, tuple(range(K))),
+            centers + self.mean,
+            self._inertia(centers, codes),
+            step,
+        )
+
+    def _round(self, centers: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Each point's nearest centre (n,), and the sums (K, d) and counts (K,) of the points so assigned."""
+        half_squares = sum_of_squares(centers) / 2
+        tasks = (partial(_assigned, block, centers, half_squares) for block in self.blocks())
+        codes, sums, counts = [], centers.new_zeros(centers.shape, dtype=torch.float64), 0
+        for nearest, part, n in self.in_order(tasks):
+            codes.append(nearest)
+            sums += part
+            counts = counts + n
+        return torch.cat(codes), sums, counts
+
+    def _moved(self, centers: Tensor, codes: Tensor, sums: Tensor, counts: Tensor) -> Tensor:
+        """The mean of each cluster; of an empty one, a point far from its own centre."""
+        means = (sums / counts.clamp(min=1)[:, None]).to(centers.dtype)
+        empty = (counts == 0).nonzero().flatten()
+        if len(empty):
+            far = self._squared_distances(centers, codes).topk(len(empty)).indices
+            means[empty] = self.rows[far]
+        return means
+
+    def _squared_distances(self, centers: Tensor, codes: Tensor) -> Tensor:
+        """(n,) to each point's own centre, from differences: nothing cancels."""
+        parts = zip(self.blocks(), codes.split(self.block_rows), strict=True)
+        tasks = (partial(_squared_to_own, block, centers, own) for block, own in parts)
+        return torch.cat(list(self.in_order(tasks)))
+
+    def _inertia(self, centers: Tensor, codes: Tensor) -> float:
+        return float(self._squared_distances(centers, codes).sum(dtype=torch.float64))
+
+    @property
+    def block_rows(self) -> int:
+        """How many rows are taken together."""
+        numbers = _CUDA_NUMBERS if self.rows.is_cuda else _BLOCK_NUMBERS
+        return max(256, numbers // self.rows.shape[1])
+
+    def blocks(self) -> tuple[Tensor, ...]:
+        """The rows, in blocks."""
+        return self.rows.split(self.block_rows)
+
+    def in_order(self, tasks: Iterator[Callable[[], Any]]) -> Iterator[Any]:
+        """Their results: on all cores, or one after another on CUDA."""
+        return in_order(tasks, n_workers=1 if self.rows.is_cuda else torch.get_num_threads())
+
+
+def _assigned(block: Tensor, centers: Tensor, half_squares: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Of a block: the nearest centres, and the clusters' sums and counts.
+
+    ‖x − c‖²/2 = ‖x‖²/2 + (‖c‖²/2 − x·c): the part in brackets decides.
+    """
+    codes = torch.addmm(half_squares, block, centers.T, alpha=-1).min(dim=1).indices
+    counts = torch.bincount(codes, minlength=len(centers))
+    if not block.is_cuda:
+        return codes, torch.zeros_like(centers).index_add_(0, codes, block), counts
+    members = torch.nn.functional.one_hot(codes, len(centers)).to(block.dtype)
+    return codes, members.T @ block, counts  # additions one by one would contend, in no fixed order
+
+
+def _squared_to_own(block: Tensor, centers: Tensor, codes: Tensor) -> Tensor:
+    return sum_of_squares(block - centers[codes])
+
+
+def _plus_plus(points: _Points, K: int, generator: torch.Generator) -> Tensor:
+    """K points as centres, each drawn with a chance that grows with its squared distance to those before.
+
+    Of a few candidates at each turn the one that leaves the least inertia is taken.
+    """
+    rows, n = points.rows, len(points.rows)
+    n_candidates = 2 + int(math.log(K))
+    first = int(torch.randint(n, (1,), generator=generator))
+    chosen = [rows[first]]
+    closest = _squared_to(points, rows[first][None])[:, 0]
+    for _ in range(1, K):
+        cumulative = closest.cumsum(0, dtype=torch.float64)
+        wanted = torch.rand(n_candidates, generator=generator, dtype=torch.float64).to(rows.device)
+        drawn = torch.searchsorted(cumulative, wanted * cumulative[-1]).clamp(max=n - 1)
+        left = torch.minimum(_squared_to(points, rows[drawn]), closest[:, None])
+        best = int(left.sum(dim=0, dtype=torch.float64).argmin())
+        chosen.append(rows[drawn[best]])
+        closest = left[:, best]
+    return torch.stack(chosen)
+
+
+def _squared_to(points: _Points, centers: Tensor) -> Tensor:
+    """(n, K) squared distances to centres, never below 0."""
+    constants = sum_of_squares(centers)
+    tasks = (partial(torch.addmm, constants, block, centers.T, alpha=-2) for block in points.blocks())
+    products = torch.cat(list(points.in_order(tasks)))
+    return products.add_(points.squared_norms[:, None]).clamp_(min=0)
+
+
+def _given(init: Any, points: _Points, K: int) -> Tensor:
+    centers = as_matrix(init, name="init").detach().to(points.rows.device)
+    if centers.shape != (K, points.rows.shape[1]):
+        raise ShapeError(
+            f"init has shape {tuple(centers.shape)}; wanted one centre a cluster, "
+            f"({K}, {points.rows.shape[1]})"
+        )
+    return (centers.double() - points.mean.double()).to(points.rows.dtype)
+
+
+def _drawn(n: int, sample: int | None, seed: int) -> Tensor:
+    if sample is None or sample >= n:
+        return torch.arange(n)
+    if sample < 3:
+        raise InputError(f"sample is {sample}; wanted at least 3 points, or None for all")
+    return torch.randperm(n, generator=torch.Generator().manual_seed(seed))[:sample].sort().values
+
+
+def _check(points: _Points, n_clusters: int, seed: int, n_init: int, max_steps: int) -> None:
+    check_seed(seed)
+    n = len(points.rows)
+    if not isinstance(n_clusters, int) or not 1 <= n_clusters <= n:
+        raise InputError(
+            f"n_clusters is {n_clusters!r}; wanted a whole number from 1 to {n}, the number of points"
+        )
+    for name, value in (("n_init", n_init), ("max_steps", max_steps)):
+        if not isinstance(value, int) or value < 1:
+            raise InputError(f"{name} is {value!r}; wanted a whole number above 0")

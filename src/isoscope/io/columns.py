@@ -1,0 +1,224 @@
+"""A file as columns: what they are called, what they hold, and one of them read whole.
+
+Labels and texts are read from the same kinds of files; this is what they share.
+"""
+
+from __future__ import annotations
+
+import io
+import itertools
+import json
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from isoscope.errors import FileError, ShapeError
+from isoscope.io import arrow_tables, delimited
+from isoscope.io.files import MAX_LINE_BYTES, check_text, check_utf8, kind, listed, open_bytes
+
+TEXTS, NUMBERS, VECTORS, OTHER = "texts", "numbers", "vectors", "other"  # what a column holds
+_N_JUDGED = 100  # a column of JSON holds what its first rows hold
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The columns of a file, of which no more than the first rows has been looked at.
+
+    path: the file.
+    holds: what each column holds, by its name; empty where the file has one value a row and no names.
+    read: one column whole, by its name, or None where there are no names; a missing value is None or "".
+    unit, first: how a row is called in messages, and the number of the first.
+    is_typed: whether values have types; where not, all are strings as they stand.
+    """
+
+    path: Path
+    holds: Mapping[str, str]
+    read: Callable[[str | None], Any]
+    unit: str = "row"
+    first: int = 0
+    is_typed: bool = True
+
+    @property
+    def names(self) -> list[str]:
+        """The columns' names, in order."""
+        return list(self.holds)
+
+    def place(self, row: int) -> str:
+        """Where the row with this index is, for a message."""
+        return f"{self.unit} {row + self.first}"
+
+    def check(self, column: str) -> None:
+        """Raise FileError unless there is such a column."""
+        if not self.holds:
+            raise FileError(f"{self.path} has no columns, so no {column!r}; leave the column out")
+        if column not in self.holds:
+            raise FileError(f"{self.path} has no column {column!r}; it has {listed(self.names)}")
+
+
+def open_columns(
+    path: Path, *, what: str, heads: Collection[str] = (), named: Collection[str] = ()
+) -> Columns | None:
+    """The columns of a file by its suffix; None where no such file has columns or values a line.
+
+    Args:
+        path: a file that is there.
+        what: what is looked for, in the plural, for messages.
+        heads: how a column of these is called, in lower case: such a word over words is a header.
+        named: the columns the caller asks for: whoever names one says that there is a header.
+    """
+    form = kind(path)
+    if form in (".csv", ".tsv"):
+        return _delimited(path, heads, named)
+    opener = _OPENERS.get(form)
+    return opener(path, what) if opener else None
+
+
+def text_lines(path: Path, *, what: str) -> Iterator[str]:
+    """The lines of a UTF-8 file without their ends, each of bounded length."""
+    with open_bytes(path) as file, io.TextIOWrapper(file, "utf-8-sig", "surrogateescape") as text:
+        for number in itertools.count(1):
+            line = text.readline(MAX_LINE_BYTES)
+            if not line:
+                return
+            check_text(line, path, what=what)
+            check_utf8(line, path, number)
+            yield line.rstrip("\n")
+
+
+def _lines(path: Path, what: str) -> Columns:
+    def read(_: str | None) -> list[str]:
+        lines = list(text_lines(path, what=what))
+        while lines and not lines[-1].strip():
+            lines.pop()
+        return lines
+
+    return Columns(path, {}, read, unit="line", first=1)
+
+
+def _delimited(path: Path, heads: Collection[str], named: Collection[str]) -> Columns:
+    shape = delimited.layout(path)
+    if not shape.n_header_lines and _names_columns(shape, heads, named):
+        shape = delimited.layout(path, header=True)
+    holds = {
+        name: NUMBERS if number else TEXTS for name, number in zip(shape.names, shape.is_number, strict=True)
+    }
+
+    def read(name: str | None) -> list[str]:
+        return delimited.read_cells(path, shape, shape.names.index(name or ""))
+
+    return Columns(path, holds, read, is_typed=False)
+
+
+def _names_columns(shape: delimited.Layout, heads: Collection[str], named: Collection[str]) -> bool:
+    """Whether a first row that looks like any other is a header: over words, a header looks like words."""
+    if named:
+        return not set(named) <= set(shape.names)
+    if len(shape.names) == 1:
+        return shape.first_row[0].strip().lower() in heads
+    return not any(shape.is_number)
+
+
+def _table(path: Path, _: str) -> Columns:
+    table = arrow_tables.open_table(path)
+
+    def read(name: str | None) -> Any:
+        return table.column(str(name))
+
+    return Columns(path, {field.name: _arrow_holds(field.type) for field in table.schema}, read)
+
+
+def _arrow_holds(of: Any) -> str:
+    if arrow_tables.is_text(of):
+        return TEXTS
+    if arrow_tables.is_vector(of):
+        return VECTORS
+    return NUMBERS if arrow_tables.is_number(of) else OTHER
+
+
+def _json(path: Path, what: str) -> Columns:
+    with open_bytes(path) as file:
+        found = json.loads(file.read().decode("utf-8-sig"))
+    if isinstance(found, list) and found and all(isinstance(row, dict) for row in found):
+        return _records(path, lambda: enumerate(found), unit="entry", first=0)
+    columns = found if isinstance(found, dict) else {}
+
+    def read(name: str | None) -> list[Any]:
+        values = found if name is None else columns[name]
+        if not isinstance(values, list):
+            raise FileError(f"{path} holds one {type(values).__name__}; wanted a list of {what}")
+        return values
+
+    holds = {
+        name: _json_holds(values[:_N_JUDGED]) if isinstance(values, list) else OTHER
+        for name, values in columns.items()
+    }
+    if isinstance(found, dict) and not found:
+        raise ShapeError(f"{path} has no {what}; it is an empty object")
+    return Columns(path, holds, read, unit="entry")
+
+
+def _json_lines(path: Path, what: str) -> Columns:
+    def rows() -> Iterator[tuple[int, dict[str, Any]]]:
+        blank = 0
+        for number, line in enumerate(text_lines(path, what=what), start=1):
+            if not line.strip():
+                blank = blank or number
+                continue
+            if blank:  # at the end of the file it would do no harm
+                raise FileError(f"{path} has no JSON in line {blank}: it is blank; wanted an object a line")
+            yield number, _json_object(path, number, line)
+
+    return _records(path, rows, unit="line", first=1)
+
+
+def _json_object(path: Path, number: int, line: str) -> dict[str, Any]:
+    try:
+        row = json.loads(line)
+    except json.JSONDecodeError as error:
+        raise FileError(
+            f"{path} has no JSON in line {number}: {error.msg}; wanted an object a line"
+        ) from error
+    if not isinstance(row, dict):
+        raise FileError(f"{path} has no object in line {number}; wanted {{column: value}} in each")
+    return row
+
+
+def _records(
+    path: Path, rows: Callable[[], Iterator[tuple[int, dict[str, Any]]]], *, unit: str, first: int
+) -> Columns:
+    """Columns of objects, one a row, each under its keys."""
+    cells: dict[str, list[Any]] = {}
+    for _, row in itertools.islice(rows(), _N_JUDGED):
+        for name, cell in row.items():
+            cells.setdefault(name, []).append(cell)
+
+    def read(name: str | None) -> list[Any]:
+        return [_cell(path, row, str(name), f"{unit} {place}") for place, row in rows()]
+
+    return Columns(path, {name: _json_holds(values) for name, values in cells.items()}, read, unit, first)
+
+
+def _cell(path: Path, row: dict[str, Any], name: str, where: str) -> Any:
+    if name not in row:
+        raise FileError(f"{path} has no column {name!r}; it has {listed(row) or 'none'} in {where}")
+    return row[name]
+
+
+def _json_holds(cells: list[Any]) -> str:
+    told = [cell for cell in cells if cell is not None]
+    for holds, types in ((TEXTS, str), (VECTORS, list), (NUMBERS, int | float)):
+        if told and all(isinstance(cell, types) for cell in told):
+            return holds
+    return OTHER
+
+
+_OPENERS: dict[str, Callable[[Path, str], Columns]] = {
+    ".txt": _lines,
+    ".json": _json,
+    ".jsonl": _json_lines,
+    ".parquet": _table,
+    ".arrow": _table,
+    ".feather": _table,
+}
+KINDS = (".txt", ".csv", ".tsv", ".parquet", ".arrow", ".feather", ".json", ".jsonl")

@@ -1,0 +1,168 @@
+"""Texts from a file: one a line, or one column of a table."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from isoscope.errors import FileError, InputError, ShapeError
+from isoscope.io.columns import KINDS, NUMBERS, TEXTS, VECTORS, Columns, open_columns
+from isoscope.io.files import NO_DIMENSIONS, check_file, kind, listed, reading, sample_lines
+from isoscope.io.label_files import split_column
+from isoscope.io.word_vectors import numbers_a_line
+
+# how a column of texts is called, the likeliest first
+HEADS = (
+    *("text", "texts", "sentence", "sentences", "content", "review", "reviews", "body", "document"),
+    *("documents", "comment", "message", "utterance", "passage", "paragraph", "question", "query", "tweet"),
+    *("abstract", "summary", "description", "headline", "title"),
+)
+_FEW_NUMBERS = 2  # a sentence may end in a number or two; a word vector has more
+
+
+@dataclass(frozen=True)
+class FileTexts:
+    """The texts of a file, the column they are from (None where it has no columns), and all columns."""
+
+    texts: list[str]
+    column: str | None
+    columns: Columns
+
+
+def read_texts(path: str | os.PathLike[str], *, column: str | None = None) -> list[str]:
+    """The texts in a file, in order, as they stand.
+
+    `.txt` has one a line; `.csv`, `.tsv`, `.parquet`, `.arrow`, `.feather` and `.jsonl` a column; `.json`
+    a list of strings or of objects, or an object of lists. An empty text is an error, since rows must
+    match those of labels; only blank lines at the end of a file are passed over.
+
+    Args:
+        path: the file; `.gz` is undone for the text formats.
+        column: which column; by default the only one of strings, else one called text, sentence, content,
+            review, …
+
+    Raises:
+        FileError: the file is missing, broken, of an unknown kind, not UTF-8, or has no such column.
+        InputError: a text is missing or empty; the message names its line or row.
+        ShapeError: there are no texts.
+
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder, "reviews.csv")
+    ...     _ = path.write_text("stars,review\\n5,Fine.\\n1,Never again.\\n")
+    ...     read_texts(path)
+    ['Fine.', 'Never again.']
+    """
+    return open_text_file(Path(path), column=column).texts
+
+
+def open_text_file(
+    path: Path, *, column: str | None = None, labels: str | os.PathLike[str] | None = None
+) -> FileTexts:
+    """The texts, and the columns beside them; a column that `labels` names is not taken for texts."""
+    check_file(path, what="texts")
+    own = labels if isinstance(labels, str) and not split_column(labels)[0].exists() else None
+    named = [name for name in (column, own) if name is not None]
+    with reading(path):
+        columns = open_columns(path, what="texts", heads=HEADS, named=named)
+        if columns is None:
+            raise FileError(
+                f"{path} is of an unknown kind {kind(path)!r}; wanted texts in {', '.join(KINDS)}"
+            )
+        _refuse_word_vectors(path)
+        chosen = _choose(columns, column, labels)
+        return FileTexts(_checked(columns, chosen), chosen, columns)
+
+
+def holds_texts(path: Path) -> bool:
+    """Whether a file has texts and no vectors: words without numbers, or strings beside no dimensions.
+
+    Judged by its suffix (nobody keeps vectors in JSON lines), its first rows or its schema.
+    """
+    if kind(path) in (".json", ".jsonl"):
+        return True
+    if kind(path) not in KINDS:
+        return False
+    with reading(path):
+        if kind(path) == ".txt":
+            lines = _sample(path)
+            return bool(lines) and numbers_a_line(lines) == 0
+        columns = open_columns(path, what="texts", heads=HEADS)
+    assert columns is not None
+    dimensions = [
+        name
+        for name, holds in columns.holds.items()
+        if holds == VECTORS or (holds == NUMBERS and name.lower() not in NO_DIMENSIONS)
+    ]
+    is_vector = any(columns.holds[name] == VECTORS for name in dimensions)
+    return TEXTS in columns.holds.values() and len(dimensions) < 2 and not is_vector
+
+
+def _choose(columns: Columns, column: str | None, labels: Any) -> str | None:
+    """The column asked for, else the only one of strings, else the one whose name says texts."""
+    if column is not None:
+        columns.check(column)
+        return column
+    if not columns.names:
+        return None
+    strings = [name for name, holds in columns.holds.items() if holds == TEXTS and name != labels]
+    likely = [name for name in strings if name.lower() not in NO_DIMENSIONS]
+    if len(likely) == 1:
+        return likely[0]
+    by_name = {name.lower(): name for name in reversed(likely)}
+    for head in HEADS:
+        if head in by_name:
+            return by_name[head]
+    if not strings:
+        raise FileError(
+            f"{columns.path} has no column of strings; it has {listed(columns.names)}; wanted one of texts"
+        )
+    raise FileError(
+        f"{columns.path} has columns {listed(columns.names)}; say which holds the texts with text_column="
+    )
+
+
+def _checked(columns: Columns, column: str | None) -> list[str]:
+    """The texts of the column, each a string with something in it."""
+    texts = columns.read(column)
+    if len(texts) == 0:
+        raise ShapeError(f"{columns.path} has no texts; wanted at least one")
+    for row, text in enumerate(texts):
+        if not isinstance(text, str) or not text.strip() or not _is_unicode(text):
+            of = "" if column is None else f", column {column!r}"
+            raise _fault(text, columns, f"{columns.place(row)}{of}")
+    return list(texts)
+
+
+def _fault(text: Any, columns: Columns, where: str) -> InputError:
+    if text is None or (isinstance(text, str) and not text.strip()):
+        return InputError(
+            f"{columns.path} has no text in {where}; wanted one in every {columns.unit}: "
+            "fill it, or take it out (and its label)"
+        )
+    if isinstance(text, str):
+        return FileError(f"{columns.path} has half of a surrogate pair in {where}; wanted Unicode text")
+    shown = f"{str(text)[:40]} ({type(text).__name__})"
+    return FileError(f"{columns.path} has {shown} in {where}; wanted a text, which is a string")
+
+
+def _is_unicode(text: str) -> bool:
+    return text.isascii() or text.encode("utf-8", "ignore").decode() == text
+
+
+def _refuse_word_vectors(path: Path) -> None:
+    if kind(path) != ".txt" or not (lines := _sample(path)):
+        return
+    n_numbers = numbers_a_line(lines)
+    if n_numbers > _FEW_NUMBERS:
+        raise FileError(
+            f"{path} has {n_numbers} numbers in each line, as word vectors have; wanted a text a line: "
+            "leave the model out to measure the vectors"
+        )
+
+
+def _sample(path: Path) -> list[list[bytes]]:
+    return [line.split() for line in sample_lines(path, what="a text") if line.strip()]

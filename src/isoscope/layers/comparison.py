@@ -1,0 +1,102 @@
+"""Two models on the same texts, before and after: how each layer moved, and which tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from isoscope.errors import UndefinedError
+from isoscope.layers.layer_profile import LayerProfile
+from isoscope.layers.quantities import ALL_QUANTITIES
+from isoscope.metrics.contextual_change import extremes
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+N_TYPES = 400  # the most frequent tokens, as Xiao et al. 2023 take them
+_SHOWN = (
+    "mean_norm",
+    "mean_cosine",
+    "adjusted_self_similarity",
+    "adjusted_intra_similarity",
+    "isoscore_debiased",
+    "effective_rank",
+    "top_dimension_share",
+    "lid",
+)
+
+
+@dataclass(frozen=True, eq=False)
+class LayerComparison:
+    """A model before and after: both profiles, and the tokens' change in the last layer.
+
+    Attributes:
+        before, after: the profiles.
+        changes: self-similarity change by token type, the most frequent first: adjusted self-similarity
+            in the last layer of `after` less that of `before`.
+    """
+
+    before: LayerProfile
+    after: LayerProfile
+    changes: Mapping[str, float]
+
+    @classmethod
+    def of(cls, before: LayerProfile, after: LayerProfile, *, n_types: int = N_TYPES) -> LayerComparison:
+        """Compare two profiles of the same texts; token types that only one has are left out."""
+        first, second = before.adjusted_by_type(), after.adjusted_by_type()
+        both = [name for name in second if name in first][:n_types]
+        if not both:
+            raise UndefinedError(
+                f"{before.model} and {after.model} have no token in common that occurs twice: "
+                "wanted the same texts, and tokenizers of one kind"
+            )
+        return cls(before, after, {name: second[name] - first[name] for name in both})
+
+    def to_dict(self) -> dict[str, Any]:
+        """Both profiles and the changes, unrounded, JSON-ready."""
+        return {
+            "before": self.before.to_dict(),
+            "after": self.after.to_dict(),
+            "self_similarity_change": dict(self.changes),
+        }
+
+    def table(self, *, sinks: bool = True) -> Table:
+        """A row a layer, before → after; layers of models of unequal depth are matched from both ends."""
+        from rich import box
+        from rich.table import Table
+
+        title = f"{self.before.model} → {self.after.model}" + ("" if sinks else ", without sinks")
+        table = Table(
+            title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 0, 0, 1)
+        )
+        table.add_column("layer", justify="right")
+        shown = [quantity for quantity in ALL_QUANTITIES if quantity.name in _SHOWN]
+        for quantity in shown:
+            table.add_column(quantity.title, justify="right", vertical="bottom")
+        for first, second in self.pairs:
+            label = str(first) if first == second else f"{first} → {second}"
+            values = [
+                [profile.readings[layer][0 if sinks else 1].get(q.name) for q in shown]
+                for profile, layer in ((self.before, first), (self.after, second))
+            ]
+            cells = (_moved(a, b, q.digits) for a, b, q in zip(*values, shown, strict=True))
+            table.add_row(label, *cells)
+        return table
+
+    @property
+    def pairs(self) -> list[tuple[int, int]]:
+        """Which layer stands beside which: all where both have as many, else at the same depth."""
+        first, second = self.before.layers, self.after.layers
+        longer = max(len(first), len(second))
+        depth = [i / max(longer - 1, 1) for i in range(longer)]
+        return [(first[round(t * (len(first) - 1))], second[round(t * (len(second) - 1))]) for t in depth]
+
+    def words(self, n: int = 10) -> tuple[dict[str, float], dict[str, float]]:
+        """The n tokens whose self-similarity rises most, and those whose falls most."""
+        return extremes(self.changes, n)
+
+
+def _moved(before: float | None, after: float | None, digits: int) -> str:
+    a, b = ("—" if value is None else f"{value:.{digits}f}" for value in (before, after))
+    return f"{a} → {b}"

@@ -1,0 +1,195 @@
+"""`measure_layers`: every layer of a model, measured as the texts pass through it."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from isoscope.encoders.batches import BATCH_TOKENS, StateBatch, state_batches
+from isoscope.encoders.language_models import LanguageModel, load_language_model
+from isoscope.encoders.states import chosen_layers
+from isoscope.encoders.tokens import tokenize
+from isoscope.errors import InputError, check_seed
+from isoscope.layers.batch_index import BatchIndex
+from isoscope.layers.layer_profile import LayerProfile
+from isoscope.layers.plan import LayerPlan
+from isoscope.layers.quantities import Values, sampled_values, streamed_values
+from isoscope.layers.sums import LayerStatistics, LayerSums
+from isoscope.layers.type_sums import SinkPlaces
+from isoscope.metrics.sinks import Sinks, sink_thresholds
+from isoscope.progress import Bar
+
+
+def measure_layers(
+    texts: Sequence[str],
+    *,
+    model: str | os.PathLike[str] | LanguageModel = "all-MiniLM-L6-v2",
+    layers: Iterable[int] | None = None,
+    window: int | None = None,
+    truncate: bool = False,
+    max_tokens: int | None = None,
+    special: bool = False,
+    sample: int = 5000,
+    clusters: bool = True,
+    k: int = 100,
+    sink_ratio: float = 10.0,
+    batch_tokens: int = BATCH_TOKENS,
+    memory_mb: int = 2048,
+    device: str | torch.device | None = None,
+    seed: int = 0,
+    progress: bool | None = None,
+    download: bool = False,
+) -> LayerProfile:
+    """Measure every layer of a language model on texts, in one pass and bounded memory.
+
+    Cosines, norms, IsoScore, ranks and dimension shares are exact over all tokens, and no states are kept
+    for them. Clusters, local dimension and informativity are taken on `sample` random tokens. Attention
+    sinks (tokens whose norm dwarfs the rest) are found and named, and every figure is given with and
+    without them.
+
+    Args:
+        texts: strings, none empty (unless they are read as one stream).
+        model: a short name, folder, .gguf file or hub id (see `resolve_model`), or a loaded LanguageModel.
+        layers: which to measure, 0 being the embedding layer and −1 the last; by default all.
+        window: join the texts to one stream and cut it into windows of so many tokens.
+        truncate: cut texts that are longer than the model takes; else they are refused.
+        max_tokens: stop before the text or window that would pass so many.
+        special: count special tokens ([CLS], [SEP], <s>) too.
+        sample: how many random tokens are held for what needs the vectors themselves.
+        clusters: choose a number of clusters and centre each: the slowest of the measures.
+        k: neighbours for the local dimension.
+        sink_ratio: how many times the median norm makes a token a sink.
+        batch_tokens: how many tokens go through the model at a time.
+        memory_mb: what the sums of all layers may take; where they take more, the texts are read more
+            than once, for some of the layers each time.
+        device: where the model computes; by default a CUDA device where there is one.
+        seed: of everything sampled.
+        progress: show a bar; by default on a terminal.
+        download: fetch the model where it is not on this machine.
+    """
+    check_seed(seed)
+    with Bar(show=progress) as bar:
+        bar.step("loading the model")
+        loaded = (
+            model
+            if isinstance(model, LanguageModel)
+            else load_language_model(model, device=device, download=download)
+        )
+        bar.step("tokenizing")
+        tokenized = tokenize(texts, loaded, window=window, truncate=truncate, max_tokens=max_tokens)
+        plan = LayerPlan.of(tokenized, batch_tokens=batch_tokens, special=special, sample=sample, seed=seed)
+        run = _Run(loaded, plan, batch_tokens, sink_ratio, bar)
+        found: dict[int, tuple[LayerStatistics, LayerStatistics]] = {}
+        groups = _layer_groups(chosen_layers(layers, loaded.n_layers), plan, loaded.n_dims, memory_mb)
+        for number, group in enumerate(groups, 1):
+            of_many = f", pass {number} of {len(groups)}" if len(groups) > 1 else ""
+            bar.step(f"{len(tokenized.ids):,} tokens through {loaded.name}{of_many}")
+            found |= run.layers(group)
+        readings = _readings(found, run, bar, clusters=clusters, k=k, seed=seed)
+    notes = [*tokenized.notes]
+    if len(groups) > 1:
+        notes.append(f"the texts were read {len(groups)} times to keep the sums within {memory_mb:,} MB")
+    return LayerProfile.of(loaded, plan, run.sinks, readings, found, run.seconds, tuple(notes))
+
+
+@dataclass
+class _Run:
+    """Texts going through the model, and what the batches have shown so far."""
+
+    model: LanguageModel
+    plan: LayerPlan
+    batch_tokens: int
+    sink_ratio: float
+    bar: Bar
+    sinks: Sinks | None = None
+    seconds: dict[str, float] = field(default_factory=lambda: {"model": 0.0, "measures": 0.0})
+
+    def layers(self, layers: list[int]) -> dict[int, tuple[LayerStatistics, LayerStatistics]]:
+        """The statistics of some layers, with and without sinks: one pass."""
+        device, n_tokens = self.model.device, len(self.plan.tokenized.ids)
+        self.sinks = None  # the same in every pass
+        places = SinkPlaces(len(self.plan.types.counts), device)
+        sums = {layer: LayerSums(self.plan, places, self.model.n_dims, device) for layer in layers}
+        thresholds, n_done, began = None, 0, self._now()
+        batches = state_batches(self.plan.tokenized, self.model, batch_tokens=self.batch_tokens)
+        for number, batch in enumerate(batches):
+            forwarded = self._now()
+            norms = torch.stack([batch.layer(layer).norm(dim=1) for layer in range(self.model.n_layers)])
+            if thresholds is None:
+                thresholds = sink_thresholds(norms, ratio=self.sink_ratio)
+            self._measure(number, batch, norms, thresholds, places, sums)
+            n_done += len(batch.rows)
+            self.bar.share(n_done / n_tokens)
+            measured = self._now()
+            self.seconds["model"] += forwarded - began
+            self.seconds["measures"] += measured - forwarded
+            began = measured
+        return {layer: part.finish() for layer, part in sums.items()}
+
+    def _measure(
+        self,
+        number: int,
+        batch: StateBatch,
+        norms: Tensor,
+        thresholds: Tensor,
+        places: SinkPlaces,
+        sums: dict[int, LayerSums],
+    ) -> None:
+        seen = self._sinks_of(batch, norms, thresholds)
+        self.sinks = seen if self.sinks is None else self.sinks.merge(seen)
+        is_sink = seen.mask.to(norms.device)
+        index = BatchIndex.of(number, batch.rows, is_sink, self.plan)
+        places.add(index.sinks)
+        for layer, part in sums.items():
+            part.add(batch.layer(layer), norms[layer], index, is_sink)
+
+    def _sinks_of(self, batch: StateBatch, norms: Tensor, thresholds: Tensor) -> Sinks:
+        known = self.plan.tokenized.rows.select(batch.rows)
+        return Sinks.of(
+            norms, positions=known.positions, token_types=known.types, ratio=self.sink_ratio,
+            thresholds=thresholds,
+        )  # fmt: skip
+
+    def _now(self) -> float:
+        if self.model.device.type == "cuda":
+            torch.cuda.synchronize(self.model.device)
+        return time.perf_counter()
+
+
+def _layer_groups(layers: list[int], plan: LayerPlan, n_dims: int, memory_mb: int) -> list[list[int]]:
+    """As many layers a pass as fit in memory."""
+    if memory_mb < 1:
+        raise InputError(f"memory_mb is {memory_mb}; wanted at least 1")
+    at_once = max(1, memory_mb * 2**20 // plan.layer_bytes(n_dims))
+    n_passes = -(-len(layers) // at_once)
+    even = -(-len(layers) // n_passes)
+    return [layers[start : start + even] for start in range(0, len(layers), even)]
+
+
+def _readings(
+    found: dict[int, tuple[LayerStatistics, LayerStatistics]],
+    run: _Run,
+    bar: Bar,
+    *,
+    clusters: bool,
+    k: int,
+    seed: int,
+) -> dict[int, tuple[Values, Values]]:
+    """Every quantity of every layer, with and without sinks."""
+    bar.step("clusters and neighbours")
+    began = time.perf_counter()
+    readings: dict[int, tuple[Values, Values]] = {}
+    for number, (layer, views) in enumerate(found.items(), 1):
+        values = [
+            streamed_values(view) | sampled_values(view, clusters=clusters, k=k, seed=seed)
+            for view in (views if run.sinks else views[:1])
+        ]
+        readings[layer] = (values[0], values[-1])
+        bar.share(number / len(found))
+    run.seconds["sample"] = time.perf_counter() - began
+    return readings

@@ -1,0 +1,253 @@
+"""Attention sinks: tokens whose vectors are many times longer than the rest, and what they have in common."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from isoscope.arrays import as_tensor, check_finite
+from isoscope.errors import InputError, ShapeError
+from isoscope.labels import Labels
+
+_NAMED = 0.9  # the share of rows at a position, or of a type, that must be sinks for it to be named
+_Layers = tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Sinks:
+    """Which rows are attention sinks, and what names them; merges over batches of rows.
+
+    Attributes:
+        mask: (n,) bool, the rows whose norm passes the threshold in any layer.
+        thresholds: (L,) float64, the norm that a sink exceeds in each layer.
+        ratio: thresholds over the median norms they come from.
+        layers: the L layers' numbers; none where one list of norms came, of no layer in particular.
+        largest: (L,) float64, the largest norm in each layer.
+        sink_norms: (s, L) float64, the norms of the sinks, in the order of the rows.
+        sink_keys: the position and token type of each sink, None where they are not known.
+        n_at: how many rows stand at each position.
+        n_of: how many rows each token type has.
+    """
+
+    mask: Tensor
+    thresholds: Tensor
+    ratio: float
+    layers: _Layers
+    largest: Tensor
+    sink_norms: Tensor
+    sink_keys: tuple[tuple[int | None, Any], ...]
+    n_at: Mapping[int, int]
+    n_of: Mapping[Any, int]
+
+    @classmethod
+    def of(
+        cls,
+        norms: Any,
+        *,
+        positions: Any = None,
+        token_types: Any = None,
+        layers: Sequence[int] | None = None,
+        ratio: float = 10.0,
+        thresholds: Any = None,
+    ) -> Sinks:
+        """As `find_sinks`, whose arguments these are. Sinks pass through unchanged."""
+        if isinstance(norms, Sinks):
+            return norms
+        lengths = _lengths(norms)
+        numbers = _numbers(lengths, layers, one_list=as_tensor(norms, name="norms").ndim == 1)
+        limits = sink_thresholds(lengths, ratio=ratio) if thresholds is None else _limits(thresholds, lengths)
+        mask = (lengths > limits[:, None]).any(dim=0)
+        places = _listed(positions, lengths.shape[1], "positions")
+        kinds = _listed(token_types, lengths.shape[1], "token_types")
+        rows = mask.nonzero().flatten().tolist()
+        keys = tuple((places[row] if places else None, kinds[row] if kinds else None) for row in rows)
+        return cls(
+            mask, limits, ratio, numbers, lengths.amax(dim=1), lengths[:, mask].T, keys,
+            Counter(places or ()), Counter(kinds or ()),
+        )  # fmt: skip
+
+    def merge(self, other: Sinks) -> Sinks:
+        """The rows of both, one after the other; the thresholds must be the same."""
+        same = self.layers == other.layers and torch.equal(self.thresholds, other.thresholds)
+        if not same:
+            raise InputError("thresholds differ between batches; wanted one pilot's for all: thresholds=…")
+        return Sinks(
+            torch.cat([self.mask, other.mask]), self.thresholds, self.ratio, self.layers,
+            torch.maximum(self.largest, other.largest), torch.cat([self.sink_norms, other.sink_norms]),
+            self.sink_keys + other.sink_keys,
+            Counter(self.n_at) + Counter(other.n_at), Counter(self.n_of) + Counter(other.n_of),
+        )  # fmt: skip
+
+    def __len__(self) -> int:
+        return len(self.sink_keys)
+
+    @property
+    def n_rows(self) -> int:
+        """n, sinks and others."""
+        return len(self.mask)
+
+    @property
+    def medians(self) -> Tensor:
+        """(L,) the median norms the thresholds come from."""
+        return self.thresholds / self.ratio
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What the sinks are, in words: positions and token types that are sinks nearly always, and the rest.
+
+        What explains most sinks comes first, and a sink is named once.
+        """
+        return tuple(f"{words} ({self._beside_others(rows)})" for words, rows in self._named())
+
+    def _named(self) -> Iterator[tuple[str, list[int]]]:
+        left = set(range(len(self)))
+        while best := max(self._candidates(left), key=lambda found: len(found[1]), default=None):
+            words, rows = best
+            left -= set(rows)
+            yield words, rows
+        if left:
+            others = "1 other row" if len(left) == 1 else f"{len(left):,} other rows"
+            yield others if len(left) < len(self) else others.replace("other ", ""), sorted(left)
+
+    def _candidates(self, left: set[int]) -> Iterator[tuple[str, list[int]]]:
+        """Positions, then types, nearly all of whose rows not yet named are sinks."""
+        for part, totals, least, words in ((0, self.n_at, 1, "position {}"), (1, self.n_of, 2, 'token "{}"')):
+            rows: dict[Any, list[int]] = {}
+            named: Counter[Any] = Counter()
+            for row, key in enumerate(self.sink_keys):
+                if row in left:
+                    rows.setdefault(key[part], []).append(row)
+                else:
+                    named[key[part]] += 1
+            for value, found in rows.items():
+                n = totals.get(value, 0) - named[value]
+                if value is not None and n >= least and len(found) >= _NAMED * n:
+                    yield words.format(value), found
+
+    def _beside_others(self, rows: list[int]) -> str:
+        """Their mean norm against the median, in the layers where most of them pass the threshold."""
+        norms = self.sink_norms[rows]
+        shares = (norms > self.thresholds).double().mean(dim=0)
+        where = shares >= min(0.5, float(shares.max()))
+        typical = _figure(self.medians[where].median())
+        text = f"norm {_figure(norms[:, where].mean())} against a median of {typical}"
+        chosen = [layer for layer, inside in zip(self.layers, where.tolist(), strict=False) if inside]
+        return f"{text} in {_ranges(chosen)}" if chosen else text
+
+
+def find_sinks(
+    norms: Any,
+    *,
+    positions: Any = None,
+    token_types: Any = None,
+    layers: Sequence[int] | None = None,
+    ratio: float = 10.0,
+    thresholds: Any = None,
+) -> Sinks:
+    """Find the tokens that are attention sinks, by the length of their vectors.
+
+        ‖x‖ > ratio · median ‖x‖ of its layer, in any layer
+
+    Models with causal attention park it on the first token, whose vector grows to fifty times the length
+    of the others; every mean of the space then speaks of that token. Compare a measurement with them and
+    without. A position or token type nearly all of whose rows are sinks is named. Invariant to rotation
+    and one scale.
+
+    Args:
+        norms: (n,) lengths in one layer, or (L, n) in several.
+        positions: the place of each token in its text, from 0.
+        token_types: the type of each token.
+        layers: the numbers of the L layers; 0 … L − 1 where not given.
+        ratio: how many times the median a sink is.
+        thresholds: (L,) of `sink_thresholds`, to judge batches alike; from these norms where not given.
+
+    >>> sinks = find_sinks([90.0, 1.0, 1.2, 80.0, 0.9, 1.1], positions=[0, 1, 2, 0, 1, 2])
+    >>> sinks.mask.tolist()
+    [True, False, False, True, False, False]
+    >>> sinks.names
+    ('position 0 (norm 85 against a median of 1.15)',)
+    """
+    return Sinks.of(
+        norms, positions=positions, token_types=token_types, layers=layers, ratio=ratio, thresholds=thresholds
+    )
+
+
+def sink_thresholds(norms: Any, *, ratio: float = 10.0) -> Tensor:
+    """(L,) the norm that a sink exceeds in each layer: ratio times the median of those that are not zero.
+
+    Those of a first batch serve for all. Infinite where all vectors of a layer are zero.
+
+    >>> sink_thresholds([1.0, 2.0, 0.0, 3.0]).tolist()
+    [20.0]
+    """
+    if not ratio > 1:
+        raise InputError(f"ratio is {ratio}; wanted a number above 1: how many times the median a sink is")
+    lengths = _lengths(norms)
+    found = [
+        float(np.median(layer[layer > 0].numpy())) if (layer > 0).any() else float("inf") for layer in lengths
+    ]
+    return ratio * torch.tensor(found, dtype=torch.float64)
+
+
+def _lengths(norms: Any) -> Tensor:
+    """(L, n) float64 on the CPU."""
+    lengths = as_tensor(norms, name="norms").detach().cpu().double()
+    if lengths.ndim == 1:
+        lengths = lengths[None]
+    if lengths.ndim != 2 or lengths.numel() == 0:
+        raise ShapeError(f"norms has shape {tuple(lengths.shape)}; wanted (n,), or (L, n) of several layers")
+    check_finite(lengths, name="norms")
+    if (lengths < 0).any():
+        raise InputError("norms has negative entries; wanted lengths of vectors: X.norm(dim=-1)")
+    return lengths
+
+
+def _numbers(lengths: Tensor, layers: Sequence[int] | None, *, one_list: bool) -> _Layers:
+    if layers is None:
+        return () if one_list else tuple(range(len(lengths)))
+    if len(layers) != len(lengths):
+        raise ShapeError(f"layers has {len(layers)} entries for norms of {len(lengths)} layers")
+    return tuple(int(layer) for layer in layers)
+
+
+def _limits(thresholds: Any, lengths: Tensor) -> Tensor:
+    limits = as_tensor(thresholds, name="thresholds").detach().cpu().double().reshape(-1)
+    if len(limits) != len(lengths):
+        raise ShapeError(f"thresholds has {len(limits)} entries for norms of {len(lengths)} layers")
+    return limits
+
+
+def _listed(values: Any, n: int, name: str) -> list[Any] | None:
+    """One plain value a row, from any sequence or from Labels."""
+    if values is None:
+        return None
+    if isinstance(values, Labels):
+        listed = [values.names[code] for code in values.codes.tolist()]
+    else:
+        listed = values.tolist() if hasattr(values, "tolist") else list(values)
+    if len(listed) != n:
+        raise ShapeError(f"{name} has {len(listed)} entries for {n} norms; wanted one for each")
+    return listed
+
+
+def _figure(value: Tensor) -> str:
+    """A length for reading: three digits, thousands apart."""
+    return f"{float(f'{float(value):.3g}'):,g}"
+
+
+def _ranges(layers: Sequence[int]) -> str:
+    """Layers in words, runs of them together."""
+    runs: list[list[int]] = []
+    for layer in layers:
+        if runs and layer == runs[-1][-1] + 1:
+            runs[-1].append(layer)
+        else:
+            runs.append([layer])
+    parts = [f"{run[0]}–{run[-1]}" if len(run) > 1 else str(run[0]) for run in runs]
+    return f"{'layers' if len(layers) > 1 else 'layer'} {', '.join(parts)}"

@@ -1,0 +1,117 @@
+"""The claims of Cai et al. 2021, each with the bound it is tested by, on what was measured."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from isoscope.papers.claims import Claim, judged
+from isoscope.papers.manifold_layers import LayerFigures
+from isoscope.papers.manifolds import Outcome
+
+HIGH_INTER, HIGH_INTRA = 0.2, 0.4  # what the paper's first figure shows every layer of every model above
+NEAR_ZERO = 0.05
+TELLS = 0.5  # share of the variance of position or frequency that the first three components must tell
+MOST = 0.5  # share of the variance the first three components must have for the space to be low-dimensional
+FIRST = 0.25  # share of the layers that count as the first ones
+
+BOTH_HIGH = f"both cosines are high in every layer (S_inter > {HIGH_INTER}, S_intra > {HIGH_INTRA})"
+INTER_GONE = f"inside centred clusters S_inter is near zero (|·| < {NEAR_ZERO})"
+INTRA_GONE = f"inside centred clusters S_intra is near zero (|·| < {NEAR_ZERO})"
+LOWER_LID = "local dimension is lower than that of static vectors (same estimator, k = 100)"
+FLAT = f"the first layers are low-dimensional (three components have > {MOST:.0%} of the variance)"
+FREQUENCY = f"in the first layers three components tell word frequency (R² > {TELLS})"
+POSITION = f"in the first layers three components tell position (R² > {TELLS})"
+
+Layers = Sequence[tuple[int, LayerFigures]]
+
+
+def all_claims(outcomes: Iterable[Outcome]) -> list[Claim]:
+    """Every claim on every model: with all tokens, and without attention sinks where there are any."""
+    outcomes = list(outcomes)
+    static = [one for one in outcomes if one.static is not None]
+    found: list[Claim] = []
+    for outcome in outcomes:
+        for subject, layers in views(outcome):
+            found += _of_layers(subject, layers)
+            found += [_lower_lid(subject, layers, table) for table in static]
+    return [claim for claim in found if claim.evidence]
+
+
+def views(outcome: Outcome) -> list[tuple[str, Layers]]:
+    """The blocks of a model, each with its number: all tokens, then without sinks where there are any.
+
+    The embedding layer is left out: the paper's layer 0 is the first block.
+    """
+    found = []
+    for words, layers in ((outcome.title, outcome.layers), (f"{outcome.title}, no sinks", outcome.without_sinks)):
+        numbered = zip(outcome.about.get("layers", ()), layers, strict=False)
+        blocks = [(number, one) for number, one in numbered if number > 0]
+        if blocks:
+            found.append((words, blocks))
+    return found
+
+
+def _of_layers(subject: str, layers: Layers) -> list[Claim]:
+    first = [(number, one) for number, one in layers if number <= max(2, FIRST * layers[-1][0])]
+    return [
+        _both_high(subject, layers),
+        _within(INTER_GONE, subject, layers, lambda one: one.adjusted.s_inter),
+        _within(INTRA_GONE, subject, layers, lambda one: one.adjusted.s_intra),
+        _above(FLAT, subject, first, lambda one: one.top_variance, MOST),
+        _above(FREQUENCY, subject, first, lambda one: one.log_frequency and one.log_frequency.nearby, TELLS),
+        _above(POSITION, subject, first, lambda one: one.position and one.position.nearby, TELLS),
+    ]
+
+
+def _both_high(subject: str, layers: Layers) -> Claim:
+    pairs = [(one.cosines.s_inter, one.cosines.s_intra) for _, one in layers]
+    known = [(inter, intra) for inter, intra in pairs if inter is not None and intra is not None]
+    held = [inter > HIGH_INTER and intra > HIGH_INTRA for inter, intra in known]
+    evidence = (
+        f"S_inter {_range([inter for inter, _ in known])}, S_intra {_range([intra for _, intra in known])}"
+        f"{_count(held)}"
+    )
+    return Claim(BOTH_HIGH, subject, judged(held), evidence if known else "")
+
+
+Value = Callable[[LayerFigures], float | None]
+
+
+def _within(claim: str, subject: str, layers: Layers, value: Value) -> Claim:
+    return _judge(claim, subject, layers, value, lambda found: abs(found) < NEAR_ZERO)
+
+
+def _above(claim: str, subject: str, layers: Layers, value: Value, bound: float) -> Claim:
+    return _judge(claim, subject, layers, value, lambda found: found > bound)
+
+
+def _judge(
+    claim: str, subject: str, layers: Layers, value: Value, holds: Callable[[float], bool]
+) -> Claim:
+    values = [found for found in (value(one) for _, one in layers) if found is not None]
+    held = [holds(found) for found in values]
+    return Claim(claim, subject, judged(held), f"{_range(values)}{_count(held)}" if values else "")
+
+
+def _lower_lid(subject: str, layers: Layers, table: Outcome) -> Claim:
+    """Against a static table, Euclidean: dimensions and numbers of vectors differ, and are said."""
+    assert table.static is not None
+    theirs, values = table.static.lid, [one.lid for _, one in layers if one.lid is not None]
+    if theirs is None or not values:
+        return Claim(LOWER_LID, subject, judged([False]), "")
+    held = [found < theirs for found in values]
+    facts = f"{table.title}, {table.static.n_vectors:,} × {table.static.n_dims}"
+    evidence = f"{_range(values, 1)} against {theirs:.1f} ({facts}){_count(held)}"
+    return Claim(LOWER_LID, subject, judged(held), evidence)
+
+
+def _range(values: Sequence[float], digits: int = 3) -> str:
+    if not values:
+        return "—"
+    low, high = f"{min(values):.{digits}f}", f"{max(values):.{digits}f}"
+    return low if low == high else f"{low} … {high}"
+
+
+def _count(held: Sequence[bool]) -> str:
+    """In how many layers, where it is not all of them."""
+    return "" if all(held) else f"; in {sum(held)} of {len(held)} layers"
