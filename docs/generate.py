@@ -80,6 +80,7 @@ API = {
     "Measure": ("isoscope.measure", "isoscope.measurement", "isoscope.space", "isoscope.labels"),
     "Files": ("isoscope.io",),
     "Texts and words": ("isoscope.encoders", "isoscope.corpora"),
+    "Layers of a model": ("isoscope.layers",),
     "Isotropy": ("isoscope.metrics.isotropy",),
     "Cosines and lengths": ("isoscope.metrics.cosine",),
     "Spectrum": ("isoscope.metrics.spectrum",),

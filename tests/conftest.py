@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -66,3 +67,57 @@ def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     modules = [Transformer(str(folder)), Pooling(16, "mean"), Normalize()]
     SentenceTransformer(modules=modules, device="cpu").save(str(whole))
     return whole
+
+
+WORDS = ["a", "the", "cat", "dog", "sat", "ran", "to", "mat", "on", "hat", "boom"]
+
+
+def _word_tokenizer(words: list[str], around: bool) -> Any:
+    """Words are tokens; unknown ones are [UNK]; [CLS] and [SEP] around each text where asked for."""
+    from tokenizers import Tokenizer, models, pre_tokenizers, processors
+
+    tokenizer = Tokenizer(models.WordLevel({word: i for i, word in enumerate(words)}, unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    if around:
+        tokenizer.post_processor = processors.BertProcessing(
+            ("[SEP]", words.index("[SEP]")), ("[CLS]", words.index("[CLS]"))
+        )
+    return tokenizer
+
+
+@pytest.fixture(scope="session")
+def tiny_bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A BERT of two layers with random weights and its tokenizer; takes 24 tokens."""
+    transformers = pytest.importorskip("transformers", reason="needs the extra `text`")
+    folder = tmp_path_factory.mktemp("tiny-bert")
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", *WORDS]
+    marks = {"unk_token": "[UNK]", "pad_token": "[PAD]", "cls_token": "[CLS]", "sep_token": "[SEP]"}
+    transformers.PreTrainedTokenizerFast(
+        tokenizer_object=_word_tokenizer(words, around=True), model_max_length=24, **marks
+    ).save_pretrained(folder)
+    torch.manual_seed(1)
+    sizes = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32}
+    config = transformers.BertConfig(vocab_size=len(words), max_position_embeddings=24, **sizes)
+    transformers.BertModel(config).save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def tiny_llama(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A causal model of three layers without padding or special tokens, in which "boom" is a sink."""
+    transformers = pytest.importorskip("transformers", reason="needs the extra `text`")
+    folder = tmp_path_factory.mktemp("tiny-llama")
+    words = ["[UNK]", *WORDS]
+    transformers.PreTrainedTokenizerFast(
+        tokenizer_object=_word_tokenizer(words, around=False), unk_token="[UNK]"
+    ).save_pretrained(folder)
+    torch.manual_seed(2)
+    config = transformers.LlamaConfig(
+        vocab_size=len(words), hidden_size=16, intermediate_size=32, num_hidden_layers=3,
+        num_attention_heads=2, num_key_value_heads=1, max_position_embeddings=64,
+    )  # fmt: skip
+    model = transformers.LlamaModel(config)
+    with torch.no_grad():
+        model.embed_tokens.weight[words.index("boom")] *= 3000
+    model.save_pretrained(folder)
+    return folder

@@ -182,9 +182,9 @@ class _Points:
 
     def clustering(self, centers: Tensor, max_steps: int, tol: float) -> Clustering:
         """Lloyd's rounds from these (centred) centres."""
-        K, codes, step = len(centers), None, 0
-        settled = False
-        for step in range(1, max_steps + 1):
+        K, codes, n_steps, settled = len(centers), None, 0, False
+        while n_steps < max_steps:
+            n_steps += 1
             nearest, sums, counts = self._round(centers)
             if settled := codes is not None and bool((nearest == codes).all()):
                 break
@@ -199,18 +199,19 @@ class _Points:
             Labels(codes, tuple(range(K))),
             centers + self.mean,
             self._inertia(centers, codes),
-            step,
+            n_steps,
         )
 
     def _round(self, centers: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Each point's nearest centre (n,), and the sums (K, d) and counts (K,) of the points so assigned."""
         half_squares = sum_of_squares(centers) / 2
         tasks = (partial(_assigned, block, centers, half_squares) for block in self.blocks())
-        codes, sums, counts = [], centers.new_zeros(centers.shape, dtype=torch.float64), 0
+        codes, sums = [], centers.new_zeros(centers.shape, dtype=torch.float64)
+        counts = torch.zeros(len(centers), dtype=torch.int64, device=centers.device)
         for nearest, part, n in self.in_order(tasks):
             codes.append(nearest)
             sums += part
-            counts = counts + n
+            counts += n
         return torch.cat(codes), sums, counts
 
     def _moved(self, centers: Tensor, codes: Tensor, sums: Tensor, counts: Tensor) -> Tensor:

@@ -76,7 +76,7 @@ def test_measure_encodes_texts(folder: Path, tiny_model: Path, file: str, labels
 def test_the_table_says_what_was_encoded(folder: Path, tiny_model: Path) -> None:
     result = runner.invoke(app, ["measure", "reviews.jsonl", "--model", str(tiny_model), "-l", "label"])
     assert result.exit_code == 0
-    assert "note: 8 texts of column 'text', encoded by" in result.output
+    assert f"note: 8 texts of column 'text', encoded by {tiny_model.name}\n" in result.output
     assert "1 of 8 texts cut after the 8 tokens" in " ".join(result.output.split())
 
 

@@ -183,7 +183,9 @@ def test_the_page_of_the_documentation_is_what_the_kept_runs_give(tmp_path) -> N
     write_report(read_outcomes(kept / "runs"), tmp_path, command="isoscope reproduce classifiers")
     wanted = (kept / "classifiers.md").read_text()
     assert (tmp_path / "classifiers.md").read_text() == wanted, "reproduce classifiers --report-only"
-    ours, theirs = (json.loads((place / "classifiers.json").read_text())["rows"] for place in (tmp_path, kept))
+    ours, theirs = (
+        json.loads((place / "classifiers.json").read_text())["rows"] for place in (tmp_path, kept)
+    )
     for row, known in zip(ours, theirs, strict=True):
         assert row == known | {"ours": pytest.approx(known["ours"], rel=1e-9)}
 

@@ -30,7 +30,7 @@ Before and after fine-tuning: `isoscope layers bert-base-uncased ./tuned --texts
 
 A corpus by name: `isoscope layers all-mpnet-base-v2 --texts stsb --data data`
 
-Quickly: `isoscope layers smollm2-135m --texts wikitext2 --data data --tokens 20000 --no-clusters`
+Quickly: `isoscope layers smollm2-135m --texts wikitext2 --data data --max-tokens 20000 --no-clusters`
 """
 
 
@@ -71,8 +71,8 @@ def layers(
     truncate: Annotated[
         bool, typer.Option("--truncate", help="Cut texts that are longer than the model takes.")
     ] = False,
-    tokens: Annotated[
-        int | None, typer.Option("--tokens", help="Stop after so many tokens.", metavar="N")
+    max_tokens: Annotated[
+        int | None, typer.Option("--max-tokens", help="Stop after so many tokens.", metavar="N")
     ] = None,
     only: Annotated[
         str | None,
@@ -113,7 +113,7 @@ def layers(
         found, running = _texts(texts, text_column, data, download=bool(download))
         options: dict[str, Any] = {
             "layers": None if only is None else parse_numbers("layers", only),
-            "window": window or (_WINDOW if running else None), "truncate": truncate, "max_tokens": tokens,
+            "window": window or (_WINDOW if running else None), "truncate": truncate, "max_tokens": max_tokens,
             "special": special, "clusters": clusters, "sample": sample, "memory_mb": memory_mb,
             "device": device, "seed": seed, "download": bool(download),
         }  # fmt: skip

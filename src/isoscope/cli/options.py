@@ -15,7 +15,7 @@ from isoscope.metrics.registry import FAMILIES, registered
 INTERRUPTED = 130  # exit code
 # not in a path, where a folder may be called `key=1`
 _ARGUMENT = re.compile(
-    r"(?<![\w/\\-])(?P<name>download|key|vector_column|text_column|pooling)=(?:True\b|(?P<value>(?=\S))|)"
+    r"(?<![\w/\\-])(?P<name>data|download|key|pooling|text_column|truncate|vector_column|window)=(?:True\b|(?P<value>(?=\S))|)"
 )
 
 BatchSize = Annotated[

@@ -5,6 +5,8 @@ from __future__ import annotations
 import typer
 
 from isoscope.cli.reproduce_classifiers import classifiers
+from isoscope.cli.reproduce_contrastive import contrastive
+from isoscope.cli.reproduce_manifolds import manifolds
 
 reproduce = typer.Typer(
     name="reproduce",
@@ -21,3 +23,5 @@ def _papers() -> None:
 
 
 reproduce.command("classifiers")(classifiers)
+reproduce.command("contrastive")(contrastive)
+reproduce.command("manifolds")(manifolds)

@@ -45,7 +45,7 @@ class Texts:
 
 @dataclass(frozen=True)
 class _Declaration:
-    """fields: what holds the texts; splits: the file of each; hub: the dataset, and its name of each split."""
+    """fields: what holds the texts; splits: the file of each; hub: the dataset; hub_splits: its names."""
 
     fields: tuple[str, ...]
     splits: Mapping[str, str]
@@ -134,7 +134,7 @@ def _columns(
 
 
 def _absent(name: str, folder: Path | None, file: str) -> InputError:
-    download = f"load_texts({name!r}, download=True)"
+    download = "pass download=True to fetch them from Hugging Face's hub"
     if folder is None:
         return InputError(
             f"texts {name!r} are not on this machine: pass data=… or set {DATA_VARIABLE} to a folder with "

@@ -140,6 +140,9 @@ def _from_gguf(file: Path, device: str) -> SentenceTransformer:
         model_kwargs={"dtype": torch.float32, **named},
         processor_kwargs=named,
         config_kwargs=named,
+        # texts as they are: a chat model's template would put its greeting around each
+        modality_config={"text": {"method": "forward", "method_output_name": "last_hidden_state"}},
+        module_output_name="token_embeddings",
     )
     pooling = Pooling(transformer.get_embedding_dimension(), "mean")
     return SentenceTransformer(modules=[transformer, pooling], device=device)

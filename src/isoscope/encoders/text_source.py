@@ -114,7 +114,7 @@ def open_texts(
     found = open_text_file(path, column=text_column, labels=labels)
     checked(found.texts, batch_size, pooling)
     encoding = _Encoding(
-        name=os.fspath(model) if isinstance(model, str) else folder.name,
+        name=folder.resolve().name if Path(model).expanduser().exists() else os.fspath(model),
         folder=folder,
         prefix=prefix,
         pooling=pooling,

@@ -163,7 +163,9 @@ def _each(
         )
     gathered, n_tokens, n_cut = _Gathered(), 0, 0
     for start in range(0, len(texts), _TEXTS_AT_ONCE):
-        encoding = model.tokenizer(texts[start : start + _TEXTS_AT_ONCE], return_special_tokens_mask=True)
+        encoding = model.tokenizer(
+            texts[start : start + _TEXTS_AT_ONCE], return_special_tokens_mask=True, verbose=False
+        )
         for i, (ids, special) in enumerate(
             zip(encoding["input_ids"], encoding["special_tokens_mask"], strict=True)
         ):
@@ -246,7 +248,6 @@ def _stream(texts: list[str], model: LanguageModel, most: int | None) -> tuple[n
     n_tokens = n_words = 0
     filled = [text for text in texts if text.strip()]
     for start in range(0, len(filled), _TEXTS_AT_ONCE):
-        # each piece is cut to the model's length later: the tokenizer's warning of length is beside the point
         encoding = model.tokenizer(
             filled[start : start + _TEXTS_AT_ONCE], add_special_tokens=False, verbose=False
         )

@@ -109,16 +109,17 @@ def _choose(columns: Columns, column: str | None, labels: Any) -> str | None:
     if not columns.names:
         return None
     strings = [name for name, holds in columns.holds.items() if holds == TEXTS and name != labels]
-    likely = [name for name in strings if name.lower() not in NO_DIMENSIONS]
+    likely = [name for name in strings if name.strip().lower() not in NO_DIMENSIONS]
     if len(likely) == 1:
         return likely[0]
-    by_name = {name.lower(): name for name in reversed(likely)}
+    by_name = {name.strip().lower(): name for name in reversed(likely)}
     for head in HEADS:
         if head in by_name:
             return by_name[head]
     if not strings:
         raise FileError(
-            f"{columns.path} has no column of strings; it has {listed(columns.names)}; wanted one of texts"
+            f"{columns.path} has no column of strings; it has {listed(columns.names)}; "
+            "wanted one of texts: leave the model out to measure vectors"
         )
     raise FileError(
         f"{columns.path} has columns {listed(columns.names)}; say which holds the texts with text_column="
@@ -130,8 +131,10 @@ def _checked(columns: Columns, column: str | None) -> list[str]:
     texts = columns.read(column)
     if len(texts) == 0:
         raise ShapeError(f"{columns.path} has no texts; wanted at least one")
+    by_tabs = kind(columns.path) == ".tsv"
     for row, text in enumerate(texts):
-        if not isinstance(text, str) or not text.strip() or not _is_unicode(text):
+        is_sound = isinstance(text, str) and text.strip() and _is_unicode(text)
+        if not is_sound or (by_tabs and _joins_rows(text)):
             of = "" if column is None else f", column {column!r}"
             raise _fault(text, columns, f"{columns.place(row)}{of}")
     return list(texts)
@@ -143,10 +146,19 @@ def _fault(text: Any, columns: Columns, where: str) -> InputError:
             f"{columns.path} has no text in {where}; wanted one in every {columns.unit}: "
             "fill it, or take it out (and its label)"
         )
-    if isinstance(text, str):
+    if not isinstance(text, str):
+        shown = f"{str(text)[:40]} ({type(text).__name__})"
+        return FileError(f"{columns.path} has {shown} in {where}; wanted a text, which is a string")
+    if not _is_unicode(text):
         return FileError(f"{columns.path} has half of a surrogate pair in {where}; wanted Unicode text")
-    shown = f"{str(text)[:40]} ({type(text).__name__})"
-    return FileError(f"{columns.path} has {shown} in {where}; wanted a text, which is a string")
+    return FileError(
+        f"{columns.path} has tabs and line ends within one text in {where}: a quotation mark at the start of "
+        "a cell joins rows up to the next mark; quote the cell, or save the file as .jsonl"
+    )
+
+
+def _joins_rows(text: str) -> bool:
+    return "\t" in text and "\n" in text
 
 
 def _is_unicode(text: str) -> bool:

@@ -25,7 +25,7 @@ def informativity(X: Any, *, k: int = 1, order: Any = None) -> float:
 
         r² = Corr(cos(x_i, x_j), cos(x'_i, x'_j))² over all pairs i < j,   x' without those dimensions
 
-    Exact over all pairs, for large n in O(n d²) with no n × n matrix: with u = ū + a, the cosines less ‖ū‖² are
+    Exact over all pairs; for large n in O(n d²), with no n × n matrix: with u = ū + a, cosines less ‖ū‖² are
     ū·a_i + ū·a_j + a_i·a_j, whose products sum over all pairs to 2n Σ (ū·a)(ū'·a') + ‖AᵀA'‖_F².
     Range [0, 1]; low means that those dimensions decided who is similar to whom. Vectors that are zero,
     with or without the top dimensions, are left out. Invariant to one scale.

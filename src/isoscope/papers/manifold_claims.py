@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from isoscope.papers.claims import Claim, judged
-from isoscope.papers.manifold_layers import LayerFigures
+from isoscope.papers.claims import Claim, Holding, judged
+from isoscope.papers.manifold_layers import Followed, LayerFigures
 from isoscope.papers.manifolds import Outcome
 
 HIGH_INTER, HIGH_INTRA = 0.2, 0.4  # what the paper's first figure shows every layer of every model above
@@ -37,13 +37,30 @@ def all_claims(outcomes: Iterable[Outcome]) -> list[Claim]:
     return [claim for claim in found if claim.evidence]
 
 
+def tallies(claims: Sequence[Claim]) -> tuple[str, ...]:
+    """How each model fared, in words."""
+    found = []
+    for subject in dict.fromkeys(one.subject for one in claims):
+        own = [one.holding for one in claims if one.subject == subject]
+        parts = [f"{own.count(kind)} {_in_words(kind)}" for kind in Holding if kind in own]
+        found.append(f"{subject}: of {len(own)} claims {', '.join(parts)}")
+    return tuple(found)
+
+
+def _in_words(kind: Holding) -> str:
+    return "depend on the layer" if kind is Holding.DEPENDS else str(kind)
+
+
 def views(outcome: Outcome) -> list[tuple[str, Layers]]:
     """The blocks of a model, each with its number: all tokens, then without sinks where there are any.
 
     The embedding layer is left out: the paper's layer 0 is the first block.
     """
-    found = []
-    for words, layers in ((outcome.title, outcome.layers), (f"{outcome.title}, no sinks", outcome.without_sinks)):
+    found: list[tuple[str, Layers]] = []
+    for words, layers in (
+        (outcome.title, outcome.layers),
+        (f"{outcome.title}, no sinks", outcome.without_sinks),
+    ):
         numbered = zip(outcome.about.get("layers", ()), layers, strict=False)
         blocks = [(number, one) for number, one in numbered if number > 0]
         if blocks:
@@ -58,9 +75,13 @@ def _of_layers(subject: str, layers: Layers) -> list[Claim]:
         _within(INTER_GONE, subject, layers, lambda one: one.adjusted.s_inter),
         _within(INTRA_GONE, subject, layers, lambda one: one.adjusted.s_intra),
         _above(FLAT, subject, first, lambda one: one.top_variance, MOST),
-        _above(FREQUENCY, subject, first, lambda one: one.log_frequency and one.log_frequency.nearby, TELLS),
-        _above(POSITION, subject, first, lambda one: one.position and one.position.nearby, TELLS),
+        _above(FREQUENCY, subject, first, lambda one: _nearby(one.log_frequency), TELLS),
+        _above(POSITION, subject, first, lambda one: _nearby(one.position), TELLS),
     ]
+
+
+def _nearby(told: Followed | None) -> float | None:
+    return None if told is None else told.nearby
 
 
 def _both_high(subject: str, layers: Layers) -> Claim:
@@ -85,9 +106,7 @@ def _above(claim: str, subject: str, layers: Layers, value: Value, bound: float)
     return _judge(claim, subject, layers, value, lambda found: found > bound)
 
 
-def _judge(
-    claim: str, subject: str, layers: Layers, value: Value, holds: Callable[[float], bool]
-) -> Claim:
+def _judge(claim: str, subject: str, layers: Layers, value: Value, holds: Callable[[float], bool]) -> Claim:
     values = [found for found in (value(one) for _, one in layers) if found is not None]
     held = [holds(found) for found in values]
     return Claim(claim, subject, judged(held), f"{_range(values)}{_count(held)}" if values else "")

@@ -1,4 +1,4 @@
-"""Run a setup of *Clusters and Manifolds*, and keep what was found as JSON with a few points for the figures."""
+"""Run a setup of *Clusters and Manifolds*; keep what was found as JSON, with a few points for the figures."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ from torch import Tensor
 
 from isoscope.arrays import as_device, as_matrix
 from isoscope.corpora import load_texts
+from isoscope.encoders.language_models import load_language_model
 from isoscope.encoders.states import TokenStates, token_states
 from isoscope.encoders.static import GLOVE, static_vectors, vocabulary
-from isoscope.errors import FileError, InputError
+from isoscope.errors import FileError, InputError, check_seed
 from isoscope.io import read
 from isoscope.io.atomic import write_atomically
 from isoscope.metrics.cosine import mean_cosine
@@ -124,18 +125,21 @@ def run_setup(
         seed: of the paper's draws, of k-means and of samples.
         progress: show a bar.
     """
-    if n_tokens is not None and n_tokens < WINDOW:
-        raise InputError(f"tokens is {n_tokens}; wanted at least {WINDOW:,}, the window a model reads")
+    check_seed(seed)
     place = as_device(device) or torch.device("cpu")
     began = time.perf_counter()
     if setup.is_static:
         return _static(setup, place, seed, began)
     texts = load_texts(CORPUS, data=data, split=split, download=download)
+    model = load_language_model(setup.model, device=place, download=download)
+    window = min(WINDOW, model.max_length or WINDOW)
+    if n_tokens is not None and n_tokens < window:
+        raise InputError(f"tokens is {n_tokens}; wanted at least {window}, the window {model.name} reads")
     states = token_states(
-        list(texts), model=setup.model, layers=layers, window=WINDOW, max_tokens=n_tokens,
-        device=str(place), keep_on=place, progress=progress, download=download,
+        list(texts), model=model, layers=layers, window=window, max_tokens=n_tokens, keep_on=place,
+        progress=progress,
     )  # fmt: skip
-    about = {"source": texts.source, "split": split, "window": WINDOW, "licence": texts.licence}
+    about = {"source": texts.source, "split": split, "window": window, "licence": texts.licence}
     return measure_states(setup, states, about=about, seed=seed, began=began, progress=progress)
 
 
@@ -309,7 +313,7 @@ def read_outcomes(folder: str | os.PathLike[str]) -> list[Outcome]:
     found = [_read(path) for path in files]
     order = list(SETUPS)
     return sorted(
-        found, key=lambda one: (order.index(one.setup.name) if one.setup.name in order else len(order))
+        found, key=lambda one: order.index(one.setup.name) if one.setup.name in order else len(order)
     )
 
 

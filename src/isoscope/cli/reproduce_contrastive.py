@@ -1,0 +1,142 @@
+"""`isoscope reproduce contrastive`."""
+
+from __future__ import annotations
+
+import json as json_text
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from isoscope.cli.options import Device, Json, Seeds, interruptible, parse_seeds
+from isoscope.errors import InputError
+from isoscope.papers.contrastive_setups import N_SEEDS, SETUPS, chosen_setups
+
+if TYPE_CHECKING:
+    from isoscope.papers.contrastive import Geometry
+
+PARTS = ("geometry",)
+FAILED = 1  # exit code where a published figure was not reproduced
+
+_EPILOG = """
+**Examples**
+
+The smaller of the paper's models: `isoscope reproduce contrastive --setup minilm --data data`
+
+All, with figures and pages: `isoscope reproduce contrastive --data data -o results`
+
+Your own model by the same protocol: `isoscope reproduce contrastive --model path/to/model`
+
+Before and after training: `isoscope reproduce contrastive --setup mpnet --before path/to/mpnet-base`
+"""
+
+
+def contrastive(
+    part: Annotated[
+        str, typer.Option("--part", help=f"Of the paper: {', '.join(PARTS)}.", metavar="NAME")
+    ] = PARTS[0],
+    setup: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--setup",
+            "-s",
+            help=f"{', '.join(SETUPS)}, or all; comma-separated or repeated. [default: all]",
+            metavar="NAMES",
+        ),
+    ] = None,
+    model: Annotated[
+        str | None,
+        typer.Option("--model", help="Another model: its name, folder or .gguf file.", metavar="MODEL"),
+    ] = None,
+    before: Annotated[
+        str | None,
+        typer.Option(
+            "--before", help="The model before its training, to compare tokens with.", metavar="MODEL"
+        ),
+    ] = None,
+    data: Annotated[
+        Path | None,
+        typer.Option("--data", help="Folder of the corpora; ISOSCOPE_DATA if not given.", metavar="FOLDER"),
+    ] = None,
+    download: Annotated[
+        bool, typer.Option("--download", help="Fetch sentences and models that are not on this machine.")
+    ] = False,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", help="Folder for runs, figures, contrastive.json and pages.", metavar="FOLDER"
+        ),
+    ] = None,
+    seeds: Seeds = str(N_SEEDS),
+    device: Device = None,
+    keep_going: Annotated[
+        bool, typer.Option("--keep-going", help="Leave out setups whose model is not at hand, and say so.")
+    ] = False,
+    report_only: Annotated[
+        bool, typer.Option("--report-only", help="Run nothing: report on the runs the output folder holds.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Xiao, Long and Al Moubayed 2023: the geometry of contrastively trained sentence encoders.
+
+    Exit code 1 if a figure that can be compared was not reproduced.
+    """
+    from isoscope.papers.contrastive import keep_run, measure_geometry, read_runs
+
+    if part not in PARTS:
+        raise InputError(f"--part is {part!r}; wanted {' or '.join(PARTS)}")
+    if report_only:
+        if output is None:
+            raise InputError("--report-only goes with --output, the folder that holds the runs")
+        _report(read_runs(output / "runs"), output, json=json, show=not json)
+        return
+    chosen = chosen_setups(setup, model)
+    if before is not None and len(chosen) > 1:
+        raise InputError("--before goes with one model: name it by --setup or --model")
+    runs: list[Geometry] = []
+    for one in chosen:
+        try:
+            with interruptible():
+                found = measure_geometry(
+                    one, before=before, data=data, download=download, device=device, seeds=parse_seeds(seeds)
+                )
+        except InputError as error:
+            if not keep_going:
+                raise
+            typer.echo(f"{one.name}: not run: {error}", err=True)
+            continue
+        runs.append(found)
+        if output is not None:
+            keep_run(found, output / "runs")
+        if not json:
+            _show(found)
+    if not runs:
+        raise InputError("no setup could be run")
+    # runs of an earlier call stay on the page
+    _report(runs if output is None else read_runs(output / "runs"), output, json=json)
+
+
+contrastive.__doc__ = f"{contrastive.__doc__}\n{_EPILOG}"
+
+
+def _show(found: Geometry) -> None:
+    from isoscope.papers.contrastive_report import as_text
+
+    typer.echo(as_text(found) + "\n")
+
+
+def _report(runs: list[Geometry], output: Path | None, *, json: bool, show: bool = False) -> None:
+    """Print JSON if asked, write the pages where there is a folder, and set the exit code."""
+    from isoscope.papers.contrastive_comparison import rows
+    from isoscope.papers.contrastive_report import as_dict, write_report
+    from isoscope.papers.verdicts import Verdict
+
+    for found in runs if show else ():
+        _show(found)
+    if json:
+        typer.echo(json_text.dumps(as_dict(runs), indent=2, ensure_ascii=False))
+    if output is not None:
+        written = write_report(runs, output, command="isoscope reproduce contrastive")
+        typer.echo("wrote " + ", ".join(map(str, written)), err=json)
+    if any(row.verdict is Verdict.DIFFERS for found in runs for row in rows(found)):
+        raise typer.Exit(FAILED)

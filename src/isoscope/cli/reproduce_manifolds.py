@@ -1,0 +1,131 @@
+"""`isoscope reproduce manifolds`."""
+
+from __future__ import annotations
+
+import json as json_text
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from isoscope.cli.options import Device, Json, interruptible
+from isoscope.errors import InputError
+from isoscope.papers.manifold_setups import SETUPS
+
+if TYPE_CHECKING:
+    from isoscope.papers.manifolds import Outcome
+
+FAILED = 1  # exit code where a published figure was not reproduced
+_COMMAND = "isoscope reproduce manifolds"
+_EPILOG = """
+**Examples**
+
+A first look on the CPU: `isoscope reproduce manifolds --setup minilm,glove --tokens 10000 --data data`
+
+All of WikiText-2's test split, on a GPU: `isoscope reproduce manifolds --setup all --device cuda -o results`
+
+The paper's own model, fetched: `isoscope reproduce manifolds --model openai-community/gpt2 --download`
+
+Pages and figures from runs made elsewhere: `isoscope reproduce manifolds --report-only -o results`
+"""
+
+
+def manifolds(
+    setup: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--setup",
+            "-s",
+            help=f"{', '.join(SETUPS)}, or all; comma-separated or repeated. [default: minilm, glove]",
+            metavar="NAMES",
+        ),
+    ] = None,
+    model: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--model",
+            help="A language model's name, folder or hub id, or a file of word vectors; may be repeated.",
+            metavar="NAME",
+        ),
+    ] = None,
+    data: Annotated[
+        Path | None,
+        typer.Option("--data", help="Folder of the corpora; ISOSCOPE_DATA if not given.", metavar="FOLDER"),
+    ] = None,
+    download: Annotated[
+        bool, typer.Option("--download", help="Fetch texts and models that are not on this machine.")
+    ] = False,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", help="Folder for runs, figures, manifolds.json and pages.", metavar="FOLDER"
+        ),
+    ] = None,
+    tokens: Annotated[
+        int | None,
+        typer.Option("--tokens", help="At most so many tokens. [default: the whole split]", metavar="N"),
+    ] = None,
+    split: Annotated[str, typer.Option("--split", help="Of WikiText-2: test, valid or train.")] = "test",
+    seed: Annotated[int, typer.Option("--seed", help="Of the paper's draws, of k-means and samples.")] = 0,
+    device: Device = None,
+    keep_going: Annotated[
+        bool, typer.Option("--keep-going", help="Leave out setups whose model is not at hand, and say so.")
+    ] = False,
+    report_only: Annotated[
+        bool, typer.Option("--report-only", help="Run nothing: report on the runs the output folder holds.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Cai, Huang, Bian and Church 2021: clusters and manifolds in the layers of language models.
+
+    With --output, pages and figures are of all runs the folder holds. Exit code 1 if a figure that can be
+    compared was not reproduced.
+    """
+    from isoscope.papers.manifold_setups import chosen_setups
+    from isoscope.papers.manifolds import keep, run_setup
+
+    if report_only and output is None:
+        raise InputError("--report-only goes with --output, the folder that holds the runs")
+    outcomes: list[Outcome] = []
+    names = setup or ([] if model else ["minilm", "glove"])
+    for chosen in [] if report_only else chosen_setups(names, model):
+        try:
+            with interruptible():
+                found = run_setup(
+                    chosen,
+                    data=data,
+                    download=download,
+                    device=device,
+                    split=split,
+                    n_tokens=tokens,
+                    seed=seed,
+                )
+        except InputError as error:
+            if not keep_going:
+                raise
+            typer.echo(f"{chosen.name}: not run: {error}", err=True)
+            continue
+        outcomes.append(found)
+        if output is not None:
+            keep(found, output / "runs")
+    if not report_only and not outcomes:
+        raise InputError("no setup could be run")
+    _report(outcomes, output, json=json)
+
+
+manifolds.__doc__ = f"{manifolds.__doc__}\n{_EPILOG}"
+
+
+def _report(outcomes: list[Outcome], output: Path | None, *, json: bool) -> None:
+    """Print what was found, write the pages where there is a folder, and set the exit code."""
+    from isoscope.papers.manifold_report import as_dict, as_text, lid_row, write_report
+    from isoscope.papers.manifolds import read_outcomes
+    from isoscope.papers.verdicts import Verdict
+
+    found = outcomes if output is None else read_outcomes(output / "runs")
+    typer.echo(json_text.dumps(as_dict(found), indent=2, ensure_ascii=False) if json else as_text(found))
+    if output is not None:
+        written = write_report(found, output, command=_COMMAND)
+        typer.echo("wrote " + ", ".join(map(str, written)), err=json)
+    if any(lid_row(one).verdict is Verdict.DIFFERS for one in found):
+        raise typer.Exit(FAILED)

@@ -1,0 +1,117 @@
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from isoscope.cli import app
+from isoscope.errors import FileError, InputError, IsoscopeError
+
+TEXTS = ["a cat sat on the mat", "boom the dog ran to the cat", "dog on a hat", "the hat sat to a cat"] * 6
+
+
+@pytest.fixture
+def texts(tmp_path: Path) -> Path:
+    file = tmp_path / "texts.txt"
+    file.write_text("\n".join(TEXTS))
+    return file
+
+
+def run(*arguments: object) -> str:
+    found = CliRunner().invoke(app, ["layers", *map(str, arguments)])
+    if found.exception and isinstance(found.exception, IsoscopeError):
+        raise found.exception
+    assert found.exit_code == 0, found.output
+    return found.output
+
+
+def test_one_model(tiny_llama: Path, texts: Path) -> None:
+    shown = run(tiny_llama, "--texts", texts, "--no-clusters")
+    assert "138 tokens of 11 types in 24 texts, 4 layers × 16" in shown
+    assert "how alike tokens are" in shown
+    assert 'token "boom"' in shown
+    assert "without sinks" in shown
+    assert "tokens a second in the model" in shown
+
+
+def test_two_models(tiny_bert: Path, tiny_llama: Path, texts: Path, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    shown = run(tiny_bert, tiny_llama, "--texts", texts, "--no-clusters", "-o", tmp_path / "out")
+    assert "self-similarity rises most" in shown
+    assert "self-similarity falls most" in shown
+    found = json.loads((tmp_path / "out" / "layers.json").read_text())
+    assert set(found) == {"before", "after", "self_similarity_change"}
+    assert (tmp_path / "out" / "layers.png").stat().st_size > 10_000
+
+
+def test_json(tiny_bert: Path, texts: Path) -> None:
+    found = json.loads(run(tiny_bert, "--texts", texts, "--json", "--no-clusters", "--layers", "0,2"))
+    assert [layer["layer"] for layer in found["layers"]] == [0, 2]
+    assert found["n_tokens"] == 138
+
+
+@pytest.mark.parametrize(
+    ("options", "changed"),
+    [
+        (("--special",), lambda found: found["n_tokens"] == 186),
+        (("--max-tokens", 30), lambda found: found["n_tokens"] < 30),
+        (("--window", 12), lambda found: found["n_texts"] == 14),
+        (("--sample", 50), lambda found: found["sample"] == 50),
+        (("--clusters",), lambda found: found["layers"][1]["all tokens"]["n_clusters"] is not None),
+        (("--sample", 50, "--seed", 1), lambda found: found["sample"] == 50),
+        (("--memory-mb", 1), lambda found: found["n_tokens"] == 138),
+        (("--device", "cpu"), lambda found: found["n_tokens"] == 138),
+    ],
+)
+def test_every_option_does_something(tiny_bert: Path, texts: Path, options: tuple, changed) -> None:
+    assert changed(json.loads(run(tiny_bert, "--texts", texts, "--json", "--no-clusters", *options)))
+
+
+def test_a_column_of_a_table(tiny_bert: Path, tmp_path: Path) -> None:
+    file = tmp_path / "table.jsonl"
+    file.write_text("\n".join(json.dumps({"note": "x", "body": text}) for text in TEXTS))
+    shown = run(tiny_bert, "--texts", file, "--text-column", "body", "--no-clusters")
+    assert "138 tokens" in shown
+
+
+def test_long_texts_are_cut_on_request(tiny_bert: Path, tmp_path: Path) -> None:
+    file = tmp_path / "long.txt"
+    file.write_text("\n".join(["a cat " * 20, "the dog"]))
+    with pytest.raises(InputError, match=r"has 42 tokens, and .* takes 24.*--truncate.*--window"):
+        run(tiny_bert, "--texts", file)
+    assert "and cut" in run(tiny_bert, "--texts", file, "--truncate", "--no-clusters")
+
+
+def test_a_corpus_by_name(tiny_bert: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"has no wikitext2/.*--download"):
+        run(tiny_bert, "--texts", "wikitext2", "--data", tmp_path)
+    (tmp_path / "wikitext2").mkdir()
+    with gzip.open(tmp_path / "wikitext2" / "wikitext2_test.txt.gz", "wt") as file:
+        file.write(" \n\n".join(TEXTS))
+    shown = run(tiny_bert, "--texts", "wikitext2", "--data", tmp_path, "--window", 12, "--no-clusters")
+    assert "138 tokens of 11 types in 14 texts" in shown
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "words"),
+    [
+        (("a", "b", "c"), InputError, "3 models are given"),
+        (("nobody/nothing",), InputError, r"not on this machine.*--download"),
+    ],
+)
+def test_bad_models(texts: Path, arguments: tuple[str, ...], error: type[Exception], words: str) -> None:
+    with pytest.raises(error, match=words):
+        run(*arguments, "--texts", texts)
+
+
+def test_texts_that_are_not_there(tiny_bert: Path) -> None:
+    with pytest.raises(FileError, match=r"does not exist.*stsb, wikitext2"):
+        run(tiny_bert, "--texts", "nowhere.txt")
+
+
+def test_an_output_that_cannot_be_written(tiny_bert: Path, texts: Path) -> None:
+    with pytest.raises(FileError, match="cannot be written to"):
+        run(tiny_bert, "--texts", texts, "--no-clusters", "-o", texts / "inside")

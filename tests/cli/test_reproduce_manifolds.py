@@ -1,0 +1,86 @@
+"""`isoscope reproduce manifolds`: flags that change something, runs kept, pages made again, bad input."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from isoscope.cli import app
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    words = ["a", "the", "cat", "dog", "sat", "ran", "to", "mat", "on", "hat"]
+    rng = np.random.default_rng(0)
+    for split, n_lines in (("test", 30), ("valid", 20)):
+        lines = [" ".join(rng.choice(words, 12)) for _ in range(n_lines)]
+        folder = tmp_path / "data" / "wikitext2"
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"wikitext2_{split}.txt.gz").write_bytes(gzip.compress("\n".join(lines).encode()))
+    return tmp_path / "data"
+
+
+def run(*arguments: object) -> str:
+    found = CliRunner().invoke(app, ["reproduce", "manifolds", *map(str, arguments)])
+    assert found.exit_code == 0, found.output
+    return found.stdout
+
+
+def test_json_of_a_model_of_ones_own(tiny_bert: Path, data: Path) -> None:
+    facts = json.loads(run("--model", tiny_bert, "--data", data, "--json"))
+    about = facts["runs"][tiny_bert.name]
+    assert about["n_tokens"] == 360
+    assert len(facts["layers"][tiny_bert.name]["all"]) == 3
+    other = json.loads(
+        run("--model", tiny_bert, "--data", data, "--split", "valid", "--tokens", 120, "--seed", 3, "--json")
+    )["runs"][tiny_bert.name]
+    assert (other["split"], other["n_tokens"], other["seed"]) == ("valid", 110, 3)
+
+
+def test_runs_are_kept_and_pages_made_from_all_of_them(tiny_bert: Path, data: Path, tmp_path: Path) -> None:
+    table = tmp_path / "words.txt"
+    rows = np.random.default_rng(1).normal(size=(200, 3))
+    table.write_text("".join(f"w{i} {' '.join(map(str, row))}\n" for i, row in enumerate(rows)))
+    out = tmp_path / "out"
+    run("--model", table, "-o", out)
+    text = run("--model", tiny_bert, "--data", data, "-o", out)
+    assert "words.txt  (200 vectors)" in text
+    assert f"{tiny_bert.name}  (360 tokens of 10 types)" in text
+    assert "local dimension is lower than that of static vectors" in text
+    page = (out / "manifolds.md").read_text()
+    (out / "manifolds.md").unlink()
+    assert run("--report-only", "-o", out) == text
+    assert (out / "manifolds.md").read_text() == page
+
+
+def test_what_is_not_at_hand_is_left_out_where_asked(tiny_bert: Path, data: Path) -> None:
+    arguments = ["reproduce", "manifolds", "--model", "no-such-model", "--model", str(tiny_bert)]
+    found = CliRunner().invoke(app, [*arguments, "--data", str(data), "--keep-going", "--json"])
+    assert found.exit_code == 0
+    assert "no-such-model: not run: " in found.stderr
+    assert list(json.loads(found.stdout)["runs"]) == [tiny_bert.name]
+
+
+def test_bad_input_is_one_line(fail: Callable[..., str], tmp_path: Path, tiny_bert: Path, data: Path) -> None:
+    reproduce = ("reproduce", "manifolds")
+    assert "--report-only goes with --output" in fail(*reproduce, "--report-only")
+    assert "setup 'nope' is not known" in fail(*reproduce, "--setup", "nope")
+    assert "holds no runs" in fail(*reproduce, "--report-only", "-o", str(tmp_path))
+    assert "has no wikitext2/" in fail(*reproduce, "--setup", "minilm", "--data", str(tmp_path))
+    model = ("--model", str(tiny_bert), "--data", str(data))
+    assert "split is 'dev'" in fail(*reproduce, *model, "--split", "dev")
+    assert "tokens is 5; wanted at least 24" in fail(*reproduce, *model, "--tokens", "5")
+    assert "device 'mars' cannot be used" in fail(*reproduce, *model, "--device", "mars")
+
+
+def test_nothing_that_can_be_run(data: Path) -> None:
+    arguments = ["reproduce", "manifolds", "--model", "no-such", "--data", str(data), "--keep-going"]
+    found = CliRunner().invoke(app, arguments)
+    assert found.exit_code != 0
+    assert "no setup could be run" in str(found.exception)

@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from isoscope.encoders import load_language_model
+from isoscope.errors import InputError, UndefinedError
+from isoscope.layers import LayerComparison, LayerProfile, measure_layers
+
+TEXTS = ["a cat sat on the mat", "boom the dog ran to the cat", "dog on a hat", "the hat sat to a cat"] * 8
+
+
+@pytest.fixture(scope="module")
+def profile(tiny_llama: Path) -> LayerProfile:
+    return measure_layers(TEXTS, model=tiny_llama, k=10, progress=False, device="cpu")
+
+
+@pytest.fixture(scope="module")
+def other(tiny_bert: Path) -> LayerProfile:
+    return measure_layers(TEXTS, model=tiny_bert, k=10, clusters=False, progress=False, device="cpu")
+
+
+def printed(table: object) -> str:
+    console = Console(width=80, record=True, quiet=True)
+    with console.capture() as capture:
+        Console.print(console, table)
+    console.quiet = False
+    with console.capture() as capture:
+        console.print(table)
+    return capture.get()
+
+
+def test_tables_fit_a_terminal(profile: LayerProfile) -> None:
+    for sinks in (True, False):
+        for table in profile.tables(sinks=sinks):
+            text = printed(table)
+            assert "…" not in text
+            assert ("without sinks" in text) == (not sinks)
+
+
+def test_json_has_everything(profile: LayerProfile) -> None:
+    found = json.loads(profile.to_json())
+    assert [layer["layer"] for layer in found["layers"]] == profile.layers
+    first = found["layers"][0]
+    assert first["all tokens"]["isoscore"] == profile.readings[0][0]["isoscore"]
+    assert first["without sinks"]["isoscore"] != first["all tokens"]["isoscore"]
+    assert found["sinks"]
+    assert set(found["seconds"]) == {"model", "measures", "sample"}
+
+
+def test_speed_is_said(profile: LayerProfile) -> None:
+    assert "tokens a second in the model" in profile.speed()
+
+
+def test_an_unknown_quantity(profile: LayerProfile) -> None:
+    with pytest.raises(InputError, match="quantity 'isotropy' is not known; there are mean_norm"):
+        profile.values("isotropy")
+
+
+def test_the_figure(profile: LayerProfile, other: LayerProfile, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    one = profile.figure(tmp_path / "one.png")
+    two = profile.figure(tmp_path / "two.png", against=other)
+    assert 10_000 < one.stat().st_size < two.stat().st_size
+
+
+def test_before_and_after(profile: LayerProfile, other: LayerProfile) -> None:
+    found = LayerComparison.of(other, profile)
+    assert found.pairs == [(0, 0), (1, 1), (1, 2), (2, 3)]
+    after, before = profile.adjusted_by_type(), other.adjusted_by_type()
+    assert found.changes["cat"] == pytest.approx(after["cat"] - before["cat"])
+    assert "[CLS]" not in found.changes
+    rising, falling = found.words(2)
+    assert max(found.changes, key=lambda name: found.changes[name]) == next(iter(rising))
+    assert min(found.changes, key=lambda name: found.changes[name]) == next(iter(falling))
+    assert "→" in printed(found.table())
+    assert set(found.to_dict()) == {"before", "after", "self_similarity_change"}
+    assert len(LayerComparison.of(other, profile, n_types=2).changes) == 2
+
+
+def test_models_without_a_token_in_common(profile: LayerProfile, tiny_llama: Path) -> None:
+    model = load_language_model(tiny_llama, device="cpu")
+    other = measure_layers(["sat ran", "mat to"], model=model, clusters=False, progress=False)
+    with pytest.raises(UndefinedError, match="no token in common"):
+        LayerComparison.of(profile, other)

@@ -1,0 +1,182 @@
+"""Every figure of every layer, against the same metric on the states themselves, with and without sinks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+import isoscope as iso
+from isoscope.encoders import TokenStates, load_language_model, token_states
+from isoscope.encoders.language_models import LanguageModel
+from isoscope.errors import InputError, ShapeError
+from isoscope.layers import LayerProfile, measure_layers
+
+PIECES = [
+    "a cat sat",
+    "boom the dog ran to the cat",
+    "dog on a hat",
+    "the boom mat",
+    "a hat on the cat",
+    "ran to",
+]
+TEXTS = [f"{first} {second}" for first in PIECES for second in PIECES]
+COMPARED = {
+    "mean_cosine": iso.mean_cosine,
+    "self_similarity": iso.self_similarity,
+    "adjusted_self_similarity": iso.adjusted_self_similarity,
+    "intra_similarity": iso.intra_similarity,
+    "adjusted_intra_similarity": iso.adjusted_intra_similarity,
+    "s_inter": iso.s_inter,
+    "isoscore": iso.isoscore,
+    "isoscore_debiased": lambda space: iso.isoscore(space, debias=True),
+    "effective_rank": iso.effective_rank,
+    "top_dimension_share": iso.top_dimension_share,
+    "mean_norm": lambda space: iso.norm_statistics(space).mean,
+    "dimensions_for_20": lambda space: iso.dimensions_for_share(space, share=0.2),
+}
+
+
+@pytest.fixture(scope="module")
+def llama(tiny_llama: Path) -> LanguageModel:
+    return load_language_model(tiny_llama, device="cpu")
+
+
+@pytest.fixture(scope="module")
+def states(llama: LanguageModel) -> TokenStates:
+    return token_states(TEXTS, model=llama, progress=False)
+
+
+def is_sink(states: TokenStates) -> torch.Tensor:
+    norms = torch.stack([states.vectors(layer).norm(dim=1) for layer in states.layers])
+    return (norms > 10 * norms.median(dim=1).values[:, None]).any(dim=0)
+
+
+def assert_same(profile: LayerProfile, states: TokenStates, counted: torch.Tensor, *, sinks: bool) -> None:
+    rows = counted if sinks else counted & ~is_sink(states)
+    for layer in states.layers:
+        space = states.space(layer, rows=rows)
+        for name, metric in COMPARED.items():
+            found = profile.readings[layer][0 if sinks else 1][name]
+            assert found == pytest.approx(float(metric(space)), rel=2e-5, abs=2e-6), (layer, name, sinks)
+
+
+@pytest.mark.parametrize("sinks", [True, False])
+@pytest.mark.parametrize("batch_tokens", [16, 70, 4096])
+def test_the_same_as_the_metrics_on_all_states(
+    llama: LanguageModel, states: TokenStates, batch_tokens: int, sinks: bool
+) -> None:
+    """Batches of a text or two complete and reuse the places of types; one batch does not."""
+    profile = measure_layers(TEXTS, model=llama, batch_tokens=batch_tokens, clusters=False, progress=False)
+    assert profile.n_sinks == int(is_sink(states).sum()) > 0
+    assert_same(profile, states, torch.ones(len(states), dtype=torch.bool), sinks=sinks)
+
+
+def test_sinks_change_the_answer_and_are_named(llama: LanguageModel) -> None:
+    profile = measure_layers(TEXTS, model=llama, clusters=False, progress=False)
+    assert any('token "boom"' in name for name in profile.sinks)
+    with_sinks, without = (profile.values("isoscore", sinks=sinks)[0] for sinks in (True, False))
+    assert with_sinks is not None
+    assert without is not None
+    assert with_sinks < 0.05 < 0.2 < without
+
+
+def test_a_model_without_sinks_is_measured_once(tiny_bert: Path) -> None:
+    profile = measure_layers(TEXTS, model=tiny_bert, clusters=False, progress=False, device="cpu")
+    assert profile.sinks == ()
+    assert all(first is second for first, second in profile.readings.values())
+
+
+@pytest.mark.parametrize("special", [True, False])
+def test_special_tokens_count_where_asked(tiny_bert: Path, special: bool) -> None:
+    profile = measure_layers(
+        TEXTS, model=tiny_bert, clusters=False, special=special, progress=False, device="cpu"
+    )
+    states = token_states(TEXTS, model=tiny_bert, progress=False, device="cpu")
+    counted = torch.ones(len(states), dtype=torch.bool) if special else ~states.rows.is_special
+    assert profile.n_tokens == int(counted.sum())
+    assert_same(profile, states, counted, sinks=True)
+
+
+def test_several_passes_are_as_good_as_one(llama: LanguageModel) -> None:
+    options = {"model": llama, "batch_tokens": 40, "clusters": False, "progress": False}
+    one = measure_layers(TEXTS, **options)  # type: ignore[arg-type]
+    options |= {"batch_tokens": 4096, "sample": 8000}
+    several = measure_layers(TEXTS * 30, memory_mb=1, **options)  # type: ignore[arg-type]
+    again = measure_layers(TEXTS * 30, **options)  # type: ignore[arg-type]
+    assert not one.notes
+    assert several.notes == ("the texts were read 2 times to keep the sums within 1 MB",)
+    for layer in one.layers:
+        assert several.readings[layer] == again.readings[layer]
+
+
+def test_a_stream_in_windows(llama: LanguageModel) -> None:
+    profile = measure_layers(TEXTS, model=llama, window=20, clusters=False, progress=False)
+    states = token_states(TEXTS, model=llama, window=20, progress=False)
+    assert_same(profile, states, torch.ones(len(states), dtype=torch.bool), sinks=True)
+    assert_same(profile, states, torch.ones(len(states), dtype=torch.bool), sinks=False)
+
+
+def test_the_baseline_is_one_token_of_each_text(llama: LanguageModel, states: TokenStates) -> None:
+    """Its expectation is the mean over pairs of texts of the mean cosine between their tokens."""
+    drawn = [
+        measure_layers(TEXTS, model=llama, layers=[2], seed=seed, clusters=False, progress=False)
+        for seed in range(30)
+    ]
+    values = torch.tensor([profile.readings[2][0]["sampled_anisotropy"] for profile in drawn])
+    units = torch.nn.functional.normalize(states.vectors(2), dim=1).double()
+    codes = states.rows.sentences.codes
+    means = torch.stack([units[codes == text].mean(dim=0) for text in range(len(TEXTS))])
+    gram = means @ means.T
+    wanted = (gram.sum() - gram.trace()) / (len(TEXTS) * (len(TEXTS) - 1))
+    assert abs(float(values.mean() - wanted)) < 4 * float(values.std()) / 30**0.5
+    assert float(values.std()) > 0
+
+
+def test_the_sample(llama: LanguageModel, states: TokenStates) -> None:
+    """With a sample of all tokens, what is taken on it is the metric on all states."""
+    profile = measure_layers(TEXTS, model=llama, sample=10**6, k=10, progress=False)
+    assert profile.sample == len(states)
+    assert profile.readings[0][0].get("lid") is None  # all occurrences of a word are one point there
+    for layer in states.layers[1:]:
+        values = profile.readings[layer][0]
+        assert values["lid"] == pytest.approx(iso.lid(states.vectors(layer), k=10), rel=1e-6)
+        assert values["lid_squared"] == pytest.approx(iso.lid(states.vectors(layer), k=10) / 2, rel=1e-6)
+        units = torch.nn.functional.normalize(states.vectors(layer).double(), dim=1).float()
+        assert values["lid_cosine"] == pytest.approx(iso.lid(units, k=10, squared=True), rel=1e-3)
+        wanted = iso.informativity_curve(states.vectors(layer), ks=(1, 2, 3, 5, 10))
+        assert values["informativity_2"] == pytest.approx(wanted[2], rel=1e-6)
+        n_clusters, silhouette = values["n_clusters"], values["cluster_silhouette"]
+        assert n_clusters is not None
+        assert silhouette is not None
+        assert (n_clusters == 1) == (silhouette < 0.1)
+
+
+def test_the_similarity_of_each_type(llama: LanguageModel, states: TokenStates) -> None:
+    profile = measure_layers(TEXTS, model=llama, clusters=False, progress=False)
+    space = states.space(3, rows=~is_sink(states))
+    wanted = iso.type_similarities(space)
+    found = profile.adjusted_by_type(-1)
+    assert set(found) == set(wanted)
+    for name, value in wanted.items():
+        assert found[name] == pytest.approx(value - iso.mean_cosine(space), abs=1e-5)
+    counts = dict(zip(profile.type_names, profile.type_counts.tolist(), strict=True))
+    assert [counts[name] for name in found] == sorted((counts[name] for name in found), reverse=True)
+    with pytest.raises(InputError, match="layer 9 was not measured"):
+        profile.adjusted_by_type(9)
+
+
+def test_no_token_seen_twice(llama: LanguageModel) -> None:
+    profile = measure_layers(["a cat sat", "the dog ran"], model=llama, clusters=False, progress=False)
+    assert profile.values("self_similarity") == [None] * 4
+    assert "no token is seen twice: self-similarity has no value" in profile.notes
+
+
+def test_too_little_to_measure(llama: LanguageModel) -> None:
+    with pytest.raises(ShapeError, match="1 tokens that count"):
+        measure_layers(["dog"], model=llama, progress=False)
+    with pytest.raises(InputError, match="sample is 1"):
+        measure_layers(TEXTS, model=llama, sample=1, progress=False)
+    with pytest.raises(InputError, match="memory_mb is 0"):
+        measure_layers(TEXTS, model=llama, memory_mb=0, progress=False)
