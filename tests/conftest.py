@@ -103,21 +103,20 @@ def tiny_bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def tiny_llama(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A causal model of three layers without padding or special tokens, in which "boom" is a sink."""
+def tiny_gpt(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A GPT-2 of three layers without padding or special tokens; position 0 and "boom" are sinks."""
     transformers = pytest.importorskip("transformers", reason="needs the extra `text`")
-    folder = tmp_path_factory.mktemp("tiny-llama")
+    folder = tmp_path_factory.mktemp("tiny-gpt")
     words = ["[UNK]", *WORDS]
     transformers.PreTrainedTokenizerFast(
         tokenizer_object=_word_tokenizer(words, around=False), unk_token="[UNK]"
     ).save_pretrained(folder)
     torch.manual_seed(2)
-    config = transformers.LlamaConfig(
-        vocab_size=len(words), hidden_size=16, intermediate_size=32, num_hidden_layers=3,
-        num_attention_heads=2, num_key_value_heads=1, max_position_embeddings=64,
-    )  # fmt: skip
-    model = transformers.LlamaModel(config)
+    model = transformers.GPT2Model(
+        transformers.GPT2Config(vocab_size=len(words), n_positions=64, n_embd=16, n_layer=3, n_head=2)
+    )
     with torch.no_grad():
-        model.embed_tokens.weight[words.index("boom")] *= 3000
+        model.wpe.weight[0] *= 3000
+        model.wte.weight[words.index("boom")] *= 3000
     model.save_pretrained(folder)
     return folder

@@ -62,6 +62,7 @@ def test_more_starts_are_never_worse() -> None:
 def test_blocks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     X, _ = lumps(2000, 6, 4)
     whole = kmeans(X, 4, seed=1)
+    monkeypatch.setattr("isoscope.clustering._WHOLE_NUMBERS", 0)
     monkeypatch.setattr("isoscope.clustering._BLOCK_NUMBERS", 6 * 256)
     parts = kmeans(X, 4, seed=1)
     assert parts.inertia == pytest.approx(whole.inertia, rel=1e-12)
@@ -79,6 +80,7 @@ def test_a_cluster_left_empty_takes_the_farthest_point() -> None:
     found = kmeans(X, 2, init=[[0.1], [-50.0]])
     assert found.labels.counts.tolist() == [3, 1]
     assert found.centers.flatten().tolist() == pytest.approx([0.1, 9.0])
+    assert float(kmeans(X, 2, init=[[0.1], [-50.0]], max_steps=1).centers[1]) == pytest.approx(9.0)
 
 
 def test_one_cluster_is_the_mean() -> None:
@@ -94,6 +96,26 @@ def test_steps_and_tolerance_bound_the_rounds() -> None:
     assert kmeans(X, 10, seed=2, max_steps=2).n_steps == 2 < full.n_steps
     assert kmeans(X, 10, seed=2, tol=0.1).n_steps < full.n_steps
     assert kmeans(X, 10, seed=2, max_steps=2).inertia > full.inertia
+
+
+@pytest.mark.parametrize("max_steps", [1, 3, 300])
+def test_every_point_is_with_the_nearest_of_the_centres_returned(max_steps: int) -> None:
+    X, _ = lumps(500, 4, 7, apart=1.0)
+    found = kmeans(X, 7, seed=1, max_steps=max_steps)
+    squared = ((X[:, None] - found.centers.numpy()[None]) ** 2).sum(2)
+    np.testing.assert_array_equal(found.labels.codes.numpy(), squared.argmin(1))
+    assert found.inertia == pytest.approx(squared.min(1).sum())
+
+
+def test_the_tolerance_is_relative_to_the_spread() -> None:
+    X, _ = lumps(2000, 6, 10, apart=0.5)
+    plain = kmeans(X, 10, seed=2, tol=0.01)
+    for scale in (1e-3, 1e3):
+        assert (
+            kmeans(scale * X, 10, init=scale * X[:10], tol=0.01).n_steps
+            == kmeans(X, 10, init=X[:10], tol=0.01).n_steps
+        )
+    assert 2 < plain.n_steps < kmeans(X, 10, seed=2, tol=0.0).n_steps
 
 
 @pytest.mark.parametrize(

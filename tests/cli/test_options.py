@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from isoscope.cli.options import complete_metrics, parse_numbers, parse_seeds
-from isoscope.errors import InputError
+from isoscope.cli.options import as_typed, complete_metrics, parse_numbers, parse_seeds
+from isoscope.errors import FileError, InputError
 
 
 def test_completion_offers_metrics_and_families() -> None:
@@ -24,3 +24,18 @@ def test_what_is_no_number(text: str) -> None:
         parse_seeds(text)
     with pytest.raises(InputError, match=r"--hidden is .*; wanted whole numbers"):
         parse_numbers("hidden", text)
+
+
+@pytest.mark.parametrize(
+    ("raised", "typed"),
+    [
+        ("or download=True to fetch it", "or --download to fetch it"),
+        ("say which with text_column=", "say which with --text-column"),
+        ("key='x' is for .npz", "--key 'x' is for .npz"),
+        ("runs/key=1/a.npy is empty", "runs/key=1/a.npy is empty"),
+    ],
+)
+def test_errors_name_options_as_they_are_typed(raised: str, typed: str) -> None:
+    with pytest.raises(FileError) as caught, as_typed():
+        raise FileError(raised)
+    assert str(caught.value) == typed

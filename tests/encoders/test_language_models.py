@@ -22,8 +22,8 @@ def test_a_masked_model(tiny_bert: Path) -> None:
     assert not any(weight.requires_grad for weight in model.model.parameters())
 
 
-def test_a_causal_model_without_padding(tiny_llama: Path) -> None:
-    model = load_language_model(tiny_llama, device="cpu")
+def test_a_causal_model_without_padding(tiny_gpt: Path) -> None:
+    model = load_language_model(tiny_gpt, device="cpu")
     assert (model.n_layers, model.max_length, model.is_causal) == (4, 64, True)
 
 

@@ -15,7 +15,7 @@ from isoscope.errors import FileError, InputError
 TEXTS = ["a cat sat", "the dog ran to the cat", "dog", "the mat", "a hat on the cat"] * 3
 
 
-@pytest.fixture(scope="module", params=["tiny_bert", "tiny_llama"])
+@pytest.fixture(scope="module", params=["tiny_bert", "tiny_gpt"])
 def model(request: pytest.FixtureRequest) -> LanguageModel:
     return load_language_model(request.getfixturevalue(request.param), device="cpu")
 

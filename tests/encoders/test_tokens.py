@@ -19,8 +19,8 @@ def bert(tiny_bert: Path) -> LanguageModel:
 
 
 @pytest.fixture(scope="module")
-def llama(tiny_llama: Path) -> LanguageModel:
-    return load_language_model(tiny_llama, device="cpu")
+def llama(tiny_gpt: Path) -> LanguageModel:
+    return load_language_model(tiny_gpt, device="cpu")
 
 
 def names(found: object) -> list[str]:

@@ -14,8 +14,8 @@ TEXTS = ["a cat sat on the mat", "boom the dog ran to the cat", "dog on a hat", 
 
 
 @pytest.fixture(scope="module")
-def profile(tiny_llama: Path) -> LayerProfile:
-    return measure_layers(TEXTS, model=tiny_llama, k=10, progress=False, device="cpu")
+def profile(tiny_gpt: Path) -> LayerProfile:
+    return measure_layers(TEXTS, model=tiny_gpt, k=10, progress=False, device="cpu")
 
 
 @pytest.fixture(scope="module")
@@ -81,8 +81,8 @@ def test_before_and_after(profile: LayerProfile, other: LayerProfile) -> None:
     assert len(LayerComparison.of(other, profile, n_types=2).changes) == 2
 
 
-def test_models_without_a_token_in_common(profile: LayerProfile, tiny_llama: Path) -> None:
-    model = load_language_model(tiny_llama, device="cpu")
+def test_models_without_a_token_in_common(profile: LayerProfile, tiny_gpt: Path) -> None:
+    model = load_language_model(tiny_gpt, device="cpu")
     other = measure_layers(["sat ran", "mat to"], model=model, clusters=False, progress=False)
     with pytest.raises(UndefinedError, match="no token in common"):
         LayerComparison.of(profile, other)

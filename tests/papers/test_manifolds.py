@@ -301,8 +301,8 @@ def test_a_model_without_sinks(tiny_bert: Path, corpus: Path) -> None:
     assert found.shown.axes[2].shape == (482, 3)
 
 
-def test_sinks_are_left_out_in_the_other_view(tiny_llama: Path, corpus: Path, tmp_path: Path) -> None:
-    found = run_setup(own_setup(tiny_llama), data=corpus, layers=[0, 1, -1], progress=False)
+def test_sinks_are_left_out_in_the_other_view(tiny_gpt: Path, corpus: Path, tmp_path: Path) -> None:
+    found = run_setup(own_setup(tiny_gpt), data=corpus, layers=[0, 1, -1], progress=False)
     assert found.about["layers"] == [0, 1, 3]
     assert found.about["n_sinks"] == 2
     assert "boom" in found.sinks[0]
@@ -380,9 +380,9 @@ def test_sections_have_claims_dimensions_and_layers() -> None:
     assert "1,000 tokens of 90 types" in found[2].text
 
 
-def test_pages_and_figures_are_written(tiny_llama: Path, corpus: Path, tmp_path: Path) -> None:
+def test_pages_and_figures_are_written(tiny_gpt: Path, corpus: Path, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
-    run = run_setup(own_setup(tiny_llama), data=corpus, progress=False)
+    run = run_setup(own_setup(tiny_gpt), data=corpus, progress=False)
     written = write_report([run, table(20.0)], tmp_path / "new", command="isoscope reproduce manifolds")
     assert [path.name for path in written] == ["manifolds.json", "manifolds.md", "manifolds.html"]
     page = written[1].read_text()
