@@ -113,8 +113,9 @@ def layers(
         found, running = _texts(texts, text_column, data, download=bool(download))
         options: dict[str, Any] = {
             "layers": None if only is None else parse_numbers("layers", only),
-            "window": window or (_WINDOW if running else None), "truncate": truncate, "max_tokens": max_tokens,
-            "special": special, "clusters": clusters, "sample": sample, "memory_mb": memory_mb,
+            "window": window or (_WINDOW if running else None), "truncate": truncate,
+            "max_tokens": max_tokens, "special": special, "clusters": clusters, "sample": sample,
+            "memory_mb": memory_mb,
             "device": device, "seed": seed, "download": bool(download),
         }  # fmt: skip
         with interruptible():

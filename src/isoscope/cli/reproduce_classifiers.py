@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from isoscope.cli.options import Device, Every, Json, Log, Seeds, interruptible, parse_seeds
+from isoscope.cli.options import Device, Every, Json, Log, Seeds, as_typed, interruptible, parse_seeds
 from isoscope.errors import InputError
 from isoscope.papers.classifier_setups import SETUPS, Setup
 
@@ -99,7 +99,7 @@ def classifiers(
             None if output is None else output / "runs" / f"{chosen.name}-{Path(own or chosen.encoder).name}"
         )
         try:
-            with interruptible():
+            with interruptible(), as_typed():
                 found = run_setup(
                     chosen, encoder=own, data=data, download=download, device=device,
                     seeds=parse_seeds(seeds), steps=steps, every=every, tolerance=tolerance, folder=folder,

@@ -100,7 +100,7 @@ def _from_folder(
     if must:
         raise FileError(
             f"{folder} has no {declared.files[0][1]}; wanted the corpus {name!r}, one record a line "
-            f"with the fields {', '.join((*declared.columns, declared.label))}{_or_download(name, declared)}"
+            f"with the fields {', '.join((*declared.columns, declared.label))}{_or_download(declared)}"
         )
     return None
 
@@ -127,7 +127,7 @@ def _from_table(
     table = declared.embedded
     if table is None:
         if must:
-            raise InputError(f"corpus {name!r} does not come with isoscope{_or_download(name, declared)}")
+            raise InputError(f"corpus {name!r} does not come with isoscope{_or_download(declared)}")
         return None
     path = _TABLES / table.table
     rows = read_rows(path, (*declared.columns, declared.label))
@@ -183,8 +183,8 @@ def _named(declared: Declaration, code: str, where: str) -> str:
 def _not_found(name: str, declared: Declaration, folder: Path | None) -> str:
     wanted = declared.files[0][1]
     looked = f"{folder} has no {wanted}" if folder else f"{DATA_VARIABLE} names no folder with {wanted}"
-    return f"corpus {name!r} is not on this machine: {looked}{_or_download(name, declared)}"
+    return f"corpus {name!r} is not on this machine: {looked}{_or_download(declared)}"
 
 
-def _or_download(name: str, declared: Declaration) -> str:
-    return f"; or load_corpus({name!r}, download=True)" if declared.hub else ""
+def _or_download(declared: Declaration) -> str:
+    return "; or pass download=True to fetch it from Hugging Face's hub" if declared.hub else ""
