@@ -18,7 +18,7 @@ import torch
 
 from isoscope.corpora import load_texts
 from isoscope.encoders import load_language_model
-from isoscope.encoders.batches import BATCH_TOKENS
+from isoscope.encoders.batches import usual_batch
 from isoscope.encoders.language_models import LanguageModel
 from isoscope.encoders.tokens import tokenize
 from isoscope.layers import measure_layers
@@ -57,7 +57,7 @@ def run(n_tokens: int, device: str) -> dict[str, Any]:
 def _accounted(texts: list[str], model: LanguageModel, n_tokens: int) -> dict[str, Any]:
     """What the sums of all layers take for so many tokens: known before any goes through the model."""
     tokenized = tokenize(texts, model, window=WINDOW, max_tokens=n_tokens)
-    plan = LayerPlan.of(tokenized, batch_tokens=BATCH_TOKENS, special=False, sample=SAMPLE, seed=0)
+    plan = LayerPlan.of(tokenized, batch_tokens=usual_batch(model.device), special=False, sample=SAMPLE, seed=0)
     return {
         "tokens": len(tokenized.ids),
         "types": int((plan.types.counts > 0).sum()),

@@ -54,6 +54,36 @@ def test_silhouettes_in_every_type() -> None:
         assert worst(X.to(dtype), labels) < tolerance, dtype
 
 
+def test_kmeans_is_the_cpus() -> None:
+    X, _ = space(4000, 48, 6, spread=0.7, offset=5.0)
+    for dtype in (torch.float32, torch.float64):
+        here, there = (iso.kmeans(rows, 6, seed=3) for rows in (X.to(dtype), X.to(dtype).cuda()))
+        assert there.centers.is_cuda
+        assert there.labels.codes.is_cuda
+        assert abs(there.inertia / here.inertia - 1) < 1e-4
+        assert (there.labels.codes.cpu() == here.labels.codes).float().mean() > 0.999
+    chosen = iso.choose_clusters(X.float().cuda(), max_clusters=8)
+    assert chosen.n_clusters == iso.choose_clusters(X.float(), max_clusters=8).n_clusters
+
+
+def test_a_layer_of_manifolds_is_the_cpus() -> None:
+    from isoscope.papers.manifold_layers import measure_layer
+
+    X, lumps = space(3000, 40, 4, spread=0.4)
+    g = torch.Generator().manual_seed(1)
+    types = as_labels(torch.randint(0, 200, (3000,), generator=g))
+    known = {"positions": torch.arange(3000) % 512, "log_frequencies": types.counts[types.codes].log()}
+    here, there = (
+        measure_layer(rows, types, **known).figures.to_dict() for rows in (X.float(), X.float().cuda())
+    )
+    assert there["n_clusters"] == here["n_clusters"] == int(lumps.max()) + 1
+    for name in ("silhouette", "lid", "lid_cosine", "top_variance"):
+        assert abs(there[name] - here[name]) < 1e-3 * abs(here[name]), name
+    for name in ("cosines", "adjusted"):
+        for part, value in here[name].items():
+            assert abs(there[name][part] - value) < 1e-4, (name, part)
+
+
 def test_hard_spaces() -> None:
     assert worst(*_float(space(2275, 300, 750))) < 1e-5  # many clusters, singletons among them
     assert worst(*_float(space(2000, 64, 5, spread=1e-5))) < 1e-5

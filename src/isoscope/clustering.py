@@ -19,6 +19,7 @@ from isoscope.labels import Labels
 from isoscope.metrics.silhouette import silhouette_score
 
 _BLOCK_NUMBERS = 2**20  # on the CPU: a block, its scores and its share of the sums stay in a core's cache
+_WHOLE_NUMBERS = 2**22  # on the CPU: up to here one block on all cores beats blocks on one core each
 _CUDA_NUMBERS = 2**28  # on CUDA: as large as memory allows with ease
 
 
@@ -235,8 +236,11 @@ class _Points:
     @property
     def block_rows(self) -> int:
         """How many rows are taken together."""
-        numbers = _CUDA_NUMBERS if self.rows.is_cuda else _BLOCK_NUMBERS
-        return max(256, numbers // self.rows.shape[1])
+        if self.rows.is_cuda:
+            return max(256, _CUDA_NUMBERS // self.rows.shape[1])
+        if self.rows.numel() <= _WHOLE_NUMBERS:
+            return len(self.rows)
+        return max(256, _BLOCK_NUMBERS // self.rows.shape[1])
 
     def blocks(self) -> tuple[Tensor, ...]:
         """The rows, in blocks."""
@@ -244,7 +248,8 @@ class _Points:
 
     def in_order(self, tasks: Iterator[Callable[[], Any]]) -> Iterator[Any]:
         """Their results: on all cores, or one after another on CUDA."""
-        return in_order(tasks, n_workers=1 if self.rows.is_cuda else torch.get_num_threads())
+        alone = self.rows.is_cuda or len(self.rows) <= self.block_rows
+        return in_order(tasks, n_workers=1 if alone else torch.get_num_threads())
 
 
 def _assigned(block: Tensor, centers: Tensor, half_squares: Tensor) -> tuple[Tensor, Tensor, Tensor]:

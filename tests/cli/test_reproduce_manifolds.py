@@ -41,6 +41,8 @@ def test_json_of_a_model_of_ones_own(tiny_bert: Path, data: Path) -> None:
         run("--model", tiny_bert, "--data", data, "--split", "valid", "--tokens", 120, "--seed", 3, "--json")
     )["runs"][tiny_bert.name]
     assert (other["split"], other["n_tokens"], other["seed"]) == ("valid", 110, 3)
+    few = json.loads(run("--model", tiny_bert, "--data", data, "--layers", "0,-1", "--json"))
+    assert few["runs"][tiny_bert.name]["layers"] == [0, 2]
 
 
 def test_runs_are_kept_and_pages_made_from_all_of_them(tiny_bert: Path, data: Path, tmp_path: Path) -> None:
@@ -52,7 +54,7 @@ def test_runs_are_kept_and_pages_made_from_all_of_them(tiny_bert: Path, data: Pa
     text = run("--model", tiny_bert, "--data", data, "-o", out)
     assert "words.txt  (200 vectors)" in text
     assert f"{tiny_bert.name}  (360 tokens of 10 types)" in text
-    assert "local dimension is lower than that of static vectors" in text
+    assert "LID below that of static vectors" in text
     page = (out / "manifolds.md").read_text()
     (out / "manifolds.md").unlink()
     assert run("--report-only", "-o", out) == text
@@ -76,6 +78,8 @@ def test_bad_input_is_one_line(fail: Callable[..., str], tmp_path: Path, tiny_be
     model = ("--model", str(tiny_bert), "--data", str(data))
     assert "split is 'dev'" in fail(*reproduce, *model, "--split", "dev")
     assert "tokens is 5; wanted at least 24" in fail(*reproduce, *model, "--tokens", "5")
+    assert "layers has 9" in fail(*reproduce, *model, "--layers", "9")
+    assert "--layers is 'x'" in fail(*reproduce, *model, "--layers", "x")
     assert "device 'mars' cannot be used" in fail(*reproduce, *model, "--device", "mars")
 
 

@@ -166,6 +166,12 @@ def test_sampled_anisotropy_is_unbiased_for_pairs_of_different_sentences():
     assert draws[7] == sampled_anisotropy(Space(X, sentences=SENTENCES), seed=7)
 
 
+def test_sampled_anisotropy_never_compares_tokens_of_one_sentence():
+    rows = np.repeat(np.eye(5), 3, axis=0)  # one direction a sentence
+    for seed in range(5):
+        assert sampled_anisotropy(rows, sentences=np.repeat(range(5), 3), seed=seed) == 0
+
+
 def test_a_sentence_of_one_token_reads_one_against_its_mean():
     assert intra_similarity([[1.0, 2.0], [3.0, -1.0]], sentences=[0, 1]) == pytest.approx(1.0, abs=1e-15)
 
@@ -224,6 +230,8 @@ def test_undefined():
         intra_similarity(X[:3], sentences=[0, 1, 2], to="pairs")
     with pytest.raises(UndefinedError, match="no sentence has a mean"):
         intra_similarity([[1.0, 0.0], [-1.0, 0.0]], sentences=[0, 0])
+    with pytest.raises(UndefinedError, match="mean cosine needs two vectors"):
+        adjusted_intra_similarity(GroupDirections.of([[1.0]], [0]), moments=GroupMoments.of([[1.0]], [0]))
     with pytest.raises(UndefinedError, match="there are 1"):
         s_inter(X[:3], token_types=["a", "a", "a"])
     with pytest.raises(UndefinedError, match="all 2 vectors are zero"):

@@ -69,6 +69,25 @@ def test_a_type_that_stands_only_at_a_named_position_is_not_named_again(norms) -
     assert len(find_sinks(norms, positions=POSITIONS, token_types=types).names) == 1
 
 
+def test_a_type_is_judged_by_its_rows_beside_those_named(norms) -> None:
+    types = np.array(["word"] * N, dtype=object)
+    types[[0, 8, 16]] = "q"  # at position 0, which is a sink whatever the type
+    types[[3, 12, 29, 37]] = "q"
+    norms[0, POSITIONS == 0] = 1e4
+    norms[1, types == "q"] = 1e3
+    names = find_sinks(norms, positions=POSITIONS, token_types=types).names
+    assert [name.partition(" (")[0] for name in names] == ["position 0", 'token "q"']
+
+
+def test_only_the_most_telling_are_named() -> None:
+    lengths = np.ones(1000)
+    lengths[:20] = 50  # ten types of two
+    types = [f"t{k // 2}" for k in range(20)] + ["word"] * 980
+    names = find_sinks(lengths, token_types=types).names
+    assert len(names) == 9
+    assert names[-1].startswith("4 other rows ")
+
+
 def test_batches_merge_to_the_whole(norms) -> None:
     types = np.array([f"t{k % 5}" for k in range(N)])
     norms[1, POSITIONS == 0] = 400

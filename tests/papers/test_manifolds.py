@@ -16,6 +16,7 @@ from isoscope.labels import as_labels
 from isoscope.papers import manifold_claims as claims
 from isoscope.papers import manifolds
 from isoscope.papers.claims import Claim, Holding, claims_table
+from isoscope.papers.manifold_figures import _spread
 from isoscope.papers.manifold_layers import (
     Cosines,
     Followed,
@@ -73,7 +74,7 @@ def verdicts(*outcomes: Outcome) -> dict[tuple[str, str], Holding]:
 
 def test_every_claim_can_hold() -> None:
     found = verdicts(outcome([layer()] * 4), table(20.0))
-    assert len(found) == 7
+    assert len(found) == 9
     assert set(found.values()) == {Holding.HELD}
 
 
@@ -82,9 +83,11 @@ def test_every_claim_can_hold() -> None:
     [
         (claims.BOTH_HIGH, {"cosines": Cosines(0.19, 0.7, 0.2, 0.7)}),
         (claims.BOTH_HIGH, {"cosines": Cosines(0.5, 0.39, 0.5, 0.4)}),
+        (claims.ISOLATED, {"silhouette": 0.09}),
         (claims.INTER_GONE, {"adjusted": Cosines(-0.06, 0.0, 0.0, 0.0)}),
         (claims.INTRA_GONE, {"adjusted": Cosines(0.0, 0.06, 0.0, 0.0)}),
         (claims.LOWER_LID, {"lid": 21.0}),
+        (claims.LOWER_LID_COSINE, {"lid_cosine": 10.5}),
         (claims.FLAT, {"top_variance": 0.4}),
         (claims.FREQUENCY, {"log_frequency": Followed(0.9, 0.4)}),
         (claims.POSITION, {"position": Followed(0.9, 0.4)}),
@@ -124,7 +127,15 @@ def test_sinks_are_a_view_of_their_own() -> None:
 
 def test_undefined_figures_make_no_claim() -> None:
     nothing = Cosines(None, None, None, None)
-    bare = layer(cosines=nothing, adjusted=nothing, lid=None, position=None, log_frequency=None)
+    bare = layer(
+        cosines=nothing,
+        adjusted=nothing,
+        silhouette=None,
+        lid=None,
+        lid_cosine=None,
+        position=None,
+        log_frequency=None,
+    )
     assert {claim for _, claim in verdicts(outcome([bare] * 3), table(20.0))} == {claims.FLAT}
 
 
@@ -132,15 +143,15 @@ def test_the_evidence_has_the_range_and_the_count() -> None:
     layers = [layer(), layer(), layer(cosines=Cosines(0.1, 0.7, 0.1, 0.7))]
     found = claims.all_claims([outcome(layers)])
     evidence = next(one.evidence for one in found if one.claim == claims.BOTH_HIGH)
-    assert evidence == "S_inter 0.100 … 0.500, S_intra 0.700; in 1 of 2 layers"
+    assert evidence == "0.100 … 0.500 and 0.700 (1 of 2 layers)"
 
 
 def test_tallies_count_by_model() -> None:
     flat = layer(top_variance=0.1, adjusted=Cosines(0.2, 0.0, 0.2, 0.0))
     found = claims.tallies(claims.all_claims([outcome([layer(), flat, flat], [layer(), flat, layer()])]))
     assert found == (
-        "m: of 6 claims 4 held, 2 did not hold",
-        "m, no sinks: of 6 claims 4 held, 2 depend on the layer",
+        "m: of 7 claims 5 held, 2 did not hold",
+        "m, no sinks: of 7 claims 5 held, 2 depended on the layer",
     )
 
 
@@ -304,10 +315,11 @@ def test_a_model_without_sinks(tiny_bert: Path, corpus: Path) -> None:
 def test_sinks_are_left_out_in_the_other_view(tiny_gpt: Path, corpus: Path, tmp_path: Path) -> None:
     found = run_setup(own_setup(tiny_gpt), data=corpus, layers=[0, 1, -1], progress=False)
     assert found.about["layers"] == [0, 1, 3]
-    assert found.about["n_sinks"] == 2
-    assert "boom" in found.sinks[0]
+    assert found.about["n_sinks"] == 10  # the first of each of eight windows, and two booms
+    assert "position 0" in found.sinks[0]
+    assert "boom" in found.sinks[1]
     assert [one.n_tokens for one in found.layers] == [482] * 3
-    assert [one.n_tokens for one in found.without_sinks] == [480] * 3
+    assert [one.n_tokens for one in found.without_sinks] == [472] * 3
     assert found.layers[1].top_variance > 0.99 > found.without_sinks[1].top_variance
     keep(found, tmp_path)
     again = read_outcomes(tmp_path)[0]
@@ -370,7 +382,7 @@ def test_sections_have_claims_dimensions_and_layers() -> None:
     assert [one.title for one in found] == [
         "The claims", "Local intrinsic dimension (table 3)", "m, all tokens", "m, without sinks",
     ]  # fmt: skip
-    assert len(found[0].cells) == 14
+    assert len(found[0].cells) == 18
     lines = {cells[0]: cells for cells in found[1].cells}
     assert lines["m"][1:] == ("1,000", "16", "10.0", "5.0", "5.5")
     assert lines["paper: GPT2"][-1] == "7.0"
@@ -378,6 +390,14 @@ def test_sections_have_claims_dimensions_and_layers() -> None:
     assert "Attention sinks: position 0 (norm 9,000)" in found[2].notes
     assert any("come within 0.010" in note for note in found[2].notes)
     assert "1,000 tokens of 90 types" in found[2].text
+
+
+def test_clusters_that_are_the_sinks_are_said_so() -> None:
+    apart, level = layer(silhouette=0.99), layer(silhouette=0.12)
+    notes = sections([outcome([level, apart, apart], [level, level, level])])[2].notes
+    said = "the isolated cluster is the sinks: silhouettes up to 0.99 with them, at most 0.12 without"
+    assert f"Layers 1, 2: {said}" in notes
+    assert not any("isolated" in note for note in sections([outcome([apart] * 3, [apart] * 3)])[2].notes)
 
 
 def test_pages_and_figures_are_written(tiny_gpt: Path, corpus: Path, tmp_path: Path) -> None:
@@ -401,7 +421,7 @@ def test_without_matplotlib_the_tables_stand(monkeypatch: pytest.MonkeyPatch, tm
 
     monkeypatch.setattr("isoscope.papers.manifold_report.draw_figures", absent)
     found = sections([outcome([layer()] * 2)], tmp_path)
-    assert found[0].notes == ("m: of 6 claims 6 held", "No figures: a figure needs matplotlib")
+    assert found[0].notes == ("m: of 7 claims 7 held", "No figures: a figure needs matplotlib")
 
 
 def test_the_text_and_the_facts() -> None:
@@ -409,7 +429,7 @@ def test_the_text_and_the_facts() -> None:
     text = as_text(found)
     assert "m  (1,000 tokens of 90 types)" in text
     assert "sinks: position 0" in text
-    assert "did not hold inside centred clusters S_inter" in text
+    assert "did not hold in centred clusters S_inter" in text
     assert "static  (400,000 vectors)" in text
     row = as_dict(found)["rows"][1]
     assert (row["setup"], row["quantity"], row["ours"]) == ("static", "LID, 1 − cos", 10.0)
@@ -417,3 +437,12 @@ def test_the_text_and_the_facts() -> None:
 
 def test_points_kept_are_few_enough_to_commit() -> None:
     assert manifolds.N_SHOWN * 31 * (3 * 2 + 1) < 1_000_000
+
+
+def test_names_beside_their_values_keep_apart() -> None:
+    found = list(_spread([(1.0, "a"), (5.0, "b"), (5.2, "c"), (5.4, "d"), (9.0, "e")], apart=1.0))
+    places = [place for _, place, _ in found]
+    assert [title for _, _, title in found] == list("abcde")
+    assert min(np.diff(places)) >= 1.0 - 1e-9
+    assert (places[0], places[-1]) == (1.0, 9.0)
+    assert places[1:4] == pytest.approx([4.2, 5.2, 6.2])

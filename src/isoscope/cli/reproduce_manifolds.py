@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from isoscope.cli.options import Device, Json, interruptible
+from isoscope.cli.options import Device, Json, interruptible, parse_numbers
 from isoscope.errors import InputError
 from isoscope.papers.manifold_setups import SETUPS
 
@@ -66,6 +66,14 @@ def manifolds(
         typer.Option("--tokens", help="At most so many tokens. [default: the whole split]", metavar="N"),
     ] = None,
     split: Annotated[str, typer.Option("--split", help="Of WikiText-2: test, valid or train.")] = "test",
+    layers: Annotated[
+        str | None,
+        typer.Option(
+            "--layers",
+            help="Which, comma-separated: 0 is the embedding layer, -1 the last. [default: all]",
+            metavar="NUMBERS",
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option("--seed", help="Of the paper's draws, of k-means and samples.")] = 0,
     device: Device = None,
     keep_going: Annotated[
@@ -92,14 +100,9 @@ def manifolds(
         try:
             with interruptible():
                 found = run_setup(
-                    chosen,
-                    data=data,
-                    download=download,
-                    device=device,
-                    split=split,
-                    n_tokens=tokens,
-                    seed=seed,
-                )
+                    chosen, data=data, download=download, device=device, split=split, n_tokens=tokens,
+                    layers=None if layers is None else parse_numbers("layers", layers), seed=seed,
+                )  # fmt: skip
         except InputError as error:
             if not keep_going:
                 raise

@@ -12,7 +12,7 @@ from isoscope.encoders.language_models import LanguageModel
 from isoscope.encoders.tokens import Tokenized
 from isoscope.errors import InputError
 
-BATCH_TOKENS = 4096
+BATCH_TOKENS, CUDA_BATCH_TOKENS = 4096, 32768
 _TEXTS_SORTED = 2048  # texts of one length are put together within so many
 
 
@@ -62,6 +62,11 @@ def state_batches(
 def _present(lengths: Tensor) -> Tensor:
     """(b, t) which places hold a token of a text of that length."""
     return torch.arange(int(lengths.max())) < lengths[:, None]
+
+
+def usual_batch(device: torch.device) -> int:
+    """How many tokens go through a model at a time: on CUDA many, since each launch has its price."""
+    return CUDA_BATCH_TOKENS if device.type == "cuda" else BATCH_TOKENS
 
 
 def text_batches(tokenized: Tokenized, batch_tokens: int) -> list[list[int]]:

@@ -6,8 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from torch import Tensor
+
 from isoscope.clustering import choose_clusters, kmeans
 from isoscope.errors import InputError, UndefinedError
+from isoscope.labels import Labels
 from isoscope.layers.sums import LayerStatistics
 from isoscope.metrics.cluster_adjusted import cluster_adjusted_similarities
 from isoscope.metrics.cosine import mean_cosine, norm_statistics
@@ -111,29 +114,28 @@ def streamed_values(statistics: LayerStatistics) -> Values:
 
 def sampled_values(statistics: LayerStatistics, *, clusters: bool, k: int, seed: int) -> Values:
     """What needs the vectors themselves, on the tokens held."""
-    sample = statistics.sample
-    found = _informativity(statistics)
+    sample = statistics.sample.to(statistics.directions.unit_sum.device)
+    found = _informativity(sample)
     if len(sample) > k + 1:
         near = Neighbors.of(sample, k=k, metric="euclidean")
         found |= {"lid": _defined(lid, near, k=k), "lid_squared": _defined(lid, near, k=k, squared=True)}
         units = unit_rows(sample)[0].float()
         found["lid_cosine"] = _defined(lid, units, k=k, squared=True)
     if clusters:
-        found |= _clusters(statistics, seed)
+        found |= _clusters(sample, statistics.sample_types.seen(), seed)
     return found
 
 
-def _informativity(statistics: LayerStatistics) -> Values:
-    ks = [k for k in INFORMATIVITY_KS if k < statistics.sample.shape[1]]
-    tokens = statistics.sample[:: max(1, len(statistics.sample) // _INFORMATIVITY_TOKENS)]
+def _informativity(sample: Tensor) -> Values:
+    ks = [k for k in INFORMATIVITY_KS if k < sample.shape[1]]
+    tokens = sample[:: max(1, len(sample) // _INFORMATIVITY_TOKENS)]
     try:
         return {f"informativity_{k}": value for k, value in informativity_curve(tokens, ks=ks).items()}
     except (UndefinedError, InputError):
         return {}
 
 
-def _clusters(statistics: LayerStatistics, seed: int) -> Values:
-    sample, types = statistics.sample, statistics.sample_types.seen()
+def _clusters(sample: Tensor, types: Labels, seed: int) -> Values:
     try:
         few = sample[:: -(-len(sample) // _CLUSTER_TOKENS)]
         chosen = choose_clusters(few, tolerance=_SILHOUETTE_TOLERANCE, seed=seed)

@@ -120,7 +120,7 @@ def isoscore_star(X: Any, covariance: Any, *, zeta: float = 0.2) -> Any:
     if not 0 <= zeta <= 1:
         raise InputError(f"zeta is {zeta}; wanted a weight in [0, 1]: 0 is plain IsoScore, 1 ignores X")
     moments = Moments.of(X)
-    target = _as_covariance(covariance, moments.n_dims).to(moments.mean)
+    target = as_covariance(covariance, moments.n_dims).to(moments.mean)
     shrunk = (1 - zeta) * moments.covariance + zeta * target
     if not shrunk.trace() > 0:
         raise UndefinedError("isoscore_star is undefined: the shrunk covariance is zero")
@@ -195,7 +195,8 @@ def _need_shape(moments: Moments, name: str) -> None:
     moments.need_spread(name)
 
 
-def _as_covariance(covariance: Any, d: int) -> Tensor:
+def as_covariance(covariance: Any, d: int) -> Tensor:
+    """(d, d) in float64, checked: symmetric, no negative eigenvalue."""
     matrix = as_matrix(covariance, name="covariance").double()
     if matrix.shape != (d, d):
         raise ShapeError(

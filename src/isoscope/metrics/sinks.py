@@ -16,6 +16,7 @@ from isoscope.errors import InputError, ShapeError
 from isoscope.labels import Labels
 
 _NAMED = 0.9  # the share of rows at a position, or of a type, that must be sinks for it to be named
+_MOST_NAMES = 8  # what explains fewer sinks than these is counted, not named
 _Layers = tuple[int, ...]
 
 
@@ -107,10 +108,12 @@ class Sinks:
 
     def _named(self) -> Iterator[tuple[str, list[int]]]:
         left = set(range(len(self)))
-        while best := max(self._candidates(left), key=lambda found: len(found[1]), default=None):
-            words, rows = best
-            left -= set(rows)
-            yield words, rows
+        for _ in range(_MOST_NAMES):
+            best = max(self._candidates(left), key=lambda found: len(found[1]), default=None)
+            if best is None:
+                break
+            left -= set(best[1])
+            yield best
         if left:
             others = "1 other row" if len(left) == 1 else f"{len(left):,} other rows"
             yield others if len(left) < len(self) else others.replace("other ", ""), sorted(left)
@@ -131,12 +134,12 @@ class Sinks:
                     yield words.format(value), found
 
     def _beside_others(self, rows: list[int]) -> str:
-        """Their mean norm against the median, in the layers where most of them pass the threshold."""
+        """Their usual norm against the median, in the layers where most of them pass the threshold."""
         norms = self.sink_norms[rows]
         shares = (norms > self.thresholds).double().mean(dim=0)
         where = shares >= min(0.5, float(shares.max()))
-        typical = _figure(self.medians[where].median())
-        text = f"norm {_figure(norms[:, where].mean())} against a median of {typical}"
+        usual = _figure(norms[:, where].quantile(0.5, dim=0).median())
+        text = f"norm {usual} against a median of {_figure(self.medians[where].median())}"
         chosen = [layer for layer, inside in zip(self.layers, where.tolist(), strict=False) if inside]
         return f"{text} in {_ranges(chosen)}" if chosen else text
 

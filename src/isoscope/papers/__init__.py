@@ -8,6 +8,13 @@ contrastive             a model measured layer by layer, by the protocol and by 
 contrastive_comparison  ours beside published, two models beside each other
 contrastive_figures     the figures in the paper's arrangement
 contrastive_report      sections, text, JSON
+manifold_setups         declarations: Cai, Huang, Bian and Church 2021
+manifold_layers         what the paper measures of one layer
+manifolds               running a setup, keeping and reading what was found
+manifold_claims         its claims, each with the bound it is tested by
+manifold_figures        the figures in the paper's arrangement
+manifold_report         sections, text, JSON
+claims                  a claim held, did not hold, or it depends
 verdicts                ours beside published, row by row
 pages                   the comparison as Markdown and as one HTML page
 """

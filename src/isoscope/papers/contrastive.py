@@ -37,6 +37,7 @@ from isoscope.papers.contrastive_setups import (
     Protocol,
     Setup,
 )
+from isoscope.papers.pages import make_folder
 from isoscope.space import Space
 from isoscope.statistics.groups import GroupDirections
 
@@ -55,7 +56,7 @@ class Geometry:
         seeds: of what is sampled.
         paper, clean, without_sinks: a dict of readings for each layer, by each protocol; the last one is
             the clean one over tokens that are no attention sinks, empty where there are none.
-        sinks: the sinks in words, their share of tokens, and by layer their mean norm and the median.
+        sinks: the sinks in words, their share of tokens, and by layer their median norm and that of all.
         shares: of the last layer's dimensions in self-similarity, the largest first, by "paper" and "clean".
         informativity: k, then mean and standard deviation over the seeds of r² with and without special
             tokens.
@@ -277,7 +278,7 @@ def _sinks(states: TokenStates) -> tuple[dict[str, Any], Tensor | None]:
         "names": list(sinks.names),
         "share": len(sinks) / sinks.n_rows,
         "median": sinks.medians.tolist(),
-        "norm": sinks.sink_norms.mean(dim=0).tolist(),
+        "norm": sinks.sink_norms.quantile(0.5, dim=0).tolist(),
     }
     return about, keep
 
@@ -315,10 +316,7 @@ def keep_run(found: Geometry, folder: Path) -> Path:
     """Write a run below a folder of runs, by its setup's name."""
     text = json.dumps(asdict(found), ensure_ascii=False, allow_nan=False) + "\n"
     name = re.sub(r"[^\w.-]", "_", found.setup)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise FileError(f"{folder} cannot be made: {error.strerror or error}") from error
+    make_folder(folder)
     return write_atomically(
         folder / f"{_PREFIX}{name}.json", lambda path: path.write_text(text, encoding="utf-8")
     )

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import torch
+
 from isoscope.errors import UndefinedError
 from isoscope.metrics.contextual_change import RunningCorrelation, running_correlation
+from isoscope.metrics.dimensions import DimensionShares
 from isoscope.papers.contrastive import Geometry
 from isoscope.papers.contrastive_setups import N_SENTENCES, SETUPS, Setup
 from isoscope.papers.verdicts import Row, Verdict, below, unpublished, within
@@ -90,12 +93,7 @@ def _dimension_rows(setup: Setup, found: Geometry, same: bool) -> list[Row]:
 
 def n_for(found: Geometry, share: float, protocol: str = "paper") -> int:
     """How many of the top dimensions make a share of the last layer's self-similarity."""
-    total = 0.0
-    for n, part in enumerate(found.shares[protocol], 1):
-        total += part
-        if total >= share - 1e-6:
-            return n
-    return len(found.shares[protocol])
+    return DimensionShares(torch.tensor(found.shares[protocol], dtype=torch.float64)).n_for(share)
 
 
 def _claims(title: str, found: Geometry, same: bool) -> list[Row]:
@@ -145,6 +143,8 @@ def change_correlation(first: Geometry, second: Geometry) -> RunningCorrelation 
 def _running(first: dict[str, float], second: dict[str, float]) -> RunningCorrelation | None:
     try:
         curve = running_correlation(first, second)
+        if len(curve.names) < min(len(first), len(second)) / 2:  # other tokens, split by another rule
+            return None
         curve.highest()
     except UndefinedError:
         return None

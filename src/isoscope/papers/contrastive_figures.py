@@ -19,6 +19,7 @@ from isoscope.papers.contrastive_comparison import (
     token_values,
     word,
 )
+from isoscope.papers.contrastive_setups import REMOVED
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -39,7 +40,7 @@ _CIRCLES: dict[str, Any] = {
     "fillstyle": "none",
     "markeredgewidth": 0.8,
 }
-_N_NAMED = 14  # tokens whose names are written
+_N_NAMED = 26  # tokens whose names are written
 
 
 def draw_figures(runs: Sequence[Geometry], folder: Path) -> dict[str, dict[str, Path]]:
@@ -50,22 +51,21 @@ def draw_figures(runs: Sequence[Geometry], folder: Path) -> dict[str, dict[str, 
     if encoders:
         caption = (
             "Every layer: lines are ours by the paper's protocol, circles published, dotted lines ours by "
-            "clean "
-            "definitions (the paper's figures 2 to 7)"
+            "clean definitions (the paper's figures 2 to 7)"
         )
         drawn["layers"] = {caption: _layers(encoders, folder / "contrastive-layers")}
     caption = (
-        "The last layer. (a) r² of the cosines of all pairs with and without the top k dimensions: line and "
-        "band are mean and standard deviation over the seeds, circles published, dotted without special "
-        "tokens. "
-        "(b) How much of the self-similarity the top dimensions make; the circle is the published count for "
-        "half"
+        "The last layer. (a) r² of the cosines of all pairs with and without the top k dimensions: line "
+        "and band are mean and standard deviation over the seeds, circles published, dotted without "
+        "special tokens. (b) How much of the self-similarity the top dimensions make; the circle is the "
+        "published count for half"
     )
     drawn["dimensions"] = {caption: _dimensions(runs, folder / "contrastive-dimensions")}
     if causal:
         drawn["sinks"] = {
-            f"{setup_of(found).title}: every layer with its attention sinks (line) and without them "
-            "(dotted)": _sinks(found, folder / f"contrastive-sinks-{found.setup}")
+            f"{setup_of(found).title}: every layer with its attention sinks and without them": _sinks(
+                found, folder / f"contrastive-sinks-{found.setup}"
+            )
             for found in causal
         }
     pair = _first_pair(encoders)
@@ -152,7 +152,8 @@ def _informativity(panel: Axes, found: Geometry, color: str) -> None:
     panel.plot(k, mean, color=color, linewidth=1.2)
     panel.plot(k, found.informativity["clean"]["mean"], color=color, linewidth=0.9, linestyle=(0, (1, 1.4)))
     published = setup_of(found).published.informativity
-    panel.plot(k[: len(published)], published, **_CIRCLES, color=color)
+    theirs = dict(zip(REMOVED, published, strict=False))
+    panel.plot(list(theirs), list(theirs.values()), **_CIRCLES, color=color)
 
 
 def _shares(panel: Axes, found: Geometry, color: str) -> None:
@@ -169,25 +170,28 @@ def _sinks(found: Geometry, stem: Path) -> Path:
     layers = range(len(found.clean))
     whole, without = ([adjusted(one) for one in view] for view in (found.clean, found.without_sinks))
     names = (
-        ("anisotropy", "mean cosine"),
-        ("adjusted_intra_similarity", "adjusted intra-sentence sim."),
-        ("isoscore", "IsoScore"),
+        ("anisotropy", "(b) mean cosine"),
+        ("adjusted_intra_similarity", "(c) adjusted intra-sentence"),
+        ("isoscore", "(d) IsoScore"),
     )
     with new_figure((7.0, 2.1)) as figure:
         panels = figure.subplots(1, 4)
         panels[0].plot(layers, found.sinks["norm"], color=PALETTE[1], linewidth=1.2)
         panels[0].plot(layers, found.sinks["median"], color=INK, linewidth=1.2)
         panels[0].set_yscale("log")
-        panels[0].set_ylabel("norm")
+        panels[0].set_title("(a) norm", loc="left", color=INK)
         middle = len(layers) // 2
         panels[0].annotate(
             "sinks", (middle, found.sinks["norm"][middle] * 0.35), color=PALETTE[1], fontsize=7
         )
         panels[0].annotate("median", (middle, found.sinks["median"][middle] * 0.25), color=INK, fontsize=7)
         for panel, (name, label) in zip(panels[1:], names, strict=True):
-            panel.plot(layers, [one[name] for one in whole], color=PALETTE[0], linewidth=1.2)
-            panel.plot(layers, [one[name] for one in without], color=PALETTE[0], linewidth=1.2, linestyle=":")
-            panel.set_ylabel(label)
+            panel.plot(layers, [one[name] for one in whole], color=PALETTE[1], linewidth=1.2)
+            panel.plot(layers, [one[name] for one in without], color=PALETTE[0], linewidth=1.2)
+            panel.set_title(label, loc="left", color=INK)
+            panel.axhline(0, color="#bbbbbb", linewidth=0.6, zorder=0)
+        for words, height, color in (("without sinks", 0.83, PALETTE[0]), ("with", 0.1, PALETTE[1])):
+            panels[2].annotate(words, (0.4, height), xycoords="axes fraction", color=color, fontsize=7)
         for panel in panels:
             panel.set_xlabel("layer")
         return _save(figure, stem)
@@ -216,29 +220,31 @@ def _tokens(first: Geometry, second: Geometry, curve: RunningCorrelation, stem: 
                 word(curve.names[place]), (x[place], y[place]), xytext=(3, 2), textcoords="offset points",
                 fontsize=6.5, color=INK,
             )  # fmt: skip
-        left.set_xlabel(f"adjusted self-similarity, {setup_of(first).title}")
+        left.set_title("(a) adjusted self-similarity by token", loc="left", color=INK)
+        left.set_xlabel(setup_of(first).title)
         left.set_ylabel(setup_of(second).title)
+        right.set_title("(b) correlation over the most frequent", loc="left", color=INK)
         _correlation(right, curve)
         return _save(figure, stem)
 
 
 def _worth_naming(x: np.ndarray, y: np.ndarray, sizes: np.ndarray) -> list[int]:
-    """The most frequent tokens, and those at the ends, one in each part of the panel."""
-    order = [*np.argsort(-sizes)[:8], *np.argsort(x + y)[:6], *np.argsort(-(x + y))[:6]]
+    """Those at the ends and the most frequent ones, as far apart as their names are wide."""
+    ends = (np.argsort(x + y)[:3], np.argsort(-(x + y))[:3])
     taken: list[int] = []
-    width, height = max(np.ptp(x), 1e-9), max(np.ptp(y), 1e-9)
-    for place in map(int, order):
+    width, height = max(float(np.ptp(x)), 1e-9), max(float(np.ptp(y)), 1e-9)
+    for place in map(int, np.concatenate([*ends, np.argsort(-sizes, kind="stable")])):
         near = any(
-            abs(x[place] - x[other]) / width < 0.12 and abs(y[place] - y[other]) / height < 0.05
+            abs(x[place] - x[other]) < 0.15 * width and abs(y[place] - y[other]) < 0.055 * height
             for other in taken
         )
-        if not near and place not in taken and len(taken) < _N_NAMED:
+        if not near and len(taken) < _N_NAMED:
             taken.append(place)
     return taken
 
 
 def _correlation(panel: Axes, curve: RunningCorrelation) -> None:
-    known = [(n, value) for n, value in enumerate(curve.values, 1) if value is not None and n >= 3]
+    known = [(n, value) for n, value in enumerate(curve.values, 1) if value is not None and n >= 20]
     n, r = curve.highest()
     panel.plot(*zip(*known, strict=True), color=PALETTE[0], linewidth=1.2)
     panel.plot([n], [r], marker="o", markersize=3.5, color=INK)
@@ -246,7 +252,7 @@ def _correlation(panel: Axes, curve: RunningCorrelation) -> None:
         f"{r:.3f} at {n}", (n, r), xytext=(4, 5), textcoords="offset points", fontsize=7, color=INK
     )
     panel.set_xlabel("n most frequent tokens")
-    panel.set_ylabel("correlation")
+    panel.set_ylabel("$r$")
     panel.margins(x=0.02, y=0.12)
 
 

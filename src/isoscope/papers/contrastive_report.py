@@ -28,20 +28,22 @@ from isoscope.papers.verdicts import Verdict
 
 TITLE = "Contrastive sentence representations: their geometry reproduced"
 _INTRO = (
-    "Every layer of two contrastively trained encoders over sentence 1 of STS-B's English test pairs (Xiao, "
-    "Long and Al Moubayed 2023; the paper counts 1,359 sentences, the test set has 1,379, and with all of "
-    "them its figures come out). The paper's protocol: special tokens count everywhere; self-similarity is "
-    "over types seen five times or more, the first occurrence in each sentence, padding a type of its own, "
-    "all types alike; intra-sentence similarity is that of each token with its sentence's mean; anisotropy "
-    "is that of one random token from each of 1,000 sentences, here the mean over seeds; adjusted values "
-    "have it subtracted. Each cell is our figure, and the published one in brackets: ✓ reproduced (raw "
-    "similarities within 0.0005, norms within 0.002, anisotropy within 4 standard deviations of our seeds, "
-    "adjusted values within both, dimensions for half within 1, r² within 0.04), ✗ not, ≠ other sentences "
-    "or layers than the paper's. Published are the paper's text and tables, and the outputs released with "
-    "its "
-    "code. Its vanilla models, from which the two were trained, are in no package, so what it says of before "
-    "against after is not on this page: `isoscope reproduce contrastive --setup mpnet --before MODEL` adds "
-    "it where you have one."
+    "Every layer of two contrastively trained encoders over sentence 1 of STS-B's English test pairs "
+    "(Xiao, Long and Al Moubayed 2023; the paper counts 1,359 sentences, the test set has 1,379, and with "
+    "all of them its figures come out). The paper's protocol: special tokens count everywhere; "
+    "self-similarity is over types seen five times or more, the first occurrence in each sentence, padding "
+    "a type of its own, all types alike; intra-sentence similarity is that of each token with its "
+    "sentence's mean; anisotropy is that of one random token from each of 1,000 sentences, here the mean "
+    "over seeds; adjusted values have it subtracted. Each cell is our figure, and the published one in "
+    "brackets: ✓ reproduced (raw similarities within 0.0005, norms within 0.002, anisotropy within 4 "
+    "standard deviations of our seeds, adjusted values within both, dimensions for half within 1, r² "
+    "within 0.04), ✗ not, ≠ other sentences or layers than the paper's. Published are the paper's text and "
+    "tables, and the outputs released with its code."
+)
+_NO_BEFORE = (
+    " Its vanilla models, from which the two were trained, are in no package that could be installed; what "
+    "it says of before against after is not on this page: `isoscope reproduce contrastive --setup mpnet "
+    "--before MODEL` adds it where you have one."
 )
 
 
@@ -88,9 +90,8 @@ def _layers_section(found: Geometry, figures: dict[str, Path], notes: tuple[str,
     )
     text = (
         f"{setup.model}, {len(found.paper) - 1} layers of {found.n_dims} dimensions over the embedding "
-        f"layer; "
-        f"{found.n_tokens:,} tokens ({found.n_special:,} special) of {found.n_sentences:,} sentences, and "
-        f"{found.n_types:,} types in the self-similarity; {len(found.seeds)} seeds."
+        f"layer; {found.n_tokens:,} tokens ({found.n_special:,} special) of {found.n_sentences:,} "
+        f"sentences, and {found.n_types:,} types in the self-similarity; {len(found.seeds)} seeds."
     )
     about = (f"{setup.title}: {found.source}" + (f"; {setup.note}" if setup.note else ""),)
     return Section(
@@ -109,13 +110,22 @@ def _clean_section(runs: Sequence[Geometry]) -> Section:
             reading = adjusted(found.clean[layer])
             cells.append((f"{setup_of(found).title}, {layer}", *(f"{reading[name]:.4f}" for name in names)))
     text = (
-        "The same layers without the quirks: no padding, special tokens left out, every occurrence of every "
-        "type "
-        "seen twice or more, and the exact mean cosine of all pairs of tokens in place of a sample. "
-        "Intra-sentence "
-        "similarity moves most, because [CLS] and [SEP] stand apart from the words of their sentence."
+        "The same without the quirks: no padding, special tokens left out, every occurrence of every type "
+        "seen twice or more, and the exact mean cosine of all pairs of tokens in place of a sample. Shown "
+        "are the embedding layer, the middle one and the last two; the kept runs have all."
     )
-    return Section("By clean definitions", text, (), heads, tuple(cells), {})
+    return Section("By clean definitions", text, tuple(map(_moved, runs)), heads, tuple(cells), {})
+
+
+def _moved(found: Geometry) -> str:
+    """How far the clean definitions are from the protocol, at most, and in which layer."""
+    parts = []
+    for words in ("self-similarity", "intra-sentence", "anisotropy"):
+        name = READINGS[words]
+        steps = [clean[name] - paper[name] for paper, clean in zip(found.paper, found.clean, strict=True)]
+        layer = max(range(len(steps)), key=lambda place: abs(steps[place]))
+        parts.append(f"{words} by {steps[layer]:+.3f} (layer {layer})")
+    return f"{setup_of(found).title}: the quirks' absence moves {', '.join(parts)} at most"
 
 
 def _dimensions_section(runs: Sequence[Geometry], figures: dict[str, Path]) -> Section:
@@ -129,12 +139,10 @@ def _dimensions_section(runs: Sequence[Geometry], figures: dict[str, Path]) -> S
         cells.append((f"{title}, clean", *(_clean_dimension(found, name) for name in quantities)))
     text = (
         "Each dimension's share of the last layer's self-similarity, and the squared correlation r² of all "
-        "pairs "
-        "of cosines with and without the top k dimensions, over one random token from each of the first "
-        "1,000 "
-        "sentences (mean of the seeds; the paper does not say how it samples). Clean lines leave out the "
-        "special "
-        "tokens and pairs of an occurrence with itself; of r², only the special tokens."
+        "pairs of cosines with and without the top k dimensions, over one random token from each of the "
+        "first 1,000 sentences (mean of the seeds; the paper does not say how it samples). Clean lines "
+        "leave out the special tokens and pairs of an occurrence with itself; of r², only the special "
+        "tokens."
     )
     return Section(
         "Dimensions", text, tuple(_special_notes(runs)), ("model", *quantities), tuple(cells), figures
@@ -162,8 +170,7 @@ def _special_notes(runs: Sequence[Geometry]) -> list[str]:
         if without - with_them > 0.05:
             notes.append(
                 f"{setup_of(found).title}: the drop at k = 2 is that of the special tokens: r² is "
-                f"{with_them:.3f} "
-                f"with them, and {without:.3f} without"
+                f"{with_them:.3f} with them, and {without:.3f} without"
             )
     return notes
 
@@ -179,11 +186,9 @@ def _claims_section(runs: Sequence[Geometry]) -> Section:
         for run in runs
     )
     text = (
-        "What the paper says in words of the output layer after contrastive training, as bounds: anisotropy "
-        "is "
-        "almost eliminated, tokens of a sentence converge as in no layer before, embeddings are pushed "
-        "toward "
-        "the origin, no dimension dominates."
+        "What the paper says in words of the output layer after contrastive training; the bounds are ours: "
+        "anisotropy is almost eliminated, tokens of a sentence converge as in no layer before, embeddings "
+        "are pushed toward the origin, no dimension dominates."
     )
     return Section("The last layer, in direction", text, (), ("model", *heads), cells, {})
 
@@ -215,14 +220,18 @@ def _sinks_section(runs: Sequence[Geometry], figures: dict[str, Path]) -> Sectio
                 for one in pair
             )
             norms = (found.sinks["median"][layer], found.sinks["norm"][layer])
-            cells.append((f"{title}, {layer}", *(f"{norm:,.4g}" for norm in norms), *values))
+            cells.append(
+                (
+                    f"{title}, {layer}",
+                    *(f"{norm:,.0f}" if norm >= 100 else f"{norm:.3g}" for norm in norms),
+                    *values,
+                )
+            )
     text = (
-        "A token whose vector is over ten times as long as its layer's median is an attention sink. A "
-        "causal model "
-        "has one at the start of every text, and every mean of the space then speaks of it: sentence means "
-        "point "
-        "to it, and the spread of the space is the spread between it and the rest. Both views, by the clean "
-        "definitions."
+        "A token whose vector is over ten times as long as its layer's median is an attention sink. Causal "
+        "models often park attention on the first token of a text, and means of the space then speak of "
+        "it: sentence means point to it, and the spread of the space is that between it and the rest. Both "
+        "views, by the clean definitions."
     )
     return Section("With and without attention sinks", text, tuple(notes), heads, tuple(cells), figures)
 
@@ -234,8 +243,8 @@ def _tokens_section(runs: Sequence[Geometry], figures: dict[str, Path]) -> Secti
         cells.append((setup_of(found).title, " · ".join(map(word, high)), " · ".join(map(word, low))))
     text = (
         f"Adjusted self-similarity in the last layer by the clean definitions, of the {N_TOKENS} most "
-        f"frequent tokens. "
-        "Words of content keep their place in every sentence; words of function follow the sentence they "
+        "frequent tokens. Of its own models the paper says that words of content keep their place from "
+        "sentence to sentence after contrastive training, and words of function follow the sentence they "
         "stand in."
     )
     heads = ("model", "highest", "lowest")
@@ -254,8 +263,7 @@ def _correlation_notes(runs: Sequence[Geometry]) -> list[str]:
             titles = f"{setup_of(first).title} and {setup_of(second).title}"
             notes.append(
                 f"{titles}: correlation {curve.values[-1]:.3f} over the {len(curve.names)} tokens they "
-                f"share, "
-                f"the highest {r:.3f} over the {n} most frequent"
+                f"share, the highest {r:.3f} over the {n} most frequent"
             )
     return notes
 
@@ -267,8 +275,7 @@ def _change_section(runs: Sequence[Geometry], figures: dict[str, Path]) -> Secti
         cells.append((setup_of(found).title, " · ".join(map(word, high)), " · ".join(map(word, low))))
         notes.append(
             f"{setup_of(found).title}: against {found.change['before']}; {found.change['only_before']} "
-            f"types only "
-            f"that one has twice or more, {found.change['only_after']} only this one"
+            f"types only that one has twice or more, {found.change['only_after']} only this one"
         )
     for place, first in enumerate(runs):
         for second in runs[place + 1 :]:
@@ -276,13 +283,11 @@ def _change_section(runs: Sequence[Geometry], figures: dict[str, Path]) -> Secti
                 n, r = curve.highest()
                 notes.append(
                     f"{setup_of(first).title} and {setup_of(second).title}: highest correlation {r:.3f} "
-                    f"over the "
-                    f"{n} most frequent tokens (the paper: 0.857 over 204)"
+                    f"over the {n} most frequent tokens (the paper: 0.857 over 204)"
                 )
     text = (
         "The change of each token's adjusted self-similarity in the last layer from the model before to "
-        "this one, "
-        f"of the {N_TOKENS} most frequent tokens."
+        f"this one, of the {N_TOKENS} most frequent tokens."
     )
     heads = ("model", "rising most", "falling most")
     return Section("Self-similarity change", text, tuple(notes), heads, tuple(cells), figures)
@@ -323,7 +328,8 @@ def write_report(runs: Sequence[Geometry], folder: Path, *, command: str) -> lis
     """contrastive.json, contrastive.md, contrastive.html and the figures."""
     make_folder(folder)
     found = sections(runs, folder)
+    intro = _INTRO if any(run.change for run in runs) else _INTRO + _NO_BEFORE
     return write_pages(
-        folder, "contrastive", title=TITLE, intro=_INTRO, sections=found,
+        folder, "contrastive", title=TITLE, intro=intro, sections=found,
         results={"rows": as_dict(runs)["rows"]}, command=command,
     )  # fmt: skip

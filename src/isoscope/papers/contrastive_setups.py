@@ -110,7 +110,8 @@ _DECLARED = (
     Setup("mpnet", "mpnet", "all-mpnet-base-v2", _MPNET),
     Setup(
         "smollm2", "SmolLM2", "smollm2-135m",
-        note="ours: a causal model for contrast, SmolLM2-135M-Instruct in 4 bits; the paper has none",
+        note="ours, a causal model for contrast: SmolLM2-135M-Instruct in 4 bits; the paper has none. Its "
+        "first token sees no other, so words that begin sentences are the most alike",
     ),
 )  # fmt: skip
 SETUPS: dict[str, Setup] = {setup.name: setup for setup in _DECLARED}

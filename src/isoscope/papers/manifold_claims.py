@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from isoscope.papers.claims import Claim, Holding, judged
 from isoscope.papers.manifold_layers import Followed, LayerFigures
+from isoscope.papers.manifold_setups import MIN_SILHOUETTE
 from isoscope.papers.manifolds import Outcome
 
 HIGH_INTER, HIGH_INTRA = 0.2, 0.4  # what the paper's first figure shows every layer of every model above
@@ -14,13 +15,15 @@ TELLS = 0.5  # share of the variance of position or frequency that the first thr
 MOST = 0.5  # share of the variance the first three components must have for the space to be low-dimensional
 FIRST = 0.25  # share of the layers that count as the first ones
 
-BOTH_HIGH = f"both cosines are high in every layer (S_inter > {HIGH_INTER}, S_intra > {HIGH_INTRA})"
-INTER_GONE = f"inside centred clusters S_inter is near zero (|·| < {NEAR_ZERO})"
-INTRA_GONE = f"inside centred clusters S_intra is near zero (|·| < {NEAR_ZERO})"
-LOWER_LID = "local dimension is lower than that of static vectors (same estimator, k = 100)"
-FLAT = f"the first layers are low-dimensional (three components have > {MOST:.0%} of the variance)"
-FREQUENCY = f"in the first layers three components tell word frequency (R² > {TELLS})"
-POSITION = f"in the first layers three components tell position (R² > {TELLS})"
+BOTH_HIGH = f"both cosines high in every layer (S_inter > {HIGH_INTER}, S_intra > {HIGH_INTRA})"
+ISOLATED = f"isolated clusters in every layer (best silhouette ≥ {MIN_SILHOUETTE})"
+INTER_GONE = f"in centred clusters S_inter near zero (|·| < {NEAR_ZERO})"
+INTRA_GONE = f"in centred clusters S_intra near zero (|·| < {NEAR_ZERO})"
+LOWER_LID = "LID below that of static vectors (Euclidean)"
+LOWER_LID_COSINE = "LID below that of static vectors (1 − cos, as in table 3)"
+FLAT = f"first layers low-dimensional (3 components > {MOST:.0%} of variance)"
+FREQUENCY = f"first layers: 3 components tell frequency (R² > {TELLS})"
+POSITION = f"first layers: 3 components tell position (R² > {TELLS})"
 
 Layers = Sequence[tuple[int, LayerFigures]]
 
@@ -33,7 +36,9 @@ def all_claims(outcomes: Iterable[Outcome]) -> list[Claim]:
     for outcome in outcomes:
         for subject, layers in views(outcome):
             found += _of_layers(subject, layers)
-            found += [_lower_lid(subject, layers, table) for table in static]
+            for table in static:
+                found.append(_lower_lid(LOWER_LID, "lid", subject, layers, table))
+                found.append(_lower_lid(LOWER_LID_COSINE, "lid_cosine", subject, layers, table))
     return [claim for claim in found if claim.evidence]
 
 
@@ -48,7 +53,7 @@ def tallies(claims: Sequence[Claim]) -> tuple[str, ...]:
 
 
 def _in_words(kind: Holding) -> str:
-    return "depend on the layer" if kind is Holding.DEPENDS else str(kind)
+    return "depended on the layer" if kind is Holding.DEPENDS else str(kind)
 
 
 def views(outcome: Outcome) -> list[tuple[str, Layers]]:
@@ -72,6 +77,7 @@ def _of_layers(subject: str, layers: Layers) -> list[Claim]:
     first = [(number, one) for number, one in layers if number <= max(2, FIRST * layers[-1][0])]
     return [
         _both_high(subject, layers),
+        _judge(ISOLATED, subject, layers, lambda one: one.silhouette, lambda found: found >= MIN_SILHOUETTE),
         _within(INTER_GONE, subject, layers, lambda one: one.adjusted.s_inter),
         _within(INTRA_GONE, subject, layers, lambda one: one.adjusted.s_intra),
         _above(FLAT, subject, first, lambda one: one.top_variance, MOST),
@@ -89,8 +95,7 @@ def _both_high(subject: str, layers: Layers) -> Claim:
     known = [(inter, intra) for inter, intra in pairs if inter is not None and intra is not None]
     held = [inter > HIGH_INTER and intra > HIGH_INTRA for inter, intra in known]
     evidence = (
-        f"S_inter {_range([inter for inter, _ in known])}, S_intra {_range([intra for _, intra in known])}"
-        f"{_count(held)}"
+        f"{_range([inter for inter, _ in known])} and {_range([intra for _, intra in known])}{_count(held)}"
     )
     return Claim(BOTH_HIGH, subject, judged(held), evidence if known else "")
 
@@ -112,25 +117,24 @@ def _judge(claim: str, subject: str, layers: Layers, value: Value, holds: Callab
     return Claim(claim, subject, judged(held), f"{_range(values)}{_count(held)}" if values else "")
 
 
-def _lower_lid(subject: str, layers: Layers, table: Outcome) -> Claim:
-    """Against a static table, Euclidean: dimensions and numbers of vectors differ, and are said."""
-    assert table.static is not None
-    theirs, values = table.static.lid, [one.lid for _, one in layers if one.lid is not None]
+def _lower_lid(claim: str, kind: str, subject: str, layers: Layers, table: Outcome) -> Claim:
+    """Against a static table by the same estimator; what vectors and dimensions each has is said apart."""
+    theirs = getattr(table.static, kind)
+    values = [value for _, one in layers if (value := getattr(one, kind)) is not None]
     if theirs is None or not values:
-        return Claim(LOWER_LID, subject, judged([False]), "")
+        return Claim(claim, subject, Holding.NOT_HELD, "")
     held = [found < theirs for found in values]
-    facts = f"{table.title}, {table.static.n_vectors:,} × {table.static.n_dims}"
-    evidence = f"{_range(values, 1)} against {theirs:.1f} ({facts}){_count(held)}"
-    return Claim(LOWER_LID, subject, judged(held), evidence)
+    evidence = f"{_range(values, 1)} against {theirs:.1f} of {table.title}{_count(held)}"
+    return Claim(claim, subject, judged(held), evidence)
 
 
 def _range(values: Sequence[float], digits: int = 3) -> str:
     if not values:
         return "—"
-    low, high = f"{min(values):.{digits}f}", f"{max(values):.{digits}f}"
+    low, high = (f"{value:.{digits}f}".replace("-", "−") for value in (min(values), max(values)))
     return low if low == high else f"{low} … {high}"
 
 
 def _count(held: Sequence[bool]) -> str:
     """In how many layers, where it is not all of them."""
-    return "" if all(held) else f"; in {sum(held)} of {len(held)} layers"
+    return "" if all(held) else f" ({sum(held)} of {len(held)} layers)"

@@ -20,8 +20,12 @@ if TYPE_CHECKING:
 
 Value = Callable[[LayerFigures], float | None]
 _COSINES: tuple[tuple[str, Value, Value], ...] = (
-    ("S_inter, different types", lambda one: one.cosines.s_inter, lambda one: one.adjusted.s_inter),
-    ("S_intra, the same type", lambda one: one.cosines.s_intra, lambda one: one.adjusted.s_intra),
+    (
+        r"$S_\mathrm{inter}$, different types",
+        lambda one: one.cosines.s_inter,
+        lambda one: one.adjusted.s_inter,
+    ),
+    (r"$S_\mathrm{intra}$, the same type", lambda one: one.cosines.s_intra, lambda one: one.adjusted.s_intra),
 )
 
 
@@ -32,7 +36,7 @@ def draw_figures(outcomes: Sequence[Outcome], folder: Path) -> dict[str, Path]:
     if models:
         caption = (
             "Mean cosines by layer, before and after every cluster is centred on its own mean; without "
-            "attention sinks (the paper's figures 1 and 5)"
+            "attention sinks"
         )
         drawn[caption] = _cosines(models, folder / "manifolds-cosines")
         caption = (
@@ -46,7 +50,7 @@ def draw_figures(outcomes: Sequence[Outcome], folder: Path) -> dict[str, Path]:
         drawn[caption] = _clusters(shown, folder / "manifolds-clusters")
         caption = (
             "An early layer on its first three principal components, by word frequency and by position in "
-            "the window (the paper's figure 4)"
+            "the window; R² of the 20 nearest there"
         )
         drawn[caption] = _manifolds(shown, folder / "manifolds-axes")
     return drawn
@@ -66,7 +70,7 @@ def _cosines(models: Sequence[Outcome], stem: Path) -> Path:
             panel.axhline(0, color=INK, linewidth=0.5)
             panel.set_title(f"({letter}) {title}", loc="left", color=INK)
             panel.set_xlabel("layer, share of the depth")
-            panel.set_ylim(-0.35, 1.02)
+            panel.set_ylim(top=1.02)
         panels[0].set_ylabel("mean cosine")
         lines, labels = panels[0].get_legend_handles_labels()
         styles = [
@@ -92,8 +96,10 @@ def _dimensions(outcomes: Sequence[Outcome], stem: Path) -> Path:
         for panel, (title, name) in zip(panels, kinds, strict=True):
             colors = _colors()
             for color, model in zip(colors, models, strict=False):
-                values = _values(model, attrgetter(name))
-                panel.plot(_depths(model), values, color=color, label=model.title, **_line(model))
+                # the paper's layers begin with the first block; in the embedding layer tokens coincide
+                blocks = np.array(model.about["layers"]) > 0
+                values = _values(model, attrgetter(name))[blocks]
+                panel.plot(_depths(model)[blocks], values, color=color, label=model.title, **_line(model))
             for color, table in zip(colors, tables, strict=False):
                 level = getattr(table.static, name)
                 if level is not None:
@@ -135,11 +141,15 @@ def _unit_of(panel: Axes) -> float:
 
 
 def _spread(found: Sequence[tuple[float, str]], apart: float) -> Iterator[tuple[float, float, str]]:
-    """Places for names beside their values, none over another."""
-    last = -np.inf
-    for value, title in found:
-        last = max(value, last + apart)
-        yield value, float(last), title
+    """Places for names beside their values, none over another, each run of them about its own mean."""
+    runs: list[list[float]] = []  # values less the room of the names before: level within a run
+    for place, (value, _) in enumerate(found):
+        runs.append([value - place * apart])
+        while len(runs) > 1 and np.mean(runs[-2]) > np.mean(runs[-1]):
+            runs[-2:] = [runs[-2] + runs[-1]]
+    level = [float(np.mean(run)) for run in runs for _ in run]
+    for place, ((value, title), start) in enumerate(zip(found, level, strict=True)):
+        yield value, start + place * apart, title
 
 
 def _clusters(models: Sequence[Outcome], stem: Path) -> Path:
@@ -177,21 +187,21 @@ def _manifolds(models: Sequence[Outcome], stem: Path) -> Path:
         kinds = (("log_frequencies", "log₁₀ frequency", "viridis"), ("positions", "position", "plasma"))
         for row, (name, label, cmap) in enumerate(kinds):
             drawn: Any = None
+            most = max(float(getattr(_points(model), name).max()) for model in models)
             for panel, model in zip(panels[row], models, strict=True):
-                drawn = _manifold_panel(panel, model, name, cmap, with_title=row == 0)
+                drawn = _manifold_panel(panel, model, name, with_title=row == 0)
+                drawn.set(cmap=cmap, clim=(0, most))
             bar = figure.colorbar(drawn, ax=list(panels[row]), shrink=0.7, pad=0.02, aspect=25)
             bar.set_label(label)
             bar.outline.set_linewidth(0.4)
         return _save(figure, stem)
 
 
-def _manifold_panel(panel: Any, model: Outcome, name: str, cmap: str, *, with_title: bool) -> Any:
+def _manifold_panel(panel: Any, model: Outcome, name: str, *, with_title: bool) -> Any:
     shown = _points(model)
     layer = early_layer(model)
     points = shown.axes[layer].astype(float)
-    drawn = panel.scatter(
-        *points.T, c=getattr(shown, name), cmap=cmap, s=2.5, linewidths=0, alpha=0.8, rasterized=True
-    )
+    drawn = panel.scatter(*points.T, c=getattr(shown, name), s=2.5, linewidths=0, alpha=0.8, rasterized=True)
     figures = dict(zip(model.about["layers"], model.plain_layers, strict=True))[layer]
     told = figures.log_frequency if name == "log_frequencies" else figures.position
     lines = [f"{model.title}, layer {layer}"] if with_title else []

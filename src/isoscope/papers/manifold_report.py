@@ -18,6 +18,7 @@ from isoscope.papers.verdicts import Row, Verdict, unpublished, within
 
 TITLE = "Isotropy in the Contextual Embedding Space: reproduced"
 LID_TOLERANCE = 0.1  # of the published mean: texts and their number differ
+_SINKS_APART = 0.2  # of silhouette that goes with the sinks, for the clusters to be theirs
 _SAME_SIZE = 0.5  # of the paper's number of vectors, to be comparable at all
 _INTRO = (
     "Cosines between tokens of different types (S_inter) and of the same type (S_intra) in every layer, "
@@ -42,7 +43,8 @@ def sections(outcomes: Sequence[Outcome], folder: Path | None = None) -> list[Se
         "A claim about layers holds where it does in every block; the embedding layer is left out, since the "
         "paper's layer 0 is the first block. The first layers are the first quarter, at least two. R² is "
         "that of the mean over the 20 tokens nearest on the three components; for frequency, among one token "
-        "of each type."
+        "of each type. Figures are the range over layers. How many vectors and dimensions each space has, "
+        "which moves LID, is in the next table."
     )
     found = [
         Section("The claims", text, (*tallies(claims), *undrawn), heads, cells, drawn),
@@ -156,10 +158,32 @@ def _about(found: Outcome) -> str:
 def _notes(found: Outcome, layers: Sequence[LayerFigures]) -> tuple[str, ...]:
     notes = [f"{found.setup.model}: {found.setup.note}"] if found.setup.note else []
     notes += [f"Attention sinks: {name}" for name in found.sinks] or ["No attention sinks"]
+    notes += _sinks_as_clusters(found)
     skipped = sum(one.n_skipped for one in layers)
     if skipped:
         notes.append(f"{skipped} clusters, over all layers, have one token type or none twice: left out")
     return (*notes, _drawn_apart(layers))
+
+
+def _sinks_as_clusters(found: Outcome) -> list[str]:
+    """The layers whose clusters are the sinks and the rest: the silhouette falls once they are left out."""
+    lost = [
+        (number, one.silhouette, other.silhouette)
+        for number, one, other in zip(
+            found.about["layers"], found.layers, found.without_sinks or found.layers, strict=True
+        )
+        if one.silhouette is not None
+        and other.silhouette is not None
+        and one.silhouette - other.silhouette > _SINKS_APART
+    ]
+    if not lost:
+        return []
+    numbers = ", ".join(str(number) for number, _, _ in lost)
+    before, after = (max(values) for values in list(zip(*lost, strict=True))[1:])
+    return [
+        f"Layers {numbers}: the isolated cluster is the sinks: silhouettes up to {before:.2f} with them, "
+        f"at most {after:.2f} without"
+    ]
 
 
 def _drawn_apart(layers: Sequence[LayerFigures]) -> str:

@@ -76,11 +76,11 @@ class Moments:
         count = self.count + other.count
         step = other.mean - self.mean
         mean = self.mean + step * (other.count / count)
-        a, b = self._about(mean), other._about(mean)
+        a, b = self.about(mean), other.about(mean)
         scatter, factor = _merge_scatter(self, other, step * (self.count * other.count / count) ** 0.5)
         return Moments(count, mean, scatter, factor, a[0] + b[0], a[1] + b[1])
 
-    def _about(self, point: Tensor) -> tuple[Tensor, Tensor]:
+    def about(self, point: Tensor) -> tuple[Tensor, Tensor]:
         """Cubic and quartic sums about another point: ‖u−m‖⁴ expanded, using Σu = 0."""
         m = point - self.mean
         square = m @ m

@@ -1,0 +1,181 @@
+"""`IStarLoss`: the penalty of I-STAR, on IsoScore* or on the debiased score."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from isoscope.errors import InputError, NotFiniteError, ShapeError
+from isoscope.losses.covariance import Block, reference_moments
+from isoscope.losses.processes import all_moments, several
+from isoscope.losses.score import Shrinkage, batch_score
+from isoscope.losses.states import States, as_number, check_count, masked_rows
+from isoscope.metrics.isotropy import as_covariance
+from isoscope.statistics.moments import Moments
+
+
+class IStarLoss(nn.Module):
+    """Penalty that spreads the variance over all dimensions, or with a negative strength narrows it.
+
+        λ·(1 − IsoScore*),   IsoScore* = (PR − 1)/(d − 1),   PR = (tr Σ_ζ)²/‖Σ_ζ‖_F²
+        Σ_ζ = (1 − ζ)·S + ζ·C₀,   S the covariance of the batch
+
+    to be added to the loss of the task. Range [0, λ]; 0 is isotropic. Unchanged by rotation and
+    translation. The gradient is a closed form: one product forward, one backward, no eigenvalues.
+    All points equal score 0, with a gradient of zero; near there the slope grows as one over the spread,
+    as it does for every measure without a scale, so clip gradients. NaN or Inf in the states raise.
+
+    A batch smaller than d says little about S (see `isoscope.isoscore`), hence C₀, the covariance of many
+    vectors, rebuilt from time to time: `reference_covariance` or `token_covariance`, then
+    `set_covariance`. `debias=True` needs none: it replaces both ingredients by unbiased estimates, so that
+    the mean over batches comes near the score of the whole; any one of them may exceed 1.
+
+    **Gradient accumulation.** A covariance is no mean over micro-batches, and the mean of their penalties
+    is not the penalty of the batch. With `debias=True` its expectation nearly is, and nothing needs to be
+    done. For the exact penalty pass over the micro-batches twice: `moments` without gradient, then
+    `forward(…, whole=…)` for each; the gradients add up to that of the whole, so divide by nothing.
+
+    **Several processes.** Where torch.distributed runs, the penalty is that of all processes' vectors, and
+    its gradient, once averaged by DistributedDataParallel, that of one process with the whole batch.
+    Every process must call it.
+
+    Args:
+        strength: λ; negative makes the space less isotropic.
+        covariance: (d, d) C₀, symmetric positive semi-definite; or later, by `set_covariance`.
+        zeta: weight ζ of C₀ in [0, 1]; 0 is plain IsoScore and needs no C₀, 1 ignores the batch.
+        debias: the debiased score in place of IsoScore*; leaves C₀ and ζ aside, needs 4 vectors.
+        layers: where the states are a sequence, which entries; None is all but the first, the
+            embedding layer.
+        across_processes: whether to reckon with the vectors of other processes.
+
+    Paper: Rudman and Eickhoff 2024, Stable Anisotropic Regularization (ICLR); the closed form, the masks
+    and the debiased penalty are ours. The paper's ζ is 0.2 while training. `CosineRegularizer` penalises a
+    shared direction instead, which centring would remove; this penalty does not see the mean.
+
+    >>> states = torch.tensor([[[2.0, 0.0], [-2.0, 0.0], [0.0, 1.0]], [[0.0, -1.0], [9.0, 9.0], [9.0, 9.0]]])
+    >>> mask = torch.tensor([[1, 1, 1], [1, 0, 0]])  # 1 where a token counts
+    >>> IStarLoss(0.5, zeta=0)(states, mask)
+    tensor(0.2647)
+    >>> IStarLoss(0.5, covariance=torch.eye(2), zeta=1.0)(states, mask)
+    tensor(0.)
+    """
+
+    covariance: Tensor | None
+
+    def __init__(
+        self,
+        strength: float = 1.0,
+        *,
+        covariance: Any = None,
+        zeta: float = 0.2,
+        debias: bool = False,
+        layers: Sequence[int] | None = None,
+        across_processes: bool = True,
+    ) -> None:
+        super().__init__()
+        self.strength = as_number(strength, "strength")
+        self.zeta = as_number(zeta, "zeta")
+        if not 0 <= self.zeta <= 1:
+            raise InputError(
+                f"zeta is {zeta}; wanted a weight in [0, 1]: 0 is plain IsoScore, 1 ignores the batch"
+            )
+        if debias and covariance is not None:
+            raise InputError("covariance was given with debias=True, which uses none; wanted one of the two")
+        self.debias = debias
+        self.layers = layers
+        self.across_processes = across_processes
+        self._shrinkage: Shrinkage | None = None
+        self.register_buffer("covariance", None)
+        if covariance is not None:
+            self.set_covariance(covariance)
+
+    def set_covariance(self, covariance: Any) -> None:
+        """Shrink towards this (d, d) matrix from now on; it moves with the module and is saved with it."""
+        d = len(covariance)
+        self.covariance = as_covariance(covariance, d).detach().clone()
+
+    def moments(self, blocks: Iterable[Block]) -> Moments:
+        """The moments of a batch that comes in micro-batches, without gradient, for `whole`.
+
+        Each block is what `forward` takes: states, or a pair of states and mask.
+        """
+        return reference_moments(blocks, layers=self.layers, across_processes=self.across_processes)
+
+    def forward(self, states: States, mask: Tensor | None = None, *, whole: Moments | None = None) -> Tensor:
+        """The penalty.
+
+        Args:
+            states: (n, d) vectors, (B, T, d) token states, or a sequence of either, one entry a layer.
+            mask: (n,) or (B, T), true or 1 where a vector counts; token states need one. The attention
+                mask leaves padding out; `attention_mask * (1 - special_tokens_mask)` special tokens too.
+            whole: the moments of a batch of which these are a part; the value is that of the whole, the
+                gradient the part of these vectors.
+        """
+        rows = masked_rows(states, mask, self.layers)
+        if rows.shape[1] < 2:
+            raise ShapeError(f"states has vectors of {rows.shape[1]} dimension; wanted at least 2")
+        found = self._own_moments(rows, mask) if whole is None else whole
+        score = batch_score(
+            rows,
+            found,
+            shrinkage=self._shrink(rows),
+            debias=self.debias,
+            partial=whole is not None,
+            processes=several(self.across_processes),
+        )
+        return self.strength * (1 - score)
+
+    def _own_moments(self, rows: Tensor, mask: Tensor | None) -> Moments:
+        least = 4 if self.debias else 2
+        processes = several(self.across_processes)
+        if not processes:
+            check_count(len(rows), least, "the penalty", mask)
+        with torch.no_grad():
+            try:
+                moments = Moments.of(rows.detach()) if len(rows) else None
+            except NotFiniteError:
+                n_bad = int((~torch.isfinite(rows)).any(dim=1).sum())
+                raise NotFiniteError(
+                    f"states has NaN or Inf in {n_bad} of {len(rows)} vectors; wanted finite numbers: "
+                    "the model has diverged, or a token without attention is not masked"
+                ) from None
+            if processes:
+                moments = all_moments(moments, like=rows)
+        if moments is None or moments.count < least:
+            check_count(moments.count if moments else 0, least, "the penalty", mask)
+        assert moments is not None
+        return moments
+
+    def _shrink(self, rows: Tensor) -> Shrinkage | None:
+        if self.debias or self.zeta == 0:
+            return None
+        if self.covariance is None:
+            raise InputError(
+                f"covariance is missing, and zeta is {self.zeta}; wanted C₀: set_covariance(…) of "
+                "reference_covariance(…), or debias=True or zeta=0, which need none"
+            )
+        d = rows.shape[1]
+        if len(self.covariance) != d:
+            raise ShapeError(
+                f"covariance has shape {tuple(self.covariance.shape)}; wanted ({d}, {d}), as the states have "
+                f"{d} dimensions"
+            )
+        kept = self._shrinkage
+        if kept is None or kept.zeta != self.zeta or kept.source is not self.covariance:
+            self._shrinkage = kept = Shrinkage.of(self.covariance, self.zeta)
+        return kept
+
+    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any, **more: Any) -> None:
+        saved = state_dict.get(f"{prefix}covariance")
+        if saved is not None and (self.covariance is None or self.covariance.shape != saved.shape):
+            self.covariance = torch.empty_like(saved)  # a buffer that is still absent could not be filled
+        super()._load_from_state_dict(state_dict, prefix, *args, **more)
+        self._shrinkage = None
+
+    def extra_repr(self) -> str:
+        """What `print` shows."""
+        kind = "debias=True" if self.debias else f"zeta={self.zeta}"
+        return f"strength={self.strength}, {kind}, layers={self.layers}"

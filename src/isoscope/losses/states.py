@@ -1,0 +1,151 @@
+"""What a loss is taken of: the border between a model's outputs and (n, d) rows."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from isoscope.arrays import working
+from isoscope.errors import InputError, ShapeError
+from isoscope.labels import Labels, as_labels
+
+States = Tensor | Sequence[Tensor]
+
+
+def masked_rows(states: States, mask: Tensor | None, layers: Sequence[int] | None) -> Tensor:
+    """(n, d) the vectors that count: of one tensor, or of the chosen layers one after another.
+
+    Args:
+        states: (n, d) vectors, (B, T, d) token states, or a sequence of either, one entry a layer from
+            the embedding layer up.
+        mask: (n,) or (B, T), true or 1 where a vector counts. Token states need one.
+        layers: which entries of the sequence; None is all but the first, the embedding layer.
+    """
+    if isinstance(states, Tensor):
+        if layers is not None:
+            raise InputError(
+                f"layers is {list(layers)}, but states is one tensor; wanted a sequence, one entry a layer"
+            )
+        return _rows_of(states, _checked_mask(states, mask))
+    chosen = chosen_layers(states, layers)
+    counted = _checked_mask(chosen[0], mask)
+    shapes = {tuple(one.shape) for one in chosen}
+    if len(shapes) > 1:
+        raise ShapeError(f"states has layers of shapes {sorted(shapes)}; wanted one shape")
+    return (
+        torch.cat([_rows_of(one, counted) for one in chosen])
+        if len(chosen) > 1
+        else _rows_of(chosen[0], counted)
+    )
+
+
+def chosen_layers(states: Sequence[Tensor], layers: Sequence[int] | None) -> list[Tensor]:
+    """The entries named, or all but the first."""
+    states = list(states)
+    if layers is None:
+        if len(states) < 2:
+            raise ShapeError(
+                f"states has {len(states)} entries; wanted the embedding layer and at least one above it: "
+                "pass the tensor itself, or say which layers"
+            )
+        return states[1:]
+    try:
+        return [states[layer] for layer in layers]
+    except IndexError:
+        raise ShapeError(
+            f"layers is {list(layers)}, but states has {len(states)} entries; wanted places among them"
+        ) from None
+
+
+def _checked_mask(states: Tensor, mask: Tensor | None) -> Tensor | None:
+    if states.ndim not in (2, 3) or states.shape[-1] == 0:
+        raise ShapeError(
+            f"states has shape {tuple(states.shape)}; wanted vectors (n, d) or token states (B, T, d)"
+        )
+    if not states.is_floating_point():
+        raise InputError(f"states holds {states.dtype}; wanted floating numbers")
+    if mask is None:
+        if states.ndim == 3:
+            raise InputError(
+                f"mask is missing for token states of shape {tuple(states.shape)}; wanted "
+                f"{tuple(states.shape[:2])}, true where a token counts: the attention mask, "
+                "or ones where nothing is padding"
+            )
+        return None
+    if mask.is_floating_point() or mask.is_complex():
+        raise InputError(
+            f"mask holds {mask.dtype}; wanted true or 1 where a vector counts, false or 0 elsewhere"
+        )
+    if mask.shape != states.shape[:-1]:
+        raise ShapeError(
+            f"mask has shape {tuple(mask.shape)}; wanted {tuple(states.shape[:-1])}, one entry a vector"
+        )
+    return mask.to(states.device).bool()
+
+
+def _rows_of(states: Tensor, mask: Tensor | None) -> Tensor:
+    return states if mask is None else states[mask]
+
+
+def check_count(n: int, least: int, what: str, mask: Tensor | None = None) -> None:
+    """Raise InputError unless there are so many vectors."""
+    if n >= least:
+        return
+    if n == 0 and mask is not None:
+        raise InputError(f"mask leaves out every vector; {what} wants at least {least} that count")
+    raise InputError(f"{what} of {n} vectors is undefined; wanted at least {least}: use a larger batch")
+
+
+def as_rows(X: Any, name: str) -> Tensor:
+    """(n, d) vectors in their working type: half precision is lifted to float32."""
+    if not isinstance(X, Tensor) or not X.is_floating_point():
+        got = X.dtype if isinstance(X, Tensor) else type(X).__name__
+        raise InputError(f"{name} is {got}; wanted a floating torch tensor (n, d)")
+    if X.ndim != 2 or X.shape[1] == 0:
+        raise ShapeError(f"{name} has shape {tuple(X.shape)}; wanted two axes (n, d), one vector a row")
+    return working(X)
+
+
+def matching_rows(**named: Any) -> list[Tensor]:
+    """Several (n, d) tensors of one shape, in their working type."""
+    rows = [as_rows(X, name) for name, X in named.items()]
+    first = next(iter(named))
+    for name, other in zip(named, rows, strict=True):
+        if other.shape != rows[0].shape:
+            raise ShapeError(
+                f"{first} has shape {tuple(rows[0].shape)} and {name} {tuple(other.shape)}; "
+                "wanted matching rows"
+            )
+    return rows
+
+
+def units(rows: Tensor) -> tuple[Tensor, Tensor]:
+    """(n, d) unit vectors and (n,) whether there is a direction; a zero vector stays zero, its slope too."""
+    lengths = torch.linalg.vector_norm(rows, dim=1, keepdim=True)
+    present = lengths > 0
+    return rows / torch.where(present, lengths, 1.0), present.squeeze(1)
+
+
+def label_codes(labels: Any, n: int, device: torch.device) -> Tensor:
+    """(n,) whole numbers, one for each label. Tensors of whole numbers mean the same on every process."""
+    if isinstance(labels, Tensor) and not labels.is_floating_point() and labels.ndim == 1:
+        if len(labels) != n:
+            raise ShapeError(f"labels has {len(labels)} entries for {n} vectors; wanted one for each vector")
+        return labels.to(device)
+    coded: Labels = as_labels(labels, n=n)
+    return coded.codes.to(device)
+
+
+def as_number(value: Any, name: str, *, positive: bool = False) -> float:
+    """A finite float, or an InputError that names the argument."""
+    wanted = "a positive number" if positive else "a finite number"
+    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not math.isfinite(value):
+        raise InputError(f"{name} is {value!r}; wanted {wanted}")
+    if positive and not float(value) > 0:
+        raise InputError(f"{name} is {value!r}; wanted {wanted}")
+    return float(value)
