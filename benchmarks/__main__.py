@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from benchmarks import clustering, isoscore, memory, peers, silhouette, streaming, training
+from benchmarks import clustering, isoscore, losses, memory, peers, silhouette, streaming, training
 from benchmarks.page import write_page
 from benchmarks.timing import machine
 
@@ -16,6 +16,8 @@ SUITES = {
     "limits": silhouette.limits,
     "clustering": clustering.run,
     "training": training.run,
+    "losses": losses.run,
+    "loss_share": losses.step_share,
     "peers": peers.run,
     "memory": memory.run,
     "streaming": streaming.run,

@@ -22,6 +22,7 @@ from isoscope.encoders.batches import usual_batch
 from isoscope.encoders.language_models import LanguageModel
 from isoscope.encoders.tokens import tokenize
 from isoscope.layers import measure_layers
+from isoscope.layers.measure_layers import MEMORY_MB, layer_groups
 from isoscope.layers.plan import LayerPlan
 
 RESULTS = Path(__file__).parent / "results" / "layers.json"
@@ -50,6 +51,8 @@ def run(n_tokens: int, device: str) -> dict[str, Any]:
         "tokens_per_second": found.n_tokens / seconds,
         "streamed_share": found.seconds["measures"] / forward,
         "sampled_share": found.seconds["sample"] / forward,
+        "wanted_share": WANTED_SHARE,
+        "wanted_mb": WANTED_MB,
         "plan": [_accounted(texts, model, n) for n in (n_tokens, 10 * n_tokens)],
     }
 
@@ -57,13 +60,19 @@ def run(n_tokens: int, device: str) -> dict[str, Any]:
 def _accounted(texts: list[str], model: LanguageModel, n_tokens: int) -> dict[str, Any]:
     """What the sums of all layers take for so many tokens: known before any goes through the model."""
     tokenized = tokenize(texts, model, window=WINDOW, max_tokens=n_tokens)
-    plan = LayerPlan.of(tokenized, batch_tokens=usual_batch(model.device), special=False, sample=SAMPLE, seed=0)
+    plan = LayerPlan.of(
+        tokenized, batch_tokens=usual_batch(model.device), special=False, sample=SAMPLE, seed=0
+    )
+    layer_mb = plan.layer_bytes(model.n_dims) / 2**20
+    groups = layer_groups(list(range(model.n_layers)), plan, model.n_dims, MEMORY_MB)
     return {
         "tokens": len(tokenized.ids),
         "types": int((plan.types.counts > 0).sum()),
         "repeated_types": int((plan.types.counts > 1).sum()),
         "types_held_at_once": plan.types.n_slots,
-        "sums_mb": model.n_layers * plan.layer_bytes(model.n_dims) / 2**20,
+        "sums_mb": model.n_layers * layer_mb,
+        "passes": len(groups),
+        "pass_mb": len(groups[0]) * layer_mb,
     }
 
 

@@ -11,6 +11,7 @@ from benchmarks.reasons import REASONS
 
 PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"
 GPU = Path(__file__).parent / "results" / "gpu.json"
+LAYERS = Path(__file__).parent / "results" / "layers.json"
 Row = dict[str, Any]
 
 
@@ -56,6 +57,7 @@ def _lines(results: dict[str, Any]) -> list[str]:
         *_limit_lines(results.get("limits", [])),
         *_clustering_lines(results.get("clustering", [])),
         *_training_lines(results.get("training", [])),
+        *_loss_lines(results.get("losses", []), results.get("loss_share", [])),
         *_peer_lines(results.get("peers", [])),
         "",
         "## Memory",
@@ -85,6 +87,7 @@ def _lines(results: dict[str, Any]) -> list[str]:
             ),
             missed=lambda row: row["share_of_what_binds"] < row["wanted"],
         ),
+        *_layer_lines(),
         *_gpu_lines(),
     ]
 
@@ -180,6 +183,46 @@ def _training_lines(rows: list[Row]) -> list[str]:
     ]
 
 
+def _loss_lines(rows: list[Row], shares: list[Row]) -> list[str]:
+    """The penalty of I-STAR against its authors' module, and beside a training step."""
+    if not rows:
+        return []
+    return [
+        "",
+        "## The penalty of I-STAR",
+        "",
+        "`IStarLoss`, forward and backward, against the module of the published package with the same ζ; the",
+        "debiased score, which it has not, against its plain one. Difference: of the gradients, relative.",
+        "",
+        *_table(
+            "case | theirs, ms | ours, ms | times faster | wanted | difference",
+            rows,
+            lambda row: (
+                f"{row['what']} | {row['peer_ms']:.1f} | {row['ours_ms']:.2f} | {row['times_faster']:.1f} "
+                f"| ≥ {row['wanted']:g} | {_or_none(row['gradient_difference'])}"
+            ),
+            missed=_too_slow,
+        ),
+        "",
+        "Over all layers but the embedding layer, beside forward, backward and AdamW of the model:",
+        "",
+        *_table(
+            "case | step, ms | penalty alone, ms | share | wanted | step with it, ms",
+            shares,
+            lambda row: (
+                f"{row['what']} | {row['step_ms']:.0f} | {row['penalty_ms']:.1f} "
+                f"| {row['share_percent']:.1f} % | ≤ {row['wanted_percent']:g} % "
+                f"| {row['with_penalty_ms']:.0f}"
+            ),
+            missed=lambda row: row["share_percent"] > row["wanted_percent"],
+        ),
+    ]
+
+
+def _or_none(value: float | None) -> str:
+    return "" if value is None else f"{value:.1e}"
+
+
 def _peer_lines(rows: list[Row]) -> list[str]:
     """Every library that has an exact silhouette, in one run."""
     if not rows:
@@ -219,6 +262,55 @@ def _silhouette_memory(rows: list[Row]) -> list[Row]:
         for row in rows
         if "wanted_mb" in row
     ]
+
+
+def _layer_lines() -> list[str]:
+    """The figures of the last `python -m benchmarks.layers` on each device whose results were kept."""
+    if not LAYERS.exists():
+        return []
+    rows = json.loads(LAYERS.read_text())
+    return [
+        "",
+        "## Every layer of a model",
+        "",
+        "`measure_layers` of SmolLM2 on WikiText-2 in windows of 512, all measures, with and without",
+        "attention sinks. Added: what the sums over all tokens, and what clusters, neighbours and r² on 5,000",
+        "of them, take beside the model's own pass. Peak: of the whole process, model and libraries included.",
+        "",
+        *_table(
+            "case | tokens/s, model alone | measured | added by sums | by the sample | wanted | peak, MB | wanted",
+            rows,
+            lambda row: (
+                f"{row['what']} | {row['model_tokens_per_second']:,.0f} | {row['tokens_per_second']:,.0f} "
+                f"| {row['streamed_share']:.0%} | {row['sampled_share']:.0%} "
+                f"| ≤ {row['wanted_share']:.0%} in all "
+                f"| {_peaks(row)} | < {row['wanted_mb']:,.0f}"
+            ),
+            missed=_layers_missed,
+        ),
+        "",
+        "What the sums of all layers take is known before the first token goes through the model:",
+        "",
+        *_table(
+            "tokens | types | types seen twice | held at once | sums, MB | passes | a pass, MB",
+            {row["tokens"]: row for each in rows for row in each["plan"]}.values(),
+            lambda row: (
+                f"{row['tokens']:,} | {row['types']:,} | {row['repeated_types']:,} "
+                f"| {row['types_held_at_once']:,} | {row['sums_mb']:,.0f} | {row['passes']} "
+                f"| {row['pass_mb']:,.0f}"
+            ),
+        ),
+    ]
+
+
+def _peaks(row: Row) -> str:
+    device = f" (and {row['device_mb']:,.0f} on the device)" if row["device_mb"] else ""
+    return f"{row['peak_mb']:,.0f}{device}"
+
+
+def _layers_missed(row: Row) -> bool:
+    added = row["streamed_share"] + row["sampled_share"]
+    return bool(added > row["wanted_share"] or row["peak_mb"] >= row["wanted_mb"])
 
 
 def _gpu_lines() -> list[str]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from torch import Tensor
 
 from isoscope.encoders.language_models import LanguageModel
-from isoscope.errors import InputError
+from isoscope.errors import InputError, UndefinedError
 from isoscope.layers.plan import LayerPlan
 from isoscope.layers.quantities import ALL_QUANTITIES, QUANTITIES, Values
 from isoscope.layers.sums import LayerStatistics
@@ -63,7 +63,7 @@ class LayerProfile:
         cls,
         model: LanguageModel,
         plan: LayerPlan,
-        sinks: Sinks | None,
+        sinks: Sinks,
         readings: Mapping[int, tuple[Values, Values]],
         statistics: Mapping[int, tuple[LayerStatistics, LayerStatistics]],
         seconds: Mapping[str, float],
@@ -80,8 +80,8 @@ class LayerProfile:
             n_types=int((counts > 0).sum()),
             n_dims=model.n_dims,
             readings=readings,
-            sinks=sinks.names if sinks else (),
-            n_sinks=len(sinks) if sinks else 0,
+            sinks=sinks.names,
+            n_sinks=len(sinks),
             sample=len(plan.sample),
             type_names=plan.tokenized.rows.types.names,
             type_counts=counts,
@@ -107,7 +107,9 @@ class LayerProfile:
         layer = self.layers[layer] if layer < 0 else layer
         if layer not in self.type_similarities:
             raise InputError(f"layer {layer} was not measured; there are {', '.join(map(str, self.layers))}")
-        baseline = self.readings[layer][1]["mean_cosine"] or 0.0
+        baseline = self.readings[layer][1]["mean_cosine"]
+        if baseline is None:
+            raise UndefinedError(f"layer {layer} has no mean cosine to adjust by")
         values, counts = self.type_similarities[layer].tolist(), self.type_counts.tolist()
         order = sorted(range(len(values)), key=lambda t: (-counts[t], self.type_names[t]))
         return {self.type_names[t]: values[t] - baseline for t in order if values[t] == values[t]}
@@ -175,7 +177,7 @@ class LayerProfile:
         return table
 
     def figure(self, path: Path | str, *, against: LayerProfile | None = None) -> Path:
-        """Draw the layers: six panels, with a second model beside it where given."""
+        """Draw the layers: eight panels, with a second model beside it where given."""
         from isoscope.layers.layer_figure import draw_layers
 
         return draw_layers([self] if against is None else [self, against], Path(path))

@@ -24,6 +24,8 @@ from isoscope.layers.type_sums import SinkPlaces
 from isoscope.metrics.sinks import Sinks, sink_thresholds
 from isoscope.progress import Bar
 
+MEMORY_MB = 2048  # what the sums of all layers may take, if not told otherwise
+
 
 def measure_layers(
     texts: Sequence[str],
@@ -39,7 +41,7 @@ def measure_layers(
     k: int = 100,
     sink_ratio: float = 10.0,
     batch_tokens: int | None = None,
-    memory_mb: int = 2048,
+    memory_mb: int = MEMORY_MB,
     device: str | torch.device | None = None,
     seed: int = 0,
     progress: bool | None = None,
@@ -73,6 +75,8 @@ def measure_layers(
         download: fetch the model where it is not on this machine.
     """
     check_seed(seed)
+    if k < 2:
+        raise InputError(f"k is {k}; wanted at least 2 neighbours")
     with Bar(show=progress) as bar:
         bar.step("loading the model")
         loaded = (
@@ -86,13 +90,15 @@ def measure_layers(
         plan = LayerPlan.of(tokenized, batch_tokens=at_once, special=special, sample=sample, seed=seed)
         run = _Run(loaded, plan, at_once, sink_ratio, bar)
         found: dict[int, tuple[LayerStatistics, LayerStatistics]] = {}
-        groups = _layer_groups(chosen_layers(layers, loaded.n_layers), plan, loaded.n_dims, memory_mb)
+        groups = layer_groups(chosen_layers(layers, loaded.n_layers), plan, loaded.n_dims, memory_mb)
         for number, group in enumerate(groups, 1):
             of_many = f", pass {number} of {len(groups)}" if len(groups) > 1 else ""
             bar.step(f"{len(tokenized.ids):,} tokens through {loaded.name}{of_many}")
             found |= run.layers(group)
         readings = _readings(found, run, bar, clusters=clusters, k=k, seed=seed)
     notes = [*tokenized.notes]
+    if len(plan.sample) <= k + 1:
+        notes.append(f"{len(plan.sample):,} tokens are too few for {k} neighbours: no local dimension")
     if len(groups) > 1:
         notes.append(f"the texts were read {len(groups)} times to keep the sums within {memory_mb:,} MB")
     return LayerProfile.of(loaded, plan, run.sinks, readings, found, run.seconds, tuple(notes))
@@ -107,13 +113,18 @@ class _Run:
     batch_tokens: int
     sink_ratio: float
     bar: Bar
-    sinks: Sinks | None = None
+    _seen: list[Sinks] = field(default_factory=list)
     seconds: dict[str, float] = field(default_factory=lambda: {"model": 0.0, "measures": 0.0})
+
+    @property
+    def sinks(self) -> Sinks:
+        """All that were found, in the last pass."""
+        return Sinks.joined(self._seen)
 
     def layers(self, layers: list[int]) -> dict[int, tuple[LayerStatistics, LayerStatistics]]:
         """The statistics of some layers, with and without sinks: one pass."""
         device, n_tokens = self.model.device, len(self.plan.tokenized.ids)
-        self.sinks = None  # the same in every pass
+        self._seen = []  # the same in every pass
         places = SinkPlaces(len(self.plan.types.counts), device)
         sums = {layer: LayerSums(self.plan, places, self.model.n_dims, device) for layer in layers}
         thresholds, n_done, began = None, 0, self._now()
@@ -122,7 +133,8 @@ class _Run:
             forwarded = self._now()
             norms = torch.stack([batch.layer(layer).norm(dim=1) for layer in range(self.model.n_layers)])
             if thresholds is None:
-                thresholds = sink_thresholds(norms, ratio=self.sink_ratio)
+                counted = self.plan.counted[batch.rows].to(norms.device)
+                thresholds = sink_thresholds(norms[:, counted], ratio=self.sink_ratio)
             self._measure(number, batch, norms, thresholds, places, sums)
             n_done += len(batch.rows)
             self.bar.share(n_done / n_tokens)
@@ -142,18 +154,22 @@ class _Run:
         sums: dict[int, LayerSums],
     ) -> None:
         seen = self._sinks_of(batch, norms, thresholds)
-        self.sinks = seen if self.sinks is None else self.sinks.merge(seen)
-        is_sink = seen.mask.to(norms.device)
+        self._seen.append(seen)
+        is_sink = torch.zeros(len(batch.rows), dtype=torch.bool)
+        is_sink[self.plan.counted[batch.rows]] = seen.mask
+        is_sink = is_sink.to(norms.device)
         index = BatchIndex.of(number, batch.rows, is_sink, self.plan)
         places.add(index.sinks)
         for layer, part in sums.items():
             part.add(batch.layer(layer), norms[layer], index, is_sink)
 
     def _sinks_of(self, batch: StateBatch, norms: Tensor, thresholds: Tensor) -> Sinks:
-        known = self.plan.tokenized.rows.select(batch.rows)
+        """The sinks among the rows that count."""
+        counted = self.plan.counted[batch.rows]
+        known = self.plan.tokenized.rows.select(batch.rows[counted])
         return Sinks.of(
-            norms, positions=known.positions, token_types=known.types, ratio=self.sink_ratio,
-            thresholds=thresholds,
+            norms[:, counted.to(norms.device)], positions=known.positions, token_types=known.types,
+            ratio=self.sink_ratio, thresholds=thresholds,
         )  # fmt: skip
 
     def _now(self) -> float:
@@ -162,7 +178,7 @@ class _Run:
         return time.perf_counter()
 
 
-def _layer_groups(layers: list[int], plan: LayerPlan, n_dims: int, memory_mb: int) -> list[list[int]]:
+def layer_groups(layers: list[int], plan: LayerPlan, n_dims: int, memory_mb: int) -> list[list[int]]:
     """As many layers a pass as fit in memory."""
     if memory_mb < 1:
         raise InputError(f"memory_mb is {memory_mb}; wanted at least 1")
@@ -185,10 +201,11 @@ def _readings(
     bar.step("clusters and neighbours")
     began = time.perf_counter()
     readings: dict[int, tuple[Values, Values]] = {}
+    has_sinks = len(run.sinks) > 0
     for number, (layer, views) in enumerate(found.items(), 1):
         values = [
             streamed_values(view) | sampled_values(view, clusters=clusters, k=k, seed=seed)
-            for view in (views if run.sinks else views[:1])
+            for view in (views if has_sinks else views[:1])
         ]
         readings[layer] = (values[0], values[-1])
         bar.share(number / len(found))

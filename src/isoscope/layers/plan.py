@@ -16,6 +16,7 @@ from isoscope.encoders.batches import text_batches
 from isoscope.encoders.tokens import Tokenized
 from isoscope.errors import InputError, ShapeError
 from isoscope.labels import Labels
+from isoscope.metrics.contextual import draw_rows
 
 BASELINE_TEXTS = 1000  # one random token of each: the papers' baseline
 
@@ -128,18 +129,14 @@ class LayerPlan:
         generator = torch.Generator().manual_seed(seed)
         drawn = places[torch.randperm(len(places), generator=generator)]
         return cls(
-            tokenized, counted, types, drawn[:sample].sort().values, _baseline(drawn, rows.sentences.codes)
-        )
+            tokenized, counted, types, drawn[:sample].sort().values,
+            _baseline(rows.sentences, counted, generator),
+        )  # fmt: skip
 
 
-def _baseline(drawn: Tensor, sentences: Tensor) -> Tensor:
-    """The first drawn token of each of the first 1,000 texts drawn."""
-    seen: set[int] = set()
+def _baseline(sentences: Labels, counted: Tensor, generator: torch.Generator) -> Tensor:
+    """(n,) one random token of each of up to 1,000 texts, every text alike however long it is."""
+    rows = draw_rows(sentences, at_most=1, generator=generator, among=counted)
     chosen = torch.zeros(len(sentences), dtype=torch.bool)
-    for place, text in zip(drawn.tolist(), sentences[drawn].tolist(), strict=True):
-        if text not in seen:
-            seen.add(text)
-            chosen[place] = True
-            if len(seen) == BASELINE_TEXTS:
-                break
+    chosen[rows[torch.randperm(len(rows), generator=generator)[:BASELINE_TEXTS]]] = True
     return chosen

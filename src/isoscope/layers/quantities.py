@@ -9,7 +9,7 @@ from typing import Any
 from torch import Tensor
 
 from isoscope.clustering import choose_clusters, kmeans
-from isoscope.errors import InputError, UndefinedError
+from isoscope.errors import UndefinedError
 from isoscope.labels import Labels
 from isoscope.layers.sums import LayerStatistics
 from isoscope.metrics.cluster_adjusted import cluster_adjusted_similarities
@@ -131,7 +131,7 @@ def _informativity(sample: Tensor) -> Values:
     tokens = sample[:: max(1, len(sample) // _INFORMATIVITY_TOKENS)]
     try:
         return {f"informativity_{k}": value for k, value in informativity_curve(tokens, ks=ks).items()}
-    except (UndefinedError, InputError):
+    except UndefinedError:
         return {}
 
 
@@ -140,7 +140,7 @@ def _clusters(sample: Tensor, types: Labels, seed: int) -> Values:
         few = sample[:: -(-len(sample) // _CLUSTER_TOKENS)]
         chosen = choose_clusters(few, tolerance=_SILHOUETTE_TOLERANCE, seed=seed)
         clusters = kmeans(sample, chosen.n_clusters, seed=seed).labels
-    except (UndefinedError, InputError):
+    except UndefinedError:
         return {}
     found: Values = {"n_clusters": float(chosen.n_clusters), "cluster_silhouette": chosen.silhouette}
     try:
@@ -154,5 +154,5 @@ def _defined(metric: Callable[..., Any], statistic: Any, **options: Any) -> floa
     """A metric's value, or None where it has none on this layer."""
     try:
         return float(metric(statistic, **options))
-    except (UndefinedError, InputError):
+    except UndefinedError:
         return None

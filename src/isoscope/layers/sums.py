@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from isoscope.errors import InputError
 from isoscope.labels import Labels
 from isoscope.layers.batch_index import BatchIndex, Part
 from isoscope.layers.plan import LayerPlan
@@ -106,7 +107,8 @@ class LayerSums:
         """With sinks, and without them."""
         types, types_without = self._types.finish()
         kept, sinks = self._kept.finish(), self._sinks.finish()
-        assert kept is not None  # fewer than half of all norms are above ten times their median
+        if kept is None:
+            raise InputError("sink_ratio leaves no token that is no attention sink; raise it")
         moments, directions = kept
         if sinks is not None:
             moments, directions = moments.merge(sinks[0]), directions.merge(sinks[1])
