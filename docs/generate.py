@@ -101,6 +101,7 @@ API = {
         "isoscope.metrics.sinks",
     ),
     "Objectives": ("isoscope.metrics.objectives",),
+    "Losses": ("isoscope.losses",),
     "Training": ("isoscope.training",),
     "The registry": ("isoscope.metrics.registry",),
     "Statistics": ("isoscope.statistics",),

@@ -21,7 +21,7 @@ ORDER = (
     ("kernels",),
     ("statistics",),
     ("metrics",),
-    ("clustering", "measurement", "printable", "progress"),
+    ("clustering", "losses", "measurement", "printable", "progress"),
     ("measure", "io"),
     ("encoders", "figures"),
     ("corpora", "layers"),
@@ -77,6 +77,7 @@ def loaded_by(statement: str) -> set[str]:
 HEAVY = {
     "transformers",
     "sentence_transformers",
+    "lightning",
     "matplotlib",
     "sklearn",
     "dask",

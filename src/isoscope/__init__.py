@@ -7,7 +7,16 @@
 
 from isoscope._version import __version__
 from isoscope.clustering import ChosenClusters, Clustering, choose_clusters, kmeans
-from isoscope.corpora import Corpus, Texts, corpus_names, load_corpus, load_texts
+from isoscope.corpora import (
+    ClassificationTask,
+    Corpus,
+    Texts,
+    corpus_names,
+    load_corpus,
+    load_pairs,
+    load_task,
+    load_texts,
+)
 from isoscope.encoders import (
     LanguageModel,
     TextFile,
@@ -32,6 +41,16 @@ from isoscope.errors import (
 from isoscope.io import VectorFile, open_vectors, read, read_labels, read_texts, save
 from isoscope.labels import Labels
 from isoscope.layers import LayerComparison, LayerProfile, measure_layers
+from isoscope.losses import (
+    AlignmentLoss,
+    CosineRegularizer,
+    IStarLoss,
+    MultipleNegativesLoss,
+    TripletLoss,
+    UniformityLoss,
+    reference_covariance,
+    token_covariance,
+)
 from isoscope.measure import measure
 from isoscope.measurement import Measurement, Reading
 from isoscope.metrics.cluster_adjusted import ClusterAdjustedSimilarities, cluster_adjusted_similarities
@@ -106,20 +125,39 @@ from isoscope.statistics import (
     Neighbors,
     Separation,
 )
-from isoscope.training import Correlation, Trajectory, train_embeddings
+from isoscope.training import (
+    Contrasted,
+    Correlation,
+    FineTuned,
+    GeometryTracker,
+    Trajectory,
+    contrast,
+    finetune,
+    geometry_callback,
+    geometry_evaluator,
+    lightning_callback,
+    train_embeddings,
+)
 
 __all__ = [
+    "AlignmentLoss",
     "ChosenClusters",
+    "ClassificationTask",
     "ClusterAdjustedSimilarities",
     "ClusterDistances",
     "Clustering",
+    "Contrasted",
     "Corpus",
     "Correlation",
+    "CosineRegularizer",
     "DimensionShares",
     "Directions",
     "FileError",
+    "FineTuned",
+    "GeometryTracker",
     "GroupDirections",
     "GroupMoments",
+    "IStarLoss",
     "InputError",
     "IsoscopeError",
     "LabelError",
@@ -130,6 +168,7 @@ __all__ = [
     "Measurement",
     "Metric",
     "Moments",
+    "MultipleNegativesLoss",
     "Neighbors",
     "NormStatistics",
     "NotFiniteError",
@@ -148,7 +187,9 @@ __all__ = [
     "TokenRows",
     "TokenStates",
     "Trajectory",
+    "TripletLoss",
     "UndefinedError",
+    "UniformityLoss",
     "VectorFile",
     "__version__",
     "adjusted_intra_similarity",
@@ -162,6 +203,7 @@ __all__ = [
     "classifier_objective_expansion",
     "cluster_adjusted_similarities",
     "condition_number",
+    "contrast",
     "corpus_names",
     "davies_bouldin_score",
     "dimension_contributions",
@@ -174,6 +216,9 @@ __all__ = [
     "estimate_silhouette",
     "explained_variance",
     "find_sinks",
+    "finetune",
+    "geometry_callback",
+    "geometry_evaluator",
     "hubness",
     "informativity",
     "informativity_curve",
@@ -188,9 +233,12 @@ __all__ = [
     "knn_purity",
     "lid",
     "lid_samples",
+    "lightning_callback",
     "linear_probe_accuracy",
     "load_corpus",
     "load_language_model",
+    "load_pairs",
+    "load_task",
     "load_texts",
     "mean_cosine",
     "measure",
@@ -205,6 +253,7 @@ __all__ = [
     "read",
     "read_labels",
     "read_texts",
+    "reference_covariance",
     "registered",
     "resolve_model",
     "rogue_dimensions",
@@ -224,6 +273,7 @@ __all__ = [
     "sink_thresholds",
     "stable_rank",
     "static_vectors",
+    "token_covariance",
     "token_states",
     "top_dimension_share",
     "train_embeddings",

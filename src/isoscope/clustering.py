@@ -110,22 +110,23 @@ def choose_clusters(
     max_clusters: int = 15,
     sample: int | None = 20_000,
     min_silhouette: float = 0.1,
-    n_init: int = 1,
+    n_init: int = 10,
     tolerance: float | None = None,
     seed: int = 0,
 ) -> ChosenClusters:
     """How many clusters k-means should make: the number with the highest silhouette, or 1.
 
-    For K = 2 … max_clusters: k-means on all points, then the silhouette on a random sample of them. The
-    best K is taken if its silhouette reaches `min_silhouette`; else the space is one cluster. The draw of
-    the sample is the same for every K. Paper: Cai et al. 2021.
+    For K = 2 … max_clusters: k-means on a random sample from several starts, the best of them carried on
+    over all points, then the silhouette on the sample. The best K is taken if its silhouette reaches
+    `min_silhouette`; else the space is one cluster. The draw of the sample is the same for every K.
+    Paper: Cai et al. 2021.
 
     Args:
         X: (n, d) vectors in any array.
         max_clusters: the largest K to try.
-        sample: points the silhouette is taken on; None for all.
+        sample: points the starts are tried and the silhouette is taken on; None for all.
         min_silhouette: below it the space counts as one cluster.
-        n_init: starts of each k-means.
+        n_init: starts of each k-means; one alone may end in a poor minimum.
         tolerance: estimate silhouettes to ± this instead of exactly: linear in the sample's size.
         seed: of starts, sample and estimates.
 
@@ -143,7 +144,10 @@ def choose_clusters(
     some = _drawn(n, sample, seed).to(points.rows.device)
     tried: dict[int, tuple[float, Labels]] = {}
     for K in range(2, min(max_clusters, len(some) - 1) + 1):
-        labels = kmeans(points.rows, K, seed=seed, n_init=n_init).labels
+        start = kmeans(points.rows[some], K, seed=seed, n_init=n_init)
+        labels = (
+            start.labels if len(some) == n else kmeans(points.rows, K, init=start.centers, seed=seed).labels
+        )
         on_sample = Labels(labels.codes[some], labels.names).seen()
         if 2 <= on_sample.n_labels < len(some):
             score = silhouette_score(points.rows[some], on_sample, tolerance=tolerance, seed=seed)

@@ -38,7 +38,19 @@ def test_json_of_a_model_of_ones_own(tiny_bert: Path, data: Path) -> None:
     assert about["n_tokens"] == 360
     assert len(facts["layers"][tiny_bert.name]["all"]) == 3
     other = json.loads(
-        run("--model", tiny_bert, "--data", data, "--split", "valid", "--tokens", 120, "--seed", 3, "--json")
+        run(
+            "--model",
+            tiny_bert,
+            "--data",
+            data,
+            "--split",
+            "valid",
+            "--max-tokens",
+            120,
+            "--seed",
+            3,
+            "--json",
+        )
     )["runs"][tiny_bert.name]
     assert (other["split"], other["n_tokens"], other["seed"]) == ("valid", 110, 3)
     few = json.loads(run("--model", tiny_bert, "--data", data, "--layers", "0,-1", "--json"))
@@ -77,7 +89,7 @@ def test_bad_input_is_one_line(fail: Callable[..., str], tmp_path: Path, tiny_be
     assert "has no wikitext2/" in fail(*reproduce, "--setup", "minilm", "--data", str(tmp_path))
     model = ("--model", str(tiny_bert), "--data", str(data))
     assert "split is 'dev'" in fail(*reproduce, *model, "--split", "dev")
-    assert "tokens is 5; wanted at least 24" in fail(*reproduce, *model, "--tokens", "5")
+    assert "max_tokens is 5; wanted at least 24" in fail(*reproduce, *model, "--max-tokens", "5")
     assert "layers has 9" in fail(*reproduce, *model, "--layers", "9")
     assert "--layers is 'x'" in fail(*reproduce, *model, "--layers", "x")
     assert "device 'mars' cannot be used" in fail(*reproduce, *model, "--device", "mars")

@@ -33,7 +33,7 @@ def test_the_transformer_inside_a_folder_of_sentence_transformers(tiny_bert: Pat
     assert load_language_model(tmp_path, device="cpu").n_layers == 3
 
 
-@pytest.mark.parametrize("content", ["{", "[]", '[{"idx": 0}]'])
+@pytest.mark.parametrize("content", ["{", "[]", '[{"idx": 0}]', '[{"path": "../.."}]'])
 def test_damaged_modules(tmp_path: Path, content: str) -> None:
     pytest.importorskip("transformers")
     (tmp_path / "modules.json").write_text(content)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -127,3 +128,25 @@ def test_folders_that_cannot_be_used(model: LanguageModel, tmp_path: Path) -> No
 def test_batches_of_no_tokens(model: LanguageModel) -> None:
     with pytest.raises(InputError, match="batch_tokens is 0"):
         token_states(TEXTS, model=model, batch_tokens=0, progress=False)
+
+
+def test_states_of_other_texts_are_not_mixed_in(model: LanguageModel, tmp_path: Path) -> None:
+    token_states(TEXTS, model=model, folder=tmp_path, progress=False)
+    token_states(TEXTS[:3], model=model, folder=tmp_path, layers=[0], progress=False)
+    again = TokenStates.open(tmp_path)
+    assert again.layers == [0]
+    np.save(tmp_path / "layer-01.npy", np.zeros((5, 16), np.float32))
+    with pytest.raises(FileError, match=r"layer-01\.npy has torch\.float32 of shape \(5, 16\)"):
+        TokenStates.open(tmp_path)
+    (tmp_path / "layer-01.npy").rename(tmp_path / "layer-one.npy")
+    with pytest.raises(FileError, match="no layer by a number"):
+        TokenStates.open(tmp_path)
+
+
+def test_a_text_of_special_tokens_only_has_no_vector_without_them(tiny_bert: Path) -> None:
+    states = token_states(["dog", "cat"], model=tiny_bert, progress=False, device="cpu")
+    only_special = states.rows.is_special | (states.rows.sentences.codes == 1)
+    states = replace(states, rows=replace(states.rows, is_special=only_special))
+    assert states.sentence_space(1).vectors.shape == (2, 16)
+    with pytest.raises(InputError, match=r"texts\[1\] has no token but special ones"):
+        states.sentence_space(1, special=False)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -124,3 +125,20 @@ def test_some_rows(bert: LanguageModel) -> None:
     assert len(chosen) == 10
     assert chosen.types.names == rows.types.names
     assert torch.equal(chosen.positions[:3], torch.tensor([1, 2, 3]))
+
+
+class Empty(dict):
+    is_fast = False
+
+
+def test_texts_without_a_token(bert: LanguageModel) -> None:
+    class Silent:
+        def __call__(self, texts: list[str], **_: object) -> Empty:
+            return Empty({"input_ids": [[]], "special_tokens_mask": [[]]})
+
+    with pytest.raises(ShapeError, match="no tokens"):
+        tokenize(["\u200b"], replace(bert, tokenizer=Silent()), window=16)
+    with pytest.raises(InputError, match="surrogate"):
+        tokenize(["\ud800"], bert)
+    with pytest.raises(InputError, match="less than a window of 12"):
+        tokenize(TEXTS, bert, window=12, max_tokens=11)

@@ -21,6 +21,7 @@ from isoscope.papers.manifold_layers import (
     Cosines,
     Followed,
     LayerFigures,
+    SmallestCluster,
     followed,
     main_axes,
     mean_lid,
@@ -335,13 +336,13 @@ def test_sinks_are_left_out_in_the_other_view(tiny_gpt: Path, corpus: Path, tmp_
 
 
 def test_fewer_tokens_and_another_seed(tiny_bert: Path, corpus: Path) -> None:
-    few = run_setup(own_setup(tiny_bert), data=corpus, n_tokens=240, layers=[1], progress=False)
+    few = run_setup(own_setup(tiny_bert), data=corpus, max_tokens=240, layers=[1], progress=False)
     assert few.about["n_tokens"] == 220
-    other = run_setup(own_setup(tiny_bert), data=corpus, n_tokens=240, layers=[1], seed=5, progress=False)
+    other = run_setup(own_setup(tiny_bert), data=corpus, max_tokens=240, layers=[1], seed=5, progress=False)
     assert other.layers[0].cosines.s_inter_sampled != few.layers[0].cosines.s_inter_sampled
     assert other.layers[0].cosines.s_inter == few.layers[0].cosines.s_inter
     with pytest.raises(InputError, match="tokens is 20; wanted at least 24"):
-        run_setup(own_setup(tiny_bert), data=corpus, n_tokens=20, progress=False)
+        run_setup(own_setup(tiny_bert), data=corpus, max_tokens=20, progress=False)
     with pytest.raises(InputError, match="seed is -1"):
         run_setup(own_setup(tiny_bert), data=corpus, seed=-1, progress=False)
 
@@ -392,12 +393,24 @@ def test_sections_have_claims_dimensions_and_layers() -> None:
     assert "1,000 tokens of 90 types" in found[2].text
 
 
-def test_clusters_that_are_the_sinks_are_said_so() -> None:
-    apart, level = layer(silhouette=0.99), layer(silhouette=0.12)
-    notes = sections([outcome([level, apart, apart], [level, level, level])])[2].notes
-    said = "the isolated cluster is the sinks: silhouettes up to 0.99 with them, at most 0.12 without"
-    assert f"Layers 1, 2: {said}" in notes
-    assert not any("isolated" in note for note in sections([outcome([apart] * 3, [apart] * 3)])[2].notes)
+def test_what_a_small_cluster_is_made_of_is_said() -> None:
+    sinks, words = SmallestCluster(0.01, 1.0, "a", 0.2), SmallestCluster(0.02, 0.0, "<eos>", 0.95)
+    large, mixed = SmallestCluster(0.4, 1.0, "a", 1.0), SmallestCluster(0.01, 0.5, "a", 0.5)
+    layers = [layer(smallest=one) for one in (None, sinks, sinks, words, large, mixed)]
+    notes = sections([outcome(layers, layers)])[2].notes
+    assert "Layers 1, 2: the smallest cluster is the attention sinks" in notes
+    assert any(
+        note.startswith("Layer 3: the smallest cluster is occurrences of one token, '<eos>'")
+        for note in notes
+    )
+    assert sum("smallest" in note for note in notes) == 2
+
+
+def test_the_smallest_cluster() -> None:
+    clusters, types = torch.tensor([0, 0, 0, 1, 1, 2, 2, 2]), as_labels(list("abcxxabc"))
+    is_sink = torch.tensor([False, False, False, True, False, False, False, False])
+    assert SmallestCluster.of(clusters, types, is_sink) == SmallestCluster(0.25, 0.5, "x", 1.0)
+    assert SmallestCluster.of(torch.zeros(8, dtype=torch.int64), types, is_sink) is None
 
 
 def test_pages_and_figures_are_written(tiny_gpt: Path, corpus: Path, tmp_path: Path) -> None:

@@ -10,6 +10,8 @@ from typing import Annotated
 import typer
 
 from isoscope._version import __version__
+from isoscope.cli.contrast import contrast
+from isoscope.cli.finetune import finetune
 from isoscope.cli.layers import layers
 from isoscope.cli.measure import measure
 from isoscope.cli.metrics import metrics
@@ -32,6 +34,8 @@ app.command()(measure)
 app.command()(layers)
 app.command()(metrics)
 app.command()(train)
+app.command()(finetune)
+app.command()(contrast)
 app.add_typer(reproduce)
 
 

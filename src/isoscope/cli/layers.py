@@ -49,7 +49,8 @@ def layers(
         typer.Option(
             "--texts",
             "-t",
-            help="Texts: .txt one a line, .jsonl, .csv, .tsv, .json, .parquet; or a corpus: stsb, wikitext2.",
+            help="Texts: .txt one a line, .jsonl, .csv, .tsv, .json, .parquet; or a corpus: wikitext2, "
+            "stsb (its first sentences).",
             metavar="FILE",
             show_default=False,
         ),
@@ -110,10 +111,10 @@ def layers(
     from isoscope.layers import LayerComparison, measure_layers
 
     with as_typed():
-        found, running = _texts(texts, text_column, data, download=bool(download))
+        found, running = _texts(texts, text_column, data, download=bool(download), skip=window is not None)
         options: dict[str, Any] = {
             "layers": None if only is None else parse_numbers("layers", only),
-            "window": window or (_WINDOW if running else None), "truncate": truncate,
+            "window": _WINDOW if window is None and running else window, "truncate": truncate,
             "max_tokens": max_tokens, "special": special, "clusters": clusters, "sample": sample,
             "memory_mb": memory_mb,
             "device": device, "seed": seed, "download": bool(download),
@@ -134,18 +135,27 @@ def layers(
 layers.__doc__ = f"{layers.__doc__}\n{_EPILOG}"
 
 
-def _texts(where: str, column: str | None, data: Path | None, *, download: bool) -> tuple[list[str], bool]:
-    """The texts of a file, or of a corpus by its name, and whether they are running text."""
+def _texts(
+    where: str, column: str | None, data: Path | None, *, download: bool, skip: bool
+) -> tuple[list[str], bool]:
+    """The texts of a file, or of a corpus by its name, and whether they are running text.
+
+    Blank lines are nothing to a stream, and are skipped where there is one.
+    """
     from isoscope.corpora import load_texts, text_names
     from isoscope.io import read_texts
 
     if where in text_names() and not Path(where).exists():
+        if column is not None:
+            raise InputError(f"--text-column goes with a file; {where} is a corpus by name")
         return list(load_texts(where, data=data, download=download)), where == RUNNING_TEXT
     if not Path(where).exists():
         raise FileError(
             f"{where} does not exist; wanted a file of texts, or one of {', '.join(text_names())}"
         )
-    return read_texts(Path(where), column=column), False
+    if data is not None:
+        raise InputError(f"--data goes with a corpus ({', '.join(text_names())}); {where} is a file")
+    return read_texts(Path(where), column=column, skip_blank=skip), False
 
 
 def _write(profiles: list[LayerProfile], content: dict[str, Any], folder: Path) -> str:
@@ -174,8 +184,10 @@ def _show(profiles: list[LayerProfile], comparison: LayerComparison | None) -> N
     if comparison is None:
         return
     console.print(comparison.table(sinks=not any(profile.sinks for profile in profiles)))
+    for note in comparison.notes:
+        console.print(f"note: {note}", markup=False, highlight=False)
     for word, chosen in zip(("rise", "fall"), comparison.words(), strict=True):
-        listed = "  ".join(f"{printable(name)} {value:+.2f}" for name, value in chosen.items())
+        listed = "  ".join(f"{printable(name)} {value:+.2f}" for name, value in chosen.items()) or "none"
         console.print(f"self-similarity {word}s most: {listed}", markup=False, highlight=False)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -20,6 +21,10 @@ _ARGUMENT = re.compile(
 
 BatchSize = Annotated[
     int | None, typer.Option("--batch-size", help="Texts encoded at a time. [default: 64]", metavar="N")
+]
+Data = Annotated[
+    Path | None,
+    typer.Option("--data", help="Folder of the corpora; ISOSCOPE_DATA if not given.", metavar="FOLDER"),
 ]
 Device = Annotated[
     str | None, typer.Option("--device", help="Where to work: cpu, cuda, cuda:1.", metavar="DEVICE")
@@ -57,9 +62,19 @@ Pooling = Annotated[
         metavar="HOW",
     ),
 ]
+Precision = Annotated[str, typer.Option("--precision", help="float32, or bf16 for autocast.", metavar="TYPE")]
 Prefix = Annotated[
     str | None,
     typer.Option("--prefix", help='Put before each text, as some models want it: "query: ".', metavar="TEXT"),
+]
+Resume = Annotated[
+    bool, typer.Option("--resume", help="Continue the run in the output folder, to the same numbers.")
+]
+SaveEvery = Annotated[
+    int | None,
+    typer.Option(
+        "--save-every", help="Updates between checkpoints. [default: at the end of each epoch]", metavar="N"
+    ),
 ]
 Seeds = Annotated[str, typer.Option("--seeds", help="How many, or which, comma-separated (7, or 1,2,5).")]
 TextColumn = Annotated[
@@ -126,5 +141,5 @@ def interruptible() -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt as stop:
-        typer.echo(f"isoscope: {stop or 'interrupted'}", err=True)
+        typer.echo(f"isoscope: {str(stop) or 'interrupted'}", err=True)
         raise typer.Exit(INTERRUPTED) from None

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from isoscope.cli.options import Device, Json, Seeds, interruptible, parse_seeds
+from isoscope.cli.options import Device, Json, Seeds, as_typed, interruptible, parse_seeds
 from isoscope.errors import InputError
 from isoscope.papers.contrastive_setups import N_SEEDS, SETUPS, chosen_setups
 
@@ -96,7 +96,7 @@ def contrastive(
     runs: list[Geometry] = []
     for one in chosen:
         try:
-            with interruptible():
+            with interruptible(), as_typed():
                 found = measure_geometry(
                     one, before=before, data=data, download=download, device=device, seeds=parse_seeds(seeds)
                 )
@@ -134,7 +134,7 @@ def _report(runs: list[Geometry], output: Path | None, *, json: bool, show: bool
     for found in runs if show else ():
         _show(found)
     if json:
-        typer.echo(json_text.dumps(as_dict(runs), indent=2, ensure_ascii=False))
+        typer.echo(json_text.dumps(as_dict(runs), indent=2, ensure_ascii=False, allow_nan=False))
     if output is not None:
         written = write_report(runs, output, command="isoscope reproduce contrastive")
         typer.echo("wrote " + ", ".join(map(str, written)), err=json)

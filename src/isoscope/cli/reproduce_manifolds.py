@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from isoscope.cli.options import Device, Json, interruptible, parse_numbers
+from isoscope.cli.options import Device, Json, as_typed, interruptible, parse_numbers
 from isoscope.errors import InputError
 from isoscope.papers.manifold_setups import SETUPS
 
@@ -20,7 +20,7 @@ _COMMAND = "isoscope reproduce manifolds"
 _EPILOG = """
 **Examples**
 
-A first look on the CPU: `isoscope reproduce manifolds --setup minilm,glove --tokens 10000 --data data`
+A first look on the CPU: `isoscope reproduce manifolds --setup minilm,glove --max-tokens 10000 --data data`
 
 All of WikiText-2's test split, on a GPU: `isoscope reproduce manifolds --setup all --device cuda -o results`
 
@@ -61,9 +61,9 @@ def manifolds(
             "--output", "-o", help="Folder for runs, figures, manifolds.json and pages.", metavar="FOLDER"
         ),
     ] = None,
-    tokens: Annotated[
+    max_tokens: Annotated[
         int | None,
-        typer.Option("--tokens", help="At most so many tokens. [default: the whole split]", metavar="N"),
+        typer.Option("--max-tokens", help="At most so many tokens. [default: the whole split]", metavar="N"),
     ] = None,
     split: Annotated[str, typer.Option("--split", help="Of WikiText-2: test, valid or train.")] = "test",
     layers: Annotated[
@@ -98,9 +98,9 @@ def manifolds(
     names = setup or ([] if model else ["minilm", "glove"])
     for chosen in [] if report_only else chosen_setups(names, model):
         try:
-            with interruptible():
+            with interruptible(), as_typed():
                 found = run_setup(
-                    chosen, data=data, download=download, device=device, split=split, n_tokens=tokens,
+                    chosen, data=data, download=download, device=device, split=split, max_tokens=max_tokens,
                     layers=None if layers is None else parse_numbers("layers", layers), seed=seed,
                 )  # fmt: skip
         except InputError as error:
@@ -126,7 +126,11 @@ def _report(outcomes: list[Outcome], output: Path | None, *, json: bool) -> None
     from isoscope.papers.verdicts import Verdict
 
     found = outcomes if output is None else read_outcomes(output / "runs")
-    typer.echo(json_text.dumps(as_dict(found), indent=2, ensure_ascii=False) if json else as_text(found))
+    typer.echo(
+        json_text.dumps(as_dict(found), indent=2, ensure_ascii=False, allow_nan=False)
+        if json
+        else as_text(found)
+    )
     if output is not None:
         written = write_report(found, output, command=_COMMAND)
         typer.echo("wrote " + ", ".join(map(str, written)), err=json)

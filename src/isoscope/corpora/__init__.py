@@ -3,6 +3,8 @@
     load_corpus(name)           a Corpus, from a data folder, the hub or what comes with isoscope
     corpus_names()              what there is
     load_texts(name)            texts without labels, for language models to read
+    load_pairs(name)            texts that belong together, for contrastive training
+    load_task(name)             a corpus to train on and one to score on
 
 `registry.py` declares them; `tables/` holds those that come with isoscope, with their licences.
 """
@@ -11,6 +13,20 @@ from __future__ import annotations
 
 from isoscope.corpora.corpus import Corpus
 from isoscope.corpora.load import corpus_names, load_corpus
+from isoscope.corpora.pairs import load_pairs, pair_names
 from isoscope.corpora.running_text import Texts, load_texts, text_names
+from isoscope.corpora.tasks import ClassificationTask, load_task, task_names
 
-__all__ = ["Corpus", "Texts", "corpus_names", "load_corpus", "load_texts", "text_names"]
+__all__ = [
+    "ClassificationTask",
+    "Corpus",
+    "Texts",
+    "corpus_names",
+    "load_corpus",
+    "load_pairs",
+    "load_task",
+    "load_texts",
+    "pair_names",
+    "task_names",
+    "text_names",
+]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,6 +16,7 @@ from isoscope.errors import FileError, InputError
 
 DATA_VARIABLE = "ISOSCOPE_DATA"
 Source = Literal["folder", "hub", "embedded"]
+_ON_HUB = {"dev": "validation", "dev matched": "validation_matched"}
 _TABLES = Path(__file__).parent / "tables"
 
 
@@ -22,6 +24,7 @@ def load_corpus(
     name: str,
     *,
     data: str | os.PathLike[str] | None = None,
+    split: str | None = None,
     download: bool = False,
     source: Source | None = None,
 ) -> Corpus:
@@ -35,6 +38,7 @@ def load_corpus(
     Args:
         name: one of `corpus_names()`.
         data: a folder with the files `registry.py` names; by default the one in ISOSCOPE_DATA.
+        split: which part, such as "train", "dev" or "test"; by default that of the papers, or what there is.
         download: fetch it from the hub where it is in no folder, through the `datasets` package.
         source: take it from here and nowhere else.
 
@@ -50,6 +54,8 @@ def load_corpus(
         raise InputError(f"corpus {name!r} is not known; wanted one of {', '.join(CORPORA)}")
     if source is not None and source not in _READERS:
         raise InputError(f"source is {source!r}; wanted one of {', '.join(_READERS)}")
+    if split is not None:
+        declared = _only(name, declared, split)
     folder = data_folder(data)
     order = (source,) if source else _order(declared, data is not None, download)
     is_choice = source is not None or data is not None
@@ -58,6 +64,16 @@ def load_corpus(
         if corpus is not None:
             return corpus
     raise InputError(_not_found(name, declared, folder))
+
+
+def _only(name: str, declared: Declaration, split: str) -> Declaration:
+    """The declaration of one split: its file alone, its name on the hub, no table in its place."""
+    files = tuple(file for file in declared.files if split in (file[0], file[0].split()[0]))
+    if not files:
+        known = ", ".join(known for known, _ in declared.files)
+        raise InputError(f"split is {split!r}; wanted one of {known} of {name}")
+    hub = declared.hub and replace(declared.hub, splits=(_ON_HUB.get(split, split),))
+    return replace(declared, files=files, hub=hub, embedded=None, prefers_embedded=False)
 
 
 def corpus_names() -> tuple[str, ...]:

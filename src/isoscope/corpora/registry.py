@@ -86,6 +86,7 @@ def _glue(task: str, columns: tuple[str, ...], names: Mapping[str, str], licence
         files=(
             ("train", f"glue/{task}_train.jsonl.gz"),
             ("dev", f"glue/{task}_dev.jsonl.gz"),
+            ("test", f"glue/{task}_test.jsonl.gz"),
             ("dev matched", f"glue/{task}_dev_matched.jsonl.gz"),
             ("subset of 23k", f"glue/{task}_subset_23k.jsonl.gz"),
         ),
@@ -112,7 +113,7 @@ CORPORA: dict[str, Declaration] = {
     ),
     "snli": Declaration(
         columns=("premise", "hypothesis"),
-        files=(("dev", "snli/snli_dev.jsonl.gz"),),
+        files=(("dev", "snli/snli_dev.jsonl.gz"), ("test", "snli/snli_test.jsonl.gz")),
         licence="CC BY-SA 4.0 (Bowman et al. 2015)",
         label_names=_THREE_WAY,
         unlabelled=frozenset({"-1", "-"}),

@@ -67,12 +67,7 @@ def load_language_model(
     """
     path = resolve_model(model, download=download)
     transformers = _transformers()
-    options: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
-    if is_gguf(path):
-        need_gguf(path)
-        folder, options["gguf_file"] = path.parent, path.name
-    else:
-        folder = _inner(path)
+    folder, options = pretrained(path)
     with quiet_loading():
         try:
             tokenizer = transformers.AutoTokenizer.from_pretrained(folder, **options)
@@ -90,9 +85,35 @@ def load_language_model(
         tokenizer=tokenizer,
         n_layers=int(config.num_hidden_layers) + 1,
         n_dims=int(config.hidden_size),
-        max_length=_max_length(tokenizer, config),
+        max_length=token_limit(tokenizer, config),
         is_causal=_is_causal(config),
     )
+
+
+def pretrained(path: Path) -> tuple[Path, dict[str, Any]]:
+    """What `from_pretrained` is called with: a folder, and options that fetch nothing and run no code."""
+    options: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
+    if is_gguf(path):
+        need_gguf(path)
+        return path.parent, options | {"gguf_file": path.name}
+    return _inner(path), options
+
+
+def load_tokenizer(path: Path) -> Any:
+    """The tokenizer in a model's folder or GGUF file, with a padding token.
+
+    One that has none pads with its end of text, or its unknown word: what is padding is masked anyway.
+    """
+    transformers = _transformers()
+    folder, options = pretrained(path)
+    with quiet_loading():
+        try:
+            tokenizer = transformers.AutoTokenizer.from_pretrained(folder, **options)
+        except Exception as error:  # whatever the libraries raise over a folder from a stranger
+            raise InputError(f"the tokenizer in {path} cannot be loaded: {reason(error)}") from error
+    if tokenizer.pad_token_id is None:
+        tokenizer.pad_token = tokenizer.eos_token or tokenizer.unk_token or tokenizer.convert_ids_to_tokens(0)
+    return tokenizer
 
 
 def best_device(device: str | torch.device | None) -> torch.device:
@@ -147,7 +168,10 @@ def _inner(folder: Path) -> Path:
     if (folder / "config.json").is_file() or not listed.is_file():
         return folder
     try:
-        return folder / str(json.loads(listed.read_text(encoding="utf-8"))[0]["path"])
+        inside = Path(str(json.loads(listed.read_text(encoding="utf-8"))[0]["path"]))
+        if inside.is_absolute() or ".." in inside.parts:
+            raise ValueError(f"{inside} leads out of the folder")
+        return folder / inside
     except (OSError, ValueError, LookupError, TypeError) as error:
         raise InputError(f"the model in {folder} cannot be loaded: modules.json is damaged") from error
 
@@ -167,7 +191,8 @@ def _placed(model: Any, device: str | torch.device | None) -> Any:
         raise InputError(f"device {device!r} cannot be used: {reason(error)}") from None
 
 
-def _max_length(tokenizer: Any, config: Any) -> int | None:
+def token_limit(tokenizer: Any, config: Any) -> int | None:
+    """The most tokens a model takes; None where neither it nor its tokenizer knows a limit."""
     positions = getattr(config, "max_position_embeddings", None)
     if positions and config.model_type in _OFFSET_POSITIONS:
         positions -= (config.pad_token_id or 0) + 1

@@ -29,3 +29,29 @@ def pool(states: Tensor, sentences: Tensor, *, pooling: str = "mean") -> Tensor:
         return torch.segment_reduce(states, pooling, lengths=lengths, axis=0)
     ends = lengths.cumsum(0)
     return states[ends - lengths] if pooling == "cls" else states[ends - 1]
+
+
+def pool_padded(states: Tensor, mask: Tensor, *, pooling: str = "mean") -> Tensor:
+    """(S, d) the same of states padded on the right, without waiting for the device.
+
+    Args:
+        states: (S, T, d).
+        mask: (S, T) 1 where a token is no padding; each text has one at least.
+        pooling: as for `pool`.
+
+    >>> states = torch.tensor([[[1.0, 0.0], [3.0, 4.0]], [[5.0, 5.0], [9.0, 9.0]]])
+    >>> pool_padded(states, torch.tensor([[1, 1], [1, 0]]), pooling="mean")
+    tensor([[2., 2.],
+            [5., 5.]])
+    """
+    if pooling not in TOKEN_POOLINGS:
+        raise InputError(f"pooling is {pooling!r}; wanted one of {', '.join(TOKEN_POOLINGS)}")
+    present = mask.bool().unsqueeze(-1)
+    if pooling == "mean":
+        return (states * present).sum(dim=1) / mask.sum(dim=1, keepdim=True)
+    if pooling == "max":
+        return states.masked_fill(~present, -torch.inf).amax(dim=1)
+    if pooling == "cls":
+        return states[:, 0]
+    last = mask.sum(dim=1) - 1
+    return states[torch.arange(len(states), device=states.device), last]

@@ -16,7 +16,8 @@ from torch import Tensor
 from isoscope.encoders.cache import VectorStore
 from isoscope.encoders.language_models import best_device, need_gguf, quiet_loading
 from isoscope.encoders.models import is_gguf, resolve_model
-from isoscope.errors import InputError, ShapeError
+from isoscope.encoders.texts import checked_texts
+from isoscope.errors import InputError
 from isoscope.io.files import reason
 from isoscope.progress import Bar
 
@@ -150,16 +151,7 @@ def _from_gguf(file: Path, device: str) -> SentenceTransformer:
 
 def checked(texts: Sequence[str], batch_size: int, pooling: str | None) -> list[str]:
     """The texts as a list, if they can be encoded so."""
-    if isinstance(texts, str | bytes):
-        raise InputError(f"texts is one {type(texts).__name__}; wanted a sequence of strings: pass [text]")
-    texts = list(texts)
-    if not texts:
-        raise ShapeError("texts is empty; wanted at least one string")
-    for row, text in enumerate(texts):
-        if not isinstance(text, str):
-            raise InputError(f"texts[{row}] is a {type(text).__name__} ({text!r:.40}); wanted a string")
-        if not text.isascii() and text.encode("utf-8", "ignore").decode() != text:
-            raise InputError(f"texts[{row}] has half of a surrogate pair ({text!r:.40}); wanted Unicode text")
+    texts = checked_texts(texts)
     if batch_size < 1:
         raise InputError(f"batch_size is {batch_size}; wanted at least one text a batch")
     if pooling is not None and pooling not in POOLINGS:

@@ -89,6 +89,12 @@ class TokenStates:
         """
         counted = ~self.rows.is_padding if special else ~(self.rows.is_padding | self.rows.is_special)
         rows = self.rows.select(counted)
+        if rows.sentences.seen().n_labels < self.rows.sentences.n_labels:
+            left = set(self.rows.sentences.codes.tolist()) - set(rows.sentences.codes.tolist())
+            raise InputError(
+                f"texts[{min(left)}] has no token but special ones, so no vector without them; "
+                "leave it out, or count special tokens"
+            )
         vectors = self.vectors(layer)
         pooled = pool(vectors[counted.to(vectors.device)], rows.sentences.seen().codes, pooling=pooling)
         return Space(pooled, layer=layer, name=f"{self.model}, layer {layer}, {pooling}")
@@ -100,8 +106,15 @@ class TokenStates:
         files = sorted(folder.glob("layer-*.npy"))
         if not files:
             raise FileError(f"{folder} has no layer-00.npy and others; wanted a folder of token states")
-        by_layer = {int(file.stem.removeprefix("layer-")): _mapped(file) for file in files}
-        return cls(_read_rows(folder / _TOKENS), by_layer, model or folder.name)
+        rows = _read_rows(folder / _TOKENS)
+        by_layer = {_number(file): _mapped(file) for file in files}
+        for file, states in zip(files, by_layer.values(), strict=True):
+            if states.ndim != 2 or len(states) != len(rows) or states.dtype != torch.float32:
+                raise FileError(
+                    f"{file} has {states.dtype} of shape {tuple(states.shape)} for {len(rows):,} tokens; "
+                    "wanted one float32 state a token: was the run cut short?"
+                )
+        return cls(rows, by_layer, model or folder.name)
 
 
 def token_states(
@@ -193,6 +206,8 @@ def _room(
     place = Path(folder)
     try:
         place.mkdir(parents=True, exist_ok=True)
+        for old in (place / _TOKENS, *place.glob("layer-*.npy")):  # states of other texts would be mixed in
+            old.unlink(missing_ok=True)
         return {layer: _new_file(place / f"layer-{layer:02}.npy", shape) for layer in layers}
     except OSError as error:
         raise FileError(
@@ -204,6 +219,13 @@ def _room(
 def _new_file(path: Path, shape: tuple[int, int]) -> Tensor:
     mapped = np.lib.format.open_memmap(path, mode="w+", dtype=np.float32, shape=shape)
     return torch.from_numpy(mapped)
+
+
+def _number(path: Path) -> int:
+    number = path.stem.removeprefix("layer-")
+    if not number.isdecimal():
+        raise FileError(f"{path} is no layer by a number; wanted layer-00.npy and others")
+    return int(number)
 
 
 def _mapped(path: Path) -> Tensor:

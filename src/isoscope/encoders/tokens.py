@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from isoscope.encoders.language_models import LanguageModel
+from isoscope.encoders.texts import checked_texts
 from isoscope.errors import InputError, ShapeError
 from isoscope.labels import Labels
 
@@ -118,7 +119,9 @@ def tokenize(
         max_tokens: stop before the text or window that would pass so many.
         padding: put one padding token behind each text that is shorter than the longest.
     """
-    texts = _checked(texts)
+    texts = checked_texts(texts)
+    if not any(text.strip() for text in texts):
+        raise ShapeError(f"all {len(texts):,} texts are empty; wanted some words")
     _check_sizes(model, window, max_tokens)
     if window is None:
         gathered, notes = _each(texts, model, truncate=truncate, max_tokens=max_tokens)
@@ -127,20 +130,6 @@ def tokenize(
     if padding:
         _pad_shorter(gathered, model)
     return _joined(gathered, model, padding=padding, notes=notes)
-
-
-def _checked(texts: Sequence[str]) -> list[str]:
-    if isinstance(texts, str | bytes):
-        raise InputError(f"texts is one {type(texts).__name__}; wanted a sequence of strings: pass [text]")
-    texts = list(texts)
-    if not texts:
-        raise ShapeError("texts is empty; wanted at least one string")
-    for row, text in enumerate(texts):
-        if not isinstance(text, str):
-            raise InputError(f"texts[{row}] is a {type(text).__name__} ({text!r:.40}); wanted a string")
-    if not any(text.strip() for text in texts):
-        raise ShapeError(f"all {len(texts):,} texts are empty; wanted some words")
-    return texts
 
 
 def _check_sizes(model: LanguageModel, window: int | None, max_tokens: int | None) -> None:
@@ -229,7 +218,9 @@ def _windows(texts: list[str], model: LanguageModel, window: int, *, max_tokens:
     marks = around["input_ids"][0]
     before, after = marks[:n_first], marks[len(marks) - n_last :]
     room = window - n_first - n_last
-    most = None if max_tokens is None else max(1, max_tokens // window) * room
+    if max_tokens is not None and max_tokens < window:
+        raise InputError(f"max_tokens is {max_tokens}, which is less than a window of {window}; raise it")
+    most = None if max_tokens is None else max_tokens // window * room
     ids, words = _stream(texts, model, most)
     gathered = _Gathered()
     for start in range(0, len(ids), room):
@@ -259,6 +250,8 @@ def _stream(texts: list[str], model: LanguageModel, most: int | None) -> tuple[n
             n_words += int(numbers.max(initial=-1)) + 1
         if most is not None and n_tokens >= most:
             break
+    if not n_tokens:
+        raise ShapeError("the texts have no tokens; wanted some words")
     return np.concatenate(ids)[:most], np.concatenate(words)[:most]
 
 

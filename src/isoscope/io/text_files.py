@@ -31,7 +31,9 @@ class FileTexts:
     columns: Columns
 
 
-def read_texts(path: str | os.PathLike[str], *, column: str | None = None) -> list[str]:
+def read_texts(
+    path: str | os.PathLike[str], *, column: str | None = None, skip_blank: bool = False
+) -> list[str]:
     """The texts in a file, in order, as they stand.
 
     `.txt` has one a line; `.csv`, `.tsv`, `.parquet`, `.arrow`, `.feather` and `.jsonl` a column; `.json`
@@ -42,6 +44,7 @@ def read_texts(path: str | os.PathLike[str], *, column: str | None = None) -> li
         path: the file; `.gz` is undone for the text formats.
         column: which column; by default the only one of strings, else one called text, sentence, content,
             review, …
+        skip_blank: leave empty texts out, as for running text; no label would match then.
 
     Raises:
         FileError: the file is missing, broken, of an unknown kind, not UTF-8, or has no such column.
@@ -56,11 +59,15 @@ def read_texts(path: str | os.PathLike[str], *, column: str | None = None) -> li
     ...     read_texts(path)
     ['Fine.', 'Never again.']
     """
-    return open_text_file(Path(path), column=column).texts
+    return open_text_file(Path(path), column=column, skip_blank=skip_blank).texts
 
 
 def open_text_file(
-    path: Path, *, column: str | None = None, labels: str | os.PathLike[str] | None = None
+    path: Path,
+    *,
+    column: str | None = None,
+    labels: str | os.PathLike[str] | None = None,
+    skip_blank: bool = False,
 ) -> FileTexts:
     """The texts, and the columns beside them; a column that `labels` names is not taken for texts."""
     check_file(path, what="texts")
@@ -74,7 +81,7 @@ def open_text_file(
             )
         _refuse_word_vectors(path)
         chosen = _choose(columns, column, labels)
-        return FileTexts(_checked(columns, chosen), chosen, columns)
+        return FileTexts(_checked(columns, chosen, skip_blank), chosen, columns)
 
 
 def holds_texts(path: Path) -> bool:
@@ -89,7 +96,7 @@ def holds_texts(path: Path) -> bool:
     with reading(path):
         if kind(path) == ".txt":
             lines = _sample(path)
-            return bool(lines) and numbers_a_line(lines) == 0
+            return bool(lines) and numbers_a_line(lines) < _FEW_NUMBERS
         columns = open_columns(path, what="texts", heads=HEADS)
     assert columns is not None
     dimensions = [
@@ -126,9 +133,13 @@ def _choose(columns: Columns, column: str | None, labels: Any) -> str | None:
     )
 
 
-def _checked(columns: Columns, column: str | None) -> list[str]:
+def _checked(columns: Columns, column: str | None, skip_blank: bool) -> list[str]:
     """The texts of the column, each a string with something in it."""
     texts = columns.read(column)
+    if skip_blank:
+        texts = [
+            text for text in texts if text is not None and not (isinstance(text, str) and not text.strip())
+        ]
     if len(texts) == 0:
         raise ShapeError(f"{columns.path} has no texts; wanted at least one")
     by_tabs = kind(columns.path) == ".tsv"

@@ -10,6 +10,6 @@ from __future__ import annotations
 
 from isoscope.layers.comparison import LayerComparison
 from isoscope.layers.layer_profile import LayerProfile
-from isoscope.layers.measure_layers import measure_layers
+from isoscope.layers.run import measure_layers
 
 __all__ = ["LayerComparison", "LayerProfile", "measure_layers"]

@@ -15,15 +15,12 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 N_TYPES = 400  # the most frequent tokens, as Xiao et al. 2023 take them
-_SHOWN = (
-    "mean_norm",
+_SHOWN = (  # as many as fit a terminal of 80 columns
     "mean_cosine",
     "adjusted_self_similarity",
     "adjusted_intra_similarity",
     "isoscore_debiased",
     "effective_rank",
-    "top_dimension_share",
-    "lid",
 )
 
 
@@ -93,8 +90,26 @@ class LayerComparison:
         return [(first[round(t * (len(first) - 1))], second[round(t * (len(second) - 1))]) for t in depth]
 
     def words(self, n: int = 10) -> tuple[dict[str, float], dict[str, float]]:
-        """The n tokens whose self-similarity rises most, and those whose falls most."""
-        return extremes(self.changes, n)
+        """The n tokens whose self-similarity rises most, and those whose falls most; fewer where few do."""
+        highest, lowest = extremes(self.changes, n)
+        rising = {name: value for name, value in highest.items() if value > 0}
+        return rising, {name: value for name, value in lowest.items() if value < 0}
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a user should know of the comparison."""
+        found = []
+        if self.before.type_names != self.after.type_names:
+            shared = len(set(self.before.type_names) & set(self.after.type_names))
+            found.append(
+                f"the tokenizers differ: changes are of the {len(self.changes):,} most frequent tokens, and "
+                f"{shared:,} of {self.before.n_types:,} and {self.after.n_types:,} types are in both"
+            )
+        if self.before.n_texts != self.after.n_texts:
+            found.append(
+                f"{self.before.n_texts:,} and {self.after.n_texts:,} texts were read: not quite the same ones"
+            )
+        return tuple(found)
 
 
 def _moved(before: float | None, after: float | None, digits: int) -> str:

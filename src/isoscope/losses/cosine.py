@@ -10,7 +10,6 @@ from torch import Tensor, nn
 
 from isoscope.arrays import working
 from isoscope.errors import InputError
-from isoscope.kernels.precision import full_precision
 from isoscope.losses.processes import all_sum
 from isoscope.losses.states import States, as_number, check_count, masked_rows, units
 from isoscope.metrics.cosine import pair_cosine
@@ -65,7 +64,6 @@ class CosineRegularizer(nn.Module):
         self.layers = layers
         self.across_processes = across_processes
 
-    @full_precision
     def forward(self, states: States, mask: Tensor | None = None) -> Tensor:
         """The penalty of (n, d) vectors, (B, T, d) token states with a mask, or a sequence of layers."""
         rows = masked_rows(states, mask, self.layers)

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from isoscope.errors import InputError, NotFiniteError, ShapeError
 from isoscope.losses.covariance import Block, reference_moments
-from isoscope.losses.processes import all_moments, several
+from isoscope.losses.processes import all_moments, counted_once_each, several
 from isoscope.losses.score import Shrinkage, batch_score
 from isoscope.losses.states import States, as_number, check_count, masked_rows
 from isoscope.metrics.isotropy import as_covariance
@@ -124,9 +124,11 @@ class IStarLoss(nn.Module):
             shrinkage=self._shrink(rows),
             debias=self.debias,
             partial=whole is not None,
-            processes=several(self.across_processes),
+            processes=whole is None and several(self.across_processes),
         )
-        return self.strength * (1 - score)
+        if whole is not None:
+            score = counted_once_each(score, across_processes=self.across_processes)
+        return torch.rsub(score, self.strength, alpha=self.strength)  # λ − λ·score
 
     def _own_moments(self, rows: Tensor, mask: Tensor | None) -> Moments:
         least = 4 if self.debias else 2
@@ -164,8 +166,9 @@ class IStarLoss(nn.Module):
                 f"{d} dimensions"
             )
         kept = self._shrinkage
-        if kept is None or kept.zeta != self.zeta or kept.source is not self.covariance:
-            self._shrinkage = kept = Shrinkage.of(self.covariance, self.zeta)
+        asked = (self.covariance, self.zeta, rows.device)
+        if kept is None or not kept.serves(*asked):
+            self._shrinkage = kept = Shrinkage.of(*asked)
         return kept
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any, **more: Any) -> None:

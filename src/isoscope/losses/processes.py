@@ -38,6 +38,16 @@ def all_rows(rows: Tensor, *, across_processes: bool) -> tuple[Tensor, int]:
     return everyone, sum(counts[: dist.get_rank()])
 
 
+def counted_once_each(value: Tensor, *, across_processes: bool) -> Tensor:
+    """A value that all processes share, with the slopes of all, taken to be alike: nothing is sent.
+
+    So processes may ask for it a different number of times.
+    """
+    if not several(across_processes):
+        return value
+    return value + (dist.get_world_size() - 1) * (value - value.detach())
+
+
 def all_max(value: Tensor, *, across_processes: bool) -> Tensor:
     """The largest over all processes, without gradient."""
     largest = value.detach().clone()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import numbers
 from collections.abc import Sequence
@@ -31,17 +32,12 @@ def masked_rows(states: States, mask: Tensor | None, layers: Sequence[int] | Non
             raise InputError(
                 f"layers is {list(layers)}, but states is one tensor; wanted a sequence, one entry a layer"
             )
-        return _rows_of(states, _checked_mask(states, mask))
+        return _joined([states], _checked_mask(states, mask))
     chosen = chosen_layers(states, layers)
-    counted = _checked_mask(chosen[0], mask)
     shapes = {tuple(one.shape) for one in chosen}
     if len(shapes) > 1:
         raise ShapeError(f"states has layers of shapes {sorted(shapes)}; wanted one shape")
-    return (
-        torch.cat([_rows_of(one, counted) for one in chosen])
-        if len(chosen) > 1
-        else _rows_of(chosen[0], counted)
-    )
+    return _joined(chosen, _checked_mask(chosen[0], mask))
 
 
 def chosen_layers(states: Sequence[Tensor], layers: Sequence[int] | None) -> list[Tensor]:
@@ -88,8 +84,45 @@ def _checked_mask(states: Tensor, mask: Tensor | None) -> Tensor | None:
     return mask.to(states.device).bool()
 
 
-def _rows_of(states: Tensor, mask: Tensor | None) -> Tensor:
-    return states if mask is None else states[mask]
+def _joined(layers: list[Tensor], mask: Tensor | None) -> Tensor:
+    """(n, d) the rows of all layers where the mask is true, one layer after another."""
+    if mask is None and len(layers) == 1:
+        return layers[0]
+    places = None if mask is None else mask.flatten().nonzero().flatten()
+    if places is not None and mask is not None and len(places) == mask.numel():
+        places = None
+    rows: Tensor = _Joined.apply(places, *layers)  # type: ignore[no-untyped-call]
+    return rows
+
+
+class _Joined(torch.autograd.Function):
+    """Rows gathered into one tensor; a row is taken once, so the way back is a copy and not a sum.
+
+    Layers may differ in type, as under autocast: the widest holds all.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, places: Tensor | None, *layers: Tensor) -> Tensor:
+        ctx.places, ctx.shape = places, layers[0].shape
+        ctx.kinds = [(layer.dtype, layer.device) for layer in layers]
+        widest = functools.reduce(torch.promote_types, (layer.dtype for layer in layers))
+        n = math.prod(ctx.shape[:-1]) if places is None else len(places)
+        rows = layers[0].new_empty(len(layers), n, ctx.shape[-1], dtype=widest)
+        for part, layer in zip(rows, layers, strict=True):
+            flat = layer.reshape(-1, ctx.shape[-1])
+            part.copy_(flat if places is None else flat.index_select(0, places.to(flat.device)))
+        return rows.flatten(0, 1)
+
+    @staticmethod
+    def backward(ctx: Any, *slopes: Tensor) -> tuple[Tensor | None, ...]:
+        parts = slopes[0].view(len(ctx.kinds), -1, ctx.shape[-1])
+        if ctx.places is not None:
+            everywhere = parts.new_zeros(len(ctx.kinds), math.prod(ctx.shape[:-1]), ctx.shape[-1])
+            parts = everywhere.index_copy_(1, ctx.places, parts)
+        return None, *(
+            part.view(ctx.shape).to(dtype=dtype, device=device)
+            for part, (dtype, device) in zip(parts, ctx.kinds, strict=True)
+        )
 
 
 def check_count(n: int, least: int, what: str, mask: Tensor | None = None) -> None:
@@ -128,7 +161,8 @@ def units(rows: Tensor) -> tuple[Tensor, Tensor]:
     """(n, d) unit vectors and (n,) whether there is a direction; a zero vector stays zero, its slope too."""
     lengths = torch.linalg.vector_norm(rows, dim=1, keepdim=True)
     present = lengths > 0
-    return rows / torch.where(present, lengths, 1.0), present.squeeze(1)
+    scale = torch.where(present, 1 / torch.where(present, lengths, 1.0), 0.0)
+    return rows * scale, present.squeeze(1)
 
 
 def label_codes(labels: Any, n: int, device: torch.device) -> Tensor:

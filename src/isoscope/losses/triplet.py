@@ -101,7 +101,8 @@ class TripletLoss(nn.Module):
         everyone, first = all_rows(rows, across_processes=self.across_processes)
         all_codes = all_rows(codes, across_processes=self.across_processes)[0].long()
         check_count(len(everyone), 3, "the triplet loss")
-        total, n_triplets = rows.new_zeros((), dtype=torch.float64), 0
+        # tied to the rows even where this process has no triplet: the others wait for it on the way back
+        total, n_triplets = 0.0 * everyone.sum(dtype=torch.float64), 0
         for code in codes.unique().tolist():
             anchors = (codes == code).nonzero().flatten()
             own, others = (all_codes == code).nonzero().flatten(), all_codes != code

@@ -75,14 +75,26 @@ class Sinks:
 
     def merge(self, other: Sinks) -> Sinks:
         """The rows of both, one after the other; the thresholds must be the same."""
-        same = self.layers == other.layers and torch.equal(self.thresholds, other.thresholds)
-        if not same:
+        return Sinks.joined([self, other])
+
+    @classmethod
+    def joined(cls, parts: Sequence[Sinks]) -> Sinks:
+        """The rows of all, one after the other; the thresholds must be the same."""
+        first = parts[0]
+        if any(
+            part.layers != first.layers or not torch.equal(part.thresholds, first.thresholds)
+            for part in parts
+        ):
             raise InputError("thresholds differ between batches; wanted one pilot's for all: thresholds=…")
-        return Sinks(
-            torch.cat([self.mask, other.mask]), self.thresholds, self.ratio, self.layers,
-            torch.maximum(self.largest, other.largest), torch.cat([self.sink_norms, other.sink_norms]),
-            self.sink_keys + other.sink_keys,
-            Counter(self.n_at) + Counter(other.n_at), Counter(self.n_of) + Counter(other.n_of),
+        at, of = Counter[int](), Counter[Any]()
+        for part in parts:
+            at.update(part.n_at)
+            of.update(part.n_of)
+        return cls(
+            torch.cat([part.mask for part in parts]), first.thresholds, first.ratio, first.layers,
+            torch.stack([part.largest for part in parts]).amax(dim=0),
+            torch.cat([part.sink_norms for part in parts]),
+            tuple(key for part in parts for key in part.sink_keys), at, of,
         )  # fmt: skip
 
     def __len__(self) -> int:

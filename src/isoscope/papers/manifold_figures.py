@@ -164,9 +164,11 @@ def _cluster_panel(panel: Axes, model: Outcome) -> None:
     shown = _points(model)
     numbers = model.about["layers"]
     blocks = [
-        (one.silhouette or -1.0, number, one) for number, one in zip(numbers, model.plain_layers, strict=True)
+        (-1.0 if one.silhouette is None else one.silhouette, number, one)
+        for number, one in zip(numbers, model.plain_layers, strict=True)
     ]
-    silhouette, layer, figures = max(blocks[1:] or blocks, key=lambda found: found[0])
+    blocks = [found for found in blocks if found[1] > 0] or blocks
+    silhouette, layer, figures = max(blocks, key=lambda found: found[0])
     points, codes = shown.axes[layer].astype(float), shown.clusters[layer]
     for place, code in enumerate(np.unique(codes)):
         inside = codes == code

@@ -56,6 +56,39 @@ class Followed:
 
 
 @dataclass(frozen=True)
+class SmallestCluster:
+    """What the smallest of a layer's clusters is made of.
+
+    Attributes:
+        share: of all tokens.
+        sinks: share of its tokens that are attention sinks.
+        token: its most frequent token type.
+        of_token: share of its tokens that are of this type.
+    """
+
+    share: float
+    sinks: float
+    token: str
+    of_token: float
+
+    @classmethod
+    def of(cls, clusters: Tensor, types: Labels, is_sink: Tensor) -> SmallestCluster | None:
+        """From each token's cluster, type and whether it is a sink; None where there is one cluster."""
+        codes = clusters.cpu()
+        sizes = torch.bincount(codes)
+        present = sizes.nonzero().flatten()
+        if len(present) < 2:
+            return None
+        inside = codes == present[sizes[present].argmin()]
+        counts = torch.bincount(types.codes[inside], minlength=types.n_labels)
+        n = int(inside.sum())
+        top = int(counts.argmax())
+        return cls(
+            n / len(codes), int(is_sink[inside].sum()) / n, str(types.names[top]), int(counts[top]) / n
+        )
+
+
+@dataclass(frozen=True)
 class LayerFigures:
     """One layer in one view of the tokens.
 
@@ -69,6 +102,7 @@ class LayerFigures:
         lid: mean local intrinsic dimension, Euclidean distances.
         lid_squared: from squared distances, as the paper's code takes them: half of it.
         lid_cosine: from 1 − cos, as in the paper's table 3: half of what unit vectors have.
+        smallest: what the smallest cluster is made of; None of one cluster.
         top_variance: share of the variance on the first three principal components.
         position, log_frequency: how well these components tell them; frequency by one token of each type.
     """
@@ -86,6 +120,7 @@ class LayerFigures:
     top_variance: float
     position: Followed | None
     log_frequency: Followed | None
+    smallest: SmallestCluster | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready."""
@@ -98,6 +133,8 @@ class LayerFigures:
         parts["cosines"], parts["adjusted"] = Cosines(**found["cosines"]), Cosines(**found["adjusted"])
         for name in ("position", "log_frequency"):
             parts[name] = None if found[name] is None else Followed(**found[name])
+        smallest = found.get("smallest")
+        parts["smallest"] = None if smallest is None else SmallestCluster(**smallest)
         return cls(**parts)
 
 

@@ -18,7 +18,7 @@ from isoscope.papers.verdicts import Row, Verdict, unpublished, within
 
 TITLE = "Isotropy in the Contextual Embedding Space: reproduced"
 LID_TOLERANCE = 0.1  # of the published mean: texts and their number differ
-_SINKS_APART = 0.2  # of silhouette that goes with the sinks, for the clusters to be theirs
+_SMALL, _MOSTLY = 0.05, 0.9  # shares: a small cluster of all tokens; what it is little else than
 _SAME_SIZE = 0.5  # of the paper's number of vectors, to be comparable at all
 _INTRO = (
     "Cosines between tokens of different types (S_inter) and of the same type (S_intra) in every layer, "
@@ -140,7 +140,9 @@ def _layer_sections(found: Outcome) -> list[Section]:
             cells = tuple(
                 _cells(number, one) for number, one in zip(found.about["layers"], layers, strict=True)
             )
-            notes = (*_notes(found, layers),) if place == 0 else (_drawn_apart(layers),)
+            small = _small_clusters(found.about["layers"], layers)
+            apart = _drawn_apart(layers, found.about.get("seed", 0))
+            notes = _notes(found, layers) if place == 0 else (*small, apart)
             parts.append(Section(title, _about(found) if place == 0 else "", notes, _HEADS, cells, {}))
     return parts
 
@@ -158,35 +160,36 @@ def _about(found: Outcome) -> str:
 def _notes(found: Outcome, layers: Sequence[LayerFigures]) -> tuple[str, ...]:
     notes = [f"{found.setup.model}: {found.setup.note}"] if found.setup.note else []
     notes += [f"Attention sinks: {name}" for name in found.sinks] or ["No attention sinks"]
-    notes += _sinks_as_clusters(found)
+    notes += _small_clusters(found.about["layers"], layers)
     skipped = sum(one.n_skipped for one in layers)
     if skipped:
         notes.append(f"{skipped} clusters, over all layers, have one token type or none twice: left out")
-    return (*notes, _drawn_apart(layers))
+    return (*notes, _drawn_apart(layers, found.about.get("seed", 0)))
 
 
-def _sinks_as_clusters(found: Outcome) -> list[str]:
-    """The layers whose clusters are the sinks and the rest: the silhouette falls once they are left out."""
-    lost = [
-        (number, one.silhouette, other.silhouette)
-        for number, one, other in zip(
-            found.about["layers"], found.layers, found.without_sinks or found.layers, strict=True
-        )
-        if one.silhouette is not None
-        and other.silhouette is not None
-        and one.silhouette - other.silhouette > _SINKS_APART
-    ]
-    if not lost:
-        return []
-    numbers = ", ".join(str(number) for number, _, _ in lost)
-    before, after = (max(values) for values in list(zip(*lost, strict=True))[1:])
-    return [
-        f"Layers {numbers}: the isolated cluster is the sinks: silhouettes up to {before:.2f} with them, "
-        f"at most {after:.2f} without"
+def _small_clusters(numbers: Sequence[int], layers: Sequence[LayerFigures]) -> list[str]:
+    """The layers whose smallest cluster is little else than sinks, or than one token type."""
+    sinks: list[int] = []
+    of_token: dict[str, list[int]] = {}
+    for number, one in zip(numbers, layers, strict=True):
+        if one.smallest is None or one.n_clusters < 2 or one.smallest.share > _SMALL:
+            continue
+        if one.smallest.sinks >= _MOSTLY:
+            sinks.append(number)
+        elif one.smallest.of_token >= _MOSTLY:
+            of_token.setdefault(one.smallest.token, []).append(number)
+    notes = [f"{_layers(sinks)}: the smallest cluster is the attention sinks"] if sinks else []
+    return notes + [
+        f"{_layers(found)}: the smallest cluster is occurrences of one token, {token!r}, and few of others"
+        for token, found in of_token.items()
     ]
 
 
-def _drawn_apart(layers: Sequence[LayerFigures]) -> str:
+def _layers(numbers: Sequence[int]) -> str:
+    return f"Layer{'s' if len(numbers) > 1 else ''} {', '.join(map(str, numbers))}"
+
+
+def _drawn_apart(layers: Sequence[LayerFigures], seed: int) -> str:
     """How far the paper's draws come from the exact means."""
     gaps = [
         abs(exact - drawn)
@@ -196,7 +199,7 @@ def _drawn_apart(layers: Sequence[LayerFigures]) -> str:
         if exact is not None and drawn is not None
     ]
     apart = f"{max(gaps):.3f}" if gaps else "—"
-    return f"Exact means are shown; the paper's draws (seed 0) come within {apart} of them"
+    return f"Exact means are shown; the paper's draws (seed {seed}) come within {apart} of them"
 
 
 def _cells(number: int, one: LayerFigures) -> tuple[str, ...]:

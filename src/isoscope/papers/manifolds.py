@@ -6,7 +6,7 @@ import json
 import os
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +14,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from isoscope.arrays import as_device, as_matrix
+from isoscope.arrays import as_matrix
 from isoscope.corpora import load_texts
-from isoscope.encoders.language_models import load_language_model
+from isoscope.encoders.language_models import best_device, load_language_model
 from isoscope.encoders.states import TokenStates, token_states
 from isoscope.encoders.static import GLOVE, static_vectors, vocabulary
 from isoscope.errors import FileError, InputError, check_seed
@@ -24,7 +24,14 @@ from isoscope.io import read
 from isoscope.io.atomic import write_atomically
 from isoscope.metrics.cosine import mean_cosine
 from isoscope.metrics.sinks import find_sinks
-from isoscope.papers.manifold_layers import LID_POINTS, LayerFigures, MeasuredLayer, mean_lid, measure_layer
+from isoscope.papers.manifold_layers import (
+    LID_POINTS,
+    LayerFigures,
+    MeasuredLayer,
+    SmallestCluster,
+    mean_lid,
+    measure_layer,
+)
 from isoscope.papers.manifold_setups import SETUPS, WINDOW, Published, Setup, own_setup, published_of
 from isoscope.progress import Bar
 
@@ -107,7 +114,7 @@ def run_setup(
     download: bool = False,
     device: str | None = None,
     split: str = "test",
-    n_tokens: int | None = None,
+    max_tokens: int | None = None,
     layers: Iterable[int] | None = None,
     seed: int = 0,
     progress: bool | None = None,
@@ -120,23 +127,25 @@ def run_setup(
         download: fetch texts and model where they are not on this machine.
         device: where the model runs and its states are kept and measured: "cpu", "cuda".
         split: of WikiText-2: "test", "valid" or "train".
-        n_tokens: at most so many tokens, whole windows; all where not given.
+        max_tokens: at most so many tokens, whole windows; all where not given.
         layers: which to measure; all by default.
         seed: of the paper's draws, of k-means and of samples.
         progress: show a bar.
     """
     check_seed(seed)
-    place = as_device(device) or torch.device("cpu")
+    place = best_device(device)
     began = time.perf_counter()
     if setup.is_static:
         return _static(setup, place, seed, began)
     texts = load_texts(CORPUS, data=data, split=split, download=download)
     model = load_language_model(setup.model, device=place, download=download)
     window = min(WINDOW, model.max_length or WINDOW)
-    if n_tokens is not None and n_tokens < window:
-        raise InputError(f"tokens is {n_tokens}; wanted at least {window}, the window {model.name} reads")
+    if max_tokens is not None and max_tokens < window:
+        raise InputError(
+            f"max_tokens is {max_tokens}; wanted at least {window}, the window {model.name} reads"
+        )
     states = token_states(
-        list(texts), model=model, layers=layers, window=window, max_tokens=n_tokens, keep_on=place,
+        list(texts), model=model, layers=layers, window=window, max_tokens=max_tokens, keep_on=place,
         progress=progress,
     )  # fmt: skip
     about = {"source": texts.source, "split": split, "window": window, "licence": texts.licence}
@@ -165,10 +174,11 @@ def measure_states(
     with Bar(show=progress) as bar:
         for number, layer in enumerate(states.layers):
             bar.step(f"{setup.title}, layer {layer} of {states.layers[-1]}")
-            found["all"].append(_measured(states, layer, places, seed))
+            found["all"].append(_measured(states, layer, places, sinks.mask, seed))
             bar.share((number + 0.5) / len(states.layers))
             if len(sinks):
-                found["without"].append(_measured(states, layer, kept, seed))
+                none = torch.zeros(len(kept), dtype=torch.bool)
+                found["without"].append(_measured(states, layer, kept, none, seed))
     shown = _shown(states, kept, found["without"] or found["all"], seed)
     device = states.vectors(states.layers[0]).device
     facts = dict(about or {}) | {
@@ -191,16 +201,18 @@ def measure_states(
     )
 
 
-def _measured(states: TokenStates, layer: int, places: Tensor, seed: int) -> MeasuredLayer:
+def _measured(states: TokenStates, layer: int, places: Tensor, is_sink: Tensor, seed: int) -> MeasuredLayer:
     vectors = states.vectors(layer)
     rows = states.rows.select(places)
-    return measure_layer(
+    found = measure_layer(
         vectors[places.to(vectors.device)],
         rows.types.seen(),
         positions=rows.positions,
         log_frequencies=rows.counts.double().log10(),
         seed=seed,
     )
+    smallest = SmallestCluster.of(found.clusters, rows.types, is_sink)
+    return replace(found, figures=replace(found.figures, smallest=smallest))
 
 
 def _shown(states: TokenStates, places: Tensor, measured: list[MeasuredLayer], seed: int) -> Shown:

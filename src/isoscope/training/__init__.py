@@ -1,13 +1,34 @@
 """Training that is watched: vectors trained with a classifier, measured at every update.
 
 train_embeddings(X, y)      the experiment of Mickus, Grönroos and Attieh 2024 -> Trajectory
+finetune(model, texts, y)   a model trained to classify texts, with a penalty on its states -> FineTuned
+contrast(model, pairs)      a sentence encoder trained on pairs, its geometry followed -> Contrasted
+GeometryTracker(probe)      follows any model's layers in any loop; adapters for three trainers
 Trajectory                  what was measured: curves, correlations, figure, file
 """
 
 from __future__ import annotations
 
+from isoscope.training.callbacks import geometry_callback, geometry_evaluator, lightning_callback
+from isoscope.training.contrast import contrast
+from isoscope.training.contrasted import Contrasted
 from isoscope.training.correlation import Correlation
 from isoscope.training.embeddings import train_embeddings
+from isoscope.training.finetune import finetune
+from isoscope.training.finetuned import FineTuned
+from isoscope.training.tracker import GeometryTracker
 from isoscope.training.trajectory import Trajectory
 
-__all__ = ["Correlation", "Trajectory", "train_embeddings"]
+__all__ = [
+    "Contrasted",
+    "Correlation",
+    "FineTuned",
+    "GeometryTracker",
+    "Trajectory",
+    "contrast",
+    "finetune",
+    "geometry_callback",
+    "geometry_evaluator",
+    "lightning_callback",
+    "train_embeddings",
+]

@@ -10,6 +10,7 @@ import numpy as np
 
 from isoscope.errors import InputError, UndefinedError
 from isoscope.figures import INK, PALETTE, new_figure, save_figure
+from isoscope.training.trajectory_summary import main_pair
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -24,8 +25,8 @@ def draw(
     run: Trajectory,
     path: str | os.PathLike[str] | None = None,
     *,
-    first: str = "isoscore",
-    second: str = "silhouette",
+    first: str | None = None,
+    second: str | None = None,
     log: bool = True,
     title: str | None = None,
     dpi: int = 300,
@@ -38,11 +39,13 @@ def draw(
     Args:
         run: the trajectory.
         path: where to write it (.png, .pdf, .svg, …); only returned where not given.
-        first, second: columns to draw.
+        first, second: columns to draw; by default isoscore and silhouette, or the first two metrics.
         log: draw the first on a logarithmic scale, where all its values are positive.
         title: above the panels.
         dpi: of a .png.
     """
+    usual = main_pair(run) or ("isoscore", "silhouette")
+    first, second = first or usual[0], second or usual[1]
     for name in (first, second):
         if name not in run.columns:
             raise InputError(f"{name} was not measured; wanted two of {', '.join(run.columns)}")

@@ -24,6 +24,7 @@ from isoscope.layers.type_sums import SinkPlaces
 from isoscope.metrics.sinks import Sinks, sink_thresholds
 from isoscope.progress import Bar
 
+_FEW_FOR_LID = 20  # tokens a neighbour: with fewer the neighbourhood is a good part of the space
 MEMORY_MB = 2048  # what the sums of all layers may take, if not told otherwise
 
 
@@ -97,8 +98,7 @@ def measure_layers(
             found |= run.layers(group)
         readings = _readings(found, run, bar, clusters=clusters, k=k, seed=seed)
     notes = [*tokenized.notes]
-    if len(plan.sample) <= k + 1:
-        notes.append(f"{len(plan.sample):,} tokens are too few for {k} neighbours: no local dimension")
+    notes += _sample_notes(len(plan.sample), k)
     if len(groups) > 1:
         notes.append(f"the texts were read {len(groups)} times to keep the sums within {memory_mb:,} MB")
     return LayerProfile.of(loaded, plan, run.sinks, readings, found, run.seconds, tuple(notes))
@@ -176,6 +176,16 @@ class _Run:
         if self.model.device.type == "cuda":
             torch.cuda.synchronize(self.model.device)
         return time.perf_counter()
+
+
+def _sample_notes(n: int, k: int) -> list[str]:
+    if n <= k + 1:
+        return [f"{n:,} tokens are too few for {k} neighbours: no local dimension"]
+    if n < _FEW_FOR_LID * k:
+        return [
+            f"{k} neighbours among {n:,} tokens reach far: the local dimension reads low; hold more tokens"
+        ]
+    return []
 
 
 def layer_groups(layers: list[int], plan: LayerPlan, n_dims: int, memory_mb: int) -> list[list[int]]:

@@ -1,0 +1,122 @@
+"""Classifying texts as a `Task`: cross-entropy, a regulariser, and scores on held-out texts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from isoscope.errors import InputError
+from isoscope.training.regularizers import Regularizer, token_places
+from isoscope.training.sequences import Batch, EpochOrder, Sequences
+from isoscope.training.untouched import device_of, untouched
+
+METRICS = ("accuracy", "f1", "matthews")
+_EVALUATED_AT_ONCE = 128
+
+
+class Classification:
+    """Cross-entropy over labels, plus λ times a penalty on the token states.
+
+    Args:
+        train, codes: texts and the number of each one's label.
+        test, test_codes: those the scores are taken on.
+        regularizer: the penalty; None for none.
+        max_vectors: token states that C₀ is made of at the start of each epoch.
+    """
+
+    def __init__(
+        self,
+        train: Sequences,
+        codes: Tensor,
+        test: Sequences,
+        test_codes: Tensor,
+        regularizer: Regularizer | None,
+        max_vectors: int,
+    ) -> None:
+        self.train, self.codes, self.test, self.test_codes = train, codes, test, test_codes
+        self.regularizer, self.max_vectors = regularizer, max_vectors
+
+    def __len__(self) -> int:
+        return len(self.train)
+
+    def batch(self, places: Sequence[int]) -> Batch:
+        """Tokens, labels, and where the tokens that count are."""
+        made = self.train.batch(places)
+        extra = {"labels": self.codes[list(places)], "places": token_places(made["attention_mask"])}
+        return made | extra
+
+    def loss(self, model: Any, batch: Batch) -> dict[str, Tensor]:
+        """The sum, the cross-entropy, and the penalty where there is one."""
+        inputs = dict(batch)
+        labels, places = inputs.pop("labels"), inputs.pop("places")
+        penalty = self.regularizer
+        found = model(**inputs, output_hidden_states=penalty is not None)
+        task = functional.cross_entropy(found.logits.float(), labels)
+        if penalty is None:
+            return {"loss": task, "task": task}
+        added = penalty(found.hidden_states, inputs["attention_mask"], places)
+        return {"loss": task + added, "task": task, "penalty": added}
+
+    def begin_epoch(self, model: Any, order: EpochOrder) -> None:
+        """C₀ anew, from the first batches of the epoch, in eval mode."""
+        if self.regularizer is not None and self.regularizer.needs_covariance:
+            with untouched(model):
+                self.regularizer.rebuild(model, map(self.train.batch, order), self.max_vectors)
+
+    def end_epoch(self, model: Any) -> dict[str, float]:
+        """The scores on the held-out texts."""
+        return self.scores(model)
+
+    def scores(self, model: Any) -> dict[str, float]:
+        """Accuracy, macro-F1 and Matthews' correlation on the held-out texts."""
+        return classification_scores(self.test_codes.numpy(), self.predictions(model))
+
+    def predictions(self, model: Any) -> np.ndarray:
+        """(n,) the number of the label the model gives each held-out text."""
+        device = device_of(model)
+        order: list[int] = []
+        found: list[Tensor] = []
+        with untouched(model):
+            for places, batch in self.test.by_length(_EVALUATED_AT_ONCE):
+                order += places
+                inputs = {name: values.to(device) for name, values in batch.items()}
+                found.append(model(**inputs).logits.argmax(dim=1))
+        predicted = np.empty(len(order), np.int64)
+        predicted[order] = torch.cat(found).cpu().numpy()
+        return predicted
+
+    def state(self) -> dict[str, Tensor]:
+        """C₀, where there is one."""
+        return {} if self.regularizer is None else self.regularizer.state()
+
+    def load_state(self, tensors: Mapping[str, Tensor], device: torch.device) -> None:
+        """Back to a checkpoint's C₀."""
+        if self.regularizer is not None:
+            self.regularizer.load_state(tensors, device)
+
+
+def classification_scores(labels: np.ndarray, predicted: np.ndarray) -> dict[str, float]:
+    """Accuracy, F1 averaged over labels, and Matthews' correlation (0 where one label alone is predicted).
+
+    >>> classification_scores(np.array([0, 0, 1, 1]), np.array([0, 1, 1, 1]))["accuracy"]
+    0.75
+    """
+    from sklearn.metrics import f1_score, matthews_corrcoef
+
+    return {
+        "accuracy": float((labels == predicted).mean()),
+        "f1": float(f1_score(labels, predicted, average="macro", zero_division=0)),
+        "matthews": float(matthews_corrcoef(labels, predicted)),
+    }
+
+
+def check_metric(metric: str) -> str:
+    """One of METRICS."""
+    if metric not in METRICS:
+        raise InputError(f"metric is {metric!r}; wanted one of {', '.join(METRICS)}")
+    return metric

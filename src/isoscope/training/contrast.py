@@ -1,0 +1,256 @@
+"""`contrast`: a sentence encoder trained on pairs that belong together, its geometry followed on the way."""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from isoscope.encoders.cache import fingerprint
+from isoscope.encoders.language_models import LanguageModel, load_language_model, load_tokenizer
+from isoscope.encoders.models import resolve_model
+from isoscope.encoders.pooling import TOKEN_POOLINGS, pool_padded
+from isoscope.errors import InputError
+from isoscope.losses import MultipleNegativesLoss
+from isoscope.progress import Bar
+from isoscope.training.checkpoint import RunFolder
+from isoscope.training.configuration import whole
+from isoscope.training.contrasted import Contrasted
+from isoscope.training.encoder_result import keep, kept, run_trajectory, texts_fingerprint, tracked, versions
+from isoscope.training.encoder_run import (
+    EncoderRun,
+    EncoderSettings,
+    limit_of,
+    need_trainer,
+    one_tracker,
+    training_device,
+    unquantized,
+)
+from isoscope.training.sequences import Batch, EpochOrder, Sequences, checked_texts, tokenized
+
+DEFAULT_METRICS = ("isoscore_debiased", "mean_cosine", "effective_rank")
+
+
+def contrast(
+    model: str | os.PathLike[str] | LanguageModel,
+    pairs: Iterable[tuple[str, str]],
+    *,
+    temperature: float = 0.05,
+    symmetric: bool = True,
+    pooling: str = "mean",
+    batch_size: int = 64,
+    steps: int | None = None,
+    epochs: int = 1,
+    learning_rate: float = 2e-5,
+    warmup: float = 0.1,
+    weight_decay: float = 0.0,
+    max_grad_norm: float | None = 1.0,
+    max_length: int = 64,
+    seed: int = 0,
+    precision: str = "float32",
+    probe: Sequence[str] | None = None,
+    every: int = 20,
+    layers: Sequence[int] = (-1,),
+    metrics: str | Iterable[str] = DEFAULT_METRICS,
+    contextual: bool = False,
+    tracker: Any = None,
+    run: str | os.PathLike[str] | None = None,
+    resume: bool = False,
+    save_every: int | None = None,
+    device: str | torch.device | None = None,
+    download: bool = False,
+    progress: bool | None = None,
+) -> Contrasted:
+    """Train an encoder so that each text finds its partner among all partners of the batch.
+
+        −mean_i log( e^{cos(a_i, p_i)/τ} / Σ_j e^{cos(a_i, p_j)/τ} ),   if symmetric both ways
+
+    `MultipleNegativesLoss` of the pooled states of the last layer, AdamW, a learning rate that rises over
+    the warm-up and then falls to 0. Masked and causal models alike. A last batch that is not full is left
+    out, so that every update has as many negatives. The same seed gives the same order and dropout, on the
+    CPU the same numbers to the last bit.
+
+    Args:
+        model: a short name, a folder, a .gguf file, an id on Hugging Face's hub, or a `LanguageModel`, which
+            is copied.
+        pairs: texts that belong together, such as sentences of which one follows from the other.
+        temperature: τ; low looks at the nearest negatives alone.
+        symmetric: both ways, or only from the first text to the second.
+        pooling: tokens to one vector: "mean", "cls", "max" or "lasttoken".
+        batch_size: pairs an update; the negatives of each are the others.
+        steps: updates; by default those of `epochs`.
+        learning_rate, weight_decay, max_grad_norm: of the training.
+        warmup: share of the updates over which the learning rate rises from 0.
+        max_length: the most tokens of a text; longer ones are cut.
+        seed: of everything random.
+        precision: "float32", or "bf16" for autocast.
+        probe: texts on which the geometry of `layers` is followed, before the first update, every `every`
+            updates, and after the last.
+        layers, metrics, contextual: what is followed there; see `GeometryTracker`.
+        tracker: a `GeometryTracker` of one's own instead.
+        run: a folder to keep the run in: a run cut short at any moment continues to the same numbers.
+        resume: whether a run found in that folder may be continued; of one that is done, the result.
+        save_every: updates between checkpoints; at the end of each epoch there is one anyway.
+        device: "cpu" or "cuda"; by default a CUDA device where there is one.
+        download: fetch the model where it is not on this machine. Nothing is fetched otherwise.
+        progress: show a progress bar; None shows it on a terminal.
+
+    Raises:
+        NotFiniteError: the loss has turned NaN or infinite; the message says at which update, and the
+            checkpoint before is kept.
+
+    Paper: the training of Xiao, Long and Al Moubayed 2023.
+    """
+    need_trainer()
+    firsts, seconds = _columns(pairs)
+    if pooling not in TOKEN_POOLINGS:
+        raise InputError(f"pooling is {pooling!r}; wanted one of {', '.join(TOKEN_POOLINGS)}")
+    if len(firsts) < whole("batch_size", batch_size):
+        raise InputError(
+            f"batch_size is {batch_size} and there are {len(firsts)} pairs; wanted a smaller one"
+        )
+    steps_per_epoch = len(firsts) // batch_size
+    settings = EncoderSettings(
+        steps=whole("epochs", epochs) * steps_per_epoch if steps is None else steps,
+        steps_per_epoch=steps_per_epoch, batch_size=batch_size, learning_rate=learning_rate, seed=seed,
+        warmup=warmup, decay=True, weight_decay=weight_decay, max_grad_norm=max_grad_norm,
+        precision=precision, save_every=save_every, drop_last=True,
+    )  # fmt: skip
+    loss = MultipleNegativesLoss(temperature, symmetric=symmetric)
+    where = training_device(device)
+    if isinstance(model, LanguageModel):
+        name, path = model.name, model.path
+    else:
+        name, path = Path(os.fspath(model)).name, resolve_model(model, download=download)
+    tokenizer = load_tokenizer(path)
+    tracker = one_tracker(
+        tracker, probe, tokenizer, every=every, layers=layers, metrics=metrics, contextual=contextual,
+        seed=seed, max_length=whole("max_length", max_length),
+    )  # fmt: skip
+    about = asdict(settings) | {
+        "kind": "contrast", "model": name, "model_fingerprint": fingerprint(path),
+        "data": texts_fingerprint(firsts, seconds),
+        "n_pairs": len(firsts), "temperature": loss.temperature, "symmetric": symmetric, "pooling": pooling,
+        "max_length": max_length, "tracked": tracked(tracker),
+        "probe": None if probe is None else texts_fingerprint(list(probe)),
+        "device": str(where), **versions(),
+    }  # fmt: skip
+    folder = None if run is None else RunFolder.open(run, about, resume=resume)
+    if folder is not None and kept(folder.path) is not None:
+        return Contrasted.load(folder.path)
+    loaded = _trainable(model, path, where)
+    limit = limit_of(loaded, tokenizer, max_length)
+    task = Pairs(
+        tokenized(tokenizer, firsts, max_length=limit),
+        tokenized(tokenizer, seconds, max_length=limit),
+        loss,
+        pooling,
+    )
+    with Bar(show=progress) as bar:
+        one = EncoderRun(loaded, task, settings, folder, tracker, bar, where)
+        journal = one.train()
+    trajectory = run_trajectory(one, journal, about)
+    result = {"losses": journal.losses, "configuration": about, "stopped": journal.stopped}
+    if folder is not None:
+        keep(folder.path, result, trajectory, lambda place: _save(place, loaded, tokenizer, pooling, limit))
+    return Contrasted(
+        losses={name: np.array(values) for name, values in journal.losses.items()},
+        trajectory=trajectory,
+        configuration=about,
+        stopped=journal.stopped,
+        folder=None if folder is None else folder.path,
+        model=loaded,
+        tokenizer=tokenizer,
+    )
+
+
+class Pairs:
+    """The `Task`: both sides of a batch in one pass through the model, then the loss of their vectors."""
+
+    def __init__(
+        self, firsts: Sequences, seconds: Sequences, loss: MultipleNegativesLoss, pooling: str
+    ) -> None:
+        fields = {name: firsts.fields[name] + seconds.fields[name] for name in firsts.fields}
+        self._texts = Sequences(fields, firsts.padding)
+        self._n, self._loss, self._pooling = len(firsts), loss, pooling
+
+    def __len__(self) -> int:
+        return self._n
+
+    def batch(self, places: Sequence[int]) -> Batch:
+        """The first texts, then the second ones."""
+        return self._texts.batch([*places, *(self._n + place for place in places)])
+
+    def loss(self, model: Any, batch: Batch) -> dict[str, Tensor]:
+        """Of the pooled last states."""
+        states = model(**batch).last_hidden_state
+        vectors = pool_padded(states, batch["attention_mask"], pooling=self._pooling)
+        firsts, seconds = vectors.chunk(2)
+        return {"loss": self._loss(firsts, seconds)}
+
+    def begin_epoch(self, model: Any, order: EpochOrder) -> None:
+        """Nothing."""
+
+    def end_epoch(self, model: Any) -> dict[str, float]:  # noqa: ARG002
+        """Nothing is found."""
+        return {}
+
+    def state(self) -> dict[str, Tensor]:
+        """Nothing is kept."""
+        return {}
+
+    def load_state(self, tensors: Mapping[str, Tensor], device: torch.device) -> None:
+        """Nothing is put back."""
+
+
+def _columns(pairs: Iterable[tuple[str, str]]) -> tuple[list[str], list[str]]:
+    listed = list(pairs)
+    for row, pair in enumerate(listed):
+        if isinstance(pair, str) or len(pair) != 2:
+            raise InputError(f"pairs[{row}] is {pair!r:.40}; wanted two texts that belong together")
+    if len(listed) < 2:
+        raise InputError(f"pairs has {len(listed)} entries; wanted at least 2: the others are the negatives")
+    firsts, seconds = zip(*listed, strict=True)
+    return checked_texts(firsts, "first texts"), checked_texts(seconds, "second texts")
+
+
+def _trainable(model: str | os.PathLike[str] | LanguageModel, path: Path, device: torch.device) -> Any:
+    """The model in float32 with gradients; of a LanguageModel a copy."""
+    given = isinstance(model, LanguageModel)
+    loaded = model.model if given else load_language_model(path, device=device).model
+    if getattr(loaded, "is_quantized", False):
+        loaded = unquantized(loaded)
+    elif given:
+        loaded = copy.deepcopy(loaded).float()
+    return loaded.to(device).requires_grad_(True)
+
+
+def _save(place: Path, model: Any, tokenizer: Any, pooling: str, max_length: int) -> None:
+    """A folder that transformers reads, and sentence-transformers with its pooling."""
+    model.save_pretrained(place)
+    tokenizer.save_pretrained(place)
+    kinds = (("", "Transformer"), ("1_Pooling", "Pooling"))
+    modules = [
+        {"idx": i, "name": str(i), "path": where, "type": f"sentence_transformers.models.{kind}"}
+        for i, (where, kind) in enumerate(kinds)
+    ]
+    width = int(model.config.get_text_config().hidden_size)
+    modes = {"mean": "mean_tokens", "cls": "cls_token", "max": "max_tokens", "lasttoken": "lasttoken"}
+    pooled = {"word_embedding_dimension": width} | {
+        f"pooling_mode_{written}": name == pooling for name, written in modes.items()
+    }
+    (place / "1_Pooling").mkdir()
+    for name, content in (
+        ("modules.json", modules),
+        ("1_Pooling/config.json", pooled),
+        ("sentence_bert_config.json", {"max_seq_length": max_length, "do_lower_case": False}),
+    ):
+        (place / name).write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")

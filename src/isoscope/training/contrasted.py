@@ -1,0 +1,121 @@
+"""`Contrasted`: what training an encoder on pairs has come to."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from io import StringIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from isoscope.errors import FileError
+from isoscope.training.encoder_result import MODEL, kept, shown_or_dash
+from isoscope.training.trajectory import Trajectory
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_WIDTH = 100
+_ROWS = 12  # of a trajectory shown in a table
+
+
+@dataclass(frozen=True, eq=False)
+class Contrasted:
+    """One run of `contrast`.
+
+    Attributes:
+        losses: of each update, under "loss".
+        trajectory: the rows of the geometry; without a probe, one row an epoch.
+        configuration: every setting, and what the run was made on.
+        stopped: why it ended early; None where it did not.
+        folder: the run's; None where none was asked for.
+        model, tokenizer: where they are at hand; else in `folder/model`.
+    """
+
+    losses: Mapping[str, np.ndarray]
+    trajectory: Trajectory
+    configuration: Mapping[str, Any]
+    stopped: str | None = None
+    folder: Path | None = None
+    model: Any = field(default=None, repr=False)
+    tokenizer: Any = field(default=None, repr=False)
+
+    @property
+    def loss(self) -> np.ndarray:
+        """(steps,) what was minimised, update by update."""
+        return self.losses["loss"]
+
+    @property
+    def model_folder(self) -> Path | None:
+        """Where the model was saved, to be loaded by transformers or sentence-transformers."""
+        return None if self.folder is None else self.folder / MODEL
+
+    def rows(self) -> list[dict[str, float]]:
+        """The trajectory row by row: step, loss and every metric."""
+        names = ("step", "loss", *(name for name in self.trajectory.metrics if name != "epoch"))
+        columns = [self.trajectory[name].tolist() for name in names]
+        return [dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)]
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready, the losses of single updates left out; what has no value is None."""
+        rows = [
+            {name: None if value != value else value for name, value in row.items()} for row in self.rows()
+        ]
+        return {
+            "rows": rows,
+            "first_loss": float(self.loss[0]),
+            "last_loss": float(self.loss[-1]),
+            "stopped": self.stopped,
+            "configuration": dict(self.configuration),
+        }
+
+    @classmethod
+    def load(cls, folder: str | os.PathLike[str]) -> Contrasted:
+        """A run that is done, from its folder; the model stays there."""
+        found = kept(Path(folder))
+        if found is None:
+            raise FileError(f"{folder} holds no run that is done; continue it with resume=True")
+        result, trajectory = found
+        if result.get("configuration", {}).get("kind") != "contrast":
+            raise FileError(f"{folder} holds another kind of run; wanted one of contrast")
+        return cls(
+            losses={name: np.array(values) for name, values in result["losses"].items()},
+            trajectory=trajectory,
+            configuration=result["configuration"],
+            stopped=result["stopped"],
+            folder=Path(folder),
+        )
+
+    def summary(self) -> str:
+        """The geometry along the run, as a table."""
+        from rich.console import Console
+        from rich.table import Table
+
+        about, rows = self.configuration, self.rows()
+        title = (
+            f"{about['model']}: τ = {about['temperature']:g}, batches of {about['batch_size']}, "
+            f"{about['pooling']} pooling; {len(self.loss):,} updates, seed {about['seed']}"
+        )
+        table = Table(*(name.replace("_", " ") for name in rows[0]))
+        for place in np.unique(np.linspace(0, len(rows) - 1, _ROWS).round().astype(int)):
+            step, *values = rows[place].values()
+            table.add_row(f"{int(step):,}", *(shown_or_dash(value) for value in values))
+        out = StringIO()
+        console = Console(file=out, width=_WIDTH)
+        console.print(title, markup=False, highlight=False)
+        console.print(table)
+        if self.stopped:
+            console.print(f"stopped: {self.stopped}", markup=False, highlight=False)
+        return out.getvalue().rstrip()
+
+    def __str__(self) -> str:
+        return self.summary()
+
+    def figure(self, path: str | os.PathLike[str] | None = None) -> Figure:
+        """The loss and every metric along the run; see `draw_contrasted`."""
+        from isoscope.training.encoder_figure import draw_contrasted
+
+        return draw_contrasted(self, path)

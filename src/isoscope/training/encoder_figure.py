@@ -1,0 +1,84 @@
+"""Figures of a model's training: losses, scores, and the geometry by layer or along the run."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from isoscope.figures import INK, PALETTE, new_figure, save_figure
+from isoscope.training.state_geometry import ALL
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from isoscope.training.contrasted import Contrasted
+    from isoscope.training.finetuned import FineTuned
+
+_SMOOTHED = 50  # points a curve of losses is averaged down to
+
+
+def draw_finetuned(runs: Sequence[FineTuned], path: str | os.PathLike[str] | None = None) -> Figure:
+    """Three panels: the loss by update, the score by epoch, IsoScore* by layer; one colour a run."""
+    with new_figure((7.0, 2.35)) as figure:
+        loss, score, layers = figure.subplots(1, 3)
+        for run, color in zip(runs, _colors(len(runs)), strict=True):
+            steps, means = smoothed(run.loss)
+            loss.plot(steps, means, color=color, lw=1, label=f"seed {run.configuration['seed']}")
+            epochs = [row["epoch"] for row in run.epochs]
+            score.plot(epochs, [row[run.metric] for row in run.epochs], "o-", color=color, lw=1, ms=3)
+            rows = [row for row in run.geometry if row["layer"] != ALL]
+            layers.plot(
+                [r["layer"] for r in rows], [r["isoscore_star"] for r in rows], "o-", color=color, lw=1, ms=3
+            )
+        _name(loss, "update", "loss")
+        _name(score, "epoch", f"{runs[0].metric}, test texts")
+        _name(layers, "layer", "IsoScore*, test states")
+        if len(runs) > 1:
+            loss.legend(frameon=False, fontsize=6)
+        if path is not None:
+            save_figure(figure, Path(path))
+    return figure
+
+
+def draw_contrasted(run: Contrasted, path: str | os.PathLike[str] | None = None) -> Figure:
+    """The loss by update, then a panel for each metric followed."""
+    names = [name for name in run.trajectory.metrics if name != "epoch"]
+    n_columns = min(4, len(names) + 1)
+    n_rows = -(-(len(names) + 1) // n_columns)
+    with new_figure((7.0, 1.9 * n_rows)) as figure:
+        panels = figure.subplots(n_rows, n_columns, squeeze=False).flatten()
+        panels[0].plot(*smoothed(run.loss), color=INK, lw=1)
+        _name(panels[0], "update", "loss")
+        for panel, name, color in zip(panels[1:], names, _colors(len(names)), strict=False):
+            panel.plot(run.trajectory["step"], run.trajectory[name], color=color, lw=1)
+            _name(panel, "update", name.replace("_", " "))
+        for panel in panels[len(names) + 1 :]:
+            panel.set_axis_off()
+        if path is not None:
+            save_figure(figure, Path(path))
+    return figure
+
+
+def smoothed(losses: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Updates and means of about fifty stretches of a curve, so that it can be read.
+
+    >>> smoothed(np.arange(4.0))
+    (array([1., 2., 3., 4.]), array([0., 1., 2., 3.]))
+    """
+    parts = np.array_split(np.asarray(losses), min(_SMOOTHED, len(losses)))
+    steps = np.array_split(np.arange(1, len(losses) + 1), len(parts))
+    return np.array([part.mean() for part in steps]), np.array([part.mean() for part in parts])
+
+
+def _colors(n: int) -> list[str]:
+    return [PALETTE[i % len(PALETTE)] for i in range(n)]
+
+
+def _name(panel: Axes, x: str, y: str) -> None:
+    panel.set_xlabel(x)
+    panel.set_ylabel(y)

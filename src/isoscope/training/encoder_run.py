@@ -1,0 +1,235 @@
+"""One run of a transformer's training: settings, the loop of transformers, checkpoints, the geometry.
+
+What `finetune` and `contrast` share. A `Task` says what a batch is and what its loss is.
+"""
+
+from __future__ import annotations
+
+import copy
+import importlib.util
+import math
+import os
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from isoscope.encoders.language_models import best_device, quiet_loading, token_limit
+from isoscope.errors import FileError, InputError, check_seed
+from isoscope.io.files import reason
+from isoscope.progress import Bar
+from isoscope.training.checkpoint import RunFolder
+from isoscope.training.configuration import whole
+from isoscope.training.encoder_checkpoint import Checkpoints
+from isoscope.training.interrupts import deferred_interrupt
+from isoscope.training.journal import Journal
+from isoscope.training.sequences import Batch, EpochOrder
+
+PRECISIONS = ("float32", "bf16")
+TASK_FILE, TRACKER_FILE = "task.safetensors", "tracker.pt"
+
+
+class Task(Protocol):
+    """What is trained: batches, their loss, what happens at the start and the end of an epoch."""
+
+    def __len__(self) -> int:
+        """How many items an epoch has."""
+        ...
+
+    def batch(self, places: Sequence[int]) -> Batch:
+        """Some items, padded, on the CPU."""
+        ...
+
+    def loss(self, model: Any, batch: Batch) -> dict[str, Tensor]:
+        """The loss of a batch under "loss", and the parts it is made of."""
+        ...
+
+    def begin_epoch(self, model: Any, order: EpochOrder) -> None:
+        """Before the first update of an epoch; draws nothing at random."""
+        ...
+
+    def end_epoch(self, model: Any) -> dict[str, float]:
+        """What is found at the end of an epoch; draws nothing at random."""
+        ...
+
+    def state(self) -> dict[str, Tensor]:
+        """What a checkpoint must keep of the task."""
+        ...
+
+    def load_state(self, tensors: Mapping[str, Tensor], device: torch.device) -> None:
+        """Back to a checkpoint's."""
+        ...
+
+
+@dataclass(frozen=True)
+class EncoderSettings:
+    """How a transformer is trained; `finetune` and `contrast` describe each."""
+
+    steps: int
+    steps_per_epoch: int
+    batch_size: int
+    learning_rate: float
+    seed: int
+    warmup: float = 0.0
+    decay: bool = False
+    weight_decay: float = 0.0
+    max_grad_norm: float | None = 1.0
+    precision: str = "float32"
+    save_every: int | None = None
+    drop_last: bool = False
+
+    def __post_init__(self) -> None:
+        whole("steps", self.steps)
+        if whole("batch_size", self.batch_size) < 2:
+            raise InputError("batch_size is 1; wanted at least 2: one item has nothing to be told from")
+        if self.save_every is not None:
+            whole("save_every", self.save_every)
+        check_seed(self.seed)
+        _number("learning_rate", self.learning_rate, least=0.0, above=True)
+        _number("weight_decay", self.weight_decay, least=0.0)
+        if not (isinstance(self.warmup, int | float) and 0 <= self.warmup < 1):
+            raise InputError(f"warmup is {self.warmup!r}; wanted a share of the updates from 0 up to 1")
+        if self.max_grad_norm is not None:
+            _number("max_grad_norm", self.max_grad_norm, least=0.0, above=True)
+        if self.precision not in PRECISIONS:
+            raise InputError(f"precision is {self.precision!r}; wanted one of {', '.join(PRECISIONS)}")
+
+
+@dataclass(eq=False)
+class EncoderRun:
+    """All that one run needs; `train` brings it to its end."""
+
+    model: Any
+    task: Task
+    settings: EncoderSettings
+    folder: RunFolder | None
+    tracker: Any
+    bar: Bar
+    device: torch.device
+
+    def train(self) -> Journal:
+        """The run from where it stands to its end. With a folder, Ctrl-C keeps what there is."""
+        checkpoints = None if self.folder is None else Checkpoints(self.folder.path)
+        found = None if checkpoints is None else checkpoints.latest()
+        journal = Journal() if found is None else self._restore(found[1])
+        with (
+            deferred_interrupt(checkpoints is not None) as interrupted,
+            TemporaryDirectory() as scratch,
+            own_randomness(),
+            quiet_loading(),
+        ):
+            from isoscope.training.encoder_trainer import make_trainer
+
+            trainer = make_trainer(self, journal, checkpoints, interrupted, scratch)
+            if found is not None and (found[0] >= self.settings.steps or journal.stopped):
+                trainer.load_weights(found[1])
+            else:
+                trainer.train(resume_from_checkpoint=None if found is None else str(found[1]))
+        self.model.eval()
+        return journal
+
+    def _restore(self, folder: Path) -> Journal:
+        """The journal of a checkpoint; task and tracker are put back to it."""
+        from safetensors import SafetensorError
+        from safetensors.torch import load_file
+
+        journal = Journal.read(folder)
+        try:
+            self.task.load_state(load_file(folder / TASK_FILE), self.device)
+            if self.tracker is not None:
+                self.tracker.load_state_dict(torch.load(folder / TRACKER_FILE, weights_only=True))
+        except (OSError, SafetensorError, KeyError, ValueError, RuntimeError) as error:
+            raise FileError(
+                f"{folder} is no checkpoint of this run: {reason(error)}; delete it to go on from "
+                "the one before"
+            ) from error
+        return journal
+
+    def order(self) -> EpochOrder:
+        """The order of the batches, epoch by epoch."""
+        chosen = self.settings
+        return EpochOrder(len(self.task), chosen.batch_size, seed=chosen.seed, drop_last=chosen.drop_last)
+
+
+def training_device(device: str | torch.device | None) -> torch.device:
+    """Where the loop of transformers works: the CPU, or the first CUDA device it sees."""
+    chosen = best_device(device)
+    if chosen.type not in ("cpu", "cuda") or (chosen.type == "cuda" and not torch.cuda.is_available()):
+        raise InputError(f"device {str(device)!r} cannot be used; wanted cpu, or cuda where there is one")
+    if chosen.index:
+        raise InputError(
+            f"device {str(device)!r} is not the first; set CUDA_VISIBLE_DEVICES={chosen.index} and pass cuda"
+        )
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        raise InputError(
+            "this trains in one process, and WORLD_SIZE says there are several; start it without torchrun"
+        )
+    return chosen
+
+
+def one_tracker(tracker: Any, probe: Any, tokenizer: Any, **options: Any) -> Any:
+    """The caller's tracker, or one of the probe's; None where there is neither."""
+    from isoscope.training.tracker import GeometryTracker
+
+    if probe is None:
+        return tracker
+    if tracker is not None:
+        raise InputError("probe and tracker are both given; wanted one: a tracker has a probe of its own")
+    return GeometryTracker(list(probe), tokenizer=tokenizer, **options)
+
+
+def limit_of(model: Any, tokenizer: Any, max_length: int) -> int:
+    """The most tokens of a text: as asked for, or what the model takes."""
+    own = token_limit(tokenizer, model.config.get_text_config())
+    return min(max_length, own or max_length)
+
+
+def unquantized(model: Any) -> Any:
+    """A plain model with the weights of one that came from a GGUF file.
+
+    Its weights are unpacked numbers already, but it says that it is quantised, and is refused by trainers.
+    """
+    config = copy.deepcopy(model.config)
+    if hasattr(config, "quantization_config"):
+        del config.quantization_config
+    with own_randomness():
+        plain = type(model)(config)
+    plain.load_state_dict(model.state_dict())
+    return plain.float().eval()
+
+
+def need_trainer() -> None:
+    """Raise InputError unless what trains is installed."""
+    missing = [name for name in ("transformers", "accelerate") if importlib.util.find_spec(name) is None]
+    if missing:
+        raise InputError(f"training a model needs {' and '.join(missing)}: pip install 'isoscope[training]'")
+
+
+@contextmanager
+def own_randomness() -> Iterator[None]:
+    """Whatever is seeded and drawn inside, the caller's random numbers go on as if nothing was."""
+    python, numpy = random.getstate(), np.random.get_state()
+    with torch.random.fork_rng():
+        try:
+            yield
+        finally:
+            random.setstate(python)
+            np.random.set_state(numpy)
+
+
+def _number(name: str, value: object, *, least: float, above: bool = False) -> None:
+    if (
+        isinstance(value, int | float)
+        and math.isfinite(value)
+        and value >= least
+        and not (above and value == least)
+    ):
+        return
+    raise InputError(f"{name} is {value!r}; wanted a number {'above' if above else 'of at least'} {least:g}")

@@ -1,0 +1,210 @@
+"""transformers' Trainer for a `Task`: our order of batches, our losses, checkpoints that are whole.
+
+Imports transformers: to be imported where a run begins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+from torch.utils.data import DataLoader
+from transformers import PrinterCallback, Trainer, TrainerCallback, TrainingArguments
+
+from isoscope.errors import NotFiniteError
+from isoscope.training.encoder_checkpoint import Checkpoints
+from isoscope.training.journal import Journal
+from isoscope.training.sequences import Batch, EpochOrder
+
+if TYPE_CHECKING:
+    from isoscope.training.encoder_run import EncoderRun
+
+
+def make_trainer(
+    run: EncoderRun,
+    journal: Journal,
+    checkpoints: Checkpoints | None,
+    interrupted: Callable[[], bool],
+    scratch: str,
+) -> EncoderTrainer:
+    """A trainer ready to begin, or to go on from a checkpoint."""
+    chosen = run.settings
+    arguments = TrainingArguments(
+        output_dir=scratch,
+        max_steps=chosen.steps,
+        per_device_train_batch_size=chosen.batch_size,
+        learning_rate=chosen.learning_rate,
+        lr_scheduler_type="linear" if chosen.decay else "constant_with_warmup",
+        warmup_steps=round(chosen.warmup * chosen.steps),
+        weight_decay=chosen.weight_decay,
+        max_grad_norm=chosen.max_grad_norm or 0.0,
+        optim="adamw_torch",
+        seed=chosen.seed,
+        bf16=chosen.precision == "bf16",
+        use_cpu=run.device.type == "cpu",
+        save_strategy="no",
+        logging_strategy="no",
+        logging_nan_inf_filter=False,  # asks the device at every update; the journal asks now and then
+        report_to="none",
+        disable_tqdm=True,
+    )
+    arguments._n_gpu = min(arguments.n_gpu, 1)  # several GPUs in one process would split a batch's penalty
+    trainer = EncoderTrainer(run, journal, checkpoints, model=run.model, args=arguments)
+    trainer.remove_callback(PrinterCallback)
+    trainer.add_callback(_Watch(run, journal, trainer, interrupted))
+    return trainer
+
+
+class EncoderTrainer(Trainer):  # type: ignore[misc]
+    """The loop of transformers with a task's batches and losses."""
+
+    def __init__(
+        self, run: EncoderRun, journal: Journal, checkpoints: Checkpoints | None, **options: Any
+    ) -> None:
+        super().__init__(**options)
+        self.run, self.journal, self.checkpoints = run, journal, checkpoints
+        self.order: EpochOrder = run.order()
+
+    def get_train_dataloader(self) -> DataLoader[Any]:
+        """Batches in the order of the epoch, which is a function of the seed alone."""
+        places: Any = range(len(self.run.task))
+        on_device = self.run.device.type == "cuda"
+        return DataLoader(
+            places,
+            batch_sampler=self.order,
+            collate_fn=self.run.task.batch,
+            pin_memory=on_device,
+        )
+
+    def compute_loss(self, model: Any, inputs: Batch, *_: Any, **__: Any) -> Tensor:
+        """The task's, noted in the journal."""
+        try:
+            parts = self.run.task.loss(model, inputs)
+            self.journal.add(parts)
+        except NotFiniteError as error:
+            raise self.diverged(error) from error
+        return parts["loss"]
+
+    def floating_point_ops(self, inputs: Any) -> int:  # noqa: ARG002
+        """Not counted: it would walk over all parameters at every update."""
+        return 0
+
+    def load_weights(self, folder: Path) -> None:
+        """The model of a checkpoint, where no update is left to make."""
+        self._load_from_checkpoint(str(folder))
+
+    def diverged(self, error: Exception) -> NotFiniteError:
+        """What to say of a run whose numbers are no longer finite."""
+        last = None if self.checkpoints is None else self.checkpoints.latest()
+        step = self.state.global_step + 1
+        said = str(error) if "at step" in str(error) else f"at step {step:,} {error}"
+        kept = f"; the checkpoint of step {last[0]:,} is kept in {last[1].parent}" if last else ""
+        return NotFiniteError(
+            f"{said}: the run is stopped; lower the learning rate or the strength (λ), or clip gradients"
+            f"{kept}"
+        )
+
+    def checkpoint(self) -> None:
+        """Keep where the run stands, if it stands on finite numbers."""
+        if self.checkpoints is None:
+            return
+        try:
+            self.journal.fetch()
+        except NotFiniteError as error:
+            raise self.diverged(error) from error
+        sound = torch.stack([p.detach().isfinite().all() for p in self.model.parameters()]).all()
+        if not sound:
+            raise self.diverged(
+                NotFiniteError(f"the weights are not finite after step {self.state.global_step:,}")
+            )
+        self.checkpoints.write(self.state.global_step, self._fill)
+
+    def _fill(self, beside: Path) -> Path:
+        from safetensors.torch import save_file
+
+        from isoscope.training.encoder_run import TASK_FILE, TRACKER_FILE
+
+        was, self.args.output_dir = self.args.output_dir, str(beside)
+        try:
+            self._save_checkpoint(self.model, None)
+        finally:
+            self.args.output_dir = was
+        made = beside / f"checkpoint-{self.state.global_step}"
+        (made / "training_args.bin").unlink(missing_ok=True)  # a pickle, which nobody should have to trust
+        self.journal.write(made)
+        kept = {name: tensor.cpu().contiguous() for name, tensor in self.run.task.state().items()}
+        save_file(kept, made / TASK_FILE)
+        if self.run.tracker is not None:
+            torch.save(self.run.tracker.state_dict(), made / TRACKER_FILE)
+        return made
+
+
+class _Watch(TrainerCallback):  # type: ignore[misc]
+    """What happens between updates: the geometry, the ends of epochs, checkpoints, Ctrl-C."""
+
+    def __init__(
+        self, run: EncoderRun, journal: Journal, trainer: EncoderTrainer, interrupted: Callable[[], bool]
+    ) -> None:
+        self._run, self._journal, self._trainer, self._interrupted = run, journal, trainer, interrupted
+
+    def on_train_begin(self, _args: Any, state: Any, _control: Any, **_: Any) -> None:
+        self._run.bar.step("training")
+        if state.global_step == 0:
+            self._follow(0)
+
+    def on_epoch_begin(self, _args: Any, state: Any, _control: Any, **_: Any) -> None:
+        epoch, inside = divmod(state.global_step, self._run.settings.steps_per_epoch)
+        self._trainer.order.epoch = epoch
+        if not inside:  # a run that goes on within an epoch has what the epoch began with
+            self._run.task.begin_epoch(self._run.model, self._trainer.order)
+
+    def on_step_end(self, _args: Any, state: Any, control: Any, **_: Any) -> None:
+        step, chosen = state.global_step, self._run.settings
+        self._run.bar.share(step / chosen.steps)
+        self._follow(step)
+        if self._run.tracker is not None and self._run.tracker.should_stop:
+            self._journal.stopped = self._run.tracker.stop_reason
+            control.should_training_stop = True
+            return
+        if step == chosen.steps or step % chosen.steps_per_epoch == 0:
+            return  # the end of an epoch follows, and is kept with what is found there
+        if (chosen.save_every and step % chosen.save_every == 0) or self._interrupted():
+            self._trainer.checkpoint()
+        self._heed_interrupt(step)
+
+    def on_epoch_end(self, _args: Any, state: Any, _control: Any, **_: Any) -> None:
+        step, chosen = state.global_step, self._run.settings
+        n_epoch = step % chosen.steps_per_epoch or chosen.steps_per_epoch
+        row = {"epoch": step / chosen.steps_per_epoch, "step": step, "loss": self._mean_loss(n_epoch)}
+        self._journal.epochs.append(row | self._run.task.end_epoch(self._run.model))
+        self._trainer.checkpoint()
+        self._heed_interrupt(step)
+
+    def _mean_loss(self, n_epoch: int) -> float:
+        try:
+            return self._journal.mean_loss(n_epoch)
+        except NotFiniteError as error:
+            raise self._trainer.diverged(error) from error
+
+    def _follow(self, step: int) -> None:
+        tracker = self._run.tracker
+        if tracker is None:
+            return
+        is_last = step == self._run.settings.steps
+        if not (is_last or step % tracker.every == 0):
+            return
+        loss = self._mean_loss(1) if step else float("nan")
+        try:
+            tracker.measure(self._run.model, step=step, loss=loss)
+        except NotFiniteError as error:
+            raise self._trainer.diverged(error) from error
+
+    def _heed_interrupt(self, step: int) -> None:
+        if self._interrupted() and self._trainer.checkpoints is not None:
+            raise KeyboardInterrupt(
+                f"interrupted after update {step:,}; what is done is kept in "
+                f"{self._trainer.checkpoints.folder}, to be resumed"
+            )

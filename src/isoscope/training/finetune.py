@@ -1,0 +1,224 @@
+"""`finetune`: a model trained to classify texts while a penalty shapes its states."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from isoscope.encoders.cache import fingerprint
+from isoscope.encoders.language_models import load_tokenizer, pretrained, quiet_loading
+from isoscope.encoders.models import is_gguf, resolve_model
+from isoscope.errors import InputError
+from isoscope.io.files import reason
+from isoscope.labels import Labels
+from isoscope.losses.covariance import MAX_VECTORS
+from isoscope.progress import Bar
+from isoscope.training.checkpoint import RunFolder
+from isoscope.training.classification import Classification, check_metric
+from isoscope.training.configuration import whole
+from isoscope.training.encoder_result import keep, kept, run_trajectory, texts_fingerprint, tracked, versions
+from isoscope.training.encoder_run import (
+    EncoderRun,
+    EncoderSettings,
+    limit_of,
+    need_trainer,
+    one_tracker,
+    own_randomness,
+    training_device,
+    unquantized,
+)
+from isoscope.training.finetuned import FineTuned
+from isoscope.training.held_out import Examples, split_examples
+from isoscope.training.journal import Journal
+from isoscope.training.regularizers import Penalty, Regularizer
+from isoscope.training.sequences import tokenized
+from isoscope.training.state_geometry import state_geometry
+
+
+def finetune(
+    model: str | os.PathLike[str],
+    texts: Sequence[str],
+    labels: Any,
+    *,
+    pairs: Sequence[str] | None = None,
+    test: Any = 0.2,
+    metric: str = "accuracy",
+    regularizer: str | Penalty | None = None,
+    strength: float = 1.0,
+    zeta: float = 0.2,
+    layers: Sequence[int] | None = None,
+    max_vectors: int = MAX_VECTORS,
+    epochs: int = 3,
+    batch_size: int = 32,
+    learning_rate: float = 1e-5,
+    warmup: float = 0.0,
+    weight_decay: float = 0.0,
+    max_grad_norm: float | None = 1.0,
+    max_length: int = 256,
+    seed: int = 0,
+    precision: str = "float32",
+    probe: Sequence[str] | None = None,
+    every: int = 100,
+    tracker: Any = None,
+    run: str | os.PathLike[str] | None = None,
+    resume: bool = False,
+    save_every: int | None = None,
+    device: str | torch.device | None = None,
+    download: bool = False,
+    progress: bool | None = None,
+) -> FineTuned:
+    """Fine-tune a model to classify texts, or pairs of texts, with a penalty on the shape of its states.
+
+        cross-entropy + λ·(1 − IsoScore*(states))
+
+    with AdamW and a constant learning rate. The states are those of all layers but the embedding layer,
+    padding left out, and C₀ is rebuilt at the start of each epoch, in eval mode: the protocol of Rudman and
+    Eickhoff 2024. A negative λ makes the space less isotropic. The same seed gives the same classifier
+    head, order of texts and dropout, on the CPU the same numbers to the last bit.
+
+    Args:
+        model: a short name, a folder of transformers or sentence-transformers, a .gguf file, or an id on
+            Hugging Face's hub. Only safetensors and GGUF are read as weights; no code of a model is run.
+        texts: what is classified.
+        labels: one a text.
+        pairs: second texts, where what is classified is a pair.
+        test: (texts, labels) or (texts, pairs, labels) to score on, or the share of the texts to hold out,
+            the same texts for every seed.
+        metric: what `score` is: "accuracy", "f1" (macro) or "matthews", as for CoLA. All three are kept.
+        regularizer: "istar", "istar-debiased" (no C₀), "cosreg", a function of the hidden states and the
+            attention mask that gives a number, or None.
+        strength: λ; 0 is as no regulariser.
+        zeta: weight of C₀ in IsoScore*.
+        layers: hidden states that are penalised; None is all but the embedding layer.
+        max_vectors: the most token states C₀ is made of.
+        epochs, batch_size, learning_rate, weight_decay, max_grad_norm: of the training.
+        warmup: share of the updates over which the learning rate rises from 0.
+        max_length: the most tokens of a text or pair; longer ones are cut.
+        seed: of everything random.
+        precision: "float32", or "bf16" for autocast.
+        probe: texts on which the last layer's geometry is followed every `every` updates.
+        tracker: a `GeometryTracker` of one's own instead.
+        run: a folder to keep the run in: a run cut short at any moment continues to the same numbers.
+        resume: whether a run found in that folder may be continued; of one that is done, the result.
+        save_every: updates between checkpoints; at the end of each epoch there is one anyway.
+        device: "cpu" or "cuda"; by default a CUDA device where there is one.
+        download: fetch the model where it is not on this machine. Nothing is fetched otherwise.
+        progress: show a progress bar; None shows it on a terminal.
+
+    Raises:
+        NotFiniteError: the loss has turned NaN or infinite; the message says at which update, and the
+            checkpoint before is kept.
+    """
+    need_trainer()
+    examples, held_out = split_examples(texts, pairs, labels, test)
+    whole("epochs", epochs)
+    steps_per_epoch = -(-len(examples.texts) // whole("batch_size", batch_size))
+    settings = EncoderSettings(
+        steps=epochs * steps_per_epoch, steps_per_epoch=steps_per_epoch, batch_size=batch_size,
+        learning_rate=learning_rate, seed=seed, warmup=warmup, weight_decay=weight_decay,
+        max_grad_norm=max_grad_norm, precision=precision, save_every=save_every,
+    )  # fmt: skip
+    whole("max_length", max_length)
+    penalty = None if regularizer is None else Regularizer(regularizer, strength, zeta=zeta, layers=layers)
+    where, path = training_device(device), resolve_model(model, download=download)
+    tokenizer = load_tokenizer(path)
+    tracker = one_tracker(tracker, probe, tokenizer, every=every, seed=seed, max_length=max_length)
+    about = asdict(settings) | _described(examples, held_out, penalty) | {
+        "model": Path(os.fspath(model)).name, "model_fingerprint": fingerprint(path), "epochs": epochs,
+        "metric": check_metric(metric), "zeta": zeta, "layers": None if layers is None else list(layers),
+        "max_vectors": max_vectors, "max_length": max_length, "tracked": tracked(tracker),
+        "device": str(where), **versions(),
+    }  # fmt: skip
+    folder = None if run is None else RunFolder.open(run, about, resume=resume)
+    if folder is not None and kept(folder.path) is not None:
+        return FineTuned.load(folder.path)
+    with own_randomness():
+        loaded = _load(path, examples.labels, seed)
+        loaded.config.pad_token_id = tokenizer.pad_token_id
+    limit = limit_of(loaded, tokenizer, max_length)
+    task = Classification(
+        tokenized(tokenizer, examples.texts, examples.pairs, max_length=limit), examples.labels.codes,
+        tokenized(tokenizer, held_out.texts, held_out.pairs, max_length=limit), held_out.labels.codes,
+        penalty if penalty and penalty.strength else None, max_vectors,
+    )  # fmt: skip
+    with Bar(show=progress) as bar:
+        one = EncoderRun(loaded.to(where), task, settings, folder, tracker, bar, where)
+        journal = one.train()
+        bar.step("measuring")
+        geometry = state_geometry(
+            loaded, task.test, task.train, zeta=zeta, max_vectors=max_vectors, seed=seed
+        )  # fmt: skip
+    return _result(one, journal, geometry, about, tokenizer)
+
+
+def _described(examples: Examples, held_out: Examples, penalty: Regularizer | None) -> dict[str, Any]:
+    """What is trained on and what is added to the loss, for the run's configuration."""
+    return {
+        "kind": "finetune",
+        "data": texts_fingerprint(*examples.columns),
+        "test": texts_fingerprint(*held_out.columns),
+        "n_train": len(examples.texts),
+        "n_test": len(held_out.texts),
+        "labels": [str(name) for name in examples.labels.names],
+        "regularizer": penalty.name if penalty else None,
+        "strength": penalty.strength if penalty else 0.0,
+    }
+
+
+def _result(
+    run: EncoderRun, journal: Journal, geometry: list[dict[str, Any]], about: dict[str, Any], tokenizer: Any
+) -> FineTuned:
+    trajectory = run_trajectory(run, journal, about)
+    kept_values = {
+        "metric": about["metric"], "epochs": journal.epochs, "geometry": geometry, "losses": journal.losses,
+        "configuration": about, "stopped": journal.stopped,
+    }  # fmt: skip
+    if run.folder is not None:
+
+        def save_model(place: Path) -> None:
+            run.model.save_pretrained(place)
+            tokenizer.save_pretrained(place)
+
+        keep(run.folder.path, kept_values, trajectory, save_model)
+    return FineTuned(
+        metric=about["metric"],
+        epochs=journal.epochs,
+        geometry=geometry,
+        losses={name: np.array(values) for name, values in journal.losses.items()},
+        trajectory=trajectory,
+        configuration=about,
+        stopped=journal.stopped,
+        folder=None if run.folder is None else run.folder.path,
+        model=run.model,
+        tokenizer=tokenizer,
+    )
+
+
+def _load(path: Path, labels: Labels, seed: int) -> Any:
+    """The model with a new head of the seed's own, in float32."""
+    import transformers
+
+    names = [str(name) for name in labels.names]
+    folder, options = pretrained(path)
+    torch.manual_seed(seed)
+    with quiet_loading():
+        try:
+            loaded = transformers.AutoModelForSequenceClassification.from_pretrained(
+                folder, dtype=torch.float32, num_labels=len(names), id2label=dict(enumerate(names)),
+                label2id={name: i for i, name in enumerate(names)}, ignore_mismatched_sizes=True,
+                **({} if is_gguf(path) else {"use_safetensors": True}), **options,
+            )  # fmt: skip
+        except Exception as error:  # whatever the libraries raise over a folder from a stranger
+            raise InputError(
+                f"the model in {path} cannot be loaded to classify texts: {reason(error)}"
+            ) from error
+    if getattr(loaded, "is_quantized", False):
+        loaded = unquantized(loaded)
+    loaded.config.use_cache = False
+    return loaded

@@ -1,0 +1,167 @@
+"""`FineTuned`: what fine-tuning a model on a task has come to."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from io import StringIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from isoscope.errors import FileError
+from isoscope.measurement import shown
+from isoscope.training.encoder_result import MODEL, kept, shown_or_dash
+from isoscope.training.state_geometry import ALL, QUANTITIES
+from isoscope.training.trajectory import Trajectory
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_WIDTH = 100
+
+
+@dataclass(frozen=True, eq=False)
+class FineTuned:
+    """One run of `finetune`.
+
+    Attributes:
+        metric: what `score` is: "accuracy", "f1" (macro) or "matthews".
+        epochs: a row for each epoch: epoch, step, loss (its mean), and all scores on the test texts.
+        geometry: a row for each layer above the embedding layer, and one for "all" of them, of the test
+            texts' token states: isoscore_star, isoscore_debiased, mean_cosine, twonn.
+        losses: of each update: "loss", its parts "task" and, with a regulariser, "penalty".
+        trajectory: the rows of the tracker; without one, those of the epochs.
+        configuration: every setting, and what the run was made on.
+        stopped: why it ended early; None where it did not.
+        folder: the run's; None where none was asked for.
+        model, tokenizer: where they are at hand; else in `folder/model`.
+    """
+
+    metric: str
+    epochs: Sequence[Mapping[str, Any]]
+    geometry: Sequence[Mapping[str, Any]]
+    losses: Mapping[str, np.ndarray]
+    trajectory: Trajectory
+    configuration: Mapping[str, Any]
+    stopped: str | None = None
+    folder: Path | None = None
+    model: Any = field(default=None, repr=False)
+    tokenizer: Any = field(default=None, repr=False)
+
+    @property
+    def score(self) -> float:
+        """The metric on the test texts after the last epoch."""
+        return float(self.epochs[-1][self.metric])
+
+    @property
+    def loss(self) -> np.ndarray:
+        """(steps,) what was minimised, update by update."""
+        return self.losses["loss"]
+
+    @property
+    def isoscore_star(self) -> float:
+        """IsoScore* of all layers' states together."""
+        return self._whole("isoscore_star")
+
+    @property
+    def isoscore_debiased(self) -> float:
+        """The debiased IsoScore of all layers' states together."""
+        return self._whole("isoscore_debiased")
+
+    @property
+    def mean_cosine(self) -> float:
+        """The mean cosine of all layers' states together."""
+        return self._whole("mean_cosine")
+
+    @property
+    def twonn(self) -> float:
+        """The intrinsic dimension of a sample of all layers' states."""
+        return self._whole("twonn")
+
+    def _whole(self, name: str) -> float:
+        return float(next(row[name] for row in self.geometry if row["layer"] == ALL))
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready, losses left out; what has no value is None."""
+        return {
+            "metric": self.metric,
+            "score": self.score,
+            **{name: _or_none(self._whole(name)) for name in QUANTITIES},
+            "epochs": [dict(row) for row in self.epochs],
+            "geometry": [{key: _or_none(value) for key, value in row.items()} for row in self.geometry],
+            "stopped": self.stopped,
+            "configuration": dict(self.configuration),
+        }
+
+    @classmethod
+    def load(cls, folder: str | os.PathLike[str]) -> FineTuned:
+        """A run that is done, from its folder; the model stays there."""
+        found = kept(Path(folder))
+        if found is None:
+            raise FileError(f"{folder} holds no run that is done; continue it with resume=True")
+        result, trajectory = found
+        try:
+            return cls(
+                metric=result["metric"],
+                epochs=result["epochs"],
+                geometry=result["geometry"],
+                losses={name: np.array(values) for name, values in result["losses"].items()},
+                trajectory=trajectory,
+                configuration=result["configuration"],
+                stopped=result["stopped"],
+                folder=Path(folder),
+            )
+        except (KeyError, TypeError, AttributeError) as error:
+            raise FileError(f"{folder} holds another kind of run; wanted one of finetune") from error
+
+    def summary(self) -> str:
+        """The scores by epoch and the geometry by layer, as tables."""
+        from rich.console import Console
+        from rich.table import Table
+
+        about = self.configuration
+        penalty = about["regularizer"]
+        added = f"{penalty}, λ = {about['strength']:g}" if penalty else "no regulariser"
+        title = (
+            f"{about['model']}: {self.metric} {shown(self.score)}; {added}; "
+            f"{len(self.loss):,} updates, seed {about['seed']}"
+        )
+        scores = Table(
+            "epoch", "loss", "accuracy", "macro-F1", "Matthews", title="test texts, after each epoch"
+        )
+        for row in self.epochs:
+            cells = (row[name] for name in ("loss", "accuracy", "f1", "matthews"))
+            scores.add_row(f"{row['epoch']:g}", *map(shown_or_dash, cells))
+        layers = Table("layer", "IsoScore*", "debiased", "mean cosine", "TwoNN", title="their token states")
+        for row in self.geometry:
+            layers.add_row(str(row["layer"]), *(shown_or_dash(row[name]) for name in QUANTITIES))
+        out = StringIO()
+        console = Console(file=out, width=_WIDTH)
+        console.print(title, markup=False, highlight=False)
+        console.print(scores)
+        console.print(layers)
+        if self.stopped:
+            console.print(f"stopped: {self.stopped}", markup=False, highlight=False)
+        return out.getvalue().rstrip()
+
+    def __str__(self) -> str:
+        return self.summary()
+
+    def figure(self, path: str | os.PathLike[str] | None = None) -> Figure:
+        """The loss, the scores and the layers; see `draw_finetuned`."""
+        from isoscope.training.encoder_figure import draw_finetuned
+
+        return draw_finetuned([self], path)
+
+    @property
+    def model_folder(self) -> Path | None:
+        """Where the model was saved, to be loaded by transformers."""
+        return None if self.folder is None else self.folder / MODEL
+
+
+def _or_none(value: Any) -> Any:
+    return None if isinstance(value, float) and math.isnan(value) else value
