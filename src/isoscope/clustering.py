@@ -20,6 +20,8 @@ from isoscope.metrics.silhouette import silhouette_score
 
 _BLOCK_NUMBERS = 2**20  # on the CPU: a block, its scores and its share of the sums stay in a core's cache
 _WHOLE_NUMBERS = 2**22  # on the CPU: up to here one block on all cores beats blocks on one core each
+_FIRST_ROUNDS = 15  # that every start gets before the best is chosen
+_MAX_STEPS, _TOLERANCE = 300, 1e-4
 _CUDA_NUMBERS = 2**28  # on CUDA: as large as memory allows with ease
 
 
@@ -69,8 +71,8 @@ def kmeans(
     seed: int = 0,
     n_init: int = 1,
     init: Any = None,
-    max_steps: int = 300,
-    tol: float = 1e-4,
+    max_steps: int = _MAX_STEPS,
+    tol: float = _TOLERANCE,
 ) -> Clustering:
     """Points grouped about K centres, each centre the mean of the points nearest to it.
 
@@ -84,7 +86,7 @@ def kmeans(
         X: (n, d) vectors in any array.
         n_clusters: K, from 1 to n.
         seed: of the start.
-        n_init: how many starts; the one with the least inertia is kept.
+        n_init: how many starts, all at once; the one with the least inertia after a few rounds is carried on.
         init: (K, d) centres to start from instead.
         max_steps: rounds at most.
         tol: the centres stand still when together they move by less than this share of a dimension's
@@ -98,10 +100,7 @@ def kmeans(
     if init is not None:
         return points.clustering(_given(init, points, n_clusters), max_steps, tol)
     generator = torch.Generator().manual_seed(seed)
-    found = (
-        points.clustering(_plus_plus(points, n_clusters, generator), max_steps, tol) for _ in range(n_init)
-    )
-    return min(found, key=lambda one: one.inertia)
+    return points.clustering(best_start(points, n_clusters, n_init, generator), max_steps, tol)
 
 
 def choose_clusters(
@@ -142,12 +141,11 @@ def choose_clusters(
     _check(points, 1, seed, n_init, 1)
     n = len(points.rows)
     some = _drawn(n, sample, seed).to(points.rows.device)
+    few = _Points.of(points.rows[some])
     tried: dict[int, tuple[float, Labels]] = {}
     for K in range(2, min(max_clusters, len(some) - 1) + 1):
-        start = kmeans(points.rows[some], K, seed=seed, n_init=n_init)
-        labels = (
-            start.labels if len(some) == n else kmeans(points.rows, K, init=start.centers, seed=seed).labels
-        )
+        start = best_start(few, K, n_init, torch.Generator().manual_seed(seed))
+        labels = points.clustering(start + few.mean, _MAX_STEPS, _TOLERANCE).labels
         on_sample = Labels(labels.codes[some], labels.names).seen()
         if 2 <= on_sample.n_labels < len(some):
             score = silhouette_score(points.rows[some], on_sample, tolerance=tolerance, seed=seed)
@@ -273,25 +271,56 @@ def _squared_to_own(block: Tensor, centers: Tensor, codes: Tensor) -> Tensor:
     return sum_of_squares(block - centers[codes])
 
 
-def _plus_plus(points: _Points, K: int, generator: torch.Generator) -> Tensor:
-    """K points as centres, each drawn with a chance that grows with its squared distance to those before.
+def best_start(points: _Points, K: int, n_init: int, generator: torch.Generator) -> Tensor:
+    """(K, d) centres to carry on from: of several starts, the one with the least inertia after a few rounds.
+
+    All starts go through the same products, so that ten cost little more than one.
+    """
+    starts = _plus_plus(points, K, n_init, generator)
+    if n_init == 1:
+        return starts[0]
+    for _ in range(_FIRST_ROUNDS):
+        starts, _ = _all_moved(points.rows, starts)
+    return starts[int(_all_moved(points.rows, starts)[1].argmin())]
+
+
+def _all_moved(rows: Tensor, starts: Tensor) -> tuple[Tensor, Tensor]:
+    """(S, K, d) centres after one of Lloyd's rounds each, and (S,) inertia less Σ‖x‖² before it.
+
+    An empty cluster keeps its centre.
+    """
+    S, K, d = starts.shape
+    flat = starts.reshape(-1, d)
+    half_squares = sum_of_squares(flat) / 2
+    nearest, codes = torch.addmm(half_squares, rows, flat.T, alpha=-1).view(-1, S, K).min(dim=2)
+    members = torch.nn.functional.one_hot(codes, K).view(-1, S * K).to(rows.dtype)
+    counts = members.sum(dim=0)
+    means = (members.T @ rows) / counts.clamp(min=1)[:, None]
+    moved = torch.where(counts[:, None] > 0, means, flat)
+    return moved.view(S, K, d), 2 * nearest.sum(dim=0, dtype=torch.float64)
+
+
+def _plus_plus(points: _Points, K: int, n_init: int, generator: torch.Generator) -> Tensor:
+    """(S, K, d) points as centres, drawn with a chance that grows with the squared distance to those before.
 
     Of a few candidates at each turn the one that leaves the least inertia is taken.
     """
     rows, n = points.rows, len(points.rows)
     n_candidates = 2 + int(math.log(K))
-    first = int(torch.randint(n, (1,), generator=generator))
-    chosen = [rows[first]]
-    closest = _squared_to(points, rows[first][None])[:, 0]
+    drawn = torch.randint(n, (n_init,), generator=generator).to(rows.device)
+    chosen = [rows[drawn]]
+    closest = _squared_to(points, chosen[0])  # (n, S)
     for _ in range(1, K):
-        cumulative = closest.cumsum(0, dtype=torch.float64)
-        wanted = torch.rand(n_candidates, generator=generator, dtype=torch.float64).to(rows.device)
-        drawn = torch.searchsorted(cumulative, wanted * cumulative[-1]).clamp(max=n - 1)
-        left = torch.minimum(_squared_to(points, rows[drawn]), closest[:, None])
-        best = int(left.sum(dim=0, dtype=torch.float64).argmin())
-        chosen.append(rows[drawn[best]])
-        closest = left[:, best]
-    return torch.stack(chosen)
+        cumulative = closest.cumsum(0, dtype=torch.float64).T.contiguous()
+        wanted = torch.rand(n_init, n_candidates, generator=generator, dtype=torch.float64).to(rows.device)
+        drawn = torch.searchsorted(cumulative, wanted * cumulative[:, -1:]).clamp(max=n - 1)
+        candidates = rows[drawn.flatten()]
+        left = _squared_to(points, candidates).view(n, n_init, n_candidates)
+        left = torch.minimum(left, closest[:, :, None])
+        best = left.sum(dim=0, dtype=torch.float64).argmin(dim=1)
+        chosen.append(candidates.view(n_init, n_candidates, -1)[torch.arange(n_init), best])
+        closest = left.gather(2, best.expand(n, -1)[:, :, None])[:, :, 0]
+    return torch.stack(chosen, dim=1)
 
 
 def _squared_to(points: _Points, centers: Tensor) -> Tensor:

@@ -104,6 +104,7 @@ def moments() -> dict[str, Callable[[], None]]:
     return {
         "first update": lambda: kill_at(Journal, "add", 1),
         "update 5": lambda: kill_at(Journal, "add", 5),
+        "an epoch just ended": lambda: kill_at(Journal, "add", 11),
         "optimiser state": lambda: kill_at(torch, "save", 4),
         "half a checkpoint": lambda: kill_at(Journal, "write", 3),
         "a checkpoint just moved": lambda: kill_at(os, "replace", 4, after=True),
@@ -122,7 +123,9 @@ def main(kind: str, model: str, folder: Path) -> None:
         result = run(kind, model, folder / name.replace(" ", "-"))
         (folder / f"{name}.json").write_text(json.dumps(result))
 
+    began = time.perf_counter()
     assert ended(forked(lambda: told("whole"))) == 0
+    whole_s = time.perf_counter() - began
     found["whole"] = json.loads((folder / "whole.json").read_text())
     chosen = moments()
     for name in chosen if kind == "finetune" else ("update 5", "half a checkpoint", "no result yet"):
@@ -140,7 +143,7 @@ def main(kind: str, model: str, folder: Path) -> None:
     while code != 0:
         child = forked(lambda: told(name))
         if deaths < 6:
-            time.sleep(delays.uniform(0.1, 0.6))
+            time.sleep(delays.uniform(0.1, 0.6) * whole_s)
             os.kill(child, signal.SIGKILL)
         code = ended(child)
         deaths += code == -signal.SIGKILL

@@ -165,7 +165,7 @@ def read_text_pairs(
     from isoscope.io import read_texts
 
     path = Path(where)
-    if where in pair_names() and not path.exists():
+    if where in pair_names() and not path.is_file():
         if columns is not None:
             raise InputError(f"--columns goes with a file, and --pairs {where} is a corpus; leave it out")
         return list(zip(*load_pairs(where, data=data, download=download).columns, strict=True))
@@ -181,12 +181,13 @@ def _two_columns(path: Path, columns: str | None) -> tuple[str, str]:
     """The columns asked for, the only two of texts, or two whose names say so."""
     from isoscope.io.columns import KINDS, TEXTS, open_columns
     from isoscope.io.files import check_file, kind, listed, reading
+    from isoscope.io.text_files import HEADS
 
     check_file(path, what="pairs of texts")
     asked = None if columns is None else [name.strip() for name in columns.split(",")]
     if asked is not None and len(asked) != 2:
         raise InputError(f"--columns is {columns!r}; wanted two names with a comma between them")
-    heads = {head for pair in _HEADS for head in pair}
+    heads = {head for pair in _HEADS for head in pair} | set(HEADS)
     with reading(path):
         found = open_columns(path, what="pairs", heads=heads, named=asked or ())
     if found is None:
@@ -214,7 +215,7 @@ def _probe(where: str, data: Path | None, *, download: bool) -> list[str]:
     from isoscope.corpora import load_texts, text_names
     from isoscope.io import read_texts
 
-    if where in text_names() and not Path(where).exists():
+    if where in text_names() and not Path(where).is_file():
         return list(load_texts(where, data=data, download=download))
     if not Path(where).exists():
         raise FileError(

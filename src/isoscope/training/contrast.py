@@ -178,8 +178,7 @@ class Pairs:
     def __init__(
         self, firsts: Sequences, seconds: Sequences, loss: MultipleNegativesLoss, pooling: str
     ) -> None:
-        fields = {name: firsts.fields[name] + seconds.fields[name] for name in firsts.fields}
-        self._texts = Sequences(fields, firsts.padding)
+        self._texts = firsts.joined(seconds)
         self._n, self._loss, self._pooling = len(firsts), loss, pooling
 
     def __len__(self) -> int:
@@ -224,11 +223,13 @@ def _columns(pairs: Iterable[tuple[str, str]]) -> tuple[list[str], list[str]]:
 
 def _trainable(model: str | os.PathLike[str] | LanguageModel, path: Path, device: torch.device) -> Any:
     """The model in float32 with gradients; of a LanguageModel a copy."""
-    given = isinstance(model, LanguageModel)
-    loaded = model.model if given else load_language_model(path, device=device).model
+    if isinstance(model, LanguageModel):
+        loaded, is_ours = model.model, False
+    else:
+        loaded, is_ours = load_language_model(path, device=device).model, True
     if getattr(loaded, "is_quantized", False):
         loaded = unquantized(loaded)
-    elif given:
+    elif not is_ours:
         loaded = copy.deepcopy(loaded).float()
     return loaded.to(device).requires_grad_(True)
 

@@ -41,7 +41,7 @@ def make_trainer(
         warmup_steps=round(chosen.warmup * chosen.steps),
         weight_decay=chosen.weight_decay,
         max_grad_norm=chosen.max_grad_norm or 0.0,
-        optim="adamw_torch",
+        optim="adamw_torch_fused" if run.device.type == "cuda" else "adamw_torch",
         seed=chosen.seed,
         bf16=chosen.precision == "bf16",
         use_cpu=run.device.type == "cpu",
@@ -71,13 +71,16 @@ class EncoderTrainer(Trainer):  # type: ignore[misc]
     def get_train_dataloader(self) -> DataLoader[Any]:
         """Batches in the order of the epoch, which is a function of the seed alone."""
         places: Any = range(len(self.run.task))
-        on_device = self.run.device.type == "cuda"
-        return DataLoader(
-            places,
-            batch_sampler=self.order,
-            collate_fn=self.run.task.batch,
-            pin_memory=on_device,
-        )
+        return DataLoader(places, batch_sampler=self.order, collate_fn=self._collated)
+
+    def _collated(self, places: list[int]) -> Batch:
+        """A batch on its way to the device: nothing waits until it has arrived."""
+        made = self.run.task.batch(places)
+        if self.run.device.type != "cuda":
+            return made
+        return {
+            name: values.pin_memory().to(self.run.device, non_blocking=True) for name, values in made.items()
+        }
 
     def compute_loss(self, model: Any, inputs: Batch, *_: Any, **__: Any) -> Tensor:
         """The task's, noted in the journal."""
@@ -97,7 +100,11 @@ class EncoderTrainer(Trainer):  # type: ignore[misc]
         self._load_from_checkpoint(str(folder))
 
     def diverged(self, error: Exception) -> NotFiniteError:
-        """What to say of a run whose numbers are no longer finite."""
+        """What to say of a run that is no longer finite; a loss still on the device may say more."""
+        try:
+            self.journal.fetch()
+        except NotFiniteError as earlier:
+            error = earlier
         last = None if self.checkpoints is None else self.checkpoints.latest()
         step = self.state.global_step + 1
         said = str(error) if "at step" in str(error) else f"at step {step:,} {error}"

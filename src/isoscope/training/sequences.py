@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -14,49 +15,59 @@ from isoscope.errors import InputError, ShapeError
 
 Batch = dict[str, Tensor]
 _TEXTS_AT_ONCE = 4096
-_FIELDS = ("input_ids", "attention_mask", "token_type_ids")
+_FIELDS = ("input_ids", "token_type_ids")
 
 
 @dataclass(frozen=True, eq=False)
 class Sequences:
-    """n tokenised texts, or pairs joined to one.
+    """n tokenised texts, or pairs joined to one, end to end.
 
     Attributes:
-        fields: what the model takes besides the attention mask, each a list of n lists of numbers.
+        fields: what the model takes besides the attention mask, each (tokens,) int64.
+        starts: (n + 1,) int64, text i has tokens starts[i] … starts[i + 1] − 1.
         padding: the number of the padding token.
     """
 
-    fields: dict[str, list[list[int]]]
+    fields: dict[str, Tensor]
+    starts: Tensor
     padding: int
 
+    @classmethod
+    def of(cls, fields: Mapping[str, Sequence[Sequence[int]]], padding: int) -> Sequences:
+        """From one list of numbers a text and field."""
+        lengths = torch.tensor([0, *map(len, fields["input_ids"])])
+        flat = {name: torch.tensor(list(chain.from_iterable(rows))) for name, rows in fields.items()}
+        return cls(flat, lengths.cumsum(0), padding)
+
     def __len__(self) -> int:
-        return len(self.fields["input_ids"])
+        return len(self.starts) - 1
 
     @property
-    def lengths(self) -> list[int]:
-        """Tokens of each."""
-        return [len(ids) for ids in self.fields["input_ids"]]
+    def lengths(self) -> Tensor:
+        """(n,) tokens of each."""
+        return self.starts.diff()
+
+    def joined(self, other: Sequences) -> Sequences:
+        """These, then the others."""
+        fields = {name: torch.cat([values, other.fields[name]]) for name, values in self.fields.items()}
+        return Sequences(fields, torch.cat([self.starts, self.starts[-1] + other.starts[1:]]), self.padding)
 
     def batch(self, places: Sequence[int]) -> Batch:
         """Some of them, padded on the right to the longest."""
-        rows = self.fields["input_ids"]
-        longest = max(len(rows[place]) for place in places)
+        chosen = torch.tensor(places)
+        lengths = self.lengths[chosen][:, None]
+        steps = torch.arange(int(lengths.max()))
+        present = steps < lengths
+        tokens = (self.starts[chosen][:, None] + steps).where(present, 0)
         made = {
-            name: torch.full((len(places), longest), self.padding if name == "input_ids" else 0)
-            for name in self.fields
+            name: values[tokens].where(present, self.padding if name == "input_ids" else 0)
+            for name, values in self.fields.items()
         }
-        mask = torch.zeros((len(places), longest), dtype=torch.int64)
-        for row, place in enumerate(places):
-            n = len(rows[place])
-            mask[row, :n] = 1
-            for name, values in self.fields.items():
-                made[name][row, :n] = torch.tensor(values[place])
-        return made | {"attention_mask": mask}
+        return made | {"attention_mask": present.long()}
 
     def by_length(self, batch_size: int) -> Iterator[tuple[list[int], Batch]]:
         """All of them, those of like length together: the places, and the batch."""
-        lengths = self.lengths
-        order = sorted(range(len(self)), key=lambda place: (-lengths[place], place))
+        order = self.lengths.argsort(descending=True, stable=True).tolist()
         for first in range(0, len(order), batch_size):
             places = order[first : first + batch_size]
             yield places, self.batch(places)
@@ -72,7 +83,7 @@ def tokenized(
         columns = [list(texts[piece])] if seconds is None else [list(texts[piece]), list(seconds[piece])]
         found = tokenizer(*columns, truncation=True, max_length=max_length, verbose=False)
         for name in _FIELDS:
-            if name in found and name != "attention_mask":
+            if name in found:
                 kept.setdefault(name, []).extend(found[name])
     empty = [place for place, ids in enumerate(kept["input_ids"]) if not ids]
     if empty:
@@ -80,7 +91,7 @@ def tokenized(
             f"texts[{empty[0]}] has no tokens ({len(empty):,} of {len(texts):,} have none); wanted words "
             "in each"
         )
-    return Sequences(kept, int(tokenizer.pad_token_id))
+    return Sequences.of(kept, int(tokenizer.pad_token_id))
 
 
 def checked_texts(texts: Sequence[str], name: str, n: int | None = None) -> list[str]:

@@ -104,7 +104,7 @@ def _training_moments(model: Any, train: Sequences, max_vectors: int, seed: int)
 
 def _test_sums(model: Any, test: Sequences, seed: int) -> list[_LayerSums]:
     lengths = test.lengths
-    n_tokens = sum(lengths)
+    n_tokens = int(lengths.sum())
     is_held = np.zeros(n_tokens, bool)
     is_held[np.random.default_rng([seed, *b"sample"]).permutation(n_tokens)[:_SAMPLE]] = True
     sums: list[_LayerSums] = []
@@ -115,7 +115,7 @@ def _test_sums(model: Any, test: Sequences, seed: int) -> list[_LayerSums]:
                 sums.append(_LayerSums())
             held = torch.from_numpy(is_held[n_seen : n_seen + len(rows)])
             sums[number].add(rows, held.to(rows.device))
-        n_seen += sum(lengths[place] for place in places)
+        n_seen += int(lengths[places].sum())
     return sums
 
 

@@ -1,0 +1,138 @@
+from __future__ import annotations
+
+import gzip
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from isoscope.cli import app
+from isoscope.cli.contrast import read_text_pairs
+from isoscope.errors import FileError, InputError, IsoscopeError
+
+pytest.importorskip("accelerate", reason="needs the extra `training`")
+
+WORDS = ("a", "the", "cat", "dog", "sat", "ran", "to", "mat", "on", "hat")
+SOURCE = random.Random(0)
+TEXTS = [" ".join(SOURCE.choices(WORDS, k=SOURCE.randint(3, 9))) for _ in range(24)]
+QUICK = ("--batch-size", "8", "--device", "cpu", "--learning-rate", "1e-3", "--steps", "3")
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    rows = [{"anchor": text, "positive": text[::-1], "note": "n"} for text in TEXTS]
+    Path("pairs.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    Path("two.tsv").write_text("left\tright\n" + "\n".join(f"{text}\t{text} on" for text in TEXTS))
+    Path("probe.txt").write_text("\n".join(TEXTS[:12]))
+    return tmp_path
+
+
+def invoke(*arguments: object) -> str:
+    found = CliRunner().invoke(app, ["contrast", *map(str, arguments)])
+    if found.exception and isinstance(found.exception, IsoscopeError):
+        raise found.exception
+    assert found.exit_code == 0, found.output
+    return found.output
+
+
+def run(model: Path, *arguments: object) -> dict[str, Any]:
+    return json.loads(invoke(model, "--pairs", "pairs.jsonl", *QUICK, "--json", *arguments))
+
+
+def test_table_and_folder(tiny_bert: Path, folder: Path) -> None:
+    options = ("--pairs", "two.tsv", *QUICK, "--probe", "probe.txt", "--every", "2", "-o", "run")
+    shown = invoke(tiny_bert, *options)
+    for words in ("τ = 0.05", "mean pooling", "3 updates", "effective", "figure.png"):
+        assert words in shown
+    assert (folder / "run" / "model" / "modules.json").is_file()
+    assert (folder / "run" / "figure.png").stat().st_size > 1000
+    assert invoke(tiny_bert, *options, "--resume") == shown
+    with pytest.raises(InputError, match=r"temperature was 0\.05, now 0\.1"):
+        invoke(tiny_bert, *options, "--resume", "--temperature", "0.1")
+
+
+CHANGES: dict[str, tuple[str, ...]] = {
+    "temperature": ("--temperature", "0.5"),
+    "symmetric": ("--one-way",),
+    "pooling": ("--pooling", "cls"),
+    "batch_size": ("--batch-size", "4"),
+    "steps": ("--steps", "2"),
+    "learning_rate": ("--learning-rate", "0.1"),
+    "warmup": ("--warmup", "0.9"),
+    "max_length": ("--max-length", "4"),
+    "seed": ("--seed", "3"),
+    "precision": ("--precision", "bf16"),
+    "save_every": ("--save-every", "2"),
+    "data": ("--columns", "anchor,note"),
+}
+
+
+def test_every_option_changes_the_run(tiny_bert: Path, folder: Path) -> None:
+    def numbers(found: dict[str, Any]) -> tuple[Any, ...]:
+        return found["first_loss"], found["last_loss"], found["rows"]
+
+    plain = run(tiny_bert)
+    for name, options in CHANGES.items():
+        changed = run(tiny_bert, *options)
+        assert changed["configuration"][name] != plain["configuration"][name], name
+        if name != "save_every":
+            assert numbers(changed) != numbers(plain), name
+    probe = ("--probe", "probe.txt")
+    followed = run(tiny_bert, *probe, "--every", "1", "--layers", "0,-1", "--contextual")
+    assert [row["step"] for row in followed["rows"]] == [0, 1, 2, 3]
+    assert {"mean_cosine@0", "adjusted_self_similarity@-1"} <= set(followed["rows"][0])
+    assert run(tiny_bert, "--epochs", "2", *probe)["rows"][-1]["step"] == 3  # --steps comes first
+
+
+def test_where_pairs_come_from(folder: Path) -> None:
+    assert read_text_pairs("pairs.jsonl", None, None)[0] == (TEXTS[0], TEXTS[0][::-1])
+    assert read_text_pairs("two.tsv", None, None)[0] == (TEXTS[0], f"{TEXTS[0]} on")
+    assert read_text_pairs("pairs.jsonl", "note, anchor", None)[0] == ("n", TEXTS[0])
+    (folder / "snli").mkdir()
+    for split in ("dev", "test"):
+        rows = [
+            {"premise": f"{split} {label}", "hypothesis": "h", "label": label}
+            for label in ("entailment", "neutral")
+        ]
+        content = "\n".join(map(json.dumps, rows)).encode()
+        (folder / "snli" / f"snli_{split}.jsonl.gz").write_bytes(gzip.compress(content))
+    found = read_text_pairs("snli", None, folder)
+    assert found == [("dev entailment", "h"), ("test entailment", "h")]
+    with pytest.raises(InputError, match="--columns goes with a file"):
+        read_text_pairs("snli", "a,b", folder)
+
+
+def test_files_without_pairs(folder: Path) -> None:
+    Path("one.csv").write_text("text\na cat\na dog\n")
+    Path("numbers.csv").write_text("x,y\n1,2\n3,4\n")
+    Path("many.jsonl").write_text(json.dumps({"x": "a", "y": "b", "z": "c"}))
+    for file, columns, message in (
+        ("one.csv", None, r"one column of texts \(text\); wanted two"),
+        ("numbers.csv", None, "no columns of texts"),
+        ("probe.txt", None, "no columns of texts"),
+        ("many.jsonl", None, "columns x, y, z; say which two .* --columns A,B"),
+        ("many.jsonl", "x", "--columns is 'x'; wanted two names"),
+        ("many.jsonl", "x,w", "no column 'w'"),
+        ("pairs.npy", None, "does not exist; wanted a file of pairs, or one of mnli, nli, snli"),
+    ):
+        with pytest.raises(InputError, match=message):
+            read_text_pairs(file, columns, None)
+    Path("x.npy").write_bytes(b"x")
+    with pytest.raises(FileError, match="unknown kind"):
+        read_text_pairs("x.npy", None, None)
+
+
+def test_bad_input(tiny_bert: Path, folder: Path, fail: Any) -> None:
+    own = ("contrast", str(tiny_bert), "--pairs", "pairs.jsonl", "--batch-size", "8")
+    assert "temperature is 0.0" in fail(*own, "--temperature", "0")
+    assert "batch_size is 25 and there are 24 pairs" in fail(*own, "--batch-size", "25")
+    assert "batch_size is 1; wanted at least 2" in fail(*own, "--batch-size", "1")
+    assert "pooling is 'sum'" in fail(*own, "--pooling", "sum")
+    assert "--resume goes with --output" in fail(*own, "--resume")
+    assert "--layers is 'last'" in fail(*own, "--layers", "last")
+    assert "does not exist; wanted a file of texts" in fail(*own, "--probe", "no.txt")
+    assert "is not on this machine" in fail("contrast", "no/such-model", *own[2:])

@@ -1,0 +1,133 @@
+from __future__ import annotations
+
+import gzip
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from isoscope.cli import app
+from isoscope.errors import InputError, IsoscopeError
+
+pytest.importorskip("accelerate", reason="needs the extra `training`")
+
+WORDS = ("a", "the", "cat", "dog", "sat", "ran", "to", "mat", "on", "hat")
+SOURCE = random.Random(0)
+TEXTS = [" ".join(SOURCE.choices(WORDS, k=SOURCE.randint(3, 9))) for _ in range(30)]
+ROWS = [
+    {"asked": text, "answer": TEXTS[-i], "kind": "cat" if "cat" in text else "none", "same": "x"}
+    for i, text in enumerate(TEXTS)
+]
+QUICK = ("--epochs", "1", "--batch-size", "8", "--device", "cpu", "--learning-rate", "1e-3")
+
+
+@pytest.fixture
+def texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    file = tmp_path / "texts.jsonl"
+    file.write_text("\n".join(map(json.dumps, ROWS)))
+    return file
+
+
+def invoke(*arguments: object) -> str:
+    found = CliRunner().invoke(app, ["finetune", *map(str, arguments)])
+    if found.exception and isinstance(found.exception, IsoscopeError):
+        raise found.exception
+    assert found.exit_code == 0, found.output
+    return found.output
+
+
+def run(model: Path, *arguments: object) -> list[dict[str, Any]]:
+    own = ("--texts", "texts.jsonl", "--text-column", "asked", "--labels", "kind")
+    return json.loads(invoke(model, *own, *QUICK, "--json", *arguments))
+
+
+def test_table_and_folder(tiny_bert: Path, texts: Path, tmp_path: Path) -> None:
+    own = ("--texts", texts, "--text-column", "asked", "--labels", "kind")
+    shown = invoke(
+        tiny_bert, *own, *QUICK, "--seeds", "2", "-o", "runs", "--regularizer", "istar", "--lambda", "-1"
+    )
+    for words in ("accuracy", "macro-F1", "TwoNN", "istar, λ = -1", "seed 1", "mean", "figure.png"):
+        assert words in shown
+    assert (tmp_path / "runs" / "seed-1" / "model" / "config.json").is_file()
+    assert (tmp_path / "runs" / "figure.png").stat().st_size > 1000
+    options = ("--seeds", "2", "-o", "runs", "--regularizer", "istar", "--lambda", "-1")
+    again = run(tiny_bert, *options, "--resume")
+    assert [one["configuration"]["seed"] for one in again] == [0, 1]
+    with pytest.raises(InputError, match="holds a run already"):
+        run(tiny_bert, *options)
+    with pytest.raises(InputError, match=r"strength was -1\.0, now 1\.0"):
+        run(tiny_bert, "-o", "runs", "--regularizer", "istar", "--resume")
+
+
+CHANGES: dict[str, tuple[str, ...]] = {
+    "strength": ("--regularizer", "istar", "--lambda", "2"),
+    "regularizer": ("--regularizer", "cosreg"),
+    "zeta": ("--zeta", "0.5"),
+    "epochs": ("--epochs", "2"),
+    "batch_size": ("--batch-size", "4"),
+    "learning_rate": ("--learning-rate", "0.1"),
+    "max_length": ("--max-length", "4"),
+    "seed": ("--seeds", "7,"),
+    "n_train": ("--max-train", "9"),
+    "n_test": ("--held-out", "0.5"),
+    "metric": ("--metric", "matthews"),
+    "precision": ("--precision", "bf16"),
+    "save_every": ("--save-every", "3"),
+    "data": ("--pair-column", "answer"),
+}
+
+
+def test_every_option_changes_the_run(tiny_bert: Path, texts: Path) -> None:
+    plain = run(tiny_bert)[0]
+    for name, options in CHANGES.items():
+        changed = run(tiny_bert, *options)[0]
+        assert changed["configuration"][name] != plain["configuration"][name], name
+        if name not in ("save_every", "metric"):
+            assert changed["epochs"] + changed["geometry"] != plain["epochs"] + plain["geometry"], name
+
+
+def test_a_task_by_name(tiny_bert: Path, tmp_path: Path) -> None:
+    (tmp_path / "glue").mkdir()
+    for split, rows in (("train", ROWS[:20]), ("dev", ROWS[20:])):
+        lines = [json.dumps({"sentence": row["asked"], "label": int(row["kind"] == "cat")}) for row in rows]
+        (tmp_path / "glue" / f"cola_{split}.jsonl.gz").write_bytes(gzip.compress("\n".join(lines).encode()))
+    found = json.loads(invoke(tiny_bert, "--task", "cola", "--data", tmp_path, *QUICK, "--json"))[0]
+    about = found["configuration"]
+    assert (about["n_train"], about["n_test"], found["metric"]) == (20, 10, "matthews")
+    assert about["labels"] == ["acceptable", "unacceptable"]
+    with pytest.raises(InputError, match="--task brings its own texts"):
+        invoke(tiny_bert, "--task", "cola", "--data", tmp_path, "--labels", "x")
+
+
+def test_bad_input(tiny_bert: Path, texts: Path, fail: Any) -> None:
+    own = ("--texts", "texts.jsonl", "--text-column", "asked")
+    model = str(tiny_bert)
+    assert "--task NAME is missing" in fail("finetune", model)
+    assert "--task NAME is missing" in fail("finetune", model, "--texts", "texts.jsonl")
+    assert "is not known; wanted one of" in fail("finetune", model, "--task", "xyz")
+    missing = fail("finetune", model, *own, "--labels", "nothing")
+    assert "labels 'nothing' is neither a column of texts.jsonl (it has asked, answer, kind, same)" in missing
+    assert "labels has one value, 'x'" in fail("finetune", model, *own, "--labels", "same")
+    assert "with --text-column" in fail("finetune", model, "--texts", "texts.jsonl", "--labels", "kind")
+    labelled = (*own, "--labels", "kind")
+    assert "no column 'no'" in fail("finetune", model, *labelled, "--pair-column", "no")
+    assert "wanted a finite number" in fail(
+        "finetune", model, *labelled, "--regularizer", "istar", "--lambda", "nan"
+    )
+    assert "regularizer is 'iso'" in fail("finetune", model, *labelled, "--regularizer", "iso")
+    assert "batch_size is 1" in fail("finetune", model, *labelled, "--batch-size", "1")
+    assert "--max-train is 1" in fail("finetune", model, *labelled, "--max-train", "1")
+    assert "--resume goes with --output" in fail("finetune", model, *labelled, "--resume")
+    assert "or --download to fetch it" in fail("finetune", "no/such-model", *labelled)
+    assert "does not exist" in fail("finetune", model, "--texts", "no.csv", "--labels", "kind")
+
+
+def test_lambda_must_be_a_number(tiny_bert: Path) -> None:
+    found = CliRunner().invoke(app, ["finetune", str(tiny_bert), "--task", "rte", "--lambda", "strong"])
+    assert found.exit_code == 2
+    assert "--lambda" in found.output
+    assert "as a number" in " ".join(found.output.split())

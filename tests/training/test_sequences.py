@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+import pytest
+import torch
+
+from isoscope.errors import InputError, ShapeError
+from isoscope.training.sequences import EpochOrder, Sequences, checked_texts
+
+ROWS = [[5, 6, 7], [8], [9, 10]]
+
+
+def sequences() -> Sequences:
+    return Sequences.of({"input_ids": ROWS, "token_type_ids": [[0, 1, 1], [1], [0, 1]]}, padding=3)
+
+
+def test_batches_are_padded_on_the_right() -> None:
+    batch = sequences().batch([1, 2])
+    assert batch["input_ids"].tolist() == [[8, 3], [9, 10]]
+    assert batch["attention_mask"].tolist() == [[1, 0], [1, 1]]
+    assert batch["token_type_ids"].tolist() == [[1, 0], [0, 1]]
+
+
+def test_all_by_length_and_joined() -> None:
+    both = sequences().joined(Sequences.of({"input_ids": [[1] * 4], "token_type_ids": [[0] * 4]}, padding=3))
+    assert both.lengths.tolist() == [3, 1, 2, 4]
+    met = list(both.by_length(3))
+    assert [places for places, _ in met] == [[3, 0, 2], [1]]
+    assert met[0][1]["input_ids"].tolist() == [[1, 1, 1, 1], [5, 6, 7, 3], [9, 10, 3, 3]]
+
+
+def test_an_order_for_every_epoch() -> None:
+    order, again = EpochOrder(10, 4, seed=1), EpochOrder(10, 4, seed=1)
+    first = list(order)
+    assert [len(batch) for batch in first] == [4, 4, 2]
+    assert sorted(place for batch in first for place in batch) == list(range(10))
+    assert first == list(again)
+    order.epoch = 1
+    assert list(order) != first
+    assert list(EpochOrder(10, 4, seed=2)) != first
+    whole = EpochOrder(10, 4, seed=1, drop_last=True)
+    assert [len(batch) for batch in whole] == [4, 4]
+    assert len(whole) == 2
+    assert len(EpochOrder(8, 4, seed=1)) == 2
+
+
+def test_texts_are_checked() -> None:
+    assert checked_texts(("a", "b"), "texts") == ["a", "b"]
+    with pytest.raises(ShapeError, match="pairs has 1 entries for 2 texts"):
+        checked_texts(["a"], "pairs", 2)
+    with pytest.raises(InputError, match=r"texts\[1\] is empty"):
+        checked_texts(["a", "\t"], "texts")
+
+
+def test_batches_are_whole_numbers() -> None:
+    assert all(values.dtype == torch.int64 for values in sequences().batch([0, 1]).values())
