@@ -22,11 +22,11 @@ from isoscope.encoders.batches import usual_batch
 from isoscope.encoders.language_models import LanguageModel
 from isoscope.encoders.tokens import tokenize
 from isoscope.layers import measure_layers
-from isoscope.layers.run import MEMORY_MB, layer_groups
 from isoscope.layers.plan import LayerPlan
+from isoscope.layers.run import MEMORY_MB, layer_groups
 
 RESULTS = Path(__file__).parent / "results" / "layers.json"
-MODEL, WINDOW, SAMPLE = "smollm2-135m", 512, 5000
+MODEL, WINDOW, SAMPLE = "smollm2-135m", 512, 4000
 WANTED_MB, WANTED_SHARE = 4000.0, 0.30
 
 

@@ -274,11 +274,11 @@ def _layer_lines() -> list[str]:
         "## Every layer of a model",
         "",
         "`measure_layers` of SmolLM2 on WikiText-2 in windows of 512, all measures, with and without",
-        "attention sinks. Added: what the sums over all tokens, and what clusters, neighbours and r² on 5,000",
-        "of them, take beside the model's own pass. Peak: of the whole process, model and libraries included.",
+        "attention sinks. Added: what the sums over all tokens take beside the model's own pass, and what",
+        "clusters, neighbours and r² on 4,000 of them take. Peak: of the process, model and all.",
         "",
         *_table(
-            "case | tokens/s, model alone | measured | added by sums | by the sample | wanted | peak, MB | wanted",
+            "case | tokens/s, model | measured | added by sums | by the sample | wanted | peak, MB | wanted",
             rows,
             lambda row: (
                 f"{row['what']} | {row['model_tokens_per_second']:,.0f} | {row['tokens_per_second']:,.0f} "

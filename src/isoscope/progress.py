@@ -34,9 +34,11 @@ class Bar:
         if self._progress is not None:
             self._progress.stop()
 
-    def step(self, name: str) -> None:
-        """Begin a step."""
+    def step(self, name: str, *, at_once: bool = False) -> None:
+        """Begin a step; `at_once` shows it now, where it will be long before the next call."""
         self._name = name
+        if at_once:
+            self._began -= _PATIENCE_S
         if self._started():
             self._progress.reset(self._task, description=name, total=1.0)
 

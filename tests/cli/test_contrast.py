@@ -129,9 +129,9 @@ def test_files_without_pairs(folder: Path) -> None:
 def test_bad_input(tiny_bert: Path, folder: Path, fail: Any) -> None:
     own = ("contrast", str(tiny_bert), "--pairs", "pairs.jsonl", "--batch-size", "8")
     assert "temperature is 0.0" in fail(*own, "--temperature", "0")
-    assert "batch_size is 25 and there are 24 pairs" in fail(*own, "--batch-size", "25")
-    assert "batch_size is 1; wanted at least 2" in fail(*own, "--batch-size", "1")
-    assert "pooling is 'sum'" in fail(*own, "--pooling", "sum")
+    assert "is 25 and there are 24 pairs" in fail(*own, "--batch-size", "25")
+    assert "is 1; wanted at least 2" in fail(*own, "--batch-size", "1")
+    assert "is 'sum'; wanted one of" in fail(*own, "--pooling", "sum")
     assert "--resume goes with --output" in fail(*own, "--resume")
     assert "--layers is 'last'" in fail(*own, "--layers", "last")
     assert "does not exist; wanted a file of texts" in fail(*own, "--probe", "no.txt")

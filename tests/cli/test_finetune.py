@@ -119,7 +119,7 @@ def test_bad_input(tiny_bert: Path, texts: Path, fail: Any) -> None:
         "finetune", model, *labelled, "--regularizer", "istar", "--lambda", "nan"
     )
     assert "regularizer is 'iso'" in fail("finetune", model, *labelled, "--regularizer", "iso")
-    assert "batch_size is 1" in fail("finetune", model, *labelled, "--batch-size", "1")
+    assert "is 1; wanted at least 2" in fail("finetune", model, *labelled, "--batch-size", "1")
     assert "--max-train is 1" in fail("finetune", model, *labelled, "--max-train", "1")
     assert "--resume goes with --output" in fail("finetune", model, *labelled, "--resume")
     assert "or --download to fetch it" in fail("finetune", "no/such-model", *labelled)

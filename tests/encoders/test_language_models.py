@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -28,7 +29,7 @@ def test_a_causal_model_without_padding(tiny_gpt: Path) -> None:
 
 
 def test_the_transformer_inside_a_folder_of_sentence_transformers(tiny_bert: Path, tmp_path: Path) -> None:
-    (tmp_path / "0_Transformer").symlink_to(tiny_bert)
+    shutil.copytree(tiny_bert, tmp_path / "0_Transformer")
     (tmp_path / "modules.json").write_text(json.dumps([{"path": "0_Transformer"}, {"path": "1_Pooling"}]))
     assert load_language_model(tmp_path, device="cpu").n_layers == 3
 
@@ -37,12 +38,19 @@ def test_the_transformer_inside_a_folder_of_sentence_transformers(tiny_bert: Pat
 def test_damaged_modules(tmp_path: Path, content: str) -> None:
     pytest.importorskip("transformers")
     (tmp_path / "modules.json").write_text(content)
+    (tmp_path / "model.safetensors").write_bytes(b"nothing")
     with pytest.raises(InputError, match=r"modules\.json is damaged"):
         load_language_model(tmp_path)
 
 
 def test_a_folder_without_a_model_is_refused_in_a_line(tmp_path: Path) -> None:
     pytest.importorskip("transformers")
+    with pytest.raises(InputError, match=r"is a folder without config\.json"):
+        load_language_model(tmp_path)
+    (tmp_path / "config.json").write_text("{")
+    with pytest.raises(InputError, match="is a folder without weights"):
+        load_language_model(tmp_path)
+    (tmp_path / "model.safetensors").write_bytes(b"nothing")
     with pytest.raises(InputError, match="cannot be loaded") as refused:
         load_language_model(tmp_path)
     assert "\n" not in str(refused.value)

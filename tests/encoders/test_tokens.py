@@ -82,7 +82,7 @@ def test_texts_that_are_too_long(bert: LanguageModel) -> None:
     assert found.lengths.tolist() == [3, 24]
     assert names(found)[-1] == "[SEP]"
     assert names(found)[3] == "[CLS]"
-    assert found.notes == (f"1 texts are longer than the 24 tokens {bert.name} takes, and cut",)
+    assert found.notes == (f"1 text is longer than the 24 tokens {bert.name} takes, and cut",)
 
 
 def test_padding_behind_all_but_the_longest(bert: LanguageModel) -> None:

@@ -147,10 +147,16 @@ def test_isoscore_star_is_shrunk_towards_the_training_states(tiny_bert: Path) ->
 
 def test_pairs_are_read_as_one_sequence(tiny_bert: Path) -> None:
     found = iso.finetune(tiny_bert, TEXTS, LABELS, pairs=TEXTS[::-1], **QUICK)
-    both = found.tokenizer(TEXTS[0], TEXTS[-1])["input_ids"]
-    assert len(both) > len(found.tokenizer(TEXTS[0])["input_ids"])
     alone = iso.finetune(tiny_bert, TEXTS, LABELS, **QUICK)
     assert found.loss[0] != alone.loss[0]
+    pair = found.tokenizer([TEXTS[0]], [TEXTS[-1]], return_token_type_ids=True)
+    told, untold = (
+        tokenized(found.tokenizer, TEXTS[:1], TEXTS[-1:], max_length=24, segments=segments).batch([0])
+        for segments in (True, False)
+    )
+    assert told["input_ids"].tolist() == untold["input_ids"].tolist() == pair["input_ids"]
+    assert told["token_type_ids"].tolist() == pair["token_type_ids"]
+    assert set(untold) == {"input_ids", "attention_mask"}
 
 
 def test_seeds_decide_everything_and_leave_the_callers_alone(tiny_bert: Path) -> None:

@@ -88,7 +88,7 @@ def layers(
     ] = True,
     sample: Annotated[
         int, typer.Option("--sample", help="Tokens held for clusters, local dimension and r².", metavar="N")
-    ] = 5000,
+    ] = 4000,
     memory_mb: Annotated[
         int, typer.Option("--memory-mb", help="What the sums may take; beyond, texts are read again.")
     ] = 2048,

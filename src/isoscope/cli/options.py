@@ -18,6 +18,11 @@ INTERRUPTED = 130  # exit code
 _ARGUMENT = re.compile(
     r"(?<![\w/\\-])(?P<name>data|download|key|pooling|text_column|truncate|vector_column|window)=(?:True\b|(?P<value>(?=\S))|)"
 )
+# an argument that a message begins with: `max_tokens is 5; wanted …`
+_SUBJECT = re.compile(
+    r"^(?P<name>batch_size|device|every|layers|max_tokens|memory_mb|pooling|sample|seeds?|steps|window)"
+    r"(?= (is|has|') ?)"
+)
 
 BatchSize = Annotated[
     int | None, typer.Option("--batch-size", help="Texts encoded at a time. [default: 64]", metavar="N")
@@ -127,7 +132,10 @@ def as_typed() -> Iterator[None]:
     try:
         yield
     except InputError as error:
-        raise type(error)(_ARGUMENT.sub(_option, str(error))) from error
+        typed = _ARGUMENT.sub(_option, str(error))
+        raise type(error)(
+            _SUBJECT.sub(lambda found: f"--{found['name'].replace('_', '-')}", typed)
+        ) from error
 
 
 def _option(argument: re.Match[str]) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from isoscope.encoders.models import is_gguf, resolve_model
+from isoscope.encoders.models import is_gguf, model_folder
 from isoscope.errors import InputError
 from isoscope.io.files import reason
 
@@ -65,8 +65,8 @@ def load_language_model(
         device: where to compute; by default a CUDA device where there is one.
         download: fetch it where it is not on this machine. Nothing is fetched otherwise.
     """
-    path = resolve_model(model, download=download)
     transformers = _transformers()
+    path = model_folder(model, download=download)
     folder, options = pretrained(path)
     with quiet_loading():
         try:
@@ -120,8 +120,8 @@ def best_device(device: str | torch.device | None) -> torch.device:
     """The device asked for, else a CUDA device where there is one."""
     try:
         return torch.device(device if device else "cuda" if torch.cuda.is_available() else "cpu")
-    except RuntimeError as error:
-        raise InputError(f"device {device!r} cannot be used: {reason(error)}") from None
+    except RuntimeError:
+        raise InputError(f"device {device!r} is not known; wanted cpu, cuda, cuda:1, …") from None
 
 
 @contextmanager

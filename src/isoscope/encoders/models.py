@@ -98,6 +98,26 @@ def resolve_model(model: str | os.PathLike[str], *, download: bool = False) -> P
     return folder_or_none
 
 
+def model_folder(model: str | os.PathLike[str], *, download: bool) -> Path:
+    """As `resolve_model`, and the folder holds a model: settings and weights that can be read."""
+    if not os.fspath(model):
+        raise InputError("model is empty; wanted a model's name, its folder, or an id on Hugging Face's hub")
+    folder = resolve_model(model, download=download)
+    if is_gguf(folder):
+        return folder
+    if not any((folder / name).is_file() for name in ("config.json", "modules.json")):
+        raise FileError(
+            f"model {os.fspath(model)!r} is a folder without config.json; "
+            "wanted one as sentence-transformers or transformers save it"
+        )
+    if next(folder.rglob("*.safetensors"), None) is None:
+        raise FileError(
+            f"model {os.fspath(model)!r} is a folder without weights; wanted .safetensors in it: "
+            "save the model again with save_pretrained"
+        )
+    return folder
+
+
 def is_gguf(path: Path) -> bool:
     """Whether a model is one file of llama.cpp's kind, weights, settings and tokenizer together."""
     return path.suffix.lower() == ".gguf" and path.is_file()

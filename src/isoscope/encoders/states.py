@@ -20,7 +20,7 @@ from isoscope.encoders.batches import state_batches, usual_batch
 from isoscope.encoders.language_models import LanguageModel, load_language_model
 from isoscope.encoders.pooling import pool
 from isoscope.encoders.tokens import TokenRows, tokenize
-from isoscope.errors import FileError, InputError
+from isoscope.errors import FileError, InputError, ShapeError
 from isoscope.io.files import reading
 from isoscope.io.numpy_files import map_npy
 from isoscope.labels import Labels, as_labels
@@ -67,10 +67,13 @@ class TokenStates:
 
     def space(self, layer: int, *, rows: Tensor | None = None) -> Space:
         """A layer as a Space that knows its token types and sentences: all rows, or a mask or places."""
-        known = self.rows if rows is None else self.rows.select(rows)
         vectors = self.vectors(layer)
+        known = self.rows
         if rows is not None:
-            vectors = vectors[rows.to(vectors.device)]
+            chosen = torch.as_tensor(rows)
+            if chosen.dtype == torch.bool and len(chosen) != len(self):
+                raise ShapeError(f"rows is a mask of {len(chosen):,} for {len(self):,} tokens")
+            known, vectors = self.rows.select(chosen), vectors[chosen.to(vectors.device)]
         return Space(
             vectors,
             token_types=known.types.seen(),
@@ -152,7 +155,7 @@ def token_states(
         download: fetch the model where it is not on this machine.
     """
     with Bar(show=progress) as bar:
-        bar.step("loading the model")
+        bar.step("loading the model", at_once=True)
         loaded = (
             model
             if isinstance(model, LanguageModel)

@@ -13,9 +13,9 @@ import torch
 from torch import Tensor
 
 from isoscope.encoders.cache import VectorStore
-from isoscope.encoders.models import is_gguf, resolve_model
+from isoscope.encoders.models import model_folder
 from isoscope.encoders.sentences import checked, encode_by, load_encoder, package_version, vector_store
-from isoscope.errors import FileError, InputError, ShapeError
+from isoscope.errors import ShapeError
 from isoscope.io.files import check_file, reading, stem
 from isoscope.io.label_files import column_labels, locate_labels
 from isoscope.io.text_files import FileTexts, open_text_file
@@ -110,7 +110,7 @@ def open_texts(
     """
     path = Path(path)
     check_file(path, what="texts")
-    folder = _model_folder(model, download=download)
+    folder = model_folder(model, download=download)
     found = open_text_file(path, column=text_column, labels=labels)
     checked(found.texts, batch_size, pooling)
     encoding = _Encoding(
@@ -210,26 +210,6 @@ def _labels(path: Path, found: FileTexts, labels: str | os.PathLike[str] | None)
             f"(labels from {where}); wanted one for each text"
         )
     return coded
-
-
-def _model_folder(model: str | os.PathLike[str], *, download: bool) -> Path:
-    """Where the model lies; a folder that holds none is told before its files are looked through."""
-    if not os.fspath(model):
-        raise InputError("model is empty; wanted a model's name, its folder, or an id on Hugging Face's hub")
-    folder = resolve_model(model, download=download)
-    if is_gguf(folder):
-        return folder
-    if not any((folder / name).is_file() for name in ("config.json", "modules.json")):
-        raise FileError(
-            f"model {os.fspath(model)!r} is a folder without config.json; "
-            "wanted one as sentence-transformers or transformers save it"
-        )
-    if next(folder.rglob("*.safetensors"), None) is None:
-        raise FileError(
-            f"model {os.fspath(model)!r} is a folder without weights; wanted .safetensors in it: "
-            "save the model again with save_pretrained"
-        )
-    return folder
 
 
 def _counted(found: FileTexts) -> str:

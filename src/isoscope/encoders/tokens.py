@@ -194,7 +194,8 @@ def _cut(
 def _cut_notes(n_cut: int, model: LanguageModel) -> tuple[str, ...]:
     if not n_cut:
         return ()
-    return (f"{n_cut:,} texts are longer than the {model.max_length:,} tokens {model.name} takes, and cut",)
+    texts = "1 text is" if n_cut == 1 else f"{n_cut:,} texts are"
+    return (f"{texts} longer than the {model.max_length:,} tokens {model.name} takes, and cut",)
 
 
 def _n_specials(special: Sequence[int]) -> tuple[int, int]:

@@ -19,7 +19,7 @@ _PANELS = (
     ("norm", ("mean_norm",)),
     ("IsoScore, debiased", ("isoscore_debiased",)),
     ("share of the top dimension", ("top_dimension_share",)),
-    ("$S_{inter}$; dotted: clusters centred", ("s_inter", "cluster_s_inter")),
+    ("$S_{inter}$ (dotted: centred)", ("s_inter", "cluster_s_inter")),
     ("local intrinsic dimension", ("lid",)),
 )
 _FEW = 0.05  # a norm under this share of another is drawn on a logarithmic axis

@@ -24,7 +24,8 @@ from isoscope.statistics.neighbors import Neighbors
 
 INFORMATIVITY_KS = (1, 2, 3, 5, 10)
 _INFORMATIVITY_TOKENS = 1000  # as many as the paper takes: all pairs of them, with and without dimensions
-_CLUSTER_TOKENS = 2000  # the number of clusters is chosen on so many of those held
+_CLUSTER_TOKENS = 1500  # the number of clusters is chosen on so many of those held
+_STARTS = 3
 _SILHOUETTE_TOLERANCE = 0.005  # enough to tell a tenth from none, and numbers of clusters apart
 Values = dict[str, float | None]
 
@@ -138,7 +139,7 @@ def _informativity(sample: Tensor) -> Values:
 def _clusters(sample: Tensor, types: Labels, seed: int) -> Values:
     try:
         few = sample[:: -(-len(sample) // _CLUSTER_TOKENS)]
-        chosen = choose_clusters(few, tolerance=_SILHOUETTE_TOLERANCE, seed=seed)
+        chosen = choose_clusters(few, tolerance=_SILHOUETTE_TOLERANCE, n_init=_STARTS, seed=seed)
         clusters = kmeans(sample, chosen.n_clusters, seed=seed).labels
     except UndefinedError:
         return {}

@@ -37,7 +37,7 @@ def measure_layers(
     truncate: bool = False,
     max_tokens: int | None = None,
     special: bool = False,
-    sample: int = 5000,
+    sample: int = 4000,
     clusters: bool = True,
     k: int = 100,
     sink_ratio: float = 10.0,
@@ -79,7 +79,7 @@ def measure_layers(
     if k < 2:
         raise InputError(f"k is {k}; wanted at least 2 neighbours")
     with Bar(show=progress) as bar:
-        bar.step("loading the model")
+        bar.step("loading the model", at_once=True)
         loaded = (
             model
             if isinstance(model, LanguageModel)

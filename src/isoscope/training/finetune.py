@@ -141,10 +141,13 @@ def finetune(
     with own_randomness():
         loaded = _load(path, examples.labels, seed)
         loaded.config.pad_token_id = tokenizer.pad_token_id
-    limit = limit_of(loaded, tokenizer, max_length)
+    reading: dict[str, Any] = {
+        "max_length": limit_of(loaded, tokenizer, max_length),
+        "segments": pairs is not None and getattr(loaded.config, "type_vocab_size", 0) > 1,
+    }
     task = Classification(
-        tokenized(tokenizer, examples.texts, examples.pairs, max_length=limit), examples.labels.codes,
-        tokenized(tokenizer, held_out.texts, held_out.pairs, max_length=limit), held_out.labels.codes,
+        tokenized(tokenizer, examples.texts, examples.pairs, **reading), examples.labels.codes,
+        tokenized(tokenizer, held_out.texts, held_out.pairs, **reading), held_out.labels.codes,
         penalty if penalty and penalty.strength else None, max_vectors,
     )  # fmt: skip
     with Bar(show=progress) as bar:

@@ -74,15 +74,26 @@ class Sequences:
 
 
 def tokenized(
-    tokenizer: Any, texts: Sequence[str], seconds: Sequence[str] | None = None, *, max_length: int
+    tokenizer: Any,
+    texts: Sequence[str],
+    seconds: Sequence[str] | None = None,
+    *,
+    max_length: int,
+    segments: bool = False,
 ) -> Sequences:
-    """Texts, or texts with their partners as one sequence, cut to `max_length` tokens."""
+    """Texts, or texts with their partners as one sequence, cut to `max_length` tokens.
+
+    segments: whether the model was trained to be told which of two texts a token is in. A tokenizer may
+    say so to any model, and GPT-2 would take the number for a token.
+    """
     kept: dict[str, list[list[int]]] = {}
     for first in range(0, len(texts), _TEXTS_AT_ONCE):
         piece = slice(first, first + _TEXTS_AT_ONCE)
         columns = [list(texts[piece])] if seconds is None else [list(texts[piece]), list(seconds[piece])]
-        found = tokenizer(*columns, truncation=True, max_length=max_length, verbose=False)
-        for name in _FIELDS:
+        found = tokenizer(
+            *columns, truncation=True, max_length=max_length, return_token_type_ids=segments, verbose=False
+        )
+        for name in _FIELDS if segments else _FIELDS[:1]:
             if name in found:
                 kept.setdefault(name, []).extend(found[name])
     empty = [place for place, ids in enumerate(kept["input_ids"]) if not ids]
