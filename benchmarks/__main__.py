@@ -1,7 +1,13 @@
-"""Run every benchmark, print the tables, and write results and the documentation page."""
+"""Run every benchmark, or those named, print the tables, and write results and the documentation page.
+
+python -m benchmarks                    all
+python -m benchmarks clustering         one; the results of the others are kept
+python -m benchmarks --page             none: the page is written from the results
+"""
 
 from __future__ import annotations
 
+import argparse
 import json
 from pathlib import Path
 from typing import Any
@@ -26,10 +32,16 @@ RESULTS = Path(__file__).parent / "results"
 
 
 def main() -> None:
-    results: dict[str, Any] = {"machine": machine()}
-    for name, run in SUITES.items():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("suites", nargs="*", choices=[*SUITES, []], help="which to run; all if none is named")
+    parser.add_argument("--page", action="store_true", help="run nothing: write the page again")
+    asked = parser.parse_args()
+    kept = (asked.suites or asked.page) and (RESULTS / "cpu.json").exists()
+    results: dict[str, Any] = json.loads((RESULTS / "cpu.json").read_text()) if kept else {}
+    results["machine"] = machine()
+    for name in [] if asked.page else asked.suites or SUITES:
         print(f"… {name}", flush=True)
-        results[name] = run()
+        results[name] = SUITES[name]()
         for row in results[name]:
             print("   ", "  ".join(f"{key} {_shown(value)}" for key, value in row.items()))
     RESULTS.mkdir(exist_ok=True)

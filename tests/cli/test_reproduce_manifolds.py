@@ -89,7 +89,7 @@ def test_bad_input_is_one_line(fail: Callable[..., str], tmp_path: Path, tiny_be
     assert "has no wikitext2/" in fail(*reproduce, "--setup", "minilm", "--data", str(tmp_path))
     model = ("--model", str(tiny_bert), "--data", str(data))
     assert "split is 'dev'" in fail(*reproduce, *model, "--split", "dev")
-    assert "max_tokens is 5; wanted at least 24" in fail(*reproduce, *model, "--max-tokens", "5")
+    assert "--max-tokens is 5; wanted at least 24" in fail(*reproduce, *model, "--max-tokens", "5")
     assert "layers has 9" in fail(*reproduce, *model, "--layers", "9")
     assert "--layers is 'x'" in fail(*reproduce, *model, "--layers", "x")
     assert "device 'mars' cannot be used" in fail(*reproduce, *model, "--device", "mars")

@@ -429,7 +429,7 @@ def test_a_damaged_checkpoint(tiny_bert: Path, tmp_path: Path) -> None:
     with pytest.raises(NotFiniteError):
         iso.finetune(tiny_bert, TEXTS, LABELS, regularizer=Trouble(8, lambda v: v * math.nan), **options)
     options |= {"regularizer": Trouble(0, None), "resume": True}
-    for name in ("journal.json", "task.safetensors"):
+    for name in ("optimizer.pt", "model.safetensors", "task.safetensors", "journal.json"):
         (tmp_path / "run" / "checkpoint-6" / name).write_text("{")
         with pytest.raises(
             FileError, match=r"checkpoint-6 is no checkpoint of this run: .*; delete it to go on"

@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from isoscope.cli.options import Device, Download, Json, TextColumn, as_typed, interruptible, parse_numbers
+from isoscope.cli.options import (
+    Data,
+    Device,
+    Download,
+    Json,
+    TextColumn,
+    as_typed,
+    interruptible,
+    parse_numbers,
+)
 from isoscope.errors import FileError, InputError
 from isoscope.printable import printable
 
@@ -56,10 +65,7 @@ def layers(
         ),
     ],
     text_column: TextColumn = None,
-    data: Annotated[
-        Path | None,
-        typer.Option("--data", help="Folder of the corpora; ISOSCOPE_DATA if not given.", metavar="FOLDER"),
-    ] = None,
+    data: Data = None,
     window: Annotated[
         int | None,
         typer.Option(

@@ -20,7 +20,8 @@ _ARGUMENT = re.compile(
 )
 # an argument that a message begins with: `max_tokens is 5; wanted …`
 _SUBJECT = re.compile(
-    r"^(?P<name>batch_size|device|every|layers|max_tokens|memory_mb|pooling|sample|seeds?|steps|window)"
+    r"^(?P<name>batch_size|device|epochs|every|layers|learning_rate|max_length|max_tokens|memory_mb|metric|"
+    r"pooling|precision|regularizer|sample|save_every|seeds?|steps|temperature|warmup|window|zeta)"
     r"(?= (is|has|') ?)"
 )
 
@@ -42,6 +43,10 @@ Download = Annotated[
 ]
 Every = Annotated[int, typer.Option("--every", help="Updates between measurements.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of the table.")]
+KeepGoing = Annotated[
+    bool,
+    typer.Option("--keep-going", help="Leave out setups whose texts or model are not at hand, and say so."),
+]
 Key = Annotated[
     str | None,
     typer.Option("--key", help="Which array of an .npz, .safetensors or .pt file.", metavar="NAME"),
@@ -80,6 +85,9 @@ SaveEvery = Annotated[
     typer.Option(
         "--save-every", help="Updates between checkpoints. [default: at the end of each epoch]", metavar="N"
     ),
+]
+ReportOnly = Annotated[
+    bool, typer.Option("--report-only", help="Run nothing: report on the runs the output folder holds.")
 ]
 Seeds = Annotated[str, typer.Option("--seeds", help="How many, or which, comma-separated (7, or 1,2,5).")]
 TextColumn = Annotated[

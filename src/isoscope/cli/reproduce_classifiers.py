@@ -8,7 +8,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from isoscope.cli.options import Device, Every, Json, Log, Seeds, as_typed, interruptible, parse_seeds
+from isoscope.cli.options import (
+    Data,
+    Device,
+    Every,
+    Json,
+    KeepGoing,
+    Log,
+    ReportOnly,
+    Seeds,
+    as_typed,
+    interruptible,
+    parse_seeds,
+)
 from isoscope.errors import InputError
 from isoscope.papers.classifier_setups import SETUPS, Setup
 
@@ -48,10 +60,7 @@ def classifiers(
         str | None,
         typer.Option("--encoder", help="A model, its folder, or a file of word vectors.", metavar="NAME"),
     ] = None,
-    data: Annotated[
-        Path | None,
-        typer.Option("--data", help="Folder of the corpora; ISOSCOPE_DATA if not given.", metavar="FOLDER"),
-    ] = None,
+    data: Data = None,
     download: Annotated[
         bool, typer.Option("--download", help="Fetch corpora and models that are not on this machine.")
     ] = False,
@@ -71,12 +80,8 @@ def classifiers(
     ] = None,
     device: Device = None,
     log: Log = None,
-    keep_going: Annotated[
-        bool, typer.Option("--keep-going", help="Leave out setups whose data is not at hand, and say so.")
-    ] = False,
-    report_only: Annotated[
-        bool, typer.Option("--report-only", help="Run nothing: report on the runs the output folder holds.")
-    ] = False,
+    keep_going: KeepGoing = False,
+    report_only: ReportOnly = False,
     json: Json = False,
 ) -> None:
     """Mickus, Grönroos and Attieh 2024: isotropy against clusters while a linear classifier trains.

@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from isoscope.cli.options import Device, Json, Seeds, as_typed, interruptible, parse_seeds
+from isoscope.cli.options import (
+    Data,
+    Device,
+    Json,
+    KeepGoing,
+    ReportOnly,
+    Seeds,
+    as_typed,
+    interruptible,
+    parse_seeds,
+)
 from isoscope.errors import InputError
 from isoscope.papers.contrastive_setups import N_SEEDS, SETUPS, chosen_setups
 
@@ -54,10 +64,7 @@ def contrastive(
             "--before", help="The model before its training, to compare tokens with.", metavar="MODEL"
         ),
     ] = None,
-    data: Annotated[
-        Path | None,
-        typer.Option("--data", help="Folder of the corpora; ISOSCOPE_DATA if not given.", metavar="FOLDER"),
-    ] = None,
+    data: Data = None,
     download: Annotated[
         bool, typer.Option("--download", help="Fetch sentences and models that are not on this machine.")
     ] = False,
@@ -69,12 +76,8 @@ def contrastive(
     ] = None,
     seeds: Seeds = str(N_SEEDS),
     device: Device = None,
-    keep_going: Annotated[
-        bool, typer.Option("--keep-going", help="Leave out setups whose model is not at hand, and say so.")
-    ] = False,
-    report_only: Annotated[
-        bool, typer.Option("--report-only", help="Run nothing: report on the runs the output folder holds.")
-    ] = False,
+    keep_going: KeepGoing = False,
+    report_only: ReportOnly = False,
     json: Json = False,
 ) -> None:
     """Xiao, Long and Al Moubayed 2023: the geometry of contrastively trained sentence encoders.

@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from isoscope.cli.options import Device, Json, as_typed, interruptible, parse_numbers
+from isoscope.cli.options import (
+    Data,
+    Device,
+    Json,
+    KeepGoing,
+    ReportOnly,
+    as_typed,
+    interruptible,
+    parse_numbers,
+)
 from isoscope.errors import InputError
 from isoscope.papers.manifold_setups import SETUPS
 
@@ -48,10 +57,7 @@ def manifolds(
             metavar="NAME",
         ),
     ] = None,
-    data: Annotated[
-        Path | None,
-        typer.Option("--data", help="Folder of the corpora; ISOSCOPE_DATA if not given.", metavar="FOLDER"),
-    ] = None,
+    data: Data = None,
     download: Annotated[
         bool, typer.Option("--download", help="Fetch texts and models that are not on this machine.")
     ] = False,
@@ -76,12 +82,8 @@ def manifolds(
     ] = None,
     seed: Annotated[int, typer.Option("--seed", help="Of the paper's draws, of k-means and samples.")] = 0,
     device: Device = None,
-    keep_going: Annotated[
-        bool, typer.Option("--keep-going", help="Leave out setups whose model is not at hand, and say so.")
-    ] = False,
-    report_only: Annotated[
-        bool, typer.Option("--report-only", help="Run nothing: report on the runs the output folder holds.")
-    ] = False,
+    keep_going: KeepGoing = False,
+    report_only: ReportOnly = False,
     json: Json = False,
 ) -> None:
     """Cai, Huang, Bian and Church 2021: clusters and manifolds in the layers of language models.

@@ -54,17 +54,22 @@ class LanguageModel:
 
 
 def load_language_model(
-    model: str | os.PathLike[str], *, device: str | torch.device | None = None, download: bool = False
+    model: str | os.PathLike[str] | LanguageModel,
+    *,
+    device: str | torch.device | None = None,
+    download: bool = False,
 ) -> LanguageModel:
-    """A model and its tokenizer by name, folder, .gguf file or hub id; see `resolve_model`.
+    """A model and its tokenizer by name, folder, .gguf file or hub id; a LanguageModel passes through.
 
     Only safetensors and GGUF are read as weights, and no code that comes with a model is ever run.
 
     Args:
-        model: what to load.
+        model: what to load; see `resolve_model`.
         device: where to compute; by default a CUDA device where there is one.
         download: fetch it where it is not on this machine. Nothing is fetched otherwise.
     """
+    if isinstance(model, LanguageModel):
+        return model
     transformers = _transformers()
     path = model_folder(model, download=download)
     folder, options = pretrained(path)

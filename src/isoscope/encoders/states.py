@@ -156,11 +156,7 @@ def token_states(
     """
     with Bar(show=progress) as bar:
         bar.step("loading the model", at_once=True)
-        loaded = (
-            model
-            if isinstance(model, LanguageModel)
-            else load_language_model(model, device=device, download=download)
-        )
+        loaded = load_language_model(model, device=device, download=download)
         bar.step("tokenizing")
         tokenized = tokenize(
             texts, loaded, window=window, truncate=truncate, max_tokens=max_tokens, padding=padding

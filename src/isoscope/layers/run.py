@@ -80,11 +80,7 @@ def measure_layers(
         raise InputError(f"k is {k}; wanted at least 2 neighbours")
     with Bar(show=progress) as bar:
         bar.step("loading the model", at_once=True)
-        loaded = (
-            model
-            if isinstance(model, LanguageModel)
-            else load_language_model(model, device=device, download=download)
-        )
+        loaded = load_language_model(model, device=device, download=download)
         bar.step("tokenizing")
         tokenized = tokenize(texts, loaded, window=window, truncate=truncate, max_tokens=max_tokens)
         at_once = usual_batch(loaded.device) if batch_tokens is None else batch_tokens

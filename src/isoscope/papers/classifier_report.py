@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from isoscope.errors import FileError, InputError
 from isoscope.papers.classifier_figures import beside_the_rule, draw_figures
 from isoscope.papers.classifiers import Outcome
-from isoscope.papers.pages import Section, make_folder, table, write_pages
+from isoscope.papers.pages import Section, in_folder, make_folder, table, write_pages
 from isoscope.papers.verdicts import Verdict
 
 TITLE = "Isotropy, Clusters, and Classifiers: reproduced"
@@ -43,7 +42,7 @@ _FIGURES = {"main": ("figure-2", "figure-3"), "exception": ("figure-exception",)
 
 def sections(outcomes: Sequence[Outcome], folder: Path | None = None) -> list[Section]:
     """One section a part of the paper, with its figures where a folder is given."""
-    drawn, undrawn = _drawn(outcomes, folder)
+    drawn, undrawn = in_folder(lambda place: draw_figures(outcomes, place), folder)
     found = []
     for part, (title, text) in _PARTS.items():
         of_part = [outcome for outcome in outcomes if outcome.setup.part == part]
@@ -55,18 +54,6 @@ def sections(outcomes: Sequence[Outcome], folder: Path | None = None) -> list[Se
         text = " ".join(part for part in (_protocol(some), text) if part)
         found.append(Section(title, text, (*_notes(some), *undrawn), heads, cells, figures))
     return found
-
-
-def _drawn(outcomes: Sequence[Outcome], folder: Path | None) -> tuple[dict[str, Path], tuple[str, ...]]:
-    """The figures by caption; or none, and a note that says why."""
-    if folder is None:
-        return {}, ()
-    try:
-        return draw_figures(outcomes, folder), ()
-    except FileError:
-        raise
-    except InputError as error:  # matplotlib is not installed
-        return {}, (f"No figures: {error}",)
 
 
 def _protocol(outcomes: Sequence[Outcome]) -> str:

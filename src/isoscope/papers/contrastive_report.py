@@ -7,7 +7,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from isoscope.errors import FileError, InputError
 from isoscope.metrics.contextual_change import extremes
 from isoscope.papers.contrastive import Geometry
 from isoscope.papers.contrastive_comparison import (
@@ -23,7 +22,7 @@ from isoscope.papers.contrastive_comparison import (
 )
 from isoscope.papers.contrastive_figures import draw_figures
 from isoscope.papers.contrastive_setups import N_TOKENS
-from isoscope.papers.pages import Section, compared, make_folder, write_pages
+from isoscope.papers.pages import Section, compared, in_folder, make_folder, write_pages
 from isoscope.papers.verdicts import Verdict
 
 TITLE = "Contrastive sentence representations: their geometry reproduced"
@@ -49,7 +48,7 @@ _NO_BEFORE = (
 
 def sections(runs: Sequence[Geometry], folder: Path | None = None) -> list[Section]:
     """One section a question, with its figures where a folder is given."""
-    drawn, undrawn = _drawn(runs, folder)
+    drawn, undrawn = in_folder(lambda place: draw_figures(runs, place), folder)
     published = [found for found in runs if setup_of(found).published.is_contrastive]
     result: list[Section] = []
     for found in runs:
@@ -65,20 +64,6 @@ def sections(runs: Sequence[Geometry], folder: Path | None = None) -> list[Secti
     if any(found.change for found in runs):
         result.append(_change_section([f for f in runs if f.change], drawn.get("change", {})))
     return result
-
-
-def _drawn(
-    runs: Sequence[Geometry], folder: Path | None
-) -> tuple[dict[str, dict[str, Path]], tuple[str, ...]]:
-    """The figures by part and caption; or none, and a note that says why."""
-    if folder is None:
-        return {}, ()
-    try:
-        return draw_figures(runs, folder), ()
-    except FileError:
-        raise
-    except InputError as error:  # matplotlib is not installed
-        return {}, (f"No figures: {error}",)
 
 
 def _layers_section(found: Geometry, figures: dict[str, Path], notes: tuple[str, ...]) -> Section:

@@ -6,14 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from isoscope.errors import FileError, InputError
 from isoscope.papers.claims import Claim, claims_table
 from isoscope.papers.manifold_claims import all_claims, tallies
 from isoscope.papers.manifold_figures import draw_figures
 from isoscope.papers.manifold_layers import LID_POINTS, LayerFigures
 from isoscope.papers.manifold_setups import CONTEXTUAL, LID_NEIGHBORS, PUBLISHED, STATIC, Published
 from isoscope.papers.manifolds import Outcome
-from isoscope.papers.pages import Section, compared, make_folder, write_pages
+from isoscope.papers.pages import Section, compared, in_folder, write_pages
 from isoscope.papers.verdicts import Row, Verdict, unpublished, within
 
 TITLE = "Isotropy in the Contextual Embedding Space: reproduced"
@@ -36,7 +35,7 @@ _HEADS = (
 
 def sections(outcomes: Sequence[Outcome], folder: Path | None = None) -> list[Section]:
     """Claims, dimensions beside the published ones, each model's layers; with figures in a folder."""
-    drawn, undrawn = _drawn(outcomes, folder)
+    drawn, undrawn = in_folder(lambda place: draw_figures(outcomes, place), folder)
     claims = all_claims(outcomes)
     heads, cells = claims_table(claims)
     text = (
@@ -53,19 +52,6 @@ def sections(outcomes: Sequence[Outcome], folder: Path | None = None) -> list[Se
     for outcome in outcomes:
         found += _layer_sections(outcome)
     return found
-
-
-def _drawn(outcomes: Sequence[Outcome], folder: Path | None) -> tuple[dict[str, Path], tuple[str, ...]]:
-    """The figures by caption; or none, and a note that says why."""
-    if folder is None:
-        return {}, ()
-    make_folder(folder)
-    try:
-        return draw_figures(outcomes, folder), ()
-    except FileError:
-        raise
-    except InputError as error:  # matplotlib is not installed
-        return {}, (f"No figures: {error}",)
 
 
 def _dimension_section(outcomes: Sequence[Outcome]) -> Section:

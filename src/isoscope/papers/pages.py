@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from isoscope.errors import FileError
+from isoscope.errors import FileError, InputError
 from isoscope.papers.verdicts import Row, Verdict
 
 _MARKS = {
@@ -37,6 +37,9 @@ figure { margin: 1.5rem 0; background: #fff; padding: .75rem; border: 1px solid 
 figure img { max-width: 100%; max-height: 25rem; display: block; margin: auto; }
 figcaption { color: #555; font-size: .85rem; }
 """
+
+
+Drawn = TypeVar("Drawn")
 
 
 @dataclass(frozen=True)
@@ -77,6 +80,21 @@ def make_folder(folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise FileError(f"{folder} cannot be made: {error.strerror or error}") from error
+
+
+def in_folder(
+    draw: Callable[[Path], dict[str, Drawn]], folder: Path | None
+) -> tuple[dict[str, Drawn], tuple[str, ...]]:
+    """The figures `draw` makes in the folder; or none, and a note that says why."""
+    if folder is None:
+        return {}, ()
+    make_folder(folder)
+    try:
+        return draw(folder), ()
+    except FileError:
+        raise
+    except InputError as error:  # matplotlib is not installed
+        return {}, (f"No figures: {error}",)
 
 
 def write_pages(

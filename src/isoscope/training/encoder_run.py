@@ -10,6 +10,7 @@ import importlib.util
 import math
 import os
 import random
+import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -142,6 +143,7 @@ class EncoderRun:
 
         journal = Journal.read(folder)
         try:
+            _check_whole(folder)
             self.task.load_state(load_file(folder / TASK_FILE), self.device)
             if self.tracker is not None:
                 self.tracker.load_state_dict(torch.load(folder / TRACKER_FILE, weights_only=True))
@@ -156,6 +158,18 @@ class EncoderRun:
         """The order of the batches, epoch by epoch."""
         chosen = self.settings
         return EpochOrder(len(self.task), chosen.batch_size, seed=chosen.seed, drop_last=chosen.drop_last)
+
+
+def _check_whole(folder: Path) -> None:
+    """Raise OSError or SafetensorError where a file that transformers will read is damaged or missing."""
+    from safetensors import safe_open
+
+    for path in folder.glob("*.safetensors"):
+        with safe_open(path, framework="pt"):
+            pass
+    for name in ("optimizer.pt", "scheduler.pt", "rng_state.pth"):
+        if not zipfile.is_zipfile(folder / name):
+            raise OSError(f"{name} is damaged or missing")
 
 
 def training_device(device: str | torch.device | None) -> torch.device:
