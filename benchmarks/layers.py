@@ -26,7 +26,7 @@ from isoscope.layers.plan import LayerPlan
 from isoscope.layers.run import MEMORY_MB, layer_groups
 
 RESULTS = Path(__file__).parent / "results" / "layers.json"
-MODEL, WINDOW, SAMPLE = "smollm2-135m", 512, 4000
+MODEL, WINDOW, SAMPLE = "smollm2-135m", 512, 2500
 WANTED_MB, WANTED_SHARE = 4000.0, 0.30
 
 

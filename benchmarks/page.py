@@ -275,7 +275,7 @@ def _layer_lines() -> list[str]:
         "",
         "`measure_layers` of SmolLM2 on WikiText-2 in windows of 512, all measures, with and without",
         "attention sinks. Added: what the sums over all tokens take beside the model's own pass, and what",
-        "clusters, neighbours and r² on 4,000 of them take. Peak: of the process, model and all.",
+        "clusters, neighbours and r² on 2,500 of them take. Peak: of the process, model and all.",
         "",
         *_table(
             "case | tokens/s, model | measured | added by sums | by the sample | wanted | peak, MB | wanted",

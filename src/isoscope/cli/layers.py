@@ -19,6 +19,7 @@ from isoscope.cli.options import (
     parse_numbers,
 )
 from isoscope.errors import FileError, InputError
+from isoscope.layers.run import MEMORY_MB
 from isoscope.printable import printable
 
 if TYPE_CHECKING:
@@ -94,10 +95,10 @@ def layers(
     ] = True,
     sample: Annotated[
         int, typer.Option("--sample", help="Tokens held for clusters, local dimension and r².", metavar="N")
-    ] = 4000,
+    ] = 2500,
     memory_mb: Annotated[
         int, typer.Option("--memory-mb", help="What the sums may take; beyond, texts are read again.")
-    ] = 2048,
+    ] = MEMORY_MB,
     seed: Annotated[int, typer.Option("--seed", help="Seed of everything sampled.")] = 0,
     output: Annotated[
         Path | None,

@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -15,6 +16,7 @@ from isoscope.encoders.language_models import LanguageModel, load_language_model
 from isoscope.encoders.states import chosen_layers
 from isoscope.encoders.tokens import tokenize
 from isoscope.errors import InputError, check_seed
+from isoscope.kernels.workers import in_order
 from isoscope.layers.batch_index import BatchIndex
 from isoscope.layers.layer_profile import LayerProfile
 from isoscope.layers.plan import LayerPlan
@@ -25,7 +27,7 @@ from isoscope.metrics.sinks import Sinks, sink_thresholds
 from isoscope.progress import Bar
 
 _FEW_FOR_LID = 20  # tokens a neighbour: with fewer the neighbourhood is a good part of the space
-MEMORY_MB = 2048  # what the sums of all layers may take, if not told otherwise
+MEMORY_MB = 1024  # what the sums of all layers may take, if not told otherwise
 
 
 def measure_layers(
@@ -37,7 +39,7 @@ def measure_layers(
     truncate: bool = False,
     max_tokens: int | None = None,
     special: bool = False,
-    sample: int = 4000,
+    sample: int = 2500,
     clusters: bool = True,
     k: int = 100,
     sink_ratio: float = 10.0,
@@ -203,17 +205,24 @@ def _readings(
     k: int,
     seed: int,
 ) -> dict[int, tuple[Values, Values]]:
-    """Every quantity of every layer, with and without sinks."""
+    """Every quantity of every layer, with and without sinks; on the CPU a layer a core."""
     bar.step("clusters and neighbours")
     began = time.perf_counter()
-    readings: dict[int, tuple[Values, Values]] = {}
-    has_sinks = len(run.sinks) > 0
-    for number, (layer, views) in enumerate(found.items(), 1):
-        values = [
-            streamed_values(view) | sampled_values(view, clusters=clusters, k=k, seed=seed)
-            for view in (views if has_sinks else views[:1])
-        ]
-        readings[layer] = (values[0], values[-1])
-        bar.share(number / len(found))
+    n_views = 2 if len(run.sinks) else 1
+    tasks = (
+        partial(_values, view, clusters=clusters, k=k, seed=seed)
+        for views in found.values()
+        for view in views[:n_views]
+    )
+    n_workers = 1 if run.model.device.type == "cuda" else torch.get_num_threads()
+    values: list[Values] = []
+    for one in in_order(tasks, n_workers=n_workers):
+        values.append(one)
+        bar.share(len(values) / (n_views * len(found)))
     run.seconds["sample"] = time.perf_counter() - began
-    return readings
+    firsts, seconds = values[::n_views], values[n_views - 1 :: n_views]
+    return dict(zip(found, zip(firsts, seconds, strict=True), strict=True))
+
+
+def _values(view: LayerStatistics, *, clusters: bool, k: int, seed: int) -> Values:
+    return streamed_values(view) | sampled_values(view, clusters=clusters, k=k, seed=seed)
