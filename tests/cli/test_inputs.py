@@ -151,7 +151,7 @@ def test_device_batch_size_and_download_reach_the_encoder(
             "labels has 4 entries for 8 texts",
         ),
         (["reviews.jsonl", "--model", "TINY", "--pooling", "x"], "pooling is 'x'; wanted one of"),
-        (["reviews.jsonl", "--model", "TINY", "--batch-size", "0"], "batch_size is 0"),
+        (["reviews.jsonl", "--model", "TINY", "--batch-size", "0"], "--batch-size is 0"),
         (["reviews.jsonl", "--model", "someone/thing"], "or --download to fetch it from Hugging Face's hub"),
         (["reviews.jsonl", "--model", "thing"], "(owner/name, with --download)"),
         (["reviews.jsonl", "--model", "empty"], "is a folder without config.json"),

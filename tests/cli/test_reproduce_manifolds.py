@@ -92,7 +92,7 @@ def test_bad_input_is_one_line(fail: Callable[..., str], tmp_path: Path, tiny_be
     assert "--max-tokens is 5; wanted at least 24" in fail(*reproduce, *model, "--max-tokens", "5")
     assert "layers has 9" in fail(*reproduce, *model, "--layers", "9")
     assert "--layers is 'x'" in fail(*reproduce, *model, "--layers", "x")
-    assert "device 'mars' cannot be used" in fail(*reproduce, *model, "--device", "mars")
+    assert "--device 'mars' is not known" in fail(*reproduce, *model, "--device", "mars")
 
 
 def test_nothing_that_can_be_run(data: Path) -> None:
