@@ -111,8 +111,8 @@ _DECLARED = (
     Setup(
         "smollm2", "SmolLM2", "smollm2-135m",
         note="ours, a causal model for contrast: SmolLM2-135M-Instruct in 4 bits; the paper has none. Its "
-        "first token sees no other, so words that begin sentences are the most alike; padding, which a causal "
-        "model puts behind what it read, is no type here",
+        "first token sees no other, so words that begin sentences are the most alike; padding, which "
+        "a causal model puts behind what it read, is no type here",
     ),
 )  # fmt: skip
 SETUPS: dict[str, Setup] = {setup.name: setup for setup in _DECLARED}
