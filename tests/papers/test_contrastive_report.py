@@ -3,13 +3,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
 
 from isoscope.encoders import TokenStates
 from isoscope.errors import InputError
-from isoscope.papers.contrastive import Geometry, geometry_of, token_changes
+from isoscope.papers.contrastive import Geometry, geometry_of, read_runs, token_changes
 from isoscope.papers.contrastive_comparison import change_correlation, n_for, rows, token_correlation, word
 from isoscope.papers.contrastive_report import as_dict, as_text, sections, write_report
 from isoscope.papers.contrastive_setups import SETUPS, Setup
@@ -206,3 +207,11 @@ def test_words_lose_their_tokenizers_mark(as_published) -> None:
     unknown = replace(as_published("minilm"), setup="mine", model="mine")
     assert {row.verdict for row in rows(unknown)} == {Verdict.UNPUBLISHED}
     assert Setup("mine", "mine", "mine").published.anisotropy == ()
+
+
+def test_the_page_of_the_documentation_is_what_the_kept_runs_give(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    kept = Path(__file__).parents[2] / "docs" / "reproduction"
+    write_report(read_runs(kept / "runs"), tmp_path, command="isoscope reproduce contrastive")
+    wanted = (kept / "contrastive.md").read_text()
+    assert (tmp_path / "contrastive.md").read_text() == wanted, "reproduce contrastive --report-only"

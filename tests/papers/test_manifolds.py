@@ -456,3 +456,11 @@ def test_names_beside_their_values_keep_apart() -> None:
     assert min(np.diff(places)) >= 1.0 - 1e-9
     assert (places[0], places[-1]) == (1.0, 9.0)
     assert places[1:4] == pytest.approx([4.2, 5.2, 6.2])
+
+
+def test_the_page_of_the_documentation_is_what_the_kept_runs_give(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    kept = Path(__file__).parents[2] / "docs" / "reproduction"
+    write_report(read_outcomes(kept / "runs"), tmp_path, command="isoscope reproduce manifolds")
+    wanted = (kept / "manifolds.md").read_text()
+    assert (tmp_path / "manifolds.md").read_text() == wanted, "reproduce manifolds --report-only"
