@@ -12,7 +12,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from benchmarks import clustering, isoscore, losses, memory, peers, silhouette, streaming, training
+from benchmarks import clustering, isoscore, losses, memory, peers, silhouette, streaming, tracker, training
 from benchmarks.page import write_page
 from benchmarks.timing import machine
 
@@ -24,6 +24,7 @@ SUITES = {
     "training": training.run,
     "losses": losses.run,
     "loss_share": losses.step_share,
+    "tracker": tracker.run,
     "peers": peers.run,
     "memory": memory.run,
     "streaming": streaming.run,

@@ -58,6 +58,7 @@ def _lines(results: dict[str, Any]) -> list[str]:
         *_clustering_lines(results.get("clustering", [])),
         *_training_lines(results.get("training", [])),
         *_loss_lines(results.get("losses", []), results.get("loss_share", [])),
+        *_tracker_lines(results.get("tracker", [])),
         *_peer_lines(results.get("peers", [])),
         "",
         "## Memory",
@@ -215,6 +216,27 @@ def _loss_lines(rows: list[Row], shares: list[Row]) -> list[str]:
                 f"| {row['with_penalty_ms']:.0f}"
             ),
             missed=lambda row: row["share_percent"] > row["wanted_percent"],
+        ),
+    ]
+
+
+def _tracker_lines(rows: list[Row]) -> list[str]:
+    """What following a run costs it."""
+    if not rows:
+        return []
+    return [
+        "",
+        "## Following a training",
+        "",
+        "A measurement of `GeometryTracker` beside the training steps of MiniLM (32 sentences) between two.",
+        "",
+        *_table(
+            "case | step, ms | measurement, ms | share of the time",
+            rows,
+            lambda row: (
+                f"{row['what']} | {row['step_ms']:.0f} | {row['measure_ms']:.0f} "
+                f"| {row['share_percent']:.1f} %"
+            ),
         ),
     ]
 

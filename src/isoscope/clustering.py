@@ -100,7 +100,7 @@ def kmeans(
     if init is not None:
         return points.clustering(_given(init, points, n_clusters), max_steps, tol)
     generator = torch.Generator().manual_seed(seed)
-    return points.clustering(best_start(points, n_clusters, n_init, generator), max_steps, tol)
+    return points.clustering(_best_start(points, n_clusters, n_init, generator), max_steps, tol)
 
 
 def choose_clusters(
@@ -144,7 +144,7 @@ def choose_clusters(
     few = _Points.of(points.rows[some])
     tried: dict[int, tuple[float, Labels]] = {}
     for K in range(2, min(max_clusters, len(some) - 1) + 1):
-        start = best_start(few, K, n_init, torch.Generator().manual_seed(seed))
+        start = _best_start(few, K, n_init, torch.Generator().manual_seed(seed))
         labels = points.clustering(start + few.mean, _MAX_STEPS, _TOLERANCE).labels
         on_sample = Labels(labels.codes[some], labels.names).seen()
         if 2 <= on_sample.n_labels < len(some):
@@ -271,7 +271,7 @@ def _squared_to_own(block: Tensor, centers: Tensor, codes: Tensor) -> Tensor:
     return sum_of_squares(block - centers[codes])
 
 
-def best_start(points: _Points, K: int, n_init: int, generator: torch.Generator) -> Tensor:
+def _best_start(points: _Points, K: int, n_init: int, generator: torch.Generator) -> Tensor:
     """(K, d) centres to carry on from: of several starts, the one with the least inertia after a few rounds.
 
     All starts go through the same products, so that ten cost little more than one.

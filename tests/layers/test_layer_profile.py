@@ -83,5 +83,5 @@ def test_before_and_after(profile: LayerProfile, other: LayerProfile) -> None:
 def test_models_without_a_token_in_common(profile: LayerProfile, tiny_gpt: Path) -> None:
     model = load_language_model(tiny_gpt, device="cpu")
     other = measure_layers(["sat ran", "mat to"], model=model, clusters=False, progress=False)
-    with pytest.raises(UndefinedError, match="no token in common"):
+    with pytest.raises(UndefinedError, match="no token occurs twice or more in both models"):
         LayerComparison.of(profile, other)

@@ -125,7 +125,7 @@ def test_collapsed_clusters_need_no_difference_of_every_pair(monkeypatch) -> Non
     X, codes = points("collapsed")
     rows = AnchorRows.of(X, as_labels(codes))
     clusters, picked = rows.clusters(INDEX)
-    monkeypatch.setattr(module, "direct_distances", lambda a, b: pytest.fail("by difference"))
+    monkeypatch.setattr(module, "crowded_squares", lambda a, b: pytest.fail("all pairs again"))
     rows.meet(picked, clusters)
 
 

@@ -1,10 +1,8 @@
 from __future__ import annotations
 
-import pytest
 import torch
 
-from isoscope.errors import InputError, ShapeError
-from isoscope.training.sequences import EpochOrder, Sequences, checked_texts
+from isoscope.training.sequences import EpochOrder, Sequences
 
 ROWS = [[5, 6, 7], [8], [9, 10]]
 
@@ -41,14 +39,6 @@ def test_an_order_for_every_epoch() -> None:
     assert [len(batch) for batch in whole] == [4, 4]
     assert len(whole) == 2
     assert len(EpochOrder(8, 4, seed=1)) == 2
-
-
-def test_texts_are_checked() -> None:
-    assert checked_texts(("a", "b"), "texts") == ["a", "b"]
-    with pytest.raises(ShapeError, match="pairs has 1 entries for 2 texts"):
-        checked_texts(["a"], "pairs", 2)
-    with pytest.raises(InputError, match=r"texts\[1\] is empty"):
-        checked_texts(["a", "\t"], "texts")
 
 
 def test_batches_are_whole_numbers() -> None:

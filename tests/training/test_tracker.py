@@ -547,8 +547,8 @@ def test_bad_settings(options: dict[str, Any], message: str, probe: Tensor) -> N
         ({}, "probe is empty"),
         (torch.zeros(0, 3), "at least 2 items"),
         ("text", "probe is one str"),
-        (["a", " "], r"probe\[1\] is ' '"),
-        (["a", 3], r"probe\[1\] is 3"),
+        (["a", " "], r"probe\[1\] is empty"),
+        (["a", 3], r"probe\[1\] is a int \(3\)"),
         (object(), "torch cannot take"),
         ({"input_ids": torch.ones(2, 3), "attention_mask": torch.ones(3, 3)}, "several lengths"),
         (

@@ -17,10 +17,9 @@ from isoscope.cli.options import (
     Log,
     ReportOnly,
     Seeds,
-    as_typed,
-    interruptible,
     parse_seeds,
 )
+from isoscope.cli.reproductions import FAILED, Fetch, Output, each, runs_of
 from isoscope.errors import InputError
 from isoscope.papers.classifier_setups import SETUPS, Setup
 
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
     from isoscope.papers.classifiers import Outcome
 
 _DEFAULT = ["pos", "supersense", "supersense-single", "polarity"]  # what can be run without a data folder
-FAILED = 1  # exit code where a published figure was not reproduced
 
 _EPILOG = """
 **Examples**
@@ -61,15 +59,8 @@ def classifiers(
         typer.Option("--encoder", help="A model, its folder, or a file of word vectors.", metavar="NAME"),
     ] = None,
     data: Data = None,
-    download: Annotated[
-        bool, typer.Option("--download", help="Fetch corpora and models that are not on this machine.")
-    ] = False,
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output", "-o", help="Folder for runs, figures, classifiers.json and pages.", metavar="FOLDER"
-        ),
-    ] = None,
+    download: Fetch = False,
+    output: Output = None,
     steps: Annotated[
         int | None, typer.Option("--steps", help="Updates. [default: the paper's: 1,000, or 250 for GLUE]")
     ] = None,
@@ -88,38 +79,32 @@ def classifiers(
 
     Exit code 1 if a figure that can be compared was not reproduced.
     """
-    from isoscope.papers.classifiers import run_setup
+    from isoscope.papers.classifiers import read_outcomes, run_setup
 
     if steps is not None and steps < 1:
         raise InputError(f"--steps is {steps}; wanted a whole number above 0")
     if report_only:
-        outcomes = _kept(output)
+        outcomes = read_outcomes(runs_of(output))
         for found in () if json else outcomes:
             _show(found)
         _report(outcomes, output, json=json)
         return
+    setups = _chosen(setup, encoder)
+    encoders = {one.name: own for one, own in setups}
+
+    def run(one: Setup) -> Outcome:
+        own = encoders[one.name]
+        return run_setup(
+            one, encoder=own, data=data, download=download, device=device, seeds=parse_seeds(seeds),
+            steps=steps, every=every, tolerance=tolerance, log=log,
+            folder=output and output / "runs" / f"{one.name}-{Path(own or one.encoder).name}",
+        )  # fmt: skip
+
     outcomes = []
-    for chosen, own in _chosen(setup, encoder):
-        folder = (
-            None if output is None else output / "runs" / f"{chosen.name}-{Path(own or chosen.encoder).name}"
-        )
-        try:
-            with interruptible(), as_typed():
-                found = run_setup(
-                    chosen, encoder=own, data=data, download=download, device=device,
-                    seeds=parse_seeds(seeds), steps=steps, every=every, tolerance=tolerance, folder=folder,
-                    log=log,
-                )  # fmt: skip
-        except InputError as error:
-            if not keep_going:
-                raise
-            typer.echo(f"{chosen.name}: not run: {error}", err=True)
-            continue
+    for found in each([one for one, _ in setups], run, keep_going=keep_going):
         outcomes.append(found)
         if not json:
             _show(found)
-    if not outcomes:
-        raise InputError("no setup could be run")
     _report(outcomes, output, json=json)
 
 
@@ -139,14 +124,6 @@ def _chosen(names: list[str] | None, encoder: str | None) -> list[tuple[Setup, s
     if encoder is not None and others:
         typer.echo(f"{', '.join(others)}: own vectors, not {encoder}", err=True)
     return [(setup, None if setup.name in others else encoder) for setup in setups]
-
-
-def _kept(output: Path | None) -> list[Outcome]:
-    from isoscope.papers.classifiers import read_outcomes
-
-    if output is None:
-        raise InputError("--report-only goes with --output, the folder that holds the runs")
-    return read_outcomes(output / "runs")
 
 
 def _show(found: Outcome) -> None:

@@ -15,18 +15,16 @@ from isoscope.cli.options import (
     KeepGoing,
     ReportOnly,
     Seeds,
-    as_typed,
-    interruptible,
     parse_seeds,
 )
+from isoscope.cli.reproductions import FAILED, Fetch, Output, each, runs_of
 from isoscope.errors import InputError
-from isoscope.papers.contrastive_setups import N_SEEDS, SETUPS, chosen_setups
+from isoscope.papers.contrastive_setups import N_SEEDS, SETUPS, Setup, chosen_setups
 
 if TYPE_CHECKING:
     from isoscope.papers.contrastive import Geometry
 
 PARTS = ("geometry",)
-FAILED = 1  # exit code where a published figure was not reproduced
 
 _EPILOG = """
 **Examples**
@@ -65,15 +63,8 @@ def contrastive(
         ),
     ] = None,
     data: Data = None,
-    download: Annotated[
-        bool, typer.Option("--download", help="Fetch sentences and models that are not on this machine.")
-    ] = False,
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output", "-o", help="Folder for runs, figures, contrastive.json and pages.", metavar="FOLDER"
-        ),
-    ] = None,
+    download: Fetch = False,
+    output: Output = None,
     seeds: Seeds = str(N_SEEDS),
     device: Device = None,
     keep_going: KeepGoing = False,
@@ -89,32 +80,24 @@ def contrastive(
     if part not in PARTS:
         raise InputError(f"--part is {part!r}; wanted {' or '.join(PARTS)}")
     if report_only:
-        if output is None:
-            raise InputError("--report-only goes with --output, the folder that holds the runs")
-        _report(read_runs(output / "runs"), output, json=json, show=not json)
+        _report(read_runs(runs_of(output)), output, json=json, show=not json)
         return
     chosen = chosen_setups(setup, model)
     if before is not None and len(chosen) > 1:
         raise InputError("--before goes with one model: name it by --setup or --model")
-    runs: list[Geometry] = []
-    for one in chosen:
-        try:
-            with interruptible(), as_typed():
-                found = measure_geometry(
-                    one, before=before, data=data, download=download, device=device, seeds=parse_seeds(seeds)
-                )
-        except InputError as error:
-            if not keep_going:
-                raise
-            typer.echo(f"{one.name}: not run: {error}", err=True)
-            continue
+
+    def run(one: Setup) -> Geometry:
+        return measure_geometry(
+            one, before=before, data=data, download=download, device=device, seeds=parse_seeds(seeds)
+        )
+
+    runs = []
+    for found in each(chosen, run, keep_going=keep_going):
         runs.append(found)
         if output is not None:
             keep_run(found, output / "runs")
         if not json:
             _show(found)
-    if not runs:
-        raise InputError("no setup could be run")
     # runs of an earlier call stay on the page
     _report(runs if output is None else read_runs(output / "runs"), output, json=json)
 

@@ -14,17 +14,14 @@ from isoscope.cli.options import (
     Json,
     KeepGoing,
     ReportOnly,
-    as_typed,
-    interruptible,
     parse_numbers,
 )
-from isoscope.errors import InputError
-from isoscope.papers.manifold_setups import SETUPS
+from isoscope.cli.reproductions import FAILED, Fetch, Output, each, runs_of
+from isoscope.papers.manifold_setups import SETUPS, Setup
 
 if TYPE_CHECKING:
     from isoscope.papers.manifolds import Outcome
 
-FAILED = 1  # exit code where a published figure was not reproduced
 _COMMAND = "isoscope reproduce manifolds"
 _EPILOG = """
 **Examples**
@@ -58,15 +55,8 @@ def manifolds(
         ),
     ] = None,
     data: Data = None,
-    download: Annotated[
-        bool, typer.Option("--download", help="Fetch texts and models that are not on this machine.")
-    ] = False,
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output", "-o", help="Folder for runs, figures, manifolds.json and pages.", metavar="FOLDER"
-        ),
-    ] = None,
+    download: Fetch = False,
+    output: Output = None,
     max_tokens: Annotated[
         int | None,
         typer.Option("--max-tokens", help="At most so many tokens. [default: the whole split]", metavar="N"),
@@ -92,30 +82,26 @@ def manifolds(
     compared was not reproduced.
     """
     from isoscope.papers.manifold_setups import chosen_setups
-    from isoscope.papers.manifolds import keep, run_setup
+    from isoscope.papers.manifolds import keep, read_outcomes, run_setup
 
-    if report_only and output is None:
-        raise InputError("--report-only goes with --output, the folder that holds the runs")
-    outcomes: list[Outcome] = []
+    if report_only:
+        _report(read_outcomes(runs_of(output)), output, json=json)
+        return
+
+    def run(one: Setup) -> Outcome:
+        return run_setup(
+            one, data=data, download=download, device=device, split=split, max_tokens=max_tokens,
+            layers=None if layers is None else parse_numbers("layers", layers), seed=seed,
+        )  # fmt: skip
+
     names = setup or ([] if model else ["minilm", "glove"])
-    for chosen in [] if report_only else chosen_setups(names, model):
-        try:
-            with interruptible(), as_typed():
-                found = run_setup(
-                    chosen, data=data, download=download, device=device, split=split, max_tokens=max_tokens,
-                    layers=None if layers is None else parse_numbers("layers", layers), seed=seed,
-                )  # fmt: skip
-        except InputError as error:
-            if not keep_going:
-                raise
-            typer.echo(f"{chosen.name}: not run: {error}", err=True)
-            continue
+    outcomes = []
+    for found in each(chosen_setups(names, model), run, keep_going=keep_going):
         outcomes.append(found)
         if output is not None:
             keep(found, output / "runs")
-    if not report_only and not outcomes:
-        raise InputError("no setup could be run")
-    _report(outcomes, output, json=json)
+    # runs of an earlier call stay on the page
+    _report(outcomes if output is None else read_outcomes(output / "runs"), output, json=json)
 
 
 manifolds.__doc__ = f"{manifolds.__doc__}\n{_EPILOG}"
@@ -124,17 +110,15 @@ manifolds.__doc__ = f"{manifolds.__doc__}\n{_EPILOG}"
 def _report(outcomes: list[Outcome], output: Path | None, *, json: bool) -> None:
     """Print what was found, write the pages where there is a folder, and set the exit code."""
     from isoscope.papers.manifold_report import as_dict, as_text, lid_row, write_report
-    from isoscope.papers.manifolds import read_outcomes
     from isoscope.papers.verdicts import Verdict
 
-    found = outcomes if output is None else read_outcomes(output / "runs")
     typer.echo(
-        json_text.dumps(as_dict(found), indent=2, ensure_ascii=False, allow_nan=False)
+        json_text.dumps(as_dict(outcomes), indent=2, ensure_ascii=False, allow_nan=False)
         if json
-        else as_text(found)
+        else as_text(outcomes)
     )
     if output is not None:
-        written = write_report(found, output, command=_COMMAND)
+        written = write_report(outcomes, output, command=_COMMAND)
         typer.echo("wrote " + ", ".join(map(str, written)), err=json)
-    if any(lid_row(one).verdict is Verdict.DIFFERS for one in found):
+    if any(lid_row(one).verdict is Verdict.DIFFERS for one in outcomes):
         raise typer.Exit(FAILED)

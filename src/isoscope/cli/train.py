@@ -22,6 +22,7 @@ from isoscope.cli.options import (
     Normalize,
     Pooling,
     Prefix,
+    Resume,
     Seeds,
     TextColumn,
     VectorColumn,
@@ -146,9 +147,7 @@ def train(
     target_accuracy: Annotated[
         float | None, typer.Option("--target-accuracy", help="End a seed that reaches this accuracy.")
     ] = None,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Continue the run in the output folder, to the same numbers.")
-    ] = False,
+    resume: Resume = False,
     log: Log = None,
     device: Device = None,
     model: Model = None,

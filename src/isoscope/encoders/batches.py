@@ -35,6 +35,11 @@ class StateBatch:
         states = self.hidden[layer]
         return states.reshape(-1, states.shape[-1]) if self.mask is None else states[self.mask]
 
+    def norms(self) -> Tensor:
+        """(layers, m) the lengths of all states; none is copied for it."""
+        lengths = torch.stack([states.norm(dim=-1) for states in self.hidden])
+        return lengths.flatten(1) if self.mask is None else lengths[:, self.mask]
+
 
 def state_batches(
     tokenized: Tokenized, model: LanguageModel, *, batch_tokens: int = BATCH_TOKENS

@@ -18,6 +18,7 @@ NEAR = {torch.float32: 1e-3, torch.float64: 1e-8}
 _CENTERED = 2.0  # a mean within so many units of zero costs products at most two bits
 _PLAIN_UNITS = (2.0**-16, 2.0**16)  # lengths whose squares are far from overflow need no unit
 _NARROW = 32  # up to here a product is so cheap that float64 costs nothing
+CROWDED = 0.1  # share of near pairs above which all pairs of a tile are taken again together
 DIRECT_BYTES = 2 * 2**20  # of rows in float64 that are taken by direct difference at a time
 
 
@@ -111,6 +112,24 @@ class Frame:
 def direct_distances(A: Tensor, B: Tensor) -> Tensor:
     """(a, b) distances between all rows of A and of B by difference, never by products."""
     return torch.cdist(A, B, compute_mode="donot_use_mm_for_euclid_dist")
+
+
+def crowded_squares(A: Tensor, B: Tensor) -> Tensor:
+    """(a, b) squared distances between float64 rows of which many pairs are near each other.
+
+    By products about the middle of B, and by difference what even float64 products cannot tell. A few rows
+    far from all others make all the rest near by comparison; they need no difference pair by pair.
+    """
+    middle = B.median(dim=0).values
+    a, b = A - middle, B - middle
+    own, other = a.square().sum(dim=1), b.square().sum(dim=1)
+    squares = torch.addmm(own[:, None] + other, a, b.T, alpha=-2)
+    close = squares < NEAR[torch.float64] * (own[:, None] + other)
+    if int(close.sum()) > CROWDED * squares.numel():
+        return direct_distances(A, B).square()
+    i, j = close.nonzero(as_tuple=True)
+    squares[i, j] = direct_squares(A, i, B, j, 1.0)
+    return squares
 
 
 def direct_squares(A: Tensor, i: Tensor, B: Tensor, j: Tensor, unit: float) -> Tensor:

@@ -24,9 +24,10 @@ from torch.nn.functional import embedding_bag
 
 from isoscope.arrays import blocks
 from isoscope.kernels.precision import (
+    CROWDED,
     NEAR,
     center_and_unit,
-    direct_distances,
+    crowded_squares,
     direct_squares,
     full_precision,
     length_unit,
@@ -43,7 +44,6 @@ TILE_ROWS = 768  # measured on two cores with 2 MB of L2 each: 512 to 1,024 with
 CUDA_TILE_ROWS = 8192  # one launch has to keep a whole device busy
 _MANY_CLUSTERS = 128  # in a tile; from here a transposed copy costs less than a product with an indicator
 _UNIT_ROWS = 256  # looked at for the unit of length
-_CROWDED = 0.1  # share of near pairs above which a tile is taken whole by direct difference
 
 
 @dataclass(frozen=True)
@@ -213,11 +213,11 @@ class Arranged:
         return held.left, held.largest
 
     def _mend(self, tile: Tensor, rows: Tile, columns: Tile, near: float) -> None:
-        """Take the pairs under `near` again, by direct difference of the caller's rows in float64."""
+        """Take the pairs under `near` again, from the caller's rows in float64; all, where they are many."""
         close = tile < near
-        if int(close.sum()) > _CROWDED * tile.numel():
+        if int(close.sum()) > CROWDED * tile.numel():
             a, b = self._exact(rows.rows), self._exact(columns.rows)
-            tile.copy_(direct_distances(a, b).square())
+            tile.copy_(crowded_squares(a, b))
             return
         i, j = close.nonzero(as_tuple=True)
         places = self.order[rows.start + i], self.order[columns.start + j]

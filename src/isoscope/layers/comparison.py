@@ -6,15 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from isoscope.errors import UndefinedError
 from isoscope.layers.layer_profile import LayerProfile
 from isoscope.layers.quantities import ALL_QUANTITIES
-from isoscope.metrics.contextual_change import extremes
+from isoscope.metrics.contextual_change import N_TYPES, changes_by_type, extremes
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-N_TYPES = 400  # the most frequent tokens, as Xiao et al. 2023 take them
 _SHOWN = (  # as many as fit a terminal of 80 columns
     "mean_cosine",
     "adjusted_self_similarity",
@@ -41,14 +39,8 @@ class LayerComparison:
     @classmethod
     def of(cls, before: LayerProfile, after: LayerProfile, *, n_types: int = N_TYPES) -> LayerComparison:
         """Compare two profiles of the same texts; token types that only one has are left out."""
-        first, second = before.adjusted_by_type(), after.adjusted_by_type()
-        both = [name for name in second if name in first][:n_types]
-        if not both:
-            raise UndefinedError(
-                f"{before.model} and {after.model} have no token in common that occurs twice: "
-                "wanted the same texts, and tokenizers of one kind"
-            )
-        return cls(before, after, {name: second[name] - first[name] for name in both})
+        changes = changes_by_type(before.adjusted_by_type(), after.adjusted_by_type(), n_types=n_types)
+        return cls(before, after, changes)
 
     def to_dict(self) -> dict[str, Any]:
         """Both profiles and the changes, unrounded, JSON-ready."""

@@ -25,8 +25,7 @@ from isoscope.statistics.neighbors import Neighbors
 INFORMATIVITY_KS = (1, 2, 3, 5, 10)
 _INFORMATIVITY_TOKENS = 1000  # as many as the paper takes: all pairs of them, with and without dimensions
 _CLUSTER_TOKENS = 1000  # the number of clusters is chosen on so many of those held
-_STARTS = 2
-_DWARFED = 30  # times the median norm
+_STARTS = 2  # of k-means for each number of clusters
 Values = dict[str, float | None]
 
 
@@ -139,7 +138,7 @@ def _informativity(sample: Tensor) -> Values:
 def _clusters(sample: Tensor, types: Labels, seed: int) -> Values:
     try:
         few = sample[:: -(-len(sample) // _CLUSTER_TOKENS)]
-        chosen = choose_clusters(_wide_enough(few), n_init=_STARTS, seed=seed)
+        chosen = choose_clusters(few, n_init=_STARTS, seed=seed)
         clusters = kmeans(sample, chosen.n_clusters, seed=seed).labels
     except UndefinedError:
         return {}
@@ -149,12 +148,6 @@ def _clusters(sample: Tensor, types: Labels, seed: int) -> Values:
     except UndefinedError:
         return found
     return found | {"cluster_s_inter": inside.s_inter, "cluster_s_intra": inside.s_intra}
-
-
-def _wide_enough(vectors: Tensor) -> Tensor:
-    """In double precision where some vectors dwarf the rest: float32 distances would be mended one by one."""
-    norms = vectors.norm(dim=1)
-    return vectors.double() if bool(norms.max() > _DWARFED * norms.median()) else vectors
 
 
 def _defined(metric: Callable[..., Any], statistic: Any, **options: Any) -> float | None:

@@ -129,7 +129,7 @@ class _Run:
         batches = state_batches(self.plan.tokenized, self.model, batch_tokens=self.batch_tokens)
         for number, batch in enumerate(batches):
             forwarded = self._now()
-            norms = torch.stack([batch.layer(layer).norm(dim=1) for layer in range(self.model.n_layers)])
+            norms = batch.norms()
             if thresholds is None:
                 counted = self.plan.counted[batch.rows].to(norms.device)
                 thresholds = sink_thresholds(norms[:, counted], ratio=self.sink_ratio)

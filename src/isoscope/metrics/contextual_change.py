@@ -13,6 +13,7 @@ from isoscope.errors import InputError, UndefinedError
 from isoscope.metrics.contextual import anisotropy_of, type_directions, type_similarities
 from isoscope.statistics.groups import GroupDirections
 
+N_TYPES = 400  # the most frequent tokens, as Xiao et al. 2023 take them
 _SHORTEST = 20  # tokens a correlation is taken over before it can be called the highest
 
 
@@ -88,7 +89,7 @@ def self_similarity_change(
     before: Any,
     after: Any,
     *,
-    n_types: int | None = 400,
+    n_types: int | None = N_TYPES,
     anisotropy_before: float | None = None,
     anisotropy_after: float | None = None,
 ) -> SelfSimilarityChange:
@@ -118,16 +119,28 @@ def self_similarity_change(
     groups = type_directions(after, None)
     first = adjusted_type_similarities(before, anisotropy=anisotropy_before)
     second = adjusted_type_similarities(groups, anisotropy=anisotropy_after)
-    both = [name for name in second if name in first][:n_types]
-    if not both:
-        raise UndefinedError("no token occurs twice or more in both models; wanted the same texts in both")
+    changes = changes_by_type(first, second, n_types=n_types)
     counts = dict(zip(groups.names, groups.counts.long().tolist(), strict=True))
     return SelfSimilarityChange(
-        {name: second[name] - first[name] for name in both},
-        {name: counts[name] for name in both},
+        changes,
+        {name: counts[name] for name in changes},
         tuple(name for name in first if name not in second),
         tuple(name for name in second if name not in first),
     )
+
+
+def changes_by_type(
+    before: Mapping[Any, float], after: Mapping[Any, float], *, n_types: int | None = N_TYPES
+) -> dict[Any, float]:
+    """What each token's adjusted self-similarity rises by, of the first `n_types` of `after` that both have.
+
+    >>> changes_by_type({"a": 0.25, "b": 0.5}, {"b": 0.75, "c": 1.0})
+    {'b': 0.25}
+    """
+    both = [name for name in after if name in before][:n_types]
+    if not both:
+        raise UndefinedError("no token occurs twice or more in both models; wanted the same texts in both")
+    return {name: after[name] - before[name] for name in both}
 
 
 def running_correlation(first: Mapping[Any, float], second: Mapping[Any, float]) -> RunningCorrelation:

@@ -165,7 +165,7 @@ def measure_layer(
         seed=seed,
     )
     adjusted, n_skipped = _adjusted(X, types, chosen.labels, seed)
-    euclidean, cosine = mean_lid(X, seed=seed), mean_lid(_unit(X), seed=seed)
+    euclidean, cosine = mean_lid(X, seed=seed), mean_lid(directions_of(X), seed=seed)
     axes, top_variance = main_axes(X)
     figures = LayerFigures(
         n_tokens=len(X),
@@ -259,7 +259,7 @@ def _adjusted(X: Tensor, types: Labels, clusters: Labels, seed: int) -> tuple[Co
     return Cosines(exact.s_inter, exact.s_intra, drawn.s_inter, drawn.s_intra), exact.n_skipped
 
 
-def _unit(X: Tensor) -> Tensor:
+def directions_of(X: Tensor) -> Tensor:
     """Rows of length 1, without those that have no direction."""
     lengths = X.norm(dim=1, keepdim=True)
     kept = lengths[:, 0] > 0

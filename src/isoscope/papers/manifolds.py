@@ -29,10 +29,12 @@ from isoscope.papers.manifold_layers import (
     LayerFigures,
     MeasuredLayer,
     SmallestCluster,
+    directions_of,
     mean_lid,
     measure_layer,
 )
 from isoscope.papers.manifold_setups import SETUPS, WINDOW, Published, Setup, own_setup, published_of
+from isoscope.papers.pages import make_folder
 from isoscope.progress import Bar
 
 CORPUS = "wikitext2"
@@ -234,9 +236,7 @@ def _shown(states: TokenStates, places: Tensor, measured: list[MeasuredLayer], s
 
 def _static(setup: Setup, device: torch.device, seed: int, began: float) -> Outcome:
     X = _table(setup).to(device)
-    lengths = X.norm(dim=1, keepdim=True)
-    units = (X / lengths)[lengths[:, 0] > 0]
-    euclidean, cosine = mean_lid(X, seed=seed), mean_lid(units, seed=seed)
+    euclidean, cosine = mean_lid(X, seed=seed), mean_lid(directions_of(X), seed=seed)
     figures = StaticFigures(
         n_vectors=len(X),
         n_dims=int(X.shape[1]),
@@ -281,10 +281,7 @@ def keep(found: Outcome, folder: Path) -> list[Path]:
         "static": None if found.static is None else vars(found.static),
     }
     text = json.dumps(facts, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise FileError(f"{folder} cannot be made: {error.strerror or error}") from error
+    make_folder(folder)
     written = [
         write_atomically(
             stem.with_name(stem.name + ".json"), lambda path: path.write_text(text, encoding="utf-8")

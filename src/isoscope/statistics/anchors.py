@@ -10,7 +10,7 @@ from typing import TypeVar
 import torch
 from torch import Tensor
 
-from isoscope.kernels.precision import NEAR, Frame, direct_distances, direct_squares, full_precision
+from isoscope.kernels.precision import NEAR, Frame, crowded_squares, direct_squares, full_precision
 from isoscope.kernels.products import sum_of_squares
 from isoscope.kernels.workers import in_order
 from isoscope.labels import Labels
@@ -247,7 +247,7 @@ class AnchorRows:
             close &= ~self._recentered(squared, block, anchors, clusters)
         if int(close.sum()) > _CROWDED * squared.numel():
             a, b = block.raw.double() / self.frame.unit, raw.double() / self.frame.unit
-            squared.copy_(direct_distances(a, b).square())
+            squared.copy_(crowded_squares(a, b))
             return
         i, j = close.nonzero(as_tuple=True)
         squared[i, j] = direct_squares(block.raw, i, raw, j, self.frame.unit).to(squared.dtype)

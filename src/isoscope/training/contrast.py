@@ -18,6 +18,7 @@ from isoscope.encoders.cache import fingerprint
 from isoscope.encoders.language_models import LanguageModel, load_language_model, load_tokenizer
 from isoscope.encoders.models import resolve_model
 from isoscope.encoders.pooling import TOKEN_POOLINGS, pool_padded
+from isoscope.encoders.texts import checked_texts
 from isoscope.errors import InputError
 from isoscope.losses import MultipleNegativesLoss
 from isoscope.progress import Bar
@@ -34,7 +35,7 @@ from isoscope.training.encoder_run import (
     training_device,
     unquantized,
 )
-from isoscope.training.sequences import Batch, EpochOrder, Sequences, checked_texts, tokenized
+from isoscope.training.sequences import Batch, EpochOrder, Sequences, tokenized
 
 DEFAULT_METRICS = ("isoscore_debiased", "mean_cosine", "effective_rank")
 
@@ -218,7 +219,10 @@ def _columns(pairs: Iterable[tuple[str, str]]) -> tuple[list[str], list[str]]:
     if len(listed) < 2:
         raise InputError(f"pairs has {len(listed)} entries; wanted at least 2: the others are the negatives")
     firsts, seconds = zip(*listed, strict=True)
-    return checked_texts(firsts, "first texts"), checked_texts(seconds, "second texts")
+    return (
+        checked_texts(firsts, name="first texts", filled=True),
+        checked_texts(seconds, name="second texts", filled=True),
+    )
 
 
 def _trainable(model: str | os.PathLike[str] | LanguageModel, path: Path, device: torch.device) -> Any:

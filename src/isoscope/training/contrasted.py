@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from isoscope.errors import FileError
-from isoscope.training.encoder_result import MODEL, kept, shown_or_dash
+from isoscope.training.encoder_result import Trained, done, shown_or_dash
 from isoscope.training.trajectory import Trajectory
 
 if TYPE_CHECKING:
@@ -23,7 +22,7 @@ _ROWS = 12  # of a trajectory shown in a table
 
 
 @dataclass(frozen=True, eq=False)
-class Contrasted:
+class Contrasted(Trained):
     """One run of `contrast`.
 
     Attributes:
@@ -42,16 +41,6 @@ class Contrasted:
     folder: Path | None = None
     model: Any = field(default=None, repr=False)
     tokenizer: Any = field(default=None, repr=False)
-
-    @property
-    def loss(self) -> np.ndarray:
-        """(steps,) what was minimised, update by update."""
-        return self.losses["loss"]
-
-    @property
-    def model_folder(self) -> Path | None:
-        """Where the model was saved, to be loaded by transformers or sentence-transformers."""
-        return None if self.folder is None else self.folder / MODEL
 
     def rows(self) -> list[dict[str, float]]:
         """The trajectory row by row: step, loss and every metric."""
@@ -75,12 +64,7 @@ class Contrasted:
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> Contrasted:
         """A run that is done, from its folder; the model stays there."""
-        found = kept(Path(folder))
-        if found is None:
-            raise FileError(f"{folder} holds no run that is done; continue it with resume=True")
-        result, trajectory = found
-        if result.get("configuration", {}).get("kind") != "contrast":
-            raise FileError(f"{folder} holds another kind of run; wanted one of contrast")
+        result, trajectory = done(Path(folder), "contrast")
         return cls(
             losses={name: np.array(values) for name, values in result["losses"].items()},
             trajectory=trajectory,

@@ -66,6 +66,33 @@ def kept(folder: Path) -> tuple[dict[str, Any], Trajectory] | None:
     return found, Trajectory.load(folder / ROWS)
 
 
+def done(folder: Path, kind: str) -> tuple[dict[str, Any], Trajectory]:
+    """The result of a run of this kind that is done; refused where it is not, or is another."""
+    found = kept(folder)
+    if found is None:
+        raise FileError(f"{folder} holds no run that is done; continue it with resume=True")
+    if not isinstance(found[0], dict) or found[0].get("configuration", {}).get("kind") != kind:
+        raise FileError(f"{folder} holds another kind of run; wanted one of {kind}")
+    return found
+
+
+class Trained:
+    """What every result of a model's training has: its losses, and where the model lies."""
+
+    losses: Mapping[str, np.ndarray]
+    folder: Path | None
+
+    @property
+    def loss(self) -> np.ndarray:
+        """(steps,) what was minimised, update by update."""
+        return self.losses["loss"]
+
+    @property
+    def model_folder(self) -> Path | None:
+        """Where the model was saved, to be loaded by transformers, an encoder by sentence-transformers."""
+        return None if self.folder is None else self.folder / MODEL
+
+
 def run_trajectory(run: EncoderRun, journal: Journal, about: Mapping[str, Any]) -> Trajectory:
     """The rows of the tracker, or where there is none those of the epochs."""
     n_parameters = sum(p.numel() for p in run.model.parameters() if p.requires_grad)

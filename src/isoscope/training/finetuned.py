@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from isoscope.errors import FileError
 from isoscope.measurement import shown
-from isoscope.training.encoder_result import MODEL, kept, shown_or_dash
+from isoscope.training.encoder_result import Trained, done, shown_or_dash
 from isoscope.training.state_geometry import ALL, QUANTITIES
 from isoscope.training.trajectory import Trajectory
 
@@ -25,7 +24,7 @@ _WIDTH = 100
 
 
 @dataclass(frozen=True, eq=False)
-class FineTuned:
+class FineTuned(Trained):
     """One run of `finetune`.
 
     Attributes:
@@ -56,11 +55,6 @@ class FineTuned:
     def score(self) -> float:
         """The metric on the test texts after the last epoch."""
         return float(self.epochs[-1][self.metric])
-
-    @property
-    def loss(self) -> np.ndarray:
-        """(steps,) what was minimised, update by update."""
-        return self.losses["loss"]
 
     @property
     def isoscore_star(self) -> float:
@@ -100,23 +94,17 @@ class FineTuned:
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> FineTuned:
         """A run that is done, from its folder; the model stays there."""
-        found = kept(Path(folder))
-        if found is None:
-            raise FileError(f"{folder} holds no run that is done; continue it with resume=True")
-        result, trajectory = found
-        try:
-            return cls(
-                metric=result["metric"],
-                epochs=result["epochs"],
-                geometry=result["geometry"],
-                losses={name: np.array(values) for name, values in result["losses"].items()},
-                trajectory=trajectory,
-                configuration=result["configuration"],
-                stopped=result["stopped"],
-                folder=Path(folder),
-            )
-        except (KeyError, TypeError, AttributeError) as error:
-            raise FileError(f"{folder} holds another kind of run; wanted one of finetune") from error
+        result, trajectory = done(Path(folder), "finetune")
+        return cls(
+            metric=result["metric"],
+            epochs=result["epochs"],
+            geometry=result["geometry"],
+            losses={name: np.array(values) for name, values in result["losses"].items()},
+            trajectory=trajectory,
+            configuration=result["configuration"],
+            stopped=result["stopped"],
+            folder=Path(folder),
+        )
 
     def summary(self) -> str:
         """The scores by epoch and the geometry by layer, as tables."""
@@ -156,11 +144,6 @@ class FineTuned:
         from isoscope.training.encoder_figure import draw_finetuned
 
         return draw_finetuned([self], path)
-
-    @property
-    def model_folder(self) -> Path | None:
-        """Where the model was saved, to be loaded by transformers."""
-        return None if self.folder is None else self.folder / MODEL
 
 
 def _or_none(value: Any) -> Any:

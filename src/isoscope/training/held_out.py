@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from isoscope.errors import InputError, LabelError
+from isoscope.encoders.texts import checked_texts
+from isoscope.errors import InputError, LabelError, ShapeError
 from isoscope.labels import Labels, as_labels
-from isoscope.training.sequences import checked_texts
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,8 +27,12 @@ class Examples:
         cls, texts: Sequence[str], pairs: Sequence[str] | None, labels: Any, *, name: str = ""
     ) -> Examples:
         """Checked: as many of each, words in every text. `name` goes before those of the arguments."""
-        listed = checked_texts(texts, f"{name}texts")
-        partners = None if pairs is None else checked_texts(pairs, f"{name}pairs", len(listed))
+        listed = checked_texts(texts, name=f"{name}texts", filled=True)
+        partners = None if pairs is None else checked_texts(pairs, name=f"{name}pairs", filled=True)
+        if partners is not None and len(partners) != len(listed):
+            raise ShapeError(
+                f"{name}pairs has {len(partners):,} entries for {len(listed):,} texts; wanted one for each"
+            )
         return cls(listed, partners, as_labels(labels, n=len(listed), name=f"{name}labels"))
 
     @property

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from isoscope.encoders.batches import text_batches, usual_batch
 from isoscope.encoders.language_models import LanguageModel
+from isoscope.encoders.texts import checked_texts
 from isoscope.encoders.tokens import tokenize
 from isoscope.errors import InputError, ShapeError
 
@@ -160,20 +161,11 @@ def _checked(inputs: Any) -> list[str] | dict[str, Tensor] | Tensor:
     if isinstance(inputs, Mapping):
         return _checked_mapping(inputs)
     if isinstance(inputs, Sequence) and (not inputs or isinstance(inputs[0], str)):
-        return _checked_texts(inputs)
+        return checked_texts(inputs, name="probe", filled=True)
     tensor = _tensor(inputs, "probe")
     if tensor.ndim == 0 or not len(tensor):
         raise ShapeError(f"probe has shape {tuple(tensor.shape)}; wanted one entry an item, at least 2 items")
     return tensor
-
-
-def _checked_texts(texts: Sequence[Any]) -> list[str]:
-    if not texts:
-        raise ShapeError("probe is empty; wanted texts, a batch of named inputs, or a tensor")
-    for row, text in enumerate(texts):
-        if not isinstance(text, str) or not text.strip():
-            raise InputError(f"probe[{row}] is {text!r:.40}; wanted a string with words in it")
-    return list(texts)
 
 
 def _checked_mapping(inputs: Mapping[str, Any]) -> dict[str, Tensor]:

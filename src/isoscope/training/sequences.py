@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from isoscope.errors import InputError, ShapeError
+from isoscope.errors import InputError
 
 Batch = dict[str, Tensor]
 _TEXTS_AT_ONCE = 4096
@@ -103,23 +103,6 @@ def tokenized(
             "in each"
         )
     return Sequences.of(kept, int(tokenizer.pad_token_id))
-
-
-def checked_texts(texts: Sequence[str], name: str, n: int | None = None) -> list[str]:
-    """A list of strings with words in each, as many as wanted."""
-    if isinstance(texts, str | bytes):
-        raise InputError(f"{name} is one {type(texts).__name__}; wanted a sequence of strings: pass [text]")
-    listed = list(texts)
-    if not listed:
-        raise ShapeError(f"{name} is empty; wanted at least one string")
-    for row, text in enumerate(listed):
-        if not isinstance(text, str):
-            raise InputError(f"{name}[{row}] is a {type(text).__name__} ({text!r:.40}); wanted a string")
-        if not text.strip():
-            raise InputError(f"{name}[{row}] is empty; wanted words in each: leave it out, and its label")
-    if n is not None and len(listed) != n:
-        raise ShapeError(f"{name} has {len(listed):,} entries for {n:,} texts; wanted one for each")
-    return listed
 
 
 class EpochOrder:
