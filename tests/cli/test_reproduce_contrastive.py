@@ -8,8 +8,9 @@ from typer.testing import CliRunner
 
 from isoscope.cli.app import app
 from isoscope.errors import InputError
-from isoscope.papers import contrastive
+from isoscope.papers import contrastive, dynamics
 from isoscope.papers.contrastive import Geometry
+from isoscope.papers.dynamics import Dynamics
 
 
 def made(setup: str, model: str) -> Geometry:
@@ -129,3 +130,88 @@ def test_bad_options(fail) -> None:
     assert "--report-only goes with --output" in fail("reproduce", "contrastive", "--report-only")
     assert "not known" in fail("reproduce", "contrastive", "-s", "bert")
     assert "exclude each other" in fail("reproduce", "contrastive", "-s", "minilm", "--model", "x")
+
+
+@pytest.fixture
+def trainings(monkeypatch) -> list[dict[str, object]]:
+    """Trainings that need no model; what was asked of them."""
+    calls: list[dict[str, object]] = []
+
+    def train(setup, material, **options):
+        calls.append({"setup": setup.name, "data": material.data, "device": material.device, **options})
+        if setup.variant == "pooling=max":
+            raise InputError("no room for it")
+        columns = ("mean_cosine", "mean_norm", "adjusted_self_similarity", "adjusted_intra_similarity")
+        rows = {name: [0.5, 0.25] for name in (*columns, "self_similarity", "intra_similarity")}
+        return Dynamics(
+            start=setup.start.name, variant=setup.variant, title=setup.start.title, model="made",
+            temperature=setup.temperature, batch_size=setup.batch_size, pooling=setup.pooling,
+            learning_rate=1e-4, epochs=options["epochs"], steps=20, seed=options["seed"],
+            precision=options["precision"], n_pairs=10, n_sentences=5,
+            rows=rows | {"step": [0.0, 20.0], "loss": [None, 1.0], "sink_share": [0.0, 0.0]},
+            layers={}, task={"before": 0.1, "after": 0.6}, change={}, pretraining={}, seconds=2.0,
+        )  # fmt: skip
+
+    monkeypatch.setattr(dynamics, "run_dynamics", train)
+    return calls
+
+
+def test_trainings_take_their_options(trainings, asked, tmp_path) -> None:
+    found = run(
+        "--part", "dynamics", "-s", "masked:tau=0.1", "-s", "smollm2:batch=16", "--seeds", "2,3", "--epochs",
+        "5", "--precision", "tf32", "--device", "cpu", "--data", str(tmp_path),
+    )  # fmt: skip
+    assert found.exit_code == 0, found.output
+    assert [(call["setup"], call["seed"]) for call in trainings] == [
+        ("masked:tau=0.1", 2), ("smollm2:batch=16", 2), ("masked:tau=0.1", 3), ("smollm2:batch=16", 3),
+    ]  # fmt: skip
+    own = {name: trainings[0][name] for name in ("epochs", "precision", "device", "data")}
+    assert own == {"epochs": 5, "precision": "tf32", "device": "cpu", "data": tmp_path}
+    assert "SmolLM2, batch=16: τ = 0.05, batches of 16" in found.output
+    assert asked == []
+    trainings.clear()
+    assert run("--part", "dynamics", "--model", "folder/mine", "-s", "tau=1").exit_code == 0
+    assert [(call["setup"], call["seed"], call["epochs"]) for call in trainings] == [("mine:tau=1", 0, 3)]
+
+
+def test_a_training_that_is_kept_is_not_run_again(trainings, tmp_path) -> None:
+    pytest.importorskip("matplotlib")
+    first = run("--part", "dynamics", "-s", "masked:tau=0.05", "-o", str(tmp_path))
+    assert first.exit_code == 0, first.output
+    assert [path.name for path in (tmp_path / "runs").iterdir()] == ["dynamics-masked-tau-0.05.json"]
+    found = run("--part", "dynamics", "-s", "masked:tau=0.05,masked:tau=1", "-o", str(tmp_path), "--json")
+    assert found.exit_code == 0, found.output
+    assert [call["setup"] for call in trainings] == ["masked:tau=0.05", "masked:tau=1"]
+    other = run("--part", "dynamics", "-s", "masked:tau=1", "-o", str(tmp_path), "--epochs", "4")
+    assert "was run with epochs 3, now 4" in str(other.exception)
+    about = json.loads(found.stdout)
+    assert [one["variant"] for one in about["dynamics"]] == ["tau=0.05", "tau=1"]
+    assert {one["claim"] for one in about["claims"]} >= {"training lowers anisotropy (τ = 0.05)"}
+    page = (tmp_path / "contrastive.md").read_text()
+    assert "## Training dynamics" in page
+    assert "every layer" not in page
+    assert run("-s", "minilm", "-o", str(tmp_path)).exit_code == 0
+    both = (tmp_path / "contrastive.md").read_text()
+    assert both.index("## MiniLM: every layer") < both.index("## Training dynamics")
+    trainings.clear()
+    (tmp_path / "contrastive.md").unlink()
+    assert run("--report-only", "-o", str(tmp_path)).exit_code == 0
+    assert trainings == []
+    assert (tmp_path / "contrastive.md").read_text() == both
+
+
+def test_a_training_that_fails_can_be_left_out(trainings) -> None:
+    named = "masked:pooling=max,masked:tau=1"
+    assert isinstance(run("--part", "dynamics", "-s", named).exception, InputError)
+    found = run("--part", "dynamics", "-s", named, "--keep-going")
+    assert found.exit_code == 0, found.output
+    assert "masked:pooling=max: not run: no room for it" in found.output
+
+
+def test_options_of_the_other_part_are_refused(fail) -> None:
+    assert "goes with --part dynamics" in fail("reproduce", "contrastive", "--epochs", "2")
+    assert "goes with --part dynamics" in fail("reproduce", "contrastive", "--precision", "bf16")
+    assert "goes with --part geometry" in fail(
+        "reproduce", "contrastive", "--part", "dynamics", "--before", "x"
+    )
+    assert "is not known" in fail("reproduce", "contrastive", "--part", "dynamics", "-s", "minilm")

@@ -14,6 +14,7 @@ from isoscope.papers.contrastive import Geometry, geometry_of, read_runs, token_
 from isoscope.papers.contrastive_comparison import change_correlation, n_for, rows, token_correlation, word
 from isoscope.papers.contrastive_report import as_dict, as_text, sections, write_report
 from isoscope.papers.contrastive_setups import SETUPS, Setup
+from isoscope.papers.dynamics import read_dynamics
 from isoscope.papers.verdicts import Verdict
 
 
@@ -212,6 +213,9 @@ def test_words_lose_their_tokenizers_mark(as_published) -> None:
 def test_the_page_of_the_documentation_is_what_the_kept_runs_give(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     kept = Path(__file__).parents[2] / "docs" / "reproduction"
-    write_report(read_runs(kept / "runs"), tmp_path, command="isoscope reproduce contrastive")
+    trained = read_dynamics(kept / "runs")
+    write_report(
+        read_runs(kept / "runs"), tmp_path, command="isoscope reproduce contrastive", dynamics=trained
+    )
     wanted = (kept / "contrastive.md").read_text()
     assert (tmp_path / "contrastive.md").read_text() == wanted, "reproduce contrastive --report-only"

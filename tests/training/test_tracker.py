@@ -598,3 +598,34 @@ def test_states_no_metric_is_taken_of(probe: Tensor, tiny_bert: Path) -> None:
     model, tokens = bert(tiny_bert), tokenizer(tiny_bert)
     with pytest.raises(iso.InputError, match="'pooler' has one vector an item, and contextual metrics"):
         GeometryTracker(TEXTS, tokenizer=tokens, layers="pooler", contextual=True).read(model)
+
+
+def test_attention_sinks_are_left_out_in_a_second_view(tiny_gpt: Path, tiny_bert: Path) -> None:
+    transformers = pytest.importorskip("transformers")
+    model = transformers.AutoModel.from_pretrained(tiny_gpt).eval()
+    tokens = transformers.AutoTokenizer.from_pretrained(tiny_gpt)
+    tracker = GeometryTracker(TEXTS, tokenizer=tokens, metrics="mean_cosine", contextual=True, sinks=True)
+    found = tracker.measure(model, step=0)
+    with torch.no_grad():
+        states = [model(**tokens(text, return_tensors="pt")).last_hidden_state[0] for text in TEXTS]
+    n = sum(map(len, states))
+    without = torch.cat([one[1:] for one in states])  # the first token of each text is the sink
+    assert found["sink_share"] == pytest.approx(len(TEXTS) / n)
+    assert found["mean_cosine"] == pytest.approx(iso.mean_cosine(torch.cat(states)), rel=1e-4)
+    assert found["mean_cosine_without_sinks"] == pytest.approx(iso.mean_cosine(without), rel=1e-4)
+    assert found["mean_norm_without_sinks"] == pytest.approx(float(without.norm(dim=1).mean()), rel=1e-4)
+    assert found["mean_cosine"] != pytest.approx(found["mean_cosine_without_sinks"], rel=0.02)
+    assert tracker.trajectory.metrics[-1] == "sink_share"
+    plain = GeometryTracker(TEXTS, tokenizer=tokenizer(tiny_bert), layers=(0, -1), sinks=True)
+    values = plain.read(bert(tiny_bert))
+    assert values["sink_share@0"] == 0
+    assert values["mean_cosine@-1"] == values["mean_cosine_without_sinks@-1"]
+
+
+def test_sinks_are_found_among_token_states_only(probe: Tensor, tiny_bert: Path) -> None:
+    with pytest.raises(iso.InputError, match="sinks are found among token states"):
+        GeometryTracker(probe, sinks=True).read(network())
+    with pytest.raises(iso.InputError, match="sinks are found among token states"):
+        GeometryTracker(TEXTS, tokenizer=tokenizer(tiny_bert), pooling="mean", sinks=True).read(
+            bert(tiny_bert)
+        )

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from isoscope.metrics.contextual_change import extremes
+from isoscope.papers import dynamics_report
 from isoscope.papers.contrastive import Geometry
 from isoscope.papers.contrastive_comparison import (
     READINGS,
@@ -22,6 +23,7 @@ from isoscope.papers.contrastive_comparison import (
 )
 from isoscope.papers.contrastive_figures import draw_figures
 from isoscope.papers.contrastive_setups import N_TOKENS
+from isoscope.papers.dynamics import Dynamics
 from isoscope.papers.pages import Section, compared, in_folder, make_folder, write_pages
 from isoscope.papers.verdicts import Verdict
 
@@ -43,6 +45,15 @@ _NO_BEFORE = (
     " Its vanilla models, from which the two were trained, are in no package that could be installed; what "
     "it says of before against after is not on this page: `isoscope reproduce contrastive --setup mpnet "
     "--before MODEL` adds it where you have one."
+)
+_OWN_BEFORE = (
+    " Its vanilla models, from which the two were trained, are in no package that could be installed; what "
+    "it says of before against after, and of training, is put to trainings of our own further down. "
+    "`isoscope reproduce contrastive --setup mpnet --before MODEL` compares with a vanilla model at hand."
+)
+_ONLY_DYNAMICS = (
+    "Contrastive training followed on the sentences of STS-B (Xiao, Long and Al Moubayed 2023, section 4 and "
+    "appendices A, B and D)."
 )
 
 
@@ -309,12 +320,25 @@ def as_text(found: Geometry) -> str:
     return "\n".join(lines)
 
 
-def write_report(runs: Sequence[Geometry], folder: Path, *, command: str) -> list[Path]:
-    """contrastive.json, contrastive.md, contrastive.html and the figures."""
+def write_report(
+    runs: Sequence[Geometry], folder: Path, *, command: str, dynamics: Sequence[Dynamics] = ()
+) -> list[Path]:
+    """contrastive.json, contrastive.md, contrastive.html and the figures; of either part, or both."""
     make_folder(folder)
-    found = sections(runs, folder)
-    intro = _INTRO if any(run.change for run in runs) else _INTRO + _NO_BEFORE
+    found = sections(runs, folder) if runs else []
+    intro = _intro(runs, dynamics)
+    results = {"rows": as_dict(runs)["rows"]}
+    if dynamics:
+        found += dynamics_report.sections(dynamics, folder)
+        results["claims"] = dynamics_report.as_dict(dynamics)["claims"]
     return write_pages(
-        folder, "contrastive", title=TITLE, intro=intro, sections=found,
-        results={"rows": as_dict(runs)["rows"]}, command=command,
-    )  # fmt: skip
+        folder, "contrastive", title=TITLE, intro=intro, sections=found, results=results, command=command
+    )
+
+
+def _intro(runs: Sequence[Geometry], dynamics: Sequence[Dynamics]) -> str:
+    if not runs:
+        return _ONLY_DYNAMICS
+    if any(run.change for run in runs):
+        return _INTRO
+    return _INTRO + (_OWN_BEFORE if dynamics else _NO_BEFORE)

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from isoscope.encoders.pooling import pool
 from isoscope.errors import InputError, ShapeError
+from isoscope.metrics.sinks import sink_thresholds
 from isoscope.training.probe import ProbeBatch
 from isoscope.training.untouched import device_of
 
@@ -32,15 +33,30 @@ class LayerRows:
         vectors: (n, d), on the model's device.
         items: (n,) int64 on the CPU, the item of the probe each belongs to.
         ids: (n,) int64 on the CPU, the token each is the state of; None where a vector is of a whole item.
+        is_sink: (n,) bool on the CPU, the attention sinks; None where they were not asked for.
     """
 
     vectors: Tensor
     items: Tensor
     ids: Tensor | None
+    is_sink: Tensor | None = None
+
+    def without_sinks(self) -> LayerRows:
+        """The rows that are no attention sinks."""
+        if self.is_sink is None:
+            return self
+        kept = ~self.is_sink
+        vectors = self.vectors[kept.to(self.vectors.device)]
+        return LayerRows(vectors, self.items[kept], None if self.ids is None else self.ids[kept])
 
 
 def layer_rows(
-    model: Any, batches: Sequence[ProbeBatch], layers: Sequence[Layer], *, pooling: str | None = None
+    model: Any,
+    batches: Sequence[ProbeBatch],
+    layers: Sequence[Layer],
+    *,
+    pooling: str | None = None,
+    sinks: bool = False,
 ) -> dict[Layer, LayerRows]:
     """The rows of each layer asked for, over all batches.
 
@@ -50,24 +66,35 @@ def layer_rows(
         layers: whole numbers for hidden states (0 the embedding layer, −1 the last), names of modules, or
             "output". A model without hidden states has one layer by number: −1, its output.
         pooling: token states to one vector an item; None leaves the tokens.
+        sinks: find the attention sinks among the tokens, by their norms in all hidden states.
     """
     model = unwrapped(model)
     core = _core(model)
+    if sinks and (core is None or pooling is not None or any(isinstance(layer, str) for layer in layers)):
+        raise InputError(
+            "sinks are found among token states: wanted a model with hidden states, layers by number, and "
+            "pooling=None"
+        )
     by_number = [layer for layer in layers if isinstance(layer, int)]
     by_name = [layer for layer in layers if isinstance(layer, str)]
     if core is None:
         _check_output_only(model, by_number)
     _check_names(model, by_name)
     parts: dict[Layer, list[LayerRows]] = {layer: [] for layer in layers}
+    norms: list[Tensor] = []
     for batch in batches:
         states: dict[Layer, Tensor] = {}
         if core is not None and by_number:
-            states |= _hidden_states(core, batch, by_number)
+            hidden = _hidden_states(core, batch, by_number)
+            states |= {layer: hidden[layer] for layer in by_number}
+            if sinks:
+                norms.append(_norms(hidden, batch))
         if by_name or (core is None and by_number):
             states |= _named_states(model, batch, by_name, by_number if core is None else [])
         for layer in layers:
             parts[layer].append(_rows(states[layer], batch, layer, pooling))
-    return {layer: _joined(own) for layer, own in parts.items()}
+    is_sink = _is_sink(torch.cat(norms, dim=1)) if sinks else None
+    return {layer: _joined(own, is_sink) for layer, own in parts.items()}
 
 
 def unwrapped(model: Any) -> Any:
@@ -128,7 +155,7 @@ def _name(model: Any) -> str:
     return str(getattr(model, "__name__", type(model).__name__))
 
 
-def _hidden_states(core: Any, batch: ProbeBatch, layers: list[int]) -> dict[Layer, Tensor]:
+def _hidden_states(core: Any, batch: ProbeBatch, layers: list[int]) -> Sequence[Tensor]:
     if not isinstance(batch.inputs, Mapping):
         raise InputError(
             f"probe is a tensor, and {_name(core)} takes inputs by name; pass texts, or a mapping such as "
@@ -149,7 +176,20 @@ def _hidden_states(core: Any, batch: ProbeBatch, layers: list[int]) -> dict[Laye
             raise InputError(
                 f"layers has {layer}; {_name(core)} has 0 (the embedding layer) … {len(hidden) - 1}"
             )
-    return {layer: hidden[layer] for layer in layers}
+    return tuple(hidden)
+
+
+def _norms(hidden: Sequence[Tensor], batch: ProbeBatch) -> Tensor:
+    """(L, n) the length of each token's vector in every hidden state."""
+    lengths = torch.stack([states.float().norm(dim=-1) for states in hidden])
+    if batch.counted is not None and batch.counted.shape == lengths.shape[1:]:
+        return lengths[:, batch.counted.to(lengths.device)].cpu()
+    return lengths.flatten(1).cpu()
+
+
+def _is_sink(norms: Tensor) -> Tensor:
+    """(n,) whether a token's vector dwarfs the others' in any hidden state."""
+    return (norms.double() > sink_thresholds(norms)[:, None]).any(dim=0)
 
 
 def _named_states(model: Any, batch: ProbeBatch, names: list[str], numbers: list[int]) -> dict[Layer, Tensor]:
@@ -244,10 +284,11 @@ def _rows(states: Tensor, batch: ProbeBatch, layer: Layer, pooling: str | None) 
     return LayerRows(vectors, batch.items[places], ids)
 
 
-def _joined(parts: list[LayerRows]) -> LayerRows:
+def _joined(parts: list[LayerRows], is_sink: Tensor | None) -> LayerRows:
     ids = [part.ids for part in parts if part.ids is not None]
     return LayerRows(
         torch.cat([part.vectors for part in parts]),
         torch.cat([part.items for part in parts]),
         torch.cat(ids) if len(ids) == len(parts) else None,
+        is_sink,
     )

@@ -24,6 +24,7 @@ from isoscope.training.untouched import device_of, untouched
 
 Row = dict[str, Any]  # seed, step, loss, accuracy, and one value a column
 DEFAULT_METRICS = ("isoscore_debiased", "mean_cosine", "effective_rank")
+WITHOUT_SINKS, SINK_SHARE = "_without_sinks", "sink_share"  # what columns are called
 
 
 class GeometryTracker:
@@ -44,6 +45,9 @@ class GeometryTracker:
         pooling: None measures token states, padding left out; "mean", "cls", "max" or "lasttoken" makes
             one vector a text of them.
         special: measure the states of special tokens ([CLS], [SEP], <s>) too.
+        sinks: follow everything a second time without attention sinks, as `metric_without_sinks`, and the
+            share of tokens that are sinks, `sink_share`. Sinks are those of the moment: over ten times as
+            long as the median token in any hidden state.
         labels: one label an item of the probe, for metrics that need them; tokens carry their text's.
         stop_below: bounds by metric (or column): where a value falls under its bound in any layer, or has
             none because all points are equal, `should_stop` turns True.
@@ -73,6 +77,7 @@ class GeometryTracker:
         contextual: bool = False,
         pooling: str | None = None,
         special: bool = False,
+        sinks: bool = False,
         labels: Any = None,
         stop_below: Mapping[str, float] | None = None,
         max_length: int | None = None,
@@ -87,7 +92,7 @@ class GeometryTracker:
             raise InputError(f"every is {every!r}; wanted a whole number of steps, at least 1")
         if pooling is not None and pooling not in TOKEN_POOLINGS:
             raise InputError(f"pooling is {pooling!r}; wanted None or one of {', '.join(TOKEN_POOLINGS)}")
-        self.every, self.seed, self.pooling = every, seed, pooling
+        self.every, self.seed, self.pooling, self.sinks = every, seed, pooling, sinks
         self.probe = Probe(
             probe, tokenizer=tokenizer, special=special, max_length=max_length, batch_size=batch_size
         )
@@ -101,7 +106,9 @@ class GeometryTracker:
             seed=seed,
             device=device,
         )
-        self.metrics = self._meter.names
+        measured = self._meter.names
+        without = (*(f"{name}{WITHOUT_SINKS}" for name in measured), SINK_SHARE) if sinks else ()
+        self.metrics = (*measured, *without)
         self.columns = tuple(
             name if len(self.layers) == 1 else f"{name}@{layer}"
             for layer in self.layers
@@ -149,15 +156,20 @@ class GeometryTracker:
         owner = getattr(model, "__self__", model)  # a method such as model.encode
         with untouched(owner):
             batches = self.probe.batches(model, device)
-            by_layer = layer_rows(model, batches, self.layers, pooling=self.pooling)
-            values = [
-                value
-                for layer in self.layers
-                for value in self._meter(by_layer[layer], layer=layer, step=step)
-            ]
+            by_layer = layer_rows(model, batches, self.layers, pooling=self.pooling, sinks=self.sinks)
+            values = [value for layer in self.layers for value in self._values(by_layer[layer], layer, step)]
         self._describe(owner, by_layer)
         self._measuring_s += time.perf_counter() - began
         return dict(zip(self.columns, values, strict=True))
+
+    def _values(self, rows: LayerRows, layer: Layer, step: int | None) -> list[float]:
+        """The values of a layer's columns."""
+        values = self._meter(rows, layer=layer, step=step)
+        if rows.is_sink is None:
+            return values
+        share = float(rows.is_sink.double().mean())
+        without = self._meter(rows.without_sinks(), layer=layer, step=step) if share else values
+        return [*values, *without, share]
 
     def note(self, step: int, *, loss: Any = None, accuracy: Any = None) -> None:
         """Add to the row of a step what was known only after it was measured."""

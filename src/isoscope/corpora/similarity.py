@@ -1,0 +1,152 @@
+"""`load_similarity_pairs`: pairs of sentences or words with how alike people found them, by name."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from isoscope.corpora.hub import hub_rows
+from isoscope.corpora.load import DATA_VARIABLE, data_folder
+from isoscope.corpora.registry import Hub
+from isoscope.corpora.rows import Record, read_rows
+from isoscope.errors import FileError, InputError
+
+
+@dataclass(frozen=True, eq=False)
+class SimilarityPairs:
+    """Pairs of texts, each with a score: the higher, the more alike.
+
+    Attributes:
+        name: what they are called here.
+        columns: two columns of n texts.
+        scores: n numbers, on the scale of whoever gave them.
+        split, source, licence: which part this is, where it was read from, its terms.
+
+    >>> pairs = SimilarityPairs("tiny", (("cat", "cat"), ("dog", "car")), (4.0, 0.5))
+    >>> pairs.texts, pairs.places
+    (('cat', 'dog', 'car'), ((0, 1), (0, 2)))
+    """
+
+    name: str
+    columns: tuple[tuple[str, ...], tuple[str, ...]]
+    scores: tuple[float, ...]
+    split: str = ""
+    source: str = ""
+    licence: str = ""
+
+    def __len__(self) -> int:
+        return len(self.scores)
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The distinct texts, in the order they are met."""
+        return tuple(dict.fromkeys(text for pair in zip(*self.columns, strict=True) for text in pair))
+
+    @property
+    def places(self) -> tuple[tuple[int, int], ...]:
+        """The rows of each pair among `texts`."""
+        at = {text: row for row, text in enumerate(self.texts)}
+        return tuple((at[first], at[second]) for first, second in zip(*self.columns, strict=True))
+
+
+@dataclass(frozen=True)
+class _Declaration:
+    """file: in a data folder; fields: first, second, score; split; hub: where it is fetched from."""
+
+    file: str
+    licence: str
+    fields: tuple[str, str, str] = ("sentence1", "sentence2", "score")
+    split: str = "test"
+    hub: Hub | None = None
+
+
+_WORDS = ("word1", "word2", "score")
+_PAIRS: dict[str, _Declaration] = {
+    "stsb": _Declaration(
+        "sts/stsb_en_test.jsonl.gz",
+        "CC BY-SA 4.0 and the sources' own terms (Cer et al. 2017)",
+        hub=Hub("mteb/stsbenchmark-sts", ("test",)),
+    ),
+    **{
+        f"sts{year}": _Declaration(
+            f"sts/sts{year}.jsonl.gz",
+            f"the sources' own terms (Agirre et al. 20{year})",
+            hub=Hub(f"mteb/sts{year}-sts", ("test",)),
+        )
+        for year in range(12, 17)
+    },
+    "sick": _Declaration(
+        "sts/sick_test.jsonl.gz",
+        "CC BY-NC-SA 3.0 (Marelli et al. 2014)",
+        fields=("sentence1", "sentence2", "relatedness"),
+    ),
+    "men": _Declaration("wordsim/men.tsv.gz", "CC BY 2.0 (Bruni et al. 2014)", _WORDS, "all"),
+    "simlex999": _Declaration("wordsim/simlex999.tsv.gz", "not stated (Hill et al. 2015)", _WORDS, "all"),
+    "wordsim353": _Declaration(
+        "wordsim/wordsim353.tsv.gz", "CC BY 4.0 (Finkelstein et al. 2002)", _WORDS, "all"
+    ),
+    "mturk771": _Declaration("wordsim/mturk771.tsv.gz", "not stated (Halawi et al. 2012)", _WORDS, "all"),
+    "rare_words": _Declaration("wordsim/rw.tsv.gz", "not stated (Luong et al. 2013)", _WORDS, "all"),
+}
+
+
+def similarity_names() -> list[str]:
+    """The names that `load_similarity_pairs` takes."""
+    return list(_PAIRS)
+
+
+def load_similarity_pairs(
+    name: str, *, data: str | os.PathLike[str] | None = None, download: bool = False
+) -> SimilarityPairs:
+    """Pairs of sentences (`stsb`, `sts12` … `sts16`, `sick`) or words (`men`, `simlex999`, …) with scores.
+
+    Args:
+        name: one of `similarity_names()`.
+        data: a folder with files such as `sts/sts12.jsonl.gz`; by default that in ISOSCOPE_DATA.
+        download: fetch what is in no folder from Hugging Face's hub, through the `datasets` package.
+
+    Raises:
+        InputError: there are no such pairs, or nowhere to take them from; the message says how to get them.
+        FileError: a file is broken; the message names the file and the line.
+    """
+    declared = _PAIRS.get(name)
+    if declared is None:
+        raise InputError(f"pairs {name!r} are not known; wanted one of {', '.join(_PAIRS)}")
+    folder = data_folder(data)
+    if folder is not None and (path := folder / declared.file).exists():
+        return _pairs(name, declared, read_rows(path, declared.fields), path.name, f"{path}, line")
+    if download and declared.hub is not None:
+        rows = enumerate(hub_rows(declared.hub, declared.fields))
+        source = f"Hugging Face's hub, {declared.hub.path}"
+        return _pairs(name, declared, rows, source, f"{declared.hub.path}, row")
+    looked = f"{folder} has no {declared.file}" if folder else f"{DATA_VARIABLE} names no folder"
+    fetch = "; or pass download=True to fetch them" if declared.hub else ""
+    raise InputError(f"pairs {name!r} are not on this machine: {looked}; wanted {declared.file}{fetch}")
+
+
+def _pairs(
+    name: str, declared: _Declaration, rows: Iterable[tuple[int, Record]], source: str, where: str
+) -> SimilarityPairs:
+    firsts, seconds, scores = [], [], []
+    for number, record in rows:
+        first, second, score = (record[field] for field in declared.fields)
+        for text in (first, second):
+            if not isinstance(text, str) or not text.strip():
+                raise FileError(f"{where} {number}: {text!r:.40} is no text; wanted two texts and a score")
+        firsts.append(first.strip())
+        seconds.append(second.strip())
+        scores.append(_score(score, f"{where} {number}"))
+    columns = tuple(firsts), tuple(seconds)
+    return SimilarityPairs(name, columns, tuple(scores), declared.split, source, declared.licence)
+
+
+def _score(value: object, where: str) -> float:
+    try:
+        score = float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        score = math.nan
+    if not math.isfinite(score):
+        raise FileError(f"{where}: the score is {value!r:.40}; wanted a finite number")
+    return score

@@ -1,0 +1,144 @@
+"""Xiao, Long and Al Moubayed 2023, section 4 and appendices A, B and D: what is trained, and on what.
+
+    isoscope reproduce contrastive --part dynamics --setup masked --data data -o results
+
+trains one small masked model, then from it one sentence encoder for each temperature, batch size and pooling
+of the paper, and follows the geometry of the last layer. The paper trains mpnet-base on 314,000 entailment
+pairs for 4,912 updates, with a checkpoint every 200; learning rate, warm-up and length are not disclosed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from isoscope.errors import InputError
+
+PAIRS = "nli"  # the entailment of SNLI's dev and test and MNLI's dev
+TEMPERATURES = (0.001, 0.01, 0.025, 0.05, 0.1, 1.0)
+CLOSE = (0.025, 0.05, 0.1)  # those of section 4; appendix A has the powers of ten
+BATCHES = (16, 64, 256)
+BASE_TEMPERATURE, BASE_BATCH, BASE_POOLING = 0.05, 64, "mean"
+BASE = "tau=0.05"
+EPOCHS = 3
+EVERY = 20  # updates between measurements with batches of 64; with others, as many pairs
+MAX_LENGTH = 64
+WARMUP = 0.1
+MASKED_STEPS = 4000  # updates of the masked model
+PRECISIONS = ("float32", "tf32", "bf16")
+
+# words that carry grammar rather than a topic: determiners, pronouns, prepositions, conjunctions, auxiliaries
+_GRAMMAR = """
+    a an the this that these those i you he she it we they me him her us them my your his its our their who
+    whom which what whose and or but nor so yet if because while although than as of in on at by for with
+    about against between into through during before after above below to from up down out off over under
+    again then once is am are was were be been being have has had having do does did doing will would shall
+    should can could may might must not no there here when where why how all any both each few more
+    most other some such
+    only own same too very just also s t
+"""
+FUNCTION_WORDS = frozenset(_GRAMMAR.split())
+MARKS = frozenset(".,;:!?'\"()-–—[]/`$%&")
+
+
+@dataclass(frozen=True)
+class Start:
+    """A model that training begins from.
+
+    name: on the command line; title: in figures and tables; model: what is loaded, None where the command
+    trains it first; learning_rate: of the contrastive training; poolings: the first is that of the base run,
+    the second takes the part of [CLS].
+    """
+
+    name: str
+    title: str
+    model: str | None
+    learning_rate: float
+    poolings: tuple[str, ...] = ("mean", "cls", "max")
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Setup:
+    """One run: where it begins, and what is set otherwise than in the base run."""
+
+    start: Start
+    variant: str
+    temperature: float = BASE_TEMPERATURE
+    batch_size: int = BASE_BATCH
+    pooling: str = BASE_POOLING
+
+    @property
+    def name(self) -> str:
+        """On the command line."""
+        return f"{self.start.name}:{self.variant}"
+
+    @property
+    def every(self) -> int:
+        """Updates between measurements: the pairs seen between two are the same for all batch sizes."""
+        return max(1, EVERY * BASE_BATCH // self.batch_size)
+
+
+_DECLARED = (
+    Start(
+        "masked", "masked LM", None, 2e-4,
+        note="a BERT of 4 layers and 256 dimensions, which this command trains on WikiText-2 with the "
+        "tokenizer of MiniLM before anything else",
+    ),
+    Start(
+        "smollm2", "SmolLM2", "smollm2-135m", 5e-5, ("mean", "lasttoken", "max"),
+        note="a causal model: its first token sees no other, so that [CLS] pooling means nothing, and the "
+        "last token takes its part; its attention sinks are left out in the second view",
+    ),
+)  # fmt: skip
+STARTS: dict[str, Start] = {start.name: start for start in _DECLARED}
+OWN_RATE = 2e-5  # learning rate for a model of the user's
+
+
+def start_of(model: str) -> Start:
+    """A start from another model, named by it."""
+    known = [start for start in _DECLARED if start.model == model]
+    return known[0] if known else Start(Path(model).name, Path(model).name, model, OWN_RATE)
+
+
+def variants(start: Start) -> list[Setup]:
+    """All runs from one start, each temperature, batch size and pooling; the base run is in all three.
+
+    >>> [setup.variant for setup in variants(STARTS["masked"])][-4:]
+    ['batch=16', 'batch=256', 'pooling=cls', 'pooling=max']
+    """
+    found = [Setup(start, f"tau={tau:g}", temperature=tau) for tau in TEMPERATURES]
+    found += [Setup(start, f"batch={n}", batch_size=n) for n in BATCHES if n != BASE_BATCH]
+    found += [Setup(start, f"pooling={how}", pooling=how) for how in start.poolings if how != BASE_POOLING]
+    return found
+
+
+def chosen_setups(names: list[str] | None, model: str | None = None) -> list[Setup]:
+    """The runs with these names: `masked` all of one start, `masked:tau=0.1` one, `all`, or none for all.
+
+    With a model of one's own, names are those of its runs: `tau=0.1`.
+
+    >>> [setup.name for setup in chosen_setups(["smollm2:batch=16, masked:tau=1"])]
+    ['masked:tau=1', 'smollm2:batch=16']
+    >>> chosen_setups(["tau=0.05"], "microsoft/mpnet-base")[0].name
+    'mpnet-base:tau=0.05'
+    """
+    starts = _DECLARED if model is None else (start_of(model),)
+    there = [setup for start in starts for setup in variants(start)]
+    known = {"all", *(s.name for s in there), *(s.start.name for s in there)}
+    wanted = {part.strip() for name in names or ["all"] for part in name.split(",") if part.strip()}
+    if model is not None:
+        known |= {setup.variant for setup in there}
+    unknown = sorted(wanted - known)
+    if unknown:
+        shown = ", ".join(setup.variant for setup in variants(starts[0]))
+        raise InputError(
+            f"setup {unknown[0]!r} is not known; wanted all, {', '.join(start.name for start in starts)}, or "
+            f"one run of it such as {there[0].name}: {shown}"
+        )
+    own = {"all"} if model is None else {"all", *(setup.variant for setup in there)}
+    return [
+        setup
+        for setup in there
+        if wanted & {setup.name, setup.start.name, "all"} or setup.variant in wanted & own
+    ]

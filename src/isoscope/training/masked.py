@@ -1,0 +1,296 @@
+"""`train_masked_lm`: a small BERT trained from nothing to fill in masked words, to start from."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from isoscope.encoders.language_models import LanguageModel, quiet_loading
+from isoscope.encoders.tokens import tokenize
+from isoscope.errors import InputError
+from isoscope.progress import Bar
+from isoscope.training.checkpoint import RunFolder
+from isoscope.training.configuration import whole
+from isoscope.training.encoder_result import (
+    Trained,
+    done,
+    keep,
+    kept,
+    run_trajectory,
+    texts_fingerprint,
+    versions,
+)
+from isoscope.training.encoder_run import (
+    EncoderRun,
+    EncoderSettings,
+    need_trainer,
+    own_randomness,
+    training_device,
+)
+from isoscope.training.sequences import Batch, EpochOrder, Sequences
+from isoscope.training.untouched import device_of, untouched
+
+RATE = 0.15  # of tokens that are to be found
+MASKED, REPLACED = 0.8, 0.1  # of those: shown as the mask, as a random token; the rest as they are
+_HELD_OUT = 10**6  # the epoch whose masks are those of the held-out texts: no training comes so far
+
+
+@dataclass(frozen=True, eq=False)
+class MaskedLM(Trained):
+    """One run of `train_masked_lm`.
+
+    Attributes:
+        losses: of each update, under "loss", in nats a masked token.
+        held_out_loss: of the masked tokens of the held-out texts; None where there were none.
+        unigram_loss: what guessing them by how frequent each token is in training would lose.
+        configuration: every setting.
+        folder: the run's; None where none was asked for.
+        model, tokenizer: where they are at hand; else in `folder/model`.
+    """
+
+    losses: Mapping[str, np.ndarray]
+    held_out_loss: float | None
+    unigram_loss: float | None
+    configuration: Mapping[str, Any]
+    folder: Path | None = None
+    model: Any = field(default=None, repr=False)
+    tokenizer: Any = field(default=None, repr=False)
+
+    @classmethod
+    def load(cls, folder: str | os.PathLike[str]) -> MaskedLM:
+        """A run that is done, from its folder; the model stays there."""
+        result, _ = done(Path(folder), "masked")
+        losses = {name: np.array(values) for name, values in result["losses"].items()}
+        return cls(
+            losses, result["held_out_loss"], result["unigram_loss"], result["configuration"], Path(folder)
+        )
+
+
+def train_masked_lm(
+    texts: Sequence[str],
+    *,
+    tokenizer: Any,
+    held_out: Sequence[str] | None = None,
+    n_layers: int = 4,
+    n_dims: int = 256,
+    n_heads: int = 4,
+    window: int = 64,
+    steps: int = 8000,
+    batch_size: int = 256,
+    learning_rate: float = 1e-3,
+    warmup: float = 0.1,
+    weight_decay: float = 0.01,
+    seed: int = 0,
+    precision: str = "float32",
+    run: str | os.PathLike[str] | None = None,
+    resume: bool = False,
+    save_every: int | None = None,
+    device: str | torch.device | None = None,
+    progress: bool | None = None,
+) -> MaskedLM:
+    """Train a BERT of random weights to fill in masked tokens, and say whether it has learnt anything.
+
+    The texts are one stream cut into windows. 15 % of the tokens that are no special ones are to be found:
+    80 % of those are shown as the mask, 10 % as a random token, 10 % as they are (Devlin et al. 2019), drawn
+    anew in every epoch. AdamW, a learning rate that rises over the warm-up and then falls to 0. The same
+    seed gives the same weights, masks, order and dropout.
+
+    Args:
+        texts: what is read.
+        tokenizer: of transformers, with a mask token and a padding token.
+        held_out: texts on which the loss is taken at the end, with masks that are the same for every run.
+        n_layers, n_dims, n_heads: of the model.
+        window: tokens read together, the most the model will ever take.
+        steps, batch_size, learning_rate, warmup, weight_decay: of the training; a batch is so many windows.
+        seed: of everything random.
+        precision: "float32", or "bf16" for autocast.
+        run: a folder to keep the run in: a run cut short at any moment continues to the same numbers.
+        resume: whether a run found in that folder may be continued; of one that is done, the result.
+        save_every: updates between checkpoints; at the end of each epoch there is one anyway.
+        device: "cpu" or "cuda"; by default a CUDA device where there is one.
+        progress: show a progress bar; None shows it on a terminal.
+    """
+    need_trainer()
+    if getattr(tokenizer, "mask_token_id", None) is None or tokenizer.pad_token_id is None:
+        raise InputError("tokenizer has no mask token or no padding token; wanted that of a masked model")
+    if whole("n_dims", n_dims) % whole("n_heads", n_heads):
+        raise InputError(f"n_dims is {n_dims} and n_heads {n_heads}; wanted a multiple of it")
+    whole("n_layers", n_layers)
+    where, read = training_device(device), _windows(texts, tokenizer, window)
+    if len(read) < whole("batch_size", batch_size):
+        raise InputError(
+            f"batch_size is {batch_size} and there are {len(read)} windows; wanted a smaller one"
+        )
+    settings = EncoderSettings(
+        steps=steps, steps_per_epoch=len(read) // batch_size, batch_size=batch_size,
+        learning_rate=learning_rate, seed=seed, warmup=warmup, decay=True, weight_decay=weight_decay,
+        precision=precision, save_every=save_every, drop_last=True,
+    )  # fmt: skip
+    about = asdict(settings) | {
+        "kind": "masked", "n_layers": n_layers, "n_dims": n_dims, "n_heads": n_heads, "window": window,
+        "data": texts_fingerprint(list(texts), list(held_out or ())), "vocabulary": len(tokenizer),
+        "n_tokens": int(read.starts[-1]), "device": str(where), **versions(),
+    }  # fmt: skip
+    folder = None if run is None else RunFolder.open(run, about, resume=resume)
+    if folder is not None and kept(folder.path) is not None:
+        return MaskedLM.load(folder.path)
+    model = _new_model(tokenizer, n_layers, n_dims, n_heads, window, seed).to(where)
+    task = MaskedTokens(read, tokenizer, seed=seed, precision=precision)
+    with Bar(show=progress) as bar:
+        one = EncoderRun(model, task, settings, folder, None, bar, where)
+        journal = one.train()
+    found: dict[str, float | None] = {"held_out_loss": None, "unigram_loss": None}
+    if held_out is not None:
+        test = MaskedTokens(_windows(held_out, tokenizer, window), tokenizer, seed=0, precision="float32")
+        found = {
+            "held_out_loss": test.mean_loss(model, batch_size),
+            "unigram_loss": test.unigram_loss(task.counts, batch_size),
+        }
+    result = {"losses": journal.losses, "configuration": about} | found
+    if folder is not None:
+        keep(
+            folder.path, result, run_trajectory(one, journal, about),
+            lambda place: _save(place, model, tokenizer),
+        )  # fmt: skip
+    return MaskedLM(
+        {name: np.array(values) for name, values in journal.losses.items()},
+        found["held_out_loss"], found["unigram_loss"], about,
+        None if folder is None else folder.path, model, tokenizer,
+    )  # fmt: skip
+
+
+class MaskedTokens:
+    """The `Task`: windows with some of their tokens hidden, other ones in every epoch."""
+
+    def __init__(self, windows: Sequences, tokenizer: Any, *, seed: int, precision: str) -> None:
+        self._windows, self._seed, self._epoch = windows, seed, 0
+        self._is_bf16 = precision == "bf16"
+        self._mask, self._n_types = int(tokenizer.mask_token_id), len(tokenizer)
+        self._special = torch.tensor(sorted(tokenizer.all_special_ids))
+
+    def __len__(self) -> int:
+        return len(self._windows)
+
+    @property
+    def counts(self) -> Tensor:
+        """(vocabulary,) how often each token occurs that could be hidden."""
+        ids = self._windows.fields["input_ids"]
+        return torch.bincount(ids[~torch.isin(ids, self._special)], minlength=self._n_types)
+
+    def batch(self, places: Sequence[int]) -> Batch:
+        """Windows as they are shown; `places` among their tokens, row by row, and what is right there."""
+        made = self._windows.batch(places)
+        ids = made["input_ids"]
+        can_be_hidden = made["attention_mask"].bool() & ~torch.isin(ids, self._special)
+        source = np.random.default_rng([self._seed, self._epoch, *map(int, places), *b"mask"])
+        shown, hidden = hide(ids, can_be_hidden, mask=self._mask, n_types=self._n_types, source=source)
+        chosen = hidden.flatten().nonzero().flatten()
+        targets = ids.flatten()[chosen]
+        return made | {"input_ids": shown, "places": chosen, "targets": targets}
+
+    def loss(self, model: Any, batch: Batch) -> dict[str, Tensor]:
+        """Cross-entropy at the hidden tokens; only there are all types scored."""
+        with torch.autocast(batch["input_ids"].device.type, torch.bfloat16, enabled=self._is_bf16):
+            states = model.bert(input_ids=batch["input_ids"], attention_mask=batch["attention_mask"])
+            hidden = states.last_hidden_state.flatten(0, 1).index_select(0, batch["places"])
+            scores = model.cls(hidden)
+        return {"loss": functional.cross_entropy(scores.float(), batch["targets"])}
+
+    def mean_loss(self, model: Any, batch_size: int) -> float:
+        """Of all windows, with masks that depend on nothing but the seed."""
+        total, n, device = 0.0, 0, device_of(model)
+        with untouched(model):
+            for batch in self._all(batch_size):
+                placed = {name: values.to(device) for name, values in batch.items()}
+                n_hidden = len(batch["targets"])
+                total, n = total + float(self.loss(model, placed)["loss"]) * n_hidden, n + n_hidden
+        return total / n
+
+    def unigram_loss(self, counts: Tensor, batch_size: int) -> float:
+        """Of the same tokens, guessed by these counts, one added to each."""
+        shares = (counts + 1).double() / (counts + 1).sum()
+        targets = torch.cat([batch["targets"] for batch in self._all(batch_size)])
+        return -float(shares[targets].log().mean())
+
+    def _all(self, batch_size: int) -> list[Batch]:
+        self._epoch = _HELD_OUT
+        parts = torch.arange(len(self)).split(batch_size)
+        return [self.batch(part.tolist()) for part in parts]
+
+    def begin_epoch(self, model: Any, order: EpochOrder) -> None:  # noqa: ARG002
+        """Other masks than in the one before."""
+        self._epoch = order.epoch
+
+    def end_epoch(self, model: Any) -> dict[str, float]:  # noqa: ARG002
+        """Nothing is found."""
+        return {}
+
+    def state(self) -> dict[str, Tensor]:
+        """Which masks an epoch that is cut short goes on with."""
+        return {"epoch": torch.tensor(self._epoch)}
+
+    def load_state(self, tensors: Mapping[str, Tensor], device: torch.device) -> None:  # noqa: ARG002
+        """Back to those of the checkpoint."""
+        self._epoch = int(tensors["epoch"])
+
+
+def hide(
+    ids: Tensor,
+    can_be_hidden: Tensor,
+    *,
+    mask: int,
+    n_types: int,
+    source: np.random.Generator,
+    rate: float = RATE,
+) -> tuple[Tensor, Tensor]:
+    """Tokens as they are shown, and which of them are to be found: one at least where one can be.
+
+    >>> ids, all_of_them = torch.arange(5, 10), torch.ones(5, dtype=torch.bool)
+    >>> shown, hidden = hide(ids, all_of_them, mask=1, n_types=20, source=np.random.default_rng(0), rate=1.0)
+    >>> shown.tolist(), bool(hidden.all())
+    ([1, 1, 1, 1, 19], True)
+    """
+    draws = torch.from_numpy(source.random(ids.shape))
+    hidden = can_be_hidden & (draws < rate)
+    if not hidden.any():
+        hidden = can_be_hidden & (draws == draws.masked_fill(~can_be_hidden, math.inf).min())
+        draws = draws * 0.0
+    as_mask = hidden & (draws < MASKED * rate)
+    as_another = hidden & (draws >= MASKED * rate) & (draws < (MASKED + REPLACED) * rate)
+    others = torch.from_numpy(source.integers(n_types, size=tuple(ids.shape)))
+    return torch.where(as_another, others, ids.masked_fill(as_mask, mask)), hidden
+
+
+def _windows(texts: Sequence[str], tokenizer: Any, window: int) -> Sequences:
+    """The texts as one stream, cut into windows."""
+    reader = LanguageModel("masked", Path(), None, tokenizer, 0, 0, None, False)
+    read = tokenize(texts, reader, window=window)
+    return Sequences({"input_ids": read.ids}, read.starts, int(tokenizer.pad_token_id))
+
+
+def _new_model(tokenizer: Any, n_layers: int, n_dims: int, n_heads: int, window: int, seed: int) -> Any:
+    from transformers import BertConfig, BertForMaskedLM
+
+    config = BertConfig(
+        vocab_size=len(tokenizer), hidden_size=n_dims, num_hidden_layers=n_layers,
+        num_attention_heads=n_heads, intermediate_size=4 * n_dims, max_position_embeddings=window,
+        pad_token_id=tokenizer.pad_token_id,
+    )  # fmt: skip
+    with own_randomness(), quiet_loading():
+        torch.manual_seed(seed)
+        return BertForMaskedLM(config)
+
+
+def _save(place: Path, model: Any, tokenizer: Any) -> None:
+    """A folder that transformers reads, with the head that fills in words."""
+    model.save_pretrained(place)
+    tokenizer.save_pretrained(place)
