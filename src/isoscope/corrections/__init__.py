@@ -1,0 +1,25 @@
+"""Corrections: centre, scale, whiten, take directions out; scikit-learn transformers with torch inside."""
+
+from isoscope.corrections.chain import Chain
+from isoscope.corrections.clusterwise import ClusterCenter, ClusterwiseAllButTheTop
+from isoscope.corrections.components import AllButTheTop
+from isoscope.corrections.correction import Correction
+from isoscope.corrections.files import load_correction, save_correction
+from isoscope.corrections.rogue import RemoveDimensions
+from isoscope.corrections.scaling import Center, Normalize, Standardize
+from isoscope.corrections.whiten import Whiten
+
+__all__ = [
+    "AllButTheTop",
+    "Center",
+    "Chain",
+    "ClusterCenter",
+    "ClusterwiseAllButTheTop",
+    "Correction",
+    "Normalize",
+    "RemoveDimensions",
+    "Standardize",
+    "Whiten",
+    "load_correction",
+    "save_correction",
+]

@@ -1,0 +1,54 @@
+"""Vectors as scikit-learn passes them, checked, and compared with those that a correction was fitted on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import validate_data
+from torch import Tensor
+
+from isoscope.arrays import as_tensor, check_finite
+from isoscope.errors import InputError, ShapeError
+from isoscope.space import Space
+
+
+def as_rows(correction: Any, X: Any, *, reset: bool) -> Tensor:
+    """The (n, d) tensor behind X; sets n_features_in_ and names when `reset`, else compares with them."""
+    if isinstance(X, Space):
+        X = X.vectors
+    rows = _as_tensor(X)
+    if rows.ndim != 2:
+        raise ShapeError(
+            f"X has shape {tuple(rows.shape)}; wanted two axes (n, d), one vector a row. "
+            "Reshape your data: one vector is X[None, :], or goes to transform_one(x)"
+        )
+    for axis, name in enumerate(("sample", "feature")):
+        if rows.shape[axis] == 0:
+            shape = tuple(rows.shape)
+            raise ShapeError(f"X has 0 {name}(s) (shape={shape}) while a minimum of 1 is required.")
+    check_finite(rows)
+    _check_features(correction, X, rows, reset=reset)
+    return rows
+
+
+def _as_tensor(X: Any) -> Tensor:
+    if isinstance(X, np.ndarray) and X.dtype.kind == "O":
+        X = X.astype(np.float64)
+    try:
+        return as_tensor(X)
+    except InputError as error:
+        if "complex" in str(error):
+            raise InputError(f"Complex data not supported: {error}") from None
+        raise
+
+
+def _check_features(correction: Any, X: Any, rows: Tensor, *, reset: bool) -> None:
+    """scikit-learn's own look at the number and the names of features."""
+    columns = getattr(X, "columns", None)
+    named = columns is not None and len(columns) == rows.shape[1]
+    try:
+        validate_data(correction, X if named else rows, reset=reset, skip_check_array=True)
+    except ValueError as error:
+        advice = "Was it fitted, or saved, for other vectors?" if "is expecting" in str(error) else ""
+        raise ShapeError(f"{str(error).strip()} {advice}".strip()) from None

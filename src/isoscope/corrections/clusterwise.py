@@ -1,0 +1,280 @@
+"""`ClusterCenter` and `ClusterwiseAllButTheTop`: each cluster corrected by itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import torch
+from torch import Tensor
+
+from isoscope.arrays import as_matrix
+from isoscope.clustering import kmeans
+from isoscope.corrections.border import as_rows
+from isoscope.corrections.columns import Columns
+from isoscope.corrections.correction import Correction, Fitted, blocks_of
+from isoscope.corrections.maps import Clusterwise, Map
+from isoscope.corrections.spectrum import check_components, principal
+from isoscope.errors import InputError, ShapeError, check_seed
+from isoscope.kernels.precision import full_precision
+from isoscope.labels import Labels, as_labels
+from isoscope.statistics.moments import Moments
+
+_SAMPLE = 50_000  # rows of a stream that k-means looks at
+
+
+@dataclass(frozen=True, eq=False)
+class _Clusters:
+    """A statistic for each cluster by name, and for each its place."""
+
+    parts: dict[Any, Any]
+
+    def merge(self, other: _Clusters) -> _Clusters:
+        parts = dict(self.parts)
+        for name, part in other.parts.items():
+            parts[name] = parts[name].merge(part) if name in parts else part
+        return _Clusters(parts)
+
+
+class ClusterCenter(Correction):
+    """Each cluster's mean taken off: what tells clusters apart goes, what varies within them stays.
+
+        y = x − m_c,   c the cluster whose centre is nearest to x
+
+    Clusters are those of k-means, or of labels where they are given to `fit`. Targets `y` are never used.
+    Vectors to transform go by the nearest centre, labelled or not.
+
+    Args:
+        n_clusters: K of k-means.
+        init: (K, d) centres to assign by, instead of k-means.
+        seed: of k-means.
+        n_init: starts of k-means.
+
+    Attributes:
+        centers_: (K, d) what vectors are assigned by.
+        means_: (K, d) the mean of each cluster's vectors: what is taken off.
+
+    >>> ClusterCenter(2).fit_transform([[0.0], [2.0], [100.0], [104.0]]).tolist()
+    [[-1.0], [1.0], [-2.0], [2.0]]
+    """
+
+    _axes: ClassVar[dict[str, str]] = {"centers_": "Kd", "means_": "Kd"}
+    centers_ = Fitted("(K, d) the centres that vectors are assigned by.")
+    means_ = Fitted("(K, d) the mean of each cluster, which is taken off.")
+
+    def __init__(self, n_clusters: int = 8, *, init: Any = None, seed: int = 0, n_init: int = 1) -> None:
+        self.n_clusters = n_clusters
+        self.init = init
+        self.seed = seed
+        self.n_init = n_init
+
+    def fit(self, X: Any, y: Any = None, *, labels: Any = None) -> Self:  # noqa: ARG002
+        """Learn from (n, d) vectors, by k-means or by labels, one a row. `y` is not looked at."""
+        rows = as_rows(self, X, reset=True)
+        self._check_parameters(rows.shape[1])
+        self._forget()
+        self._take(rows, labels)
+        self._solved()
+        return self
+
+    def partial_fit(self, X: Any, y: Any = None, *, labels: Any = None) -> Self:  # noqa: ARG002
+        """Learn from one more block.
+
+        With labels, or with `init`, all blocks together give what `fit` gives. Without, k-means sees the
+        first block only: `fit_blocks` draws from all of them instead.
+        """
+        self._take(self._next_block(X), labels)
+        return self
+
+    def fit_blocks(self, source: Any, *, use_labels: bool = False) -> Self:
+        """Learn from a stream that can be read twice; k-means on up to 50,000 rows drawn from all of it.
+
+        Args:
+            source: an opened file (`open_vectors`), a list of blocks, or a function that makes an iterator.
+            use_labels: clusters by the labels that the blocks carry.
+        """
+        self._forget()
+        check_seed(self.seed)
+        if not use_labels and self.init is None:
+            drawn = _drawn(source, self.seed)
+            self._next_block(drawn)
+            self._centers = self._found(drawn)
+        for block in blocks_of(source):
+            labels = getattr(block, "labels", None) if use_labels else None
+            if use_labels and labels is None:
+                raise InputError("use_labels=True, and the blocks carry no labels: name them in open_vectors")
+            self.partial_fit(block, labels=labels)
+        self._solved()
+        return self
+
+    def _forget(self) -> None:
+        super()._forget()
+        if hasattr(self, "_centers"):
+            del self._centers
+
+    def _begin(self, rows: Tensor) -> None:
+        """Nothing is forgotten here: `fit_blocks` has found centres before the first block."""
+
+    def _check_parameters(self, n_dims: int) -> None:
+        check_seed(self.seed)
+        if not isinstance(self.n_clusters, int) or self.n_clusters < 1:
+            raise InputError(f"n_clusters is {self.n_clusters!r}; wanted a whole number from 1 on")
+        if self.init is not None and as_matrix(self.init, name="init").shape[1] != n_dims:
+            raise ShapeError(f"init has shape {tuple(as_matrix(self.init).shape)}; wanted (K, {n_dims})")
+
+    def _take(self, rows: Tensor, labels: Any) -> None:
+        """Merge a block into its clusters' statistics."""
+        codes = self._codes(rows, labels)
+        part = _Clusters(
+            {name: self._of_cluster(rows[codes.codes == i]) for i, name in enumerate(codes.names)}
+        )
+        known = getattr(self, "_statistic", None)
+        if known is not None and hasattr(self, "_centers") != (labels is None):
+            raise InputError("labels came with some blocks and not with others; wanted all or none")
+        self._statistic = part if known is None else known.merge(part)
+        if hasattr(self, "_solution"):
+            del self._solution
+
+    def _codes(self, rows: Tensor, labels: Any) -> Labels:
+        """The clusters of a block's rows: by label, or by the nearest centre."""
+        if labels is not None:
+            return as_labels(labels, n=len(rows)).to(rows.device).seen()
+        if not hasattr(self, "_centers"):
+            given = self.init is not None
+            self._centers = as_matrix(self.init, name="init").double() if given else self._found(rows)
+        self._centers = self._centers.to(rows.device)
+        return Labels(_nearest(rows, self._centers), tuple(range(len(self._centers)))).seen()
+
+    def _found(self, rows: Tensor) -> Tensor:
+        if len(rows) < self.n_clusters:
+            raise InputError(
+                f"n_clusters is {self.n_clusters}, and X has n_samples = {len(rows)}; wanted at least as many"
+            )
+        found = kmeans(rows, self.n_clusters, seed=self.seed, n_init=self.n_init)
+        return found.centers.double()
+
+    def _of_cluster(self, rows: Tensor) -> Any:
+        return Columns.of(rows.detach().double())
+
+    def _solve(self, statistic: _Clusters) -> dict[str, Tensor]:
+        names = sorted(statistic.parts, key=lambda name: (str(type(name)), name))
+        means = torch.stack([statistic.parts[name].mean for name in names])
+        if not hasattr(self, "_centers"):
+            return {"centers_": means, "means_": means}
+        # a centre without a vector keeps its place, so that no vector is sent to another cluster than in fit
+        full = self._centers.clone()
+        full[torch.tensor(names, device=full.device)] = means
+        return {"centers_": self._centers, "means_": full}
+
+    def _map(self, solution: dict[str, Tensor]) -> Map:
+        means = solution["means_"]
+        return Clusterwise(solution["centers_"], means, means.new_zeros(len(means), 0, means.shape[1]))
+
+
+class ClusterwiseAllButTheTop(ClusterCenter):
+    """Each cluster's mean and its own k strongest directions taken out.
+
+        y = (x − m_c) − Σ_i (v_ci·(x − m_c)) v_ci,   c the cluster whose centre is nearest to x
+
+    Clusters of a space are often stretched each in its own direction, which one set of directions for all
+    (`AllButTheTop`) leaves. Clusters come from k-means, or from labels given to `fit`.
+    Paper: Rajaee, Pilehvar 2021, A Cluster-based Approach for Improving Isotropy in Contextual Embedding
+    Space.
+
+    Args:
+        n_clusters: K of k-means.
+        n_components: k; None for d // 100, at least 1.
+        init: (K, d) centres to assign by, instead of k-means.
+        seed: of k-means.
+        n_init: starts of k-means.
+        small: what to do with a cluster whose vectors span fewer than k directions: "error", or "keep" it and
+            take out those it has.
+
+    Attributes:
+        centers_: (K, d) what vectors are assigned by.
+        means_: (K, d) the mean of each cluster's vectors.
+        components_: (K, k, d) each cluster's directions; zeros where a small cluster has fewer.
+
+    >>> upright, lying = [[0.0, 3.0], [0.5, 0.0], [0.0, -3.0]], [[96.0, 1.0], [90.0, 0.0], [84.0, 1.0]]
+    >>> Y = ClusterwiseAllButTheTop(2, 1).fit_transform(upright + lying)
+    >>> Y[:3, 1].round(6).any() or Y[3:, 0].round(6).any()
+    np.False_
+    """
+
+    _axes: ClassVar[dict[str, str]] = {"centers_": "Kd", "means_": "Kd", "components_": "Kkd"}
+    components_ = Fitted("(K, k, d) the directions taken out of each cluster.")
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        n_components: int | None = None,
+        *,
+        init: Any = None,
+        seed: int = 0,
+        n_init: int = 1,
+        small: str = "error",
+    ) -> None:
+        super().__init__(n_clusters, init=init, seed=seed, n_init=n_init)
+        self.n_components = n_components
+        self.small = small
+
+    def _check_parameters(self, n_dims: int) -> None:
+        super()._check_parameters(n_dims)
+        if self.n_components is not None:
+            check_components(self.n_components, n_dims)
+        if self.small not in ("error", "keep"):
+            raise InputError(f"small is {self.small!r}; wanted 'error' or 'keep'")
+
+    def _of_cluster(self, rows: Tensor) -> Any:
+        return Moments.of(rows.detach().double())
+
+    def _solve(self, statistic: _Clusters) -> dict[str, Tensor]:
+        found = super()._solve(statistic)
+        n_clusters, d = found["means_"].shape
+        k = self.n_components or max(1, d // 100)
+        components = found["means_"].new_zeros(n_clusters, k, d)
+        names = sorted(statistic.parts, key=lambda name: (str(type(name)), name))
+        for place, name in enumerate(names):
+            own = self._directions(statistic.parts[name], k, name)
+            components[name if hasattr(self, "_centers") else place, : len(own)] = own
+        return {**found, "components_": components}
+
+    def _directions(self, moments: Moments, k: int, name: Any) -> Tensor:
+        """(≤ k, d) a cluster's strongest directions."""
+        spread = moments.count > 1 and bool(moments.trace > 0)
+        found = principal(moments, "ClusterwiseAllButTheTop") if spread else None
+        rank = found.rank if found else 0
+        if rank < k and self.small == "error":
+            raise InputError(
+                f"n_components is {k}, and cluster {name!r} has {moments.count} vectors of rank {rank} "
+                f"(n_samples = {moments.count}); wanted at most {rank}, fewer clusters, or small='keep' "
+                "to take out what there is"
+            )
+        return found.directions[: min(k, rank)] if found else moments.mean.new_zeros(0, moments.n_dims)
+
+    def _map(self, solution: dict[str, Tensor]) -> Map:
+        return Clusterwise(solution["centers_"], solution["means_"], solution["components_"])
+
+
+@full_precision
+def _nearest(rows: Tensor, centers: Tensor) -> Tensor:
+    """(n,) the nearest centre of each row, as `transform` finds it."""
+    none = centers.new_zeros(len(centers), 0, centers.shape[1])
+    step = Clusterwise(centers, centers, none)
+    return torch.cat([step.nearest(block.detach().double()) for block in rows.split(16_384)])
+
+
+def _drawn(source: Any, seed: int) -> Tensor:
+    """Rows of a stream, all of them where they are few, else drawn without replacement, in order."""
+    generator = torch.Generator().manual_seed(seed)
+    rows, keys = None, torch.empty(0, dtype=torch.float64)
+    for block in blocks_of(source):
+        matrix = as_matrix(block).detach().cpu()
+        keys = torch.cat([keys, torch.rand(len(matrix), generator=generator, dtype=torch.float64)])
+        rows = matrix if rows is None else torch.cat([rows, matrix])
+        if len(rows) > _SAMPLE:  # the smallest keys seen so far are a draw of all rows seen so far
+            least = keys.topk(_SAMPLE, largest=False).indices.sort().values
+            rows, keys = rows[least], keys[least]
+    if rows is None:
+        raise ShapeError("source has no blocks; wanted at least one vector")
+    return rows

@@ -1,0 +1,63 @@
+"""`AllButTheTop`: the strongest directions taken out."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from torch import Tensor
+
+from isoscope.corrections.correction import Correction, Fitted
+from isoscope.corrections.maps import Map, Removal
+from isoscope.corrections.spectrum import check_components, principal
+from isoscope.errors import InputError
+from isoscope.statistics.moments import Moments
+
+
+class AllButTheTop(Correction):
+    """The mean and the k strongest principal directions taken out.
+
+        y = (x − m) − Σ_i (v_i·(x − m)) v_i,   v_1 … v_k the top eigenvectors of the covariance
+
+    The paper suggests k = d/100, which is the default, at least 1. What is taken out cannot be put back.
+    Paper: Mu, Viswanath 2018, All-but-the-Top.
+
+    Args:
+        n_components: k; None for d // 100, at least 1.
+        as_published: project x itself onto the directions, not x − m, as the paper's algorithm prints it.
+            All vectors then differ from ours by one and the same vector, −Σ (v_i·m) v_i.
+
+    Attributes:
+        mean_: (d,) m.
+        components_: (k, d) v_1 … v_k, one a row.
+
+    >>> AllButTheTop(1).fit_transform([[3.0, 0.0], [-3.0, 0.0], [0.0, 1.0], [0.0, -1.0]]).tolist()
+    [[0.0, 0.0], [0.0, 0.0], [0.0, 1.0], [0.0, -1.0]]
+    """
+
+    _axes: ClassVar[dict[str, str]] = {"mean_": "d", "components_": "kd"}
+    _statistic_of = Moments.of
+    mean_ = Fitted("(d,) the mean of the vectors fitted on.")
+    components_ = Fitted("(k, d) the directions taken out, the strongest first.")
+
+    def __init__(self, n_components: int | None = None, *, as_published: bool = False) -> None:
+        self.n_components = n_components
+        self.as_published = as_published
+
+    def _check_parameters(self, n_dims: int) -> None:
+        if self.n_components is not None:
+            check_components(self.n_components, n_dims)
+
+    def _solve(self, statistic: Moments) -> dict[str, Tensor]:
+        found = principal(statistic, "AllButTheTop")
+        k = self.n_components or max(1, statistic.n_dims // 100)
+        if k > found.rank:
+            raise InputError(
+                f"n_components is {k}, and the {statistic.count} vectors have rank {found.rank}; "
+                f"wanted at most {found.rank}, or more vectors"
+            )
+        return {"mean_": statistic.mean, "components_": found.directions[:k]}
+
+    def _map(self, solution: dict[str, Tensor]) -> Map:
+        mean, components = solution["mean_"], solution["components_"]
+        along = components.T @ (components @ mean)
+        return Removal(mean, components, -along if self.as_published else 0 * along)

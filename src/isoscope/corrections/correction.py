@@ -1,0 +1,275 @@
+"""`Correction`: what every correction is, a scikit-learn transformer with torch inside.
+
+Three stages: a statistic, merged block by block; a solution, named float64 tensors that are the fitted
+attributes and all that a file holds; a map, the torch module that changes vectors.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import torch
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+from torch import Tensor
+
+from isoscope.arrays import as_matrix, as_tensor, block_rows, like, working_dtype
+from isoscope.corrections.border import as_rows
+from isoscope.corrections.maps import Map
+from isoscope.errors import InputError, ShapeError
+from isoscope.kernels.precision import full_precision
+from isoscope.kernels.workers import in_order
+from isoscope.space import Space
+
+# on the CPU: rows of one task; measured on two cores: 512 rows of 384 beat 1,024 to 4,096 by a third
+_BLOCK_NUMBERS = 512 * 384
+_WHOLE_NUMBERS = 2**20  # up to here one call on all cores beats tasks on one core each
+
+
+@dataclass(eq=False)
+class Solution:
+    """What was learnt: float64 tensors by name, and the map made of them by type and device."""
+
+    tensors: dict[str, Tensor]
+    maps: dict[tuple[torch.dtype, torch.device], Map] = field(default_factory=dict)
+
+
+class Fitted:
+    """A fitted attribute: one tensor of the solution, read as a NumPy array."""
+
+    def __init__(self, doc: str) -> None:
+        self.__doc__ = doc
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, correction: Any, owner: type) -> Any:
+        if correction is None:
+            return self
+        if not correction.__sklearn_is_fitted__():
+            raise AttributeError(f"{owner.__name__} has no {self.name} before fit")
+        return correction._solved()[self.name].cpu().numpy()
+
+
+class Correction(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """A change of vectors that is learnt from vectors: fit, then transform.
+
+    NumPy comes back as NumPy, torch as torch on its device, a Space as a Space with all that it knows,
+    always in the type that came in. What is learnt is float64.
+    """
+
+    # fitted attributes and the letters of their axes: d is n_features_in_, others must agree with each other
+    _axes: ClassVar[dict[str, str]] = {}
+    _statistic_of: Callable[[Tensor], Any]
+
+    def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002 - scikit-learn passes targets along
+        """Learn from (n, d) vectors; what was learnt before is forgotten. `y` is not looked at."""
+        rows = as_rows(self, X, reset=True)
+        self._check_parameters(rows.shape[1])
+        self._begin(rows)
+        self._gather(rows)
+        self._solved()
+        return self
+
+    def partial_fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002
+        """Learn from one more block: after all blocks, what `fit` learns from them together."""
+        rows = self._next_block(X)
+        self._gather(rows)
+        return self
+
+    def fit_blocks(self, source: Any, *, use_labels: bool = False) -> Self:  # noqa: ARG002 - for clusters
+        """Learn from a stream.
+
+        Args:
+            source: an opened file (`open_vectors`), a list of blocks, or a function that makes an iterator.
+            use_labels: clusters by the labels that the blocks carry; matters to corrections by cluster.
+        """
+        self._forget()
+        for block in blocks_of(source):
+            self.partial_fit(block)
+        self._solved()
+        return self
+
+    def transform(self, X: Any) -> Any:
+        """Correct (n, d) vectors; one vector alone is for `transform_one`."""
+        check_is_fitted(self)
+        return _as_given(X, as_rows(self, X, reset=False), self._corrected)
+
+    def transform_one(self, x: Any) -> Any:
+        """Correct one vector (d,), such as a query.
+
+        >>> from isoscope.corrections import Center
+        >>> Center().fit([[1.0, 0.0], [3.0, 4.0]]).transform_one([3.0, 3.0]).tolist()
+        [1.0, 1.0]
+        """
+        vector = as_tensor(x, name="x")
+        if vector.ndim != 1:
+            raise ShapeError(
+                f"x has shape {tuple(vector.shape)}; wanted one vector (d,): several are for transform(X)"
+            )
+        return self.transform(vector[None] if isinstance(x, Tensor) else vector.detach().numpy()[None])[0]
+
+    def to_module(self, *, dtype: torch.dtype = torch.float32) -> Map:
+        """The correction as a torch module for (…, d) vectors, to sit in a model.
+
+        Affine steps of a chain become one matrix product. `torch.export` takes it; gradients pass through.
+        """
+        check_is_fitted(self)
+        return self._map(self._solved()).to(dtype)
+
+    def to_sentence_transformers(self) -> list[Any]:
+        """The correction as the last modules of a sentence-transformers model, saved and loaded with it."""
+        from isoscope.corrections.sentences import modules_of
+
+        return modules_of(self)
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the fitted one to a .safetensors file, tensors and JSON about them. Returns the path."""
+        from isoscope.corrections.files import save_correction
+
+        return save_correction(self, path)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_solution") or getattr(self, "_statistic", None) is not None
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32", "float16"]
+        return tags
+
+    # what a correction is made of
+
+    def _check_parameters(self, n_dims: int) -> None:
+        """Raise InputError over parameters that no vectors of d dimensions suit."""
+
+    def _solve(self, statistic: Any) -> dict[str, Tensor]:
+        """The fitted tensors from the statistic."""
+        raise NotImplementedError
+
+    def _map(self, solution: dict[str, Tensor]) -> Map:
+        """What the fitted tensors do to vectors, in float64."""
+        raise NotImplementedError
+
+    # how it is fitted and applied
+
+    def _forget(self) -> None:
+        for name in ("_solution", "_statistic"):
+            if hasattr(self, name):
+                delattr(self, name)
+
+    def _begin(self, rows: Tensor) -> None:  # noqa: ARG002 - for those that need a first look
+        self._forget()
+
+    def _next_block(self, X: Any) -> Tensor:
+        """A block's rows; the first block begins a new fit."""
+        first = getattr(self, "_statistic", None) is None
+        if first and hasattr(self, "_solution"):
+            raise InputError(
+                f"{type(self).__name__} was loaded from a file, which holds no statistics to go on from: "
+                "fit a new one"
+            )
+        rows = as_rows(self, X, reset=first)
+        if first:
+            self._check_parameters(rows.shape[1])
+            self._begin(rows)
+        return rows
+
+    def _gather(self, rows: Tensor) -> None:
+        """Merge a block into the statistic, in float64, a few rows at a time."""
+        for block in rows.detach().split(block_rows(rows.shape[1])):
+            part = type(self)._statistic_of(block.double())
+            known = getattr(self, "_statistic", None)
+            self._statistic = part if known is None else known.merge(part)
+        if hasattr(self, "_solution"):
+            del self._solution  # solved anew when it is next asked for: blocks cost no decomposition each
+
+    def _solved(self) -> dict[str, Tensor]:
+        if not hasattr(self, "_solution"):
+            self._solution = Solution(self._solve(self._statistic))
+        return self._solution.tensors
+
+    def _mapped(self, rows: Tensor) -> Map:
+        """The map in the type that these rows are worked in, where they lie."""
+        solution, place = self._solved(), (working_dtype(rows.dtype), rows.device)
+        maps = self._solution.maps
+        if place not in maps:
+            step = self._map(solution).to(device=place[1])
+            maps[place] = step if place[0] == torch.float64 or self._needs_float64() else step.to(place[0])
+        return maps[place]
+
+    def _needs_float64(self) -> bool:
+        """Whether the map in float32 would miss what the correction promises."""
+        return False
+
+    def _corrected(self, rows: Tensor) -> Tensor:
+        return through(self._mapped(rows), rows)
+
+    def _undone(self, X: Any, backwards: Callable[[dict[str, Tensor]], Map]) -> Any:
+        """X through the map that leads back, which takes as many dimensions as came out."""
+        check_is_fitted(self)
+        rows, step = as_matrix(X), backwards(self._solved())
+        if rows.shape[1] != step.n_out:
+            raise ShapeError(
+                f"X has {rows.shape[1]} features, but {type(self).__name__} is expecting {step.n_out} "
+                "features as input. Wanted vectors that it has transformed"
+            )
+        if not self._needs_float64():
+            step = step.to(working_dtype(rows.dtype))
+        step = step.to(rows.device)
+        return _as_given(X, rows, lambda vectors: through(step, vectors))
+
+
+def _as_given(X: Any, rows: Tensor, change: Callable[[Tensor], Tensor]) -> Any:
+    """Changed rows as the caller's kind; a Space keeps what it knows, and its partners change with it."""
+    if not isinstance(X, Space):
+        return like(change(rows), X)
+    return replace(X, vectors=change(rows), partners=None if X.partners is None else change(X.partners))
+
+
+@full_precision
+def through(step: Map, rows: Tensor) -> Tensor:
+    """Rows through a map: on the CPU in blocks that stay in a core's cache; with a gradient, all at once."""
+    kind = step.dtype or working_dtype(rows.dtype)
+    if rows.requires_grad and torch.is_grad_enabled():
+        return step(rows.to(kind)).to(rows.dtype)
+    rows = rows.detach()
+    out = rows.new_empty(len(rows), step.n_out)
+    whole = rows.is_cuda or rows.numel() <= _WHOLE_NUMBERS
+    n_rows = len(rows) if whole else max(128, _BLOCK_NUMBERS // rows.shape[1])
+    pairs = zip(out.split(n_rows), rows.split(n_rows), strict=True)
+    tasks = (partial(_write, step, kind, target, block) for target, block in pairs)
+    for _ in in_order(tasks, n_workers=1 if whole else torch.get_num_threads()):
+        pass
+    return out
+
+
+def _write(step: Map, kind: torch.dtype, target: Tensor, block: Tensor) -> None:
+    """One block through a map, in the map's type."""
+    room = torch.empty(block.shape, dtype=kind, device=block.device)
+    if target.dtype == kind:
+        step.into(target, block, room)
+    else:
+        wide = torch.empty(target.shape, dtype=kind, device=block.device)
+        step.into(wide, block.to(kind), room)
+        target.copy_(wide)
+
+
+def blocks_of(source: Any) -> Iterator[Any]:
+    """The blocks of an opened file, of a list of blocks, or of a function that makes an iterator of them."""
+    if isinstance(source, np.ndarray | Tensor):
+        raise InputError("source is one array; wanted blocks: pass it to fit, or [X] for one block")
+    if hasattr(source, "blocks"):
+        return iter(source.blocks())
+    if callable(source):
+        return iter(source())
+    if isinstance(source, Iterable):
+        return iter(source)
+    raise InputError(
+        f"source is a {type(source).__name__}; wanted an opened file, blocks, or a function of none"
+    )

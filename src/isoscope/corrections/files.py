@@ -1,0 +1,186 @@
+"""Fitted corrections as .safetensors files: tensors, and JSON that says what they are. Never a pickle."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from sklearn.utils.validation import check_is_fitted
+from torch import Tensor
+
+from isoscope._version import __version__
+from isoscope.corrections.chain import Chain
+from isoscope.corrections.clusterwise import ClusterCenter, ClusterwiseAllButTheTop
+from isoscope.corrections.components import AllButTheTop
+from isoscope.corrections.correction import Correction, Solution
+from isoscope.corrections.rogue import RemoveDimensions
+from isoscope.corrections.scaling import Center, Normalize, Standardize
+from isoscope.corrections.whiten import Whiten
+from isoscope.errors import FileError, InputError
+from isoscope.io.atomic import write_atomically
+from isoscope.io.files import check_file, listed, reading
+
+FORMAT = 1
+_ENTRY = "isoscope_correction"  # of the file's metadata
+KINDS: dict[str, type[Correction]] = {
+    kind.__name__: kind
+    for kind in (
+        AllButTheTop,
+        Center,
+        ClusterCenter,
+        ClusterwiseAllButTheTop,
+        Normalize,
+        RemoveDimensions,
+        Standardize,
+        Whiten,
+    )
+}
+
+
+def save_correction(correction: Any, path: str | os.PathLike[str]) -> Path:
+    """Write a fitted correction, a list of them, or a scikit-learn Pipeline of them to one file.
+
+    The file is .safetensors: float64 tensors, and JSON with kinds, parameters and dimensions in its metadata.
+    """
+    from safetensors.torch import save_file
+
+    path = check_target(path)
+    steps = _steps(correction)
+    tensors: dict[str, Tensor] = {}
+    for i, step in enumerate(steps):
+        tensors |= {f"{i}.{name}": value.cpu().contiguous() for name, value in step._solved().items()}
+    about = {"format": FORMAT, "isoscope": __version__, "steps": [_described(step) for step in steps]}
+    metadata = {_ENTRY: json.dumps(about, allow_nan=False)}
+    return write_atomically(path, lambda beside: save_file(tensors, beside, metadata=metadata))
+
+
+def load_correction(path: str | os.PathLike[str]) -> Correction:
+    """A correction from the file it was saved to, ready to transform; several come back as a Chain.
+
+    >>> import tempfile
+    >>> folder = tempfile.mkdtemp()
+    >>> path = Center().fit([[1.0, 0.0], [3.0, 4.0]]).save(f"{folder}/center.safetensors")
+    >>> load_correction(path).mean_.tolist()
+    [2.0, 2.0]
+    """
+    path = Path(path)
+    check_file(path, what="a correction")
+    tensors, about = _read(path)
+    steps = [_loaded(path, i, entry, tensors) for i, entry in enumerate(about["steps"])]
+    for before, after in pairwise(steps):
+        n_out = before._map(before._solved()).n_out
+        if n_out != after.n_features_in_:
+            raise FileError(
+                f"{path} has a {type(before).__name__} that makes {n_out} dimensions before a "
+                f"{type(after).__name__} of {after.n_features_in_}; wanted a file that isoscope wrote"
+            )
+    return steps[0] if len(steps) == 1 else Chain.of(steps)
+
+
+def check_target(path: str | os.PathLike[str]) -> Path:
+    """The path, if a correction can be saved to it: known before long work begins."""
+    path = Path(path)
+    if path.suffix.lower() != ".safetensors":
+        raise FileError(f"{path} is to hold a correction; wanted a name that ends in .safetensors")
+    if not path.parent.is_dir():
+        raise FileError(f"{path.parent} is no folder to write {path.name} to; make it first")
+    if path.is_dir():
+        raise FileError(f"{path} is a folder; wanted the name of a file in it")
+    return path
+
+
+def _steps(correction: Any) -> list[Correction]:
+    """Corrections in order, from one, a list, a Chain or a Pipeline, nested or not."""
+    if isinstance(correction, Chain):
+        check_is_fitted(correction)
+        return [part for step in correction.steps_ for part in _steps(step)]
+    if isinstance(correction, Correction):
+        check_is_fitted(correction)
+        return [correction]
+    parts = correction
+    if hasattr(correction, "steps"):  # a Pipeline: (name, step), "passthrough" or None for none
+        parts = [step for _, step in correction.steps if step not in (None, "passthrough")]
+    if not isinstance(parts, list | tuple) or not parts:
+        raise InputError(
+            f"correction is a {type(correction).__name__}; wanted a fitted correction of isoscope, "
+            "a list of them, or a Pipeline of nothing else"
+        )
+    return [part for step in parts for part in _steps(step)]
+
+
+def _described(step: Correction) -> dict[str, Any]:
+    about = {
+        "kind": type(step).__name__,
+        "parameters": {name: _plain(value) for name, value in step.get_params(deep=False).items()},
+        "n_features_in": step.n_features_in_,
+    }
+    if hasattr(step, "feature_names_in_"):
+        about["feature_names_in"] = [str(name) for name in step.feature_names_in_]
+    return about
+
+
+def _plain(value: Any) -> Any:
+    """A parameter as JSON has it."""
+    if isinstance(value, Tensor | np.ndarray | np.generic):
+        return value.tolist()
+    return list(value) if isinstance(value, tuple | range) else value
+
+
+def _read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    from safetensors import safe_open
+
+    with reading(path), safe_open(str(path), framework="pt") as file:
+        entry = (file.metadata() or {}).get(_ENTRY)
+        if entry is None:
+            raise FileError(
+                f"{path} is no correction, though a .safetensors file: wanted one that correction.save wrote"
+            )
+        about = json.loads(entry)
+        if not isinstance(about, Mapping) or not isinstance(about.get("format"), int):
+            raise FileError(f"{path} says nothing of its format; wanted a file that isoscope wrote")
+        if about["format"] > FORMAT:
+            raise FileError(
+                f"{path} has format {about['format']}, written by isoscope {about.get('isoscope')}; this is "
+                f"{__version__}, which reads up to {FORMAT}: install a newer isoscope"
+            )
+        if not isinstance(about.get("steps"), list) or not about["steps"]:
+            raise FileError(f"{path} holds no steps; wanted a file that isoscope wrote")
+        return {name: file.get_tensor(name) for name in file.keys()}, dict(about)  # noqa: SIM118
+
+
+def _loaded(path: Path, i: int, entry: Any, tensors: dict[str, Tensor]) -> Correction:
+    """One step, its tensors checked against each other and against the dimensions it claims."""
+    kind = entry.get("kind") if isinstance(entry, Mapping) else None
+    if kind not in KINDS:
+        raise FileError(f"{path} holds a correction of unknown kind {kind!r}; wanted one of {listed(KINDS)}")
+    with reading(path):
+        step = KINDS[kind](**entry["parameters"])
+        sizes = {"d": int(entry["n_features_in"])}
+        step._check_parameters(sizes["d"])
+    solution = {}
+    for name, axes in step._axes.items():
+        tensor = tensors.get(f"{i}.{name}")
+        if tensor is None or not _fits(tensor, axes, sizes):
+            raise FileError(
+                f"{path} has {name} {'missing' if tensor is None else f'of shape {tuple(tensor.shape)}'} "
+                f"for a {kind} of {sizes['d']} dimensions, or not finite; is it truncated or edited?"
+            )
+        solution[name] = tensor
+    step.n_features_in_ = sizes["d"]
+    if "feature_names_in" in entry:
+        step.feature_names_in_ = np.array([str(name) for name in entry["feature_names_in"]], dtype=object)
+    step._solution = Solution(solution)
+    return step
+
+
+def _fits(tensor: Tensor, axes: str, sizes: dict[str, int]) -> bool:
+    """Whether a tensor is finite and has its axes, each as long as the same letter was before."""
+    if tensor.ndim != len(axes) or not bool(torch.isfinite(tensor).all()):
+        return False
+    return all(sizes.setdefault(axis, n) == n for axis, n in zip(axes, tensor.shape, strict=True))

@@ -1,0 +1,296 @@
+"""What a fitted correction does to vectors, as torch modules: exportable, differentiable, fused where affine.
+
+A map takes (…, d) vectors in its own type. `into` does the same for a block of rows into memory that is
+there already, so that no block touches fresh pages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+
+class Map(nn.Module):
+    """One step: (…, d) vectors to (…, k)."""
+
+    n_out: int
+
+    @property
+    def dtype(self) -> torch.dtype | None:
+        """The type it works in; None where it takes any."""
+        kinds = [buffer.dtype for buffer in self.buffers() if buffer.is_floating_point()]
+        return kinds[0] if kinds else None
+
+    def into(self, out: Tensor, block: Tensor, room: Tensor) -> None:  # noqa: ARG002 - `room` serves others
+        """Write the map of a block (n, d) to out (n, k); `room` is scratch memory of the block's shape."""
+        out.copy_(self(block))
+
+    def affine(self) -> tuple[Tensor, Tensor, Tensor] | None:
+        """Center c (d,), matrix M (d, k) and offset b (k,) with y = (x − c) M + b; None if it is not so."""
+        return None
+
+
+class Shift(Map):
+    """y = x − c."""
+
+    center: Tensor
+
+    def __init__(self, center: Tensor) -> None:
+        super().__init__()
+        self.n_out = len(center)
+        self.register_buffer("center", center)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The vectors moved."""
+        return x - self.center
+
+    def into(self, out: Tensor, block: Tensor, room: Tensor) -> None:  # noqa: ARG002
+        """As `forward`, in place."""
+        torch.sub(block, self.center, out=out)
+
+    def affine(self) -> tuple[Tensor, Tensor, Tensor]:
+        """M is the identity."""
+        eye = torch.eye(self.n_out, dtype=self.center.dtype, device=self.center.device)
+        return self.center, eye, torch.zeros_like(self.center)
+
+
+class Scale(Map):
+    """y = (x − c)/s, dimension by dimension."""
+
+    center: Tensor
+    scale: Tensor
+
+    def __init__(self, center: Tensor, scale: Tensor) -> None:
+        super().__init__()
+        self.n_out = len(center)
+        self.register_buffer("center", center)
+        self.register_buffer("scale", scale)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The vectors moved and scaled."""
+        return (x - self.center) / self.scale
+
+    def into(self, out: Tensor, block: Tensor, room: Tensor) -> None:  # noqa: ARG002
+        """As `forward`, in place."""
+        torch.sub(block, self.center, out=out).div_(self.scale)
+
+    def affine(self) -> tuple[Tensor, Tensor, Tensor]:
+        """M is diagonal."""
+        return self.center, torch.diag(1 / self.scale), torch.zeros_like(self.center)
+
+
+class Affine(Map):
+    """y = (x − c) M + b: one product. The center is taken off first, so that no digits go to an offset."""
+
+    center: Tensor
+    matrix: Tensor
+    offset: Tensor
+
+    def __init__(self, center: Tensor, matrix: Tensor, offset: Tensor) -> None:
+        super().__init__()
+        self.n_out = matrix.shape[1]
+        self._plain = not bool(offset.any())
+        self.register_buffer("center", center)
+        self.register_buffer("matrix", matrix.contiguous())
+        self.register_buffer("offset", offset)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The vectors moved, multiplied, moved again."""
+        return (x - self.center) @ self.matrix + self.offset
+
+    def into(self, out: Tensor, block: Tensor, room: Tensor) -> None:
+        """As `forward`, in place."""
+        torch.mm(torch.sub(block, self.center, out=room), self.matrix, out=out)
+        if not self._plain:
+            out.add_(self.offset)
+
+    def affine(self) -> tuple[Tensor, Tensor, Tensor]:
+        """As it is."""
+        return self.center, self.matrix, self.offset
+
+
+class Removal(Map):
+    """y = (x − c) − (x − c)VᵀV + b: directions V (k, d) taken out by two thin products, not a full one."""
+
+    center: Tensor
+    components: Tensor
+    offset: Tensor
+
+    def __init__(self, center: Tensor, components: Tensor, offset: Tensor) -> None:
+        super().__init__()
+        self.n_out = len(center)
+        self._plain = not bool(offset.any())
+        self.register_buffer("center", center)
+        self.register_buffer("components", components.contiguous())
+        self.register_buffer("offset", offset)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The vectors moved, with nothing left along V."""
+        centred = x - self.center
+        return centred - (centred @ self.components.T) @ self.components + self.offset
+
+    def into(self, out: Tensor, block: Tensor, room: Tensor) -> None:  # noqa: ARG002
+        """As `forward`, in place."""
+        torch.sub(block, self.center, out=out)
+        out.addmm_(out @ self.components.T, self.components, alpha=-1)
+        if not self._plain:
+            out.add_(self.offset)
+
+    def affine(self) -> tuple[Tensor, Tensor, Tensor]:
+        """M = 1 − VᵀV."""
+        eye = torch.eye(self.n_out, dtype=self.center.dtype, device=self.center.device)
+        return self.center, eye - self.components.T @ self.components, self.offset
+
+
+class Selection(Map):
+    """y = the kept coordinates of x, or x with the others at 0."""
+
+    kept: Tensor
+    mask: Tensor
+
+    def __init__(self, mask: Tensor, *, zero: bool) -> None:
+        super().__init__()
+        self._zero = zero
+        self.n_out = len(mask) if zero else int(mask.count_nonzero())
+        self.register_buffer("mask", mask)
+        self.register_buffer("kept", mask.nonzero().flatten())
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The vectors without the dimensions."""
+        return x * self.mask if self._zero else x.index_select(-1, self.kept)
+
+    def affine(self) -> tuple[Tensor, Tensor, Tensor]:
+        """M is a diagonal of ones and zeros, or its columns with a one."""
+        matrix = torch.diag(self.mask)
+        if not self._zero:
+            matrix = matrix[:, self.kept]
+        return torch.zeros_like(self.mask), matrix, self.mask.new_zeros(self.n_out)
+
+
+class UnitLength(Map):
+    """y = x/‖x‖; a zero vector stays zero. Divided by its largest coordinate first, so nothing overflows."""
+
+    def __init__(self, n_dims: int) -> None:
+        super().__init__()
+        self.n_out = n_dims
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The vectors at length 1."""
+        largest = x.detach().abs().amax(dim=-1, keepdim=True)
+        scaled = x / torch.where(largest > 0, largest, 1.0)
+        lengths = torch.linalg.vector_norm(scaled, dim=-1, keepdim=True)
+        return scaled / torch.where(lengths > 0, lengths, 1.0)
+
+    def into(self, out: Tensor, block: Tensor, room: Tensor) -> None:
+        """As `forward`; where no square comes near over- or underflow, by one division."""
+        lengths = torch.linalg.vector_norm(block, dim=-1, keepdim=True)
+        if bool(((lengths > 1e-12) & (lengths < 1e12)).all()):
+            torch.div(block, lengths, out=out)
+        else:
+            super().into(out, block, room)
+
+
+class Clusterwise(Map):
+    """y = x less its cluster's mean and, where there are any, less its cluster's own directions.
+
+    The cluster is that of the nearest centre: ‖x − c‖²/2 = ‖x‖²/2 + (‖c‖²/2 − x·c), the bracket decides.
+    Directions of all clusters lie in one (K·k, d) matrix: two products, and coefficients of other clusters
+    are set to 0 between them.
+    """
+
+    origin: Tensor
+    centers: Tensor
+    half_squares: Tensor
+    means: Tensor
+    components: Tensor
+    owners: Tensor
+
+    def __init__(self, centers: Tensor, means: Tensor, components: Tensor) -> None:
+        super().__init__()
+        n_clusters, n_components, n_dims = components.shape
+        self.n_out = n_dims
+        origin = centers.mean(dim=0)  # products about it lose no digits to an offset all centres share
+        self.register_buffer("origin", origin)
+        self.register_buffer("centers", centers - origin)
+        self.register_buffer("half_squares", (centers - origin).square().sum(dim=1) / 2)
+        self.register_buffer("means", means - origin)
+        self.register_buffer("components", components.reshape(-1, n_dims))
+        owners = torch.arange(n_clusters, device=centers.device).repeat_interleave(n_components)
+        self.register_buffer("owners", owners)
+
+    def nearest(self, x: Tensor) -> Tensor:
+        """(…,) the cluster each vector belongs to."""
+        return self._nearest(x - self.origin)
+
+    def _nearest(self, moved: Tensor) -> Tensor:
+        return (self.half_squares - moved @ self.centers.T).argmin(dim=-1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The vectors, each by its own cluster."""
+        moved = x - self.origin
+        codes = self._nearest(moved)
+        centred = moved - self.means[codes]
+        if self.components.shape[0] == 0:
+            return centred
+        own = codes.unsqueeze(-1) == self.owners
+        coefficients = torch.where(own, centred @ self.components.T, 0.0)
+        return centred - coefficients @ self.components
+
+
+class InTurn(Map):
+    """Maps one after another."""
+
+    def __init__(self, maps: Sequence[Map]) -> None:
+        super().__init__()
+        self.n_out = maps[-1].n_out
+        self.steps = nn.ModuleList(maps)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The vectors through all of them."""
+        for step in self.steps:
+            x = step(x)
+        return x
+
+    def into(self, out: Tensor, block: Tensor, room: Tensor) -> None:
+        """Each step into memory of its own, the last into `out`."""
+        for place, step in enumerate(flat([self])):
+            target = out if place == len(self.steps) - 1 else block.new_empty(len(block), step.n_out)
+            step.into(target, block, room if room.shape == block.shape else torch.empty_like(block))
+            block = target
+
+
+def fused(maps: Sequence[Map]) -> Map:
+    """Maps one after another, as few as can be: affine neighbours, one of them a product, become one product.
+
+    ((x − c)M + b − c′)M′ + b′ = (x − c)MM′ + (b − c′)M′ + b′
+    """
+    steps: list[Map] = []
+    for step in flat(maps):
+        joined = _joined(steps[-1], step) if steps else None
+        if joined is None:
+            steps.append(step)
+        else:
+            steps[-1] = joined
+    return steps[0] if len(steps) == 1 else InTurn(steps)
+
+
+def flat(maps: Iterable[Any]) -> Iterator[Map]:
+    """The maps in order, those that are several themselves taken apart."""
+    for step in maps:
+        if isinstance(step, InTurn):
+            yield from flat(step.steps)
+        else:
+            yield step
+
+
+def _joined(first: Map, then: Map) -> Affine | None:
+    if not any(isinstance(step, Affine | Removal) for step in (first, then)):
+        return None  # both cost less than a product
+    one, other = first.affine(), then.affine()
+    if one is None or other is None:
+        return None
+    (c, M, b), (center, matrix, offset) = one, other
+    return Affine(c, M @ matrix, (b - center) @ matrix + offset)

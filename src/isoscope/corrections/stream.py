@@ -1,0 +1,127 @@
+"""Files of any size corrected block by block, and written as they come."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+import torch
+
+from isoscope.corrections.correction import Correction
+from isoscope.errors import FileError
+from isoscope.io.atomic import write_atomically
+from isoscope.io.files import listed
+from isoscope.space import Space
+
+
+class Corrected:
+    """An opened file as a fitted correction makes it: read in blocks, again and again, like the file."""
+
+    def __init__(self, source: Any, correction: Correction) -> None:
+        self.source = source
+        self.correction = correction
+        self.n_rows: int | None = source.n_rows
+        self.notes: list[str] = source.notes
+
+    def blocks(self, n_rows: int | None = None) -> Iterator[Space]:
+        """The corrected rows in order, a Space a block."""
+        return (self.correction.transform(block) for block in self.source.blocks(n_rows))
+
+    def load(self) -> Space:
+        """All corrected rows."""
+        space: Space = self.correction.transform(self.source.load())
+        return space
+
+
+def write_blocks(blocks: Iterator[Space], path: str | os.PathLike[str]) -> tuple[Path, int]:
+    """Write spaces one after another to a .npy or .parquet file; returns the path and the number of rows.
+
+    No more than a block is in memory. `.npy` takes the vectors alone, `.parquet` the columns `vector`,
+    `label` and `text`. A failure leaves what was there before.
+    """
+    path = check_target(path)
+    write = _WRITERS[path.suffix.lower()]
+    n_rows = 0
+
+    def counted() -> Iterator[Space]:
+        nonlocal n_rows
+        for block in blocks:
+            n_rows += len(block)
+            yield block
+
+    return write_atomically(path, lambda beside: write(counted(), beside)), n_rows
+
+
+def check_target(path: str | os.PathLike[str]) -> Path:
+    """The path, if `write_blocks` can write to it: known before long work begins."""
+    path = Path(path)
+    if path.suffix.lower() not in _WRITERS:
+        raise FileError(
+            f"{path} is of a kind that is not written in blocks ({path.suffix!r}); "
+            f"wanted one of {listed(_WRITERS)}"
+        )
+    if not path.parent.is_dir():
+        raise FileError(f"{path.parent} is no folder to write {path.name} to; make it first")
+    if path.is_dir():
+        raise FileError(f"{path} is a folder; wanted the name of a file in it")
+    return path
+
+
+def _write_npy(blocks: Iterator[Space], path: Path) -> None:
+    """The header is written again once the number of rows is known: NumPy leaves room in it for any."""
+    n_rows, about = 0, (0, np.dtype(np.float32))
+    with path.open("xb") as file:
+        for block in blocks:
+            array = _array(block)
+            if n_rows == 0:
+                about = array.shape[1], array.dtype
+                _write_header(file, 0, *about)
+            array.tofile(file)
+            n_rows += len(array)
+        file.seek(0)
+        _write_header(file, n_rows, *about)
+
+
+def _write_header(file: BinaryIO, n_rows: int, n_dims: int, dtype: np.dtype) -> None:
+    header = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": (n_rows, n_dims)}
+    np.lib.format.write_array_header_1_0(file, header)
+
+
+def _write_parquet(blocks: Iterator[Space], path: Path) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    writer = None
+    try:
+        for block in blocks:
+            vectors = _array(block)
+            columns = {
+                "vector": pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), vectors.shape[1])
+            }
+            if block.labels is not None:
+                names = block.labels.names
+                columns["label"] = pa.array([names[code] for code in block.labels.codes.tolist()])
+            if block.texts is not None:
+                columns["text"] = pa.array(list(block.texts), pa.string())
+            table = pa.table(columns)
+            writer = writer or pq.ParquetWriter(path, table.schema)
+            writer.write_table(table)
+    finally:
+        if writer is not None:
+            writer.close()
+
+
+_WRITERS: dict[str, Callable[[Iterator[Space], Path], None]] = {
+    ".npy": _write_npy,
+    ".parquet": _write_parquet,
+}
+
+
+def _array(space: Space) -> np.ndarray:
+    """A block's vectors, C-ordered; bfloat16, which NumPy does not know, as float32."""
+    vectors = space.vectors.detach().cpu()
+    wide = vectors.float() if vectors.dtype == torch.bfloat16 else vectors
+    return np.ascontiguousarray(wide.numpy())

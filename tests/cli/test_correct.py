@@ -1,0 +1,159 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import isoscope as iso
+from isoscope.cli import app
+
+runner = CliRunner()
+
+
+@pytest.fixture
+def folder(tmp_path: Path, rng, monkeypatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    X = rng.normal(size=(300, 6)) * np.linspace(4, 1, 6) + np.repeat(np.eye(6)[:3] * 20, 100, axis=0) + 2
+    np.save("vectors.npy", X)
+    np.save("other.npy", X[:150] * 2)
+    np.save("query.npy", X[:1])
+    np.savetxt("vectors.csv", X, delimiter=",", header=",".join("abcdef"), comments="")
+    Path("labels.txt").write_text("\n".join("abc"[i // 100] for i in range(300)) + "\n")
+    iso.save(iso.Space(X, labels=["abc"[i // 100] for i in range(300)], texts=["t"] * 300), "table.parquet")
+    return tmp_path
+
+
+def run(*arguments: str) -> dict:
+    result = runner.invoke(app, ["correct", *arguments, "--json"])
+    assert result.exit_code == 0, result.output
+    return json.loads(result.output)
+
+
+def test_table(folder: Path) -> None:
+    result = runner.invoke(app, ["correct", "vectors.npy", "--method", "whiten", "-o", "out.npy"])
+    assert result.exit_code == 0
+    assert "300 vectors, 6 dimensions → 6" in result.output
+    assert "isoscore" in result.output
+    assert "wrote out.npy" in result.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "correction"),
+    [
+        (["--method", "center"], iso.Center()),
+        (["--method", "standardize"], iso.Standardize()),
+        (["--method", "normalize"], iso.Normalize()),
+        (["--method", "whiten"], iso.Whiten()),
+        (["--method", "whiten", "--components", "2", "--strength", "0.5"], iso.Whiten(2, 0.5)),
+        (["--method", "whiten", "--zca"], iso.Whiten(method="zca")),
+        (["--method", "all-but-the-top", "--components", "2"], iso.AllButTheTop(2)),
+        (["--method", "remove-dimensions", "--dimensions", "2"], iso.RemoveDimensions(2)),
+        (["--method", "remove-dimensions", "--dimensions", "4,1"], iso.RemoveDimensions(dimensions=[4, 1])),
+        (["--method", "cluster-center", "--clusters", "3", "--seed", "4"], iso.ClusterCenter(3, seed=4)),
+        (["--method", "clusterwise", "--clusters", "3"], iso.ClusterwiseAllButTheTop(3)),
+        (["--method", "whiten,normalize"], iso.Chain([iso.Whiten(), iso.Normalize()])),
+    ],
+)
+def test_methods_are_the_corrections(folder: Path, arguments: list[str], correction) -> None:
+    X = np.load("vectors.npy")
+    found = run("vectors.npy", *arguments, "-o", "out.npy")
+    wanted = correction.fit_transform(X)
+    assert np.allclose(np.load("out.npy"), wanted)
+    assert found["d_corrected"] == wanted.shape[1]
+    assert found["before"]["isoscore"] == pytest.approx(iso.isoscore(X))
+    assert found["after"]["isoscore"] == pytest.approx(iso.isoscore(wanted))
+    assert found["after"]["mean_cosine"] == pytest.approx(iso.mean_cosine(wanted), abs=1e-9)
+
+
+def test_fitted_on_another_file(folder: Path) -> None:
+    run("vectors.npy", "--method", "standardize", "--fit", "other.npy", "-o", "out.npy")
+    wanted = iso.Standardize().fit(np.load("other.npy")).transform(np.load("vectors.npy"))
+    assert np.allclose(np.load("out.npy"), wanted)
+
+
+def test_saved_and_loaded_for_one_query(folder: Path) -> None:
+    saved = run("vectors.npy", "--method", "whiten,normalize", "--components", "3", "--save", "w.safetensors")
+    assert saved["output"] is None
+    assert saved["after"]["mean_norm"] == pytest.approx(1)
+    found = run("query.npy", "--load", "w.safetensors", "-o", "out.npy")
+    wanted = iso.Chain([iso.Whiten(3), iso.Normalize()]).fit_transform(np.load("vectors.npy"))
+    assert np.allclose(np.load("out.npy"), wanted[:1])
+    assert found["before"]["isoscore"] is None
+
+
+def test_labels_make_clusters_and_are_kept(folder: Path) -> None:
+    run("table.parquet", "--method", "cluster-center", "--labels", "label", "-o", "out.parquet")
+    space = iso.read("out.parquet", labels="label")
+    X = np.load("vectors.npy")
+    wanted = iso.ClusterCenter().fit(X, labels=np.repeat(list("abc"), 100)).transform(X)
+    assert np.allclose(space.vectors, wanted)
+    assert space.labels.names == ("a", "b", "c")
+    assert "text" in iso.open_vectors("out.parquet")._reader.columns
+    by_file = run("vectors.npy", "--method", "cluster-center", "-l", "labels.txt", "-o", "out.npy")
+    assert by_file["after"]["isoscore"] == pytest.approx(iso.isoscore(wanted))
+
+
+def test_files_that_do_not_say_how_long_they_are(folder: Path) -> None:
+    found = run("vectors.csv", "--method", "center", "-o", "out.npy")
+    X = np.load("vectors.npy")
+    assert np.allclose(np.load("out.npy"), X - X.mean(axis=0), atol=1e-5)
+    assert found["n"] == 300
+
+
+def test_type_stays(folder: Path) -> None:
+    np.save("narrow.npy", np.load("vectors.npy").astype(np.float16))
+    run("narrow.npy", "--method", "whiten", "-o", "out.npy")
+    assert np.load("out.npy").dtype == np.float16
+
+
+def test_many_blocks(folder: Path, monkeypatch) -> None:
+    monkeypatch.setattr("isoscope.arrays.BLOCK_BYTES", 1)  # the least a block may be: 256 rows
+    run("vectors.npy", "--method", "whiten", "-o", "out.npy")
+    assert np.allclose(np.cov(np.load("out.npy").T), np.eye(6))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["nope.npy", "--method", "center", "-o", "out.npy"], "nope.npy does not exist"),
+        (["vectors.npy", "-o", "out.npy"], "--method is missing"),
+        (
+            ["vectors.npy", "--method", "bleach", "-o", "out.npy"],
+            "--method is 'bleach'; wanted one of center",
+        ),
+        (["vectors.npy", "--method", "center"], "nothing to write"),
+        (["vectors.npy", "--method", "center", "-o", "vectors.npy"], "vectors.npy is read from"),
+        (["vectors.npy", "--method", "center", "--fit", "other.npy", "-o", "other.npy"], "is read from"),
+        (["vectors.npy", "--method", "center", "--components", "2", "-o", "o.npy"], "--components goes with"),
+        (
+            ["vectors.npy", "--method", "center", "--labels", "labels.txt", "-o", "o.npy"],
+            "--labels goes with",
+        ),
+        (["vectors.npy", "--method", "whiten", "--components", "7", "-o", "o.npy"], "--components is 7"),
+        (["vectors.npy", "--method", "whiten", "--strength", "2", "-o", "o.npy"], "--strength is 2.0"),
+        (["vectors.npy", "--method", "center", "-o", "out.csv"], "wanted one of .npy, .parquet"),
+        (["vectors.npy", "--method", "center", "-o", "no/out.npy"], "no is no folder"),
+        (["vectors.npy", "--load", "vectors.npy", "-o", "out.npy"], "vectors.npy"),
+        (["vectors.npy", "--load", "w.safetensors", "-o", "out.npy"], "w.safetensors does not exist"),
+        (["vectors.npy", "--load", "w.safetensors", "--method", "center", "-o", "out.npy"], "leave one out"),
+        (
+            ["vectors.npy", "--method", "remove-dimensions", "--dimensions", "x", "-o", "o.npy"],
+            "--dimensions is 'x'",
+        ),
+        (["vectors.npy", "--method", "center", "--save", "c.npy"], "ends in .safetensors"),
+    ],
+)
+def test_bad_requests_are_one_line(folder: Path, fail, arguments: list[str], message: str) -> None:
+    before = sorted(path.name for path in folder.iterdir())
+    assert message in fail("correct", *arguments)
+    assert sorted(path.name for path in folder.iterdir()) == before
+
+
+def test_a_correction_of_other_dimensions(folder: Path, fail) -> None:
+    iso.Center().fit(np.eye(4)).save("four.safetensors")
+    said = fail("correct", "vectors.npy", "--load", "four.safetensors", "-o", "out.npy")
+    assert "X has 6 features, but Center is expecting 4 features" in said
+    assert not Path("out.npy").exists()

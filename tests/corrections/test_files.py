@@ -1,0 +1,153 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from safetensors import safe_open
+from safetensors.torch import load_file, save_file
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+
+import isoscope as iso
+
+EACH = [
+    iso.Center(),
+    iso.Standardize(),
+    iso.Normalize(),
+    iso.AllButTheTop(2, as_published=True),
+    iso.Whiten(3, 0.5, method="zca", regularization=0.1),
+    iso.RemoveDimensions(dimensions=(1, 4), zero=True),
+    iso.ClusterCenter(3, seed=1),
+    iso.ClusterwiseAllButTheTop(2, 1),
+    iso.Chain([iso.Whiten(3), iso.Chain([iso.Standardize(), iso.Normalize()])]),
+]
+
+
+@pytest.fixture(name="X")
+def vectors(rng) -> np.ndarray:
+    return rng.normal(size=(100, 6)) * np.arange(1, 7) + 3
+
+
+@pytest.mark.parametrize("correction", EACH, ids=lambda one: type(one).__name__)
+def test_saved_and_loaded_it_is_the_same(correction: Any, X: np.ndarray, tmp_path: Path) -> None:
+    fitted = clone(correction).fit(X)
+    path = fitted.save(tmp_path / "c.safetensors")
+    loaded = iso.load_correction(path)
+    assert np.array_equal(loaded.transform(X), fitted.transform(X))
+    if not isinstance(correction, iso.Chain):
+        assert repr(loaded).replace("[1, 4]", "(1, 4)") == repr(fitted)
+        again = loaded.save(tmp_path / "again.safetensors")
+        assert again.read_bytes() == path.read_bytes() or "dimensions" in correction.get_params()
+    assert not list(tmp_path.glob(".*"))
+
+
+def test_pipelines_and_lists_are_one_file(X: np.ndarray, tmp_path: Path) -> None:
+    pipeline = make_pipeline(iso.Center(), "passthrough", iso.Whiten(2), iso.Normalize()).fit(X)
+    wanted = pipeline.transform(X)
+    iso.save_correction(pipeline, tmp_path / "a.safetensors")
+    iso.save_correction(
+        [step for _, step in pipeline.steps if step != "passthrough"], tmp_path / "b.safetensors"
+    )
+    for name in "ab":
+        assert np.allclose(iso.load_correction(tmp_path / f"{name}.safetensors").transform(X), wanted)
+
+
+def test_names_of_columns_are_kept(X: np.ndarray, tmp_path: Path) -> None:
+    frame = pd.DataFrame(X, columns=list("abcdef"))
+    path = iso.RemoveDimensions(dimensions=[1]).fit(frame).save(tmp_path / "c.safetensors")
+    loaded = iso.load_correction(path)
+    assert list(loaded.get_feature_names_out()) == list("acdef")
+    loaded.transform(frame)  # without a warning
+
+
+def test_what_is_not_a_fitted_correction(X: np.ndarray, tmp_path: Path) -> None:
+    path = tmp_path / "c.safetensors"
+    with pytest.raises(NotFittedError):
+        iso.Whiten().save(path)
+    y = np.arange(100) % 2
+    for other in (make_pipeline(iso.Center(), LogisticRegression()).fit(X, y), [], 5):
+        with pytest.raises(iso.InputError, match="wanted a fitted correction"):
+            iso.save_correction(other, path)
+    assert not path.exists()
+
+
+def test_places_that_cannot_be_written(X: np.ndarray, tmp_path: Path) -> None:
+    center = iso.Center().fit(X)
+    with pytest.raises(iso.FileError, match=r"ends in \.safetensors"):
+        center.save(tmp_path / "c.pkl")
+    with pytest.raises(iso.FileError, match="make it first"):
+        center.save(tmp_path / "no" / "c.safetensors")
+    (tmp_path / "d.safetensors").mkdir()
+    with pytest.raises(iso.FileError, match="is a folder"):
+        center.save(tmp_path / "d.safetensors")
+
+
+def test_files_hold_no_statistics(X: np.ndarray, tmp_path: Path) -> None:
+    loaded = iso.load_correction(iso.Center().fit(X).save(tmp_path / "c.safetensors"))
+    with pytest.raises(iso.InputError, match="holds no statistics"):
+        loaded.partial_fit(X)
+    assert np.allclose(loaded.fit(X + 1).mean_, X.mean(axis=0) + 1)
+
+
+def edited(path: Path, change: Any) -> Path:
+    """A saved file with its JSON and tensors changed."""
+    with safe_open(str(path), framework="pt") as file:
+        about = json.loads(file.metadata()["isoscope_correction"])
+    tensors = load_file(path)
+    about = change(about, tensors) or about
+    save_file(tensors, path, metadata={"isoscope_correction": json.dumps(about)})
+    return path
+
+
+def put(where: dict, name: str, value: Any) -> None:
+    where[name] = value
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda about, _: put(about, "format", 2), "format 2, written by isoscope .* newer isoscope"),
+        (lambda about, _: put(about, "format", "x"), "nothing of its format"),
+        (lambda about, _: [about], "nothing of its format"),
+        (lambda about, _: put(about, "steps", []), "no steps"),
+        (lambda about, _: put(about["steps"][0], "kind", "os.system"), "unknown kind 'os.system'"),
+        (lambda about, _: put(about, "steps", [5]), "unknown kind None"),
+        (lambda about, _: put(about["steps"][0], "n_features_in", 7), "mean_ of shape .* of 7 dimensions"),
+        (lambda about, _: put(about["steps"][0]["parameters"], "evil", 1), "cannot be read"),
+        (lambda about, _: put(about["steps"][0]["parameters"], "strength", 9), "strength is 9"),
+        (lambda _, tensors: put(tensors, "0.mean_", tensors["0.mean_"] / 0), "not finite"),
+        (lambda _, tensors: tensors.__delitem__("0.components_"), "components_ missing"),
+        (
+            lambda _, tensors: put(tensors, "0.eigenvalues_", tensors["0.eigenvalues_"][:2]),
+            "eigenvalues_ of shape",
+        ),
+    ],
+)
+def test_edited_files(X: np.ndarray, tmp_path: Path, change: Any, message: str) -> None:
+    path = edited(iso.Whiten(3).fit(X).save(tmp_path / "c.safetensors"), change)
+    with pytest.raises(iso.InputError, match=message):
+        iso.load_correction(path)
+
+
+def test_steps_that_do_not_fit_each_other(X: np.ndarray, tmp_path: Path) -> None:
+    path = tmp_path / "c.safetensors"
+    iso.save_correction([iso.Whiten(3).fit(X), iso.Center().fit(X)], path)
+    with pytest.raises(iso.FileError, match="makes 3 dimensions before a Center of 6"):
+        iso.load_correction(path)
+
+
+def test_other_files(X: np.ndarray, tmp_path: Path) -> None:
+    with pytest.raises(iso.FileError, match="does not exist; wanted a file of a correction"):
+        iso.load_correction(tmp_path / "no.safetensors")
+    iso.save(iso.Space(X), tmp_path / "vectors.safetensors")
+    with pytest.raises(iso.FileError, match="is no correction"):
+        iso.load_correction(tmp_path / "vectors.safetensors")
+    (tmp_path / "broken.safetensors").write_bytes(b"\x80\x04 not a header at all")
+    with pytest.raises(iso.FileError, match="cannot be read"):
+        iso.load_correction(tmp_path / "broken.safetensors")
