@@ -1,0 +1,178 @@
+"""`isoscope report FILE -o report.html`."""
+
+from __future__ import annotations
+
+import json as json_text
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from isoscope.cli.inputs import TextOptions, open_input
+from isoscope.cli.options import (
+    BatchSize,
+    Download,
+    Json,
+    Key,
+    Model,
+    Normalize,
+    Pooling,
+    Prefix,
+    TextColumn,
+    VectorColumn,
+    as_typed,
+    interruptible,
+)
+from isoscope.errors import FileError, InputError
+from isoscope.io import read_texts
+from isoscope.io.label_files import split_column
+from isoscope.printable import printable
+
+if TYPE_CHECKING:
+    from isoscope.report import Report
+    from isoscope.space import Space
+
+_EPILOG = """
+**Examples**
+
+One page about a file of vectors: `isoscope report vectors.npy -o report.html`
+
+With labels, and texts to read beside the points: `isoscope report table.parquet -l topic --texts body`
+
+Texts, encoded: `isoscope report reviews.jsonl --model all-MiniLM-L6-v2 -l label -o reviews.html`
+
+With the curves of the run that made the vectors: `isoscope report vectors.npy --run run`
+
+The same plots for a paper: `isoscope report vectors.npy -l labels.txt --figures figures`
+"""
+
+
+def report(
+    file: Annotated[
+        str,
+        typer.Argument(
+            help="Vectors, or with --model texts: as `isoscope measure` takes them.",
+            metavar="FILE",
+            show_default=False,
+        ),
+    ],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="The page to write, .html.", metavar="PAGE")
+    ] = Path("report.html"),
+    labels: Annotated[
+        str | None,
+        typer.Option(
+            "--labels",
+            "-l",
+            help="A column of FILE, a file with one label a line, or FILE.csv:column.",
+            metavar="WHERE",
+        ),
+    ] = None,
+    texts: Annotated[
+        str | None,
+        typer.Option(
+            "--texts",
+            help="Shown beside points: a column of FILE, a file with one text a line, or FILE.csv:column.",
+            metavar="WHERE",
+        ),
+    ] = None,
+    title: Annotated[
+        str | None,
+        typer.Option("--title", help="Of the page. [default: FILE's name]", metavar="TEXT"),
+    ] = None,
+    run: Annotated[
+        Path | None,
+        typer.Option("--run", help="A training run's folder, for its curves.", metavar="FOLDER"),
+    ] = None,
+    figures: Annotated[
+        Path | None,
+        typer.Option("--figures", help="Write the plots as PDF and PNG as well.", metavar="FOLDER"),
+    ] = None,
+    model: Model = None,
+    text_column: TextColumn = None,
+    prefix: Prefix = None,
+    pooling: Pooling = None,
+    normalize: Normalize = None,
+    batch_size: BatchSize = None,
+    device: Annotated[
+        str | None,
+        typer.Option("--device", help="Where texts are encoded: cpu, cuda, cuda:1.", metavar="DEVICE"),
+    ] = None,
+    download: Download = None,
+    key: Key = None,
+    vector_column: VectorColumn = None,
+    seed: Annotated[int, typer.Option("--seed", help="Seed of everything sampled.")] = 0,
+    json: Json = False,
+) -> None:
+    """Write one page about the vectors in FILE, or those a model makes of its texts.
+
+    The page holds everything it shows and loads nothing: words, numbers, pictures, and sliders that say what
+    corrections would do. Labels and texts are shown as they are, and nothing in them can run.
+    """
+    from isoscope.report import report as make
+    from isoscope.report.document import check_place
+    from isoscope.report.runs import load_run
+
+    options = TextOptions(model, text_column, prefix, pooling, normalize, batch_size, device, download)
+    with interruptible(), as_typed():
+        check_place(output)
+        if output.exists() and Path(file).exists() and output.samefile(file):
+            raise FileError(f"{output} is FILE itself; wanted another place to write to")
+        followed = None if run is None else load_run(run)
+        if texts is not None and model is not None:
+            raise InputError("--texts goes with vectors; with --model the texts of FILE are shown")
+        source = open_input(file, labels=labels, key=key, vector_column=vector_column, texts=options)
+        found = None if texts is None else _texts(texts, file)
+        made = make(
+            _Described(source, found) if found is not None else source,
+            path=output,
+            title=title,
+            run=followed,
+            figures=figures,
+            seed=seed,
+        )
+    if json:
+        typer.echo(json_text.dumps(_as_dict(made), indent=2, ensure_ascii=False, allow_nan=False))
+        return
+    for sentence in made.headline:
+        typer.echo(printable(sentence.replace("\u00a0", " ")))
+    for path in made.figures:
+        typer.echo(printable(f"figure: {path}"))
+    typer.echo(printable(f"page: {output} ({made.n_bytes / 1e6:.1f} MB)"))
+
+
+class _Described:
+    """An opened file with a text for each of its rows."""
+
+    def __init__(self, source: Any, texts: list[str]) -> None:
+        self.notes = source.notes
+        self._source = source
+        self._texts = texts
+
+    def blocks(self, n_rows: int | None = None) -> Any:
+        """The rows in order, without their texts."""
+        return self._source.blocks(n_rows)
+
+    def load(self) -> Space:
+        """All rows, with their texts."""
+        return replace(self._source.load(), texts=self._texts)
+
+
+def _texts(texts: str, file: str) -> list[str]:
+    """What --texts names: a file of its own, else a column of FILE."""
+    path, column = split_column(texts)
+    return read_texts(path, column=column) if path.exists() else read_texts(file, column=texts)
+
+
+def _as_dict(made: Report) -> dict[str, Any]:
+    return {
+        "page": str(made.path),
+        "n_bytes": made.n_bytes,
+        "figures": [str(path) for path in made.figures],
+        "headline": made.headline,
+        "measurement": made.measurement.to_dict(),
+    }
+
+
+report.__doc__ = f"{report.__doc__}\n{_EPILOG}"

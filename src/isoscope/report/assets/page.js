@@ -1,0 +1,295 @@
+// The page: each section from its part of the contents.
+const metric = Object.fromEntries(contents.metrics.map((m) => [m.name, m]));
+
+function showHead() {
+  at('title').textContent = contents.title;
+  at('subtitle').textContent = contents.subtitle;
+  contents.headline.forEach((text) => put(at('headline'), 'p', {}, text));
+  contents.notes.forEach((text) => put(at('notes'), 'li', {}, text));
+  const tiles = [
+    ['isoscore', 'IsoScore'], ['mean_cosine', 'mean cosine'], ['effective_rank', 'effective rank'],
+    ['silhouette', 'silhouette'], ['between_share', 'between labels'], ['top_dimension_share', 'strongest dimension']];
+  for (const [name, title] of tiles.filter(([key]) => metric[key]).slice(0, 6)) {
+    const tile = put(at('tiles'), 'div');
+    put(tile, 'dt', {}, title);
+    const value = put(tile, 'dd');
+    put(value, 'div', { class: 'big', title: metric[name].interval ? `95 % interval ${metric[name].interval}` : `range ${metric[name].range}` }, short(metric[name]));
+    put(value, 'div', { class: 'under' }, under(metric[name]));
+  }
+}
+
+function short(m) {
+  if (m.number === null) return '–';
+  if (m.name === 'between_share' || m.name === 'top_dimension_share') return percent(m.number);
+  return m.name === 'effective_rank' ? m.number.toFixed(1) : signed(m.number, 3);
+}
+
+function under(m) {
+  if (m.name === 'isoscore') return m.ceiling ? `these labels allow ${m.ceiling}` : '1 is isotropic, 0 one direction';
+  if (m.name === 'mean_cosine') return 'of two random vectors';
+  if (m.name === 'effective_rank') return `of ${count(contents.n_dims)} dimensions`;
+  if (m.name === 'silhouette') return '1 is clear clusters, 0 none';
+  return m.name === 'between_share' ? 'of the variance' : 'of the mean cosine';
+}
+
+function showMetrics() {
+  const table = at('metrics');
+  const head = put(put(table, 'thead'), 'tr');
+  [['metric'], ['value', 'number'], ['± 95 %'], ['in its range'], ['what it says']].forEach(([text, kind]) => put(head, 'th', { scope: 'col', class: kind ?? null }, text));
+  let family = null, body = null;
+  for (const m of contents.metrics) {
+    if (m.family !== family) {
+      family = m.family;
+      body = put(table, 'tbody');
+      put(put(body, 'tr', { class: 'family' }), 'th', { colspan: 5, scope: 'colgroup' }, family);
+    }
+    const row = put(body, 'tr');
+    put(put(row, 'td', { class: 'first' }), 'code', {}, m.name);
+    put(row, 'td', { class: 'number', title: m.interval ? `95 % interval ${m.interval}` : null }, m.value);
+    put(row, 'td', { class: 'plain' }, m.half_width);
+    const gauge = put(row, 'td', { class: 'gauge' });
+    if (m.bounds && m.number !== null) drawGauge(gauge, m);
+    const says = put(row, 'td', { class: 'says' });
+    put(says, 'span', {}, m.meaning);
+    put(says, 'span', { class: 'note' }, `${m.range}; high: ${m.high}. ${m.paper}`);
+  }
+}
+
+function readout(holder, name, value, was, key = null) {
+  const group = put(holder, 'div');
+  put(group, 'dt', {}, name);
+  const place = put(group, 'dd', { 'data-name': key, 'data-value': value.number ?? null }, value.text);
+  if (was) put(place, 'span', { class: 'was' }, was);
+}
+
+function showWhatIf() {
+  const points = contents.points;
+  at('what-if').hidden = false;
+  const removed = at('removed'), strength = at('strength'), center = at('center');
+  removed.max = whatIf.maxRemoved;
+  const base = whatIf.at(0, 0, false);
+  const picture = scatter(at('scatter'), points, { onPoint: (lines) => { at('point').textContent = lines.join(' · '); } });
+  drawLegend(at('legend'), points, (label) => picture.only(label));
+  const flat = floats(points.coordinates), columns = points.n_columns;
+  const column = (j, scale) => Float64Array.from({ length: points.n }, (_, i) => (j < columns ? flat[i * columns + j] * scale : 0));
+  let state = null, shownPicture = 'principal', centred = false;
+  const redrawSpectrum = responsive(at('spectrum'), (width) => { if (state) drawSpectrum(at('spectrum'), width, whatIf.eigenvalues, state.spectrum, Number(removed.value), whatIf.d); });
+
+  function showPicture() {
+    const k = Number(removed.value), s = Number(strength.value);
+    if (shownPicture !== 'principal') {
+      const xy = floats(points.pictures[shownPicture]);
+      picture.show(xy.filter((_, i) => i % 2 === 0), xy.filter((_, i) => i % 2 === 1), [shownPicture, '']);
+      return;
+    }
+    const scale = (j) => (whatIf.eigenvalues[j] ?? 1) ** (-s / 2);
+    picture.show(column(k, scale(k)), column(k + 1, scale(k + 1)), [`principal direction ${k + 1}`, `principal direction ${k + 2}`]);
+  }
+
+  function showCounts(values, changed) {
+    const needed = (from, share) => { const sum = from.reduce((a, b) => a + b, 0); let held = 0; return from.findIndex((v) => (held += v) >= share * sum * (1 - 1e-9)) + 1; };
+    const list = at('counts');
+    list.replaceChildren();
+    for (const share of [0.5, 0.9, 0.99]) readout(list, `directions for ${percent(share)}`, { text: count(needed(values, share)) }, changed ? `was ${count(needed(base.spectrum, share))}` : '');
+  }
+
+  function update() {
+    const k = Number(removed.value), s = Number(strength.value);
+    center.disabled = k > 0 || s > 0;
+    center.checked = center.disabled || centred; // both are about the mean
+    state = whatIf.at(k, s, center.checked);
+    const changed = k > 0 || s > 0 || center.checked;
+    at('removed-shown').textContent = k === 0 ? 'none' : k === 1 ? '1 direction' : `${k} directions`;
+    at('strength-shown').textContent = s.toFixed(2);
+    const list = at('readouts');
+    list.replaceChildren();
+    const was = (value, digits) => (changed ? `was ${signed(value, digits)}` : '');
+    readout(list, 'IsoScore', { text: signed(state.isoscore, 4), number: state.isoscore }, was(base.isoscore, 4), 'isoscore');
+    const cosine = state.meanCosine;
+    readout(list, 'mean cosine', { text: cosine === null ? '–' : signed(cosine, 4), number: cosine }, base.meanCosine === null ? '' : was(base.meanCosine, 4), 'mean_cosine');
+    readout(list, 'effective rank', { text: state.effectiveRank.toFixed(1), number: state.effectiveRank }, was(base.effectiveRank, 1), 'effective_rank');
+    presets.forEach(([, wanted, button]) => button.setAttribute('aria-pressed', String(wanted[0] === k && wanted[1] === s && (k > 0 || s > 0 || wanted[2] === center.checked))));
+    showCounts(state.spectrum, changed);
+    redrawSpectrum();
+    showPicture();
+  }
+
+  const top = Math.min(whatIf.maxRemoved, Math.max(1, Math.floor(whatIf.d / 100)));
+  const presets = [['As it is', [0, 0, false]], ['Centred', [0, 0, true]], [`All but the top ${top}`, [top, 0, true]], ['Half whitened', [0, 0.5, true]], ['Whitened', [0, 1, true]]]
+    .map(([name, wanted]) => {
+      const button = put(at('presets'), 'button', { type: 'button', 'aria-pressed': 'false' }, name);
+      button.addEventListener('click', () => { [removed.value, strength.value] = wanted; centred = wanted[2] && !wanted[0] && !wanted[1]; update(); });
+      return [name, wanted, button];
+    });
+  [removed, strength].forEach((input) => input.addEventListener('input', update));
+  center.addEventListener('input', () => { centred = center.checked; update(); });
+
+  const pictures = Object.keys(points.pictures);
+  if (pictures.length) {
+    const tabs = [['principal', 'Principal directions'], ...pictures.map((name) => [name, name])].map(([name, text]) => {
+      const button = put(at('pictures'), 'button', { type: 'button', 'aria-pressed': String(name === 'principal') }, text);
+      button.addEventListener('click', () => { shownPicture = name; tabs.forEach(([other, b]) => b.setAttribute('aria-pressed', String(other === name))); showPicture(); });
+      return [name, button];
+    });
+  }
+  const sampled = points.n < contents.n ? `${count(points.n)} of ${count(contents.n)} points, drawn at random` : `all ${count(points.n)} points`;
+  at('points-note').textContent = `${sampled[0].toUpperCase()}${sampled.slice(1)}${points.labels ? ', by label' : ''}. Point at one, or use the arrow keys.`;
+  const all = metric.mean_cosine && metric.mean_cosine.number !== null ? ` (of all vectors as they are: ${metric.mean_cosine.value})` : '';
+  at('what-if-note').textContent = `IsoScore, effective rank and spectrum are of all ${count(contents.n)} vectors; the mean cosine is of ${whatIf.n < contents.n ? `a sample of ${count(whatIf.n)}` : 'all of them'}${whatIf.n < contents.n ? all : ''}. Removing and whitening subtract the mean first.`
+    + (whatIf.rank < whatIf.d ? ` ${count(whatIf.d - whatIf.rank)} of ${count(whatIf.d)} directions hold no variance and stay so; Whiten, under Corrections, regularises there instead.` : '');
+  update();
+}
+
+function showCosines() {
+  const cosines = contents.cosines;
+  at('cosines').hidden = false;
+  const drawn = cosines.is_exact ? 'All pairs are taken.' : 'Of more than 200,000 pairs of a kind, so many are drawn at random.';
+  at('cosine-lead').textContent = `How alike two vectors are, and from which cosine on a pair means something. ${drawn}`;
+  for (const name of Object.keys(cosines.counts)) {
+    const item = put(at('cosine-key'), 'span');
+    const icon = shape(item, 'svg', { viewBox: '0 0 26 10', width: 26, height: 10, 'aria-hidden': 'true' });
+    line(icon, [[0, 5], [26, 5]], KINDS[name][1], name === 'random' ? 6 : 2, KINDS[name][2]);
+    put(item, 'span', {}, `${KINDS[name][0]} (${count(cosines.n_pairs[name])}), mean ${signed(cosines.mean[name], 3)}`);
+  }
+  const n = cosines.counts.random.length, step = (cosines.high - cosines.low) / n;
+  const above = Object.fromEntries(Object.entries(cosines.counts).map(([name, counts]) => {
+    let sum = 0;
+    const found = new Array(n + 1).fill(0);
+    for (let i = n - 1; i >= 0; i--) { sum += counts[i]; found[i] = sum / cosines.n_pairs[name]; }
+    return [name, found];
+  }));
+  const slider = at('threshold');
+  slider.max = n;
+  const start = cosines.best ? cosines.best.threshold : cosines.one_percent;
+  slider.value = Math.round((start - cosines.low) / step);
+  const redraw = responsive(at('cosine-chart'), (width) => drawCosines(at('cosine-chart'), width, cosines, cosines.low + slider.value * step));
+  const update = () => {
+    at('threshold-shown').textContent = signed(cosines.low + slider.value * step, 3);
+    slider.setAttribute('aria-valuetext', at('threshold-shown').textContent);
+    const list = at('threshold-shares');
+    list.replaceChildren();
+    for (const name of Object.keys(above)) readout(list, `${KINDS[name][0]} above it`, { text: percent(above[name][slider.value]), number: above[name][slider.value] }, '', name);
+    redraw();
+  };
+  slider.addEventListener('input', update);
+  update();
+  const useful = [
+    ['1 % of random pairs exceed', cosines.one_percent, 'a search that keeps pairs from here on lets one unrelated pair in a hundred through'],
+    ['0.1 % of random pairs exceed', cosines.one_permille, 'likewise, one in a thousand']];
+  if (cosines.best) useful.push(['labels part best at', cosines.best.threshold, `${percent(cosines.best.same_above)} of the pairs of one label lie above, and ${percent(cosines.best.other_above)} of the others; a pair of one label is the more alike in ${percent(cosines.best.auc)} of comparisons (AUC)`]);
+  const table = put(at('threshold-table'), 'table');
+  const body = put(table, 'tbody');
+  for (const [name, value, means] of useful) {
+    const row = put(body, 'tr');
+    put(row, 'td', {}, name);
+    put(row, 'td', { class: 'number' }, signed(value, 3));
+    put(row, 'td', { class: 'says' }, means);
+  }
+}
+
+function showLabels() {
+  const { silhouette, frontier } = contents;
+  at('labels').hidden = false;
+  at('label-lead').textContent = `${percent(frontier.between_share)} of the variance lies between the ${count(frontier.n_labels)} labels, the rest within them.`;
+  at('silhouette-note').textContent = 'Is a point nearer to its own label than to the next one? Dot: mean. Thick: half of the points. Thin: eight in ten. '
+    + (silhouette.is_exact ? 'Exact, over all pairs.' : 'Means are estimated, each with an interval; the spread is that of some points.')
+    + (silhouette.n_left_out ? ` The ${count(silhouette.n_left_out)} labels in between are left out.` : '');
+  responsive(at('silhouette'), (width) => drawSilhouettes(at('silhouette'), width, silhouette.rows));
+  const corner = (frontier.n_labels - 1) / frontier.n_dims;
+  at('frontier-note').textContent = frontier.ceiling >= 0.9995
+    ? `Labels and isotropy do not compete here: up to ${percent(Math.min(1, corner))} of the variance may lie between these labels before they lower what IsoScore can reach.`
+    : `${count(frontier.n_labels)} label means span ${count(Math.min(frontier.n_labels - 1, frontier.n_dims))} of ${count(frontier.n_dims)} directions: the more of the variance lies between them, the lower the IsoScore any space can have. This one is ${shown(frontier.distance)} under the frontier.`;
+  responsive(at('frontier'), (width) => drawFrontier(at('frontier'), width, frontier));
+  const parts = [['within labels', frontier.parts.within, 'f0'], ['where both agree', frontier.parts.cross, 'f2'], ['between labels', frontier.parts.between, 'f1']];
+  const bar = put(at('parts'), 'div', { class: 'bar', role: 'img', 'aria-label': parts.map(([name, share]) => `${name} ${percent(share)}`).join(', ') });
+  parts.forEach(([, share, kind]) => paint(put(bar, 'span', { class: kind }), { flex: `${Math.max(share, 0.0001)} 1 0` }));
+  const key = put(at('parts'), 'div', { class: 'key' });
+  put(key, 'span', {}, 'What makes the space anisotropic (shares of the squared covariance):');
+  for (const [name, share, kind] of parts) {
+    const item = put(key, 'span');
+    paint(put(item, 'span', { class: kind }), { width: '10px', height: '10px', 'border-radius': '2px' });
+    put(item, 'span', {}, `${name} ${percent(share)}`);
+  }
+}
+
+function showDimensions() {
+  const { dimensions } = contents;
+  at('dimensions').hidden = false;
+  at('dimension-lead').textContent = `What each coordinate adds to the mean cosine. ${count(dimensions.n_for_half)} of ${count(contents.n_dims)} dimensions make half of all contributions; shown are the strongest ${dimensions.top.length}.`;
+  responsive(at('dimension-chart'), (width) => drawDimensions(at('dimension-chart'), width, dimensions));
+}
+
+function showCorrections() {
+  const { corrections } = contents;
+  at('corrections').hidden = false;
+  at('correction-lead').textContent = `Each correction fitted and measured on ${corrections.n < contents.n ? `${count(corrections.n)} of the ${count(contents.n)} vectors, drawn at random` : 'all vectors'}.`;
+  const heads = [['isoscore', 'IsoScore', 4], ['mean_cosine', 'mean cosine', 4], ['effective_rank', 'effective rank', 1], ...(corrections.has_labels ? [['silhouette', 'silhouette', 4]] : [])];
+  const table = at('correction-table');
+  const head = put(put(table, 'thead'), 'tr');
+  put(head, 'th', { scope: 'col' }, 'correction');
+  heads.forEach(([, text]) => put(head, 'th', { scope: 'col', class: 'number' }, text));
+  const body = put(table, 'tbody'), base = corrections.rows[0];
+  for (const row of corrections.rows) {
+    const line = put(body, 'tr');
+    const first = put(line, 'td');
+    put(first, 'code', {}, row.name);
+    put(first, 'span', { class: 'note' }, row.why_not ?? row.what);
+    for (const [key, text, digits] of heads) {
+      const value = row[key] ?? null;
+      const cell = put(line, 'td', { class: 'number', 'data-head': text }, value === null ? '–' : signed(value, digits));
+      if (row === base || value === null || base[key] === null) continue;
+      const change = value - base[key];
+      put(cell, 'span', { class: 'note' }, Math.abs(change) < 0.5 * 10 ** -digits ? 'the same' : `${change > 0 ? '+' : ''}${signed(change, digits)}`);
+    }
+  }
+}
+
+function showTraining() {
+  const run = contents.trajectory;
+  at('training').hidden = false;
+  at('training-lead').textContent = `Along ${count(run.steps.at(-1))} updates, the mean of ${run.n_seeds === 1 ? 'one seed' : `${run.n_seeds} seeds; bands go from the lowest seed to the highest`}.${run.n_left_out ? ` ${run.n_left_out} more columns are left out.` : ''}`;
+  for (const series of run.series) {
+    const figure = put(at('curves'), 'figure', { class: 'card' });
+    put(put(figure, 'figcaption'), 'h3', {}, series.name);
+    const holder = put(figure, 'div', { class: 'chart' });
+    responsive(holder, (width) => drawCurve(holder, width, run.steps, series));
+  }
+}
+
+function showAbout() {
+  const { points, what_if: held, silhouette, corrections } = contents;
+  const sampled = [
+    points.n < contents.n && `points in the picture: ${count(points.n)} of ${count(contents.n)}`,
+    held && held.n < contents.n && `mean cosine of the sliders: ${count(held.n)} vectors`,
+    contents.cosines && !contents.cosines.is_exact && 'cosines: up to 200,000 pairs of a kind',
+    silhouette && !silhouette.is_exact && 'silhouettes: estimated, with intervals',
+    corrections.n < contents.n && `corrections: ${count(corrections.n)} vectors`].filter(Boolean);
+  const facts = [
+    sampled.length ? `Sampled, by seed ${contents.seed}: ${sampled.join('; ')}. Everything else is of all vectors.` : 'Nothing is sampled: every number is of all vectors, every histogram of all pairs.',
+    `Made by isoscope ${contents.version}. The page loads nothing and sends nothing; what it shows is in the file.`];
+  facts.forEach((text) => put(at('made'), 'li', {}, text));
+}
+
+function showTheme() {
+  const button = at('theme'), root = document.documentElement;
+  const isDark = () => (root.dataset.theme ? root.dataset.theme === 'dark' : matchMedia('(prefers-color-scheme: dark)').matches);
+  const say = () => { button.textContent = isDark() ? 'Light' : 'Dark'; button.setAttribute('aria-label', `Switch to ${isDark() ? 'light' : 'dark'} colours`); };
+  button.addEventListener('click', () => { root.dataset.theme = isDark() ? 'light' : 'dark'; say(); });
+  matchMedia('(prefers-color-scheme: dark)').addEventListener('change', say);
+  say();
+}
+
+showTheme();
+showHead();
+if (whatIf) showWhatIf();
+showMetrics();
+if (contents.cosines) showCosines();
+if (contents.silhouette) showLabels();
+if (contents.dimensions) showDimensions();
+if (contents.corrections) showCorrections();
+if (contents.trajectory) showTraining();
+showAbout();
+document.querySelectorAll('main > section:not([hidden])').forEach((section) => {
+  put(put(at('sections'), 'li'), 'a', { href: `#${section.id}` }, section.dataset.name);
+});
+window.isoscope = Object.freeze({ whatIf: (k, s, center = true) => whatIf && whatIf.at(k, s, center) });

@@ -1,0 +1,252 @@
+"""What a page shows, as JSON-ready values, each section by a function of its own."""
+
+from __future__ import annotations
+
+import math
+import re
+import unicodedata
+from typing import Any
+
+import numpy as np
+
+from isoscope._version import __version__
+from isoscope.errors import UndefinedError
+from isoscope.measurement import Reading, sentence, shown, shown_half_width
+from isoscope.metrics.dimensions import contributions_of
+from isoscope.metrics.frontier import ScatterDecomposition, isotropy_ceiling
+from isoscope.metrics.registry import registered
+from isoscope.printable import printable
+from isoscope.progress import Bar
+from isoscope.report.clusters import Silhouettes
+from isoscope.report.evidence import Evidence
+from isoscope.report.page import as_json, packed
+from isoscope.report.pair_cosines import PairCosines
+from isoscope.report.projections import projections
+from isoscope.report.runs import curves
+from isoscope.report.side_by_side import side_by_side
+from isoscope.report.what_if import WhatIf
+from isoscope.report.words import headline
+from isoscope.statistics.directions import Directions
+
+_COORDINATE_BYTES = 3_000_000  # of the what-if sample, before base64 makes a third more of it
+_TEXT_BYTES = 700_000  # of all texts shown
+_TEXT_LENGTH, _LABEL_LENGTH = 240, 80
+_MOST_LABELS = 100  # rows of the silhouette plot
+_BINS = 120
+_MINUS = re.compile(r"(?<![\w.])-(?=[\d∞])|(?<=\de)-(?=\d)")
+_PERCENT = re.compile(r"(?<=\d)%")
+_TOP_DIMENSIONS = 24
+
+
+def contents(
+    evidence: Evidence, *, title: str | None, notes: tuple[str, ...] = (), progress: bool | None
+) -> dict[str, Any]:
+    """The sections of the page, by name; None where there is nothing to show."""
+    g = evidence
+    whole = f"{g.measurement.n:,} vectors × {g.measurement.d:,} dimensions"
+    dimensions = _dimensions(g)
+    strongest = None if dimensions is None else dimensions["top"][0]["dimension"]
+    with Bar(show=progress) as bar:
+        bar.step("corrections", at_once=True)
+        corrected = side_by_side(g.space, g.labels, seed=g.seed, progress=bar.share)
+        bar.step("pictures")
+        points = _points(g)
+    return {
+        "title": printable(title or g.measurement.name or "Embedding space"),
+        "subtitle": whole + (f", {g.measurement.n_labels:,} labels" if g.measurement.n_labels else ""),
+        "version": __version__,
+        "seed": g.seed,
+        "headline": [_written(text) for text in headline(g.measurement, g.cosines, g.split, strongest)],
+        "n": g.measurement.n,
+        "n_dims": g.measurement.d,
+        "metrics": [_metric(reading) for reading in g.measurement.readings],
+        "notes": [printable(note) for note in (*notes, *g.measurement.notes)],
+        "cosines": _histogram(g.cosines),
+        "dimensions": dimensions,
+        "points": points,
+        "what_if": _what_if(g),
+        "silhouette": _silhouettes(g.silhouettes),
+        "frontier": _frontier(g.split),
+        "trajectory": None if g.run is None else curves(g.run),
+        "corrections": corrected,
+    }
+
+
+def _metric(reading: Reading) -> dict[str, Any]:
+    metric = registered()[reading.name]
+    low, high = (_written(f"{round(bound, 3):g}".replace("inf", "∞")) for bound in metric.range)
+    return {
+        "name": reading.name,
+        "family": metric.family,
+        "value": _written(shown(reading.value)),
+        "number": _finite(reading.value),
+        "bounds": list(metric.range) if all(map(math.isfinite, metric.range)) else None,
+        "limits": None if reading.interval is None else list(reading.interval),
+        "highest": reading.ceiling,
+        "half_width": _written(shown_half_width(reading)),
+        "interval": None if reading.interval is None else _written(" to ".join(map(shown, reading.interval))),
+        "ceiling": None if reading.ceiling is None else shown(reading.ceiling),
+        "meaning": _written(sentence(reading)),
+        "high": metric.high,
+        "range": f"{low} to {high}",
+        "paper": metric.paper,
+    }
+
+
+def _written(text: str) -> str:
+    """A text as the page writes numbers: with a true minus, and a space before %."""
+    return _MINUS.sub("−", _PERCENT.sub("\u00a0%", text))
+
+
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None
+
+
+def _histogram(cosines: PairCosines | None) -> dict[str, Any] | None:
+    if cosines is None:
+        return None
+    kinds = {"random": cosines.random, "same": cosines.same, "other": cosines.other}
+    given = {name: values for name, values in kinds.items() if values is not None}
+    low = min(float(values[0]) for values in given.values())
+    high = max(float(values[-1]) for values in given.values())
+    low, high = max(-1.0, np.floor(low * 50) / 50), min(1.0, np.ceil(high * 50) / 50)
+    edges = np.linspace(low, high if high > low else low + 0.02, _BINS + 1)
+    edges[0], edges[-1] = edges[0] - 1e-9, edges[-1] + 1e-9
+    counts = {name: np.histogram(values.numpy(), edges)[0].tolist() for name, values in given.items()}
+    best = cosines.best()
+    return {
+        "low": float(edges[0]),
+        "high": float(edges[-1]),
+        "counts": counts,
+        "n_pairs": {name: len(values) for name, values in given.items()},
+        "is_exact": cosines.is_exact,
+        "mean": {name: float(values.mean()) for name, values in given.items()},
+        "one_percent": cosines.threshold(0.01),
+        "one_permille": cosines.threshold(0.001),
+        "best": None if best is None else vars(best),
+    }
+
+
+def _dimensions(g: Evidence) -> dict[str, Any] | None:
+    try:
+        contributions = contributions_of(Directions.of(g.space)).detach().cpu()
+    except UndefinedError:
+        return None
+    order = contributions.abs().sort(descending=True, stable=True).indices[:_TOP_DIMENSIONS]
+    total = float(contributions.abs().sum()) or 1.0
+    ranked = contributions.abs().sort(descending=True).values.cumsum(0) / total
+    return {
+        "total": float(contributions.sum()),
+        "even": 1 / len(contributions),
+        "n_for_half": int((ranked < 0.5).sum()) + 1,
+        "top": [
+            {
+                "dimension": int(j),
+                "contribution": float(contributions[j]),
+                "share": float(contributions[j]) / total,
+            }
+            for j in order
+        ],
+    }
+
+
+def _points(g: Evidence) -> dict[str, Any]:
+    sample = g.space.vectors[g.rows.to(g.space.device)].detach()
+    n_columns = min(g.principal.rank, WhatIf.of(sample[:1], principal=g.principal).max_removed + 2)
+    coordinates = g.principal.coordinates(sample)
+    return {
+        "n": len(g.rows),
+        "n_columns": n_columns,
+        "coordinates": packed(coordinates[:, :n_columns].float()),
+        "rows": g.rows.tolist(),
+        "texts": _texts(g),
+        "labels": None if g.labels is None else g.labels.codes.cpu()[g.rows].tolist(),
+        "label_names": None if g.labels is None else [_cut(str(n), _LABEL_LENGTH) for n in g.labels.names],
+        "silhouettes": None
+        if g.silhouettes is None
+        else [round(s, 4) for s in g.silhouettes.points.tolist()],
+        "pictures": {name: packed(xy.float()) for name, xy in projections(coordinates, seed=g.seed).items()},
+    }
+
+
+def _texts(g: Evidence) -> list[str] | None:
+    """The points' texts, cut so that all of them together stay within bounds."""
+    if g.space.texts is None:
+        return None
+    texts = [str(g.space.texts[row]) for row in g.rows.tolist()]
+    length = _TEXT_LENGTH
+    while True:
+        cut = [_cut(text, length) for text in texts]
+        n_bytes = len(as_json(cut).encode("utf-8", "replace"))
+        if n_bytes <= _TEXT_BYTES or length < 8:
+            return cut
+        length = min(length - 1, int(0.95 * length * _TEXT_BYTES / n_bytes))
+
+
+def _cut(text: str, length: int) -> str:
+    """One line of at most so many characters; what has no shape is spelled out, joiners stay."""
+    line = " ".join(text[: 4 * length].split())[: length + 1]
+    if not line.isprintable():
+        line = "".join(c if unicodedata.category(c) == "Cf" else printable(c) for c in line)
+    return line if len(line) <= length else line[: length - 1] + "…"
+
+
+def _what_if(g: Evidence) -> dict[str, Any] | None:
+    if g.principal.rank < 2:
+        return None
+    rows = g.rows[: max(2, _COORDINATE_BYTES // (4 * g.principal.rank))]
+    what_if = WhatIf.of(g.space, principal=g.principal, rows=rows.to(g.space.device))
+    return {
+        "n": len(rows),
+        "n_dims": what_if.n_dims,
+        "rank": what_if.rank,
+        "max_removed": what_if.max_removed,
+        "eigenvalues": packed(what_if.eigenvalues),
+        "mean": packed(what_if.mean),
+        "mean_residual": what_if.mean_residual,
+        "coordinates": packed(what_if.coordinates),
+    }
+
+
+def _silhouettes(found: Silhouettes | None) -> dict[str, Any] | None:
+    if found is None:
+        return None
+    ordered = sorted(found.labels, key=lambda label: -label.mean)
+    half = _MOST_LABELS // 2
+    kept = ordered if len(ordered) <= _MOST_LABELS else ordered[:half] + ordered[-half:]
+    return {
+        "is_exact": found.is_exact,
+        "n_left_out": len(ordered) - len(kept),
+        "rows": [
+            {
+                "name": _cut(str(label.name), _LABEL_LENGTH),
+                "n": label.count,
+                "mean": label.mean,
+                "interval": label.interval,
+                "quantiles": label.quantiles,
+            }
+            for label in kept
+        ],
+    }
+
+
+def _frontier(split: ScatterDecomposition | None) -> dict[str, Any] | None:
+    if split is None:
+        return None
+    K, d = split.n_labels, split.n_dims
+    corner = min(1.0, (K - 1) / d)
+    shares = np.unique(np.concatenate([np.linspace(0, 1, 101), np.linspace(corner, 1, 60), [corner]]))
+    return {
+        "curve": [[float(s), isotropy_ceiling(K, d, between=float(s))] for s in shares],
+        "n_labels": K,
+        "n_dims": d,
+        "between_share": split.between_share,
+        "isoscore": split.isoscore,
+        "ceiling": split.ceiling,
+        "distance": split.distance,
+        "parts": {
+            "within": split.within_part,
+            "cross": split.cross_part,
+            "between": split.between_part,
+        },
+    }

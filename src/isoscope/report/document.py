@@ -1,0 +1,159 @@
+"""`report`: a space on one page, and the figures of it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from isoscope.errors import FileError, InputError, check_seed
+from isoscope.io.atomic import why, write_atomically
+from isoscope.measure import Source
+from isoscope.measurement import Measurement
+from isoscope.report.contents import contents
+from isoscope.report.evidence import Evidence, gather
+from isoscope.report.page import assemble
+from isoscope.report.runs import load_run
+from isoscope.space import Space
+from isoscope.training.trajectory import Trajectory
+
+_SUFFIXES = (".html", ".htm")
+
+
+@dataclass(frozen=True, eq=False)
+class Report:
+    """A page about one space, made; `save` writes it.
+
+    Attributes:
+        html: the page, self-contained.
+        contents: what is embedded in it, section by section.
+        measurement: the readings in its table.
+        path: where it was written; None where it was not.
+        figures: the files of the figures that were written.
+    """
+
+    html: str = field(repr=False)
+    contents: dict[str, Any] = field(repr=False)
+    measurement: Measurement = field(repr=False)
+    evidence: Evidence = field(repr=False)
+    path: Path | None = None
+    figures: tuple[Path, ...] = ()
+
+    @property
+    def headline(self) -> list[str]:
+        """What the space is like, in sentences."""
+        return list(self.contents["headline"])
+
+    @property
+    def n_bytes(self) -> int:
+        """The page's weight."""
+        return len(self.html.encode())
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the page; all or nothing."""
+        place = check_place(path)
+        return write_atomically(place, lambda beside: beside.write_text(self.html, encoding="utf-8"))
+
+
+def report(
+    X: Any,
+    *,
+    labels: Any = None,
+    texts: Sequence[str] | None = None,
+    path: str | os.PathLike[str] | None = None,
+    title: str | None = None,
+    run: str | os.PathLike[str] | Trajectory | None = None,
+    figures: str | os.PathLike[str] | None = None,
+    seed: int = 0,
+    progress: bool | None = None,
+) -> Report:
+    """A page about a space: what it is like in words, numbers and pictures, and what corrections would do.
+
+    One HTML file that opens anywhere and loads nothing. Points beyond 3,000 are sampled for pictures, pairs
+    beyond 200,000 for cosines; the page says so. Texts and labels are shown, never run.
+
+    Args:
+        X: (n, d) vectors in any array, a Space, or an opened file (`open_vectors`, `open_texts`).
+        labels: one label a row.
+        texts: the text of each row, shown beside its point.
+        path: where to write the page, .html; without it, call `save` on what is returned.
+        title: of the page; by default the space's name.
+        run: the folder of a training run, or a Trajectory: its curves are shown too.
+        figures: a folder for the same plots as PDF and PNG (needs matplotlib).
+        seed: of everything sampled.
+        progress: show a progress bar; None shows it on a terminal.
+
+    >>> import numpy as np
+    >>> X = np.random.default_rng(0).normal(size=(200, 8))
+    >>> made = report(X, labels=X[:, 0] > 0, title="Noise")
+    >>> made.headline[0]
+    'Of 8 dimensions the variance fills about 8 and is spread over most of them, ...'
+    """
+    check_seed(seed)
+    place = None if path is None else check_place(path)
+    folder = None if figures is None else _figure_folder(figures)
+    followed = None if run is None else load_run(run)
+    space, notes = _space(X, labels, texts)
+    evidence = gather(space, run=followed, seed=seed, progress=progress)
+    shown = contents(evidence, title=title, notes=notes, progress=progress)
+    made = Report(assemble(shown), shown, evidence.measurement, evidence)
+    if folder is not None:
+        from isoscope.report.paper_figures import write_figures
+
+        made = replace(made, figures=tuple(write_figures(evidence, folder)))
+    return made if place is None else replace(made, path=made.save(place))
+
+
+def check_place(path: str | os.PathLike[str]) -> Path:
+    """Where a page is to be written, tried before the work."""
+    place = Path(path)
+    if place.suffix.lower() not in _SUFFIXES:
+        raise FileError(f"{place} has the suffix {place.suffix!r}; wanted a page, such as report.html")
+    if place.is_dir():
+        raise FileError(f"{place} is a folder; wanted a file to write, such as {place / 'report.html'}")
+    if not place.parent.is_dir():
+        raise FileError(f"{place.parent} is no folder to write {place.name} to; make it first")
+    _try_folder(place.parent, place.name)
+    return place
+
+
+def _figure_folder(figures: str | os.PathLike[str]) -> Path:
+    """The folder of the figures, made; whether they can be drawn is found out before the work."""
+    from isoscope.figures import new_figure
+
+    with new_figure((1.0, 1.0)):
+        pass
+    folder = Path(figures)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FileError(f"{folder} cannot be made a folder for figures: {why(error)}") from error
+    _try_folder(folder, "figures")
+    return folder
+
+
+def _try_folder(folder: Path, what: str) -> None:
+    trial = folder / f".{os.getpid()}.isoscope.tmp"
+    try:
+        trial.touch()
+        trial.unlink()
+    except OSError as error:
+        raise FileError(f"{folder} cannot be written to, and {what} is to lie there: {why(error)}") from error
+
+
+def _space(X: Any, labels: Any, texts: Sequence[str] | None) -> tuple[Space, tuple[str, ...]]:
+    """The vectors with what is known of them, in memory or mapped; and what the file's reader noted."""
+    given: dict[str, Any] = {
+        name: value for name, value in (("labels", labels), ("texts", texts)) if value is not None
+    }
+    if isinstance(texts, str):
+        raise InputError("texts is one string; wanted a sequence with one text for each vector")
+    space, notes = X, ()
+    if isinstance(X, Source):
+        space, notes = X.load(), tuple(getattr(X, "notes", ()))
+    space = replace(space, **given) if isinstance(space, Space) else Space(space, **given)
+    if space.weights is not None:
+        raise InputError("X has weights, and a report counts every vector once; leave the weights out")
+    return space, notes

@@ -1,0 +1,66 @@
+"""The page: one HTML file that needs nothing else, and in which nothing from strangers can run.
+
+What the page shows is embedded as JSON in a block that no browser executes, with every character that could
+end the block spelled out. Scripts put it on the page as text, never as markup. The page's own policy allows
+the one script and the one style sheet it came with, by their hashes, and no connection to anywhere.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import json
+from importlib.resources import files
+from typing import Any
+
+from torch import Tensor
+
+_SCRIPTS = ("values.js", "draw.js", "what_if.js", "charts.js", "scatter.js", "page.js")
+_ESCAPES = {ord(c): f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"}
+
+
+def assemble(contents: dict[str, Any]) -> str:
+    """The HTML text of a page with these contents."""
+    style = _asset("page.css")
+    script = "(() => {\n'use strict';\n" + "\n".join(map(_asset, _SCRIPTS)) + "\n})();"
+    policy = (
+        f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; "
+        "img-src data:; base-uri 'none'; form-action 'none'"
+    )
+    parts = {
+        "POLICY": policy,
+        "TITLE": html.escape(contents["title"]),
+        "STYLE": style,
+        "CONTENTS": as_json(contents),
+        "SCRIPT": script,
+    }
+    head, *pieces = _asset("page.html").split("{{")
+    for piece in pieces:  # each place once, so that no text from strangers is taken for a place
+        name, _, rest = piece.partition("}}")
+        head += parts[name] + rest
+    return head
+
+
+def as_json(contents: Any) -> str:
+    """JSON that is safe inside a script element: nothing in it can close the element or open another.
+
+    >>> as_json("</script>")
+    '"\\\\u003c/script\\\\u003e"'
+    """
+    text = json.dumps(contents, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return text.translate(_ESCAPES)
+
+
+def packed(values: Tensor) -> str:
+    """A tensor's numbers as base64 of little-endian bytes, in its own type."""
+    array = values.detach().cpu().contiguous().numpy()
+    return base64.b64encode(array.astype(array.dtype.newbyteorder("<")).tobytes()).decode()
+
+
+def _asset(name: str) -> str:
+    return files("isoscope.report").joinpath("assets", name).read_text(encoding="utf-8")
+
+
+def _hash(text: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

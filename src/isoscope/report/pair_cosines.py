@@ -1,0 +1,177 @@
+"""`PairCosines`: how alike random pairs are, and pairs of one label; the thresholds that follow."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from isoscope.arrays import as_matrix, blocks
+from isoscope.errors import UndefinedError, check_seed
+from isoscope.labels import Labels, as_clusters
+from isoscope.statistics.directions import unit_rows
+
+N_PAIRS = 200_000  # of each kind: a share of 1 % is known to 0.02 %
+_AT_ONCE = 4096  # pairs: their rows stay in cache
+
+
+@dataclass(frozen=True)
+class BestThreshold:
+    """The cosine that tells pairs of one label from others best.
+
+    Attributes:
+        threshold: where the share of same-label pairs above it exceeds that of other pairs most.
+        same_above, other_above: those two shares.
+        auc: how often a pair of one label is more alike than another pair, ties counted half.
+    """
+
+    threshold: float
+    same_above: float
+    other_above: float
+    auc: float
+
+
+@dataclass(frozen=True, eq=False)
+class PairCosines:
+    """Cosines of pairs of different vectors, sorted; all pairs where there are few, else a sample.
+
+    Attributes:
+        random: of any two vectors.
+        same, other: of two vectors with one label, and with two; None without labels, or without such pairs.
+        is_exact: every pair was taken.
+
+    >>> found = PairCosines.of([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
+    >>> [round(cosine, 4) for cosine in found.random.tolist()], found.is_exact
+    ([0.0, 0.7071, 0.7071], True)
+    """
+
+    random: Tensor
+    same: Tensor | None
+    other: Tensor | None
+    is_exact: bool
+
+    @classmethod
+    def of(cls, X: Any, labels: Any = None, *, n_pairs: int = N_PAIRS, seed: int = 0) -> PairCosines:
+        """Of any array; `n_pairs` of each kind are drawn where there are more."""
+        if isinstance(X, PairCosines):
+            return X
+        check_seed(seed)
+        matrix = as_matrix(X).detach()
+        coded = None if labels is None else as_clusters(labels, n=len(matrix))
+        rows = _Rows.of(matrix)
+        if len(rows) < 2:
+            raise UndefinedError(f"cosines need two vectors with a direction; there are {len(rows)}")
+        codes = None if coded is None else coded.codes.to(rows.index.device)[rows.index]
+        if len(rows) * (len(rows) - 1) // 2 <= n_pairs:
+            return _all_pairs(rows, codes)
+        generator = torch.Generator().manual_seed(seed)
+        random = rows.cosines(*_random_pairs(len(rows), n_pairs, generator))
+        if codes is None:
+            return cls(random, None, None, False)
+        same = _same_pairs(Labels(codes.cpu(), coded.names if coded else ()), n_pairs, generator)
+        other = _other_pairs(codes.cpu(), n_pairs, generator)
+        return cls(random, same and rows.cosines(*same), other and rows.cosines(*other), False)
+
+    def threshold(self, share: float) -> float:
+        """The cosine that a share of random pairs exceeds.
+
+        >>> PairCosines(torch.arange(101).double() / 100, None, None, True).threshold(0.05)
+        0.95
+        """
+        place = (1 - share) * (len(self.random) - 1)
+        low = int(place)
+        high = min(low + 1, len(self.random) - 1)
+        return float(self.random[low] + (place - low) * (self.random[high] - self.random[low]))
+
+    def best(self) -> BestThreshold | None:
+        """Where same-label pairs stand out best from others; None where there are not both."""
+        if self.same is None or self.other is None:
+            return None
+        cuts = torch.cat([self.same, self.other]).unique()
+        same_above = 1 - torch.searchsorted(self.same, cuts).double() / len(self.same)
+        other_above = 1 - torch.searchsorted(self.other, cuts).double() / len(self.other)
+        best = int((same_above - other_above).argmax())
+        below = torch.searchsorted(self.other, self.same) + torch.searchsorted(
+            self.other, self.same, right=True
+        )
+        auc = float(below.double().mean() / (2 * len(self.other)))
+        return BestThreshold(float(cuts[best]), float(same_above[best]), float(other_above[best]), auc)
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """The rows that are not zero, and one over their lengths, so that pairs are taken without a copy."""
+
+    matrix: Tensor
+    index: Tensor
+    inverse: Tensor
+
+    @classmethod
+    def of(cls, matrix: Tensor) -> _Rows:
+        norms = torch.cat([unit_rows(block)[1] for block in blocks(matrix)])
+        index = (norms > 0).nonzero().flatten()
+        return cls(matrix, index, 1 / norms[index])
+
+    def __len__(self) -> int:
+        return len(self.index)
+
+    def units(self, which: Tensor) -> Tensor:
+        rows = self.matrix[self.index[which]]
+        return rows * self.inverse[which, None].to(rows.dtype)
+
+    def cosines(self, first: Tensor, second: Tensor) -> Tensor:
+        """(pairs,) float64, sorted; `first` and `second` number the kept rows."""
+        parts = []
+        for start in range(0, len(first), _AT_ONCE):
+            u, v = (
+                self.units(side[start : start + _AT_ONCE].to(self.index.device)) for side in (first, second)
+            )
+            parts.append(torch.linalg.vecdot(u, v).double())
+        return torch.cat(parts).clamp(-1, 1).cpu().sort().values
+
+
+def _all_pairs(rows: _Rows, codes: Tensor | None) -> PairCosines:
+    i, j = torch.triu_indices(len(rows), len(rows), offset=1, device=rows.index.device)
+    units = unit_rows(rows.matrix[rows.index])[0].double()
+    cosines = (units @ units.T)[i, j].clamp(-1, 1).cpu()
+    if codes is None:
+        return PairCosines(cosines.sort().values, None, None, True)
+    alike = (codes[i] == codes[j]).cpu()
+    same, other = cosines[alike].sort().values, cosines[~alike].sort().values
+    return PairCosines(
+        cosines.sort().values, same if len(same) else None, other if len(other) else None, True
+    )
+
+
+def _random_pairs(n: int, n_pairs: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    first = torch.randint(n, (n_pairs,), generator=generator)
+    step = torch.randint(1, n, (n_pairs,), generator=generator)
+    return first, (first + step) % n
+
+
+def _same_pairs(labels: Labels, n_pairs: int, generator: torch.Generator) -> tuple[Tensor, Tensor] | None:
+    """All pairs of one label, or where there are more, some drawn evenly from them."""
+    counts = labels.counts
+    n_of = counts * (counts - 1) // 2
+    if not n_of.sum() > 0:
+        return None
+    order, starts = labels.codes.argsort(stable=True), counts.cumsum(0) - counts
+    if int(n_of.sum()) <= n_pairs:
+        sizes = zip(starts.tolist(), counts.tolist(), strict=True)
+        every = [start + torch.triu_indices(n, n, offset=1) for start, n in sizes if n > 1]
+        first, second = order[torch.cat(every, dim=1)]
+        return first, second
+    label = torch.multinomial(n_of.double(), n_pairs, replacement=True, generator=generator)
+    size = counts[label]
+    first = (torch.rand(n_pairs, generator=generator, dtype=torch.float64) * size).long()
+    step = 1 + (torch.rand(n_pairs, generator=generator, dtype=torch.float64) * (size - 1)).long()
+    return order[starts[label] + first], order[starts[label] + (first + step) % size]
+
+
+def _other_pairs(codes: Tensor, n_pairs: int, generator: torch.Generator) -> tuple[Tensor, Tensor] | None:
+    """Pairs of two labels: random pairs, those of one label thrown away; None where nearly all are."""
+    first, second = _random_pairs(len(codes), 4 * n_pairs, generator)
+    apart = (codes[first] != codes[second]).nonzero().flatten()[:n_pairs]
+    return (first[apart], second[apart]) if len(apart) >= 100 else None

@@ -1,0 +1,53 @@
+"""A training run's folder, as curves for the page."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from isoscope.errors import FileError
+from isoscope.training.trajectory import Trajectory
+
+FILE = "trajectory.parquet"
+_MOST_STEPS = 400  # points of a curve: more than a screen shows
+_MOST_CURVES = 24
+
+
+def load_run(run: str | os.PathLike[str] | Trajectory) -> Trajectory:
+    """The trajectory in a run's folder, or in a file of its own."""
+    if isinstance(run, Trajectory):
+        return run
+    path = Path(run)
+    file = path / FILE if path.is_dir() else path
+    if not file.is_file():
+        raise FileError(
+            f"{path} holds no run: there is no {file.name}; wanted the folder that `isoscope train`, "
+            "`finetune`, `contrast` or a GeometryTracker wrote"
+        )
+    return Trajectory.load(file)
+
+
+def curves(run: Trajectory) -> dict[str, Any]:
+    """Steps and, for every column, the mean over seeds with the lowest and highest seed; thinned."""
+    kept = np.unique(np.linspace(0, len(run.steps) - 1, min(_MOST_STEPS, len(run.steps))).astype(int))
+    names = [name for name in ("loss", "accuracy", *run.metrics) if name in run.columns]
+    series = []
+    for name in names:
+        values = np.asarray(run.curves(name), dtype=np.float64)[:, kept]
+        if not np.isnan(values).all():
+            series.append({"name": name, **_band(values)})
+    return {
+        "steps": run.steps[kept].tolist(),
+        "n_seeds": len(run.seeds),
+        "n_left_out": max(0, len(series) - _MOST_CURVES),
+        "series": series[:_MOST_CURVES],
+    }
+
+
+def _band(values: np.ndarray) -> dict[str, list[float | None]]:
+    """Mean, lowest and highest over seeds by step; None where any seed has no value."""
+    bands = {"mean": values.mean(axis=0), "low": values.min(axis=0), "high": values.max(axis=0)}
+    return {name: [x if np.isfinite(x) else None for x in band.tolist()] for name, band in bands.items()}

@@ -1,0 +1,158 @@
+from __future__ import annotations
+
+import json
+import os
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import isoscope as iso
+from isoscope.errors import FileError, InputError, LabelError, ShapeError
+from isoscope.report import document, evidence
+
+
+@pytest.fixture(name="X")
+def blobs(rng) -> np.ndarray:
+    return rng.normal(size=(120, 6)) + np.repeat(np.eye(6)[:3] * 3, 40, axis=0)
+
+
+LABELS = ["a"] * 40 + ["b"] * 40 + ["c"] * 40
+
+
+def test_the_page_holds_the_readings(X: np.ndarray, tmp_path: Path) -> None:
+    made = iso.report(X, labels=LABELS, path=tmp_path / "page.html", title="Three")
+    assert made.path == tmp_path / "page.html"
+    text = made.path.read_text(encoding="utf-8")
+    assert text == made.html
+    assert made.n_bytes == made.path.stat().st_size
+    held = json.loads(re.search(r'id="data">(.*?)</script>', text, re.S)[1])
+    assert held == json.loads(json.dumps(made.contents))
+    assert held["title"] == "Three"
+    measured = iso.measure(X, labels=LABELS)
+    assert {m["name"]: m["number"] for m in held["metrics"]} == dict(measured)
+    split = iso.scatter_decomposition(X, LABELS)
+    assert held["frontier"]["ceiling"] == split.ceiling
+    by_label = iso.silhouette_by_cluster(X, LABELS)
+    assert {r["name"]: r["mean"] for r in held["silhouette"]["rows"]} == pytest.approx(by_label)
+    contributions = np.asarray(iso.dimension_contributions(X))
+    assert {t["dimension"]: t["contribution"] for t in held["dimensions"]["top"]} == pytest.approx(
+        dict(enumerate(contributions))
+    )
+    assert held["dimensions"]["total"] == pytest.approx(iso.mean_cosine(X))
+
+
+def test_the_same_space_makes_the_same_page(X: np.ndarray) -> None:
+    first, again, other = (iso.report(X, labels=LABELS, seed=seed) for seed in (1, 1, 2))
+    assert first.html == again.html
+    assert first.contents["points"]["rows"] != other.contents["points"]["rows"]
+
+
+def test_without_labels_there_are_no_sections_of_labels(X: np.ndarray) -> None:
+    held = iso.report(X).contents
+    assert held["silhouette"] is held["frontier"] is held["trajectory"] is None
+    assert held["points"]["labels"] is held["points"]["texts"] is None
+    assert "silhouette" not in held["corrections"]["rows"][0]
+
+
+def test_a_space_and_an_opened_file_are_taken(X: np.ndarray, tmp_path: Path) -> None:
+    np.save(tmp_path / "vectors.npy", X)
+    (tmp_path / "labels.txt").write_text("\n".join(LABELS) + "\n")
+    source = iso.open_vectors(tmp_path / "vectors.npy", labels=tmp_path / "labels.txt")
+    texts = [f"row {i}" for i in range(120)]
+    from_file = iso.report(source, texts=texts)
+    from_space = iso.report(iso.Space(X, labels=LABELS, texts=texts, name="vectors"))
+    assert from_file.html == from_space.html
+    assert from_file.contents["title"] == "vectors"
+
+
+def test_many_points_are_estimated_and_it_is_said(rng, monkeypatch) -> None:
+    monkeypatch.setattr(evidence, "EXACT_ROWS", 500)
+    y = rng.integers(0, 3, 1200)
+    X = rng.normal(size=(1200, 8)) + 2 * np.eye(8)[y]
+    made = iso.report(X, labels=y)
+    reading = next(r for r in made.measurement.readings if r.name == "silhouette")
+    assert reading.value == pytest.approx(iso.silhouette_score(X, y), abs=1e-3)
+    assert "estimated from" in reading.meaning
+    assert list(made.measurement) == list(iso.measure(X, labels=y))
+    assert made.contents["silhouette"]["is_exact"] is False
+
+
+@pytest.mark.parametrize("n", [2, 3, 5])
+def test_tiny_spaces_have_pages(rng, n: int) -> None:
+    assert iso.report(rng.normal(size=(n, 3))).n_bytes > 0
+
+
+def test_points_on_a_line_have_a_page_without_sliders() -> None:
+    made = iso.report([[0.0, 0.0], [1.0, 1.0], [2.0, 2.0], [5.0, 5.0]])
+    assert made.contents["what_if"] is None
+
+
+def test_many_hostile_texts_and_labels_stay_within_the_limit(rng) -> None:
+    X = rng.normal(size=(3200, 384)).astype(np.float32)
+    made = iso.report(
+        X, labels=["<" * 300 + str(i % 400) for i in range(3200)], texts=["<&>\u2028" * 400] * 3200
+    )
+    assert made.n_bytes < 6_000_000
+    assert made.contents["points"]["n"] == 3000
+    assert len(made.contents["silhouette"]["rows"]) == 100
+    assert made.contents["silhouette"]["n_left_out"] == 300
+
+
+def test_texts_without_shape_are_spelled_out(X: np.ndarray) -> None:
+    texts = ["bell \a", "half \ud800", "line\nend", *(str(i) for i in range(117))]
+    found = iso.report(X, texts=texts).contents["points"]["texts"]
+    assert {r"bell \x07", r"half \ud800", "line end"} <= set(found)
+
+
+def nothing(*args: object, **options: object) -> None:
+    raise AssertionError("the work began")
+
+
+@pytest.mark.parametrize(
+    ("place", "said"),
+    [
+        ("page.txt", "has the suffix '.txt'; wanted a page, such as report.html"),
+        ("folder.html", "is a folder; wanted a file"),
+        ("nowhere/page.html", "is no folder to write page.html to; make it first"),
+        ("vectors.html/page.html", "is no folder to write page.html to"),
+    ],
+)
+def test_a_place_that_cannot_be_written_is_refused_before_the_work(
+    X: np.ndarray, tmp_path: Path, monkeypatch, place: str, said: str
+) -> None:
+    (tmp_path / "folder.html").mkdir()
+    (tmp_path / "vectors.html").write_text("a file")
+    monkeypatch.setattr(document, "gather", nothing)
+    with pytest.raises(FileError, match=said):
+        iso.report(X, path=tmp_path / place)
+
+
+def test_a_folder_closed_to_us_is_refused_before_the_work(X: np.ndarray, monkeypatch) -> None:
+    monkeypatch.setattr(document, "gather", nothing)
+    if not Path("/proc/self").is_dir():
+        pytest.skip("needs /proc, a folder nobody can write to")
+    with pytest.raises(FileError, match=r"cannot be written to, and page\.html is to lie there"):
+        iso.report(X, path=f"/proc/{os.getpid()}/page.html")
+    with pytest.raises(FileError, match="cannot be made a folder for figures"):
+        iso.report(X, figures=f"/proc/{os.getpid()}/figures")
+
+
+def test_bad_input(X: np.ndarray, tmp_path: Path) -> None:
+    with pytest.raises(LabelError, match="one label only"):
+        iso.report(X, labels=["a"] * 120)
+    with pytest.raises(ShapeError, match="texts has 3 entries for 120 vectors"):
+        iso.report(X, texts=["a", "b", "c"])
+    with pytest.raises(InputError, match="texts is one string"):
+        iso.report(X, texts="one")
+    with pytest.raises(InputError, match="seed is -1"):
+        iso.report(X, seed=-1)
+    with pytest.raises(ShapeError, match="1 dimension"):
+        iso.report(X[:, :1])
+    with pytest.raises(FileError, match=r"holds no run: there is no trajectory.parquet"):
+        iso.report(X, run=tmp_path)
+    with pytest.raises(InputError, match="X has weights"):
+        iso.report(iso.Space(X, weights=np.ones(120)))
+    with pytest.raises(InputError, match="all equal"):
+        iso.report(np.ones((5, 3)))

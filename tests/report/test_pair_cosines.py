@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.metrics import roc_auc_score
+
+import isoscope as iso
+from isoscope.errors import UndefinedError
+from isoscope.report.pair_cosines import PairCosines
+
+
+@pytest.fixture
+def labelled(rng) -> tuple[np.ndarray, np.ndarray]:
+    y = rng.integers(0, 3, 120)
+    return rng.normal(size=(120, 6)) + 1.5 * np.eye(6)[y], y
+
+
+def brute(X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    units = X / np.linalg.norm(X, axis=1, keepdims=True)
+    i, j = np.triu_indices(len(X), 1)
+    return (units @ units.T)[i, j], y[i] == y[j]
+
+
+def test_few_pairs_are_all_taken(labelled) -> None:
+    found = PairCosines.of(*labelled)
+    cosines, alike = brute(*labelled)
+    assert found.is_exact
+    np.testing.assert_allclose(found.random.numpy(), np.sort(cosines), atol=1e-12)
+    np.testing.assert_allclose(found.same.numpy(), np.sort(cosines[alike]), atol=1e-12)
+    np.testing.assert_allclose(found.other.numpy(), np.sort(cosines[~alike]), atol=1e-12)
+
+
+def test_thresholds(labelled) -> None:
+    found = PairCosines.of(*labelled)
+    cosines, alike = brute(*labelled)
+    assert found.threshold(0.01) == pytest.approx(np.quantile(cosines, 0.99))
+    best = found.best()
+    assert best.auc == pytest.approx(roc_auc_score(alike, cosines))
+    gaps = [np.mean(cosines[alike] >= t) - np.mean(cosines[~alike] >= t) for t in np.sort(cosines)]
+    assert best.same_above - best.other_above == pytest.approx(max(gaps), abs=1e-9)
+    assert best.same_above == pytest.approx(np.mean(cosines[alike] >= best.threshold - 1e-12))
+
+
+def test_many_pairs_are_sampled_evenly(labelled) -> None:
+    X, y = labelled
+    found = PairCosines.of(X, y, n_pairs=2000)
+    cosines, alike = brute(X, y)
+    assert not found.is_exact
+    assert len(found.random) == len(found.same) == len(found.other) == 2000
+    wanted = {"random": cosines, "same": cosines[alike], "other": cosines[~alike]}
+    for name, every in wanted.items():
+        error = every.std() / np.sqrt(2000)
+        assert float(getattr(found, name).mean()) == pytest.approx(every.mean(), abs=4 * error)
+    again = PairCosines.of(X, y, n_pairs=2000)
+    other = PairCosines.of(X, y, n_pairs=2000, seed=1)
+    assert found.same.equal(again.same)
+    assert not found.same.equal(other.same)
+
+
+def test_few_pairs_of_one_label_are_all_taken(labelled) -> None:
+    X, y = labelled
+    found = PairCosines.of(X, y, n_pairs=3000)
+    cosines, alike = brute(X, y)
+    assert len(found.random) == 3000
+    np.testing.assert_allclose(found.same.numpy(), np.sort(cosines[alike]), atol=1e-12)
+
+
+def test_pairs_of_one_label_are_drawn_by_the_label_s_pairs() -> None:
+    """A label of 30 has 435 pairs, one of 2 has 1: about one draw in 436 is the small label's."""
+    X = np.vstack([np.tile([1.0, 0.0], (30, 1)), [[0.0, 1.0], [1.0, 1.0]]])
+    found = PairCosines.of(X, [0] * 30 + [1] * 2, n_pairs=400)
+    assert found.same is not None
+    assert float((found.same < 0.9).double().mean()) < 0.02
+
+
+def test_zero_vectors_are_left_out_and_labels_may_be_missing(rng) -> None:
+    X = np.vstack([rng.normal(size=(5, 3)), np.zeros((4, 3))])
+    found = PairCosines.of(X)
+    assert len(found.random) == 10
+    assert found.same is None
+    assert found.best() is None
+    assert float(found.random.mean()) == pytest.approx(iso.mean_cosine(X))
+    with pytest.raises(UndefinedError, match="two vectors with a direction; there are 1"):
+        PairCosines.of([[0.0, 0.0], [1.0, 0.0]])

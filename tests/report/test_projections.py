@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+import sys
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+
+import numpy as np
+import pytest
+import torch
+
+import isoscope as iso
+from isoscope.report.projections import projections
+
+
+@pytest.fixture
+def installed(monkeypatch) -> list[int]:
+    """Stand-ins for both libraries, which take their first two coordinates; the seeds they were given."""
+    seeds: list[int] = []
+
+    class Picture:
+        def __init__(self, n_components: int, random_state: int) -> None:
+            assert n_components == 2
+            seeds.append(random_state)
+
+        def fit_transform(self, rows: np.ndarray) -> np.ndarray:
+            return rows[:, :2]
+
+    for name, picture in (("umap", "UMAP"), ("pacmap", "PaCMAP")):
+        module = ModuleType(name)
+        module.__spec__ = ModuleSpec(name, None)
+        setattr(module, picture, Picture)
+        monkeypatch.setitem(sys.modules, name, module)
+    return seeds
+
+
+def test_each_library_draws_its_picture(installed: list[int], rng) -> None:
+    points = torch.from_numpy(rng.normal(size=(60, 4)))
+    found = projections(points, seed=5)
+    assert list(found) == ["UMAP", "PaCMAP"]
+    assert installed == [5, 5]
+    torch.testing.assert_close(found["UMAP"], points[:, :2].float().double())
+    assert projections(points[:10]) == {}
+
+
+def test_pictures_are_embedded(installed: list[int], rng) -> None:
+    assert list(iso.report(rng.normal(size=(60, 4))).contents["points"]["pictures"]) == ["UMAP", "PaCMAP"]
