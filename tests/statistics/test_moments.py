@@ -142,3 +142,16 @@ def test_equal_points_have_no_spread_at_all(rng, shape: tuple[int, int], dtype: 
     """The mean of equal numbers is off by rounding; their spread must not be."""
     X = np.tile(rng.normal(size=shape[1]).astype(dtype), (shape[0], 1))
     assert float(Moments.of(X).trace) == 0
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("n", [5, 40_000])
+def test_without_the_fourth_the_rest_is_the_same(n: int, dtype: torch.dtype) -> None:
+    X = torch.randn(n, 30, generator=torch.Generator().manual_seed(0)).to(dtype) + 3
+    whole, lean = Moments.of(X), Moments.of(X, fourth=False)
+    merged = lean.merge(Moments.of(X, fourth=False))
+    torch.testing.assert_close(lean.scatter, whole.scatter, rtol=1e-9, atol=1e-9 * float(whole.trace))
+    torch.testing.assert_close(lean.mean, whole.mean, rtol=1e-12, atol=0)
+    torch.testing.assert_close(merged.scatter, 2 * whole.scatter, rtol=1e-9, atol=1e-9 * float(whole.trace))
+    assert lean.has_fourth == (n < 30)
+    assert whole.has_fourth

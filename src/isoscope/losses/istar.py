@@ -137,7 +137,8 @@ class IStarLoss(nn.Module):
             check_count(len(rows), least, "the penalty", mask)
         with torch.no_grad():
             try:
-                moments = Moments.of(rows.detach()) if len(rows) else None
+                fourth = self.debias or processes
+                moments = Moments.of(rows.detach(), fourth=fourth) if len(rows) else None
             except NotFiniteError:
                 n_bad = int((~torch.isfinite(rows)).any(dim=1).sum())
                 raise NotFiniteError(

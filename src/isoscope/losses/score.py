@@ -163,7 +163,7 @@ class _ScatterScore(torch.autograd.Function):
         score, slopes = _scored(moments, inner, shrinkage, debias)
         ctx.save_for_backward(rows)
         ctx.found = moments, shrinkage, slopes, processes
-        return rows.new_tensor(score, dtype=working_dtype(rows.dtype))
+        return rows.new_full((), score, dtype=working_dtype(rows.dtype))  # filled there: no copy is awaited
 
     @staticmethod
     @once_differentiable
@@ -210,7 +210,7 @@ class _GramScore(torch.autograd.Function):
         score, slopes = _scored(moments, inner, shrinkage, debias)
         ctx.save_for_backward(U, moments.smaller_side, towards)
         ctx.found = rows.dtype, slopes
-        return U.new_tensor(score)
+        return U.new_full((), score)
 
     @staticmethod
     @once_differentiable

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -13,6 +14,7 @@ from isoscope.arrays import as_matrix, block_rows, blocks, check_finite
 from isoscope.errors import InputError, ShapeError, UndefinedError
 from isoscope.kernels.precision import full_precision
 from isoscope.kernels.products import add_upper_product, mirrored, sum_of_squares, symmetric_product
+from isoscope.space import as_weights
 
 # float32 squares and products are trusted while a coordinate's mean square lies in here; outside, float64
 _FLOAT32_RANGE = (1e-24, 1e24)
@@ -29,12 +31,15 @@ class Moments:
     Everything is float64, whatever came in. While there are fewer rows than dimensions the scatter is
     held as a `factor` F with A = FᵀF, so that products run on the smaller, Gram side.
 
+    A weight w for each vector counts it w times: A = Σ w u uᵀ about Σ w x/Σ w, and count = Σ w. Whole
+    weights give what repeated rows give; divisors n − 1 become Σ w − 1.
+
     Attributes:
-        count: number of vectors.
+        count: number of vectors, or the sum of their weights; an int where that is whole.
         mean: (d,).
         scatter_matrix: (d, d), or None while the factor is held.
         factor: (r, d) with r < d, or None.
-        cubic_sum: (d,), or None where the factor's rows are the vectors themselves.
+        cubic_sum: (d,), or None where the factor's rows are the vectors themselves, or with fourth=False.
         quartic_sum: scalar tensor, likewise.
 
     >>> whole = Moments.of([[1.0, 0.0], [0.0, 2.0], [3.0, 1.0]])
@@ -43,7 +48,7 @@ class Moments:
     True
     """
 
-    count: int
+    count: Any  # an int, or a float where weights do not add up to one
     mean: Tensor
     scatter_matrix: Tensor | None
     factor: Tensor | None
@@ -51,15 +56,21 @@ class Moments:
     quartic_sum: Tensor | None
 
     @classmethod
-    def of(cls, X: Any) -> Moments:
-        """The moments of any array, taken block by block; Moments pass through unchanged."""
+    def of(cls, X: Any, *, weights: Any = None, fourth: bool = True) -> Moments:
+        """The moments of any array, taken block by block; Moments pass through unchanged.
+
+        Without `fourth` the cubic and quartic sums are left out, which saves a dozen steps: for losses that
+        run them at every update.
+        """
         if isinstance(X, Moments):
             return X
         moments: Moments | None = None
         matrix = as_matrix(X, finite=False)
+        if weights is not None:
+            return _of_weighted(matrix, as_weights(weights, n=len(matrix)).to(matrix.device))
         for block in blocks(matrix, n_rows=_BLOCKS_AT_ONCE * block_rows(matrix.shape[1])):
-            part = _of_block(block)
-            if not 0 < part.trace < torch.inf:
+            part = _of_block(block, fourth)
+            if not 0 < part.spread < torch.inf:
                 _explain(part, block, matrix)
             moments = part if moments is None else moments.merge(part)
         assert moments is not None  # as_matrix refuses empty input
@@ -76,8 +87,10 @@ class Moments:
         count = self.count + other.count
         step = other.mean - self.mean
         mean = self.mean + step * (other.count / count)
-        a, b = self.about(mean), other.about(mean)
         scatter, factor = _merge_scatter(self, other, step * (self.count * other.count / count) ** 0.5)
+        if not (self.has_fourth and other.has_fourth):
+            return Moments(count, mean, scatter, factor, None, None)
+        a, b = self.about(mean), other.about(mean)
         return Moments(count, mean, scatter, factor, a[0] + b[0], a[1] + b[1])
 
     def about(self, point: Tensor) -> tuple[Tensor, Tensor]:
@@ -94,6 +107,11 @@ class Moments:
             + 2 * self.trace * square
         )
         return cubic, quartic
+
+    @property
+    def has_fourth(self) -> bool:
+        """Whether the cubic and quartic sums are there, or can be made."""
+        return self.cubic_sum is not None or self.factor is not None
 
     @property
     def n_dims(self) -> int:
@@ -125,11 +143,16 @@ class Moments:
         return self.smaller_side.trace()
 
     @cached_property
+    def spread(self) -> float:
+        """tr A as a number: one wait for the device, however often it is asked."""
+        return float(self.trace.detach())
+
+    @cached_property
     def cubic(self) -> Tensor:
         """(d,) Σ ‖u‖² u."""
         if self.cubic_sum is not None:
             return self.cubic_sum
-        assert self.factor is not None
+        assert self.factor is not None, "taken with fourth=False"
         return self.factor.T @ self.smaller_side.diagonal()
 
     @cached_property
@@ -137,6 +160,7 @@ class Moments:
         """Σ ‖u‖⁴."""
         if self.quartic_sum is not None:
             return self.quartic_sum
+        assert self.factor is not None, "taken with fourth=False"
         squares = self.smaller_side.diagonal()
         return squares @ squares
 
@@ -176,13 +200,13 @@ class Moments:
 
     def _need(self, n: int, what: str) -> None:
         if self.count < n:
-            raise UndefinedError(f"{what} needs at least {n} vectors; there is {self.count}")
+            raise UndefinedError(f"{what} needs at least {n} vectors; there is {self.count:g}")
 
     def need_spread(self, what: str) -> None:
         """Raise UndefinedError unless the points differ."""
         self._need(2, what)
         if not self.trace > 0:
-            raise UndefinedError(f"{what} is undefined: all {self.count} points are equal")
+            raise UndefinedError(f"{what} is undefined: all {self.count:g} points are equal")
 
 
 def _explain(part: Moments, block: Tensor, matrix: Tensor) -> None:
@@ -197,23 +221,58 @@ def _explain(part: Moments, block: Tensor, matrix: Tensor) -> None:
 
 
 @full_precision
-def _of_block(block: Tensor) -> Moments:
-    moments = _sums(block)
-    spread, size = float(moments.trace.detach()), float((moments.mean @ moments.mean).detach())
-    if spread <= _FLAT * block.shape[0] * size and bool((block == block[0]).all()):
+def _of_block(block: Tensor, fourth: bool) -> Moments:
+    moments = _sums(block, fourth)
+    size = float((moments.mean @ moments.mean).detach())
+    if moments.spread <= _FLAT * block.shape[0] * size and bool((block == block[0]).all()):
         return _of_equal_rows(block)  # what is left of the spread is rounding
     return moments
 
 
-def _sums(block: Tensor) -> Moments:
+def _sums(block: Tensor, fourth: bool) -> Moments:
     if block.shape[0] < block.shape[1]:
         return _of_few_rows(block.double())
     if block.dtype == torch.float32:
-        moments = _of_many_rows(block)
+        moments = _of_many_rows(block, fourth)
         low, high = _FLOAT32_RANGE
-        if low < float(moments.trace.detach()) / block.numel() < high:
+        if low < moments.spread / block.numel() < high:
             return moments
-    return _of_many_rows(block.double())
+    return _of_many_rows(block.double(), fourth)
+
+
+def whole(number: float) -> Any:
+    """A sum of weights as an int where it is one."""
+    return int(number) if number == int(number) else number
+
+
+def _of_weighted(matrix: Tensor, weights: Tensor) -> Moments:
+    check_finite(matrix)
+    parts = []
+    n_rows = block_rows(matrix.shape[1])
+    for rows, w in zip(matrix.split(n_rows), weights.split(n_rows), strict=True):
+        counting = w > 0
+        if bool(counting.any()):
+            parts.append(_of_weighted_block(rows[counting].double(), w[counting]))
+    moments = parts[0]
+    for part in parts[1:]:
+        moments = moments.merge(part)
+    return moments
+
+
+@full_precision
+def _of_weighted_block(block: Tensor, w: Tensor) -> Moments:
+    """Sums over √w·u, all in float64; rows that are all equal have no spread, whatever rounding says."""
+    count = w.sum()
+    shift = block[0].detach()
+    U = block - shift
+    step = w @ U / count
+    U = U * 0 if bool((block == block[0]).all()) else U - step
+    V = U * w.sqrt()[:, None]
+    squares = sum_of_squares(U)
+    few = len(block) < block.shape[1]
+    scatter, factor = (None, V) if few else (symmetric_product(V), None)
+    weighed = w * squares
+    return Moments(whole(float(count)), shift + step, scatter, factor, weighed @ U, weighed @ squares)
 
 
 def _of_equal_rows(block: Tensor) -> Moments:
@@ -230,13 +289,13 @@ def _of_few_rows(block: Tensor) -> Moments:
     return Moments(block.shape[0], mean, None, block - mean, None, None)
 
 
-def _of_many_rows(block: Tensor) -> Moments:
+def _of_many_rows(block: Tensor, fourth: bool) -> Moments:
     """Products in the block's own type, chunk by chunk while they are in cache; all returned in float64."""
     n, d = block.shape
     shift = block.mean(dim=0)
-    if block.requires_grad:
+    if block.requires_grad or block.is_cuda:  # a device has no use for chunks that stay in a cache
         U = block - shift
-        scatter, parts = symmetric_product(U), [_row_sums(U)]
+        scatter, parts = symmetric_product(U), [_row_sums(U, fourth)]
     else:
         scatter, parts = block.new_zeros(d, d), []
         chunk_rows = max(256, _CHUNK_BYTES // (block.element_size() * d))
@@ -246,9 +305,9 @@ def _of_many_rows(block: Tensor) -> Moments:
         for chunk in block.split(chunk_rows):
             U = torch.sub(chunk, shift, out=room[: len(chunk)])
             add_upper_product(scatter, U)
-            parts.append(_row_sums(U))
+            parts.append(_row_sums(U, fourth))
         scatter = mirrored(scatter)
-    total, cubic, quartic = (torch.stack(column).sum(dim=0) for column in zip(*parts, strict=True))
+    total, cubic, quartic = (functools.reduce(_added, column) for column in zip(*parts, strict=True))
     moments = Moments(n, shift.double(), scatter.double(), None, cubic, quartic)
     m = total / n
     if n * (m @ m) <= 1e-3 * torch.finfo(block.dtype).eps * moments.trace:  # lost in the sums' own rounding
@@ -256,8 +315,14 @@ def _of_many_rows(block: Tensor) -> Moments:
     return _recentred(moments, m)
 
 
-def _row_sums(U: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Σu (what rounding left of the mean), Σ‖u‖²u and Σ‖u‖⁴ in float64."""
+def _added(a: Tensor | None, b: Tensor | None) -> Tensor | None:
+    return None if a is None or b is None else a + b
+
+
+def _row_sums(U: Tensor, fourth: bool) -> tuple[Tensor, Tensor | None, Tensor | None]:
+    """Σu (what rounding left of the mean), and perhaps Σ‖u‖²u and Σ‖u‖⁴, in float64."""
+    if not fourth:
+        return U.sum(dim=0).double(), None, None
     squares = sum_of_squares(U)
     scale = squares.detach().amax().clamp(min=torch.finfo(U.dtype).tiny)  # keeps Σ‖u‖²u inside float32
     weights = torch.stack([torch.ones_like(squares), squares / scale])
@@ -272,6 +337,8 @@ def _recentred(sums: Moments, m: Tensor) -> Moments:
     Am = A @ m
     trace = A.trace()
     scatter = torch.addr(A, m, m, alpha=-n)
+    if not sums.has_fourth:
+        return Moments(n, sums.mean + m, scatter, None, None, None)
     cubic = sums.cubic - m * trace - 2 * Am + 2 * n * square * m
     quartic = sums.quartic + 4 * (m @ Am) - 4 * (sums.cubic @ m) + 2 * trace * square - 3 * n * square**2
     return Moments(n, sums.mean + m, scatter, None, cubic, quartic)
