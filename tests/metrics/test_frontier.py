@@ -6,7 +6,13 @@ import torch
 
 from isoscope.errors import InputError, UndefinedError
 from isoscope.metrics import frontier
-from isoscope.metrics.frontier import between_share, isotropy_ceiling, scatter_decomposition
+from isoscope.metrics.frontier import (
+    between_ceiling,
+    between_share,
+    frontier_curve,
+    isotropy_ceiling,
+    scatter_decomposition,
+)
 from isoscope.metrics.isotropy import isoscore
 from isoscope.metrics.silhouette import silhouette_score
 from isoscope.space import Space
@@ -61,12 +67,12 @@ def near_the_frontier(rng):
 def test_no_space_is_above_the_ceiling():
     rng = np.random.default_rng(1)
     close = 0
-    for _ in range(6000):
+    for _ in range(600):
         split = scatter_decomposition(*near_the_frontier(rng))
         gap = split.ceiling - split.isoscore
         assert gap > -1e-9
         close += gap < 1e-3 and split.ceiling < 0.999
-    assert close > 600  # so that a ceiling a little too low would have shown
+    assert close > 60  # so that a ceiling a little too low would have shown
 
 
 @pytest.mark.parametrize("d", [2, 3, 8])
@@ -96,6 +102,47 @@ def test_ceiling_in_closed_cases():
     assert isotropy_ceiling(2, 10, between=0.105) < 1  # just beyond (K − 1)/d
     assert isotropy_ceiling(4, 3) == isotropy_ceiling(100, 3) == isotropy_ceiling(1, 3, between=0) == 1
     assert isotropy_ceiling(np.int64(3), np.int32(4)) == pytest.approx(1 / 3)
+
+
+@pytest.mark.parametrize(("K", "d"), [(2, 3), (3, 10), (10, 768), (5, 5)])
+def test_the_frontier_read_the_other_way(K, d):
+    for rho in np.linspace((K - 1) / d, 1, 9):
+        assert between_ceiling(isotropy_ceiling(K, d, between=rho), K, d) == pytest.approx(rho, abs=1e-9)
+    for score in np.linspace((K - 2) / (d - 1), 1, 9)[1:]:
+        found = between_ceiling(score, K, d)
+        assert isotropy_ceiling(K, d, between=found) == pytest.approx(score, abs=1e-9)
+        assert isotropy_ceiling(K, d, between=min(1, found + 1e-3)) < score
+    assert between_ceiling(0.0, K, d) == 1
+    assert between_ceiling(1.0, d + 1, d) == 1
+    assert between_ceiling(0.5, 1, d) == 0
+    for bad in (-0.1, 1.1, math.nan):
+        with pytest.raises(InputError, match="isoscore is"):
+            between_ceiling(bad, K, d)
+
+
+def test_the_whole_curve():
+    shares, ceilings = frontier_curve(4, 9, n_steps=10)
+    assert len(shares) == 12  # ten steps, and the knee
+    assert 1 / 3 in shares
+    assert ceilings.tolist() == [isotropy_ceiling(4, 9, between=rho) for rho in shares]
+    few, low = frontier_curve(4, 9, n_points=6, n_steps=10)
+    assert (low <= np.interp(few, shares, ceilings) + 1e-3).all()
+    assert low.max() == pytest.approx(4 / 8)  # six points span five dimensions
+    assert few[low.argmax()] == pytest.approx(3 / 5)
+    assert frontier_curve(3, 5, n_points=3)[0].tolist() == [1]
+    with pytest.raises(InputError, match="n_labels is 1"):
+        frontier_curve(1, 5)
+    with pytest.raises(InputError, match="n_steps is 0"):
+        frontier_curve(3, 5, n_steps=0)
+
+
+def test_the_ceiling_of_few_points_in_closed_cases():
+    assert isotropy_ceiling(2, 11, between=0.1, n_points=11) == pytest.approx(9 / 10)  # flat on 10 dimensions
+    assert isotropy_ceiling(2, 11, between=0.5, n_points=12) == isotropy_ceiling(2, 11, between=0.5)
+    assert isotropy_ceiling(1, 11, between=0, n_points=6) == pytest.approx(4 / 10)
+    assert isotropy_ceiling(3, 11, between=1, n_points=3) == pytest.approx(1 / 10)
+    with pytest.raises(InputError, match="n_points is 2; wanted at least 3"):
+        isotropy_ceiling(3, 11, n_points=2)
 
 
 def brute_split(X, labels):

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from operator import index
 from typing import Any
 
+import numpy as np
 from torch import Tensor
 
 from isoscope.arrays import scalar
@@ -54,20 +56,24 @@ class ScatterDecomposition:
         return min(self.n_labels - 1, self.n_dims)
 
 
-def isotropy_ceiling(n_labels: int, n_dims: int, *, between: float = 1.0) -> float:
+def isotropy_ceiling(
+    n_labels: int, n_dims: int, *, between: float = 1.0, n_points: int | None = None
+) -> float:
     """The largest IsoScore a space can have, given how much of its variance lies between K labels.
 
         1                                                      if ρ ≤ (K − 1)/d
         (1/[ρ²/(K−1) + (1−ρ)²/(d−K+1)] − 1)/(d − 1)            otherwise
 
-    because the scatter between labels has rank K − 1 at most. It is attained, for any label proportions.
-    Range [0, 1]; high means that clusters and isotropy can be had together: K ≥ d + 1 labels allow 1,
-    two collapsed labels allow 0. Paper: ours, an exact form of Mickus et al. 2024.
+    because the scatter between labels has rank K − 1 at most. It is attained, for any label proportions
+    (`frontier_space`). Range [0, 1]; high means that clusters and isotropy can be had together: K ≥ d + 1
+    labels allow 1, two collapsed labels allow 0. n points bound the rank within labels too, by n − K;
+    `n_points` gives the sharper ceiling that follows. Paper: ours, an exact form of Mickus et al. 2024.
 
     Args:
         n_labels: K, the number of labels.
         n_dims: d, the number of dimensions.
         between: ρ, the share of the variance between labels, in [0, 1]; 1 is fully collapsed labels.
+        n_points: n, for the ceiling of n points; as many as it takes where not given.
 
     >>> isotropy_ceiling(2, 768)
     0.0
@@ -75,19 +81,80 @@ def isotropy_ceiling(n_labels: int, n_dims: int, *, between: float = 1.0) -> flo
     1.0
     >>> round(isotropy_ceiling(10, 100), 6)  # (K − 2)/(d − 1)
     0.080808
+    >>> isotropy_ceiling(2, 101, between=0.02, n_points=51)  # 51 points span 50 dimensions
+    0.49
     """
-    K, d = _whole("n_labels", n_labels, 1), _whole("n_dims", n_dims, 2)
+    r, w, d = ranks(n_labels, n_dims, n_points)
     if not 0 <= between <= 1:
         raise InputError(f"between is {between}; wanted the share of the variance between labels, in [0, 1]")
-    r, rho = K - 1, float(between)
+    rho, D = float(between), min(d, r + w)
     if r == 0 and rho > 0:
         raise InputError(
             f"between is {between} for one label; wanted 0: one label has no variance between labels"
         )
-    if r >= d or rho <= r / d:
+    if w == 0 and rho < 1:
+        raise InputError(
+            f"between is {between} for {n_points} points of {n_labels} labels; wanted 1: a label with one "
+            "point has no variance within"
+        )
+    for share, m in ((rho, r), (1 - rho, w)):  # at most one of the two is short of room
+        if share > m / D:
+            participation = 1 / (share * share / m + (1 - share) ** 2 / (D - m))
+            return _clipped((participation - 1) / (d - 1))
+    return _clipped((D - 1) / (d - 1))
+
+
+def between_ceiling(isoscore: float, n_labels: int, n_dims: int) -> float:
+    """The largest share of the variance between K labels that an IsoScore leaves room for.
+
+        (K−1)/d + √((K−1)(d−K+1)/d · (1/PR − 1/d)),   PR = 1 + (d − 1)·IsoScore
+
+    The frontier read the other way: the inverse of `isotropy_ceiling`, and 1 where K ≥ d + 1 or
+    IsoScore ≤ (K − 2)/(d − 1). Range [0, 1]; high means that labels may collapse further at this IsoScore.
+
+    Args:
+        isoscore: of the space, in [0, 1].
+        n_labels, n_dims: K and d.
+
+    >>> between_ceiling(1.0, 2, 4)  # an isotropic space has (K − 1)/d between labels at most
+    0.25
+    >>> round(isotropy_ceiling(3, 10, between=between_ceiling(0.4, 3, 10)), 12)
+    0.4
+    """
+    r, _, d = ranks(n_labels, n_dims, None)
+    if not 0 <= isoscore <= 1:
+        raise InputError(f"isoscore is {isoscore}; wanted a score in [0, 1]")
+    if r == 0:
+        return 0.0
+    if r >= d or isoscore * (d - 1) <= r - 1:
         return 1.0
-    participation = 1 / (rho * rho / r + (1 - rho) ** 2 / (d - r))
-    return min(1.0, max(0.0, (participation - 1) / (d - 1)))
+    flatness = max(0.0, 1 / (1 + (d - 1) * float(isoscore)) - 1 / d)
+    return min(1.0, r / d + math.sqrt(r * (d - r) / d * flatness))
+
+
+def frontier_curve(
+    n_labels: int, n_dims: int, *, n_points: int | None = None, n_steps: int = 200
+) -> tuple[np.ndarray, np.ndarray]:
+    """The whole frontier: shares of variance between labels, and the largest IsoScore at each.
+
+    Args:
+        n_labels: K, at least 2.
+        n_dims: d.
+        n_points: n, for the frontier of n points; see `isotropy_ceiling`.
+        n_steps: even steps from 0 to 1; where the curve bends, a share is added.
+
+    >>> shares, ceilings = frontier_curve(3, 4, n_steps=4)
+    >>> shares.tolist(), ceilings.round(3).tolist()
+    ([0.0, 0.25, 0.5, 0.75, 1.0], [1.0, 1.0, 1.0, 0.733, 0.333])
+    """
+    r, w, d = ranks(n_labels, n_dims, n_points)
+    if r == 0:
+        raise InputError("n_labels is 1; wanted at least 2: one label has nothing between labels")
+    D = min(d, r + w)
+    shares = np.union1d(np.linspace(0, 1, whole("n_steps", n_steps, 1) + 1), [r / D, 1 - w / D])
+    shares = shares if w else np.array([1.0])
+    ceilings = [isotropy_ceiling(n_labels, n_dims, between=share, n_points=n_points) for share in shares]
+    return shares, np.array(ceilings)
 
 
 def scatter_decomposition(X: Any, labels: Any = None) -> ScatterDecomposition:
@@ -112,8 +179,8 @@ def scatter_decomposition(X: Any, labels: Any = None) -> ScatterDecomposition:
         labels if isinstance(labels, GroupMoments) else GroupMoments.of(X, known_rows(X, labels, "labels"))
     )
     score = float(isoscore(moments))
-    within, between = _traces(groups, "scatter_decomposition")
-    K, d, n = _n_labels(groups), moments.n_dims, moments.count
+    within, between = scatter_traces(groups, "scatter_decomposition")
+    K, d, n = n_labels_seen(groups), moments.n_dims, moments.count
     share = float(between / (within + between))
     ceiling = isotropy_ceiling(K, d, between=share)
     return ScatterDecomposition(
@@ -147,14 +214,14 @@ def between_share(X: Any, labels: Any = None) -> Any:
     0.5
     """
     groups = X if isinstance(X, GroupMoments) else GroupMoments.of(X, known_rows(X, labels, "labels"))
-    within, between = _traces(groups, "between_share")
+    within, between = scatter_traces(groups, "between_share")
     return scalar(between / (within + between))
 
 
-def _traces(groups: GroupMoments, name: str) -> tuple[Tensor, Tensor]:
+def scatter_traces(groups: GroupMoments, name: str) -> tuple[Tensor, Tensor]:
     """n·tr W and n·tr B."""
     within, between = groups.within.sum(), groups.between_trace
-    if _n_labels(groups) == 1:
+    if n_labels_seen(groups) == 1:
         between = between * 0  # one mean differs from itself by rounding only
     mean = groups.mean.detach()
     resolution = 2**-52 * (4 + groups.count / 8)  # sums of equal numbers drift by about n/30 roundings
@@ -163,7 +230,7 @@ def _traces(groups: GroupMoments, name: str) -> tuple[Tensor, Tensor]:
     return within, between
 
 
-def _n_labels(groups: GroupMoments) -> int:
+def n_labels_seen(groups: GroupMoments) -> int:
     """K, of the labels that have points."""
     return int((groups.counts > 0).sum())
 
@@ -181,7 +248,20 @@ def _attribution(moments: Moments, groups: GroupMoments) -> dict[str, float]:
     }
 
 
-def _whole(name: str, value: Any, least: int) -> int:
+def ranks(n_labels: int, n_dims: int, n_points: int | None) -> tuple[int, int, int]:
+    """The largest ranks of the scatter between and within K labels of n points, and d."""
+    K, d = whole("n_labels", n_labels, 1), whole("n_dims", n_dims, 2)
+    if n_points is None:
+        return min(K - 1, d), d, d
+    return min(K - 1, d), min(whole("n_points", n_points, max(K, 2)) - K, d), d
+
+
+def _clipped(score: float) -> float:
+    return min(1.0, max(0.0, score))
+
+
+def whole(name: str, value: Any, least: int) -> int:
+    """A whole number of at least `least`, or an error that names the argument."""
     try:
         number = index(value)
     except TypeError:
@@ -195,7 +275,7 @@ def _ceiling(shelf: Statistics) -> float:
     groups = shelf.label_moments
     if groups.n_dims < 2:
         raise UndefinedError("isotropy_ceiling is undefined for vectors of 1 dimension; wanted d ≥ 2")
-    return isotropy_ceiling(_n_labels(groups), groups.n_dims, between=float(between_share(groups)))
+    return isotropy_ceiling(n_labels_seen(groups), groups.n_dims, between=float(between_share(groups)))
 
 
 METRICS = (

@@ -66,21 +66,24 @@ def isoscore(X: Any, *, debias: bool | Literal["jackknife"] = False) -> Any:
 
 def isoscore_jackknife(moments: Moments, left_out: LeftOutMoments, *, debias: bool) -> tuple[float, float]:
     """Standard error and bias of IsoScore, plain or debiased, by leaving each vector out in turn."""
+    scores = left_out_scores(moments, left_out, debias=debias)
+    return jackknife(_debiased(moments) if debias else _isoscore(moments), scores, moments.count)
+
+
+def left_out_scores(moments: Moments, left_out: LeftOutMoments, *, debias: bool) -> Tensor:
+    """(n,) IsoScore, plain or debiased, without each vector in turn."""
     n, d = moments.count, moments.n_dims
     sums = (left_out.trace, left_out.squared_frobenius)
     if n < _JACKKNIFE_MIN:
         raise UndefinedError(
             f"a jackknife of isoscore needs at least {_JACKKNIFE_MIN} vectors; there are {n}"
         )
-    if debias:
-        squared_trace, trace_of_square = _unbiased(n - 1, *sums, left_out.quartic)
-        if bool((trace_of_square <= _NO_SQUARE * squared_trace).any()):
-            raise UndefinedError(
-                "the jackknife of the debiased isoscore is undefined: it hangs on one vector"
-            )
-        scores = _score(squared_trace / trace_of_square, d)
-        return jackknife(_debiased(moments), scores, n)
-    return jackknife(_isoscore(moments), _score(sums[0] ** 2 / sums[1], d), n)
+    if not debias:
+        return _score(sums[0] ** 2 / sums[1], d)
+    squared_trace, trace_of_square = _unbiased(n - 1, *sums, left_out.quartic)
+    if bool((trace_of_square <= _NO_SQUARE * squared_trace).any()):
+        raise UndefinedError("the jackknife of the debiased isoscore is undefined: it hangs on one vector")
+    return _score(squared_trace / trace_of_square, d)
 
 
 def isotropy_defect(X: Any) -> Any:

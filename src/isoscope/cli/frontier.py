@@ -1,0 +1,300 @@
+"""`isoscope frontier FILE`."""
+
+from __future__ import annotations
+
+import json as json_text
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from isoscope.cli.inputs import TextOptions, open_input
+from isoscope.cli.options import (
+    BatchSize,
+    Download,
+    Json,
+    Key,
+    Model,
+    Normalize,
+    Pooling,
+    Prefix,
+    TextColumn,
+    VectorColumn,
+    as_typed,
+    interruptible,
+)
+from isoscope.errors import FileError, InputError, UndefinedError
+from isoscope.printable import printable
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from isoscope.labels import Labels
+    from isoscope.metrics.attribution import Attribution
+    from isoscope.metrics.frontier_position import FrontierPosition
+    from isoscope.space import Space
+    from isoscope.training import Trajectory
+
+_EPILOG = """
+**Examples**
+
+Where labelled vectors lie: `isoscope frontier vectors.npy --labels labels.txt -o frontier.png`
+
+Clusters instead of labels: `isoscope frontier vectors.npy --clusters auto`
+
+A training run under the frontier: `isoscope train vectors.npy -l labels.txt -o run -m
+isoscore,silhouette,between_share`, then `isoscope frontier vectors.npy -l labels.txt --run run -o run.png`
+"""
+
+
+def frontier(
+    file: Annotated[
+        str,
+        typer.Argument(
+            help="Vectors or, with --model, texts, in any format `measure` reads.",
+            metavar="FILE",
+            show_default=False,
+        ),
+    ],
+    labels: Annotated[
+        str | None,
+        typer.Option(
+            "--labels",
+            "-l",
+            help="A column of FILE, a file with one label a line, or FILE.csv:column.",
+            metavar="WHERE",
+        ),
+    ] = None,
+    clusters: Annotated[
+        str | None,
+        typer.Option(
+            "--clusters",
+            help="Instead of labels: so many clusters by k-means, or `auto` for as many as the silhouette "
+            "speaks for.",
+            metavar="K|auto",
+        ),
+    ] = None,
+    run: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--run",
+            help="A folder of `isoscope train` that followed isoscore and between_share; repeated for "
+            "several.",
+            metavar="FOLDER",
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="Figure: .png, .pdf or .svg.", metavar="FILE"),
+    ] = None,
+    top: Annotated[int, typer.Option("--top", help="Labels and directions to list, each.", metavar="N")] = 5,
+    model: Model = None,
+    text_column: TextColumn = None,
+    prefix: Prefix = None,
+    pooling: Pooling = None,
+    normalize: Normalize = None,
+    batch_size: BatchSize = None,
+    device: Annotated[
+        str | None,
+        typer.Option("--device", help="Where texts are encoded: cpu, cuda, cuda:1.", metavar="DEVICE"),
+    ] = None,
+    download: Download = None,
+    key: Key = None,
+    vector_column: VectorColumn = None,
+    seed: Annotated[int, typer.Option("--seed", help="Seed of the clusters.")] = 0,
+    json: Json = False,
+) -> None:
+    """Say how isotropic these labels let the vectors be at all, how far they are from it, and what causes it.
+
+    The share of variance between labels sets an exact ceiling on IsoScore. Both are given as measured and
+    with the bias of small samples removed; then the labels and directions that the anisotropy comes from.
+    """
+    if (labels is None) == (clusters is None):
+        raise InputError("wanted either --labels WHERE or --clusters K (or auto)")
+    texts = TextOptions(model, text_column, prefix, pooling, normalize, batch_size, device, download)
+    from isoscope.metrics.attribution import attribute_anisotropy
+    from isoscope.metrics.frontier_position import frontier_position
+
+    with interruptible(), as_typed():
+        source = open_input(file, labels=labels, key=key, vector_column=vector_column, texts=texts)
+        runs = {folder.name: _run(folder) for folder in run or ()}
+        space = source.load()
+        named = space.labels if clusters is None else _clusters(space, clusters, seed)
+        plain = frontier_position(space, named)
+        fair, why = _debiased(space, named)
+        parts = attribute_anisotropy(space, named)
+    if output is not None:
+        _draw(plain, fair, runs, output)
+    if json:
+        content = {
+            "plain": plain.to_dict(),
+            "debiased": None if fair is None else fair.to_dict(),
+            "attribution": parts.to_dict(),
+            "runs": {name: _ends(one) for name, one in runs.items()},
+        }
+        typer.echo(json_text.dumps(content, indent=2, ensure_ascii=False, allow_nan=False, default=str))
+        return
+    _show(plain, fair, parts, runs, top=top)
+    for note in (*([why] if why else []), *source.notes):
+        typer.echo(f"note: {printable(note)}")
+    if output is not None:
+        typer.echo(f"wrote {output}")
+
+
+frontier.__doc__ = f"{frontier.__doc__}\n{_EPILOG}"
+
+
+def _clusters(space: Space, wanted: str, seed: int) -> Labels:
+    from isoscope.clustering import choose_clusters, kmeans
+
+    if wanted == "auto":
+        return choose_clusters(space, seed=seed).labels
+    if not wanted.isdigit():
+        raise InputError(f"--clusters is {wanted!r}; wanted a whole number, or auto")
+    return kmeans(space, int(wanted), seed=seed, n_init=10).labels
+
+
+def _debiased(space: Space, labels: Any) -> tuple[FrontierPosition | None, str | None]:
+    from isoscope.metrics.frontier_position import frontier_position
+
+    try:
+        return frontier_position(space, labels, debias=True), None
+    except UndefinedError as error:
+        return None, str(error)
+
+
+def _run(folder: Path) -> Trajectory:
+    from isoscope.training import Trajectory
+    from isoscope.training.frontier_figure import checked_run
+
+    path = folder / "trajectory.parquet"
+    if not path.is_file():
+        raise FileError(f"{folder} holds no trajectory.parquet; wanted a folder written by isoscope train")
+    return checked_run(Trajectory.load(path), folder.name)
+
+
+def _ends(run: Trajectory) -> dict[str, Any]:
+    """Start and end of a run, mean over its seeds, with the ceilings there."""
+    from isoscope.metrics.frontier import isotropy_ceiling
+
+    K, d = int(run.configuration["n_clusters"]), int(run.configuration["d"])
+    shares, scores = (run.curves(name).mean(axis=0) for name in ("between_share", "isoscore"))
+    return {
+        when: {
+            "step": int(run.steps[place]),
+            "between_share": float(shares[place]),
+            "isoscore": float(scores[place]),
+            "ceiling": isotropy_ceiling(K, d, between=float(shares[place])),
+        }
+        for when, place in (("start", 0), ("end", -1))
+    }
+
+
+def _draw(
+    plain: FrontierPosition, fair: FrontierPosition | None, runs: dict[str, Trajectory], path: Path
+) -> None:
+    from isoscope.training.frontier_figure import plot_against_frontier
+
+    positions = {"measured": plain} | ({} if fair is None else {"debiased": fair})
+    plot_against_frontier(positions, runs=runs, path=path)
+
+
+def _show(
+    plain: FrontierPosition,
+    fair: FrontierPosition | None,
+    parts: Attribution,
+    runs: dict[str, Trajectory],
+    *,
+    top: int,
+) -> None:
+    from rich.console import Console
+
+    console = Console()
+    console.print(f"{plain.n:,} vectors, {plain.n_dims} dimensions, {plain.n_labels} labels", highlight=False)
+    console.print(_positions(plain, fair))
+    console.print(_sentence(fair or plain), highlight=False)
+    console.print(
+        f"of ‖Σ‖²: within labels {parts.within:.0%}, between {parts.between:.0%}, both {parts.cross:.0%}",
+        highlight=False,
+    )
+    console.print(_labels(parts, top))
+    console.print(_directions(parts, top))
+    for name, run in runs.items():
+        start, end = _ends(run).values()
+        console.print(
+            f"run {printable(name)}: ρ {start['between_share']:.3f} → {end['between_share']:.3f}, IsoScore "
+            f"{start['isoscore']:.3f} → {end['isoscore']:.3f}, under a ceiling of {start['ceiling']:.3f} → "
+            f"{end['ceiling']:.3f}",
+            markup=False,
+            highlight=False,
+            soft_wrap=True,
+        )
+
+
+def _positions(plain: FrontierPosition, fair: FrontierPosition | None) -> Table:
+    table = _table("", "measured", "debiased", "95 % interval")
+    rows = {
+        "between_share": "ρ, variance between labels",
+        "isoscore": "IsoScore",
+        "ceiling": "largest IsoScore at this ρ",
+        "distance": "distance to the frontier",
+        "between_ceiling": "largest ρ at this IsoScore",
+    }
+    for name, said in rows.items():
+        interval = None if fair is None or not hasattr(fair, f"{name}_se") else fair.interval(name)
+        table.add_row(
+            said,
+            f"{getattr(plain, name):.4f}",
+            "—" if fair is None else f"{getattr(fair, name):.4f}",
+            "" if interval is None else f"{interval[0]:.4f} … {interval[1]:.4f}",
+        )
+    return table
+
+
+def _sentence(one: FrontierPosition) -> str:
+    if one.n_labels > one.n_dims:
+        return (
+            f"{one.n_labels} labels in {one.n_dims} dimensions cost no isotropy: collapsed, they can have "
+            "IsoScore 1"
+        )
+    knee = f"(K − 1)/d = {one.knee:.3f}"
+    if one.between_share <= one.knee:
+        return f"labels cost isotropy from ρ = {knee} on; these have not come so far: IsoScore could be 1"
+    lost = f"at ρ = {one.between_share:.3f}, {1 - one.ceiling:.3f} of it"
+    return f"labels cost isotropy from ρ = {knee} on; {lost}"
+
+
+def _labels(parts: Attribution, top: int) -> Table:
+    table = _table("label", "points", "of variance", "of ‖Σ‖²", "of anisotropy")
+    for part in sorted(parts.labels, key=lambda one: -one.excess)[:top]:
+        table.add_row(
+            printable(str(part.name)),
+            f"{part.n:,}",
+            f"{part.variance:.1%}",
+            f"{part.part:.1%}",
+            f"{part.excess:.1%}",
+        )
+    return table
+
+
+def _directions(parts: Attribution, top: int) -> Table:
+    table = _table("direction", "of variance", "between labels", "of anisotropy", "mostly label")
+    for place, part in enumerate(parts.directions[:top]):
+        between = part.between / part.variance if part.variance > 0 else 0.0
+        table.add_row(
+            str(place + 1),
+            f"{part.variance:.1%}",
+            f"{between:.0%} of it",
+            f"{part.excess:.1%}",
+            f"{printable(str(part.label))} ({part.label_share:.0%})",
+        )
+    return table
+
+
+def _table(*heads: str) -> Table:
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for place, head in enumerate(heads):
+        table.add_column(head, justify="left" if place == 0 else "right", overflow="fold")
+    return table

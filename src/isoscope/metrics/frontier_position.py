@@ -1,0 +1,199 @@
+"""Where a labelled space lies against the frontier: as measured, or with the bias of its size removed."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from isoscope.arrays import as_matrix, working
+from isoscope.errors import UndefinedError
+from isoscope.labels import Labels, as_labels
+from isoscope.metrics.frontier import between_ceiling, isotropy_ceiling, n_labels_seen, scatter_traces
+from isoscope.metrics.isotropy import isoscore, left_out_scores
+from isoscope.space import known_rows
+from isoscope.statistics.groups import GroupMoments
+from isoscope.statistics.leave_one_out import LeftOutMoments, jackknife
+from isoscope.statistics.moments import Moments
+
+_Z = 1.959963984540054  # 97.5 % of a normal distribution lie below
+_MIN_POINTS = 5  # for standard errors by leaving one out
+
+
+@dataclass(frozen=True)
+class FrontierPosition:
+    """A labelled space against the frontier.
+
+    Attributes:
+        n, n_labels, n_dims: points, K and d.
+        debiased: whether the bias of small samples was removed.
+        between_share: ρ, the share of variance between labels; debiased, it may fall under 0.
+        isoscore: of the space; debiased, it may exceed 1.
+        ceiling: the largest IsoScore at this ρ.
+        sample_ceiling: the largest IsoScore that this many points can have at the ρ measured.
+        distance: ceiling − isoscore; debiased, it may fall under 0 by sampling error.
+        between_ceiling: the largest ρ at this IsoScore.
+        between_share_se, isoscore_se, distance_se: standard errors; None where there is none.
+    """
+
+    n: int
+    n_labels: int
+    n_dims: int
+    debiased: bool
+    between_share: float
+    isoscore: float
+    ceiling: float
+    sample_ceiling: float
+    distance: float
+    between_ceiling: float
+    between_share_se: float | None = None
+    isoscore_se: float | None = None
+    distance_se: float | None = None
+
+    @property
+    def knee(self) -> float:
+        """(K − 1)/d, the share from which on labels cost isotropy; at most 1."""
+        return min(1.0, (self.n_labels - 1) / self.n_dims)
+
+    def interval(self, name: str) -> tuple[float, float] | None:
+        """The 95 % interval of between_share, isoscore or distance; None where there is none."""
+        value, error = getattr(self, name), getattr(self, f"{name}_se")
+        return None if error is None else (value - _Z * error, value + _Z * error)
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready."""
+        return asdict(self) | {"knee": self.knee}
+
+
+def frontier_position(X: Any, labels: Any = None, *, debias: bool = False) -> FrontierPosition:
+    """Where a labelled space lies, and what it could reach, with standard errors.
+
+        distance = ceiling(K, d, ρ) − IsoScore
+
+    Small samples look less isotropic than they are, and their labels further apart: means of few points
+    differ by chance, which adds Σ_k (1 − n_k/n)·tr W_k/n to tr B. `debias=True` takes that off again:
+
+        tr W_k ≈ Σ_{i in k} ‖x_i − x̄_k‖²/(n_k − 1),   tr W ≈ Σ_k (n_k/n)·tr W_k
+        tr B ≈ Σ_k (n_k/n)·‖x̄_k − x̄‖² − Σ_k (1 − n_k/n)·tr W_k/n
+
+    each unbiased given the labels; a label with one point is lent the spread of the pooled others. ρ, and
+    the ceiling at it, are then ratios and functions of unbiased estimates, with an error of order 1/n; a ρ
+    under 0 has the ceiling 1. IsoScore is debiased as `isoscore(X, debias=True)`. Undefined where every
+    point has a label of its own. Standard errors by leaving each point out in turn, in closed form.
+
+    Args:
+        X: a labelled Space, or (n, d) vectors in any array.
+        labels: one label for each vector, where X does not carry it.
+        debias: whether to remove the bias of small samples.
+
+    >>> import numpy as np
+    >>> X = np.random.default_rng(0).normal(size=(60, 30))  # labels that mean nothing
+    >>> plain, fair = (frontier_position(X, np.arange(60) % 10, debias=debias) for debias in (False, True))
+    >>> round(plain.between_share, 2), round(fair.between_share, 2)
+    (0.14, -0.01)
+    """
+    matrix = as_matrix(X).detach()
+    coded = as_labels(known_rows(X, labels, "labels"), n=len(matrix)).to(matrix.device).seen()
+    moments, groups = Moments.of(matrix), GroupMoments.of(matrix, coded)
+    n, K, d = moments.count, n_labels_seen(groups), moments.n_dims
+    if debias and n == K:
+        raise UndefinedError(
+            f"the debiased position is undefined: {n} points of {K} labels, one each, show no spread within "
+            "labels"
+        )
+    plain_share = float(_plain(groups))
+    share = _unbiased_share(groups.counts, groups.within, groups.between_trace) if debias else _plain(groups)
+    score = float(isoscore(moments, debias=debias))
+    ceiling = _ceiling(K, d, float(share))
+    errors = _errors(matrix, coded, moments, groups, debias=debias) if n >= _MIN_POINTS else {}
+    return FrontierPosition(
+        n=n,
+        n_labels=K,
+        n_dims=d,
+        debiased=debias,
+        between_share=float(share),
+        isoscore=score,
+        ceiling=ceiling,
+        sample_ceiling=isotropy_ceiling(K, d, between=plain_share, n_points=n),
+        distance=ceiling - score if debias else max(0.0, ceiling - score),
+        between_ceiling=between_ceiling(min(1.0, max(0.0, score)), K, d),
+        **errors,
+    )
+
+
+def _plain(groups: GroupMoments) -> Tensor:
+    within, between = scatter_traces(groups, "frontier_position")
+    return between / (within + between)
+
+
+def _unbiased_share(counts: Tensor, within: Tensor, between: Tensor) -> Tensor:
+    """ρ from unbiased tr W and tr B, over the last axis of counts and within; `between` is n·tr B plain."""
+    n = counts.sum(dim=-1, keepdim=True)
+    pooled = within.sum(dim=-1, keepdim=True) / (n - (counts > 0).sum(dim=-1, keepdim=True))
+    spread = torch.where(counts > 1, within / (counts - 1).clamp(min=1), pooled)  # tr W_k
+    total_within = (counts * spread).sum(dim=-1)  # n·tr W
+    chance = ((counts > 0) * (1 - counts / n) * spread).sum(dim=-1)
+    fair = between - chance if counts.shape[-1] > 1 else between * 0
+    return fair / (fair + total_within)
+
+
+def _ceiling(K: int, d: int, share: float) -> float:
+    return isotropy_ceiling(K, d, between=min(1.0, max(0.0, share)) if K > 1 else 0.0)
+
+
+def _errors(
+    matrix: Tensor, labels: Labels, moments: Moments, groups: GroupMoments, *, debias: bool
+) -> dict[str, float | None]:
+    """Standard errors by the jackknife; None for each that some point alone decides."""
+    n, K, d = moments.count, n_labels_seen(groups), moments.n_dims
+    try:
+        scores = left_out_scores(moments, LeftOutMoments.of(matrix, moments), debias=debias)
+    except UndefinedError:
+        scores = None
+    shares = _left_out_shares(matrix, labels, moments, groups, debias=debias)
+    gaps = None
+    if scores is not None and bool(shares.isfinite().all()):
+        ceilings = torch.tensor([_ceiling(K, d, share) for share in shares.tolist()], dtype=torch.float64)
+        gaps = ceilings.to(scores.device) - scores
+    return {
+        "between_share_se": _jackknifed(shares, n),
+        "isoscore_se": _jackknifed(scores, n),
+        "distance_se": _jackknifed(gaps, n),
+    }
+
+
+def _jackknifed(left_out: Tensor | None, n: int) -> float | None:
+    if left_out is None or not bool(left_out.isfinite().all()):  # one point less, and it is undefined
+        return None
+    return jackknife(left_out.mean(), left_out, n)[0]
+
+
+def _left_out_shares(
+    matrix: Tensor, labels: Labels, moments: Moments, groups: GroupMoments, *, debias: bool
+) -> Tensor:
+    """(n,) ρ without each point in turn.
+
+    Its label loses n_k/(n_k−1)·‖x − x̄_k‖², the whole n/(n−1)·‖x − x̄‖².
+    """
+    n, own = moments.count, labels.codes
+    rows = working(matrix).double()
+    to_mean = (rows - groups.mean).square().sum(dim=1)
+    to_own = (rows - groups.means[own]).square().sum(dim=1)
+    n_own = groups.counts[own]
+    within_lost = torch.where(n_own > 1, n_own / (n_own - 1).clamp(min=1) * to_own, 0.0)
+    within, between = scatter_traces(groups, "frontier_position")
+    total_left = within + between - n / (n - 1) * to_mean
+    within_left = (within - within_lost).clamp(min=0)
+    between_left = (total_left - within_left).clamp(min=0)
+    if not debias:
+        return between_left / (within_left + between_left)
+    shares = []
+    K = len(groups.counts)
+    for block in torch.arange(n, device=own.device).split(max(1, 2**20 // K)):  # (block, K) tables at once
+        taken = torch.nn.functional.one_hot(own[block], K).double()
+        counts = groups.counts - taken
+        spread = (groups.within - taken * within_lost[block, None]).clamp(min=0)
+        shares.append(_unbiased_share(counts, spread, between_left[block]))
+    return torch.cat(shares)

@@ -1,0 +1,215 @@
+"""`trade_off`: how much isotropy and how much clustering vectors can have at once, by optimising them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from isoscope.arrays import as_matrix
+from isoscope.errors import InputError, check_seed
+from isoscope.labels import Labels, as_clusters
+from isoscope.metrics.frontier import isotropy_ceiling, scatter_decomposition
+from isoscope.metrics.frontier_space import frontier_space
+from isoscope.metrics.silhouette import silhouette_by_cluster, silhouette_score
+from isoscope.progress import Bar
+from isoscope.space import known_rows
+from isoscope.training.configuration import whole
+from isoscope.training.trade_off_result import QUANTITIES, TradeOff, TradeOffPoint
+from isoscope.training.weighted_objectives import OBJECTIVES, Problems
+
+_SCALARIZATIONS = ("chebyshev", "linear")
+_SUM = 0.05  # of the weighted sum beside the larger shortfall, so that no point wastes either objective
+_N_FRONTIER = 21  # spaces on the frontier, measured for comparison
+
+
+@torch.inference_mode(False)
+@torch.enable_grad()
+def trade_off(
+    X: Any,
+    y: Any = None,
+    *,
+    objectives: tuple[str, str] = ("isoscore", "silhouette"),
+    weights: int | Iterable[float] = 9,
+    scalarization: str = "chebyshev",
+    steps: int = 300,
+    learning_rate: float = 0.05,
+    weight_decay: float = 1e-3,
+    sample: int | None = 500,
+    seed: int = 0,
+    progress: bool | None = None,
+) -> TradeOff:
+    """Trace what two objectives can have at once, by optimising the vectors themselves for both.
+
+    For each weight w of the first objective a copy of X is moved by Adam, all copies together, towards
+
+        "linear":     max  w·f₁ + (1 − w)·f₂
+        "chebyshev":  min  max(w·(f₁* − f₁)/r₁, (1 − w)·(f₂* − f₂)/r₂) + 0.05·their sum
+
+    f₁*, f₂* being what each reaches alone, r₁, r₂ the ranges in between. Weighted sums find only the convex
+    part of what is reachable; Chebyshev's finds all of it. Every point is then measured exactly and placed
+    under the exact frontier, which no point can pass. Distances, not the scale, are traded: all objectives
+    are of vectors scaled to one variance.
+
+    Args:
+        X: (n, d) vectors in any array, or a labelled Space.
+        y: one label for each vector, where X does not carry it.
+        objectives: two of isoscore, silhouette, between_share, cross_entropy, accuracy. The last two train
+            a linear classifier along, by cross-entropy; lower cross-entropy is better.
+        weights: how many, evenly from 0 to 1, or which; the ends are always added for Chebyshev.
+        scalarization: "chebyshev" or "linear".
+        steps, learning_rate: of Adam, on vectors scaled to a variance of 1 in a dimension.
+        weight_decay: λ of the classifier's penalty λ/2·‖C‖², without which scale alone would win.
+        sample: at most so many vectors, drawn at random; None for all: the work grows with n².
+        seed: of the sample, and of a nudge into directions that X leaves empty.
+        progress: show a progress bar; None shows it on a terminal when work takes over a second.
+
+    >>> rng = np.random.default_rng(0)
+    >>> y = np.arange(60) % 3
+    >>> found = trade_off(rng.normal(size=(3, 6))[y] + rng.normal(size=(60, 6)), y, weights=3, steps=100)
+    >>> [point.silhouette > 0.9 for point in found.points], found.points[-1].isoscore > 0.99
+    ([True, False, False], True)
+    >>> all(point.distance >= 0 for point in found.points)
+    True
+    """
+    first, second = _checked(objectives, scalarization)
+    check_seed(seed)
+    for name, value in (("steps", steps), ("sample", sample or 1)):
+        whole(name, value)
+    for name, number in (("learning_rate", learning_rate), ("weight_decay", weight_decay)):
+        if not number > 0:
+            raise InputError(f"{name} is {number!r}; wanted a positive number")
+    rows, labels = _drawn(X, y, sample, seed)
+    listed = _weights(weights, ends=scalarization == "chebyshev")
+    problems = Problems(rows, labels, (first, second), weight_decay, seed)
+    ends = torch.tensor([w for w in listed if w in (0, 1)], dtype=torch.float64)
+    inner = torch.tensor([w for w in listed if w not in (0, 1)], dtype=torch.float64)
+    with Bar(show=progress) as bar:
+        options: dict[str, Any] = {"steps": steps, "learning_rate": learning_rate, "share": bar.share}
+        found: dict[float, Tensor] = {}
+        if len(ends):
+            bar.step("each alone")
+            found |= zip(ends.tolist(), problems.optimised(ends, _linear(ends), **options), strict=True)
+        if len(inner):
+            bar.step("both")
+            goal = _linear(inner)
+            if scalarization == "chebyshev":
+                reached = problems.values(torch.stack([found[0.0], found[1.0]]))  # (2 ends, 2 objectives)
+                goal = _chebyshev(inner, best=reached.amax(dim=0), worst=reached.amin(dim=0))
+            found |= zip(inner.tolist(), problems.optimised(inner, goal, **options), strict=True)
+    spaces = [found[w] for w in listed]
+    return TradeOff(
+        start=_measured(None, rows, labels, weight_decay),
+        points=tuple(_measured(w, Z, labels, weight_decay) for w, Z in zip(listed, spaces, strict=True)),
+        frontier=_on_frontier(rows, labels, weight_decay),
+        objectives=(first, second),
+        n=len(rows),
+        n_labels=labels.n_labels,
+        n_dims=int(rows.shape[1]),
+        configuration={
+            "scalarization": scalarization,
+            "steps": steps,
+            "learning_rate": learning_rate,
+            "weight_decay": weight_decay,
+            "sample": sample,
+            "seed": seed,
+        },
+        spaces=torch.stack(spaces),
+    )
+
+
+def _checked(objectives: tuple[str, str], scalarization: str) -> tuple[str, str]:
+    named = tuple(objectives) if not isinstance(objectives, str) else (objectives,)
+    if len(named) != 2 or len(set(named)) != 2 or any(name not in OBJECTIVES for name in named):
+        raise InputError(f"objectives is {objectives!r}; wanted two of {', '.join(OBJECTIVES)}")
+    if scalarization not in _SCALARIZATIONS:
+        raise InputError(f"scalarization is {scalarization!r}; wanted one of {', '.join(_SCALARIZATIONS)}")
+    return named[0], named[1]
+
+
+def _weights(weights: int | Iterable[float], *, ends: bool) -> list[float]:
+    if isinstance(weights, int):
+        listed = np.linspace(0, 1, max(2, whole("weights", weights))).tolist()
+    else:
+        listed = sorted({float(w) for w in weights} | ({0.0, 1.0} if ends else set()))
+    if not listed or not all(0 <= w <= 1 for w in listed):
+        raise InputError(f"weights is {weights!r}; wanted numbers from 0 to 1, or how many")
+    return listed
+
+
+def _drawn(X: Any, y: Any, sample: int | None, seed: int) -> tuple[Tensor, Labels]:
+    """Rows in float64, centred and of a variance of 1 in a dimension, and their labels."""
+    matrix = as_matrix(X).detach()
+    labels = as_clusters(known_rows(X, y, "labels"), n=len(matrix)).to(matrix.device)
+    if sample is not None and len(matrix) > sample:
+        chosen = torch.randperm(len(matrix), generator=torch.Generator().manual_seed(seed))[:sample]
+        chosen = chosen.sort().values.to(matrix.device)
+        matrix = matrix[chosen]
+        labels = as_clusters(Labels(labels.codes[chosen], labels.names), n=len(matrix))
+    rows = matrix.double() - matrix.double().mean(dim=0)
+    scatter_decomposition(rows, labels)  # refuses one dimension and equal points
+    return rows / rows.square().mean().sqrt(), labels
+
+
+def _linear(weights: Tensor) -> Any:
+    def loss(values: Tensor) -> Tensor:
+        w = weights.to(values)
+        return -(w * values[:, 0] + (1 - w) * values[:, 1])
+
+    return loss
+
+
+def _chebyshev(weights: Tensor, *, best: Tensor, worst: Tensor) -> Any:
+    ranges = (best - worst).clamp(min=1e-9)
+
+    def loss(values: Tensor) -> Tensor:
+        w = weights.to(values)
+        shortfalls = torch.stack([w, 1 - w], dim=1) * (best - values) / ranges
+        return shortfalls.amax(dim=1) + _SUM * shortfalls.sum(dim=1)
+
+    return loss
+
+
+def _measured(weight: float | None, rows: Tensor, labels: Labels, weight_decay: float) -> TradeOffPoint:
+    split = scatter_decomposition(rows, labels)
+    cross_entropy, accuracy = classified(rows, labels, weight_decay)
+    ceiling = isotropy_ceiling(split.n_labels, split.n_dims, between=split.between_share, n_points=len(rows))
+    return TradeOffPoint(
+        weight=weight,
+        isoscore=split.isoscore,
+        silhouette=float(silhouette_score(rows, labels)),
+        lowest_silhouette=min(silhouette_by_cluster(rows, labels).values()),
+        between_share=split.between_share,
+        cross_entropy=cross_entropy,
+        accuracy=accuracy,
+        ceiling=ceiling,
+        distance=max(0.0, ceiling - split.isoscore),
+    )
+
+
+def classified(rows: Tensor, labels: Labels, weight_decay: float) -> tuple[float, float]:
+    """Cross-entropy and accuracy of the logistic regression fitted to vectors scaled to one variance."""
+    from sklearn.linear_model import LogisticRegression
+
+    scaled = (rows - rows.mean(dim=0)) / (rows - rows.mean(dim=0)).square().mean().sqrt()
+    vectors, codes = scaled.cpu().numpy(), labels.codes.cpu().numpy()
+    model = LogisticRegression(C=1 / (weight_decay * len(codes)), max_iter=1000).fit(vectors, codes)
+    chances = model.predict_proba(vectors)
+    own = chances[np.arange(len(codes)), codes].clip(min=1e-300)
+    return float(-np.log(own).mean()), float((chances.argmax(axis=1) == codes).mean())
+
+
+def _on_frontier(rows: Tensor, labels: Labels, weight_decay: float) -> dict[str, tuple[float, ...]]:
+    """What spaces on the frontier measure, with these labels, dimensions and points, by share between."""
+    counts, d = labels.counts.tolist(), int(rows.shape[1])
+    ordered = Labels(labels.codes.cpu().sort().values, labels.names)
+    columns: dict[str, list[float]] = {name: [] for name in QUANTITIES}
+    for share in np.linspace(0, 1, _N_FRONTIER):
+        space = frontier_space(counts, d, between=float(share))
+        point = _measured(None, space.vectors, ordered, weight_decay)
+        for name in QUANTITIES:
+            columns[name].append(getattr(point, name))
+    return {name: tuple(column) for name, column in columns.items()}

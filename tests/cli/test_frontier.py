@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import isoscope as iso
+from isoscope.cli import app
+
+runner = CliRunner()
+
+
+@pytest.fixture
+def folder(tmp_path: Path, rng, monkeypatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    X = rng.normal(size=(90, 5)) + 4 * np.repeat(np.eye(5)[:3], 30, axis=0)
+    np.save("vectors.npy", X)
+    Path("labels.txt").write_text("\n".join("abc"[i // 30] for i in range(90)) + "\n")
+    Path("own.txt").write_text("\n".join(map(str, range(90))) + "\n")
+    return tmp_path
+
+
+def invoke(*arguments: str) -> str:
+    result = runner.invoke(app, ["frontier", "vectors.npy", *arguments], env={"COLUMNS": "100"})
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def test_json_is_what_the_functions_say(folder):
+    found = json.loads(invoke("--labels", "labels.txt", "--json"))
+    X, labels = np.load("vectors.npy"), iso.read_labels("labels.txt")
+    assert found["plain"] == iso.frontier_position(X, labels).to_dict()
+    assert found["debiased"] == iso.frontier_position(X, labels, debias=True).to_dict()
+    assert found["attribution"] == iso.attribute_anisotropy(X, labels).to_dict()
+    assert found["runs"] == {}
+
+
+def test_the_table(folder):
+    shown = invoke("-l", "labels.txt", "--top", "2")
+    assert "90 vectors, 5 dimensions, 3 labels" in shown
+    position = iso.frontier_position(np.load("vectors.npy"), iso.read_labels("labels.txt"), debias=True)
+    assert f"{position.distance:.4f}" in shown
+    assert "labels cost isotropy from ρ = (K − 1)/d = 0.400 on; at ρ" in shown
+    assert sum(line.startswith(("a ", "b ", "c ")) for line in shown.splitlines()) == 2
+    assert "have not come so far" in invoke("--clusters", "5")
+    assert "cost no isotropy" in invoke("--clusters", "8")
+
+
+def test_clusters_instead_of_labels(folder):
+    four = json.loads(invoke("--clusters", "4", "--json"))
+    assert four["plain"]["n_labels"] == 4
+    assert json.loads(invoke("--clusters", "auto", "--json"))["plain"]["n_labels"] == 3
+    other = json.loads(invoke("--clusters", "7", "--seed", "3", "--json"))
+    assert other["plain"] != json.loads(invoke("--clusters", "7", "--json"))["plain"]
+
+
+def test_runs_and_figure(folder):
+    pytest.importorskip("matplotlib")
+    options = ["--labels", "labels.txt", "--steps", "20", "--seeds", "1", "-o"]
+    metrics = ["-m", "isoscore,between_share"]
+    assert runner.invoke(app, ["train", "vectors.npy", *options, "run", *metrics]).exit_code == 0
+    assert runner.invoke(app, ["train", "vectors.npy", *options, "other"]).exit_code == 0
+    shown = invoke("-l", "labels.txt", "--run", "run", "-o", "f.pdf")
+    assert "run run: ρ" in shown
+    assert "wrote f.pdf" in shown
+    assert Path("f.pdf").read_bytes().startswith(b"%PDF")
+    ends = json.loads(invoke("-l", "labels.txt", "--run", "run", "--json"))["runs"]["run"]
+    run = iso.Trajectory.load("run/trajectory.parquet")
+    assert ends["end"]["isoscore"] == run["isoscore"][-1]
+    assert ends["end"]["ceiling"] == iso.isotropy_ceiling(3, 5, between=run["between_share"][-1])
+
+
+def test_what_cannot_be_debiased_is_said(folder):
+    shown = invoke("-l", "own.txt")
+    assert "note: the debiased position is undefined" in shown
+    assert json.loads(invoke("-l", "own.txt", "--json"))["debiased"] is None
+
+
+def test_bad_input(folder, fail):
+    assert "either --labels WHERE or --clusters" in fail("frontier", "vectors.npy")
+    assert "either --labels" in fail("frontier", "vectors.npy", "-l", "labels.txt", "--clusters", "3")
+    assert "--clusters is 'many'" in fail("frontier", "vectors.npy", "--clusters", "many")
+    assert "no trajectory.parquet" in fail("frontier", "vectors.npy", "-l", "labels.txt", "--run", ".")
+    iso.train_embeddings(np.load("vectors.npy"), iso.read_labels("labels.txt"), steps=2, seeds=1, run="plain")
+    assert "did not follow between_share" in fail(
+        "frontier", "vectors.npy", "-l", "labels.txt", "--run", "plain"
+    )
+    assert "is not drawn" in fail("frontier", "vectors.npy", "-l", "labels.txt", "-o", "f.xyz")
