@@ -12,7 +12,18 @@ import json
 from pathlib import Path
 from typing import Any
 
-from benchmarks import clustering, isoscore, losses, memory, peers, silhouette, streaming, tracker, training
+from benchmarks import (
+    clustering,
+    isoscore,
+    losses,
+    memory,
+    peers,
+    report,
+    silhouette,
+    streaming,
+    tracker,
+    training,
+)
 from benchmarks.page import write_page
 from benchmarks.timing import machine
 
@@ -27,6 +38,7 @@ SUITES = {
     "tracker": tracker.run,
     "peers": peers.run,
     "memory": memory.run,
+    "report": report.run,
     "streaming": streaming.run,
 }
 RESULTS = Path(__file__).parent / "results"

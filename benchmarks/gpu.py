@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 import isoscope as iso
+from benchmarks import losses
 from benchmarks.peers import gpu_rows
 from benchmarks.training import run_cuda
 from isoscope.labels import Labels
@@ -149,6 +150,8 @@ def main() -> None:
         "estimate": estimate_rows(),
         "neighbors": neighbor_rows(),
         "training": run_cuda(steps=1000, n_seeds=5),
+        "losses": losses.run("cuda"),
+        "loss_share": losses.step_share("cuda"),
         "peers": gpu_rows(milliseconds),
     }
     folder = Path(os.environ.get("OUT", Path(__file__).parent / "results"))

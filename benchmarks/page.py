@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from benchmarks.reasons import REASONS
+from benchmarks import scale
+from benchmarks.gpu_page import gpu_lines
+from benchmarks.tables import Row, penalty_table, share_table, table, too_slow
 
 PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"
-GPU = Path(__file__).parent / "results" / "gpu.json"
 LAYERS = Path(__file__).parent / "results" / "layers.json"
-Row = dict[str, Any]
 
 
 def write_page(results: dict[str, Any]) -> Path:
@@ -33,26 +32,26 @@ def _lines(results: dict[str, Any]) -> list[str]:
         "",
         "## IsoScore against the published package",
         "",
-        *_table(
+        *table(
             "case | theirs, ms | ours, ms | times faster | wanted | difference",
             results["isoscore"],
             lambda row: (
                 f"{row['what']} | {row['peer_ms']:.2f} | {row['ours_ms']:.3f} | {row['times_faster']:.1f} "
                 f"| ≥ {row['wanted']:g} | {row['difference']:.1e}"
             ),
-            missed=_too_slow,
+            missed=too_slow,
         ),
         "",
         "## Silhouette and neighbours against scikit-learn",
         "",
-        *_table(
+        *table(
             "case | scikit-learn, ms | ours, ms | times faster | wanted | error",
             results["silhouette"],
             lambda row: (
                 f"{row['what']} | {row['peer_ms']:.0f} | {row['ours_ms']:.1f} | {row['times_faster']:.1f} "
                 f"| ≥ {row['wanted']:g} | {row['error']:.1e}"
             ),
-            missed=_too_slow,
+            missed=too_slow,
         ),
         *_limit_lines(results.get("limits", [])),
         *_clustering_lines(results.get("clustering", [])),
@@ -63,7 +62,7 @@ def _lines(results: dict[str, Any]) -> list[str]:
         "",
         "## Memory",
         "",
-        *_table(
+        *table(
             "case | peak beyond the input, MB | wanted | seconds",
             [*results["memory"], *_silhouette_memory(results.get("peers", []))],
             lambda row: (
@@ -72,13 +71,14 @@ def _lines(results: dict[str, Any]) -> list[str]:
             ),
             missed=lambda row: row["peak_mb_beyond_input"] >= row["wanted_mb"],
         ),
+        *_report_lines(results.get("report", [])),
         "",
         "## Moments of a memory-mapped file",
         "",
         "What binds is the slower of reading the file and of the general products XᵀX alone. The scatter is",
         "symmetric and its upper triangle suffices, so the share can exceed 1.",
         "",
-        *_table(
+        *table(
             "case | seconds | products alone | reading alone | share of what binds | wanted",
             results["streaming"],
             lambda row: (
@@ -88,35 +88,10 @@ def _lines(results: dict[str, Any]) -> list[str]:
             ),
             missed=lambda row: row["share_of_what_binds"] < row["wanted"],
         ),
+        *scale.page_lines(),
         *_layer_lines(),
-        *_gpu_lines(),
+        *gpu_lines(),
     ]
-
-
-def _table(
-    header: str,
-    rows: Iterable[Row],
-    line: Callable[[Row], str],
-    *,
-    missed: Callable[[Row], bool] | None = None,
-) -> list[str]:
-    """A table, and under it the figures that were missed, each with its reason: the row's, or the case's."""
-    rows = list(rows)
-    misses = [f"- {row['what']}: {_reason(row)}." for row in rows if missed and missed(row)]
-    return [
-        f"| {header} |",
-        "|" + "---|" * (header.count("|") + 1),
-        *(f"| {line(row)} |" for row in rows),
-        *(["", "Missed, and why:", "", *misses] if misses else []),
-    ]
-
-
-def _reason(row: Row) -> str:
-    return str(row.get("reason") or REASONS.get(row["what"], "no reason known yet"))
-
-
-def _too_slow(row: Row) -> bool:
-    return bool(row["times_faster"] < row["wanted"])
 
 
 def _limit_lines(rows: list[Row]) -> list[str]:
@@ -127,7 +102,7 @@ def _limit_lines(rows: list[Row]) -> list[str]:
         "",
         "Products alone: the same tiles multiplied and nothing else, on the same threads.",
         "",
-        *_table(
+        *table(
             "case | figure | wanted",
             rows,
             lambda row: (
@@ -136,6 +111,23 @@ def _limit_lines(rows: list[Row]) -> list[str]:
             missed=lambda row: (
                 row["figure"] > row["wanted"] if row["sign"] == "≤" else row["figure"] < row["wanted"]
             ),
+        ),
+    ]
+
+
+def _report_lines(rows: list[Row]) -> list[str]:
+    """What one page about a large space costs."""
+    if not rows:
+        return []
+    return [
+        "",
+        "## A report",
+        "",
+        *table(
+            "case | figure | wanted",
+            rows,
+            lambda row: f"{row['what']} | {row['figure']:.3g}{row['unit']} | {row['sign']} {row['wanted']:g}",
+            missed=lambda row: row["figure"] > row["wanted"],
         ),
     ]
 
@@ -151,7 +143,7 @@ def _clustering_lines(rows: list[Row]) -> list[str]:
         "One start each, from its own choice of centres to its end. Inertia as a share of ours, the mean of",
         "three starts: less is better.",
         "",
-        *_table(
+        *table(
             "case | library | seconds | inertia, ours = 1",
             rows,
             lambda row: (
@@ -172,14 +164,14 @@ def _training_lines(rows: list[Row]) -> list[str]:
         "Loss, gradient, Adam, IsoScore and silhouette; 20 updates, contenders in turns. Against a plain",
         "torch loop with PyPI IsoScore and scikit-learn. Differences: the largest at any update.",
         "",
-        *_table(
+        *table(
             "case | theirs, ms | ours, ms | times faster | wanted | silhouette's difference",
             rows,
             lambda row: (
                 f"{row['what']} | {row['peer_ms']:.0f} | {row['ours_ms']:.0f} | {row['times_faster']:.1f} "
                 f"| ≥ {row['wanted']:g} | {row['silhouette_difference']:.1e}"
             ),
-            missed=_too_slow,
+            missed=too_slow,
         ),
     ]
 
@@ -195,28 +187,11 @@ def _loss_lines(rows: list[Row], shares: list[Row]) -> list[str]:
         "`IStarLoss`, forward and backward, against the module of the published package with the same ζ; the",
         "debiased score, which it has not, against its plain one. Difference: of the gradients, relative.",
         "",
-        *_table(
-            "case | theirs, ms | ours, ms | times faster | wanted | difference",
-            rows,
-            lambda row: (
-                f"{row['what']} | {row['peer_ms']:.1f} | {row['ours_ms']:.2f} | {row['times_faster']:.1f} "
-                f"| ≥ {row['wanted']:g} | {_or_none(row['gradient_difference'])}"
-            ),
-            missed=_too_slow,
-        ),
+        *penalty_table(rows),
         "",
         "Over all layers but the embedding layer, beside forward, backward and AdamW of the model:",
         "",
-        *_table(
-            "case | step, ms | penalty alone, ms | share | wanted | step with it, ms",
-            shares,
-            lambda row: (
-                f"{row['what']} | {row['step_ms']:.0f} | {row['penalty_ms']:.1f} "
-                f"| {row['share_percent']:.1f} % | ≤ {row['wanted_percent']:g} % "
-                f"| {row['with_penalty_ms']:.0f}"
-            ),
-            missed=lambda row: row["share_percent"] > row["wanted_percent"],
-        ),
+        *share_table(shares),
     ]
 
 
@@ -230,7 +205,7 @@ def _tracker_lines(rows: list[Row]) -> list[str]:
         "",
         "A measurement of `GeometryTracker` beside the training steps of MiniLM (32 sentences) between two.",
         "",
-        *_table(
+        *table(
             "case | step, ms | measurement, ms | share of the time",
             rows,
             lambda row: (
@@ -239,10 +214,6 @@ def _tracker_lines(rows: list[Row]) -> list[str]:
             ),
         ),
     ]
-
-
-def _or_none(value: float | None) -> str:
-    return "" if value is None else f"{value:.1e}"
 
 
 def _peer_lines(rows: list[Row]) -> list[str]:
@@ -256,7 +227,7 @@ def _peer_lines(rows: list[Row]) -> list[str]:
         "float32 in, euclidean. Errors of the mean, against float64. Peak memory beyond the input, in a",
         "process of its own. What takes over ten seconds has one turn, compilation included.",
         "",
-        *_table(
+        *table(
             "case | library | seconds | error | peak, MB",
             rows,
             _peer,
@@ -299,7 +270,7 @@ def _layer_lines() -> list[str]:
         "attention sinks. Added: what the sums over all tokens take beside the model's own pass, and what",
         "clusters, neighbours and r² on 2,500 of them take. Peak: of the process, model and all.",
         "",
-        *_table(
+        *table(
             "case | tokens/s, model | measured | added by sums | by the sample | wanted | peak, MB | wanted",
             rows,
             lambda row: (
@@ -313,9 +284,9 @@ def _layer_lines() -> list[str]:
         "",
         "What the sums of all layers take is known before the first token goes through the model:",
         "",
-        *_table(
+        *table(
             "tokens | types | types seen twice | held at once | sums, MB | passes | a pass, MB",
-            {row["tokens"]: row for each in rows for row in each["plan"]}.values(),
+            rows[0]["plan"],
             lambda row: (
                 f"{row['tokens']:,} | {row['types']:,} | {row['repeated_types']:,} "
                 f"| {row['types_held_at_once']:,} | {row['sums_mb']:,.0f} | {row['passes']} "
@@ -333,80 +304,3 @@ def _peaks(row: Row) -> str:
 def _layers_missed(row: Row) -> bool:
     added = row["streamed_share"] + row["sampled_share"]
     return bool(added > row["wanted_share"] or row["peak_mb"] >= row["wanted_mb"])
-
-
-def _gpu_lines() -> list[str]:
-    """The figures of the last `make bench-gpu` whose results were kept."""
-    if not GPU.exists():
-        return []
-    found = json.loads(GPU.read_text())
-    estimate, neighbors = found["estimate"][0], found["neighbors"][0]
-    single = [estimate | {"what": f"estimated silhouette, {estimate['what']}"}, neighbors]
-    return [
-        "",
-        f"## On one {found['device']} (torch {found['torch']})",
-        "",
-        "Sums: summed distances of every point to every cluster, labels planned before, launches replayed.",
-        "Score: `silhouette_score`, checks and all. TFLOP/s count n²d. Errors of the mean, against float64.",
-        "",
-        *_table(
-            "case | sums, ms | wanted | score, ms | TFLOP/s | error",
-            found["silhouette"],
-            lambda row: (
-                f"{row['what']} | {row['sums_ms']:.2f} | ≤ {row['wanted_ms']:g} | {row['score_ms']:.2f} "
-                f"| {row['tflops']:.0f} | {row['error']:.1e}"
-            ),
-            missed=lambda row: row["sums_ms"] > row["wanted_ms"],
-        ),
-        "",
-        *_table(
-            "case | error | wanted",
-            found["hard"],
-            lambda row: f"{row['what']} | {row['error']:.1e} | ≤ {row['wanted']:g}",
-            missed=lambda row: row["error"] > row["wanted"],
-        ),
-        "",
-        *_table(
-            "case | ms | wanted",
-            single,
-            lambda row: f"{row['what']} | {row['ms']:.0f} | ≤ {row['wanted_ms']:g}",
-            missed=lambda row: row["ms"] > row["wanted_ms"],
-        ),
-        *_gpu_training_lines(found.get("training", [])),
-        *_gpu_peer_lines(found.get("peers", [])),
-    ]
-
-
-def _gpu_training_lines(rows: list[Row]) -> list[str]:
-    if not rows:
-        return []
-    return [
-        "",
-        *_table(
-            "classifier experiment | seconds | wanted | ms an update | difference to the CPU's silhouette",
-            rows,
-            lambda row: (
-                f"{row['what']} | {row['seconds']:.1f} | ≤ {row['wanted_s']:g} | {row['ms_per_update']:.2f} "
-                f"| {row['cpu_silhouette_difference']:.1e}"
-            ),
-            missed=lambda row: row["seconds"] > row["wanted_s"],
-        ),
-    ]
-
-
-def _gpu_peer_lines(rows: list[Row]) -> list[str]:
-    if not rows:
-        return []
-    return [
-        "",
-        "Against others, float32, with the labels given anew at every call:",
-        "",
-        *_table("case | library | ms | error", rows, _gpu_peer),
-    ]
-
-
-def _gpu_peer(row: Row) -> str:
-    case = f"{row['what']} | {row['peer']}"
-    if "not_run" in row:
-        return f"{case} | not run: {row['not_run']} | "
-    return f"{case} | {row['ms']:.2f} | {row['error']:.1e}"
