@@ -4,6 +4,7 @@
     corpus_names()              what there is
     load_texts(name)            texts without labels, for language models to read
     load_pairs(name)            texts that belong together, for contrastive training
+    load_similarity_pairs(name) pairs of sentences or words with how alike people found them
     load_task(name)             a corpus to train on and one to score on
 
 `registry.py` declares them; `tables/` holds those that come with isoscope, with their licences.
@@ -15,18 +16,22 @@ from isoscope.corpora.corpus import Corpus
 from isoscope.corpora.load import corpus_names, load_corpus
 from isoscope.corpora.pairs import load_pairs, pair_names
 from isoscope.corpora.running_text import Texts, load_texts, text_names
+from isoscope.corpora.similarity import SimilarityPairs, load_similarity_pairs, similarity_names
 from isoscope.corpora.tasks import ClassificationTask, load_task, task_names
 
 __all__ = [
     "ClassificationTask",
     "Corpus",
+    "SimilarityPairs",
     "Texts",
     "corpus_names",
     "load_corpus",
     "load_pairs",
+    "load_similarity_pairs",
     "load_task",
     "load_texts",
     "pair_names",
+    "similarity_names",
     "task_names",
     "text_names",
 ]

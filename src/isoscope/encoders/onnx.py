@@ -1,0 +1,91 @@
+"""A sentence encoder kept as ONNX: its last states, averaged over the tokens of each text."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from isoscope.errors import FileError, InputError
+from isoscope.io.files import reason
+
+_MAX_TOKENS = 512
+_STATES = "last_hidden_state"
+
+
+def is_onnx(folder: Path) -> bool:
+    """Whether a folder holds an ONNX model and its tokenizer, and no weights of another kind."""
+    return folder.is_dir() and _model_file(folder) is not None and (folder / "tokenizer.json").is_file()
+
+
+def _model_file(folder: Path) -> Path | None:
+    found = sorted(folder.glob("*.onnx"))
+    return found[0] if len(found) == 1 else None
+
+
+class OnnxEncoder:
+    """What `encode` asks of a model, by onnxruntime; on the CPU.
+
+    Texts go in one at a time, without padding: some exported graphs are fixed to that.
+    """
+
+    max_seq_length = _MAX_TOKENS
+
+    def __init__(self, folder: Path, *, pooling: str | None = None, normalize: bool | None = None) -> None:
+        if importlib.util.find_spec("onnxruntime") is None:
+            raise InputError(
+                "an ONNX model needs onnxruntime, which is not installed: pip install 'isoscope[onnx]'"
+            )
+        if pooling not in (None, "mean"):
+            raise InputError(f"pooling is {pooling!r}; an ONNX model's states are averaged: wanted 'mean'")
+        import onnxruntime
+        from tokenizers import Tokenizer
+
+        options = onnxruntime.SessionOptions()
+        options.log_severity_level = 3
+        options.intra_op_num_threads = torch.get_num_threads()
+        try:
+            self._session = onnxruntime.InferenceSession(
+                str(_model_file(folder)), options, providers=["CPUExecutionProvider"]
+            )
+            self._tokens = Tokenizer.from_file(str(folder / "tokenizer.json"))
+        except Exception as error:  # whatever the libraries raise over a folder from a stranger
+            raise FileError(f"the model in {folder} cannot be loaded: {reason(error)}") from error
+        self._tokens.no_padding()
+        self._tokens.enable_truncation(_MAX_TOKENS)
+        self._inputs = {one.name for one in self._session.get_inputs()}
+        if _STATES not in {one.name for one in self._session.get_outputs()}:
+            raise FileError(
+                f"the model in {folder} has no output {_STATES!r}; wanted the states of its last layer"
+            )
+        self._normalize = bool(normalize)
+
+    def eval(self) -> OnnxEncoder:
+        """As it is: there is no other way to run it."""
+        return self
+
+    def tokenizer(self, texts: Sequence[str], **_options: Any) -> dict[str, list[list[int]]]:
+        """The numbers of the tokens of each text."""
+        return {"input_ids": [one.ids for one in self._tokens.encode_batch(list(texts))]}
+
+    def encode(self, texts: Sequence[str], **_options: Any) -> Tensor:
+        """(n, d) float32: the mean of each text's states."""
+        rows = torch.from_numpy(
+            np.concatenate([self._mean(one.ids) for one in self._tokens.encode_batch(list(texts))])
+        )
+        return torch.nn.functional.normalize(rows, dim=1) if self._normalize else rows
+
+    def _mean(self, tokens: list[int]) -> np.ndarray:
+        ids = np.array([tokens], dtype=np.int64)
+        known = {
+            "input_ids": ids,
+            "attention_mask": np.ones_like(ids),
+            "token_type_ids": np.zeros_like(ids),
+        }
+        states = self._session.run([_STATES], {name: known[name] for name in self._inputs})[0]
+        return np.asarray(states, dtype=np.float32).mean(axis=1)

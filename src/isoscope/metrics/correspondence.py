@@ -1,0 +1,145 @@
+"""How alike two spaces of the same items are: CKA, Procrustes distance, shared neighbours."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from isoscope.arrays import as_matrix
+from isoscope.errors import InputError, ShapeError, UndefinedError, check_seed
+from isoscope.statistics.cross import CrossMoments
+from isoscope.statistics.neighbors import Neighbors
+
+_COMPARED_AT_ONCE = 2**22  # pairs of neighbours held against each other
+
+
+def linear_cka(X: Any, Y: Any = None, *, debias: bool = False) -> float:
+    """Centred kernel alignment of two spaces with the linear kernel, from d × d products.
+
+        ‖C‖_F² / (‖A‖_F ‖B‖_F),   A, B the scatters of X and Y about their means, C = Σ (x − x̄)(y − ȳ)ᵀ
+
+    Range [0, 1]; 1 where one space is the other rotated, shifted and scaled. High by chance where there are
+    few rows for the dimensions; `debias=True` takes the unbiased HSIC of Song et al. 2012 in its place,
+    which is about 0 for spaces that have nothing in common, and may be a little below. Paper: Kornblith et
+    al. 2019.
+
+    >>> linear_cka([[1.0, 0.0], [0.0, 1.0], [3.0, 2.0]], [[0.0, 2.0], [-2.0, 0.0], [-4.0, 6.0]])
+    1.0
+    """
+    sums = CrossMoments.of(X, Y)
+    sums.need_spread("linear_cka", 4 if debias else 2)
+    hsic = _unbiased if debias else _plain
+    both = hsic(sums.cross, sums.cross_quartic, sums.left, sums.right, sums.count)
+    left = hsic(sums.left, sums.left_quartic, sums.left, sums.left, sums.count)
+    right = hsic(sums.right, sums.right_quartic, sums.right, sums.right, sums.count)
+    if not (left > 0 and right > 0):
+        raise UndefinedError(
+            f"linear_cka is undefined without bias: {sums.count} rows are too few to tell a spread from noise"
+        )
+    value = float(both / (left.sqrt() * right.sqrt()))
+    return min(value, 1.0)
+
+
+def _plain(product: Tensor, _quartic: Tensor, _left: Tensor, _right: Tensor, _n: int) -> Tensor:
+    return product.square().sum()
+
+
+def _unbiased(product: Tensor, quartic: Tensor, left: Tensor, right: Tensor, n: int) -> Tensor:
+    """Song et al.'s estimate times n(n − 3); rows are centred, so a row of the kernel sums to zero."""
+    return product.square().sum() - n / (n - 2) * quartic + left.trace() * right.trace() / ((n - 1) * (n - 2))
+
+
+def procrustes_distance(X: Any, Y: Any = None, *, scale: bool = True) -> float:
+    """How far two spaces stay apart under the best shift, rotation and reflection.
+
+        min_Q ‖X₀ − Y₀ Q‖_F,   Q orthogonal;  X₀, Y₀ centred and, with `scale`, of Frobenius norm 1
+
+    A space of fewer dimensions is filled up with zeros. Range [0, √2] with `scale`, else [0, ∞); 0 where
+    one is the other moved rigidly (and scaled). Reference: Schönemann 1966.
+
+    >>> X, Y = [[1.0, 0.0], [0.0, 1.0], [3.0, 2.0]], [[0.0, 2.0], [-2.0, 0.0], [-4.0, 6.0]]
+    >>> round(procrustes_distance(X, Y), 6)
+    0.0
+    """
+    sums = CrossMoments.of(X, Y)
+    sums.need_spread("procrustes_distance")
+    left, right = sums.left.trace(), sums.right.trace()
+    if scale:
+        squared = 2 - 2 * sums.nuclear_norm / (left.sqrt() * right.sqrt())
+    else:
+        squared = left + right - 2 * sums.nuclear_norm
+    return float(squared.clamp(min=0).sqrt())
+
+
+def neighbor_overlap(
+    X: Any, Y: Any, *, k: int = 10, metric: str = "cosine", sample: int | None = None, seed: int = 0
+) -> float:
+    """Mean share of a point's k nearest neighbours in X that are among its k nearest in Y.
+
+        1/n Σ_i |N_X(i) ∩ N_Y(i)| / k
+
+    Range [0, 1]; high means a search finds the same items in both. About k/(n − 1) by chance. Unchanged by
+    rotation and scale of either space, and by a shift where the metric is "euclidean".
+
+    Args:
+        X, Y: (n, d) and (n, e) vectors of the same items; or Neighbors of the same items.
+        k: how many neighbours.
+        metric: "cosine" or "euclidean".
+        sample: ask for so many points only, drawn by `seed`, each among all the others.
+        seed: of the sample.
+
+    >>> neighbor_overlap([[0.0], [1.0], [3.0]], [[0.0], [3.0], [4.0]], k=1, metric="euclidean")
+    0.6666666666666666
+    """
+    shares, _ = neighbor_overlap_samples(X, Y, k=k, metric=metric, sample=sample, seed=seed)
+    return float(shares.mean())
+
+
+def neighbor_overlap_samples(
+    X: Any, Y: Any, *, k: int = 10, metric: str = "cosine", sample: int | None = None, seed: int = 0
+) -> tuple[Tensor, Tensor]:
+    """The share of each point's neighbours that both spaces have, (m,) float64, and its row, (m,) int64."""
+    check_seed(seed)
+    if isinstance(X, Neighbors) and isinstance(Y, Neighbors):
+        found = X.nearest(k).indices, Y.nearest(k).indices
+        if len(found[0]) != len(found[1]):
+            raise ShapeError(f"X has neighbours of {len(found[0])} points and Y of {len(found[1])}")
+        return _shared(*found) / k, torch.arange(len(found[0]))
+    x, y = as_matrix(X).detach(), as_matrix(Y, name="Y").detach()
+    if len(x) != len(y):
+        raise ShapeError(f"X has {len(x)} rows and Y {len(y)}; wanted the same items in the same order")
+    if sample is not None and sample < 1:
+        raise InputError(f"sample is {sample}; wanted at least one point")
+    if sample is None or sample >= len(x):
+        rows = torch.arange(len(x))
+        first, second = (Neighbors.of(space, k=k, metric=metric).indices for space in (x, y))
+    else:
+        generator = torch.Generator().manual_seed(seed)
+        rows = torch.randperm(len(x), generator=generator)[:sample].sort().values
+        first, second = (_among_others(space, rows, k, metric) for space in (x, y))
+    return _shared(first, second.to(first.device)) / k, rows
+
+
+def _among_others(space: Tensor, rows: Tensor, k: int, metric: str) -> Tensor:
+    """The k nearest of some rows among all the others."""
+    if not 1 <= k < len(space):
+        raise InputError(f"k is {k}; wanted a whole number from 1 to {len(space) - 1}, the other points")
+    rows = rows.to(space.device)
+    found = Neighbors.between(space[rows], space, k=k + 1, metric=metric).indices
+    is_own = found == rows[:, None].to(found.device)
+    # a point may miss among its nearest where k others are equal to it: then the farthest goes
+    is_own[:, -1] |= ~is_own.any(dim=1)
+    return found[~is_own].reshape(len(rows), k)
+
+
+def _shared(first: Tensor, second: Tensor) -> Tensor:
+    """(m,) how many numbers two rows of neighbours share."""
+    k = first.shape[1]
+    step = max(1, _COMPARED_AT_ONCE // (k * k))
+    parts = [
+        (a[:, :, None] == b[:, None, :]).sum(dim=(1, 2))
+        for a, b in zip(first.split(step), second.split(step), strict=True)
+    ]
+    return torch.cat(parts).double().cpu()

@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from scipy.stats import spearmanr
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import average_precision_score
+from sklearn.neighbors import KNeighborsClassifier
+
+from isoscope.advice.probe import _fitted, _scores
+from isoscope.advice.tasks import LabelFold, clustering, knn, linear_probe, retrieval, similarity
+
+
+@pytest.fixture
+def fold(rng: np.random.Generator) -> LabelFold:
+    y = rng.integers(0, 3, 180)
+    X = torch.tensor(rng.normal(size=(180, 5)) + 1.2 * np.eye(5)[y]).float()
+    codes = torch.tensor(y)
+    return LabelFold(X[:120], X[120:], codes[:120], codes[120:], 3, 0)
+
+
+@pytest.mark.parametrize("penalty", [0.5, 10.0])
+def test_probe_is_scikit_learns(fold: LabelFold, penalty: float) -> None:
+    rows, test = fold.train.double(), fold.test.double()
+    weights = _fitted(rows, fold.train_codes, 3, penalty, None)
+    shares = _scores(test, weights, 3).softmax(dim=1).numpy()
+    reference = LogisticRegression(C=1 / penalty, tol=1e-8, max_iter=1000).fit(rows, fold.train_codes)
+    assert np.allclose(shares, reference.predict_proba(test), atol=5e-3)
+
+
+def test_probe_is_not_moved_by_shift_and_scale(fold: LabelFold) -> None:
+    moved = LabelFold(
+        100 * fold.train + 7, 100 * fold.test + 7, fold.train_codes, fold.test_codes, 3, fold.seed
+    )
+    assert linear_probe(moved) == linear_probe(fold) > 0.6
+
+
+def test_knn_is_scikit_learns(fold: LabelFold) -> None:
+    def weight(distances: np.ndarray) -> np.ndarray:
+        return 2 - distances  # 1 + cosine
+
+    reference = KNeighborsClassifier(5, metric="cosine", weights=weight, algorithm="brute")
+    reference.fit(fold.train.numpy(), fold.train_codes.numpy())
+    assert knn(fold) == reference.score(fold.test.numpy(), fold.test_codes.numpy())
+
+
+def test_retrieval_is_mean_average_precision(fold: LabelFold) -> None:
+    test, train = (Z / Z.norm(dim=1, keepdim=True) for Z in (fold.test.double(), fold.train.double()))
+    scores = (test @ train.T).numpy()
+    right = fold.test_codes.numpy()[:, None] == fold.train_codes.numpy()[None]
+    expected = np.mean([average_precision_score(a, b) for a, b in zip(right, scores, strict=True)])
+    assert np.isclose(retrieval(fold), expected, atol=1e-6)
+
+
+def test_clustering_finds_clear_clusters(fold: LabelFold) -> None:
+    far = 50 * torch.eye(5)
+    clear = LabelFold(
+        fold.train + far[fold.train_codes],
+        fold.test + far[fold.test_codes],
+        fold.train_codes,
+        fold.test_codes,
+        3,
+        0,
+    )
+    assert clustering(clear) == 1.0
+    assert clustering(fold) < 0.9
+
+
+def test_similarity_is_spearman(rng: np.random.Generator) -> None:
+    A, B = rng.normal(size=(50, 4)), rng.normal(size=(50, 4))
+    scores = np.round(rng.uniform(0, 5, 50))  # ties
+    cosines = (A * B).sum(1) / np.linalg.norm(A, axis=1) / np.linalg.norm(B, axis=1)
+    found = similarity(torch.tensor(A), torch.tensor(B), torch.tensor(scores))
+    assert np.isclose(found, spearmanr(cosines, scores).statistic)
+    assert similarity(torch.ones(9, 2), torch.ones(9, 2), torch.arange(9.0)) == 0.0

@@ -1,0 +1,184 @@
+from __future__ import annotations
+
+import itertools
+import json
+
+import numpy as np
+import pytest
+
+import isoscope as iso
+from isoscope.comparison import compare, parse_gates
+from isoscope.comparison.moved import displacements
+from isoscope.space import Space
+
+
+def pair(rng: np.random.Generator, n: int = 200, d: int = 6) -> tuple[np.ndarray, np.ndarray]:
+    A = rng.normal(size=(n, d))
+    return A, A * np.linspace(1, 3, d) + 0.3 * rng.normal(size=(n, d))
+
+
+def test_values_are_those_of_measure_and_of_the_formulas(rng: np.random.Generator) -> None:
+    A, B = pair(rng)
+    labels = A[:, 0] > 0
+    found = compare(A, B, labels=labels, k=7)
+    for X, side in ((A, "before"), (B, "after")):
+        expected = dict(iso.measure(X, labels=labels, errors=False))
+        assert {name: getattr(found[name], side) for name in found} == expected
+    assert found["isoscore"].difference == iso.isoscore(B) - iso.isoscore(A)
+    assert found.correspondence("cka") == iso.linear_cka(A, B)
+    assert found.correspondence("cka_debiased") == iso.linear_cka(A, B, debias=True)
+    assert found.correspondence("procrustes") == iso.procrustes_distance(A, B)
+    assert found.correspondence("overlap") == iso.neighbor_overlap(A, B, k=7)
+
+
+def test_intervals_of_differences_cover_the_truth() -> None:
+    """Spectra are known, so is the difference of the true IsoScores; 95 % intervals should hold it."""
+    scales = np.array([1.0, 1.0, 1.0, 2.0, 2.0]), np.array([1.0, 1.0, 1.5, 2.0, 3.0])
+    truth = [((s**2).sum() ** 2 / (s**4).sum() - 1) / (len(s) - 1) for s in scales]
+    n_held, n_draws, widths = 0, 60, []
+    for seed in range(n_draws):
+        rng = np.random.default_rng(seed)
+        Z = rng.normal(size=(400, 5))
+        found = compare(Z * scales[0], Z * scales[1], metrics="isoscore_debiased", n_moved=0, seed=seed)
+        low, high = found["isoscore_debiased"].interval
+        n_held += low <= truth[1] - truth[0] <= high
+        widths.append(high - low)
+    assert n_held >= 0.85 * n_draws
+    assert max(widths) < 0.4
+    # pairing pays: with rows of its own in each space the same difference is told less surely
+    rng = np.random.default_rng(0)
+    apart = compare(
+        rng.normal(size=(400, 5)) * scales[0],
+        rng.normal(size=(400, 5)) * scales[1],
+        metrics="isoscore_debiased",
+        n_moved=0,
+    )["isoscore_debiased"].interval
+    assert apart[1] - apart[0] > 1.2 * np.mean(widths)
+
+
+def test_a_space_and_itself_rotated_do_not_differ(rng: np.random.Generator) -> None:
+    A, _ = pair(rng)
+    Q, _ = np.linalg.qr(rng.normal(size=(6, 6)))
+    found = compare(A, A @ Q, metrics="isoscore,mean_norm")
+    assert not found["isoscore"].differs
+    assert abs(found["mean_norm"].difference) < 1e-12
+    assert found.correspondence("overlap") == 1.0
+    assert all(row.displacement < 1e-6 for row in found.moved_rows)
+
+
+def test_large_spaces_have_their_errors_from_a_part(
+    rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    A, B = pair(rng, n=1000)
+    whole = compare(A, B, metrics="isoscore,calinski_harabasz", labels=A[:, 0] > 0)
+    original = compare.__globals__["jackknife"]
+    monkeypatch.setitem(compare.__globals__, "jackknife", lambda *a, **k: original(*a, **k, max_rows=250))
+    part = compare(A, B, metrics="isoscore,calinski_harabasz", labels=A[:, 0] > 0)
+    widths = [np.diff(one["isoscore"].interval)[0] for one in (whole, part)]
+    assert 0.4 < widths[1] / widths[0] < 2.5  # not twice as wide, as those of a quarter of the rows would be
+    assert any("a random 250 of the 1,000 rows" in note for note in part.notes)
+    assert whole["calinski_harabasz"].interval is not None
+    assert part["calinski_harabasz"].interval is None
+
+
+def test_what_moved_most_is_what_was_moved(rng: np.random.Generator) -> None:
+    A = rng.normal(size=(150, 8)) + 6 * np.eye(8)[np.repeat([0, 1, 2], 50)]
+    B = A.copy()
+    B[[3, 60]] = B[[60, 3]]  # two items change places
+    labels = np.repeat(["x", "y", "z"], 50)
+    found = compare(A, B, labels=labels, texts=[f"text {i}" for i in range(150)], k=10, n_moved=2)
+    assert {row.row for row in found.moved_rows} == {3, 60}
+    assert found.moved_rows[0].overlap == 0
+    assert {row.text for row in found.moved_rows} == {"text 3", "text 60"}
+    assert found.moved_labels[0].label in ("x", "y")
+    assert [one.n for one in found.moved_labels] == [50, 50]
+
+
+def test_rows_are_named_by_neighbours_kept_then_by_distance(rng: np.random.Generator) -> None:
+    A, B = pair(rng)
+    B[7] += 40  # far off, but so it has neighbours again
+    found = compare(A, B, metrics="isoscore", errors=False, n_moved=200)
+    kept = [row.overlap for row in found.moved_rows]
+    assert kept == sorted(kept)
+    for first, second in itertools.pairwise(found.moved_rows):
+        assert first.overlap < second.overlap or first.displacement >= second.displacement
+    assert max(found.moved_rows, key=lambda row: row.displacement).row == 7
+    assert np.isclose(np.mean(kept), found.correspondence("overlap"))
+
+
+def test_displacements_are_residuals_of_the_best_rotation(rng: np.random.Generator) -> None:
+    import torch
+    from scipy.linalg import orthogonal_procrustes
+
+    A, B = rng.normal(size=(40, 5)), rng.normal(size=(40, 3))
+    a, b = (S - S.mean(0) for S in (A, np.pad(B, ((0, 0), (0, 2)))))
+    a, b = a / np.linalg.norm(a), b / np.linalg.norm(b)
+    expected = np.linalg.norm(a - b @ orthogonal_procrustes(b, a)[0], axis=1) * np.sqrt(20)
+    assert np.allclose(displacements(torch.tensor(A), torch.tensor(B)), expected)
+    rms = np.sqrt(np.mean(expected**2))
+    assert np.isclose(rms, iso.procrustes_distance(A, B) / np.sqrt(2))
+
+
+def test_ids_match_rows(rng: np.random.Generator) -> None:
+    A, _ = pair(rng, n=60)
+    names = [f"item {i}" for i in range(60)]
+    order = rng.permutation(60)[:50]
+    found = compare(
+        Space(A, labels=["a", "b"] * 30), A[order] * 2, ids=(names, [names[i] for i in order]), n_moved=1
+    )
+    assert np.isclose(found.correspondence("cka"), 1)
+    assert found.a.n == 50
+    assert found.a.n_labels == 2
+    assert "10 rows of A and 0 of B have no partner and are left out" in found.notes
+
+
+def test_dimensions_may_differ_and_sources_are_read(rng: np.random.Generator, tmp_path: object) -> None:
+    A, B = pair(rng)
+    np.save(f"{tmp_path}/a.npy", A)
+    found = compare(iso.open_vectors(f"{tmp_path}/a.npy"), B[:, :3])
+    assert (found.a.name, found.a.d, found.b.d) == ("a", 6, 3)
+
+
+def test_undefined_is_said(rng: np.random.Generator) -> None:
+    A, B = pair(rng)
+    A[5] = 0
+    found = compare(A, B)
+    assert found.correspondence("overlap") is None
+    assert "row 5 of X is zero" in str(found)
+    assert not found.check(parse_gates(["overlap>=0"]))[0].passed
+    few = compare(A[10:13], B[10:13], k=2)
+    assert few.correspondence("cka_debiased") is None
+    assert all(change.interval is None for change in few.changes)
+    assert all(change.interval is None for change in compare(A, B, errors=False).changes)
+
+
+def test_shown_as_text_json_and_html(rng: np.random.Generator) -> None:
+    A, B = pair(rng)
+    evil = ["<script>alert(1)</script>\x1b[31m"] * 200
+    found = compare(A, B, labels=[f"<b>{i % 2}" for i in range(200)], texts=evil, n_moved=3)
+    text, page = str(found), found._repr_html_()
+    assert "\x1b" not in text
+    assert "<script>" not in page
+    assert "&lt;script&gt;" in page
+    assert "B − A" in text
+    assert "differs" in text
+    facts = json.loads(found.to_json())
+    assert facts["metrics"]["isoscore"]["difference"] == found["isoscore"].difference
+    assert len(facts["moved_rows"]) == 3
+    assert facts["seed"] == 0
+
+
+def test_bad_input(rng: np.random.Generator) -> None:
+    A, B = pair(rng)
+    with pytest.raises(iso.ShapeError, match="A has 200 rows and B 199"):
+        compare(A, B[:-1])
+    with pytest.raises(iso.InputError, match="ids of B: 1 occurs 2 times"):
+        compare(A, B, ids=(range(200), [1, *range(1, 200)]))
+    with pytest.raises(iso.InputError, match="no item is in both"):
+        compare(A, B, ids=(range(200), range(200, 400)))
+    with pytest.raises(iso.InputError, match="B has weights"):
+        compare(A, Space(B, weights=np.ones(200)))
+    with pytest.raises(iso.InputError, match="n_moved is -1"):
+        compare(A, B, n_moved=-1)
+    with pytest.raises(KeyError, match="was not measured"):
+        compare(A, B, metrics="isoscore")["silhouette"]
