@@ -6,7 +6,8 @@
     │   ├── NotFiniteError              NaN or Inf among the numbers
     │   ├── LabelError                  labels that say nothing about clusters
     │   └── FileError                   a file that cannot be read as vectors
-    └── UndefinedError (ValueError)     the metric has no value on this space
+    ├── UndefinedError (ValueError)     the metric has no value on this space
+    └── ClusterError (RuntimeError)     the machines that were to do the work went away
 
 Each message is one line: the argument, what came, what is wanted, how to fix it.
 """
@@ -14,6 +15,7 @@ Each message is one line: the argument, what came, what is wanted, how to fix it
 from __future__ import annotations
 
 __all__ = [
+    "ClusterError",
     "FileError",
     "InputError",
     "IsoscopeError",
@@ -50,6 +52,10 @@ class FileError(InputError):
 
 class UndefinedError(IsoscopeError, ValueError):
     """The metric has no value on this space (all points equal, too few points, no direction)."""
+
+
+class ClusterError(IsoscopeError, RuntimeError):
+    """A scheduler that cannot be reached or went away, or workers that died over and over."""
 
 
 def check_seed(seed: object) -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
+import os
 import time
 from collections.abc import Iterable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from isoscope.errors import InputError, ShapeError, UndefinedError, check_seed
@@ -14,10 +17,15 @@ from isoscope.metrics.frontier import between_share, isotropy_ceiling
 from isoscope.metrics.registry import KNOWN, WHOLE, Metric, choose, named
 from isoscope.printable import printable
 from isoscope.progress import Bar
+from isoscope.scale import DaskVectors, Scale, gather, is_dask_array, parse_memory
+from isoscope.scale.options import physical_bytes, resident_bytes
 from isoscope.space import Space
 from isoscope.statistics.gathered import Statistics
-from isoscope.statistics.stream import stream
+from isoscope.statistics.stream import STREAMED, WEIGHTED, stream
 
+# what a space in memory takes at most, of what is at hand: vectors, a sorted copy, statistics
+_SHARE_OF_MEMORY = 0.5
+_COPIES = 4
 _FEW_PER_DIMENSION = 5  # below, the plain IsoScore of isotropic vectors reads under 5/6
 
 
@@ -41,27 +49,38 @@ def measure(
     token_types: Any = None,
     sentences: Any = None,
     partners: Any = None,
+    weights: Any = None,
     covariance: Any = None,
     metrics: str | Iterable[str] | None = None,
     errors: bool = True,
     seed: int = 0,
     progress: bool | None = None,
+    memory: str | float | None = None,
+    scheduler: str | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    skip_bad: bool = False,
 ) -> Measurement:
     """Measure a space: every metric asked for, each pass over the data run once.
 
     Args:
         X: (n, d) vectors in any array, a Space, or an opened file: of vectors (`isoscope.open_vectors`),
             which is read in blocks when every metric asked for can stream, or of texts
-            (`isoscope.open_texts`), which are encoded.
+            (`isoscope.open_texts`), which are encoded. A dask array is measured chunk by chunk.
         labels: one label a row; adds the cluster metrics and IsoScore's ceiling.
         token_types: what each row is an occurrence of; adds contextual metrics.
         sentences: where each row occurs; adds contextual metrics.
         partners: (n, d) the vector each row is matched with; adds alignment.
+        weights: how often each row counts. What has no weighted form is left out, standard errors too.
         covariance: (d, d) of a larger sample; adds IsoScore*.
         metrics: names or families ("isotropy", "clusters", …), "all", or None for the default set.
         errors: also compute standard errors where they are known (a second pass).
         seed: of everything sampled.
         progress: show a progress bar; None shows it on a terminal when work takes over a second.
+        memory: the most memory to take, such as "2GB", for an opened file: what needs all vectors at once
+            is then left out, and the exact silhouette is computed strip by strip.
+        scheduler: the address of a Dask scheduler whose workers read the files, or "local" to start one.
+        checkpoint: a folder for what is finished: a run that was killed goes on from there.
+        skip_bad: leave out files of many that cannot be read, with a note.
 
     Returns:
         A Measurement: print it, index it by name, or `to_dict()`, `to_json()`.
@@ -74,19 +93,31 @@ def measure(
     """
     began = time.perf_counter()
     check_seed(seed)
-    told = {"labels": labels, "token_types": token_types, "sentences": sentences, "partners": partners}
+    told = {
+        "labels": labels,
+        "token_types": token_types,
+        "sentences": sentences,
+        "partners": partners,
+        "weights": weights,
+    }
     source = _source(X, {name: value for name, value in told.items() if value is not None})
-    first = next(iter(source.blocks()))
+    scale = _scale(source, memory, scheduler, checkpoint, skip_bad)
+    first = _first_block(source, scale)
     if first.n_dims < 2:
         raise ShapeError("X has vectors of 1 dimension; a space needs at least 2: is the array transposed?")
     known = {name for name in KNOWN if getattr(first, name, None) is not None}
     if covariance is not None:
         known.add("covariance")
     chosen, left_out = _applicable(metrics, known)
+    if first.weights is not None:
+        errors = False
+        chosen, left_out = _weighted(chosen, left_out, metrics)
+    if scale is not None:
+        chosen, left_out = _within_memory(chosen, left_out, metrics)
     with Bar(show=progress) as bar:
         bar.step("reading")
         needs = _needs(chosen, known, errors=errors)
-        shelf = _gather(source, needs, covariance=covariance, seed=seed, bar=bar)
+        shelf = _gather(source, needs, scale, covariance=covariance, seed=seed, bar=bar)
         _check(shelf)
         readings = tuple(_read(metric, shelf, bar, errors=errors) for metric in chosen)
     return Measurement(
@@ -97,7 +128,7 @@ def measure(
         n_labels=shelf.n_labels,
         dtype=str(first.vectors.dtype).removeprefix("torch."),
         device=str(first.device),
-        notes=tuple(map(printable, (*getattr(source, "notes", ()), *_notes(shelf), *left_out))),
+        notes=tuple(map(printable, (*getattr(source, "notes", ()), *shelf.notes, *_notes(shelf), *left_out))),
         seed=seed,
         seconds=time.perf_counter() - began,
     )
@@ -105,6 +136,8 @@ def measure(
 
 def _source(X: Any, given: dict[str, Any]) -> Source | Space:
     """X as an opened file, or as a Space with what the caller knows of its rows added."""
+    if is_dask_array(X):
+        return DaskVectors(X, **given)
     if isinstance(X, Source):
         if given:
             raise InputError(
@@ -115,6 +148,74 @@ def _source(X: Any, given: dict[str, Any]) -> Source | Space:
     if isinstance(X, Space):
         return replace(X, **given) if given else X
     return Space(X, **given)
+
+
+def _scale(
+    source: Source | Space,
+    memory: str | float | None,
+    scheduler: str | None,
+    checkpoint: str | os.PathLike[str] | None,
+    skip_bad: bool,
+) -> Scale | None:
+    """How a source past memory is passed over; None where it is measured as one space or one stream."""
+    folder = None if checkpoint is None else Path(checkpoint)
+    scale = Scale(parse_memory(memory), scheduler, folder, skip_bad)
+    if isinstance(source, Space):
+        if scale.asked:
+            raise InputError(
+                "memory, scheduler, checkpoint and skip_bad go with files or a dask array; X is in "
+                "memory: save it, and pass open_vectors(…)"
+            )
+        return None
+    size = getattr(source, "n_bytes", None)
+    if isinstance(source, DaskVectors):
+        return scale
+    if scale == Scale(memory=scale.memory):  # nothing but memory is a matter, and that may be enough
+        limit = int(_SHARE_OF_MEMORY * physical_bytes())
+        if scale.memory is not None:
+            limit = scale.memory - resident_bytes()
+        if (size is None and scale.memory is None) or (size is not None and _COPIES * size <= limit):
+            return None
+    return scale
+
+
+def _first_block(source: Source | Space, scale: Scale | None) -> Space:
+    """The first rows that can be read."""
+    if scale is None or not scale.skip_bad or not hasattr(source, "shards"):
+        return next(iter(source.blocks()))
+    for shard in source.shards:
+        with contextlib.suppress(InputError):
+            return next(iter(shard.blocks()))
+    return next(iter(source.blocks()))
+
+
+def _without(
+    chosen: list[Metric], left_out: list[str], asked: Any, gone: list[Metric], why: str
+) -> tuple[list[Metric], list[str]]:
+    """The metrics without some of them, which are an error where they were asked for by name."""
+    names = [] if asked is None else named(asked)
+    for metric in gone:
+        if metric.name in names:
+            raise InputError(f"metrics: {metric.name} {why}")
+    kept = [metric for metric in chosen if metric not in gone]
+    if not kept:
+        raise InputError(f"metrics: nothing to measure: {gone[0].name} {why}")
+    notes = [f"left out, {why}: {', '.join(metric.name for metric in gone)}"] if gone else []
+    return kept, [*left_out, *notes]
+
+
+def _weighted(chosen: list[Metric], left_out: list[str], asked: Any) -> tuple[list[Metric], list[str]]:
+    """The metrics that count a row as often as its weight says."""
+    gone = [metric for metric in chosen if not metric.needs - set(KNOWN) <= WEIGHTED]
+    chosen, left_out = _without(chosen, left_out, asked, gone, "has no weighted form")
+    return chosen, [*left_out, "rows count as often as their weights say; standard errors are not known"]
+
+
+def _within_memory(chosen: list[Metric], left_out: list[str], asked: Any) -> tuple[list[Metric], list[str]]:
+    """The metrics that need never hold all vectors."""
+    held = STREAMED | {"separation"}
+    gone = [metric for metric in chosen if not metric.needs - set(KNOWN) <= held]
+    return _without(chosen, left_out, asked, gone, "needs all vectors in memory at once")
 
 
 def _applicable(metrics: str | Iterable[str] | None, known: set[str]) -> tuple[list[Metric], list[str]]:
@@ -146,8 +247,14 @@ def _needs(chosen: list[Metric], known: set[str], *, errors: bool) -> set[str]:
     return needs - set(KNOWN)
 
 
-def _gather(source: Source | Space, needs: set[str], *, covariance: Any, seed: int, bar: Bar) -> Statistics:
+def _gather(
+    source: Source | Space, needs: set[str], scale: Scale | None, *, covariance: Any, seed: int, bar: Bar
+) -> Statistics:
     """The shelf: lazy over a space in memory; by passes over a file, where every metric can stream."""
+    if scale is not None:
+        return gather(
+            source, needs, scale=scale, covariance=covariance, seed=seed, progress=bar.share, check=_check
+        )
     if isinstance(source, Space) or needs & WHOLE:
         space = source if isinstance(source, Space) else source.load()
         return Statistics(space, covariance=covariance, seed=seed, progress=bar.share)
@@ -167,7 +274,7 @@ def _check(shelf: Statistics) -> None:
     """Refuse spaces nothing can be said of, and labels that describe no clusters."""
     n = shelf.moments.count
     if n < 2:
-        raise ShapeError(f"X has {n} vector; a space needs at least 2")
+        raise ShapeError(f"X has {n:g} vector; a space needs at least 2")
     if not shelf.moments.trace > 0:
         raise InputError(f"X has {n} points that are all equal; a space needs points that differ")
     _ = shelf.n_labels

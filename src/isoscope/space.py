@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from isoscope.arrays import as_matrix, block_rows
+from isoscope.arrays import as_matrix, as_tensor, block_rows, working
 from isoscope.errors import InputError, ShapeError
 from isoscope.labels import Labels, as_labels
 
@@ -27,6 +27,7 @@ class Space:
         token_types: the word or token each row is an occurrence of.
         sentences: the sentence each row comes from.
         partners: (n, d) the vector each row is matched with (a translation, another view).
+        weights: (n,) how often each row counts, where not once; float64.
         texts: the text each row encodes.
         layer: which layer of a model the rows come from.
         name: what to call the space in tables and figures.
@@ -43,6 +44,7 @@ class Space:
     token_types: Labels | None = None
     sentences: Labels | None = None
     partners: Tensor | None = None
+    weights: Tensor | None = None
     texts: Sequence[str] | None = None
     layer: int | str | None = None
     name: str | None = None
@@ -55,6 +57,7 @@ class Space:
         token_types: Any = None,
         sentences: Any = None,
         partners: Any = None,
+        weights: Any = None,
         texts: Sequence[str] | None = None,
         layer: int | str | None = None,
         name: str | None = None,
@@ -74,6 +77,7 @@ class Space:
             "token_types": _named(token_types, n, "token_types"),
             "sentences": _named(sentences, n, "sentences"),
             "partners": matched,
+            "weights": None if weights is None else as_weights(weights, n=n).to(matrix.device),
             "texts": texts,
             "layer": layer,
             "name": name,
@@ -91,6 +95,7 @@ class Space:
         parts += [f"{self.token_types.n_labels} token types"] if self.token_types else []
         parts += [f"{self.sentences.n_labels} sentences"] if self.sentences else []
         parts += ["partners"] if self.partners is not None else []
+        parts += ["weights"] if self.weights is not None else []
         return f"Space({', '.join(parts)})"
 
     @property
@@ -116,20 +121,51 @@ class Space:
             yield self._rows(start, min(start + n_rows, len(self)))
 
     def _rows(self, start: int, stop: int) -> Space:
-        part = object.__new__(Space)  # already checked: no second look
         fields = {
             "vectors": self.vectors[start:stop],
             "labels": self.labels and self.labels.rows(start, stop),
             "token_types": self.token_types and self.token_types.rows(start, stop),
             "sentences": self.sentences and self.sentences.rows(start, stop),
             "partners": self.partners[start:stop] if self.partners is not None else None,
+            "weights": self.weights[start:stop] if self.weights is not None else None,
             "texts": self.texts[start:stop] if self.texts is not None else None,
             "layer": self.layer,
             "name": self.name,
         }
-        for field, value in fields.items():
-            object.__setattr__(part, field, value)
-        return part
+        return unchecked(fields)
+
+    def lifted(self) -> Space:
+        """The same rows in the type products are taken in: half precision as float32."""
+        return unchecked({**vars(self), "vectors": working(self.vectors)})
+
+
+def weighted(space: Space, weights: Tensor) -> Space:
+    """The rows of a checked space, each counting so often; all of a block may count for nothing."""
+    return unchecked({**vars(space), "weights": weights.to(space.device)})
+
+
+def unchecked(fields: dict[str, Any]) -> Space:
+    """A space of fields that came of checked ones: no second look."""
+    space = object.__new__(Space)
+    for field, value in fields.items():
+        object.__setattr__(space, field, value)
+    return space
+
+
+def as_weights(weights: Any, *, n: int, name: str = "weights") -> Tensor:
+    """(n,) float64, one finite number for each row, none negative, not all zero."""
+    values = as_tensor(weights, name=name).detach().double().flatten()
+    if len(values) != n:
+        raise ShapeError(f"{name} has {len(values)} entries for {n} vectors; wanted one for each vector")
+    bad = ~(torch.isfinite(values) & (values >= 0))
+    if bool(bad.any()):
+        row = int(bad.nonzero()[0])
+        raise InputError(
+            f"{name} has {float(values[row]):g} in row {row}; wanted how often each row counts, 0 or more"
+        )
+    if not bool((values > 0).any()):
+        raise InputError(f"{name} is 0 for every row; wanted at least one row that counts")
+    return values
 
 
 def _named(values: Any, n: int, name: str) -> Labels | None:

@@ -59,6 +59,28 @@ def test_every_flag_changes_something(folder: Path) -> None:
     assert json.loads(run("measure", "vectors.npy", "--seed", "3", "--json").output)["seed"] == 3
 
 
+def test_flags_past_memory(folder: Path, fail, monkeypatch) -> None:
+    monkeypatch.setattr("isoscope.scale.runners.PATIENCE", "0.5s")
+    for part in range(3):
+        np.save(folder / f"s-{part}.npy", np.load("vectors.npy")[30 * part : 30 * (part + 1)])
+    labelled = ["--labels", "labels.txt", "--json", "-m", "isoscore,silhouette"]
+    expected = json.loads(run("measure", "vectors.npy", *labelled).output)["metrics"]["silhouette"]["value"]
+    for options in (["--memory", "8GB"], ["--checkpoint", "kept"], ["--skip-bad"]):
+        found = json.loads(run("measure", "s-*.npy", *labelled, *options).output)
+        assert found["metrics"]["silhouette"]["value"] == pytest.approx(expected, rel=1e-9)
+    assert (folder / "kept" / "checkpoint.json").exists()
+    assert "--memory is 0 MB, which leaves no room" in fail("measure", "s-*.npy", "--memory", "1KB")
+    (folder / "s-1.npy").write_bytes(b"nothing")
+    assert "s-1.npy" in fail("measure", "s-*.npy")
+    left = json.loads(run("measure", "s-*.npy", "--skip-bad", "--json").output)
+    assert left["n"] == 60
+    np.savetxt(folder / "w.txt", np.arange(90) % 4, fmt="%d")
+    weighed = json.loads(run("measure", "vectors.npy", "--weights", "w.txt", "--json").output)
+    assert weighed["n"] == 133
+    assert "silhouette" not in weighed["metrics"]
+    assert "cannot be reached" in fail("measure", "vectors.npy", "--scheduler", "tcp://127.0.0.1:9")
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

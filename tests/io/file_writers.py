@@ -53,7 +53,21 @@ def table(X: np.ndarray) -> pa.Table:
     return pa.table({"vector": lists(X)})
 
 
+def write_zarr(path: Path, X: np.ndarray, zarr_format: int, group: bool = False) -> None:
+    import zarr
+
+    if group:
+        root = zarr.open_group(str(path), mode="w", zarr_format=zarr_format)
+        root.create_array("vectors", data=X, chunks=(3, X.shape[1]))
+        root.create_array("labels", data=np.arange(len(X)) % 3)
+        return
+    zarr.create_array(str(path), data=X, chunks=(3, X.shape[1]), zarr_format=zarr_format)
+
+
 WRITERS: dict[str, Callable[[Path, np.ndarray], object]] = {
+    "two.zarr": lambda path, X: write_zarr(path, X, 2),
+    "three.zarr": lambda path, X: write_zarr(path, X, 3),
+    "group.zarr": lambda path, X: write_zarr(path, X, 3, group=True),
     "a.npy": lambda path, X: np.save(path, X),
     "fortran.npy": lambda path, X: np.save(path, np.asfortranarray(X)),
     "a.npz": lambda path, X: np.savez(path, X),

@@ -8,9 +8,10 @@ from typing import Any
 
 from isoscope.encoders import TextFile, open_texts
 from isoscope.errors import FileError, InputError
-from isoscope.io import VectorFile, open_vectors
+from isoscope.io import VectorFile, VectorShards, open_vectors
 from isoscope.io.columns import KINDS
 from isoscope.io.files import check_file, kind
+from isoscope.io.shards import is_many
 from isoscope.io.sources import FORMATS
 from isoscope.io.text_files import holds_texts
 
@@ -41,12 +42,15 @@ def open_input(
     key: str | None = None,
     vector_column: str | None = None,
     texts: TextOptions,
-) -> VectorFile | TextFile:
+    weights: str | None = None,
+    skip_bad: bool = False,
+) -> VectorFile | VectorShards | TextFile:
     """FILE opened: its texts where a model is given to encode them, else its vectors."""
     path = Path(file)
     if texts.model is None:
-        return _vectors(path, labels=labels, key=key, vector_column=vector_column, texts=texts)
-    for name, value in {"key": key, "vector_column": vector_column}.items():
+        options = {"key": key, "vector_column": vector_column, "labels": labels, "weights": weights}
+        return _vectors(file, texts, options, skip_bad=skip_bad)
+    for name, value in {"key": key, "vector_column": vector_column, "weights": weights}.items():
         if value is not None:
             raise InputError(f"{name}={value!r} goes with vectors, and a model is given to encode texts")
     check_file(path, what="texts")
@@ -59,18 +63,19 @@ def open_input(
 
 
 def _vectors(
-    path: Path, *, labels: str | None, key: str | None, vector_column: str | None, texts: TextOptions
-) -> VectorFile:
+    file: str, texts: TextOptions, options: dict[str, str | None], *, skip_bad: bool
+) -> VectorFile | VectorShards:
     for name in texts.given():
         raise InputError(
             f"--{name.replace('_', '-')} goes with --model NAME, which encodes the texts in FILE"
         )
-    if key is None and vector_column is None and _has_only_texts(path):
+    chosen = options["key"] is not None or options["vector_column"] is not None
+    if not chosen and not is_many(file) and kind(Path(file)) != ".zarr" and _has_only_texts(Path(file)):
         raise FileError(
-            f"{path} has texts, not vectors: pass --model NAME to encode its texts, "
+            f"{file} has texts, not vectors: pass --model NAME to encode its texts, "
             "such as --model all-MiniLM-L6-v2"
         )
-    return open_vectors(path, key=key, vector_column=vector_column, labels=labels)
+    return open_vectors(file, skip_bad=skip_bad, **options)
 
 
 def _has_only_texts(path: Path) -> bool:

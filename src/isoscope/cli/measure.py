@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -38,6 +39,8 @@ Texts: `isoscope measure reviews.jsonl --model all-MiniLM-L6-v2 --labels label`
 Two numbers, for a script: `isoscope measure vectors.npy -m isoscore,mean_cosine --json`
 
 Whole families: `isoscope measure vectors.npy -m isotropy -m manifold`
+
+Many files, larger than memory: `isoscope measure 'shards/*.parquet' --memory 2GB --checkpoint kept`
 """
 
 
@@ -45,7 +48,8 @@ def measure(
     file: Annotated[
         str,
         typer.Argument(
-            help="Vectors: .npy .npz .safetensors .pt .parquet .arrow .feather .csv .tsv .txt .vec .bin; "
+            help="Vectors: .npy .npz .safetensors .pt .parquet .arrow .feather .csv .tsv .txt .vec .bin "
+            ".zarr; a folder of them, a pattern ('shards/*.parquet', quoted) or an address (s3://…); "
             "or, with --model, texts: .txt (one a line) .jsonl .json .csv .tsv .parquet .arrow .feather",
             metavar="FILE",
             show_default=False,
@@ -88,6 +92,33 @@ def measure(
         typer.Option("--errors/--no-errors", help="Standard errors and intervals, from a second pass."),
     ] = True,
     seed: Annotated[int, typer.Option("--seed", help="Seed of everything sampled.")] = 0,
+    weights: Annotated[
+        str | None,
+        typer.Option("--weights", help="How often each row counts: a column or a file.", metavar="WHERE"),
+    ] = None,
+    memory: Annotated[
+        str | None,
+        typer.Option("--memory", help="The most memory to take, such as 2GB.", metavar="SIZE"),
+    ] = None,
+    scheduler: Annotated[
+        str | None,
+        typer.Option(
+            "--scheduler",
+            help="Dask's workers read the files: tcp://host:8786, or local to start some here.",
+            metavar="ADDRESS",
+        ),
+    ] = None,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(
+            "--checkpoint",
+            help="Keep what is finished here; the same command goes on from it.",
+            metavar="FOLDER",
+        ),
+    ] = None,
+    skip_bad: Annotated[
+        bool, typer.Option("--skip-bad", help="Leave out files of many that cannot be read, and say which.")
+    ] = False,
     json: Json = False,
 ) -> None:
     """Measure the vectors in FILE, or those a model makes of its texts, and say what the numbers mean.
@@ -97,8 +128,25 @@ def measure(
     """
     texts = TextOptions(model, text_column, prefix, pooling, normalize, batch_size, device, download)
     with interruptible(), as_typed():
-        source = open_input(file, labels=labels, key=key, vector_column=vector_column, texts=texts)
-        measurement = measure_space(source, metrics=metrics, errors=errors, seed=seed)
+        source = open_input(
+            file,
+            labels=labels,
+            key=key,
+            vector_column=vector_column,
+            texts=texts,
+            weights=weights,
+            skip_bad=skip_bad,
+        )
+        measurement = measure_space(
+            source,
+            metrics=metrics,
+            errors=errors,
+            seed=seed,
+            memory=memory,
+            scheduler=scheduler,
+            checkpoint=checkpoint,
+            skip_bad=skip_bad,
+        )
     if json:
         typer.echo(measurement.to_json())
         return

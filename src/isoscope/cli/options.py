@@ -16,11 +16,11 @@ from isoscope.metrics.registry import FAMILIES, registered
 INTERRUPTED = 130  # exit code
 # not in a path, where a folder may be called `key=1`
 _ARGUMENT = re.compile(
-    r"(?<![\w/\\-])(?P<name>data|download|key|pooling|text_column|truncate|vector_column|window)=(?:True\b|(?P<value>(?=\S))|)"
+    r"(?<![\w/\\-])(?P<name>checkpoint|data|download|key|pooling|text_column|truncate|vector_column|weights|window)=(?:True\b|(?P<value>(?=\S))|)"
 )
 # an argument that a message begins with: `max_tokens is 5; wanted …`
 _SUBJECT = re.compile(
-    r"^(?P<name>batch_size|device|epochs|every|layers|learning_rate|max_length|max_tokens|memory_mb|metric|"
+    r"^(?P<name>batch_size|device|epochs|every|layers|learning_rate|max_length|max_tokens|memory|memory_mb|metric|"
     r"pooling|precision|regularizer|sample|save_every|seeds?|steps|temperature|warmup|window|zeta)"
     r"(?= (is|has|') ?)"
 )

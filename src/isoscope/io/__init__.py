@@ -1,7 +1,7 @@
-"""Files to vectors in blocks, and back: .npy, .npz, .safetensors, .pt, Parquet, Arrow, CSV, word vectors.
+"""Files to vectors in blocks, and back: NumPy, safetensors, torch, Parquet, Arrow, CSV, zarr, word vectors.
 
     read(path)                  the whole file as a Space
-    open_vectors(path)          a VectorFile: shape first, then .blocks() or .load()
+    open_vectors(path)          a VectorFile: shape first, then .blocks() or .load(); VectorShards of many
     read_labels(path)           labels from a file of their own
     read_texts(path)            texts, from lines or a column
     save(space, path)           write, all or nothing
@@ -13,7 +13,8 @@ from __future__ import annotations
 
 from isoscope.io.label_files import read_labels
 from isoscope.io.save import save
+from isoscope.io.shards import VectorShards
 from isoscope.io.sources import VectorFile, open_vectors, read
 from isoscope.io.text_files import read_texts
 
-__all__ = ["VectorFile", "open_vectors", "read", "read_labels", "read_texts", "save"]
+__all__ = ["VectorFile", "VectorShards", "open_vectors", "read", "read_labels", "read_texts", "save"]

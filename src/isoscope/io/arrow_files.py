@@ -71,9 +71,7 @@ class ArrowReader(Reader):
 
     def _number_columns(self, schema: Any) -> list[str]:
         rest = [
-            field
-            for field in schema
-            if field.name != self.label_column() and not field.name.startswith(_INDEX)
+            field for field in schema if field.name not in self.apart() and not field.name.startswith(_INDEX)
         ]
         chosen = [field.name for field in rest if is_number(field.type)]
         left_out = [field.name for field in rest if not is_number(field.type)]

@@ -35,6 +35,22 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> Path:
     return path
 
 
+def check_place(path: Path) -> None:
+    """Raise FileError unless a file can be made there: tried, so that it is known before long work begins."""
+    if path.is_dir():
+        raise FileError(f"{path} is a folder; wanted the name of a file in it")
+    if not path.parent.is_dir():
+        raise FileError(f"{path.parent} is no folder to write {path.name} to; make it first")
+    trial = path.with_name(f".{secrets.token_hex(4)}.tmp")
+    try:
+        trial.touch()
+        trial.unlink()
+    except OSError as error:
+        raise FileError(
+            f"{path.parent} cannot be written to, and {path.name} is to lie there: {why(error)}"
+        ) from error
+
+
 def why(error: Exception) -> str:
     """What went wrong, in a few words: the system's own for a full disk, a folder closed to us."""
     system = error.strerror if isinstance(error, OSError) else None

@@ -22,6 +22,7 @@ class Request:
     key: str | None = None
     vector_column: str | None = None
     labels: str | None = None  # a column's name if the file has such a column, else not the reader's business
+    weights: str | None = None  # likewise
 
 
 @dataclass(frozen=True)
@@ -73,6 +74,23 @@ class Reader(ABC):
     def pieces(self) -> Iterator[Chunk]:
         """All rows from the first on, in pieces of any size that fits in memory."""
 
+    @property
+    def seeks(self) -> bool:
+        """Whether `rows` begins anywhere without reading what lies before."""
+        return False
+
+    def rows(self, start: int, stop: int | None, step: int) -> Iterator[Chunk]:
+        """Rows start … stop−1, or to the end; `step` is about how many to read at a time."""
+        del step
+        at = 0
+        for piece in self.pieces():
+            first, last = max(start - at, 0), len(piece) if stop is None else min(stop - at, len(piece))
+            if first < last:
+                yield piece.rows(first, last)
+            at += len(piece)
+            if stop is not None and at >= stop:
+                return
+
     def label_values(self, column: str) -> Any:
         """The whole column of labels, one value a row."""
         raise FileError(f"{self.path} has no column {column!r}")  # pragma: no cover - columns is empty then
@@ -80,6 +98,10 @@ class Reader(ABC):
     def label_column(self) -> str | None:
         """The asked-for label column, if this file has it."""
         return self.request.labels if self.request.labels in self.columns else None
+
+    def apart(self) -> set[str | None]:
+        """Columns that say something of a row and are no dimensions of it: its label, its weight."""
+        return {self.label_column(), self.request.weights}
 
 
 def regroup(pieces: Iterable[Chunk], n_rows: int) -> Iterator[Chunk]:
@@ -140,7 +162,7 @@ def choose(request: Request, shapes: dict[str, tuple[int, ...]], candidates: lis
         if key not in shapes:
             raise FileError(f"{path} has no array {key!r}; it holds {held or 'none'}")
         return key
-    candidates = [name for name in candidates if name != request.labels]
+    candidates = [name for name in candidates if name not in (request.labels, request.weights)]
     if len(candidates) == 1:
         return candidates[0]
     if not candidates:

@@ -54,8 +54,7 @@ class DelimitedReader(Reader):
         """Judge the layout; how many rows there are is known only at the end."""
         self._layout = layout(self.path)
         self.columns = self._layout.names
-        label = self.label_column()
-        places = [place for place, name in enumerate(self.columns) if label is None or name != label]
+        places = [place for place, name in enumerate(self.columns) if name not in self.apart()]
         numeric = [place for place in places if self._layout.is_number[place]]
         left_out = [self.columns[place] for place in places if place not in numeric]
         if left_out:

@@ -71,6 +71,7 @@ def locate_labels(
     path: Path,
     columns: Collection[str],
     read: Callable[[str], Any],
+    what: str = "labels",
 ) -> tuple[Callable[[], Any], str]:
     """How to read what `labels` names, and where that is, in words: a column of the file, else a file.
 
@@ -79,14 +80,15 @@ def locate_labels(
         path: the file the rows come from.
         columns: the names of its columns.
         read: one of its columns, as labels.
+        what: the argument, for messages.
     """
     if isinstance(labels, str) and labels in columns:
         return lambda: read(labels), f"{path}, column {labels!r}"
     file, column = split_column(os.fspath(labels))
     if not file.exists():
-        held = f"it has {listed(columns)}" if columns else "it has no columns of labels"
-        raise FileError(f"labels {os.fspath(labels)!r} is neither a column of {path} ({held}) nor a file")
-    check_file(file, what="labels")
+        held = f"it has {listed(columns)}" if columns else f"it has no columns of {what}"
+        raise FileError(f"{what} {os.fspath(labels)!r} is neither a column of {path} ({held}) nor a file")
+    check_file(file, what=what)
     return lambda: read_labels(file, column=column), str(file)
 
 

@@ -14,6 +14,7 @@ from isoscope.arrays import block_rows
 from isoscope.errors import FileError
 from isoscope.io.chunks import Chunk, Reader, check_shape, choose
 from isoscope.io.files import SAVE_AGAIN, first_bytes, is_gzip
+from isoscope.io.raw_rows import RawRows
 
 NPY_MAGIC = b"\x93NUMPY"
 # no deflate stream grows by more than this: a member that claims more lies about its size
@@ -32,6 +33,20 @@ class NpyReader(Reader):
     def pieces(self) -> Iterator[Chunk]:
         """The whole file as one mapped piece."""
         yield Chunk(self._array)
+
+    @property
+    def seeks(self) -> bool:
+        """Rows lie one after another, or are picked from the map."""
+        return True
+
+    def rows(self, start: int, stop: int | None, step: int) -> Iterator[Chunk]:
+        """Rows read into memory, so that a large file is never mapped whole."""
+        stop = len(self._array) if stop is None else stop
+        if not (isinstance(self._array, np.memmap) and self._array.flags.c_contiguous):
+            yield Chunk(self._array[start:stop])  # in Fortran order a row is spread over the file
+            return
+        stored = RawRows(self.path, self._array.offset, self._array.dtype, self.n_dims)
+        yield from map(Chunk, stored.read(start, stop, step))
 
 
 class NpzReader(Reader):

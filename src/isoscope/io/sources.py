@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
+from torch import Tensor
 
 from isoscope.arrays import as_tensor, block_rows
 from isoscope.errors import FileError, InputError, NotFiniteError, ShapeError
@@ -17,12 +19,18 @@ from isoscope.io.arrow_files import ArrowReader
 from isoscope.io.chunks import Chunk, Reader, Request, regroup, stack
 from isoscope.io.delimited import DelimitedReader
 from isoscope.io.files import check_file, kind, reading, stem
-from isoscope.io.label_files import locate_labels
 from isoscope.io.numpy_files import NpyReader, NpzReader
+from isoscope.io.row_knowledge import LabelsFrom, RowKnowledge, WeightsFrom, as_numbers
 from isoscope.io.tensor_files import SafetensorsReader, TorchReader
 from isoscope.io.word_vectors import WordBinaryReader, WordTextReader
+from isoscope.io.zarr_files import ZarrReader
 from isoscope.labels import Labels, as_labels
-from isoscope.space import Space
+from isoscope.space import Space, as_weights, weighted
+
+if TYPE_CHECKING:
+    from isoscope.io.shards import VectorShards
+
+_K = TypeVar("_K", Labels, Tensor)
 
 
 @dataclass(frozen=True)
@@ -49,6 +57,7 @@ FORMATS: dict[str, Format] = {
     ".vec": Format(WordTextReader),
     ".glove": Format(WordTextReader),
     ".bin": Format(WordBinaryReader),
+    ".zarr": Format(ZarrReader, takes=("key",)),
 }
 
 
@@ -62,18 +71,35 @@ class VectorFile:
         notes: what a user should know about how the file was taken, such as columns left out.
     """
 
-    def __init__(self, reader: Reader, read_label_values: Callable[[], Any] | None, labels_from: str) -> None:
+    def __init__(self, reader: Reader, about: RowKnowledge, span: tuple[int, int] | None = None) -> None:
         self.path: Path = reader.path
-        self.n_rows: int | None = reader.n_rows
+        self.n_rows: int | None = reader.n_rows if span is None else span[1] - span[0]
         self.n_dims: int = reader.n_dims
         self.notes: list[str] = reader.notes
         self._reader = reader
-        self._read_label_values = read_label_values
-        self._labels_from = labels_from
+        self._about = about
+        self._span = span
 
     def __repr__(self) -> str:
         rows = "?" if self.n_rows is None else f"{self.n_rows:,}"
         return f"VectorFile({self.path.name}, {rows} × {self.n_dims})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return SentFile, (self._reader.request, self._about.asked, self._span, self.title)
+
+    @property
+    def title(self) -> str:
+        """What to call it in a message: the file, and which of its rows where not all are meant."""
+        return str(self.path) if self._span is None else f"{self.path}, rows {self._span[0]:,} on"
+
+    def parts(self, n_rows: int) -> list[VectorFile]:
+        """Pieces of about n_rows that can each be read alone; the file itself where it is read through."""
+        total = self._reader.n_rows
+        if self._span is not None or total is None or not self._reader.seeks or total <= n_rows:
+            return [self]
+        n_parts = -(-total // n_rows)
+        cuts = [total * part // n_parts for part in range(n_parts + 1)]
+        return [VectorFile(self._reader, self._about, span) for span in itertools.pairwise(cuts)]
 
     @property
     def n_bytes(self) -> int | None:
@@ -83,13 +109,31 @@ class VectorFile:
     @cached_property
     def labels(self) -> Labels | None:
         """The labels of all rows, read once; None where none were named."""
-        if self._read_label_values is None:
+        return self._known(self._about.labels, self._labels_of, self._about.labels_from)
+
+    @cached_property
+    def weights(self) -> Tensor | None:
+        """(n,) how often each row counts; None where no weights were named."""
+        return self._known(self._about.weights, self._weights_of, self._about.weights_from)
+
+    def _labels_of(self, values: Any) -> Labels:
+        labels = as_labels(values, name=f"labels ({self._about.labels_from})")
+        return labels if self._span is None else labels.rows(*self._span)
+
+    def _weights_of(self, values: Any) -> Tensor:
+        name = f"weights ({self._about.weights_from})"
+        weights = as_weights(as_numbers(values, name=name), n=len(values), name=name)
+        return weights if self._span is None else weights[slice(*self._span)]
+
+    def _known(self, read: Callable[[], Any] | None, made: Callable[[Any], _K], source: str) -> _K | None:
+        """What is known of each row, from a column or a file of its own."""
+        if read is None:
             return None
         with reading(self.path):
-            labels = as_labels(self._read_label_values(), name=f"labels ({self._labels_from})")
+            known = made(read())
         if self.n_rows is not None:
-            self._check_length(labels, self.n_rows)
-        return labels
+            self._check_length(known, self.n_rows, source)
+        return known
 
     def blocks(self, n_rows: int | None = None) -> Iterator[Space]:
         """The file in blocks of n_rows vectors, in order; each call begins at the first row.
@@ -103,20 +147,22 @@ class VectorFile:
 
     def load(self) -> Space:
         """The whole file as one Space; .npy, .safetensors and .pt stay on disk, mapped into memory."""
-        labels = self.labels
+        labels, weights = self.labels, self.weights
         with reading(self.path):
-            pieces = list(self._pieces())
+            pieces = list(self._pieces() if self._span is None else self._rows(block_rows(self.n_dims)))
             self._check_count(sum(map(len, pieces)), labels)
-            return self._space(stack(pieces), labels)
+            return self._space(stack(pieces), labels, weights)
 
     def _blocks(self, n_rows: int) -> Iterator[Space]:
-        labels = self.labels
+        labels, weights = self.labels, self.weights
         start = 0
-        for chunk in regroup(self._pieces(), n_rows):
+        for chunk in regroup(self._rows(n_rows), n_rows):
             stop = start + len(chunk)
-            if labels is not None and stop > len(labels):
-                self._check_length(labels, sum(map(len, self._pieces())))
-            yield self._space(chunk, labels and labels.rows(start, stop))
+            for known, source in ((labels, self._about.labels_from), (weights, self._about.weights_from)):
+                if known is not None and stop > len(known):
+                    self._check_length(known, sum(map(len, self._rows(n_rows))), source)
+            here = None if weights is None else weights[start:stop]
+            yield self._space(chunk, labels and labels.rows(start, stop), here)
             start = stop
         self._check_count(start, labels)
 
@@ -124,11 +170,24 @@ class VectorFile:
         with reading(self.path):
             yield from self._reader.pieces()
 
-    def _space(self, chunk: Chunk, labels: Labels | None) -> Space:
+    def _rows(self, n_rows: int) -> Iterator[Chunk]:
+        """The rows as they are read from the file, never mapped whole."""
+        start, stop = self._span or (0, None)
+        with reading(self.path):
+            yield from self._reader.rows(start, stop, n_rows)
+
+    def _space(self, chunk: Chunk, labels: Labels | None, weights: Tensor | None) -> Space:
+        # a block may hold none but rows that do not count, which a whole file may not
+        bare: dict[str, Any] = {
+            "labels": labels,
+            "texts": chunk.texts,
+            "name": self._about.name or stem(self.path),
+        }
         try:
-            return Space(chunk.vectors, labels=labels, texts=chunk.texts, name=stem(self.path))
+            space = Space(chunk.vectors, **bare)
         except NotFiniteError:
             raise NotFiniteError(self._not_finite()) from None
+        return space if weights is None else weighted(space, weights)
 
     def _check_count(self, n_read: int, labels: Labels | None) -> None:
         if n_read == 0:
@@ -138,20 +197,23 @@ class VectorFile:
                 f"{self.path} has {n_read:,} vectors where it promises {self.n_rows:,}: is it truncated?"
             )
         if labels is not None:
-            self._check_length(labels, n_read)
+            self._check_length(labels, n_read, self._about.labels_from)
+        if self.weights is not None:
+            self._check_length(self.weights, n_read, self._about.weights_from)
 
-    def _check_length(self, labels: Labels, n_rows: int) -> None:
-        if len(labels) != n_rows:
+    def _check_length(self, known: Labels | Tensor, n_rows: int, source: str) -> None:
+        if len(known) != n_rows:
+            what = "labels" if isinstance(known, Labels) else "weights"
             raise ShapeError(
-                f"labels has {len(labels)} entries for {n_rows} vectors in {self.path} "
-                f"(labels from {self._labels_from}); wanted one for each vector"
+                f"{what} has {len(known)} entries for {n_rows} vectors in {self.path} "
+                f"({what} from {source}); wanted one for each vector"
             )
 
     def _not_finite(self) -> str:
         """Which rows of the file are bad, and how many: the whole file is looked through."""
         bad: list[int] = []
         n_bad = n_rows = 0
-        for chunk in regroup(self._pieces(), block_rows(self.n_dims)):
+        for chunk in regroup(self._rows(block_rows(self.n_dims)), block_rows(self.n_dims)):
             rows = (~torch.isfinite(as_tensor(chunk.vectors))).any(dim=1).nonzero().flatten()
             bad += [n_rows + int(row) for row in rows[: 5 - len(bad)]]
             n_bad += len(rows)
@@ -169,32 +231,60 @@ def open_vectors(
     key: str | None = None,
     vector_column: str | None = None,
     labels: str | os.PathLike[str] | None = None,
-) -> VectorFile:
-    """Open a file of vectors: its kind and shape are checked, its vectors not yet read.
+    weights: str | os.PathLike[str] | None = None,
+    skip_bad: bool = False,
+) -> VectorFile | VectorShards:
+    """Open vectors in a file, or in many: kind and shape are checked, the vectors not yet read.
 
     Args:
         path: .npy, .npz, .safetensors, .pt, .parquet, .arrow, .feather, .csv, .tsv (perhaps .gz), word2vec
-            text or .bin, GloVe .txt, .vec or .glove. Nothing is ever unpickled.
-        key: which array of a .npz, .safetensors or .pt file, where it has several of two axes.
+            text or .bin, GloVe .txt, .vec or .glove, a .zarr folder. A folder of such files, a pattern
+            (`shards/*.parquet`) or an address (`s3://bucket/part-*.npy`, `memory://…`, through fsspec) is
+            many, in the order of the numbers in their names. Nothing is ever unpickled.
+        key: which array of a .npz, .safetensors, .pt or .zarr, where it has several of two axes.
         vector_column: which column of lists of a .parquet, .arrow or .feather file, where it has several.
         labels: a column or array of the same file, else a file of labels (`file.csv:topic` for a column).
+        weights: how often each row counts; a column or a file, as labels.
+        skip_bad: leave out files of many that cannot be opened, with a note.
 
     Raises:
-        FileError: the file is absent, empty, broken, of an unknown kind, or would have to be unpickled.
-        ShapeError: what it holds is not (n, d).
+        FileError: a file is absent, empty, broken, of an unknown kind, or would have to be unpickled.
+        ShapeError: what it holds is not (n, d), or not of the others' d.
     """
-    path = Path(path)
-    check_file(path)
+    from isoscope.io.shards import VectorShards, is_many
+
+    options: dict[str, Any] = {
+        "key": key,
+        "vector_column": vector_column,
+        "labels": labels,
+        "weights": weights,
+    }
+    if is_many(path):
+        return VectorShards.of(os.fspath(path), skip_bad=skip_bad, **options)
+    return open_file(Path(path), **options)
+
+
+def open_file(
+    path: Path,
+    *,
+    key: str | None = None,
+    vector_column: str | None = None,
+    labels: LabelsFrom = None,
+    weights: WeightsFrom = None,
+    name: str | None = None,
+) -> VectorFile:
+    """One file; labels and weights may be at hand already. `name` is for tables, else after the file."""
+    if not (kind(path) == ".zarr" and path.is_dir()):
+        check_file(path)
     form = FORMATS.get(kind(path))
     if form is None:
         raise FileError(f"{path} is of an unknown kind {kind(path)!r}; wanted one of {', '.join(FORMATS)}")
     _refuse_options(path, form, key=key, vector_column=vector_column)
-    name = labels if isinstance(labels, str) else None  # a Path is a path, whatever columns there are
+    column = labels if isinstance(labels, str) else None  # a Path is a path, whatever columns there are
+    beside = weights if isinstance(weights, str) else None
     with reading(path):
-        reader = form.reader(Request(path, key, vector_column, name))
-    if labels is None:
-        return VectorFile(reader, None, "")
-    return _with_labels(reader, labels)
+        reader = form.reader(Request(path, key, vector_column, column, beside))
+    return VectorFile(reader, RowKnowledge.of(reader, labels, weights, name))
 
 
 def read(
@@ -204,13 +294,38 @@ def read(
     vector_column: str | None = None,
     labels: str | os.PathLike[str] | None = None,
 ) -> Space:
-    """A file of vectors as a Space: `open_vectors(...).load()`, with the same arguments."""
+    """Vectors in a file, or in many, as a Space: `open_vectors(...).load()`, with the same arguments."""
     return open_vectors(path, key=key, vector_column=vector_column, labels=labels).load()
 
 
-def _with_labels(reader: Reader, labels: str | os.PathLike[str]) -> VectorFile:
-    read, where = locate_labels(labels, path=reader.path, columns=reader.columns, read=reader.label_values)
-    return VectorFile(reader, read, where)
+class SentFile:
+    """A file as another process gets it: by name, opened there when it is first read.
+
+    Attributes:
+        title: what to call it in a message.
+    """
+
+    def __init__(
+        self,
+        request: Request,
+        asked: tuple[LabelsFrom, WeightsFrom, str | None],
+        span: tuple[int, int] | None,
+        title: str,
+    ) -> None:
+        self.title = title
+        self._request, self._asked, self._span = request, asked, span
+
+    @cached_property
+    def file(self) -> VectorFile:
+        """The file, opened."""
+        labels, weights, name = self._asked
+        where: dict[str, Any] = {"key": self._request.key, "vector_column": self._request.vector_column}
+        file = open_file(self._request.path, labels=labels, weights=weights, name=name, **where)
+        return file if self._span is None else VectorFile(file._reader, file._about, self._span)
+
+    def blocks(self, n_rows: int | None = None) -> Iterator[Space]:
+        """Its rows in order."""
+        return self.file.blocks(n_rows)
 
 
 def _refuse_options(path: Path, form: Format, **options: str | None) -> None:

@@ -5,15 +5,30 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Iterator
+from functools import cached_property
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from isoscope.errors import FileError
 from isoscope.io.chunks import Chunk, Reader, check_shape, choose
 from isoscope.io.files import SAVE_AGAIN, first_bytes, is_gzip
+from isoscope.io.raw_rows import RawRows
 
+# the header promises little-endian numbers; bfloat16, unknown to NumPy, is read as 16 bits and viewed
+_STORED = {
+    torch.float16: "<f2",
+    torch.bfloat16: "<i2",
+    torch.float32: "<f4",
+    torch.float64: "<f8",
+    torch.int8: "<i1",
+    torch.uint8: "<u1",
+    torch.int16: "<i2",
+    torch.int32: "<i4",
+    torch.int64: "<i8",
+}
 LABEL_NAMES = "label_names"  # the metadata entry of a .safetensors file that spells out its label codes
 
 
@@ -27,6 +42,7 @@ class SafetensorsReader(Reader):
         key = choose(
             self.request, self._shapes, [name for name, shape in self._shapes.items() if len(shape) == 2]
         )
+        self._key = key
         self._vectors = self._tensor(key)
         self.n_rows, self.n_dims = _check_tensor(self._vectors, f"{self.path} ({key})")
         self.columns = tuple(name for name in self._shapes if name != key)
@@ -34,6 +50,30 @@ class SafetensorsReader(Reader):
     def pieces(self) -> Iterator[Chunk]:
         """The whole tensor as one mapped piece."""
         yield Chunk(self._vectors)
+
+    @property
+    def seeks(self) -> bool:
+        """Rows lie one after another, in a type that NumPy reads too."""
+        return self._vectors.dtype in _STORED
+
+    def rows(self, start: int, stop: int | None, step: int) -> Iterator[Chunk]:
+        """Rows read into memory, so that a large file is never mapped whole."""
+        stop = len(self._vectors) if stop is None else stop
+        kind = self._vectors.dtype
+        if kind not in _STORED:
+            yield Chunk(self._vectors[start:stop])
+            return
+        stored = RawRows(self.path, self._offset, np.dtype(_STORED[kind]), self.n_dims)
+        for numbers in stored.read(start, stop, step):
+            yield Chunk(torch.from_numpy(numbers).view(kind))
+
+    @cached_property
+    def _offset(self) -> int:
+        """Where the tensor's bytes begin: after the header's length, the header, and what lies before."""
+        with self.path.open("rb") as file:
+            length = int.from_bytes(file.read(8), "little")
+            header = json.loads(file.read(length))
+        return 8 + length + int(header[self._key]["data_offsets"][0])
 
     def label_values(self, column: str) -> Any:
         """Another tensor of the file, by name where the file spells its codes out."""

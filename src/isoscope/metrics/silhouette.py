@@ -18,6 +18,7 @@ from isoscope.space import known_rows
 from isoscope.statistics.anchors import AnchorRows
 from isoscope.statistics.gathered import Statistics
 from isoscope.statistics.pairs import ClusterDistances, Separation
+from isoscope.statistics.rows import FileRows, HeldRows, Rows
 
 _METRICS = ("euclidean", "sqeuclidean", "cosine")
 _INFLUENCE_POINTS = 1000  # sampled for a standard error: itself known to about 1/√2000
@@ -156,11 +157,11 @@ def silhouette_error(X: Any, separation: Separation, *, seed: int = 0) -> float:
     A point moves the mean by its own silhouette and by what its distances do to the means a and b of
     the others; ignoring the second part would be wrong by a factor. Points beyond 1,000 are sampled.
     """
-    matrix = as_matrix(X)
-    n = matrix.shape[0]
+    rows = X if isinstance(X, HeldRows | FileRows) else HeldRows(as_matrix(X).detach())
+    n = len(separation.labels)
     generator = torch.Generator().manual_seed(seed)
-    chosen = torch.randperm(n, generator=generator)[:_INFLUENCE_POINTS].to(matrix.device)
-    influence = silhouettes(separation)[chosen] + _influence_on_others(matrix, separation, chosen)
+    chosen = torch.randperm(n, generator=generator)[:_INFLUENCE_POINTS].to(separation.cohesion.device)
+    influence = silhouettes(separation)[chosen] + _influence_on_others(rows, separation, chosen)
     return float(influence.std() / math.sqrt(n))
 
 
@@ -183,13 +184,13 @@ def _slopes(separation: Separation) -> _Slopes:
     )
 
 
-def _influence_on_others(matrix: Tensor, separation: Separation, chosen: Tensor) -> Tensor:
+def _influence_on_others(points: Rows, separation: Separation, chosen: Tensor) -> Tensor:
     """Σ_i w_i (d_ij − m_i)/n_k for each chosen j of cluster k: over its own cluster with (∂s/∂a, a), and
     over the points whose nearest other cluster is k with (∂s/∂b, b)."""
     labels, slopes = separation.labels, _slopes(separation)
     own = labels.codes[chosen]
-    effect = torch.zeros(len(chosen), dtype=torch.float64, device=matrix.device)
-    for rows, distances in AnchorRows.of(matrix, labels).distances(chosen):
+    effect = torch.zeros(len(chosen), dtype=torch.float64, device=chosen.device)
+    for rows, distances in AnchorRows.of(points, labels).distances(chosen):
         a, b = separation.cohesion[rows, None], separation.separation[rows, None]
         inside = (labels.codes[rows, None] == own) * slopes.cohesion[rows, None]
         nearest = (separation.nearest[rows, None] == own) * slopes.separation[rows, None]
@@ -245,7 +246,7 @@ def _silhouette_sentence(value: float) -> str:
 
 
 def _silhouette_error(shelf: Statistics) -> float:
-    return silhouette_error(shelf.vectors, shelf.separation, seed=shelf.seed)
+    return silhouette_error(shelf.rows, shelf.separation, seed=shelf.seed)
 
 
 _entry = entries(

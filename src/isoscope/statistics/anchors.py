@@ -192,6 +192,14 @@ class AnchorRows:
         batch = max(1, _TABLE_BYTES // (8 * max(self.frame.n_dims, self.labels.n_labels)))
         return [(start, min(start + batch, m)) for start in range(0, m, batch)]
 
+    @full_precision
+    def sums(self, raw: Tensor, index: Tensor) -> Tensor:
+        """(K, m) summed distances of m rows to the points here, by cluster; `index` is their place here.
+
+        A row from elsewhere has a place before the first or after the last.
+        """
+        return self._sums(self._anchors(index, raw), None, None)[0] * self.frame.unit
+
     def distances(self, index: Tensor) -> Iterator[tuple[slice, Tensor]]:
         """Block by block, (rows, anchors) distances of the points to the anchors (row indices)."""
         anchors = self.anchors(index)

@@ -21,6 +21,7 @@ class CrossMoments:
 
     Attributes:
         count: rows.
+        left_mean, right_mean: (d,) and (e,) means of x and y.
         left, right, cross: A (d, d), B (e, e) and C (d, e).
         left_quartic, right_quartic, cross_quartic: the last three.
 
@@ -29,6 +30,8 @@ class CrossMoments:
     """
 
     count: int
+    left_mean: Tensor
+    right_mean: Tensor
     left: Tensor
     right: Tensor
     cross: Tensor
@@ -45,16 +48,15 @@ class CrossMoments:
         if len(x) != len(y):
             raise ShapeError(f"X has {len(x)} rows and Y {len(y)}; wanted the same items in the same order")
         y = y.to(x.device)
-        means = x.double().mean(dim=0), y.double().mean(dim=0)
+        means = _mean(x), _mean(y)
         sums: list[Tensor] = []
         step = block_rows(max(x.shape[1], y.shape[1]))
-        for start in range(0, len(x), step):
-            u = x[start : start + step].double() - means[0]
-            v = y[start : start + step].double() - means[1]
+        for some, others in zip(x.split(step), y.split(step), strict=True):
+            u, v = some.double() - means[0], others.double() - means[1]
             p, q = u.square().sum(dim=1), v.square().sum(dim=1)
             part = [u.T @ u, v.T @ v, u.T @ v, p @ p, q @ q, p @ q]
             sums = part if not sums else [total + more for total, more in zip(sums, part, strict=True)]
-        return cls(len(x), *sums)
+        return cls(len(x), *means, *sums)
 
     def need_spread(self, what: str, n: int = 2) -> None:
         """Raise UndefinedError unless there are n rows, and they differ in both spaces."""
@@ -68,3 +70,11 @@ class CrossMoments:
     def nuclear_norm(self) -> Tensor:
         """‖C‖_*, the sum of the singular values of C."""
         return torch.linalg.svdvals(self.cross).sum()
+
+
+def _mean(X: Tensor) -> Tensor:
+    """(d,) float64, block by block: no copy of all of X is made."""
+    total = torch.zeros(X.shape[1], dtype=torch.float64, device=X.device)
+    for block in X.split(block_rows(X.shape[1])):
+        total += block.double().sum(dim=0)
+    return total / len(X)

@@ -10,6 +10,11 @@ from torch import Tensor
 
 from isoscope.arrays import as_matrix, blocks
 from isoscope.errors import ShapeError, UndefinedError
+from isoscope.space import as_weights
+from isoscope.statistics.moments import whole
+
+_CHUNK_BYTES = 2**20  # of float64: rows lifted, squared and added up while they are in cache
+_PLAIN_NORMS = (1e-140, 1e140)  # lengths whose squares float64 holds
 
 
 def unit_rows(block: Tensor) -> tuple[Tensor, Tensor]:
@@ -30,11 +35,12 @@ def unit_rows(block: Tensor) -> tuple[Tensor, Tensor]:
 class Directions:
     """Sums over the unit vectors u = x/‖x‖ and over the lengths ‖x‖, in float64.
 
-    Zero vectors have no direction: they are counted apart and enter only the lengths.
+    Zero vectors have no direction: they are counted apart and enter only the lengths. A weight for each
+    vector counts it so often in every sum.
 
     Attributes:
-        count: vectors with a direction.
-        n_zero: vectors without one.
+        count: vectors with a direction, or the sum of their weights; an int where that is whole.
+        n_zero: vectors without one, likewise.
         unit_sum: (d,) Σ u.
         unit_square_sum: (d,) Σ u_j², the diagonal part of each dimension's share.
         norm_sum, norm_square_sum: Σ ‖x‖ and Σ ‖x‖² over all vectors.
@@ -44,8 +50,8 @@ class Directions:
     1
     """
 
-    count: int
-    n_zero: int
+    count: Any  # an int, or a float where weights do not add up to one
+    n_zero: Any
     unit_sum: Tensor
     unit_square_sum: Tensor
     norm_sum: Tensor
@@ -54,13 +60,19 @@ class Directions:
     norm_max: Tensor
 
     @classmethod
-    def of(cls, X: Any) -> Directions:
+    def of(cls, X: Any, *, weights: Any = None) -> Directions:
         """The direction sums of any array; Directions pass through unchanged."""
         if isinstance(X, Directions):
             return X
         directions: Directions | None = None
-        for block in blocks(as_matrix(X)):
-            part = _of_block(block)
+        matrix = as_matrix(X)
+        w = None if weights is None else as_weights(weights, n=len(matrix)).to(matrix.device)
+        if w is not None:
+            matrix, w = matrix[w > 0], w[w > 0]
+        start = 0
+        for block in blocks(matrix):
+            part = _of_block(block, None if w is None else w[start : start + len(block)])
+            start += len(block)
             directions = part if directions is None else directions.merge(part)
         assert directions is not None
         return directions
@@ -94,20 +106,53 @@ class Directions:
         if self.count < 2:
             raise UndefinedError(
                 f"{what} needs two vectors with a direction; "
-                f"there are {self.count}, and {self.n_zero} zero vectors"
+                f"there are {self.count:g}, and {self.n_zero:g} zero vectors"
             )
 
 
-def _of_block(block: Tensor) -> Directions:
+def _of_block(block: Tensor, weights: Tensor | None) -> Directions:
+    if block.requires_grad or block.is_cuda:
+        return _of_rows(block, weights)
+    n_rows = max(64, _CHUNK_BYTES // (8 * block.shape[1]))
+    parts = []
+    for start in range(0, len(block), n_rows):
+        rows = slice(start, start + n_rows)
+        w = None if weights is None else weights[rows]
+        parts.append(_of_plain_rows(block[rows], w) or _of_rows(block[rows], w))
+    directions = parts[0]
+    for part in parts[1:]:
+        directions = directions.merge(part)
+    return directions
+
+
+def _of_plain_rows(rows: Tensor, weights: Tensor | None) -> Directions | None:
+    """The sums as products with 1/‖x‖, in four passes; None where a square could over- or underflow."""
+    wide = rows.double()
+    norms = torch.linalg.vector_norm(wide, dim=1)
+    least, most = norms.aminmax()
+    if not _PLAIN_NORMS[0] < float(least) <= float(most) < _PLAIN_NORMS[1]:
+        return None
+    w = torch.ones_like(norms) if weights is None else weights
+    shares = w / norms
+    unit_sum = shares @ wide
+    squares = wide.square() if rows.dtype == torch.float64 else wide.square_()
+    unit_square_sum = (shares / norms) @ squares
+    count = len(rows) if weights is None else whole(float(w.sum()))
+    weighed = w * norms
+    return Directions(count, 0, unit_sum, unit_square_sum, weighed.sum(), weighed @ norms, least, most)
+
+
+def _of_rows(block: Tensor, weights: Tensor | None) -> Directions:
     units, norms = unit_rows(block)
-    n_zero = int((norms == 0).sum())
+    w = torch.ones_like(norms) if weights is None else weights
+    n_zero = whole(float(w[norms == 0].sum()))
     return Directions(
-        len(norms) - n_zero,
+        whole(float(w.sum())) - n_zero,
         n_zero,
-        units.sum(dim=0),
-        (units * units).sum(dim=0),
-        norms.sum(),
-        (norms * norms).sum(),
+        (units * w[:, None]).sum(dim=0),
+        (units * units * w[:, None]).sum(dim=0),
+        (w * norms).sum(),
+        (w * norms * norms).sum(),
         norms.min(),
         norms.max(),
     )

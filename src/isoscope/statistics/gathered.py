@@ -18,6 +18,7 @@ from isoscope.statistics.moments import Moments
 from isoscope.statistics.neighbors import Neighbors
 from isoscope.statistics.pairs import Separation
 from isoscope.statistics.partition import LogPartition
+from isoscope.statistics.rows import HeldRows, Rows
 
 MAX_NEIGHBORS = 100  # enough for every manifold metric at its default
 
@@ -45,6 +46,7 @@ class Statistics:
         self.covariance = covariance
         self.seed = seed
         self.progress = progress
+        self.notes: list[str] = []  # what a reader should know of how the statistics were taken
 
     @property
     def space(self) -> Space:
@@ -57,6 +59,11 @@ class Statistics:
     def vectors(self) -> Tensor:
         """(n, d) the vectors themselves."""
         return self.space.vectors
+
+    @cached_property
+    def rows(self) -> Rows:
+        """The vectors, to be passed over block by block."""
+        return HeldRows(self.vectors.detach())
 
     @property
     def partners(self) -> Tensor:
@@ -83,12 +90,12 @@ class Statistics:
     @cached_property
     def moments(self) -> Moments:
         """Count, mean, scatter."""
-        return Moments.of(self.space)
+        return Moments.of(self.space, weights=self.space.weights)
 
     @cached_property
     def directions(self) -> Directions:
         """Sums of unit vectors and lengths."""
-        return Directions.of(self.space)
+        return Directions.of(self.space, weights=self.space.weights)
 
     @cached_property
     def left_out_moments(self) -> LeftOutMoments:
@@ -108,7 +115,7 @@ class Statistics:
     @cached_property
     def label_moments(self) -> GroupMoments:
         """Mean and spread of each label."""
-        return GroupMoments.of(self.space, self.labels)
+        return GroupMoments.of(self.space, self.labels, weights=self.space.weights)
 
     @cached_property
     def label_distances(self) -> CentroidDistances:

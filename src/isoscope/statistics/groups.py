@@ -12,7 +12,9 @@ from torch import Tensor
 from isoscope.arrays import as_matrix, block_rows, working
 from isoscope.errors import ShapeError
 from isoscope.labels import Labels, as_labels
+from isoscope.space import as_weights
 from isoscope.statistics.directions import unit_rows
+from isoscope.statistics.moments import whole
 
 
 def labelled_blocks(X: Any, groups: Any) -> Iterator[tuple[Tensor, Labels]]:
@@ -37,7 +39,7 @@ class GroupMoments:
 
     Attributes:
         names: the G groups, sorted.
-        counts: (G,) float64.
+        counts: (G,) float64, of rows or of their weights.
         means: (G, d) float64.
         within: (G,) Σ ‖x − mean_g‖² float64.
     """
@@ -48,13 +50,23 @@ class GroupMoments:
     within: Tensor
 
     @classmethod
-    def of(cls, X: Any, groups: Any = None) -> GroupMoments:
-        """One pass over X; `groups` has one name a row. GroupMoments pass through unchanged."""
+    def of(cls, X: Any, groups: Any = None, *, weights: Any = None) -> GroupMoments:
+        """One pass over X; `groups` has one name a row. GroupMoments pass through unchanged.
+
+        A weight for each row counts it so often; rows of weight 0 are not there.
+        """
         if isinstance(X, GroupMoments):
             return X
         moments: GroupMoments | None = None
+        w = None
+        if weights is not None:
+            X, groups, w = _counting(X, groups, weights)
+        start = 0
         for block, labels in labelled_blocks(X, groups):
-            part = _moments_of_block(block.double(), labels)
+            part = _moments_of_block(
+                block.double(), labels, None if w is None else w[start : start + len(block)]
+            )
+            start += len(block)
             moments = part if moments is None else moments.merge(part)
         assert moments is not None
         return moments
@@ -67,7 +79,7 @@ class GroupMoments:
         """Group by group, the moments of both sets of vectors together."""
         a, b = _aligned(self, other)
         counts = a.counts + b.counts
-        share = b.counts / counts.clamp(min=1)
+        share = b.counts / torch.where(counts > 0, counts, 1.0)
         step = b.means - a.means
         within = a.within + b.within + a.counts * share * (step * step).sum(dim=1)
         return GroupMoments(a.names, counts, a.means + step * share[:, None], within)
@@ -78,9 +90,9 @@ class GroupMoments:
         return int(self.means.shape[1])
 
     @property
-    def count(self) -> int:
-        """n, over all groups."""
-        return int(self.counts.sum())
+    def count(self) -> Any:
+        """n, over all groups; an int where that is whole."""
+        return whole(float(self.counts.sum()))
 
     @property
     def mean(self) -> Tensor:
@@ -183,16 +195,30 @@ class GroupDirections:
 _Groups = TypeVar("_Groups", GroupMoments, GroupDirections)
 
 
-def _moments_of_block(block: Tensor, labels: Labels) -> GroupMoments:
+def _counting(X: Any, groups: Any, weights: Any) -> tuple[Tensor, Labels, Tensor]:
+    """The rows that count, with their groups and weights."""
+    matrix = as_matrix(X)
+    w = as_weights(weights, n=len(matrix)).to(matrix.device)
+    labels = as_labels(groups, n=len(matrix), name="groups").to(matrix.device)
+    kept = w > 0
+    return matrix[kept], Labels(labels.codes[kept], labels.names), w[kept]
+
+
+def _moments_of_block(block: Tensor, labels: Labels, weights: Tensor | None) -> GroupMoments:
     """Two looks at the block: the means first, then squared distances to them; no cancellation.
 
     The first row is taken off before rows are added up, so that a large offset gathers no rounding.
     """
-    counts = labels.counts.to(block.device).double()
     shift = block[0].detach()
-    means = group_sums(block - shift, labels) / counts.clamp(min=1)[:, None]
-    residuals = block - shift - means[labels.codes]
-    within = group_sums((residuals * residuals).sum(dim=1), labels)
+    steps = block - shift
+    if weights is None:
+        counts, weighed = labels.counts.to(block.device).double(), steps
+    else:
+        counts, weighed = group_sums(weights, labels), steps * weights[:, None]
+    means = group_sums(weighed, labels) / counts[:, None]
+    residuals = steps - means[labels.codes]
+    squares = (residuals * residuals).sum(dim=1)
+    within = group_sums(squares if weights is None else squares * weights, labels)
     return GroupMoments(labels.names, counts, means + shift, within)
 
 

@@ -75,11 +75,11 @@ class FileRows:
     def blocks(self, n_rows: int) -> Iterator[Tensor]:
         """The rows in order, n_rows at a time, read anew."""
         seen = 0
-        for block in self.source.blocks(n_rows):
+        for block in _of_size((block.vectors.detach() for block in self.source.blocks(n_rows)), n_rows):
             seen += len(block)
             if seen > self.n:
                 break
-            yield block.vectors.detach()
+            yield block
         if seen != self.n:
             more = "more" if seen > self.n else str(seen)
             raise ShapeError(f"labels has {self.n} entries for {more} vectors; wanted one for each vector")
@@ -99,6 +99,22 @@ class FileRows:
         back = torch.empty_like(found)
         back[order] = found
         return back
+
+
+def _of_size(blocks: Iterable[Tensor], n_rows: int) -> Iterator[Tensor]:
+    """The same rows, n_rows at a time, whatever sizes they come in."""
+    held: list[Tensor] = []
+    n_held = 0
+    for block in blocks:
+        while n_held + len(block) >= n_rows:
+            head, block = block[: n_rows - n_held], block[n_rows - n_held :]
+            yield torch.cat([*held, head]) if held else head
+            held, n_held = [], 0
+        if len(block):
+            held.append(block)
+            n_held += len(block)
+    if held:
+        yield torch.cat(held)
 
 
 Rows = HeldRows | FileRows

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
+
+import torch
 
 from isoscope.errors import InputError
 from isoscope.kernels.tiles import Progress
+from isoscope.kernels.workers import in_order
+from isoscope.labels import Labels
 from isoscope.space import Space
+from isoscope.statistics.ahead import ahead
 from isoscope.statistics.centroids import CentroidDistances
 from isoscope.statistics.directions import Directions
 from isoscope.statistics.gathered import Statistics
@@ -15,21 +22,125 @@ from isoscope.statistics.groups import GroupDirections, GroupMoments
 from isoscope.statistics.leave_one_out import LeftOutCosines, LeftOutMoments
 from isoscope.statistics.moments import Moments
 from isoscope.statistics.partition import LogPartition
+from isoscope.statistics.tree import Tree
+
+# rows left out one by one for a standard error; of more, a sample: the error is then known to 0.1 %
+LEFT_OUT_ROWS = 1_000_000
 
 _FIRST: Mapping[str, Callable[[Space], Any]] = {
-    "moments": Moments.of,
-    "directions": Directions.of,
-    "label_moments": lambda block: GroupMoments.of(block, block.labels),
+    "moments": lambda block: Moments.of(block, weights=block.weights),
+    "directions": lambda block: Directions.of(block, weights=block.weights),
+    "label_moments": lambda block: GroupMoments.of(block, block.labels, weights=block.weights),
     "type_directions": lambda block: GroupDirections.of(block, block.token_types),
     "sentence_directions": lambda block: GroupDirections.of(block, block.sentences),
     "sentence_moments": lambda block: GroupMoments.of(block, block.sentences),
 }
-_SECOND: Mapping[str, Callable[[Space, Statistics], Any]] = {
-    "left_out_moments": lambda block, shelf: LeftOutMoments.of(block, shelf.moments),
-    "left_out_cosines": lambda block, shelf: LeftOutCosines.of(block, shelf.directions),
-    "log_partition": lambda block, shelf: LogPartition.of(block, shelf.moments),
-    "label_distances": lambda block, shelf: CentroidDistances.of(block, block.labels, shelf.label_moments),
+_SECOND: Mapping[str, Callable[[Space, Mapping[str, Any]], Any]] = {
+    "left_out_moments": lambda block, shelf: LeftOutMoments.of(block, shelf["moments"]),
+    "left_out_cosines": lambda block, shelf: LeftOutCosines.of(block, shelf["directions"]),
+    "log_partition": lambda block, shelf: LogPartition.of(block, shelf["moments"]),
+    "label_distances": lambda block, shelf: CentroidDistances.of(block, block.labels, shelf["label_moments"]),
 }
+_ROW_BY_ROW = ("left_out_moments", "left_out_cosines")  # hold a number for every row they see
+BUILT_ON = {
+    "left_out_moments": "moments",
+    "left_out_cosines": "directions",
+    "log_partition": "moments",
+    "label_distances": "label_moments",
+}
+STREAMED = frozenset({*_FIRST, *_SECOND})
+# statistics that count a row as often as its weight says
+WEIGHTED = frozenset({"moments", "directions", "label_moments"})
+
+
+@dataclass(frozen=True)
+class Pass:
+    """One pass over blocks: which statistics, and what they build on.
+
+    Attributes:
+        names: the statistics.
+        built_on: those of the first pass that a second one needs, by name.
+        sample: share of the rows that what holds a number for every row looks at.
+        seed: of that sample.
+    """
+
+    names: tuple[str, ...]
+    built_on: Mapping[str, Any]
+    sample: float = 1.0
+    seed: int = 0
+
+    def over(
+        self, blocks: Iterable[Space], *, place: int = 0, seen: Callable[[int], None] | None = None
+    ) -> dict[str, Any]:
+        """The statistics of the blocks, read while those before are measured.
+
+        `place` tells samples of different parts apart; `seen` is told the number of rows after each block.
+        """
+        n_workers = torch.get_num_threads()
+        # a core a block: none waits for another inside a product, and any number gives the same bits
+        torch.set_num_threads(1)
+        try:
+            return self._merged(blocks, place, seen, n_workers)
+        finally:
+            torch.set_num_threads(n_workers)
+
+    def _merged(
+        self, blocks: Iterable[Space], place: int, seen: Callable[[int], None] | None, n_workers: int
+    ) -> dict[str, Any]:
+        tree = Tree()
+        n_rows = 0
+        numbered = enumerate(ahead(_lifted(blocks)))
+        tasks = (partial(self._measured, block, place, number) for number, block in numbered)
+        for size, part in in_order(tasks, n_workers=n_workers):
+            if part:
+                tree.add(part)
+            n_rows += size
+            if seen:
+                seen(n_rows)
+        return tree.total()
+
+    def _measured(self, block: Space, place: int, number: int) -> tuple[int, dict[str, Any]]:
+        """How many rows a block has, and its statistics; none where no row counts."""
+        if block.weights is not None and not bool((block.weights > 0).any()):
+            return len(block), {}
+        draw = torch.Generator().manual_seed(_mixed(self.seed, place, number))
+        return len(block), self._of(block, draw)
+
+    def _of(self, block: Space, draw: torch.Generator) -> dict[str, Any]:
+        some = block
+        if self.sample < 1 and any(name in _ROW_BY_ROW for name in self.names):
+            some = _rows_of(block, torch.rand(len(block), generator=draw) < self.sample)
+        return {
+            name: _FIRST[name](block)
+            if name in _FIRST
+            else _SECOND[name](some if name in _ROW_BY_ROW else block, self.built_on)
+            for name in self.names
+        }
+
+
+def first_pass(needs: Iterable[str]) -> Pass:
+    """The pass for what needs nothing but the rows."""
+    wanted = set(needs)
+    return Pass(tuple(name for name in _FIRST if name in wanted), {})
+
+
+def second_pass(needs: Iterable[str], shelf: Mapping[str, Any], *, seed: int = 0) -> Pass | None:
+    """The pass for what builds on the first one's statistics; None where nothing asked for does."""
+    wanted = set(needs)
+    names = tuple(name for name in _SECOND if name in wanted)
+    if not names:
+        return None
+    built_on = {name: shelf[name] for name in {BUILT_ON[name] for name in names}}
+    n_rows = max(statistic.count for statistic in built_on.values())
+    return Pass(names, built_on, sample=min(1.0, LEFT_OUT_ROWS / n_rows), seed=seed)
+
+
+def refuse_unstreamed(needs: Iterable[str]) -> None:
+    """Raise InputError over statistics that blocks do not suffice for."""
+    if unknown := set(needs) - STREAMED:
+        raise InputError(
+            f"statistics {', '.join(sorted(unknown))} need all vectors at once and cannot be streamed"
+        )
 
 
 def stream(
@@ -54,36 +165,51 @@ def stream(
         check: looks at the shelf after the first pass, and may refuse to go on.
     """
     wanted = set(needs)
-    if unknown := wanted - {*_FIRST, *_SECOND}:
-        raise InputError(
-            f"statistics {', '.join(sorted(unknown))} need all vectors at once and cannot be streamed"
-        )
+    refuse_unstreamed(wanted)
     shelf = Statistics(covariance=covariance, seed=seed, progress=progress)
-    later = [name for name in _SECOND if name in wanted]
-    first = [name for name in _FIRST if name in wanted]
-    _one_pass(shelf, blocks(), {name: _FIRST[name] for name in first}, n_rows, progress)
+    wanted |= {BUILT_ON[name] for name in wanted & set(BUILT_ON)}
+    seen = partial(_told, progress, n_rows) if progress and n_rows else None
+    vars(shelf).update(first_pass(wanted).over(blocks(), seen=seen))
     if check:
         check(shelf)
+    later = second_pass(wanted, vars(shelf), seed=seed)
     if later:
-        makers = {name: lambda block, make=_SECOND[name]: make(block, shelf) for name in later}
-        _one_pass(shelf, blocks(), makers, n_rows, progress)
+        vars(shelf).update(later.over(blocks(), seen=seen))
+        note_sample(shelf, later)
     return shelf
 
 
-def _one_pass(
-    shelf: Statistics,
-    blocks: Iterable[Space],
-    makers: Mapping[str, Callable[[Space], Any]],
-    n_rows: int | None,
-    progress: Progress | None,
-) -> None:
-    seen = 0
-    ready: dict[str, Any] = {}
+def note_sample(shelf: Statistics, later: Pass) -> None:
+    """Say on the shelf that standard errors come from some of the rows only."""
+    if later.sample < 1 and any(name in _ROW_BY_ROW for name in later.names):
+        shelf.notes.append(
+            f"standard errors of isotropy and cosines are from a sample of about {LEFT_OUT_ROWS:,} of "
+            f"{shelf.moments.count:,} vectors (seed {later.seed}), and known to "
+            f"± {100 * 1.96 / (2 * LEFT_OUT_ROWS) ** 0.5:.2g} %"
+        )
+
+
+def _told(progress: Progress, n_rows: int, seen: int) -> None:
+    progress(seen / n_rows)
+
+
+def _lifted(blocks: Iterable[Space]) -> Iterator[Space]:
+    """Blocks in the type products are taken in, once for all statistics; done where they are read."""
     for block in blocks:
-        for name, make in makers.items():
-            part = make(block)
-            ready[name] = ready[name].merge(part) if name in ready else part
-        seen += len(block)
-        if progress and n_rows:
-            progress(seen / n_rows)
-    shelf.__dict__.update(ready)
+        yield block.lifted()
+
+
+def _rows_of(block: Space, chosen: torch.Tensor) -> Space:
+    """Some rows of a block, at least one: statistics of no rows have no shape."""
+    if not bool(chosen.any()):
+        chosen[0] = True
+    labels = block.labels and Labels(block.labels.codes[chosen], block.labels.names)
+    return Space(block.vectors[chosen.to(block.device)], labels=labels)
+
+
+def _mixed(*numbers: int) -> int:
+    """One seed of several numbers."""
+    mixed = 0
+    for number in numbers:
+        mixed = (mixed * 1_000_003 + number + 1) % 2**63
+    return mixed

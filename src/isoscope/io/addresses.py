@@ -1,0 +1,84 @@
+"""Files at an address (s3://, gs://, memory://, …) through fsspec: listed, and fetched one at a time."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from isoscope.errors import FileError, IsoscopeError
+from isoscope.io.atomic import why
+from isoscope.io.files import kind
+
+_SECRET = re.compile(r"(?<=://)[^/@]*@")
+
+
+def is_address(path: object) -> bool:
+    """Whether a path is an address: it names a protocol."""
+    return isinstance(path, str) and "://" in path
+
+
+def shown(address: str) -> str:
+    """An address for a message, without a user or password in it."""
+    return _SECRET.sub("…@", address)
+
+
+def local_path(address: str) -> str | None:
+    """The path behind file://, which needs nothing fetched; None for any other address."""
+    head, _, path = address.partition("://")
+    return path if head in ("file", "local") else None
+
+
+def listed_addresses(address: str) -> list[str]:
+    """The files an address stands for: itself, those in its folder, or those its pattern matches."""
+    files, path = _file_system(address)
+    with _reaching(address):
+        if any(mark in path for mark in "*?["):
+            found = files.glob(path)
+        elif not files.exists(path):
+            raise FileError(f"{shown(address)} does not exist; wanted files of vectors")
+        elif files.isdir(path) and kind(Path(path)) != ".zarr":
+            found = files.ls(path, detail=False)
+        else:
+            found = [path]
+        return [str(files.unstrip_protocol(name)) for name in found]
+
+
+@contextmanager
+def fetched(address: str) -> Iterator[Path]:
+    """The file at an address as a file here, for as long as it is read; its errors name the address."""
+    files, path = _file_system(address)
+    with tempfile.TemporaryDirectory(prefix="isoscope-") as folder:
+        here = Path(folder) / PurePosixPath(path.rstrip("/")).name
+        with _reaching(address):
+            files.get(path, str(here), recursive=files.isdir(path))
+        try:
+            yield here
+        except IsoscopeError as error:
+            raise type(error)(str(error).replace(str(here), shown(address))) from error
+
+
+def _file_system(address: str) -> tuple[Any, str]:
+    try:
+        from fsspec.core import url_to_fs
+    except ImportError as error:
+        raise FileError(
+            f"{shown(address)} is an address, which needs fsspec: pip install 'isoscope[scale]'"
+        ) from error
+    with _reaching(address):
+        files, path = url_to_fs(address)
+        return files, str(path)
+
+
+@contextmanager
+def _reaching(address: str) -> Iterator[None]:
+    """Whatever a file system raises, as one line that names the address."""
+    try:
+        yield
+    except IsoscopeError:
+        raise
+    except Exception as error:
+        raise FileError(f"{shown(address)} cannot be reached: {shown(why(error))}") from error

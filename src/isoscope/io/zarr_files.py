@@ -1,0 +1,103 @@
+"""Zarr arrays, formats 2 and 3, in a folder: read chunk by chunk of rows. Never unpickled."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from isoscope.arrays import block_rows
+from isoscope.errors import FileError
+from isoscope.io.chunks import Chunk, Reader, check_shape, choose
+from isoscope.io.files import SAVE_AGAIN
+from isoscope.io.numpy_files import check_numbers
+
+# codecs whose decoding runs code or makes Python objects of bytes
+_OBJECT_CODECS = ("pickle", "json2", "msgpack2", "vlen")
+
+
+class ZarrReader(Reader):
+    """A .zarr folder: an array, or a group with one 2-d array; other arrays of the group can be labels."""
+
+    def open(self) -> None:
+        """Read the metadata, refuse what would be unpickled, and choose the array with the vectors."""
+        arrays = self._arrays()
+        shapes = {name: tuple(array.shape) for name, array in arrays.items()}
+        two_axes = [name for name, shape in shapes.items() if len(shape) == 2]
+        key = choose(self.request, shapes, list(shapes) if len(shapes) == 1 else two_axes)
+        self._vectors, what = arrays[key], f"{self.path} ({key})" if key else str(self.path)
+        _refuse_objects(self._vectors, what)
+        check_numbers(np.dtype(self._vectors.dtype), what)
+        self.n_rows, self.n_dims = check_shape(tuple(self._vectors.shape), what)
+        self._others = {name: array for name, array in arrays.items() if name != key}
+        self.columns = tuple(self._others)
+
+    @property
+    def seeks(self) -> bool:
+        """Chunks are files of their own."""
+        return True
+
+    def pieces(self) -> Iterator[Chunk]:
+        """All rows, some chunks at a time."""
+        yield from self.rows(0, None, block_rows(self.n_dims))
+
+    def rows(self, start: int, stop: int | None, step: int) -> Iterator[Chunk]:
+        """Rows start … stop−1 in whole chunks, so that none is decompressed twice."""
+        stop = len_of(self._vectors) if stop is None else stop
+        chunk = max(1, int(self._vectors.chunks[0]))
+        step = max(1, step // chunk) * chunk
+        first = start
+        while first < stop:
+            last = min((first // chunk) * chunk + step, stop)
+            yield Chunk(np.asarray(self._vectors[first:last]))
+            first = last
+
+    def label_values(self, column: str) -> Any:
+        """Another array of the group."""
+        _refuse_objects(self._others[column], f"{self.path} ({column})")
+        return np.asarray(self._others[column][:])
+
+    def _arrays(self) -> dict[str, Any]:
+        zarr = _library(self.path)
+        opened = zarr.open(str(self.path), mode="r")
+        if not isinstance(opened, zarr.Group):
+            return {"": opened}
+        return {
+            name: array for name, array in sorted(opened.members(max_depth=None)) if hasattr(array, "dtype")
+        }
+
+
+def len_of(array: Any) -> int:
+    """How many rows."""
+    return int(array.shape[0])
+
+
+def _library(path: object) -> Any:
+    try:
+        import zarr
+    except ImportError as error:
+        raise FileError(
+            f"{path} is a zarr folder, which needs zarr: pip install 'isoscope[scale]'"
+        ) from error
+    return zarr
+
+
+def _refuse_objects(array: Any, what: str) -> None:
+    """Only numbers and strings of fixed width, by codecs that make bytes of bytes."""
+    named = list(_names(array.metadata.to_dict()))
+    if np.dtype(array.dtype).hasobject or any(bad in name for name in named for bad in _OBJECT_CODECS):
+        raise FileError(f"{what} holds pickled or Python objects; {SAVE_AGAIN}")
+
+
+def _names(value: Any) -> Iterator[str]:
+    """Every codec's name in an array's metadata, however deep."""
+    if isinstance(value, dict):
+        yield from (str(value[key]).lower() for key in ("id", "name") if key in value)
+        for entry in value.values():
+            yield from _names(entry)
+    elif isinstance(value, list | tuple):
+        for entry in value:
+            yield from _names(entry)
+    elif hasattr(value, "codec_id"):
+        yield str(value.codec_id).lower()

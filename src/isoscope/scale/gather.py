@@ -1,0 +1,236 @@
+"""`gather`: the statistics of a source part by part, here or on workers, kept as they are finished."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from isoscope.errors import FileError, InputError
+from isoscope.kernels.tiles import Progress
+from isoscope.labels import Labels
+from isoscope.scale.checkpoint import Checkpoint
+from isoscope.scale.options import PART_BYTES, Scale
+from isoscope.scale.runners import Job, Runner, runner
+from isoscope.scale.separation import separate
+from isoscope.scale.tasks import Outcome, Part, PassTask
+from isoscope.space import Space
+from isoscope.statistics.gathered import Statistics
+from isoscope.statistics.rows import FileRows
+from isoscope.statistics.stream import (
+    BUILT_ON,
+    Pass,
+    first_pass,
+    note_sample,
+    refuse_unstreamed,
+    second_pass,
+)
+
+_GROUPS = 64  # parts are kept in so many groups at most: a checkpoint holds as many statistics
+GATHERED = frozenset({"separation"})  # beyond what streams: pairs, in strips
+
+
+def gather(
+    source: Any,
+    needs: Iterable[str],
+    *,
+    scale: Scale,
+    covariance: Any = None,
+    seed: int = 0,
+    progress: Progress | None = None,
+    check: Callable[[Statistics], None] | None = None,
+) -> Statistics:
+    """A shelf with the statistics asked for, from the parts of a source.
+
+    Every part is read once for what needs one pass, once more for what builds on that, and for exact
+    pairs once for every strip of rows. Statistics are merged in pairs of neighbouring parts, wherever they
+    were computed, so that all ways give the same numbers.
+
+    Args:
+        source: what has `parts(n_rows)`, else what has `blocks()`.
+        needs: names of statistics; "separation" is computed strip by strip.
+        scale: memory, scheduler, checkpoint, bad files.
+        covariance, seed, progress, check: as `statistics.stream` takes them.
+    """
+    wanted = set(needs) - {"vectors"}
+    refuse_unstreamed(wanted - GATHERED)
+    wanted |= {BUILT_ON[name] for name in wanted & set(BUILT_ON)}
+    shelf = Statistics(covariance=covariance, seed=seed, progress=progress)
+    parts = parts_of(source)
+    with runner(scale.scheduler, getattr(source, "client", None)) as run:
+        kept = _kept(scale, source, parts, wanted, seed)
+        work = _Work(run, parts, _n_dims(source), scale, kept, progress)
+        first = work.passed("first", first_pass(wanted), keep_labels="separation" in wanted)
+        labels = first.found.pop("row_labels", None)
+        vars(shelf).update(first.found)
+        shelf.notes += work.notes()
+        if check:
+            check(shelf)
+        later = second_pass(wanted, vars(shelf), seed=seed)
+        if later:
+            vars(shelf).update(work.passed("second", later).found)
+            note_sample(shelf, later)
+        if "separation" in wanted:
+            if labels is None:
+                raise InputError("labels is missing; name them in open_vectors(…, labels=…)")
+            coded = Labels(labels.codes, labels.names)
+            alive = [(place, parts[place], first.rows[place]) for place in sorted(first.rows)]
+            found = separate(run, alive, coded, scale=scale, kept=kept, progress=progress)
+            vars(shelf).update(separation=found, labels=found.labels)
+            vars(shelf)["rows"] = FileRows(_Chain([part for _, part, _ in alive]), len(coded))
+    if kept is not None and kept.n_resumed:
+        shelf.notes.append(f"{kept.n_resumed:,} finished pieces of work were taken from {scale.checkpoint}")
+    return shelf
+
+
+def parts_of(source: Any) -> list[Part]:
+    """What a source is made of: its own parts, or itself as the only one."""
+    if not hasattr(source, "parts"):
+        return [_Whole(source)]
+    return list(source.parts(max(1, PART_BYTES // (4 * source.n_dims))))
+
+
+@dataclass(frozen=True, eq=False)
+class _Whole:
+    """A source that has no parts, as one."""
+
+    source: Any
+
+    @property
+    def title(self) -> str:
+        """The file."""
+        return str(getattr(self.source, "path", "X"))
+
+    def blocks(self, n_rows: int | None = None) -> Iterator[Space]:
+        return iter(self.source.blocks(n_rows))
+
+
+@dataclass(frozen=True, eq=False)
+class _Chain:
+    """Parts one after another, as a source."""
+
+    parts: list[Part]
+
+    def blocks(self, n_rows: int | None = None) -> Iterator[Space]:
+        for part in self.parts:
+            yield from part.blocks(n_rows)
+
+    def load(self) -> Space:
+        raise NotImplementedError
+
+
+class _Work:
+    """The parts of one source, passed over group by group."""
+
+    def __init__(
+        self,
+        run: Runner,
+        parts: list[Part],
+        n_dims: int,
+        scale: Scale,
+        kept: Checkpoint | None,
+        progress: Progress | None,
+    ) -> None:
+        self._run, self._parts, self._n_dims = run, parts, n_dims
+        self._scale, self._kept, self._progress = scale, kept, progress
+        size = -(-len(parts) // min(len(parts), _GROUPS))
+        self._groups = [range(i, min(i + size, len(parts))) for i in range(0, len(parts), size)]
+        self._bad: dict[int, str] | None = None
+
+    def passed(self, name: str, work: Pass, *, keep_labels: bool = False) -> Outcome:
+        """The merged statistics of one pass over every part that can be read."""
+        again = self._bad is not None
+        task = PassTask(
+            work,
+            self._scale.rows_of_block(self._n_dims),
+            self._n_dims,
+            keep_labels=keep_labels,
+            skip_bad=self._scale.skip_bad and not again,
+        )
+        total: Outcome | None = None
+        for outcome in self._outcomes(name, task):
+            total = outcome if total is None else total.merge(outcome)
+        assert total is not None  # a source has a part
+        if not again:
+            self._bad = total.bad
+        if not total.found:
+            raise FileError(f"no file can be read: {next(iter(total.bad.values()), 'none has rows')}")
+        return total
+
+    def notes(self) -> list[str]:
+        """Which parts were left out."""
+        bad = self._bad or {}
+        if not bad:
+            return []
+        head = f"left out {len(bad):,} of {len(self._parts):,} files that cannot be read"
+        return [head, *(f"left out: {reason}" for reason in list(bad.values())[:20])]
+
+    def _outcomes(self, name: str, task: PassTask) -> Iterator[Outcome]:
+        """Group by group: as kept, or worked on now and kept."""
+        bad = self._bad or {}
+        groups = [[place for place in group if place not in bad] for group in self._groups]
+        ready = {
+            number: outcome
+            for number in range(len(groups))
+            if self._kept is not None and (outcome := self._kept.load(f"{name}-{number:05}")) is not None
+        }
+        left = [number for number, group in enumerate(groups) if group and number not in ready]
+        jobs = (
+            Job(pass_over, [(place, self._parts[place]) for place in groups[number]], (itself, (task,)))
+            for number in left
+        )
+        n_done = len(self._parts) - sum(len(groups[number]) for number in left)
+
+        def told(calls: int) -> None:
+            if self._progress:
+                self._progress((n_done + calls) / len(self._parts))
+
+        fresh = self._run.outcomes(jobs, told)
+        for number, group in enumerate(groups):
+            if number in ready:
+                yield ready.pop(number)
+            elif group:
+                outcome = next(fresh)
+                n_done += len(group)
+                told(0)
+                if self._kept is not None:
+                    self._kept.save(f"{name}-{number:05}", outcome)
+                yield outcome
+
+
+def pass_over(place: int, part: Part, task: PassTask) -> Outcome:
+    """One pass over one part, as a task."""
+    return task(place, part)
+
+
+def itself(value: Any) -> Any:
+    """A value as a task, so that it is sent once for all that use it, and again where it was lost."""
+    return value
+
+
+def _n_dims(source: Any) -> int:
+    known = getattr(source, "n_dims", None)
+    return int(known) if known is not None else next(iter(source.blocks())).n_dims
+
+
+def _kept(scale: Scale, source: Any, parts: list[Part], wanted: set[str], seed: int) -> Checkpoint | None:
+    if scale.checkpoint is None:
+        return None
+    run = {
+        "files": [_identity(part) for part in parts],
+        "statistics": sorted(wanted),
+        "block": scale.rows_of_block(_n_dims(source)) if scale.memory is None else 0,
+        "seed": seed,
+        "skip_bad": scale.skip_bad,
+    }
+    return Checkpoint(scale.checkpoint, run)
+
+
+def _identity(part: Part) -> list[Any]:
+    """What tells a part from another of its name: how long the file is, and when it was written."""
+    path = getattr(part, "path", None)
+    if isinstance(path, Path) and path.is_file():
+        found = path.stat()
+        return [part.title, getattr(part, "n_rows", None), found.st_size, found.st_mtime_ns]
+    return [part.title, getattr(part, "n_rows", None)]

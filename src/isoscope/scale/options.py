@@ -1,0 +1,90 @@
+"""What is asked of a run past memory: how much memory, where it runs, what it leaves behind."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from isoscope.arrays import block_rows
+from isoscope.errors import InputError
+from isoscope.kernels.workers import AHEAD
+
+_UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+_UNITS |= {"KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
+_SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*")
+PART_BYTES = 256 * 2**20  # of float32 that make a part of a file that is cut into parts
+_COPIES = 4  # of a block for each core and task ahead of it: lifted, centred, in float64, kept by allocators
+_MATRICES = 24  # of d × d numbers: a tree of scatters, those ahead, their merges, eigenvectors
+_LEAST_ROWS = 64
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How vectors are passed over.
+
+    Attributes:
+        memory: the most bytes this process may take; None for no bound.
+        scheduler: the address of a Dask scheduler, "local" to start one here, None to work in this process.
+        checkpoint: a folder for what is finished, so that a run that was killed goes on from there.
+        skip_bad: leave out files that cannot be read, and say which.
+    """
+
+    memory: int | None = None
+    scheduler: str | None = None
+    checkpoint: Path | None = None
+    skip_bad: bool = False
+
+    @property
+    def asked(self) -> bool:
+        """Whether anything is asked for beyond what `measure` does by itself."""
+        return self != Scale()
+
+    def rows_of_block(self, n_dims: int, n_labels: int = 0) -> int:
+        """How many rows to read at a time, so that all that is held keeps within the bound."""
+        wanted = block_rows(n_dims)
+        if self.memory is None:
+            return wanted
+        held = resident_bytes() + 8 * _MATRICES * n_dims * n_dims + 8 * 4 * n_labels * n_dims
+        row_bytes = 4 * _COPIES * n_dims * (AHEAD + 1) * torch.get_num_threads()
+        fitting = int((self.memory - held) // row_bytes)
+        if fitting < _LEAST_ROWS:
+            least = held + row_bytes * _LEAST_ROWS
+            raise InputError(
+                f"memory is {self.memory / 10**6:,.0f} MB, which leaves no room for a block of {n_dims} "
+                f"dimensions beside what Python holds; wanted at least {least / 10**6:,.0f} MB"
+            )
+        return min(wanted, fitting)
+
+
+def parse_memory(memory: str | float | None) -> int | None:
+    """Bytes from a number of them or a size such as "2GB" or "512 MiB".
+
+    >>> parse_memory("2GB"), parse_memory("1.5 MiB"), parse_memory(10)
+    (2000000000, 1572864, 10)
+    """
+    if memory is None:
+        return None
+    found = _SIZE.fullmatch(str(memory))
+    unit = None if found is None else _UNITS.get(found[2].upper())
+    if found is None or unit is None or isinstance(memory, bool) or not float(found[1]) > 0:
+        raise InputError(f"memory is {memory!r}; wanted a size such as 2GB or 500MB")
+    return int(float(found[1]) * unit)
+
+
+def resident_bytes() -> int:
+    """What this process holds now."""
+    status = Path("/proc/self/statm")
+    if status.exists():
+        return int(status.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    import resource
+
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def physical_bytes() -> int:
+    """The memory of this machine."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

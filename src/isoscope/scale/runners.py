@@ -1,0 +1,169 @@
+"""Who does the work: this process, or the workers of a Dask scheduler. The same merges in the same order."""
+
+from __future__ import annotations
+
+import warnings
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import CancelledError
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from isoscope.errors import ClusterError, InputError, IsoscopeError
+from isoscope.scale.tasks import Outcome, merge_outcomes
+
+PATIENCE = "10s"  # with a scheduler that does not answer
+_JOBS_AHEAD = 2  # jobs handed to workers before the first one's outcome is asked for: none waits idle
+
+
+@dataclass(frozen=True, eq=False)
+class Job:
+    """Tasks whose outcomes are merged into one.
+
+    Attributes:
+        task: makes an outcome of the arguments of each call.
+        calls: the arguments, in order.
+        shared: arguments that come last in every call, made once for all calls by a function of its own.
+    """
+
+    task: Callable[..., Outcome]
+    calls: Sequence[tuple[Any, ...]]
+    shared: tuple[Callable[..., Any], tuple[Any, ...]] | None = None
+
+
+class Runner(Protocol):
+    """What runs jobs."""
+
+    def outcomes(self, jobs: Iterable[Job], done: Callable[[int], None] | None = None) -> Iterator[Outcome]:
+        """The outcome of each job, in order; `done` is told the calls finished within a job."""
+        ...
+
+
+class Here:
+    """Jobs in this process, one call after another, on all its cores."""
+
+    def outcomes(self, jobs: Iterable[Job], done: Callable[[int], None] | None = None) -> Iterator[Outcome]:
+        """The outcome of each job, in order."""
+        for job in jobs:
+            shared = () if job.shared is None else (job.shared[0](*job.shared[1]),)
+            held: list[tuple[int, Outcome]] = []
+            for number, call in enumerate(job.calls):
+                level, outcome = 0, job.task(*call, *shared)
+                while held and held[-1][0] == level:
+                    outcome = held.pop()[1].merge(outcome)
+                    level += 1
+                held.append((level, outcome))
+                if done:
+                    done(number + 1)
+            total = held[-1][1]
+            for _, outcome in reversed(held[:-1]):
+                total = outcome.merge(total)
+            yield total
+
+
+class OnDask:
+    """Jobs on the workers of a Dask scheduler: one task a call, merges as a tree of tasks.
+
+    What tasks are made of lies with the scheduler, so that whatever a lost worker held is made again.
+    """
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+
+    def outcomes(self, jobs: Iterable[Job], done: Callable[[int], None] | None = None) -> Iterator[Outcome]:
+        """The outcome of each job, in order, the next ones under way."""
+        del done
+        waiting: deque[Any] = deque()
+        with reaching("the scheduler"):
+            for job in jobs:
+                if len(waiting) == _JOBS_AHEAD:
+                    yield waiting.popleft().result()
+                waiting.append(self._submitted(job))
+            while waiting:
+                yield waiting.popleft().result()
+
+    def _there(self, argument: Any) -> Any:
+        """An argument that is made on the workers, as a future of it; any other as it is."""
+        return argument.on(self._client) if hasattr(argument, "on") else argument
+
+    def _submitted(self, job: Job) -> Any:
+        submit = self._client.submit
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message=".*[Ll]arge (graph|object).*")
+            shared = (
+                ()
+                if job.shared is None
+                else (submit(job.shared[0], *map(self._there, job.shared[1]), pure=False),)
+            )
+            futures = [submit(job.task, *map(self._there, call), *shared, pure=False) for call in job.calls]
+        while len(futures) > 1:
+            pairs = [futures[i : i + 2] for i in range(0, len(futures), 2)]
+            futures = [
+                submit(merge_outcomes, *pair, pure=False, priority=1) if len(pair) == 2 else pair[0]
+                for pair in pairs
+            ]
+        return futures[0]
+
+
+@contextmanager
+def runner(scheduler: str | None, client: Any = None) -> Iterator[Runner]:
+    """This process without a scheduler; a client of its workers with one, "local" being started here."""
+    if scheduler is None and client is None:
+        yield Here()
+        return
+    if client is not None:
+        yield OnDask(client)
+        return
+    distributed = library()
+    if scheduler == "local":
+        with (
+            distributed.LocalCluster(threads_per_worker=1, dashboard_address="127.0.0.1:0") as cluster,
+            distributed.Client(cluster, set_as_default=False) as own,
+        ):
+            yield OnDask(own)
+        return
+    import dask
+
+    with (
+        reaching(str(scheduler)),
+        dask.config.set({"distributed.comm.timeouts.connect": PATIENCE}),
+        distributed.Client(scheduler, set_as_default=False, timeout=PATIENCE) as own,
+    ):
+        yield OnDask(own)
+
+
+def library() -> Any:
+    """Dask's part that runs tasks elsewhere."""
+    try:
+        import distributed
+    except ImportError as error:
+        raise ClusterError("scheduler needs Dask: pip install 'isoscope[scale]'") from error
+    return distributed
+
+
+@contextmanager
+def reaching(what: str) -> Iterator[None]:
+    """Whatever Dask raises over machines that are gone, as one line."""
+    from distributed import KilledWorker
+    from distributed.comm import CommClosedError
+
+    try:
+        yield
+    except IsoscopeError:
+        raise
+    except KilledWorker as error:
+        raise ClusterError(
+            f"a task killed {error.last_worker.address if error.last_worker else 'its worker'} and others "
+            "before: do workers have memory enough? Give them more, or --memory to make blocks smaller"
+        ) from error
+    except ValueError as error:
+        if "address" not in str(error):
+            raise
+        raise InputError(f"scheduler is {what!r}: {error}; wanted tcp://host:port or local") from error
+    except (CancelledError, CommClosedError, TimeoutError, OSError) as error:
+        first = (str(error).strip().splitlines() or [type(error).__name__])[0][:160]
+        raise ClusterError(
+            f"{what} cannot be reached or went away ({first}); start it again, and the run again: with a "
+            "checkpoint it goes on from there"
+        ) from error

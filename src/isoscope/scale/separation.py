@@ -1,0 +1,115 @@
+"""Exact pair sums of rows that no machine holds: strips of rows, each against every part."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from isoscope.kernels.precision import Frame
+from isoscope.kernels.tiles import Progress
+from isoscope.labels import Labels, as_clusters
+from isoscope.scale.checkpoint import Checkpoint, as_tensor_outcome
+from isoscope.scale.options import Scale
+from isoscope.scale.runners import Job, Runner
+from isoscope.scale.tasks import Part, StripTask, read_strip
+from isoscope.statistics.pairs import Separation, reduce_sums
+
+STRIP_ROWS = 16_384  # rows that meet all others in one pass; more passes cost reads, more rows memory
+_STRIP_BYTES = 64 * 2**20
+_FRAME_ROWS = 256
+_BLOCK_BYTES = 16 * 2**20
+
+Alive = list[tuple[int, Part, int]]  # place, part and number of rows of every part that can be read
+
+
+def separate(
+    run: Runner,
+    parts: Alive,
+    labels: Labels,
+    *,
+    scale: Scale,
+    kept: Checkpoint | None = None,
+    progress: Progress | None = None,
+) -> Separation:
+    """For each row the mean distance to its own cluster and to the nearest other one, exactly.
+
+    A strip of some thousand rows is sent to where a part is read; (K, m) sums come back, are added up over
+    the parts and reduced. Nothing grows with n but three numbers a row. Every pair is met twice, once from
+    either side: the sums of a pair's other side would have to be kept for all rows.
+    """
+    clusters = as_clusters(labels, n=len(labels))
+    plan = _Strips(parts, clusters, scale)
+    counts = clusters.counts.double()
+    columns: list[tuple[Tensor, Tensor, Tensor]] = []
+    ready = {number: found for number in range(len(plan)) if (found := _kept(kept, number)) is not None}
+    left = [number for number in range(len(plan)) if number not in ready]
+    fresh = run.outcomes(map(plan.job, left))
+    for number in range(len(plan)):
+        found = ready.pop(number, None)
+        if found is None:
+            sums = next(fresh).found["pairs"].sums
+            found = reduce_sums(sums.T, clusters.codes[plan.rows(number)], counts)
+            if kept is not None:
+                names = ("cohesion", "separation", "nearest")
+                kept.save(_name(number), as_tensor_outcome(**dict(zip(names, found, strict=True))))
+        columns.append(found)
+        if progress:
+            progress((number + 1) / len(plan))
+    cohesion, separation, nearest = (torch.cat(column) for column in zip(*columns, strict=True))
+    return Separation(cohesion, separation, nearest, clusters)
+
+
+class _Strips:
+    """Which rows make a strip, and the job of each."""
+
+    def __init__(self, parts: Alive, clusters: Labels, scale: Scale) -> None:
+        first = next(iter(parts[0][1].blocks(_FRAME_ROWS))).vectors[:_FRAME_ROWS]
+        d, K = first.shape[1], clusters.n_labels
+        width = max(d, K)
+        n_rows = min(max(256, _BLOCK_BYTES // (4 * width)), scale.rows_of_block(d, K))
+        budget = _STRIP_BYTES if scale.memory is None else min(_STRIP_BYTES, scale.memory // 16)
+        m = max(1, min(STRIP_ROWS, budget // (16 * d + 24 * K)))
+        self._parts, self._n_rows = parts, n_rows
+        self._task = StripTask(Frame.of(first), K, n_rows)
+        kind = torch.uint8 if K <= 256 else torch.int16 if K <= 2**15 else torch.int64
+        self._codes, self._starts = clusters.codes.to(kind), []
+        self._strips: list[tuple[int, int, int]] = []  # index into parts, first row of it, row after the last
+        start = 0
+        for index, (_, _, n) in enumerate(parts):
+            self._starts.append(start)
+            cuts = list(range(0, n, m))
+            self._strips += [(index, cut, min(cut + m, n)) for cut in cuts]
+            start += n
+
+    def __len__(self) -> int:
+        return len(self._strips)
+
+    def rows(self, number: int) -> slice:
+        """A strip's rows among all."""
+        index, first, stop = self._strips[number]
+        return slice(self._starts[index] + first, self._starts[index] + stop)
+
+    def job(self, number: int) -> Job:
+        """A strip against every part."""
+        index, first, stop = self._strips[number]
+        read = (self._parts[index][1], first, stop, self._starts[index], self._n_rows)
+        return Job(self._task, list(self._calls()), (read_strip, read))
+
+    def _calls(self) -> Iterator[tuple[Any, ...]]:
+        for (place, part, n), start in zip(self._parts, self._starts, strict=True):
+            yield place, part, start, self._codes[start : start + n].clone()
+
+
+def _name(number: int) -> str:
+    return f"strip-{number:06}"
+
+
+def _kept(kept: Checkpoint | None, number: int) -> tuple[Tensor, Tensor, Tensor] | None:
+    outcome = None if kept is None else kept.load(_name(number))
+    if outcome is None:
+        return None
+    found = outcome.found
+    return found["cohesion"].sums, found["separation"].sums, found["nearest"].sums

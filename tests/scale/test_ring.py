@@ -1,0 +1,114 @@
+"""Rows in two processes give what one process has with all of them.
+
+Run as a script this file is one of the processes: `test_ring.py RANK FOLDER`.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+import isoscope as iso
+from isoscope.scale.ring import ring_directions, ring_moments, ring_separation, ring_silhouette
+from isoscope.statistics.pairs import Separation
+
+N, D, K = 301, 40, 4  # wide enough for float32 products
+SPLITS = {"uneven": 200, "one has none": N}
+
+
+def inputs(dtype: torch.dtype) -> tuple[torch.Tensor, torch.Tensor]:
+    draw = torch.Generator().manual_seed(0)
+    labels = torch.randint(0, K, (N,), generator=draw)
+    X = (
+        torch.randn(N, D, generator=draw, dtype=torch.float64)
+        + torch.randn(K, D, generator=draw)[labels]
+        + 30
+    )
+    X[1] = X[0]  # a pair at no distance
+    return X.to(dtype), labels
+
+
+def main(rank: int, folder: Path) -> None:
+    torch.set_num_threads(1)
+    torch.distributed.init_process_group(
+        "gloo", init_method=f"file://{folder / 'meeting'}", rank=rank, world_size=2
+    )
+    found = {}
+    for split, first in SPLITS.items():
+        for dtype in (torch.float64, torch.float32):
+            X, labels = inputs(dtype)
+            mine = slice(0, first) if rank == 0 else slice(first, N)
+            separation = ring_separation(X[mine], labels[mine], n_labels=K)
+            key = f"{split} {dtype}"
+            found[f"{key} cohesion"], found[f"{key} separation"] = separation.cohesion, separation.separation
+            found[f"{key} score"] = torch.tensor(ring_silhouette(X[mine], labels[mine], n_labels=K))
+    X, _ = inputs(torch.float64)
+    mine = slice(0, 200) if rank == 0 else slice(200, N)
+    moments, directions = ring_moments(X[mine]), ring_directions(X[mine])
+    found["scatter"], found["mean"] = moments.scatter, moments.mean
+    found["units"], found["least"] = directions.unit_sum, directions.norm_min
+    found["count"] = torch.tensor(directions.count)
+    torch.save(found, folder / f"{rank}.pt")
+    torch.distributed.destroy_process_group()
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, torch.Tensor]]:
+    if not torch.distributed.is_available():
+        pytest.skip("torch without torch.distributed")
+    folder = tmp_path_factory.mktemp("ring")
+    running = []
+    for rank in range(2):
+        with (folder / f"{rank}.txt").open("w") as errors:
+            command = [sys.executable, __file__, str(rank), str(folder)]
+            running.append(
+                subprocess.Popen(command, env=os.environ | {"GLOO_SOCKET_IFNAME": "lo"}, stderr=errors)
+            )
+    try:
+        for rank, process in enumerate(running):
+            assert process.wait(timeout=120) == 0, (folder / f"{rank}.txt").read_text()[-3000:]
+    finally:
+        for process in running:
+            process.kill()
+            process.wait()
+    return [torch.load(folder / f"{rank}.pt", weights_only=True) for rank in range(2)]
+
+
+@pytest.mark.parametrize("split", SPLITS)
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=str)
+def test_two_processes_are_one(found: list[dict[str, torch.Tensor]], split: str, dtype: torch.dtype) -> None:
+    X, labels = inputs(dtype)
+    expected = Separation.of(X, labels)
+    tolerance = 1e-12 if dtype == torch.float64 else 2e-6
+    for name in ("cohesion", "separation"):
+        both = torch.cat([process[f"{split} {dtype} {name}"] for process in found])
+        torch.testing.assert_close(both, getattr(expected, name), rtol=tolerance, atol=tolerance)
+    score = iso.silhouette_score(X, labels)
+    for process in found:
+        assert float(process[f"{split} {dtype} score"]) == pytest.approx(score, abs=1e-7)
+
+
+def test_statistics_of_all(found: list[dict[str, torch.Tensor]]) -> None:
+    X, _ = inputs(torch.float64)
+    moments, directions = iso.Moments.of(X), iso.Directions.of(X)
+    for process in found:
+        torch.testing.assert_close(process["scatter"], moments.scatter, rtol=1e-10, atol=1e-9)
+        torch.testing.assert_close(process["mean"], moments.mean)
+        torch.testing.assert_close(process["units"], directions.unit_sum)
+        assert process["least"] == directions.norm_min
+        assert int(process["count"]) == N
+
+
+def test_without_processes() -> None:
+    for call in (lambda: ring_moments([[1.0]]), lambda: ring_separation([[1.0]], [0], n_labels=1)):
+        with pytest.raises(iso.InputError, match=r"torch\.distributed is not initialised"):
+            call()
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), Path(sys.argv[2]))

@@ -1,0 +1,133 @@
+"""Weights are repetition counts: whole ones give what repeated rows give."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import isoscope as iso
+from isoscope.errors import InputError, ShapeError
+from isoscope.metrics.registry import KNOWN
+from isoscope.space import Space
+from isoscope.statistics.groups import GroupMoments
+from isoscope.statistics.stream import WEIGHTED
+
+N, D = 40, 5
+METRICS = [metric for metric in iso.registered().values() if metric.needs - set(KNOWN) <= WEIGHTED]
+
+
+def rows(seed: int, d: int = D) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    weights = rng.integers(0, 4, N)
+    weights[:2] = 1
+    X = rng.normal(size=(N, d)) + 1
+    X[3] = 0  # a zero vector has no direction
+    return X, np.arange(N) % 3, weights
+
+
+@settings(max_examples=20, deadline=None)
+@given(seed=st.integers(0, 2**20), wide=st.booleans())
+def test_whole_weights_are_repeated_rows(seed: int, wide: bool) -> None:
+    X, labels, w = rows(seed, 60 if wide else D)
+    again, again_labels = np.repeat(X, w, axis=0), np.repeat(labels, w)
+    a, b = iso.Moments.of(X, weights=w), iso.Moments.of(again)
+    assert a.count == b.count == w.sum()
+    assert isinstance(a.count, int)
+    for name in ("mean", "scatter", "cubic", "quartic", "trace", "squared_frobenius"):
+        torch.testing.assert_close(getattr(a, name), getattr(b, name), rtol=1e-10, atol=1e-9)
+    u, v = iso.Directions.of(X, weights=w), iso.Directions.of(again)
+    assert (u.count, u.n_zero) == (v.count, v.n_zero)
+    for name in ("unit_sum", "unit_square_sum", "norm_sum", "norm_square_sum", "norm_min", "norm_max"):
+        torch.testing.assert_close(getattr(u, name), getattr(v, name))
+    g, h = GroupMoments.of(X, labels, weights=w), GroupMoments.of(again, again_labels)
+    assert (g.names, g.count) == (h.names, h.count)
+    for name in ("counts", "means", "within"):
+        torch.testing.assert_close(getattr(g, name), getattr(h, name))
+
+
+@pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.name)
+def test_measured_with_weights_as_repeated(metric: iso.Metric) -> None:
+    X, labels, w = rows(7)
+    covariance = np.diag(np.arange(1.0, D + 1)) if "covariance" in metric.needs else None
+    options = {"metrics": metric.name, "errors": False, "covariance": covariance}
+    found = iso.measure(X, labels=labels, weights=w, **options)
+    again = iso.measure(np.repeat(X, w, axis=0), labels=np.repeat(labels, w), **options)
+    assert found.n == again.n
+    if again[metric.name] is None:
+        assert found[metric.name] is None
+    else:
+        assert found[metric.name] == pytest.approx(again[metric.name], rel=1e-9, abs=1e-12)
+
+
+def test_the_list_of_weighted_metrics_has_what_matters() -> None:
+    assert {"isoscore", "isoscore_debiased", "mean_cosine", "participation_ratio"} <= {
+        m.name for m in METRICS
+    }
+
+
+def test_merging_and_fractions() -> None:
+    X, _, _ = rows(1)
+    w = np.random.default_rng(0).random(N) * 3
+    parts = iso.Moments.of(X[:9], weights=w[:9]).merge(iso.Moments.of(X[9:], weights=w[9:]))
+    mean = np.average(X, axis=0, weights=w)
+    np.testing.assert_allclose(parts.mean, mean)
+    np.testing.assert_allclose(parts.scatter, ((X - mean).T * w) @ (X - mean))
+    np.testing.assert_allclose(parts.covariance, np.cov(X.T, ddof=0, aweights=w) * w.sum() / (w.sum() - 1))
+    assert parts.count == pytest.approx(w.sum())
+
+
+def test_equal_rows_have_no_spread() -> None:
+    assert float(iso.Moments.of(np.full((5, 3), 0.1), weights=[1, 2, 0.5, 3, 1]).trace) == 0
+
+
+def test_what_has_no_weighted_form_says_so() -> None:
+    X, labels, w = rows(3)
+    with pytest.raises(InputError, match="silhouette has no weighted form"):
+        iso.measure(X, labels=labels, weights=w, metrics="silhouette")
+    found = iso.measure(X, labels=labels, weights=w)
+    left_out = next(note for note in found.notes if "has no weighted form" in note)
+    assert "silhouette" in left_out
+    assert not any(reading.standard_error for reading in found.readings)
+
+
+@pytest.mark.parametrize(
+    ("weights", "error", "message"),
+    [
+        ([1.0] * 39, ShapeError, "weights has 39 entries for 40 vectors"),
+        ([-1.0] + [1.0] * 39, InputError, "weights has -1 in row 0"),
+        ([1.0] * 39 + [np.nan], InputError, "weights has nan in row 39"),
+        ([0.0] * 40, InputError, "weights is 0 for every row"),
+    ],
+)
+def test_weights_that_are_none(weights: list[float], error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        Space(rows(0)[0], weights=weights)
+
+
+def test_weights_of_a_file(tmp_path: Path) -> None:
+    X, labels, w = rows(5)
+    np.savez(tmp_path / "a.npz", vectors=X, labels=labels, w=w)
+    np.savetxt(tmp_path / "w.txt", w, fmt="%d")
+    np.save(tmp_path / "b.npy", X)
+    lines = ["x,y,w"] + [f"{row[0]!r},{row[1]!r},{k}" for row, k in zip(X.tolist(), w, strict=True)]
+    (tmp_path / "c.csv").write_text("\n".join(lines) + "\n")
+    again = np.repeat(X, w, axis=0)
+    expected = iso.isoscore(again)
+    npz = iso.open_vectors(tmp_path / "a.npz", labels="labels", weights="w")
+    assert iso.measure(npz, metrics="isoscore")["isoscore"] == pytest.approx(expected, rel=1e-10)
+    apart = iso.open_vectors(tmp_path / "b.npy", weights=tmp_path / "w.txt")
+    assert iso.measure(apart, metrics="isoscore")["isoscore"] == pytest.approx(expected, rel=1e-10)
+    assert [len(block.weights) for block in apart.blocks(16)] == [16, 16, 8]
+    csv = iso.open_vectors(tmp_path / "c.csv", weights="w")
+    assert csv.n_dims == 2
+    assert iso.measure(csv, metrics="isoscore")["isoscore"] == pytest.approx(
+        iso.isoscore(again[:, :2]), rel=1e-10
+    )
+    (tmp_path / "w.txt").write_text("one\n" * N)
+    with pytest.raises(InputError, match="no numbers"):
+        iso.measure(iso.open_vectors(tmp_path / "b.npy", weights=tmp_path / "w.txt"))
