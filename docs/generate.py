@@ -3,7 +3,8 @@
     python docs/generate.py             the reference pages, and the outputs shown in README.md and docs/
     python docs/generate.py --figures   the table of IsoScore's bias as well (about a minute)
 
-Pages written whole: reference/metrics.md, reference/api.md, reference/cli.md, concepts/bias-table.md.
+Pages written whole: reference/metrics.md, reference/api.md, reference/cli.md, theory-statements.md,
+concepts/bias-table.md.
 On the other pages every ```python and ```console block is run, and a ```text block right after one is
 replaced by what it printed. Running it twice changes nothing.
 """
@@ -29,6 +30,7 @@ from typer.testing import CliRunner
 import isoscope as iso
 from isoscope.cli import app
 from isoscope.metrics.registry import FAMILIES, KNOWN
+from isoscope.papers.equations import statements_table
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
@@ -81,6 +83,7 @@ API = {
     "Files": ("isoscope.io",),
     "Texts and words": ("isoscope.encoders", "isoscope.corpora"),
     "Layers of a model": ("isoscope.layers",),
+    "Reports and figures": ("isoscope.report",),
     "Isotropy": ("isoscope.metrics.isotropy",),
     "Cosines and lengths": ("isoscope.metrics.cosine",),
     "Spectrum": ("isoscope.metrics.spectrum",),
@@ -92,8 +95,19 @@ API = {
         "isoscope.metrics.separability",
         "isoscope.clustering",
     ),
-    "The frontier": ("isoscope.metrics.frontier",),
+    "The frontier": (
+        "isoscope.metrics.frontier",
+        "isoscope.metrics.frontier_position",
+        "isoscope.metrics.frontier_space",
+        "isoscope.metrics.attribution",
+        "isoscope.training.frontier_figure",
+        "isoscope.training.trade_off",
+        "isoscope.training.trade_off_result",
+    ),
     "Manifold": ("isoscope.metrics.manifold",),
+    "Two spaces": ("isoscope.comparison", "isoscope.metrics.correspondence"),
+    "Advice": ("isoscope.advice",),
+    "Corrections": ("isoscope.corrections",),
     "Contextual": (
         "isoscope.metrics.cluster_adjusted",
         "isoscope.metrics.contextual",
@@ -192,10 +206,22 @@ def _default(param: Any) -> str:
     return f"`{param.opts[0]}`" if param.default is True else f"`{param.default}`"
 
 
+def statements_page() -> str:
+    """theory-statements.md, from the registry of the paper's statements; included by theory.md."""
+    heads, cells = statements_table()
+    rows = (heads, ("---",) * len(heads), *cells)
+    return (
+        HEADER
+        + "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows)
+        + "\n"
+    )
+
+
 REFERENCE: dict[str, Callable[[], str]] = {
     "reference/metrics.md": metrics_page,
     "reference/api.md": api_page,
     "reference/cli.md": cli_page,
+    "theory-statements.md": statements_page,
 }
 
 # ---------------------------------------------------------------- pages with examples that are run

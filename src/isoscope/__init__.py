@@ -5,8 +5,13 @@
 1.0
 """
 
+import importlib
+import typing
+
 from isoscope._version import __version__
+from isoscope.advice import Advice, advise
 from isoscope.clustering import ChosenClusters, Clustering, choose_clusters, kmeans
+from isoscope.comparison import Comparison, compare
 from isoscope.corpora import (
     ClassificationTask,
     Corpus,
@@ -30,6 +35,7 @@ from isoscope.encoders import (
     token_states,
 )
 from isoscope.errors import (
+    ClusterError,
     FileError,
     InputError,
     IsoscopeError,
@@ -38,7 +44,7 @@ from isoscope.errors import (
     ShapeError,
     UndefinedError,
 )
-from isoscope.io import VectorFile, open_vectors, read, read_labels, read_texts, save
+from isoscope.io import VectorFile, VectorShards, open_vectors, read, read_labels, read_texts, save
 from isoscope.labels import Labels
 from isoscope.layers import LayerComparison, LayerProfile, measure_layers
 from isoscope.losses import (
@@ -53,6 +59,7 @@ from isoscope.losses import (
 )
 from isoscope.measure import measure
 from isoscope.measurement import Measurement, Reading
+from isoscope.metrics.attribution import Attribution, DirectionPart, LabelPart, attribute_anisotropy
 from isoscope.metrics.cluster_adjusted import ClusterAdjustedSimilarities, cluster_adjusted_similarities
 from isoscope.metrics.clusters import calinski_harabasz_score, davies_bouldin_score, dunn_index
 from isoscope.metrics.contextual import (
@@ -72,6 +79,7 @@ from isoscope.metrics.contextual_change import (
     running_correlation,
     self_similarity_change,
 )
+from isoscope.metrics.correspondence import linear_cka, neighbor_overlap, procrustes_distance
 from isoscope.metrics.cosine import NormStatistics, alignment, mean_cosine, norm_statistics, uniformity
 from isoscope.metrics.dimensions import (
     DimensionShares,
@@ -84,10 +92,14 @@ from isoscope.metrics.dimensions import (
 )
 from isoscope.metrics.frontier import (
     ScatterDecomposition,
+    between_ceiling,
     between_share,
+    frontier_curve,
     isotropy_ceiling,
     scatter_decomposition,
 )
+from isoscope.metrics.frontier_position import FrontierPosition, frontier_position
+from isoscope.metrics.frontier_space import frontier_space, points_needed
 from isoscope.metrics.informativity import informativity, informativity_curve
 from isoscope.metrics.isotropy import isoscore, isoscore_star, isotropy_defect, partition_isotropy
 from isoscope.metrics.manifold import hubness, k_occurrence, lid, lid_samples, twonn
@@ -115,6 +127,17 @@ from isoscope.metrics.spectrum import (
     rankme,
     stable_rank,
 )
+from isoscope.report import (
+    Report,
+    plot_cosines,
+    plot_dimensions,
+    plot_frontier,
+    plot_scatter,
+    plot_silhouette,
+    plot_spectrum,
+    plot_trajectory,
+    report,
+)
 from isoscope.space import Space
 from isoscope.statistics import (
     ClusterDistances,
@@ -130,30 +153,62 @@ from isoscope.training import (
     Correlation,
     FineTuned,
     GeometryTracker,
+    TradeOff,
+    TradeOffPoint,
     Trajectory,
     contrast,
     finetune,
     geometry_callback,
     geometry_evaluator,
     lightning_callback,
+    plot_against_frontier,
+    trade_off,
     train_embeddings,
 )
 
+if typing.TYPE_CHECKING:
+    from isoscope.corrections import (
+        AllButTheTop,
+        Center,
+        Chain,
+        ClusterCenter,
+        ClusterwiseAllButTheTop,
+        Correction,
+        Normalize,
+        RemoveDimensions,
+        Standardize,
+        Whiten,
+        load_correction,
+        save_correction,
+    )
+
 __all__ = [
+    "Advice",
     "AlignmentLoss",
+    "AllButTheTop",
+    "Attribution",
+    "Center",
+    "Chain",
     "ChosenClusters",
     "ClassificationTask",
     "ClusterAdjustedSimilarities",
+    "ClusterCenter",
     "ClusterDistances",
+    "ClusterError",
     "Clustering",
+    "ClusterwiseAllButTheTop",
+    "Comparison",
     "Contrasted",
     "Corpus",
+    "Correction",
     "Correlation",
     "CosineRegularizer",
     "DimensionShares",
+    "DirectionPart",
     "Directions",
     "FileError",
     "FineTuned",
+    "FrontierPosition",
     "GeometryTracker",
     "GroupDirections",
     "GroupMoments",
@@ -161,6 +216,7 @@ __all__ = [
     "InputError",
     "IsoscopeError",
     "LabelError",
+    "LabelPart",
     "Labels",
     "LanguageModel",
     "LayerComparison",
@@ -171,8 +227,11 @@ __all__ = [
     "MultipleNegativesLoss",
     "Neighbors",
     "NormStatistics",
+    "Normalize",
     "NotFiniteError",
     "Reading",
+    "RemoveDimensions",
+    "Report",
     "RogueDimension",
     "RunningCorrelation",
     "ScatterDecomposition",
@@ -182,26 +241,35 @@ __all__ = [
     "SilhouetteEstimate",
     "Sinks",
     "Space",
+    "Standardize",
     "TextFile",
     "Texts",
     "TokenRows",
     "TokenStates",
+    "TradeOff",
+    "TradeOffPoint",
     "Trajectory",
     "TripletLoss",
     "UndefinedError",
     "UniformityLoss",
     "VectorFile",
+    "VectorShards",
+    "Whiten",
     "__version__",
     "adjusted_intra_similarity",
     "adjusted_self_similarity",
     "adjusted_type_similarities",
+    "advise",
     "alignment",
+    "attribute_anisotropy",
+    "between_ceiling",
     "between_share",
     "calinski_harabasz_score",
     "choose_clusters",
     "classifier_objective",
     "classifier_objective_expansion",
     "cluster_adjusted_similarities",
+    "compare",
     "condition_number",
     "contrast",
     "corpus_names",
@@ -217,6 +285,9 @@ __all__ = [
     "explained_variance",
     "find_sinks",
     "finetune",
+    "frontier_curve",
+    "frontier_position",
+    "frontier_space",
     "geometry_callback",
     "geometry_evaluator",
     "hubness",
@@ -234,8 +305,10 @@ __all__ = [
     "lid",
     "lid_samples",
     "lightning_callback",
+    "linear_cka",
     "linear_probe_accuracy",
     "load_corpus",
+    "load_correction",
     "load_language_model",
     "load_pairs",
     "load_task",
@@ -243,18 +316,30 @@ __all__ = [
     "mean_cosine",
     "measure",
     "measure_layers",
+    "neighbor_overlap",
     "norm_statistics",
     "open_texts",
     "open_vectors",
     "participation_ratio",
     "partition_isotropy",
+    "plot_against_frontier",
+    "plot_cosines",
+    "plot_dimensions",
+    "plot_frontier",
+    "plot_scatter",
+    "plot_silhouette",
+    "plot_spectrum",
+    "plot_trajectory",
+    "points_needed",
     "power_law_exponent",
+    "procrustes_distance",
     "rankme",
     "read",
     "read_labels",
     "read_texts",
     "reference_covariance",
     "registered",
+    "report",
     "resolve_model",
     "rogue_dimensions",
     "running_correlation",
@@ -262,6 +347,7 @@ __all__ = [
     "s_intra",
     "sampled_anisotropy",
     "save",
+    "save_correction",
     "scatter_decomposition",
     "self_similarity",
     "self_similarity_change",
@@ -276,6 +362,7 @@ __all__ = [
     "token_covariance",
     "token_states",
     "top_dimension_share",
+    "trade_off",
     "train_embeddings",
     "triplet_bound",
     "triplet_objective",
@@ -283,3 +370,14 @@ __all__ = [
     "type_similarities",
     "uniformity",
 ]
+
+
+def __getattr__(name: str) -> typing.Any:
+    """Corrections are scikit-learn's kind of object, and are imported with it when one is first asked for."""
+    if name in __all__:
+        return getattr(importlib.import_module("isoscope.corrections"), name)
+    raise AttributeError(f"module 'isoscope' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

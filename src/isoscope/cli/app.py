@@ -10,11 +10,16 @@ from typing import Annotated
 import typer
 
 from isoscope._version import __version__
+from isoscope.cli.advise import advise
+from isoscope.cli.compare import compare
 from isoscope.cli.contrast import contrast
+from isoscope.cli.correct import correct
 from isoscope.cli.finetune import finetune
+from isoscope.cli.frontier import frontier
 from isoscope.cli.layers import layers
 from isoscope.cli.measure import measure
 from isoscope.cli.metrics import metrics
+from isoscope.cli.report import report
 from isoscope.cli.reproduce import reproduce
 from isoscope.cli.train import train
 from isoscope.errors import IsoscopeError
@@ -31,6 +36,11 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command()(measure)
+app.command()(correct)
+app.command()(compare)
+app.command()(advise)
+app.command()(report)
+app.command()(frontier)
 app.command()(layers)
 app.command()(metrics)
 app.command()(train)

@@ -6,7 +6,10 @@ import typer
 
 from isoscope.cli.reproduce_classifiers import classifiers
 from isoscope.cli.reproduce_contrastive import contrastive
+from isoscope.cli.reproduce_corrections import corrections
+from isoscope.cli.reproduce_istar import istar
 from isoscope.cli.reproduce_manifolds import manifolds
+from isoscope.cli.reproduce_theory import theory
 
 reproduce = typer.Typer(
     name="reproduce",
@@ -24,4 +27,7 @@ def _papers() -> None:
 
 reproduce.command("classifiers")(classifiers)
 reproduce.command("contrastive")(contrastive)
+reproduce.command("corrections")(corrections)
+reproduce.command("istar")(istar)
 reproduce.command("manifolds")(manifolds)
+reproduce.command("theory")(theory)
