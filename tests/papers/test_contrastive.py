@@ -158,7 +158,11 @@ def write_sentences(folder: Path) -> Path:
     rng = np.random.default_rng(7)
     (folder / "sts").mkdir()
     lines = [
-        {"sentence1": " ".join(rng.choice([*WORDS, "boom"], size=rng.integers(3, 12))), "sentence2": "a"}
+        {
+            "sentence1": " ".join(rng.choice([*WORDS, "boom"], size=rng.integers(3, 12))),
+            "sentence2": "a",
+            "score": 1,
+        }
         for _ in range(40)
     ]
     text = "".join(json.dumps(line) + "\n" for line in lines)

@@ -29,8 +29,10 @@ from isoscope.papers.dynamics import (
     run_dynamics,
     run_path,
 )
+from isoscope.papers.dynamics_readings import token_change
 from isoscope.papers.dynamics_report import as_dict, as_text, sections
 from isoscope.papers.dynamics_setups import EVERY, STARTS, Setup, Start, chosen_setups, variants
+from isoscope.papers.dynamics_views import INTRA, SELF, averaged, views
 from isoscope.training.trajectory import Trajectory
 
 WORDS = ("a", "the", "cat", "dog", "sat", "ran", "to", "mat", "on", "hat")
@@ -95,7 +97,7 @@ def test_a_causal_model_has_two_views(tiny_gpt: Path) -> None:
     found = run_dynamics(Setup(start, "tau=0.05", batch_size=32), material, epochs=1)
     assert found.rows["sink_share"][0] == pytest.approx(30 / sum(len(s.split()) for s in SENTENCES[:30]))
     assert found.rows["mean_cosine"][0] != pytest.approx(found.rows["mean_cosine_without_sinks"][0], rel=0.02)
-    assert [view.title for view in claims.views([found])] == ["GPT", "GPT, no sinks"]
+    assert [view.title for view in views([found])] == ["GPT", "GPT, no sinks"]
     assert found.change["sinks"] > 0
     assert [one.subject for one in claims.all_claims([found]) if one.claim == claims.CONTENT] == [
         "GPT, no sinks"
@@ -173,7 +175,7 @@ def test_setups_are_those_of_the_paper() -> None:
 
 
 Make = Callable[..., Dynamics]
-START = {"mean_cosine": 0.5, "mean_norm": 5.0, claims.SELF: 0.4, claims.INTRA: 0.2}
+START = {"mean_cosine": 0.5, "mean_norm": 5.0, SELF: 0.4, INTRA: 0.2}
 
 
 @pytest.fixture
@@ -243,13 +245,81 @@ def test_claims_fail_on_the_contrary(make: Make) -> None:
     assert set(found) == ALL
     assert {name for name, holding in found.items() if holding is not Holding.NOT_HELD} == {claims.BATCH}
     far = [run for run in runs if run.variant != "batch=16"]
-    far.append(make("batch=16", mean_cosine=0.9, mean_norm=30.0, **{claims.SELF: 0.9, claims.INTRA: 0.0}))
+    far.append(make("batch=16", mean_cosine=0.9, mean_norm=30.0, **{SELF: 0.9, INTRA: 0.0}))
     batch = next(one for one in claims.all_claims(far) if one.claim == claims.BATCH)
     assert batch.holding is Holding.NOT_HELD
-    partly = make("tau=0.1", mean_cosine=0.2, mean_norm=3.5, **{claims.SELF: 0.3, claims.INTRA: 0.7})
+    partly = make("tau=0.1", mean_cosine=0.2, mean_norm=3.5, **{SELF: 0.3, INTRA: 0.7})
     runs = [partly if run.variant == "tau=0.1" else run for run in runs]
     found = {one.claim: one.holding for one in claims.all_claims(runs)}
     assert found[claims.HIGHER_ANISOTROPY] is found[claims.HIGHER_NORM] is Holding.DEPENDS
+
+
+def test_what_one_seed_cannot_tell_depends(make: Make) -> None:
+    """Differences of cosines under 0.01 and of norms under 1 % count as none."""
+    runs = [run for run in as_claimed(make) if run.variant not in ("tau=0.1", "pooling=max", "tau=0.001")]
+    runs += [
+        make("tau=0.1", mean_cosine=0.095, mean_norm=2.96, **{SELF: 0.395, INTRA: 0.607}),
+        make("tau=0.001", mean_cosine=0.509, mean_norm=5.04, **{SELF: 0.395, INTRA: 0.1}),
+        make("pooling=max", mean_cosine=0.1, mean_norm=3.0, **{SELF: 0.3, INTRA: 0.605}),
+    ]
+    small = {"name": ["the", "piano"], "change": [-0.009, 0.009], "sinks": 0.0}
+    runs = [replace(run, change=small if run.change else {}) for run in runs]
+    found = {one.claim: one.holding for one in claims.all_claims(runs)}
+    assert {claim for claim, holding in found.items() if holding is Holding.DEPENDS} == {
+        claims.HIGHER_ANISOTROPY, claims.HIGHER_NORM, claims.HOT_SELF, claims.HOT_INTRA,
+        claims.LOW_ANISOTROPY, claims.LOW_NORM, claims.LOW_OFFSET, claims.BEST, claims.EXCESSIVE,
+        claims.GRAMMAR, claims.CONTENT,
+    }  # fmt: skip
+    assert Holding.NOT_HELD not in found.values()
+
+
+def test_the_best_of_three_is_not_the_second(make: Make) -> None:
+    """Ahead of one and behind another is no "depends"."""
+    runs = [make("tau=0.05", mean_cosine=0.1), make("pooling=cls", mean_cosine=0.2)]
+    runs.append(make("pooling=max", mean_cosine=0.05))
+    found = {one.claim: one.holding for one in claims.all_claims(runs)}
+    assert found[claims.BEST] is Holding.NOT_HELD
+
+
+def test_a_sink_of_before_or_after_is_left_out_of_the_change(tiny_bert: Path) -> None:
+    states = iso.token_states(SENTENCES[:30], model=tiny_bert, layers=[2], device="cpu")
+    none = torch.zeros(len(states), dtype=torch.bool)
+    some = none.clone()
+    some[:40] = True
+    counts = [
+        sum(token_change((states, before), (states, after))["count"])
+        for before, after in ((none, none), (some, none), (none, some))
+    ]
+    assert counts[0] > counts[1] == counts[2]
+
+
+def test_the_page_says_what_was_not_run(make: Make) -> None:
+    short = [replace(make(name), epochs=1, steps=158, seconds=40.0) for name in ("tau=0.05", "tau=1")]
+    notes = sections(short)[0].notes
+    assert "masked: 1 of 3 epochs, 158 updates of 474, to save device time: 40 s a run" in notes[-2]
+    assert notes[-1] == (
+        "masked: declared but not run: tau=0.001, tau=0.01, tau=0.025, tau=0.1, batch=16, batch=256, "
+        "pooling=cls, pooling=max"
+    )
+    titles = [section.title for section in sections(short)]
+    assert "Dynamics: temperature" in titles
+    assert "Dynamics: batch size" not in titles  # one size is no comparison
+    whole = [make(setup.variant) for setup in variants(STARTS["masked"])]
+    assert not [note for note in sections(whole)[0].notes if "not run" in note or "device time" in note]
+
+
+def test_one_scale_for_all_rows_of_a_metric() -> None:
+    figure = pytest.importorskip("matplotlib.figure")
+    from isoscope.papers.dynamics_figures import _scaled
+
+    for values, wanted in (
+        ([[0.02, 0.9], [0.3, 0.4]], "log"),
+        ([[0.2, 0.9], [0.3, 0.4]], "linear"),
+        ([[0.02, 0.9], [-0.1, 0.4]], "linear"),
+    ):
+        panels = figure.Figure().subplots(2, 1)
+        _scaled(panels, values)
+        assert [panel.get_yscale() for panel in panels] == [wanted, wanted]
 
 
 def test_claims_wait_for_their_runs(make: Make) -> None:
@@ -262,7 +332,7 @@ def test_claims_wait_for_their_runs(make: Make) -> None:
 
 def test_seeds_are_averaged(make: Make) -> None:
     first, second = make("tau=0.05", mean_cosine=0.1), make("tau=0.05", mean_cosine=0.3)
-    (found,) = claims.averaged([first, replace(second, seed=1, task={"before": 0.0, "after": 1.0})])
+    (found,) = averaged([first, replace(second, seed=1, task={"before": 0.0, "after": 1.0})])
     assert found.rows["mean_cosine"] == [0.5, pytest.approx(0.2)]
     assert found.rows["loss"][0] is None
     assert found.task["after"] == pytest.approx((first.task["after"] + 1) / 2)

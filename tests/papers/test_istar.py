@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import random
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,8 +21,8 @@ from isoscope.errors import InputError, NotFiniteError
 from isoscope.papers import istar_claims as claims
 from isoscope.papers import istar_sweep
 from isoscope.papers.claims import Claim, Holding
-from isoscope.papers.istar_claims import estimator_claims, judged_difference, sweep_claims
-from isoscope.papers.istar_comparison import Difference, difference, sweeps_of, trend
+from isoscope.papers.istar_claims import estimator_claims, judged_difference, judged_trend, sweep_claims
+from isoscope.papers.istar_comparison import Difference, Trend, difference, sweeps_of, trend
 from isoscope.papers.istar_estimators import ESTIMATORS, Cell, Estimator, Known, Study
 from isoscope.papers.istar_report import Found, as_dict, as_text, read_found, sections, write_report
 from isoscope.papers.istar_setups import (
@@ -147,6 +149,61 @@ def test_the_best_of_many_is_held_to_more() -> None:
     assert judged_difference(Difference(-0.1, -0.2, -0.01, 3)) is Holding.NOT_HELD
 
 
+def test_the_interval_of_a_claim_allows_for_the_choice_and_the_tasks() -> None:
+    runs = [run for run in made_sweep(-1.0) if run.point.strength in (-1.0, -0.3, 0.0)]
+    runs += [replace(run, point=replace(run.point, task="mrpc")) for run in runs]
+    sweep = sweeps_of(runs)[0]
+    wanted = difference(sweep.by_seed("istar", -1.0), sweep.by_seed("istar", 0.0), n_choices=4)
+    found = next(one for one in sweep_claims(sweeps_of(runs)) if one.claim == claims.BEATS_NONE)
+    assert f"[{claims.signed(wanted.low)}, {claims.signed(wanted.high)}]" in found.evidence
+
+
+def test_a_trend_on_many_tasks_is_held_to_more() -> None:
+    found = Trend(0.8, 0.5, 0.9, 0.03, 9)
+    assert judged_trend(found, 1) is Holding.HELD
+    assert judged_trend(found, 1, n_tests=2) is Holding.DEPENDS
+    assert judged_trend(found._replace(p=0.001), 1, n_tests=2) is Holding.HELD
+
+
+def test_a_task_that_is_not_learnt_is_said_to_be() -> None:
+    def told(level: float) -> tuple[str, ...]:
+        runs = [replace(run, score=level + 0.002 * run.point.seed) for run in made_sweep(0.0)]
+        return sections(Found(None, tuple(replace(run, about=run.about | {"n_test": 277}) for run in runs)))[
+            1
+        ].notes
+
+    assert "scores 0.5271, the model without a penalty +0.0749 [" in told(0.6)[0]
+    assert told(0.6)[0].endswith(": the task is learnt")
+    assert "is not shown" in told(0.525)[0]
+    assert told(0.525)[1].startswith("No better than that on average: istar −1, istar −0.3,")
+    assert not [
+        note for note in sections(Found(None, tuple(made_sweep(0.0))))[1].notes if "commonest" in note
+    ]
+
+
+def test_what_stands_apart_and_what_was_not_run_is_said() -> None:
+    page = sections(Found(None, tuple(made_sweep(-1.0, noise=1e-5))))
+    apart, missing = page[1].notes
+    assert apart == (
+        "Of 9 intervals, each by itself, above λ = 0: istar −1, istar −0.3, istar −0.1, istar −0.03; below: "
+        "istar +0.03, istar +0.1, istar +0.3, istar +1, cosreg +1"
+    )
+    assert missing == (
+        "Declared but not run: istar λ ±0.01, ±3, ±5; cosreg λ +0.1, −1; istar-debiased, at any λ; of the "
+        "paper's λ −5, −3, +0.5, +3, +5 are missing"
+    )
+    assert page[0].notes[-1] == "Tasks declared but not run: MRPC, CoLA, SST-2"
+
+
+@pytest.mark.parametrize("name", SETUPS)
+def test_the_commonest_label_is_that_of_the_data(name: str) -> None:
+    folder = os.environ.get("ISOSCOPE_DATA")
+    if not folder:
+        pytest.skip("needs the folder of ISOSCOPE_DATA")
+    labels = load_task(name, data=folder).arguments()["test"][-1]
+    assert SETUPS[name].commonest == (Counter(labels).most_common(1)[0][1], len(labels))
+
+
 def test_tasks_are_averaged_seed_by_seed() -> None:
     runs = made_sweep(-1.0) + made_sweep(1.0, task="mrpc")
     found = verdicts(runs, "mean of 2 tasks")
@@ -167,7 +224,7 @@ def test_a_run_without_a_score_is_left_out_and_named() -> None:
     found = sweeps_of(runs)[0]
     assert list(found.by_seed("istar", -1.0)) == [1, 2]
     page = sections(Found(None, tuple(runs)))
-    assert page[1].notes == ("1 runs have no score, their loss turned NaN: istar, λ -1, seed 0",)
+    assert page[1].notes[0] == "1 runs have no score, their loss turned NaN: istar, λ -1, seed 0"
 
 
 def test_other_settings_are_another_sweep() -> None:
@@ -374,6 +431,12 @@ def test_pages_and_figures(tmp_path: Path) -> None:
     lines = (tmp_path / "istar-estimators.csv").read_text().splitlines()
     assert len(lines) == 1 + len(ESTIMATORS)
     assert lines[0].startswith("population,truth,sampling,n,kind,zeta,reference,mean,bias,error,sd,rmse")
+    assert "The debiased score is beyond" not in page
+    far = sections(Found(one_cell({claims.DEBIASED: 0.02, claims.JACKKNIFE: 0.0099}, 0.01), ()))[0].notes
+    assert far[-2:] == (
+        "The debiased score is beyond 0.01 on P",
+        "With a jackknife it may be beyond 0.01 on P",
+    )
     assert lines[-2].startswith("p,0.5,independent,32,debiased,0,,0.501,0.001,0.0005,0.01,")
 
 

@@ -329,19 +329,39 @@ def test_a_model_that_diverges_is_not_kept(tiny_bert: Path, tmp_path: Path, pena
         assert all(p.isfinite().all() for p in kept.parameters())
 
 
+@pytest.mark.parametrize("penalty", ["istar", None])
+def test_a_last_update_that_breaks_the_model_is_told(
+    tiny_bert: Path, tmp_path: Path, penalty: str | None
+) -> None:
+    """One update an epoch: its loss is finite, the weights too, and what they make of a text is not."""
+    options = QUICK | {"learning_rate": 1e30, "regularizer": penalty, "epochs": 1, "batch_size": 64}
+    wanted = r"^what the model makes of the held-out texts is not finite after step 1: the run is stopped"
+    with pytest.raises(NotFiniteError, match=wanted):
+        iso.finetune(tiny_bert, TEXTS, LABELS, run=tmp_path / "run", **options)
+    assert not list((tmp_path / "run").glob("checkpoint-*"))
+
+
+def test_states_that_are_not_finite_are_not_the_callers_to_drop(tiny_bert: Path) -> None:
+    options = QUICK | {"learning_rate": 1e30, "regularizer": "istar"}
+    with pytest.raises(
+        NotFiniteError, match=r"^the token states are not finite at step 2: the run is stopped"
+    ):
+        iso.finetune(tiny_bert, TEXTS, LABELS, **options)
+
+
 def test_weights_that_are_not_finite_are_not_kept(tiny_bert: Path, tmp_path: Path) -> None:
-    steep = Trouble(4, lambda value: value + (value - value).sqrt())  # finite, its slope is not
-    with pytest.raises(NotFiniteError, match=r"weights are not finite after step 4: .* step 2 is kept"):
+    steep = Trouble(3, lambda value: value + (value - value).sqrt())  # finite, its slope is not
+    with pytest.raises(NotFiniteError, match=r"weights are not finite after step 3: .* step 2 is kept"):
         iso.finetune(
             tiny_bert,
             TEXTS,
             LABELS,
             regularizer=steep,
             run=tmp_path / "run",
-            save_every=2,
+            save_every=1,
             **QUICK | {"epochs": 3},
         )
-    assert not (tmp_path / "run" / "checkpoint-4").exists()
+    assert not (tmp_path / "run" / "checkpoint-3").exists()
 
 
 def test_interrupted_and_resumed(tiny_bert: Path, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json as json_text
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -92,9 +93,9 @@ def finetune(
         str, typer.Option("--regularizer", help="istar, istar-debiased, cosreg or none.", metavar="NAME")
     ] = "none",
     strength: Annotated[
-        float,
+        str,  # parsed here: what is no number is answered in one line, and -1 is no option
         typer.Option("--lambda", help="Its weight; negative makes the space less isotropic.", metavar="λ"),
-    ] = 1.0,
+    ] = "1",
     zeta: Annotated[float, typer.Option("--zeta", help="Weight of C₀ in IsoScore*.")] = 0.2,
     metric: Annotated[
         str | None,
@@ -136,11 +137,14 @@ def finetune(
             raise InputError("--task brings its own texts; leave --texts, --labels and their columns out")
         arguments = {"test": held_out} | arguments | ({"metric": metric} if metric else {})
         if max_train is not None:
-            arguments = _some(arguments, max_train)
+            from isoscope.training.held_out import some_examples
+
+            arguments = some_examples(arguments, max_train)
         numbers = parse_seeds(seeds)
         options = {
-            "regularizer": None if regularizer == "none" else regularizer, "strength": strength, "zeta": zeta,
-            "epochs": epochs, "batch_size": batch_size, "learning_rate": learning_rate,
+            "regularizer": None if regularizer == "none" else regularizer,
+            "strength": parse_strength(strength), "zeta": zeta, "epochs": epochs,
+            "batch_size": batch_size, "learning_rate": learning_rate,
             "max_length": max_length, "resume": resume, "save_every": save_every, "precision": precision,
             "device": device, "download": bool(download),
         }  # fmt: skip
@@ -157,6 +161,21 @@ def finetune(
 
 
 finetune.__doc__ = f"{finetune.__doc__}\n{_EPILOG}"
+
+
+def parse_strength(text: str) -> float:
+    """A finite number.
+
+    >>> parse_strength("-0.1")
+    -0.1
+    """
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number):
+        raise InputError(f"--lambda is {text!r}; wanted a finite number, such as -1")
+    return number
 
 
 def _task(name: str, data: Path | None, download: bool | None) -> dict[str, Any]:
@@ -180,17 +199,6 @@ def _labelled(
     )
     pairs = None if pair_column is None else open_text_file(path, column=pair_column).texts
     return {"texts": found.texts, "labels": list(read()), "pairs": pairs}
-
-
-def _some(arguments: dict[str, Any], n: int) -> dict[str, Any]:
-    """So many of the texts to train on, the same for every seed."""
-    if n < 2:
-        raise InputError(f"--max-train is {n}; wanted at least 2 texts")
-    places = np.sort(np.random.default_rng([*b"max-train"]).permutation(len(arguments["texts"]))[:n])
-    columns = ("texts", "pairs", "labels")
-    return arguments | {
-        name: [arguments[name][i] for i in places.tolist()] for name in columns if arguments[name] is not None
-    }
 
 
 def _runs(

@@ -20,8 +20,8 @@ _ARGUMENT = re.compile(
 )
 # an argument that a message begins with: `max_tokens is 5; wanted …`
 _SUBJECT = re.compile(
-    r"^(?P<name>batch_size|device|epochs|every|layers|learning_rate|max_length|max_tokens|memory|memory_mb|metric|"
-    r"pooling|precision|regularizer|sample|save_every|seeds?|steps|temperature|warmup|window|zeta)"
+    r"^(?P<name>batch_size|device|epochs|every|layers|learning_rate|max_length|max_tokens|max_train|memory|memory_mb|"
+    r"metric|pooling|precision|regularizer|sample|save_every|seeds?|steps|strengths|temperature|warmup|window|zeta)"
     r"(?= (is|has|') ?)"
 )
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from isoscope.figures import INK, PALETTE, new_figure, save_figure
 from isoscope.papers.dynamics import Dynamics
 from isoscope.papers.dynamics_bounds import lower_loss, upper_loss
-from isoscope.papers.dynamics_claims import TITLES, View, views
+from isoscope.papers.dynamics_views import TITLES, View, views
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 # from dark to light in even steps of grey too: an order that can be seen without hues
 _ORDERED = ("#14213d", "#2c3f8f", "#4f6fc0", "#c4572e", "#e39a3b", "#efcf6d")
+_DWARFS = 30  # times the smallest value of a panel
 _POSITIVES = (1.0, 0.95, 0.9, 0.8)  # cosines of the positive pair in the figure of equation 17
 
 
@@ -29,8 +30,8 @@ def draw_figures(runs: Sequence[Dynamics], folder: Path) -> dict[str, dict[str, 
         ("batches", "each batch size, against the pairs seen (figures 16 to 19)"),
         ("poolings", "each pooling (figures 20 to 23)"),
     ):
-        lines = [(view, _lines(view, part)) for view in shown]
-        if any(len(own) > 1 for _, own in lines):
+        lines = [(view, own) for view in shown if len(own := _lines(view, part)) > 1]
+        if lines:
             caption = f"The last layer along training with {words}, a row for each start"
             drawn[part] = {caption: _trajectories(lines, part, folder / f"dynamics-{part}")}
     caption = (
@@ -64,8 +65,10 @@ def _trajectories(lines: Sequence[tuple[View, Mapping[str, str]]], part: str, st
                 for label, name in own.items():
                     x, y = _curve(view, name, metric, by_pairs=part == "batches")
                     panel.plot(x, y, color=colors[label], linewidth=1.1)
-                _scaled(panel, view, own, metric)
             row[0].set_ylabel(view.title)
+        for column, metric in zip(panels.T, TITLES, strict=True):
+            _scaled(column, [[v for name in own.values() for v in view.curve(name, metric)]
+                             for view, own in lines])  # fmt: skip
         for panel in panels[-1]:
             panel.set_xlabel("pairs seen, thousands" if part == "batches" else "update")
         _legend(figure, colors, {"temperatures": "τ = ", "batches": "batch ", "poolings": ""}[part])
@@ -80,13 +83,20 @@ def _curve(view: View, name: str, metric: str, *, by_pairs: bool) -> tuple[list[
     return [step * scale for step, _ in known], [value for _, value in known]
 
 
-def _scaled(panel: Axes, view: View, own: Mapping[str, str], metric: str) -> None:
-    """Where one run dwarfs the others, in powers of ten."""
-    values = [value for name in own.values() for value in view.curve(name, metric)]
-    if values and min(values) > 0 and max(values) > 30 * min(values):
-        panel.set_yscale("log")
-    elif values and min(values) < 0 < max(values):
-        panel.axhline(0, color="#bbbbbb", linewidth=0.5, zorder=0)
+def _scaled(panels: Iterable[Axes], values: Sequence[Sequence[float]]) -> None:
+    """One kind of scale for all rows of a metric: logarithmic where one run dwarfs the others in any."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+
+    positive = all(min(own) > 0 for own in values)
+    is_log = positive and any(max(own) > _DWARFS * min(own) for own in values)
+    for panel, own in zip(panels, values, strict=True):
+        if is_log:
+            panel.set_yscale("log")
+            panel.yaxis.set_major_locator(LogLocator(subs=(1, 3)))
+            panel.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+            panel.yaxis.set_minor_locator(NullLocator())
+        elif min(own) < 0 < max(own):
+            panel.axhline(0, color="#bbbbbb", linewidth=0.5, zorder=0)
 
 
 def _spread(n: int) -> list[str]:

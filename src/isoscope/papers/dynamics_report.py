@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from statistics import stdev
+from statistics import median, stdev
 from typing import Any
 
 from isoscope.metrics.contextual_change import extremes
@@ -20,9 +20,10 @@ from isoscope.papers.dynamics_bounds import (
     thrust,
     upper_loss,
 )
-from isoscope.papers.dynamics_claims import TITLES, View, all_claims, averaged, shown, tallies, views
+from isoscope.papers.dynamics_claims import all_claims, shown, tallies
 from isoscope.papers.dynamics_figures import draw_figures
-from isoscope.papers.dynamics_setups import BASE, STARTS
+from isoscope.papers.dynamics_setups import BASE, EPOCHS, STARTS, variants
+from isoscope.papers.dynamics_views import LEAST, TITLES, View, averaged, views
 from isoscope.papers.pages import Section, in_folder
 from isoscope.training.tracker import WITHOUT_SINKS
 
@@ -49,8 +50,9 @@ def sections(runs: Sequence[Dynamics], folder: Path | None = None) -> list[Secti
         rows = [
             (view, {label.format(key, view.runs[name].steps): name for key, name in chosen(view).items()})
             for view in views(runs)
+            if len(chosen(view)) > 1
         ]
-        if any(len(own) > 1 for _, own in rows):
+        if rows:
             found.append(_ends_section(f"Dynamics: {title.lower()}", text, rows, drawn.get(part, {})))
     bases = [run for run in averaged(runs) if run.variant == BASE]
     if any(run.layers for run in bases):
@@ -62,8 +64,10 @@ def sections(runs: Sequence[Dynamics], folder: Path | None = None) -> list[Secti
     if claims:
         heads, cells = claims_table(claims)
         text = (
-            "What the paper says of training, put to our runs; bounds are in the claim. The second view of a "
-            "model with attention sinks leaves those out."
+            "What the paper says of training, put to our runs; bounds are in the claim. A difference of "
+            f"cosines under {LEAST}, or of norms under {100 * LEAST:g} %, counts as none, and what rests on "
+            "it depends. The second view of a model with attention sinks is of the same runs, and leaves "
+            "those out."
         )
         notes = (*tallies(claims), *_seed_notes(runs))
         found.append(Section("Dynamics: the claims", text, notes, heads, cells, {}))
@@ -119,7 +123,25 @@ def _training_section(runs: Sequence[Dynamics], notes: tuple[str, ...]) -> Secti
             more.append(f"{first.title}: {STARTS[start].note}")
         if first.pretraining:
             more.append(_pretrained(first))
+        more += _shorter(first, own)
     return Section("Training dynamics", text, (*more, *notes), heads, tuple(cells), {})
+
+
+def _shorter(first: Dynamics, own: Sequence[Dynamics]) -> list[str]:
+    """What was declared of a start and not run: epochs, and whole runs."""
+    notes = []
+    if first.epochs < EPOCHS:
+        whole = EPOCHS * (first.steps // first.epochs)
+        notes.append(
+            f"{first.title}: {first.epochs} of {EPOCHS} epochs, {first.steps:,} updates of {whole:,}, to "
+            f"save device time: {median(run.seconds for run in own):,.0f} s a run (median), readings "
+            "included. Its ends are not to be set beside those of other starts"
+        )
+    declared = [setup.variant for setup in variants(STARTS[first.start])] if first.start in STARTS else []
+    missing = [name for name in declared if name not in {run.variant for run in own}]
+    if missing:
+        notes.append(f"{first.title}: declared but not run: {', '.join(missing)}")
+    return notes
 
 
 def _pretrained(run: Dynamics) -> str:
@@ -136,8 +158,6 @@ def _ends_section(
 ) -> Section:
     cells = []
     for view, own in rows:
-        if not own:
-            continue
         cells.append((view.title, "start", *_readings(view, next(iter(own.values())), 0), "—"))
         cells += [
             (view.title, label, *_readings(view, name, -1), _scores(view.runs[name]))

@@ -54,14 +54,15 @@ def sweep_claims(sweeps: Sequence[Sweep]) -> list[Claim]:
     for sweep in sweeps:
         subject = subject_of(sweep, sweeps)
         small = {strength for strength in sweep.strengths("istar") if abs(strength) <= SMALL}
-        found += [
-            _trend_claim(STEERS, subject, _with_strength(sweep, "isoscore_star"), sign=1),
-            _trend_claim(FALLS, subject, _pairs(sweep), sign=-1),
-            _trend_claim(FALLS_SMALL, subject, _pairs(sweep, small), sign=-1),
-            *_beats([sweep], subject),
-            _trend_claim(MOVES, subject, _with_strength(sweep, "twonn"), sign=0),
-            _trend_claim(MOVES_SENTENCES, subject, _with_strength(sweep, "sentence_twonn"), sign=0),
-        ]
+        trends = (
+            (STEERS, _with_strength(sweep, "isoscore_star"), 1),
+            (FALLS, _pairs(sweep), -1),
+            (FALLS_SMALL, _pairs(sweep, small), -1),
+            (MOVES, _with_strength(sweep, "twonn"), 0),
+            (MOVES_SENTENCES, _with_strength(sweep, "sentence_twonn"), 0),
+        )
+        found += [_trend_claim(claim, subject, curves, sign, len(sweeps)) for claim, curves, sign in trends]
+        found += _beats([sweep], subject, n_tests=len(sweeps))
     for model in dict.fromkeys(one.settings.title for one in sweeps):
         own = [one for one in sweeps if one.settings.title == model]
         if len({one.task for one in own}) == len(own) > 1:
@@ -97,21 +98,23 @@ def _with_strength(sweep: Sweep, name: str) -> list[np.ndarray]:
     return [np.vstack([np.full(values.shape[1], strength), values]) for strength, values in found.items()]
 
 
-def _trend_claim(claim: str, subject: str, curves: list[np.ndarray], *, sign: int) -> Claim | None:
+def _trend_claim(claim: str, subject: str, curves: list[np.ndarray], sign: int, n_tests: int) -> Claim | None:
     """sign: of the ρ that is claimed; 0 is either."""
     found = trend(curves)
     if found is None:
         return None
-    return Claim(claim, subject, judged_trend(found, sign), _trend_words(found))
+    return Claim(claim, subject, judged_trend(found, sign, n_tests=n_tests), _trend_words(found))
 
 
-def judged_trend(found: Trend, sign: int) -> Holding:
+def judged_trend(found: Trend, sign: int, *, n_tests: int = 1) -> Holding:
     """Held where ρ has the sign, beyond seeds and chance; not held where it has the other; else it depends.
+
+    n_tests: on how many tasks the claim is tested; chance is 5 % for all of them together (Bonferroni).
 
     >>> str(judged_trend(Trend(-0.9, -1.0, -0.7, 0.001, 9), -1))
     'held'
     """
-    beyond = (found.low > 0 or found.high < 0) and found.p < _CHANCE
+    beyond = (found.low > 0 or found.high < 0) and found.p < _CHANCE / n_tests
     if not beyond:
         return Holding.DEPENDS
     return Holding.HELD if sign == 0 or np.sign(found.rho) == sign else Holding.NOT_HELD
@@ -128,14 +131,16 @@ def _p(value: float) -> str:
     return "0.0001 or less" if value <= 1.01e-4 else f"{value:.2g}"
 
 
-def _beats(sweeps: Sequence[Sweep], subject: str) -> list[Claim | None]:
+def _beats(sweeps: Sequence[Sweep], subject: str, *, n_tests: int = 1) -> list[Claim | None]:
     """Differences of the mean over the sweeps, in pairs by seed."""
     none = _mean_by_seed(sweeps, "istar", 0.0)
     negative = _scores(sweeps, "istar", below=True)
     return [
-        _best(BEATS_NONE, subject, negative, {0.0: none}),
-        _best(BEATS_NONE_DEBIASED, subject, _scores(sweeps, "istar-debiased", below=True), {0.0: none}),
-        _best(BEATS_COSREG, subject, negative, _scores(sweeps, "cosreg")),
+        _best(BEATS_NONE, subject, negative, {0.0: none}, n_tests),
+        _best(
+            BEATS_NONE_DEBIASED, subject, _scores(sweeps, "istar-debiased", below=True), {0.0: none}, n_tests
+        ),
+        _best(BEATS_COSREG, subject, negative, _scores(sweeps, "cosreg"), n_tests),
     ]
 
 
@@ -158,12 +163,13 @@ def _best(
     subject: str,
     ours: Mapping[float, Mapping[int, float]],
     theirs: Mapping[float, Mapping[int, float]],
+    n_tests: int,
 ) -> Claim | None:
-    """The best of ours against the best of theirs; the interval allows for the choice."""
+    """The best of ours against the best of theirs; the interval allows for the choice, and for all tasks."""
     if not ours or not any(theirs.values()):
         return None
     first, second = (max(one, key=lambda s: np.mean(list(one[s].values()))) for one in (ours, theirs))
-    n_choices = len(ours) * len(theirs)
+    n_choices = len(ours) * len(theirs) * n_tests
     found = difference(ours[first], theirs[second], n_choices=n_choices)
     if found is None:
         return None

@@ -10,7 +10,17 @@ import numpy as np
 
 from isoscope.figures import INK, PALETTE, new_figure, save_figure
 from isoscope.papers.istar_comparison import Sweep
-from isoscope.papers.istar_estimators import BATCH, DEBIASED, PLAIN, ZETAS, Cell, Estimator, Known, Study
+from isoscope.papers.istar_estimators import (
+    BATCH,
+    DEBIASED,
+    JACKKNIFE,
+    PLAIN,
+    ZETAS,
+    Cell,
+    Estimator,
+    Known,
+    Study,
+)
 from isoscope.papers.istar_populations import FRESH, STALE
 
 if TYPE_CHECKING:
@@ -19,12 +29,14 @@ if TYPE_CHECKING:
 
 _SHOWN = ("flat", "power", "rogue-50", "all-mpnet-base-v2-all")  # populations of the figures
 _LINES = (
-    ("IsoScore", PLAIN, "-"),
-    ("IsoScore*, ζ = 0.2", Estimator("star", 0.2, FRESH), "-"),
-    ("IsoScore*, ζ = 0.8", Estimator("star", 0.8, FRESH), "-"),
-    ("IsoScore*, ζ = 0.8, other $C_0$", Estimator("star", 0.8, STALE), (0, (3, 1.5))),
-    ("debiased", DEBIASED, "-"),
+    ("IsoScore", PLAIN, PALETTE[0], "-"),
+    ("IsoScore*, ζ = 0.2", Estimator("star", 0.2, FRESH), PALETTE[1], "-"),
+    ("IsoScore*, ζ = 0.8", Estimator("star", 0.8, FRESH), PALETTE[2], "-"),
+    ("IsoScore*, ζ = 0.8, other $C_0$", Estimator("star", 0.8, STALE), PALETTE[3], (0, (3, 1.5))),
+    ("debiased, no $C_0$", DEBIASED, PALETTE[4], "-"),
+    ("debiased, jackknife", JACKKNIFE, PALETTE[6], (0, (1, 1))),
 )
+_OFF_SCALE = 3.0  # a standard deviation over so many times the truth says nothing in a figure
 _LINEAR = 0.01  # |λ| under which the axis is linear
 _KINDS = (("istar", "I-STAR", "o"), ("istar-debiased", "debiased penalty", "s"), ("cosreg", "CosReg", "^"))
 
@@ -35,7 +47,9 @@ def draw_study(study: Study, folder: Path) -> dict[str, Path]:
     shown = [named[name] for name in _SHOWN if name in named] or list(study.populations[:4])
     return {
         "Estimates from mini-batches of n independent vectors, mean ± one standard deviation; dashed: the "
-        "truth": _by_size(study, shown, folder),
+        f"truth. Where the deviation is over {_OFF_SCALE:g} times the truth, as of the debiased score at the "
+        "smallest n, no band is drawn. The jackknife's band is left out; it was not taken of the smallest "
+        "and the largest batches": _by_size(study, shown, folder),
         f"The paper's figure 4: the shrunk score against ζ at n = {BATCH}, with a C₀ of the population and "
         "with another; the debiased score needs neither": _by_zeta(study, shown, folder),
     }
@@ -46,8 +60,8 @@ def _by_size(study: Study, shown: Sequence[Known], folder: Path) -> Path:
         panels = figure.subplots(1, len(shown), squeeze=False)[0]
         for panel, known in zip(panels, shown, strict=True):
             cells = study.cells_of(known.name)
-            for color, (label, estimator, style) in zip(PALETTE, _LINES, strict=False):
-                _band(panel, cells, known, estimator, color, label, style)
+            for label, estimator, color, style in _LINES:
+                _line(panel, cells, known, estimator, color=color, label=label, style=style)
             _truth(panel, known)
             panel.set_xscale("log", base=2)
             panel.set_xticks([8, 32, 128, 512], ["8", "32", "128", "512"])
@@ -57,14 +71,24 @@ def _by_size(study: Study, shown: Sequence[Known], folder: Path) -> Path:
         return _save(figure, folder / "istar-batch-size")
 
 
-def _band(
-    panel: Axes, cells: Sequence[Cell], known: Known, estimator: Estimator, color: str, label: str, style: Any
+def _line(
+    panel: Axes,
+    cells: Sequence[Cell],
+    known: Known,
+    estimator: Estimator,
+    *,
+    color: str,
+    label: str,
+    style: Any,
 ) -> None:
+    """An estimator's mean by batch size, where it was taken, with its band."""
     found = [(cell.n, cell.of(estimator, known.truth)) for cell in cells]
-    known_ones = [(n, one.mean, one.sd) for n, one in found if one.mean is not None and one.sd is not None]
-    n, mean, sd = np.array(known_ones, dtype=float).T
+    taken = [(n, one.mean, one.sd) for n, one in found if one.mean is not None and one.sd is not None]
+    n, mean, sd = np.array(taken, dtype=float).reshape(-1, 3).T
     panel.plot(n, mean, color=color, linewidth=1.1, linestyle=style, label=label)
-    panel.fill_between(n, mean - sd, mean + sd, color=color, alpha=0.18, linewidth=0)
+    if estimator != JACKKNIFE:
+        on_scale = sd <= _OFF_SCALE * known.truth
+        panel.fill_between(n, mean - sd, mean + sd, on_scale, color=color, alpha=0.18, linewidth=0)
 
 
 def _truth(panel: Axes, known: Known) -> None:
@@ -92,7 +116,7 @@ def _by_zeta(study: Study, shown: Sequence[Known], folder: Path) -> Path:
                 panel.fill_between(zetas, mean - sd, mean + sd, color=color, alpha=0.18, linewidth=0)
             level = cell.of(DEBIASED, known.truth)
             if level.mean is not None and level.sd is not None:
-                panel.axhline(level.mean, color=PALETTE[4], linewidth=1.1, label="debiased")
+                panel.axhline(level.mean, color=PALETTE[4], linewidth=1.1, label="debiased, no $C_0$")
                 panel.axhspan(
                     level.mean - level.sd, level.mean + level.sd, color=PALETTE[4], alpha=0.18, linewidth=0
                 )
@@ -135,7 +159,7 @@ def _against_strength(
                 panel = panels[row, place]
                 _curves(panel, sweep, name)
                 panel.set_xscale("symlog", linthresh=_LINEAR, linscale=0.4)
-                panel.set_xticks([-1, -0.1, 0, 0.1, 1], ["−1", "−.1", "0", ".1", "1"])
+                panel.set_xticks([-5, -1, -0.1, 0, 0.1, 1, 5], ["−5", "−1", "−.1", "0", ".1", "1", "5"])
                 panel.minorticks_off()
                 if label is None or place == 0:
                     panel.set_ylabel(label or _metric(sweep))

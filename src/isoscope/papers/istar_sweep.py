@@ -17,14 +17,13 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from isoscope.corpora import load_task
 from isoscope.encoders.language_models import best_device, load_tokenizer
 from isoscope.encoders.models import resolve_model
-from isoscope.errors import FileError, InputError, NotFiniteError, UndefinedError
+from isoscope.errors import FileError, NotFiniteError, UndefinedError
 from isoscope.io.atomic import write_atomically
 from isoscope.metrics.manifold import twonn
 from isoscope.papers.istar_setups import NONE, Point, Settings, Setup
@@ -32,6 +31,7 @@ from isoscope.papers.pages import make_folder
 from isoscope.training.encoder_run import limit_of
 from isoscope.training.finetune import finetune
 from isoscope.training.finetuned import FineTuned
+from isoscope.training.held_out import some_examples
 from isoscope.training.sequences import Sequences, tokenized
 from isoscope.training.untouched import device_of, untouched
 
@@ -128,8 +128,8 @@ def run_point(
         "device": torch.cuda.get_device_name(place) if place.type == "cuda" else place.type,
         "torch": torch.__version__,
     }
-    options = asdict(settings) | {"max_train": None}
-    options.pop("max_train")
+    options = asdict(settings)
+    options.pop("max_train")  # the texts are drawn already
     try:
         run = finetune(
             options.pop("model"),
@@ -198,7 +198,7 @@ def _task(name: str, settings: Settings, data: str | None, download: bool) -> tu
     """What `finetune` takes, and how many texts and pairs are longer than is read of them."""
     found = load_task(name, data=data, download=download).arguments()
     if settings.max_train is not None and settings.max_train < len(found["texts"]):
-        found = _some(found, settings.max_train)
+        found = some_examples(found, settings.max_train)
     tokenizer = load_tokenizer(resolve_model(settings.model, download=download))
     n_cut = 0
     for columns in ([found["texts"], *([found["pairs"]] if found["pairs"] else [])], found["test"][:-1]):
@@ -206,17 +206,6 @@ def _task(name: str, settings: Settings, data: str | None, download: bool) -> tu
         whole = tokenized(tokenizer, texts, seconds[0] if seconds else None, max_length=_UNCUT)
         n_cut += int((whole.lengths > settings.max_length).sum())
     return found, n_cut
-
-
-def _some(arguments: dict[str, Any], n: int) -> dict[str, Any]:
-    """So many of the texts to train on, the same for every run."""
-    if n < 2:
-        raise InputError(f"max_train is {n}; wanted at least 2 texts")
-    places = np.sort(np.random.default_rng([*b"max-train"]).permutation(len(arguments["texts"]))[:n])
-    columns = ("texts", "pairs", "labels")
-    return arguments | {
-        name: [arguments[name][i] for i in places.tolist()] for name in columns if arguments[name] is not None
-    }
 
 
 def own_settings(settings: Settings, setup: Setup) -> Settings:

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from isoscope.errors import InputError
+from isoscope.errors import InputError, NotFiniteError
 from isoscope.training.regularizers import Regularizer, token_places
 from isoscope.training.sequences import Batch, EpochOrder, Sequences
 from isoscope.training.untouched import device_of, untouched
@@ -78,7 +78,7 @@ class Classification:
         return classification_scores(self.test_codes.numpy(), self.predictions(model))
 
     def predictions(self, model: Any) -> np.ndarray:
-        """(n,) the number of the label the model gives each held-out text."""
+        """(n,) the number of the label the model gives each held-out text; raises where it gives none."""
         device = device_of(model)
         order: list[int] = []
         found: list[Tensor] = []
@@ -86,9 +86,12 @@ class Classification:
             for places, batch in self.test.by_length(_EVALUATED_AT_ONCE):
                 order += places
                 inputs = {name: values.to(device) for name, values in batch.items()}
-                found.append(model(**inputs).logits.argmax(dim=1))
+                found.append(model(**inputs).logits)
+        logits = torch.cat(found)
+        if not logits.isfinite().all():
+            raise NotFiniteError("what the model makes of the held-out texts is not finite")
         predicted = np.empty(len(order), np.int64)
-        predicted[order] = torch.cat(found).cpu().numpy()
+        predicted[order] = logits.argmax(dim=1).cpu().numpy()
         return predicted
 
     def state(self) -> dict[str, Tensor]:

@@ -5,7 +5,9 @@ Imports transformers: to be imported where a run begins.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +23,8 @@ from isoscope.training.sequences import Batch, EpochOrder
 
 if TYPE_CHECKING:
     from isoscope.training.encoder_run import EncoderRun
+
+_WHEN = re.compile(r"\b(at|after) (step )?\d")  # in an error that says when by itself
 
 
 def make_trainer(
@@ -84,11 +88,9 @@ class EncoderTrainer(Trainer):  # type: ignore[misc]
 
     def compute_loss(self, model: Any, inputs: Batch, *_: Any, **__: Any) -> Tensor:
         """The task's, noted in the journal."""
-        try:
+        with self.watched(within=True):
             parts = self.run.task.loss(model, inputs)
             self.journal.add(parts)
-        except NotFiniteError as error:
-            raise self.diverged(error) from error
         return parts["loss"]
 
     def floating_point_ops(self, inputs: Any) -> int:  # noqa: ARG002
@@ -99,15 +101,24 @@ class EncoderTrainer(Trainer):  # type: ignore[misc]
         """The model of a checkpoint, where no update is left to make."""
         self._load_from_checkpoint(str(folder))
 
-    def diverged(self, error: Exception) -> NotFiniteError:
+    @contextmanager
+    def watched(self, *, within: bool = False) -> Iterator[None]:
+        """Numbers that are not finite, within an update or after one, end the run and say when."""
+        try:
+            yield
+        except NotFiniteError as error:
+            step = self.state.global_step
+            when = f"at step {step + 1:,}" if within else f"after step {step:,}"
+            raise self.diverged(error, when) from error
+
+    def diverged(self, error: Exception, when: str) -> NotFiniteError:
         """What to say of a run that is no longer finite; a loss still on the device may say more."""
         try:
             self.journal.fetch()
         except NotFiniteError as earlier:
             error = earlier
         last = None if self.checkpoints is None else self.checkpoints.latest()
-        step = self.state.global_step + 1
-        said = str(error) if "at step" in str(error) else f"at step {step:,} {error}"
+        said = str(error) if _WHEN.search(str(error)) else f"{error} {when}"
         kept = f"; the checkpoint of step {last[0]:,} is kept in {last[1].parent}" if last else ""
         return NotFiniteError(
             f"{said}: the run is stopped; lower the learning rate or the strength (λ), or clip gradients"
@@ -118,15 +129,10 @@ class EncoderTrainer(Trainer):  # type: ignore[misc]
         """Keep where the run stands, if it stands on finite numbers."""
         if self.checkpoints is None:
             return
-        try:
+        with self.watched():
             self.journal.fetch()
-        except NotFiniteError as error:
-            raise self.diverged(error) from error
-        sound = torch.stack([p.detach().isfinite().all() for p in self.model.parameters()]).all()
-        if not sound:
-            raise self.diverged(
-                NotFiniteError(f"the weights are not finite after step {self.state.global_step:,}")
-            )
+            if not torch.stack([p.detach().isfinite().all() for p in self.model.parameters()]).all():
+                raise NotFiniteError("the weights are not finite")
         self.checkpoints.write(self.state.global_step, self._fill)
 
     def _fill(self, beside: Path) -> Path:
@@ -166,7 +172,8 @@ class _Watch(TrainerCallback):  # type: ignore[misc]
         epoch, inside = divmod(state.global_step, self._run.settings.steps_per_epoch)
         self._trainer.order.epoch = epoch
         if not inside:  # a run that goes on within an epoch has what the epoch began with
-            self._run.task.begin_epoch(self._run.model, self._trainer.order)
+            with self._trainer.watched():
+                self._run.task.begin_epoch(self._run.model, self._trainer.order)
 
     def on_step_end(self, _args: Any, state: Any, control: Any, **_: Any) -> None:
         step, chosen = state.global_step, self._run.settings
@@ -185,16 +192,12 @@ class _Watch(TrainerCallback):  # type: ignore[misc]
     def on_epoch_end(self, _args: Any, state: Any, _control: Any, **_: Any) -> None:
         step, chosen = state.global_step, self._run.settings
         n_epoch = step % chosen.steps_per_epoch or chosen.steps_per_epoch
-        row = {"epoch": step / chosen.steps_per_epoch, "step": step, "loss": self._mean_loss(n_epoch)}
-        self._journal.epochs.append(row | self._run.task.end_epoch(self._run.model))
+        with self._trainer.watched():
+            loss = self._journal.mean_loss(n_epoch)
+            row = {"epoch": step / chosen.steps_per_epoch, "step": step, "loss": loss}
+            self._journal.epochs.append(row | self._run.task.end_epoch(self._run.model))
         self._trainer.checkpoint()
         self._heed_interrupt(step)
-
-    def _mean_loss(self, n_epoch: int) -> float:
-        try:
-            return self._journal.mean_loss(n_epoch)
-        except NotFiniteError as error:
-            raise self._trainer.diverged(error) from error
 
     def _follow(self, step: int) -> None:
         tracker = self._run.tracker
@@ -203,11 +206,9 @@ class _Watch(TrainerCallback):  # type: ignore[misc]
         is_last = step == self._run.settings.steps
         if not (is_last or step % tracker.every == 0):
             return
-        loss = self._mean_loss(1) if step else float("nan")
-        try:
+        with self._trainer.watched():
+            loss = self._journal.mean_loss(1) if step else float("nan")
             tracker.measure(self._run.model, step=step, loss=loss)
-        except NotFiniteError as error:
-            raise self._trainer.diverged(error) from error
 
     def _heed_interrupt(self, step: int) -> None:
         if self._interrupted() and self._trainer.checkpoints is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,6 +49,19 @@ class Examples:
             None if self.pairs is None else [self.pairs[i] for i in chosen],
             Labels(self.labels.codes[torch.from_numpy(places)], self.labels.names),
         )
+
+
+def some_examples(arguments: Mapping[str, Any], n: int) -> dict[str, Any]:
+    """What `finetune` takes, with n of the texts to train on: drawn once, the same for every seed.
+
+    >>> some_examples({"texts": list("abcd"), "pairs": None, "labels": [0, 1, 0, 1]}, 2)["texts"]
+    ['a', 'b']
+    """
+    if n < 2:
+        raise InputError(f"max_train is {n}; wanted at least 2 texts")
+    places = np.sort(np.random.default_rng([*b"max-train"]).permutation(len(arguments["texts"]))[:n])
+    columns = [name for name in ("texts", "pairs", "labels") if arguments[name] is not None]
+    return {**arguments, **{name: [arguments[name][i] for i in places.tolist()] for name in columns}}
 
 
 def split_examples(

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from isoscope.errors import InputError
+from isoscope.errors import InputError, NotFiniteError
 from isoscope.losses import CosineRegularizer, IStarLoss, token_covariance
 from isoscope.losses.states import as_number, chosen_layers
 
@@ -69,11 +70,13 @@ class Regularizer:
         """
         if not isinstance(self._loss, IStarLoss | CosineRegularizer):
             return self.strength * self._loss(states, mask)
-        return self._loss(token_rows(states, places, self.layers))
+        with _of_states():
+            return self._loss(token_rows(states, places, self.layers))
 
     def rebuild(self, model: Any, batches: Iterable[Mapping[str, Tensor]], max_vectors: int) -> None:
         """C₀ from the model as it is now, in eval mode."""
-        found = token_covariance(model, batches, max_vectors=max_vectors, layers=self.layers)
+        with _of_states():
+            found = token_covariance(model, batches, max_vectors=max_vectors, layers=self.layers)
         self._loss.set_covariance(found)
 
     def state(self) -> dict[str, Tensor]:
@@ -85,6 +88,15 @@ class Regularizer:
         """Back to a checkpoint's."""
         if "covariance" in tensors:
             self._loss.set_covariance(tensors["covariance"].to(device))
+
+
+@contextmanager
+def _of_states() -> Iterator[None]:
+    """An error over rows that are not finite says that they are the model's, not the caller's to drop."""
+    try:
+        yield
+    except NotFiniteError as error:
+        raise NotFiniteError("the token states are not finite") from error
 
 
 def token_rows(states: Sequence[Tensor], places: Tensor, layers: Sequence[int] | None) -> Tensor:
