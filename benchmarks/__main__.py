@@ -14,6 +14,7 @@ from typing import Any
 
 from benchmarks import (
     clustering,
+    corrections,
     isoscore,
     losses,
     memory,
@@ -38,6 +39,7 @@ SUITES = {
     "tracker": tracker.run,
     "peers": peers.run,
     "memory": memory.run,
+    "corrections": corrections.run,
     "report": report.run,
     "streaming": streaming.run,
 }

@@ -1,7 +1,7 @@
 """`transform` beside the matrix product it is made of: what is lost to checks, centring and blocks.
 
 Whitening multiplies by (d, d); all-but-the-top by two thin matrices, so it is set beside the same full
-product to show what that saves. Bound: whitening at 80 % of its product's speed or better.
+product to show what that saves. Wanted: whitening at 80 % of its product's speed or better.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from benchmarks.timing import take_turns
 
 N, N_DIMS = 100_000, 384
 N_TOP = 3
+PRODUCT, OURS = "torch, the product alone", "isoscope, Whiten"
+WANTED = 0.8  # of the product's speed
 
 
 def run() -> list[dict[str, Any]]:
@@ -32,7 +34,8 @@ def run() -> list[dict[str, Any]]:
             "what": f"transform {N:,} × {N_DIMS} float32",
             "peer": name,
             "seconds": taken,
-            "speed_over_product": seconds["torch, the product alone"] / taken,
+            "speed_over_product": seconds[PRODUCT] / taken,
+            "wanted": WANTED if name == OURS else None,
         }
         for name, taken in seconds.items()
     ]
@@ -46,8 +49,8 @@ def _contenders(X: np.ndarray) -> dict[str, Callable[[], object]]:
     matrix = torch.randn(N_DIMS, N_DIMS)
     theirs = PCA(whiten=True).fit(few)
     return {
-        "torch, the product alone": lambda: rows @ matrix,
-        "isoscope, Whiten": lambda: whiten.transform(X),
+        PRODUCT: lambda: rows @ matrix,
+        OURS: lambda: whiten.transform(X),
         "isoscope, Whiten and Normalize": lambda: chain.transform(X),
         f"isoscope, AllButTheTop({N_TOP})": lambda: top.transform(X),
         "scikit-learn, PCA(whiten=True)": lambda: theirs.transform(X),

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import numpy as np
@@ -152,7 +153,25 @@ def test_bad_requests_are_one_line(folder: Path, fail, arguments: list[str], mes
     assert sorted(path.name for path in folder.iterdir()) == before
 
 
-def test_a_correction_of_other_dimensions(folder: Path, fail) -> None:
+def test_what_the_vectors_cannot_give_is_said_in_options(folder: Path, fail) -> None:
+    np.save("flat.npy", np.load("vectors.npy")[:, [0, 1, 0, 1]])
+    said = fail("correct", "flat.npy", "--method", "whiten", "--components", "3", "-o", "o.npy")
+    assert "--components is 3, and the 300 vectors have rank 2; wanted at most 2, or more vectors\n" in said
+    options = ("--method", "clusterwise", "--clusters", "2", "--components", "3", "-o", "o.npy")
+    assert "; wanted at most 2, or fewer clusters\n" in fail("correct", "flat.npy", *options)
+
+
+def test_a_folder_closed_to_us_is_known_before_the_work(folder: Path, fail, monkeypatch) -> None:
+    if not Path("/proc/self").is_dir():
+        pytest.skip("needs /proc, a folder nobody can write to")
+    monkeypatch.setattr(iso.Center, "fit_blocks", None)
+    for option, name in (("-o", "out.npy"), ("--save", "c.safetensors")):
+        said = fail("correct", "vectors.npy", "--method", "center", option, f"/proc/{os.getpid()}/{name}")
+        assert f"cannot be written to, and {name} is to lie there" in said
+
+
+def test_a_correction_of_other_dimensions(folder: Path, fail, monkeypatch) -> None:
+    monkeypatch.setattr("isoscope.cli.correct.measure", None)
     iso.Center().fit(np.eye(4)).save("four.safetensors")
     said = fail("correct", "vectors.npy", "--load", "four.safetensors", "-o", "out.npy")
     assert "X has 6 features, but Center is expecting 4 features" in said

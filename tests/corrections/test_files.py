@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 from sklearn.base import clone
@@ -45,6 +46,29 @@ def test_saved_and_loaded_it_is_the_same(correction: Any, X: np.ndarray, tmp_pat
         again = loaded.save(tmp_path / "again.safetensors")
         assert again.read_bytes() == path.read_bytes() or "dimensions" in correction.get_params()
     assert not list(tmp_path.glob(".*"))
+
+
+def test_numbers_of_numpy_are_numbers(X: np.ndarray, tmp_path: Path) -> None:
+    """A search over np.arange hands them to corrections, which are saved all the same."""
+    for ours, plain in (
+        (iso.Whiten(np.int64(3), np.float32(0.5)), iso.Whiten(3, 0.5)),
+        (iso.AllButTheTop(np.int32(2)), iso.AllButTheTop(2)),
+        (
+            iso.RemoveDimensions(dimensions=[np.int64(1), np.int64(4)]),
+            iso.RemoveDimensions(dimensions=[1, 4]),
+        ),
+        (iso.RemoveDimensions(np.int64(2)), iso.RemoveDimensions(2)),
+        (iso.ClusterwiseAllButTheTop(np.int64(2), np.int64(1)), iso.ClusterwiseAllButTheTop(2, 1)),
+    ):
+        wanted = plain.fit_transform(X)
+        assert np.array_equal(ours.fit_transform(X), wanted)
+        assert np.array_equal(iso.load_correction(ours.save(tmp_path / "c.safetensors")).transform(X), wanted)
+
+
+def test_a_file_may_be_read_as_any_other(X: np.ndarray, tmp_path: Path) -> None:
+    path = iso.Center().fit(X).save(tmp_path / "c.safetensors")
+    (tmp_path / "other").touch()
+    assert path.stat().st_mode == (tmp_path / "other").stat().st_mode
 
 
 def test_pipelines_and_lists_are_one_file(X: np.ndarray, tmp_path: Path) -> None:
@@ -127,6 +151,8 @@ def put(where: dict, name: str, value: Any) -> None:
             lambda _, tensors: put(tensors, "0.eigenvalues_", tensors["0.eigenvalues_"][:2]),
             "eigenvalues_ of shape",
         ),
+        (lambda _, tensors: put(tensors, "0.mean_", tensors["0.mean_"][:, None]), r"mean_ of shape \(6, 1\)"),
+        (lambda _, tensors: put(tensors, "0.mean_", tensors["0.mean_"].to(torch.complex64)), "complex64"),
     ],
 )
 def test_edited_files(X: np.ndarray, tmp_path: Path, change: Any, message: str) -> None:

@@ -42,6 +42,9 @@ def test_given_and_zero(X: np.ndarray) -> None:
         ({"dimensions": [1, 1]}, "wanted different whole numbers from 0 to 7"),
         ({"dimensions": [8]}, "wanted different whole numbers"),
         ({"dimensions": []}, "wanted different whole numbers"),
+        ({"dimensions": [1.5]}, r"dimensions is \[1.5\]; wanted different whole numbers"),
+        ({"dimensions": "12"}, "wanted different whole numbers"),
+        ({"n_dimensions": True}, "n_dimensions is True"),
     ],
 )
 def test_bad_requests(X: np.ndarray, parameters: dict, message: str) -> None:

@@ -40,3 +40,14 @@ def test_broken(tmp_path: Path) -> None:
     table.write_text("i,j,score\n0,1,2.5\n1,2,much\n")
     with pytest.raises(FileError, match="the score 'much' in row 1"):
         read_scored_pairs(table)
+
+
+@pytest.mark.parametrize("item", ["null", '""', "NaN", '["a"]'])
+def test_items_that_are_absent(tmp_path: Path, item: str) -> None:
+    table = tmp_path / "pairs.jsonl"
+    table.write_text(
+        '{"sentence1": "a", "sentence2": "b", "score": 1}\n'
+        f'{{"sentence1": "a", "sentence2": {item}, "score": 2}}\n'
+    )
+    with pytest.raises(FileError, match=r"has the item .* in"):
+        read_scored_pairs(table)

@@ -114,7 +114,7 @@ def nothing(*args: object, **options: object) -> None:
     ("place", "said"),
     [
         ("page.txt", "has the suffix '.txt'; wanted a page, such as report.html"),
-        ("folder.html", "is a folder; wanted a file"),
+        ("folder.html", "is a folder; wanted the name of a file"),
         ("nowhere/page.html", "is no folder to write page.html to; make it first"),
         ("vectors.html/page.html", "is no folder to write page.html to"),
     ],

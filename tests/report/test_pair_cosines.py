@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 from sklearn.metrics import roc_auc_score
 
 import isoscope as iso
@@ -82,3 +83,13 @@ def test_zero_vectors_are_left_out_and_labels_may_be_missing(rng) -> None:
     assert float(found.random.mean()) == pytest.approx(iso.mean_cosine(X))
     with pytest.raises(UndefinedError, match="two vectors with a direction; there are 1"):
         PairCosines.of([[0.0, 0.0], [1.0, 0.0]])
+
+
+@pytest.mark.parametrize("n_pairs", [10_000, 900])
+def test_narrow_vectors_lose_no_digits(rng, n_pairs: int) -> None:
+    """All pairs, and a sample: float16 vectors have the cosines of the same numbers in float64."""
+    narrow = rng.normal(size=(60, 40)).astype(np.float16)
+    found = PairCosines.of(narrow, n_pairs=n_pairs)
+    wanted = PairCosines.of(narrow.astype(np.float64), n_pairs=n_pairs)
+    assert found.is_exact is (n_pairs > 1770)
+    assert torch.allclose(found.random, wanted.random, atol=1e-6)

@@ -43,6 +43,35 @@ def test_many_rows_are_sampled(labelled, monkeypatch) -> None:
     assert len(shares) == len(found["rows"]) - 1
 
 
+def test_silhouettes_are_exact_up_to_a_bound_and_said_to_be_estimates_beyond(
+    labelled, rng, monkeypatch
+) -> None:
+    X, y = labelled
+    assert side_by_side(X, None)["tolerance"] is None
+    y2 = rng.integers(0, 4, 2000)
+    many = torch.from_numpy(rng.normal(size=(2000, 5)) + np.eye(5)[y2])  # enough for an estimate to miss
+    found = side_by_side(many, as_labels(y2))
+    assert found["tolerance"] is None
+    assert found["rows"][0]["silhouette"] == pytest.approx(iso.silhouette_score(many, y2), abs=1e-9)
+    monkeypatch.setattr(module, "EXACT_ROWS", 200)
+    found = side_by_side(X, as_labels(y))
+    assert found["tolerance"] == module.TOLERANCE
+    assert found["rows"][0]["silhouette"] == pytest.approx(
+        iso.silhouette_score(X, y), abs=2 * module.TOLERANCE
+    )
+
+
+def test_a_shrunk_covariance_is_said(labelled, rng) -> None:
+    full = {row["name"]: row["what"] for row in side_by_side(labelled[0], None)["rows"]}
+    assert full["Whiten()"] == "centred, all variances equal"
+    few = {
+        row["name"]: row["what"]
+        for row in side_by_side(torch.from_numpy(rng.normal(size=(9, 20))), None)["rows"]
+    }
+    assert "; shrunk by " in few["Whiten()"]
+    assert "shrunk" not in few["Center"]
+
+
 def test_what_cannot_be_corrected_says_why(monkeypatch) -> None:
     class Never:
         def fit(self, X: object) -> None:

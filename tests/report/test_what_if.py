@@ -6,7 +6,6 @@ import torch
 
 import isoscope as iso
 from isoscope.errors import InputError
-from isoscope.report.principal import Principal
 from isoscope.report.what_if import WhatIf
 
 
@@ -62,19 +61,6 @@ def test_points_without_a_direction_are_left_out() -> None:
     assert what_if.mean_cosine(n_removed=1) == pytest.approx(-1)
     only = WhatIf.of([[1.0, 0.0], [-1.0, 0.0], [0.0, 3.0], [0.0, -3.0]], rows=torch.tensor([2]))
     assert only.mean_cosine() is None
-
-
-def test_principal_directions_are_numpy_s(X: np.ndarray) -> None:
-    principal = Principal.of(X.astype(np.float32))
-    roots, directions = np.linalg.svd(X - X.mean(axis=0), full_matrices=False)[1:]
-    np.testing.assert_allclose(principal.eigenvalues.numpy(), roots**2 / 299, rtol=1e-5)
-    np.testing.assert_allclose(np.abs(np.diag(directions @ principal.basis.numpy())), 1, atol=1e-5)
-    assert (principal.basis.gather(0, principal.basis.abs().argmax(0, keepdim=True)) > 0).all()
-
-
-def test_directions_that_are_rounding_are_not_kept(rng) -> None:
-    flat = rng.normal(size=(200, 3)) @ rng.normal(size=(3, 8))
-    assert Principal.of(flat).rank == 3
 
 
 @pytest.mark.parametrize(

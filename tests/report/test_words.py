@@ -32,6 +32,13 @@ def test_a_space_in_few_directions(rng) -> None:
     assert f"{debiased:.4f} once the bias of few vectors is removed)." in headline(few)[0]
 
 
+def test_rounding_is_no_score() -> None:
+    """One direction has an IsoScore of 0, which arithmetic misses by 1e-16."""
+    said = headline(np.outer([0.0, 1.0, 0.3, 2.0], [1.0, 2.0, 3.0]))[0]
+    assert "(IsoScore 0.0000" in said
+    assert "e−" not in said
+
+
 def test_labels_that_are_clusters_and_labels_that_are_not(rng) -> None:
     y = rng.integers(0, 2, 400)
     X = rng.normal(size=(400, 10)) + 12 * np.eye(10)[y]

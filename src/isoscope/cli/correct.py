@@ -42,6 +42,11 @@ _TAKES: dict[str, tuple[str, ...]] = {
 }
 # a parameter of a correction that a message begins with, and the option it comes from
 _PARAMETER = re.compile(r"^(?:n_)?(components|clusters|dimensions|strength)(?= is )")
+# advice that a message ends with and that only Python can follow, and what a command line can do
+_IN_PYTHON = {
+    ", more vectors, or a regularization of your own, such as 0.1": ", or more vectors",
+    ", fewer clusters, or small='keep' to take out what there is": ", or fewer clusters",
+}
 _EPILOG = """
 **Examples**
 
@@ -145,20 +150,15 @@ def correct(
     with interruptible(), _as_typed(), Bar() as bar:
         _check_paths(file, fit, load, output, save)
         _check_targets(output, save)
-        wanted = None if load is not None else _asked(method, given)
-        _refuse_with_load(load, method, fit, given)
+        wanted = _asked(method, given) if load is None else _loaded(load, method, fit, given)
         source = open_vectors(
             file, key=key, vector_column=vector_column, labels=labels if fit is None else None
         )
-        learnt = source
-        if fit is not None:
-            learnt = open_vectors(fit, key=key, vector_column=vector_column, labels=labels)
-        if load is not None:
-            from isoscope.corrections import load_correction
-
-            fitted = load_correction(load)
-        else:
-            assert wanted is not None
+        fitted = wanted
+        if load is None:
+            learnt = source
+            if fit is not None:
+                learnt = open_vectors(fit, key=key, vector_column=vector_column, labels=labels)
             bar.step("learning")
             fitted = wanted.fit_blocks(_Watched(learnt, bar).blocks, use_labels=labels is not None)
         if save is not None:
@@ -171,7 +171,10 @@ def correct(
         "correction": repr(fitted) if load is None else f"{load}",
         **found,
     }
-    typer.echo(json_text.dumps(result, indent=2, allow_nan=False)) if json else _show(result)
+    if json:
+        typer.echo(json_text.dumps(result, indent=2, allow_nan=False))
+    else:
+        _show(result)
 
 
 @contextmanager
@@ -181,7 +184,10 @@ def _as_typed() -> Iterator[None]:
         with as_typed():
             yield
     except InputError as error:
-        raise type(error)(_PARAMETER.sub(r"--\1", str(error))) from error
+        said = _PARAMETER.sub(r"--\1", str(error))
+        for advice, instead in _IN_PYTHON.items():
+            said = said.replace(advice, instead)
+        raise type(error)(said) from error
 
 
 class _Watched:
@@ -225,14 +231,16 @@ def _check_targets(output: Path | None, save: Path | None) -> None:
         files.check_target(save)
 
 
-def _refuse_with_load(load: Path | None, method: str | None, fit: Path | None, given: dict[str, Any]) -> None:
-    if load is None:
-        return
-    others = {**({"method": method} if method else {}), **({"fit": fit} if fit else {}), **given}
-    for name in others:
+def _loaded(load: Path, method: str | None, fit: Path | None, given: dict[str, Any]) -> Correction:
+    """What --save kept, if nothing else says what to learn."""
+    from isoscope.corrections import load_correction
+
+    others = [name for name, value in {"method": method, "fit": fit, **given}.items() if value is not None]
+    if others:
         raise InputError(
-            f"--{name} is for what is learnt, and --load brings it learnt already: leave one out"
+            f"--{others[0]} is for what is learnt, and --load brings it learnt already: leave one out"
         )
+    return load_correction(load)
 
 
 def _asked(method: str | None, given: dict[str, Any]) -> Correction:
@@ -286,6 +294,7 @@ def _applied(
     """The vectors corrected and written where they are asked for, and the geometry before and after."""
     from isoscope.corrections.stream import Corrected, write_blocks
 
+    first = fitted.transform(next(iter(source.blocks(1))))  # other dimensions are said before a long pass
     bar.step("measuring before")
     before = _geometry(_Watched(source, bar))
     corrected: Any = Corrected(_Watched(source, bar), fitted)
@@ -295,11 +304,10 @@ def _applied(
         corrected = _Watched(open_vectors(output), bar)
     bar.step("measuring after")
     after = _geometry(corrected)
-    first = next(iter(source.blocks(1)))
     return {
         "n": source.n_rows if source.n_rows is not None else sum(map(len, source.blocks())),
         "d": source.n_dims,
-        "d_corrected": fitted.transform(first).n_dims,
+        "d_corrected": first.n_dims,
         "before": before,
         "after": after,
         "notes": [*source.notes],

@@ -111,12 +111,12 @@ def report(
     corrections would do. Labels and texts are shown as they are, and nothing in them can run.
     """
     from isoscope.report import report as make
-    from isoscope.report.document import check_place
+    from isoscope.report.document import check_page
     from isoscope.report.runs import load_run
 
     options = TextOptions(model, text_column, prefix, pooling, normalize, batch_size, device, download)
     with interruptible(), as_typed():
-        check_place(output)
+        check_page(output)
         if output.exists() and Path(file).exists() and output.samefile(file):
             raise FileError(f"{output} is FILE itself; wanted another place to write to")
         followed = None if run is None else load_run(run)

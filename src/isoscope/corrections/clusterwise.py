@@ -14,11 +14,12 @@ from isoscope.corrections.border import as_rows
 from isoscope.corrections.columns import Columns
 from isoscope.corrections.correction import Correction, Fitted, blocks_of
 from isoscope.corrections.maps import Clusterwise, Map
-from isoscope.corrections.spectrum import check_components, principal
+from isoscope.corrections.parameters import check_whole
 from isoscope.errors import InputError, ShapeError, check_seed
 from isoscope.kernels.precision import full_precision
 from isoscope.labels import Labels, as_labels
 from isoscope.statistics.moments import Moments
+from isoscope.statistics.principal import Principal
 
 _SAMPLE = 50_000  # rows of a stream that k-means looks at
 
@@ -117,8 +118,7 @@ class ClusterCenter(Correction):
 
     def _check_parameters(self, n_dims: int) -> None:
         check_seed(self.seed)
-        if not isinstance(self.n_clusters, int) or self.n_clusters < 1:
-            raise InputError(f"n_clusters is {self.n_clusters!r}; wanted a whole number from 1 on")
+        check_whole(self.n_clusters, name="n_clusters")
         if self.init is not None and as_matrix(self.init, name="init").shape[1] != n_dims:
             raise ShapeError(f"init has shape {tuple(as_matrix(self.init).shape)}; wanted (K, {n_dims})")
 
@@ -150,7 +150,7 @@ class ClusterCenter(Correction):
             raise InputError(
                 f"n_clusters is {self.n_clusters}, and X has n_samples = {len(rows)}; wanted at least as many"
             )
-        found = kmeans(rows, self.n_clusters, seed=self.seed, n_init=self.n_init)
+        found = kmeans(rows, int(self.n_clusters), seed=self.seed, n_init=self.n_init)
         return found.centers.double()
 
     def _of_cluster(self, rows: Tensor) -> Any:
@@ -221,7 +221,7 @@ class ClusterwiseAllButTheTop(ClusterCenter):
     def _check_parameters(self, n_dims: int) -> None:
         super()._check_parameters(n_dims)
         if self.n_components is not None:
-            check_components(self.n_components, n_dims)
+            check_whole(self.n_components, name="n_components", most=n_dims)
         if self.small not in ("error", "keep"):
             raise InputError(f"small is {self.small!r}; wanted 'error' or 'keep'")
 
@@ -242,7 +242,7 @@ class ClusterwiseAllButTheTop(ClusterCenter):
     def _directions(self, moments: Moments, k: int, name: Any) -> Tensor:
         """(≤ k, d) a cluster's strongest directions."""
         spread = moments.count > 1 and bool(moments.trace > 0)
-        found = principal(moments, "ClusterwiseAllButTheTop") if spread else None
+        found = Principal.of(moments, what="ClusterwiseAllButTheTop") if spread else None
         rank = found.rank if found else 0
         if rank < k and self.small == "error":
             raise InputError(
@@ -250,7 +250,7 @@ class ClusterwiseAllButTheTop(ClusterCenter):
                 f"(n_samples = {moments.count}); wanted at most {rank}, fewer clusters, or small='keep' "
                 "to take out what there is"
             )
-        return found.directions[: min(k, rank)] if found else moments.mean.new_zeros(0, moments.n_dims)
+        return found.directions[:k] if found else moments.mean.new_zeros(0, moments.n_dims)
 
     def _map(self, solution: dict[str, Tensor]) -> Map:
         return Clusterwise(solution["centers_"], solution["means_"], solution["components_"])

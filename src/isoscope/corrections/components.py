@@ -8,9 +8,10 @@ from torch import Tensor
 
 from isoscope.corrections.correction import Correction, Fitted
 from isoscope.corrections.maps import Map, Removal
-from isoscope.corrections.spectrum import check_components, principal
+from isoscope.corrections.parameters import check_whole
 from isoscope.errors import InputError
 from isoscope.statistics.moments import Moments
+from isoscope.statistics.principal import Principal
 
 
 class AllButTheTop(Correction):
@@ -23,8 +24,8 @@ class AllButTheTop(Correction):
 
     Args:
         n_components: k; None for d // 100, at least 1.
-        as_published: project x itself onto the directions, not x − m, as the paper's algorithm prints it.
-            All vectors then differ from ours by one and the same vector, −Σ (v_i·m) v_i.
+        as_published: (x − m) − Σ_i (v_i·x) v_i, as the paper's Algorithm 1 prints it: x itself is projected,
+            not x − m. All vectors then differ from the default by one and the same, −Σ (v_i·m) v_i.
 
     Attributes:
         mean_: (d,) m.
@@ -45,10 +46,10 @@ class AllButTheTop(Correction):
 
     def _check_parameters(self, n_dims: int) -> None:
         if self.n_components is not None:
-            check_components(self.n_components, n_dims)
+            check_whole(self.n_components, name="n_components", most=n_dims)
 
     def _solve(self, statistic: Moments) -> dict[str, Tensor]:
-        found = principal(statistic, "AllButTheTop")
+        found = Principal.of(statistic, what="AllButTheTop")
         k = self.n_components or max(1, statistic.n_dims // 100)
         if k > found.rank:
             raise InputError(

@@ -23,11 +23,12 @@ from isoscope.corrections.rogue import RemoveDimensions
 from isoscope.corrections.scaling import Center, Normalize, Standardize
 from isoscope.corrections.whiten import Whiten
 from isoscope.errors import FileError, InputError
-from isoscope.io.atomic import write_atomically
+from isoscope.io.atomic import check_place, write_atomically
 from isoscope.io.files import check_file, listed, reading
 
 FORMAT = 1
 _ENTRY = "isoscope_correction"  # of the file's metadata
+_TYPES = (torch.float64, torch.int64, torch.bool)
 KINDS: dict[str, type[Correction]] = {
     kind.__name__: kind
     for kind in (
@@ -48,7 +49,7 @@ def save_correction(correction: Any, path: str | os.PathLike[str]) -> Path:
 
     The file is .safetensors: float64 tensors, and JSON with kinds, parameters and dimensions in its metadata.
     """
-    from safetensors.torch import save_file
+    from safetensors.torch import save
 
     path = check_target(path)
     steps = _steps(correction)
@@ -57,7 +58,8 @@ def save_correction(correction: Any, path: str | os.PathLike[str]) -> Path:
         tensors |= {f"{i}.{name}": value.cpu().contiguous() for name, value in step._solved().items()}
     about = {"format": FORMAT, "isoscope": __version__, "steps": [_described(step) for step in steps]}
     metadata = {_ENTRY: json.dumps(about, allow_nan=False)}
-    return write_atomically(path, lambda beside: save_file(tensors, beside, metadata=metadata))
+    # by Python's own hand: safetensors makes files that nobody else on the machine may read
+    return write_atomically(path, lambda beside: beside.write_bytes(save(tensors, metadata)))
 
 
 def load_correction(path: str | os.PathLike[str]) -> Correction:
@@ -88,10 +90,7 @@ def check_target(path: str | os.PathLike[str]) -> Path:
     path = Path(path)
     if path.suffix.lower() != ".safetensors":
         raise FileError(f"{path} is to hold a correction; wanted a name that ends in .safetensors")
-    if not path.parent.is_dir():
-        raise FileError(f"{path.parent} is no folder to write {path.name} to; make it first")
-    if path.is_dir():
-        raise FileError(f"{path} is a folder; wanted the name of a file in it")
+    check_place(path)
     return path
 
 
@@ -129,7 +128,7 @@ def _plain(value: Any) -> Any:
     """A parameter as JSON has it."""
     if isinstance(value, Tensor | np.ndarray | np.generic):
         return value.tolist()
-    return list(value) if isinstance(value, tuple | range) else value
+    return [_plain(part) for part in value] if isinstance(value, list | tuple | range) else value
 
 
 def _read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
@@ -167,9 +166,10 @@ def _loaded(path: Path, i: int, entry: Any, tensors: dict[str, Tensor]) -> Corre
     for name, axes in step._axes.items():
         tensor = tensors.get(f"{i}.{name}")
         if tensor is None or not _fits(tensor, axes, sizes):
+            found = "missing" if tensor is None else f"of shape {tuple(tensor.shape)} and type {tensor.dtype}"
             raise FileError(
-                f"{path} has {name} {'missing' if tensor is None else f'of shape {tuple(tensor.shape)}'} "
-                f"for a {kind} of {sizes['d']} dimensions, or not finite; is it truncated or edited?"
+                f"{path} has {name} {found} for a {kind} of {sizes['d']} dimensions, or not finite; "
+                "is it truncated or edited?"
             )
         solution[name] = tensor
     step.n_features_in_ = sizes["d"]
@@ -180,7 +180,7 @@ def _loaded(path: Path, i: int, entry: Any, tensors: dict[str, Tensor]) -> Corre
 
 
 def _fits(tensor: Tensor, axes: str, sizes: dict[str, int]) -> bool:
-    """Whether a tensor is finite and has its axes, each as long as the same letter was before."""
-    if tensor.ndim != len(axes) or not bool(torch.isfinite(tensor).all()):
+    """Whether a tensor is finite, of a type that is saved, and has its axes, as long as each was before."""
+    if tensor.dtype not in _TYPES or tensor.ndim != len(axes) or not bool(torch.isfinite(tensor).all()):
         return False
     return all(sizes.setdefault(axis, n) == n for axis, n in zip(axes, tensor.shape, strict=True))

@@ -12,6 +12,7 @@ from torch import Tensor
 from isoscope.corrections.columns import Columns
 from isoscope.corrections.correction import Correction, Fitted
 from isoscope.corrections.maps import Map, Selection
+from isoscope.corrections.parameters import check_whole, is_whole
 from isoscope.errors import InputError
 from isoscope.metrics.dimensions import contributions_of
 from isoscope.statistics.directions import Directions
@@ -82,14 +83,14 @@ class RemoveDimensions(Correction):
         if self.by not in _BY:
             raise InputError(f"by is {self.by!r}; wanted one of {', '.join(_BY)}")
         if self.dimensions is not None:
-            given = [int(j) for j in self.dimensions]
-            if len(set(given)) != len(given) or not all(0 <= j < n_dims for j in given) or not given:
+            given = list(self.dimensions)
+            known = all(is_whole(j) and 0 <= j < n_dims for j in given)
+            if not known or not given or len(set(given)) != len(given):
                 raise InputError(
                     f"dimensions is {given}; wanted different whole numbers from 0 to {n_dims - 1}"
                 )
         n = self.n_dimensions if self.dimensions is None else len(self.dimensions)
-        if not isinstance(n, int) or n < 1:
-            raise InputError(f"n_dimensions is {n!r}; wanted a whole number from 1 on")
+        check_whole(n, name="n_dimensions")
         if n >= n_dims:
             raise InputError(
                 f"n_dimensions is {n}, and X has n_features = {n_dims}; wanted at least one dimension left"

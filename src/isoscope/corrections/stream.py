@@ -12,7 +12,7 @@ import torch
 
 from isoscope.corrections.correction import Correction
 from isoscope.errors import FileError
-from isoscope.io.atomic import write_atomically
+from isoscope.io.atomic import check_place, write_atomically
 from isoscope.io.files import listed
 from isoscope.space import Space
 
@@ -63,10 +63,7 @@ def check_target(path: str | os.PathLike[str]) -> Path:
             f"{path} is of a kind that is not written in blocks ({path.suffix!r}); "
             f"wanted one of {listed(_WRITERS)}"
         )
-    if not path.parent.is_dir():
-        raise FileError(f"{path.parent} is no folder to write {path.name} to; make it first")
-    if path.is_dir():
-        raise FileError(f"{path} is a folder; wanted the name of a file in it")
+    check_place(path)
     return path
 
 

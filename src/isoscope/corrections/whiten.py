@@ -11,9 +11,10 @@ from torch import Tensor
 
 from isoscope.corrections.correction import Correction, Fitted
 from isoscope.corrections.maps import Affine, Map
-from isoscope.corrections.spectrum import check_components, ledoit_wolf, principal
+from isoscope.corrections.parameters import check_whole, is_share
 from isoscope.errors import InputError
 from isoscope.statistics.moments import Moments
+from isoscope.statistics.principal import Principal, ledoit_wolf
 
 _METHODS = ("pca", "zca")
 # a direction that the sample never used is stretched at most √1000 ≈ 32 times as far as an average one
@@ -100,41 +101,45 @@ class Whiten(Correction):
 
     def _check_parameters(self, n_dims: int) -> None:
         if self.n_components is not None:
-            check_components(self.n_components, n_dims)
-        if not isinstance(self.strength, int | float) or not 0 <= self.strength <= 1:
+            check_whole(self.n_components, name="n_components", most=n_dims)
+        if not is_share(self.strength):
             raise InputError(f"strength is {self.strength!r}; wanted a number from 0 to 1")
         if self.method not in _METHODS:
             raise InputError(f"method is {self.method!r}; wanted one of {', '.join(_METHODS)}")
-        shrinks = isinstance(self.regularization, int | float) and 0 <= self.regularization <= 1
-        if not shrinks and self.regularization != "auto":
+        if not is_share(self.regularization) and self.regularization != "auto":
             raise InputError(
                 f"regularization is {self.regularization!r}; wanted 'auto' or a number from 0 to 1"
             )
 
     def _solve(self, statistic: Moments) -> dict[str, Tensor]:
-        found = principal(statistic, "Whiten")
-        d, rank, n = statistic.n_dims, found.rank, statistic.count
-        k = d if self.n_components is None else self.n_components
-        shrinkage = self.regularization
-        if shrinkage == "auto":
+        found = Principal.of(statistic, what="Whiten")
+        k = statistic.n_dims if self.n_components is None else self.n_components
+        shrinkage = self._shrinkage(statistic, found.rank, k)
+        whole = found if k <= found.rank else found.completed()
+        values = (1 - shrinkage) * whole.eigenvalues + shrinkage * whole.eigenvalues.sum() / statistic.n_dims
+        return {
+            "mean_": statistic.mean,
+            "components_": whole.directions[:k],
+            "eigenvalues_": values[:k],
+            "regularization_": torch.tensor(shrinkage, dtype=torch.float64),
+        }
+
+    def _shrinkage(self, statistic: Moments, rank: int, k: int) -> float:
+        """γ, as asked for or as k directions of vectors of this rank need it."""
+        n = statistic.count
+        if self.regularization == "auto":
             if self.n_components is not None and k > rank:
                 raise InputError(
                     f"n_components is {k}, and the {n} vectors have rank {rank}; wanted at most {rank}, "
                     "more vectors, or a regularization of your own, such as 0.1"
                 )
-            shrinkage = 0.0 if k <= rank else max(ledoit_wolf(statistic), _LEAST_SHRINKAGE)
-        elif shrinkage == 0 and k > rank and self.strength > 0:
+            return 0.0 if k <= rank else max(ledoit_wolf(statistic), _LEAST_SHRINKAGE)
+        if self.regularization == 0 and k > rank and self.strength > 0:
             raise InputError(
                 f"regularization is 0, and the {n} vectors have rank {rank}, under the {k} directions asked "
                 f"for; wanted n_components of at most {rank}, more vectors, or regularization='auto'"
             )
-        values = (1 - float(shrinkage)) * found.values + float(shrinkage) * found.values.sum() / d
-        return {
-            "mean_": statistic.mean,
-            "components_": found.directions[:k],
-            "eigenvalues_": values[:k],
-            "regularization_": torch.tensor(float(shrinkage), dtype=torch.float64),
-        }
+        return float(self.regularization)
 
     def _map(self, solution: dict[str, Tensor]) -> Affine:
         V, powers = solution["components_"], solution["eigenvalues_"] ** (-self.strength / 2)

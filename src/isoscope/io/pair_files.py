@@ -51,7 +51,8 @@ def read_scored_pairs(path: str | os.PathLike[str]) -> FilePairs:
     order; `pairs.csv:left,right,score` says which. Whole numbers are rows, counted from 0; else texts.
 
     Raises:
-        FileError: the file is missing, broken, has no such columns, or a score that is no number.
+        FileError: the file is missing, broken, has no such columns, an item that is absent, or a score that
+            is no number.
     """
     file, named = split_column(os.fspath(path))
     check_file(file, what="scored pairs")
@@ -63,7 +64,7 @@ def read_scored_pairs(path: str | os.PathLike[str]) -> FilePairs:
                 f"{file} is of kind {kind(file)!r}; wanted scored pairs in {', '.join(KINDS[1:])}"
             )
         first, second, score = _chosen(columns, asked)
-        items = [_items(columns.read(name)) for name in (first, second)]
+        items = [_items(columns.read(name), columns) for name in (first, second)]
         scores = [_score(value, columns, row) for row, value in enumerate(columns.read(score))]
     if not scores:
         raise ShapeError(f"{file} has no pairs; wanted two items and a score in every row")
@@ -90,8 +91,15 @@ def _chosen(columns: Columns, asked: list[str]) -> tuple[str, str, str]:
     )
 
 
-def _items(values: Any) -> list[Any]:
-    return [value.item() if hasattr(value, "item") else value for value in values]
+def _items(values: Any, columns: Columns) -> list[Any]:
+    items = [value.item() if hasattr(value, "item") else value for value in values]
+    for row, item in enumerate(items):
+        is_text = isinstance(item, str) and bool(item.strip())
+        if not is_text and not (isinstance(item, int | float) and math.isfinite(item)):
+            raise FileError(
+                f"{columns.path} has the item {item!r:.40} in {columns.place(row)}; wanted a text or a row"
+            )
+    return items
 
 
 def _alike(firsts: list[Any], seconds: list[Any]) -> tuple[list[Any], list[Any]]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from isoscope.errors import FileError, InputError, check_seed
-from isoscope.io.atomic import why, write_atomically
+from isoscope.io.atomic import check_place, why, write_atomically
 from isoscope.measure import Source
 from isoscope.measurement import Measurement
 from isoscope.report.contents import contents
@@ -53,7 +53,7 @@ class Report:
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the page; all or nothing."""
-        place = check_place(path)
+        place = check_page(path)
         return write_atomically(place, lambda beside: beside.write_text(self.html, encoding="utf-8"))
 
 
@@ -92,7 +92,7 @@ def report(
     'Of 8 dimensions the variance fills about 8 and is spread over most of them, ...'
     """
     check_seed(seed)
-    place = None if path is None else check_place(path)
+    place = None if path is None else check_page(path)
     folder = None if figures is None else _figure_folder(figures)
     followed = None if run is None else load_run(run)
     space, notes = _space(X, labels, texts)
@@ -106,16 +106,12 @@ def report(
     return made if place is None else replace(made, path=made.save(place))
 
 
-def check_place(path: str | os.PathLike[str]) -> Path:
+def check_page(path: str | os.PathLike[str]) -> Path:
     """Where a page is to be written, tried before the work."""
     place = Path(path)
     if place.suffix.lower() not in _SUFFIXES:
         raise FileError(f"{place} has the suffix {place.suffix!r}; wanted a page, such as report.html")
-    if place.is_dir():
-        raise FileError(f"{place} is a folder; wanted a file to write, such as {place / 'report.html'}")
-    if not place.parent.is_dir():
-        raise FileError(f"{place.parent} is no folder to write {place.name} to; make it first")
-    _try_folder(place.parent, place.name)
+    check_place(place)
     return place
 
 
@@ -130,17 +126,8 @@ def _figure_folder(figures: str | os.PathLike[str]) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise FileError(f"{folder} cannot be made a folder for figures: {why(error)}") from error
-    _try_folder(folder, "figures")
+    check_place(folder / "spectrum.pdf")
     return folder
-
-
-def _try_folder(folder: Path, what: str) -> None:
-    trial = folder / f".{os.getpid()}.isoscope.tmp"
-    try:
-        trial.touch()
-        trial.unlink()
-    except OSError as error:
-        raise FileError(f"{folder} cannot be written to, and {what} is to lie there: {why(error)}") from error
 
 
 def _space(X: Any, labels: Any, texts: Sequence[str] | None) -> tuple[Space, tuple[str, ...]]:

@@ -17,8 +17,8 @@ from isoscope.metrics.silhouette_estimate import SilhouetteEstimate, estimate_si
 from isoscope.progress import Bar
 from isoscope.report.clusters import EXACT_ROWS, Silhouettes
 from isoscope.report.pair_cosines import PairCosines
-from isoscope.report.principal import Principal
 from isoscope.space import Space
+from isoscope.statistics.principal import Principal
 from isoscope.training.trajectory import Trajectory
 
 MOST_POINTS = 3000  # in the picture

@@ -14,8 +14,8 @@ from isoscope.labels import as_clusters
 from isoscope.metrics.frontier import ScatterDecomposition, isotropy_ceiling, scatter_decomposition
 from isoscope.report.axes import axes_for
 from isoscope.report.clusters import Silhouettes
-from isoscope.report.principal import Principal
 from isoscope.space import Space, known_rows
+from isoscope.statistics.principal import Principal
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -75,21 +75,26 @@ def _by_label(ax: Axes, xy: np.ndarray, labels: Any, rows: torch.Tensor) -> None
     codes = labels.codes.cpu()[rows].numpy()
     for code in np.unique(codes):
         here = codes == code
-        few = labels.n_labels <= len(_COLORS)
-        marker = _MARKERS[(code if few else code // len(_COLORS)) % len(_MARKERS)]
         ax.scatter(
             xy[here, 0],
             xy[here, 1],
             s=5,
             color=_COLORS[code % len(_COLORS)],
-            marker=marker,
+            marker=_MARKERS[code % len(_MARKERS)],  # 6 shapes, 7 colours: 42 labels differ
             alpha=0.65,
             linewidths=0,
             label=_plain(labels.names[code]),
             rasterized=True,
         )
     if labels.n_labels <= _MOST_NAMED:
-        ax.legend(frameon=False, fontsize=6, markerscale=1.6, handletextpad=0.1)
+        ax.legend(
+            frameon=False,
+            fontsize=6,
+            markerscale=1.6,
+            handletextpad=0.1,
+            loc="center left",
+            bbox_to_anchor=(1.0, 0.5),  # beside the points, over none of them
+        )
 
 
 def plot_silhouette(X: Any, labels: Any = None, *, seed: int = 0, ax: Axes | None = None) -> Axes:

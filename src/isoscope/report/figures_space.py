@@ -11,9 +11,9 @@ from isoscope.figures import INK, PALETTE
 from isoscope.metrics.dimensions import contributions_of
 from isoscope.report.axes import axes_for
 from isoscope.report.pair_cosines import PairCosines
-from isoscope.report.principal import Principal
 from isoscope.space import Space
 from isoscope.statistics.directions import Directions
+from isoscope.statistics.principal import Principal
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -86,7 +86,8 @@ def plot_cosines(X: Any, labels: Any = None, *, ax: Axes | None = None, seed: in
         )
     cut = cosines.threshold(0.01)
     ax.axvline(cut, color=INK, linewidth=0.7, linestyle=":")
-    top = ax.get_ylim()[1]
+    top = 1.1 * ax.get_ylim()[1]  # room for the words over the curves
+    ax.set_ylim(top=top)
     ax.annotate(
         f"1 % above {cut:.2f}",
         (cut, top),

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from isoscope.arrays import as_matrix, blocks
+from isoscope.arrays import as_matrix, blocks, working
 from isoscope.errors import UndefinedError, check_seed
 from isoscope.labels import Labels, as_clusters
 from isoscope.statistics.directions import unit_rows
@@ -118,7 +118,7 @@ class _Rows:
         return len(self.index)
 
     def units(self, which: Tensor) -> Tensor:
-        rows = self.matrix[self.index[which]]
+        rows = working(self.matrix[self.index[which]])
         return rows * self.inverse[which, None].to(rows.dtype)
 
     def cosines(self, first: Tensor, second: Tensor) -> Tensor:

@@ -13,13 +13,15 @@ from isoscope.errors import InputError, UndefinedError
 from isoscope.labels import Labels
 from isoscope.metrics.cosine import mean_cosine
 from isoscope.metrics.isotropy import isoscore
+from isoscope.metrics.silhouette import silhouette_score
 from isoscope.metrics.silhouette_estimate import estimate_silhouette
 from isoscope.metrics.spectrum import effective_rank
 from isoscope.space import Space
 from isoscope.statistics.moments import Moments
 
 MOST_ROWS = 20_000  # corrected and measured; a sample stands for more
-TOLERANCE = 0.002  # of the silhouette
+EXACT_ROWS = 5_000  # up to here silhouettes are exact: seven of them take a second or two
+TOLERANCE = 0.002  # half the interval of a silhouette beyond
 
 
 def side_by_side(
@@ -40,10 +42,17 @@ def side_by_side(
         row: dict[str, Any] = {"name": name, "what": what}
         try:
             row |= _geometry(torch.as_tensor(correction.fit(matrix).transform(matrix)), labels, seed)
+            row["what"] += _regularized(correction)
         except (InputError, UndefinedError) as error:
             row["why_not"] = str(error)
         measured.append(row)
-    return {"rows": measured, "n": len(matrix), "has_labels": labels is not None}
+    estimated = labels is not None and len(matrix) > EXACT_ROWS
+    return {
+        "rows": measured,
+        "n": len(matrix),
+        "has_labels": labels is not None,
+        "tolerance": TOLERANCE if estimated else None,
+    }
 
 
 def _corrections(d: int) -> list[tuple[str, str, Any]]:
@@ -66,6 +75,12 @@ def _corrections(d: int) -> list[tuple[str, str, Any]]:
     ]
 
 
+def _regularized(correction: Any) -> str:
+    """Where a covariance had to be shrunk, variances do not become equal: the row says so."""
+    share = float(getattr(correction, "regularization_", 0.0))
+    return f"; shrunk by {share:.1%} first, as some directions hold no variance" if share else ""
+
+
 def _geometry(X: Tensor, labels: Labels | None, seed: int) -> dict[str, float | None]:
     moments = Moments.of(X)
     row: dict[str, float | None] = {
@@ -74,9 +89,14 @@ def _geometry(X: Tensor, labels: Labels | None, seed: int) -> dict[str, float | 
         "effective_rank": _or_none(lambda: float(effective_rank(moments))),
     }
     if labels is not None:
-        space = Space(X, labels=labels)
-        row["silhouette"] = _or_none(lambda: estimate_silhouette(space, tolerance=TOLERANCE, seed=seed).value)
+        row["silhouette"] = _or_none(lambda: _silhouette(X, labels, seed))
     return row
+
+
+def _silhouette(X: Tensor, labels: Labels, seed: int) -> float:
+    if len(X) <= EXACT_ROWS:
+        return float(silhouette_score(X, labels))
+    return estimate_silhouette(Space(X, labels=labels), tolerance=TOLERANCE, seed=seed).value
 
 
 def _or_none(compute: Callable[[], float]) -> float | None:

@@ -15,8 +15,8 @@ from torch import Tensor
 
 from isoscope.arrays import as_matrix
 from isoscope.errors import InputError
-from isoscope.report.principal import Principal
 from isoscope.statistics.directions import unit_rows
+from isoscope.statistics.principal import Principal
 
 MAX_REMOVED = 16  # directions the slider goes to
 
@@ -55,8 +55,8 @@ class WhatIf:
         matrix = as_matrix(X).detach()
         principal = principal or Principal.of(matrix)
         sample = matrix if rows is None else matrix[rows]
-        mean = principal.mean @ principal.basis
-        outside = principal.mean - principal.basis @ mean
+        mean = principal.directions @ principal.mean
+        outside = principal.mean - mean @ principal.directions
         return cls(
             principal.n_dims,
             principal.eigenvalues,

@@ -8,6 +8,7 @@ from isoscope.report.pair_cosines import PairCosines
 
 _COMMON = 0.1  # a mean cosine from which on vectors share a direction
 _FEW_PER_DIMENSION = 5  # vectors: below, the plain IsoScore reads low
+_ROUNDING = 1e-12  # an IsoScore under it is 0
 _ROGUE = 0.1  # a dimension that makes this share of the mean cosine is worth a sentence
 
 
@@ -42,10 +43,10 @@ def _shape(measured: Measurement) -> str:
         kind = "lies in few directions"
     debiased = _value(measured, "isoscore_debiased")
     few = measured.n < _FEW_PER_DIMENSION * measured.d and debiased is not None
-    true = f", {shown(debiased)} once the bias of few vectors is removed" if few else ""
+    true = f", {_score(debiased)} once the bias of few vectors is removed" if few else ""
     return (
         f"Of {measured.d:,} dimensions the variance fills about {rank:,.0f} and {kind} "
-        f"(IsoScore {shown(score)}{true})."
+        f"(IsoScore {_score(score)}{true})."
     )
 
 
@@ -91,6 +92,11 @@ def _dimension(measured: Measurement, strongest: int | None) -> str:
     if share is None or mean is None or strongest is None or share < _ROGUE or mean < _COMMON:
         return ""
     return f"Dimension {strongest} alone makes {share:.0%} of what the dimensions add to the mean cosine."
+
+
+def _score(value: float | None) -> str:
+    """As tables show it, and 0 where only rounding keeps it from 0."""
+    return shown(0.0 if value is not None and abs(value) < _ROUNDING else value)
 
 
 def _signed(value: float) -> str:

@@ -45,7 +45,7 @@ function drawCosines(holder, width, cosines, threshold) {
   const step = (cosines.high - cosines.low) / n;
   const density = Object.fromEntries(Object.entries(cosines.counts).map(([name, counts]) => [name, counts.map((c) => c / cosines.n_pairs[name] / step)]));
   const x = linear(cosines.low, cosines.high, box.left, box.right);
-  const y = linear(0, Math.max(...Object.values(density).flat()) * 1.06, box.bottom, box.top);
+  const y = linear(0, Math.max(...Object.values(density).flat()) * 1.2, box.bottom, box.top);
   const svg = canvas(holder, width, height, `Histogram of cosines: random pairs have ${signed(cosines.mean.random)} on average, one in a hundred exceeds ${signed(cosines.one_percent)}`);
   axes(svg, x, y, box, { x: 'cosine of two vectors', y: 'density of pairs' }, { y: 4, x: width < 500 ? 5 : 10 });
   const steps = (values) => values.flatMap((v, i) => [[x(cosines.low + i * step), y(v)], [x(cosines.low + (i + 1) * step), y(v)]]);
@@ -57,8 +57,8 @@ function drawCosines(holder, width, cosines, threshold) {
     const right = x(value) > (box.left + box.right) / 2;
     shape(svg, 'text', { x: x(value) + (right ? -5 : 5), y: box.top + 12 + 15 * row, 'text-anchor': right ? 'end' : 'start' }, text);
   };
-  mark(cosines.one_percent, `1\u00a0% ${width < 480 ? '' : 'of random pairs '}above ${signed(cosines.one_percent)}`, 0);
-  if (cosines.best) mark(cosines.best.threshold, `${width < 480 ? 'best cut' : 'labels part best at'} ${signed(cosines.best.threshold)}`, 1);
+  mark(cosines.one_percent, `1\u00a0% ${width < 480 ? '' : 'of random pairs '}above ${signed(cosines.one_percent, 3)}`, 0);
+  if (cosines.best) mark(cosines.best.threshold, `${width < 480 ? 'best cut' : 'labels part best at'} ${signed(cosines.best.threshold, 3)}`, 1);
   line(svg, [[x(threshold), box.top - 6], [x(threshold), box.bottom]], 'var(--warn)', 2);
   hover(svg, (px) => {
     const i = Math.floor((x.back(px) - cosines.low) / step);
@@ -106,6 +106,7 @@ function drawSilhouettes(holder, width, rows) {
 }
 
 function drawFrontier(holder, width, frontier) {
+  const narrow = width < 480;
   const height = Math.max(230, Math.min(300, width * 0.36));
   const box = { left: 44, right: width - 16, top: 26, bottom: height - 44 };
   const x = linear(0, 1, box.left, box.right), y = linear(0, 1, box.bottom, box.top);
@@ -114,14 +115,14 @@ function drawFrontier(holder, width, frontier) {
   paint(shape(svg, 'path', { d: path([[box.left, box.top], ...curve, [box.right, box.top]]) + 'Z' }), { fill: 'var(--shade)' });
   axes(svg, x, y, box, { x: 'share of the variance between labels', y: 'IsoScore' }, { y: 5, x: 5 });
   line(svg, curve, 'var(--soft)', 1.8);
-  shape(svg, 'text', { x: box.right - 8, y: box.top + 15, 'text-anchor': 'end' }, width < 480 ? 'out of reach' : `no space with ${count(frontier.n_labels)} labels in ${count(frontier.n_dims)} dimensions is up here`);
+  shape(svg, 'text', { x: box.right - 8, y: box.top + 15, 'text-anchor': 'end' }, narrow ? 'out of reach' : `no space with ${count(frontier.n_labels)} labels in ${count(frontier.n_dims)} dimensions is up here`);
   const px = x(frontier.between_share), py = y(frontier.isoscore), ceiling = y(frontier.ceiling);
   line(svg, [[px, py], [px, ceiling]], 'var(--accent)', 1.2, '3 3');
   shape(svg, 'circle', { cx: px, cy: py, r: 5.5, class: 'c0' });
-  const right = px > box.left + 140; // the side away from the curve
-  shape(svg, 'text', { x: px + (right ? -11 : 11), y: py + 4, 'text-anchor': right ? 'end' : 'start', class: 'strong' }, `this space: ${shown(frontier.isoscore)}`);
+  const right = px > box.left + (narrow ? 62 : 140); // room on the side away from the curve
+  shape(svg, 'text', { x: px + (right ? -11 : 11), y: py + 4, 'text-anchor': right ? 'end' : 'start', class: 'strong' }, `${narrow ? '' : 'this space: '}${shown(frontier.isoscore)}`);
   paint(shape(svg, 'circle', { cx: px, cy: ceiling, r: 3.5, fill: 'none' }), { stroke: 'var(--accent)' });
-  if (ceiling < py - 22) shape(svg, 'text', { x: px + (right ? -11 : 11), y: ceiling + 4 + (right ? 0 : 11), 'text-anchor': right ? 'end' : 'start' }, `at most ${shown(frontier.ceiling)}`);
+  if (ceiling < py - 22) shape(svg, 'text', { x: px + (right ? -11 : 11), y: ceiling + 4 + (right ? 0 : 11), 'text-anchor': right ? 'end' : 'start' }, `${narrow ? '≤' : 'at most'} ${shown(frontier.ceiling)}`);
   hover(svg, (mx) => {
     const share = Math.min(1, Math.max(0, x.back(mx)));
     const [, top] = frontier.curve.reduce((a, b) => (Math.abs(b[0] - share) < Math.abs(a[0] - share) ? b : a));

@@ -176,7 +176,7 @@ function showCosines() {
   const useful = [
     ['1 % of random pairs exceed', cosines.one_percent, 'a search that keeps pairs from here on lets one unrelated pair in a hundred through'],
     ['0.1 % of random pairs exceed', cosines.one_permille, 'likewise, one in a thousand']];
-  if (cosines.best) useful.push(['labels part best at', cosines.best.threshold, `${percent(cosines.best.same_above)} of the pairs of one label lie above, and ${percent(cosines.best.other_above)} of the others; a pair of one label is the more alike in ${percent(cosines.best.auc)} of comparisons (AUC)`]);
+  if (cosines.best) useful.push(['labels part best at', cosines.best.threshold, `${percent(cosines.best.same_above)} of the pairs of one label lie above, and ${percent(cosines.best.other_above)} of the others; a pair of one label is the more alike in ${percent(cosines.best.auc)} of comparisons (the AUC)`]);
   const table = put(at('threshold-table'), 'table');
   const body = put(table, 'tbody');
   for (const [name, value, means] of useful) {
@@ -222,7 +222,7 @@ function showDimensions() {
 function showCorrections() {
   const { corrections } = contents;
   at('corrections').hidden = false;
-  at('correction-lead').textContent = `Each correction fitted and measured on ${corrections.n < contents.n ? `${count(corrections.n)} of the ${count(contents.n)} vectors, drawn at random` : 'all vectors'}.`;
+  at('correction-lead').textContent = `Each correction fitted and measured on ${corrections.n < contents.n ? `${count(corrections.n)} of the ${count(contents.n)} vectors, drawn at random` : 'all vectors'}.${corrections.tolerance ? ` Silhouettes are estimated, to ± ${corrections.tolerance}.` : ''}`;
   const heads = [['isoscore', 'IsoScore', 4], ['mean_cosine', 'mean cosine', 4], ['effective_rank', 'effective rank', 1], ...(corrections.has_labels ? [['silhouette', 'silhouette', 4]] : [])];
   const table = at('correction-table');
   const head = put(put(table, 'thead'), 'tr');
@@ -263,7 +263,8 @@ function showAbout() {
     held && held.n < contents.n && `mean cosine of the sliders: ${count(held.n)} vectors`,
     contents.cosines && !contents.cosines.is_exact && 'cosines: up to 200,000 pairs of a kind',
     silhouette && !silhouette.is_exact && 'silhouettes: estimated, with intervals',
-    corrections.n < contents.n && `corrections: ${count(corrections.n)} vectors`].filter(Boolean);
+    corrections.n < contents.n && `corrections: ${count(corrections.n)} vectors`,
+    corrections.tolerance && `silhouettes after corrections: estimated, to ± ${corrections.tolerance}`].filter(Boolean);
   const facts = [
     sampled.length ? `Sampled, by seed ${contents.seed}: ${sampled.join('; ')}. Everything else is of all vectors.` : 'Nothing is sampled: every number is of all vectors, every histogram of all pairs.',
     `Made by isoscope ${contents.version}. The page loads nothing and sends nothing; what it shows is in the file.`];

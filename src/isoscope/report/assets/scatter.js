@@ -13,11 +13,11 @@ function ranked(points) {
   return [...counts.keys()].sort((a, b) => counts.get(b) - counts.get(a) || a - b);
 }
 
-function looks(place, n) {
+// Neighbours in the ranking differ in colour and in shape; 7 and 10 have no divisor, so 70 labels differ in all.
+function looks(place) {
   if (place === null) return { color: 'c0', shape: SHAPES[0] };
-  const few = n <= COLORS;
-  if (!few && place >= COLORS * SHAPES.length) return { color: 'c7', shape: SHAPES[0] };
-  return { color: `c${place % COLORS}`, shape: SHAPES[few ? place % SHAPES.length : Math.floor(place / COLORS) % SHAPES.length] };
+  if (place >= COLORS * SHAPES.length) return { color: 'c7', shape: SHAPES[0] };
+  return { color: `c${place % COLORS}`, shape: SHAPES[place % SHAPES.length] };
 }
 
 function scatter(holder, points, { onPoint }) {
@@ -53,7 +53,7 @@ function scatter(holder, points, { onPoint }) {
     screen = Array.from(xs, (x, i) => [px + (x - (x0 + x1) / 2) / unit, py - (ys[i] - (y0 + y1) / 2) / unit]);
     const group = shape(svg, 'g');
     marks = screen.map(([x, y], i) => {
-      const look = looks(codes ? placeOf.get(codes[i]) : null, order.length);
+      const look = looks(codes ? placeOf.get(codes[i]) : null);
       return shape(group, 'path', { d: look.shape, class: `mark ${look.color}`, transform: `translate(${x.toFixed(1)} ${y.toFixed(1)})` });
     });
     ring = paint(shape(svg, 'circle', { r: 7, fill: 'none', 'stroke-width': 2, visibility: 'hidden' }), { stroke: 'var(--ink)' });
@@ -124,7 +124,7 @@ function drawLegend(holder, points, onLabel) {
   const order = ranked(points);
   const buttons = order.map((code, place) => {
     const button = put(holder, 'button', { type: 'button', 'aria-pressed': 'false' });
-    const look = looks(place, order.length);
+    const look = looks(place);
     const icon = shape(button, 'svg', { viewBox: '-5 -5 10 10', width: 11, height: 11, 'aria-hidden': 'true' });
     shape(icon, 'path', { d: look.shape, class: look.color });
     put(button, 'span', {}, points.label_names[code]);

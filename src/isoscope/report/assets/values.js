@@ -29,17 +29,18 @@ function shown(value) {
 function tick(value) {
   const size = Math.abs(value);
   if (size !== 0 && (size < 1e-4 || size >= 1e5)) {
-    const power = Math.round(Math.log10(size));
-    if (Math.abs(size / 10 ** power - 1) < 1e-9) return '10' + String(power).replace('-', '⁻').replace(/\d/g, (d) => '⁰¹²³⁴⁵⁶⁷⁸⁹'[d]);
-    return value.toExponential(0);
+    const power = Math.floor(Math.log10(size) + 1e-9), factor = Number((size / 10 ** power).toPrecision(3));
+    const raised = '10' + String(power).replace('-', '⁻').replace(/\d/g, (d) => '⁰¹²³⁴⁵⁶⁷⁸⁹'[d]);
+    return (value < 0 ? MINUS : '') + (factor === 1 ? '' : `${factor}·`) + raised;
   }
   return (value < 0 ? MINUS : '') + String(Number(size.toPrecision(6)));
 }
 
+// Less than all is never written as 100 %.
 function percent(share) {
-  const size = Math.abs(100 * share);
-  const digits = size >= 10 || size === 0 ? 0 : size >= 1 ? 1 : size >= 0.095 ? 2 : 3;
-  return (share < 0 ? MINUS : '') + size.toFixed(digits) + '\u00a0%';
+  const size = Math.abs(100 * share), nearly = size > 99.5 && size < 100;
+  const digits = nearly ? 2 : size >= 10 || size === 0 ? 0 : size >= 1 ? 1 : size >= 0.095 ? 2 : 3;
+  return (share < 0 ? MINUS : '') + (nearly ? Math.min(size, 99.99) : size).toFixed(digits) + '\u00a0%';
 }
 
 const signed = (value, digits = 2) => (value < 0 && Number(Math.abs(value).toFixed(digits)) > 0 ? MINUS : '') + Math.abs(value).toFixed(digits);
