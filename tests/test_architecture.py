@@ -21,7 +21,7 @@ ORDER = (
     ("kernels",),
     ("statistics",),
     ("metrics",),
-    ("clustering", "io", "losses", "measurement", "printable", "progress"),
+    ("clustering", "io", "losses", "measurement", "printable", "progress", "tables"),
     ("scale",),
     ("measure",),
     ("comparison", "corrections", "encoders", "figures"),

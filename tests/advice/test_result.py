@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 
 from isoscope.advice.advise import _judged
-from isoscope.advice.result import Outcome, TaskAdvice, recommended
+from isoscope.advice.outcomes import Outcome, TaskAdvice, recommended
 from isoscope.advice.validation import gain, holm
 
 
@@ -41,6 +41,8 @@ def test_a_gain_that_is_lost_to_holm_is_no_help() -> None:
     lone = Outcome("a", 0.6, 0.1, (0.01, 0.19), 0.04)
     assert lone.verdict == "helps"
     assert Outcome("a", 0.6, 0.1, (0.01, 0.19), 0.4).verdict == "no difference seen"
+    noise = Outcome("a", 0.5, 1e-6, (0.9e-6, 1.1e-6), 0.0001)
+    assert noise.verdict == "no difference seen"
     assert (
         "leave it alone"
         in TaskAdvice("knn", "s", 9, 0.5, (Outcome("a", 0.6, 0.1, (0.0, 0.2), 0.4),)).sentence

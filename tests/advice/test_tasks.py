@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -46,11 +48,24 @@ def test_knn_is_scikit_learns(fold: LabelFold) -> None:
 
 
 def test_retrieval_is_mean_average_precision(fold: LabelFold) -> None:
-    test, train = (Z / Z.norm(dim=1, keepdim=True) for Z in (fold.test.double(), fold.train.double()))
-    scores = (test @ train.T).numpy()
-    right = fold.test_codes.numpy()[:, None] == fold.train_codes.numpy()[None]
-    expected = np.mean([average_precision_score(a, b) for a, b in zip(right, scores, strict=True)])
-    assert np.isclose(retrieval(fold), expected, atol=1e-6)
+    test = fold.test.double() / fold.test.double().norm(dim=1, keepdim=True)
+    scores, codes = (test @ test.T).numpy(), fold.test_codes.numpy()
+    precisions = []
+    for i in range(len(test)):
+        others = np.arange(len(test)) != i
+        precisions.append(average_precision_score(codes[others] == codes[i], scores[i, others]))
+    assert np.isclose(retrieval(fold), np.mean(precisions), atol=1e-6)
+    lone = fold.test_codes.clone()
+    lone[4] = 99  # no other row has its label: it is not asked
+    answers = replace(fold, test_codes=lone)
+    assert 0 < retrieval(answers) < 1
+    assert retrieval(replace(fold, test_codes=torch.arange(len(test)))) == 0
+
+
+def test_large_folds_are_taken_in_parts(fold: LabelFold, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = knn(fold), retrieval(fold)
+    monkeypatch.setattr("isoscope.advice.tasks._AT_ONCE", 3 * len(fold.train))
+    assert (knn(fold), retrieval(fold)) == pytest.approx(whole, abs=1e-12)
 
 
 def test_clustering_finds_clear_clusters(fold: LabelFold) -> None:

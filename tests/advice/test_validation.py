@@ -31,6 +31,7 @@ def test_gain_is_nadeau_and_bengios(rng: np.random.Generator) -> None:
     assert np.isclose(plain.p_value, ttest_1samp(x, 0).pvalue)
     assert found.p_value > plain.p_value
     assert gain([0.0] * 5, test_share=0.25).p_value == 1.0
+    assert gain([0.25] * 5, test_share=0.25).p_value == 2 / 2**5  # equal gains prove no more than one sign
 
 
 def test_holm_against_its_definition() -> None:

@@ -19,6 +19,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rng: np.random.Gener
     Path("labels.txt").write_text("".join(f"label {label}\n" for label in y))
     lines = [f"{i},{i + 80},{float(y[i] == y[i + 80])}" for i in range(80)]
     Path("pairs.csv").write_text("i,j,score\n" + "\n".join(lines) + "\n")
+    Path("far.csv").write_text("i,j,score\n0,1,1\n" + "2,160,3\n" * 30)
+    Path("nan.csv").write_text("i,j,score\n0,1,1\n" + "2,3,nan\n" * 30)
+    Path("one.txt").write_text("same\n" * 160)
     return tmp_path
 
 
@@ -91,6 +94,12 @@ def test_pairs_of_texts(folder: Path, tiny_model: Path, rng: np.random.Generator
         (("v.npy",), "needs a task"),
         ((), "FILE is missing"),
         (("--pairs", "pairs.csv"), "FILE is missing"),
+        (("--pairs", "pairs.csv", "--model", "m", "-l", "labels.txt"), "--labels goes with FILE"),
+        (("v.npy", "-l", "absent.txt"), "absent.txt"),
+        (("v.npy", "--pairs", "far.csv"), "from 0 to 159"),
+        (("v.npy", "--pairs", "nan.csv"), "the score 'nan'"),
+        (("v.npy", "-l", "one.txt"), "1 of 1 have 5 rows or more"),
+        (("v.npy", "-l", "labels.txt", "--folds", "200"), "0 of 2 have 200 rows"),
         (("v.npy", "--pairs", "labels.txt"), "wanted scored pairs in"),
         (("v.npy", "--pairs", "none.csv"), "none.csv"),
         (("v.npy", "--pairs", "pairs.csv:i,j"), "wanted three"),

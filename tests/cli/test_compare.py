@@ -79,6 +79,11 @@ def test_every_flag_changes_something(folder: Path) -> None:
 def test_ids(folder: Path) -> None:
     assert found("old.csv", "new.csv", "--ids", "id")["correspondences"]["cka"]["value"] > 1 - 1e-9
     assert found("old.csv", "new.csv")["correspondences"]["cka"]["value"] < 0.9
+    # texts are those of A's rows, also where B has fewer
+    Path("part.csv").write_text("\n".join(Path("new.csv").read_text().splitlines()[:61]) + "\n")
+    part = found("old.csv", "part.csv", "--ids", "id", "--texts", "texts.txt")
+    assert part["n"] == 60
+    assert all(one["text"] == f"the item {one['row']}" for one in part["moved_rows"])
 
 
 def test_two_models(folder: Path, tiny_model: Path, tiny_bert: Path) -> None:
@@ -116,6 +121,10 @@ def test_gates_set_the_exit_code(folder: Path) -> None:
     ("arguments", "said"),
     [
         (("a.npy", "b.npy", "--gate", "isoscore=>1"), "is not understood"),
+        (("a.npy", "b.npy", "--gate", "isoscore"), "is not understood"),
+        (("a.npy", "b.npy", "--gate", "isoscore>=nan"), "is not understood"),
+        (("a.npy", "b.npy", "--gate", "isocsore>=0.1"), "did you mean isoscore"),
+        (("a.npy", "b.npy", "--gate", "silhouette>=0.1"), "labels"),
         (("a.npy",), "B is missing"),
         (("a.npy", "b.npy", "--key", "x", "--key", "y", "--key", "z"), "3 times"),
         (("a.npy", "none.npy"), "none.npy"),

@@ -5,11 +5,14 @@ import json
 
 import numpy as np
 import pytest
+import torch
 
 import isoscope as iso
 from isoscope.comparison import compare, parse_gates
-from isoscope.comparison.moved import displacements
+from isoscope.comparison.moved import displacements, overlap_error
+from isoscope.comparison.resampling import N_GROUPS, dealt, jackknife_error
 from isoscope.space import Space
+from isoscope.statistics.cross import CrossMoments
 
 
 def pair(rng: np.random.Generator, n: int = 200, d: int = 6) -> tuple[np.ndarray, np.ndarray]:
@@ -107,14 +110,16 @@ def test_rows_are_named_by_neighbours_kept_then_by_distance(rng: np.random.Gener
 
 
 def test_displacements_are_residuals_of_the_best_rotation(rng: np.random.Generator) -> None:
-    import torch
     from scipy.linalg import orthogonal_procrustes
 
     A, B = rng.normal(size=(40, 5)), rng.normal(size=(40, 3))
     a, b = (S - S.mean(0) for S in (A, np.pad(B, ((0, 0), (0, 2)))))
     a, b = a / np.linalg.norm(a), b / np.linalg.norm(b)
     expected = np.linalg.norm(a - b @ orthogonal_procrustes(b, a)[0], axis=1) * np.sqrt(20)
-    assert np.allclose(displacements(torch.tensor(A), torch.tensor(B)), expected)
+    spaces, rows = (torch.tensor(A), torch.tensor(B)), torch.tensor([0, 7, 39])
+    sums = CrossMoments.of(*spaces)
+    assert np.allclose(displacements(*spaces, sums, rows=torch.arange(40)), expected)
+    assert np.allclose(displacements(*spaces, sums, rows=rows), expected[rows])
     rms = np.sqrt(np.mean(expected**2))
     assert np.isclose(rms, iso.procrustes_distance(A, B) / np.sqrt(2))
 
@@ -130,6 +135,60 @@ def test_ids_match_rows(rng: np.random.Generator) -> None:
     assert found.a.n == 50
     assert found.a.n_labels == 2
     assert "10 rows of A and 0 of B have no partner and are left out" in found.notes
+
+
+def test_labels_and_texts_are_of_the_rows_of_a_where_ids_leave_some_out(rng: np.random.Generator) -> None:
+    A = rng.normal(size=(120, 8)) + 6 * np.eye(8)[np.repeat([0, 1, 2], 40)]
+    B = A.copy()
+    B[[3, 60]] = B[[60, 3]]  # two items change places
+    there = np.r_[rng.permutation(110) + 10, 3]  # items 0 … 9 are not in B, but for item 3
+    found = compare(
+        A,
+        B[there],
+        ids=(range(120), there),
+        labels=np.repeat(["x", "y", "z"], 40),
+        texts=[f"text {i}" for i in range(120)],
+        n_moved=2,
+    )
+    assert {(one.row, one.label, one.text) for one in found.moved_rows} == {
+        (3, "x", "text 3"),
+        (60, "y", "text 60"),
+    }
+    with pytest.raises(iso.ShapeError, match="texts has 111 entries for 120"):
+        compare(A, B[there], ids=(range(120), there), texts=["text"] * 111)
+
+
+def test_notes_say_which_space_they_are_about(rng: np.random.Generator) -> None:
+    A, B = pair(rng)
+    B[5] = 0
+    notes = compare(A, B, errors=False).notes
+    assert any(note.startswith("B: 1 zero vectors") for note in notes)
+    A[5] = 0
+    assert any(note.startswith("1 zero vectors") for note in compare(A, B, errors=False).notes)
+
+
+def test_the_interval_of_the_overlap_covers_it() -> None:
+    """Against the spread over draws: rows that are neighbours of many make it wider than theirs."""
+    values, errors = [], []
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        A = rng.normal(size=(200, 3))
+        B = A + 0.3 * rng.normal(size=A.shape)
+        values.append(iso.neighbor_overlap(A, B))
+        errors.append(overlap_error(torch.tensor(A), torch.tensor(B), k=10, metric="cosine", seed=seed))
+    assert 0.8 < np.mean(errors) / np.std(values) < 2
+
+
+def test_overlap_without_a_group_is_that_of_the_rows_that_stay(rng: np.random.Generator) -> None:
+    A, B = map(torch.tensor, pair(rng, n=120))
+    rows, group = dealt(120, seed=3)
+    left = [
+        iso.neighbor_overlap(A[rows[group != g]], B[rows[group != g]], k=6, metric="euclidean")
+        for g in range(N_GROUPS)
+    ]
+    found = overlap_error(A, B, k=6, metric="euclidean", seed=3)
+    assert np.isclose(found, jackknife_error(left, 1.0))
+    assert overlap_error(A[:25], B[:25], k=6, metric="euclidean", seed=3) is None
 
 
 def test_dimensions_may_differ_and_sources_are_read(rng: np.random.Generator, tmp_path: object) -> None:

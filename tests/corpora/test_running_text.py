@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from isoscope.corpora import load_texts, running_text
+from isoscope.corpora import load_similarity_pairs, load_texts, running_text
 from isoscope.errors import FileError, InputError
 
 DATA = os.environ.get("ISOSCOPE_DATA")
@@ -47,25 +47,29 @@ def test_splits_are_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 def test_pairs_have_two_columns(tmp_path: Path) -> None:
     rows = [
         {"sentence1": "a cat", "sentence2": "one cat", "score": 5.0},
-        {"sentence1": "b", "sentence2": "c"},
+        {"sentence1": "b", "sentence2": "c", "score": 0.5},
     ]
     write(tmp_path, "sts/stsb_en_test.jsonl.gz", [json.dumps(row) for row in rows])
     texts = load_texts("stsb", data=tmp_path)
     assert list(texts) == ["a cat", "b"]
     assert texts.columns == (("a cat", "b"), ("one cat", "c"))
+    scored = load_similarity_pairs("stsb", data=tmp_path)  # one reader serves both
+    assert (texts.columns, texts.source, texts.licence) == (scored.columns, scored.source, scored.licence)
 
 
 def test_what_is_no_text_is_named(tmp_path: Path) -> None:
-    path = write(tmp_path, "sts/stsb_en_dev.jsonl.gz", ['{"sentence1": "a", "sentence2": 3}'])
-    with pytest.raises(FileError, match=f"{path.name}, line 1: sentence2 is 3; wanted a text"):
+    path = write(tmp_path, "sts/stsb_en_dev.jsonl.gz", ['{"sentence1": "a", "sentence2": 3, "score": 1}'])
+    with pytest.raises(FileError, match=f"{path.name}, line 1: 3 is no text"):
         load_texts("stsb", data=tmp_path, split="dev")
 
 
 def test_unknown_names_and_absent_folders() -> None:
-    with pytest.raises(InputError, match="texts 'ptb' are not known; wanted one of wikitext2, stsb"):
+    with pytest.raises(InputError, match="texts 'ptb' are not known; wanted one of stsb, wikitext2"):
         load_texts("ptb")
     with pytest.raises(InputError, match="split is 'dev'; wanted one of test, valid, train"):
         load_texts("wikitext2", split="dev")
+    with pytest.raises(InputError, match="split is 'valid'; wanted one of test, dev, train of stsb"):
+        load_texts("stsb", split="valid")
     with pytest.raises(InputError, match="pass data=… or set ISOSCOPE_DATA to a folder with wikitext2/"):
         load_texts("wikitext2")
 

@@ -3,12 +3,14 @@ from __future__ import annotations
 import gzip
 import json
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import isoscope as iso
-from isoscope.corpora import SimilarityPairs, load_similarity_pairs, similarity_names
+from isoscope.corpora import SimilarityPairs, load_similarity_pairs, similarity, similarity_names
+from isoscope.corpora.registry import Hub
 
 
 def written(folder: Path, records: list[dict]) -> Path:
@@ -53,6 +55,23 @@ def test_absent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         load_similarity_pairs("men")
     with pytest.raises(iso.InputError, match="wanted one of stsb"):
         load_similarity_pairs("sts17")
+
+
+def test_splits_and_the_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def rows(hub: Hub, fields: tuple[str, ...]) -> Iterator[dict[str, object]]:
+        asked.append((hub.path, hub.splits, fields))
+        yield {"sentence1": "a", "sentence2": "b", "score": 4}
+
+    monkeypatch.setattr(similarity, "hub_rows", rows)
+    pairs = load_similarity_pairs("stsb", data=tmp_path, split="dev", download=True)
+    assert (pairs.split, pairs.scores) == ("dev", (4.0,))
+    assert asked == [("mteb/stsbenchmark-sts", ("validation",), ("sentence1", "sentence2", "score"))]
+    with pytest.raises(iso.InputError, match="not on this machine"):
+        load_similarity_pairs("sick", data=tmp_path, download=True)  # is on no hub
+    with pytest.raises(iso.InputError, match="split is 'dev'; wanted one of test of sts12"):
+        load_similarity_pairs("sts12", data=tmp_path, split="dev")
 
 
 @pytest.mark.skipif(not os.environ.get("ISOSCOPE_DATA"), reason="needs ISOSCOPE_DATA, the folder of corpora")

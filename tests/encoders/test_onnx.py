@@ -64,6 +64,8 @@ def test_folders_with_onnx_and_without(tmp_path: Path) -> None:
     if importlib.util.find_spec("onnxruntime"):
         with pytest.raises(iso.FileError, match="cannot be loaded"):
             OnnxEncoder(tmp_path)
+    (tmp_path / "model.safetensors").write_bytes(b"weights")  # those are what the folder is for
+    assert not is_onnx(tmp_path)
 
 
 def test_packages_are_named_where_absent(monkeypatch: pytest.MonkeyPatch) -> None:

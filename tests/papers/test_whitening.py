@@ -16,8 +16,9 @@ from isoscope.advice import TaskAdvice
 from isoscope.errors import FileError, InputError
 from isoscope.papers.claims import Holding
 from isoscope.papers.whitening import Outcome, Result, keep, read_outcomes, run_setup
+from isoscope.papers.whitening_answer import answer
 from isoscope.papers.whitening_claims import all_claims, best_of, interval, tally
-from isoscope.papers.whitening_report import answer, as_dict, as_text, sections, write_report
+from isoscope.papers.whitening_report import as_dict, as_text, sections, write_report
 from isoscope.papers.whitening_setups import DATASETS, SETUPS, Setup, chosen_datasets, chosen_setups
 
 WORDS = ["ant", "bee", "cat", "dog", "elk", "fox", "gnu", "hen", "ibis", "jay"]

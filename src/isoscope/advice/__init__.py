@@ -6,7 +6,9 @@ try_corrections(…)              the scores behind it
 
 from __future__ import annotations
 
-from isoscope.advice.advise import advise, try_corrections
-from isoscope.advice.result import Advice, Outcome, TaskAdvice
+from isoscope.advice.advise import advise
+from isoscope.advice.outcomes import Outcome, TaskAdvice
+from isoscope.advice.result import Advice
+from isoscope.advice.trials import try_corrections
 
 __all__ = ["Advice", "Outcome", "TaskAdvice", "advise", "try_corrections"]

@@ -1,4 +1,4 @@
-"""`advise`: corrections tried on the caller's own tasks, on items held out from their fitting."""
+"""`advise`: should these vectors be corrected? Asked of the caller's own tasks."""
 
 from __future__ import annotations
 
@@ -7,16 +7,17 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from isoscope.advice.candidates import NONE, chosen_corrections
-from isoscope.advice.pairs import Pairs, as_pairs
-from isoscope.advice.result import Advice, Outcome, TaskAdvice, recommended
-from isoscope.advice.tasks import LABEL_TASKS, PAIR_TASK, SCORES, LabelFold, chosen_tasks, similarity
-from isoscope.advice.validation import gain, holm, splits
-from isoscope.errors import InputError, IsoscopeError, LabelError, UndefinedError, check_seed
+from isoscope.advice.outcomes import Outcome, TaskAdvice, recommended
+from isoscope.advice.pairs import as_pairs
+from isoscope.advice.result import Advice
+from isoscope.advice.tasks import LABEL_TASKS, PAIR_TASK, SCORES, chosen_tasks
+from isoscope.advice.trials import drawn, fitted_on, transformed, try_corrections, try_pairs
+from isoscope.advice.validation import gain, holm
+from isoscope.errors import InputError, LabelError, UndefinedError, check_seed
 from isoscope.labels import Labels, as_labels
 from isoscope.measure import Source
 from isoscope.metrics.cosine import mean_cosine
@@ -27,8 +28,11 @@ from isoscope.progress import Bar
 from isoscope.space import Space
 
 MAX_ROWS, MAX_PAIRS = 2000, 3000
-_MAX_FIT = 5000  # rows a correction is fitted on for scored pairs
-Scores = dict[str, dict[str, list[float] | str]]  # by task and correction; a reason in words where none
+_PAIRS_A_FOLD = 4  # at least, for a ranking
+_SHARED = (
+    "pairs share many rows: corrections saw vectors, never scores, of rows they were tested on, and "
+    "intervals are narrower than they should be"
+)
 
 
 def advise(
@@ -94,17 +98,18 @@ def advise(
         if coded is not None and set(wanted) & set(LABEL_TASKS):
             rows, codes, said = _some_rows(coded, max_rows, folds, seed)
             notes += said
-            label_tasks = [name for name in wanted if name in LABEL_TASKS]
+            label_tasks, said = _open_tasks(wanted, codes, folds)
+            notes += said
             scores = try_corrections(vectors[rows], codes, corrections=tried, tasks=label_tasks, **options)
             found += [_judged(task, scores[task], len(rows), folds) for task in label_tasks]
         if scored is not None and PAIR_TASK in wanted:
-            some = _drawn(len(scored), max_pairs, seed)
+            some = _some_pairs(len(scored), max_pairs, folds, seed)
             notes += [f"a random {max_pairs:,} of {len(scored):,} pairs"] if len(some) < len(scored) else []
-            scores, said = _try_pairs(vectors, scored.some(some), tried, **options)
-            notes += said
+            scores, are_shared = try_pairs(vectors, scored.some(some), corrections=tried, **options)
+            notes += [_SHARED] if are_shared else []
             found.append(_judged(PAIR_TASK, scores[PAIR_TASK], len(some), folds))
         bar.step("geometry")
-        some = _drawn(len(vectors), max(max_rows, 10 * vectors.shape[1]), seed)
+        some = drawn(len(vectors), max(max_rows, 10 * vectors.shape[1]), seed)
         geometry, fitted = _geometry(vectors[some], tried, recommended(found))
     notes.append(
         f"{folds} folds × {repeats} repeats (seed {seed}); each correction fitted on training folds only, "
@@ -139,14 +144,32 @@ def _check(folds: int, repeats: int, max_rows: int, max_pairs: int, seed: int) -
             raise InputError(f"{name} is {value!r}; wanted a whole number from {low} on")
 
 
-def _drawn(n: int, most: int, seed: int) -> Tensor:
-    return torch.randperm(n, generator=torch.Generator().manual_seed(seed))[:most].sort().values
+def _open_tasks(wanted: list[str], codes: Tensor, folds: int) -> tuple[list[str], list[str]]:
+    """The label tasks these labels allow: retrieval asks for others of a label inside a fold."""
+    tasks = [name for name in wanted if name in LABEL_TASKS]
+    if "retrieval" not in tasks or int(codes.bincount().max()) >= 2 * folds:
+        return tasks, []
+    tasks.remove("retrieval")
+    said = f"retrieval is left out: no label has two rows for each of {folds} folds"
+    if not tasks:
+        raise LabelError(f"{said}; wanted more rows, or fewer folds")
+    return tasks, [said]
+
+
+def _some_pairs(n: int, most: int, folds: int, seed: int) -> Tensor:
+    some = drawn(n, most, seed)
+    if len(some) < _PAIRS_A_FOLD * folds:
+        raise InputError(
+            f"pairs: {len(some)} are too few for {folds} folds; wanted {_PAIRS_A_FOLD} a fold or more: "
+            "more pairs, or fewer folds"
+        )
+    return some
 
 
 def _some_rows(labels: Labels, most: int, folds: int, seed: int) -> tuple[Tensor, Tensor, list[str]]:
     """Rows to try on and their codes, without labels too rare to be in every fold."""
     labels = labels.to(torch.device("cpu"))
-    rows = _drawn(len(labels), most, seed)
+    rows = drawn(len(labels), most, seed)
     notes = [f"a random {most:,} of {len(labels):,} rows"] if len(rows) < len(labels) else []
     counts = torch.bincount(labels.codes[rows], minlength=labels.n_labels)
     kept = counts[labels.codes[rows]] >= folds
@@ -156,108 +179,11 @@ def _some_rows(labels: Labels, most: int, folds: int, seed: int) -> tuple[Tensor
     rows = rows[kept]
     names, codes = labels.codes[rows].unique(return_inverse=True)
     if len(names) < 2:
-        raise LabelError(f"labels: fewer than two have {folds} rows each; wanted more rows, or fewer folds")
+        raise LabelError(
+            f"labels: {len(names)} of {labels.seen().n_labels} have {folds} rows or more; wanted at least "
+            "two: more rows, or fewer folds"
+        )
     return rows, codes, notes
-
-
-def try_corrections(
-    vectors: Tensor,
-    codes: Tensor,
-    *,
-    corrections: Mapping[str, Any],
-    tasks: Iterable[str],
-    folds: int = 5,
-    repeats: int = 3,
-    seed: int = 0,
-    bar: Bar | None = None,
-) -> Scores:
-    """The score of every correction, and of none, on each label task: one a fold and repeat."""
-    tasks, n_labels = list(tasks), int(codes.max()) + 1
-    ways = {NONE: None, **corrections}
-    scores: Scores = {task: {name: [] for name in ways} for task in tasks}
-    parts = list(splits(len(vectors), folds=folds, repeats=repeats, seed=seed, strata=codes))
-    for number, split in enumerate(parts):
-        for place, (name, correction) in enumerate(ways.items()):
-            if bar:
-                bar.step(f"{name}, fold {number + 1} of {len(parts)}")
-                bar.share((number + place / len(ways)) / len(parts))
-            found = _corrected(correction, vectors[split.train], [vectors[split.train], vectors[split.test]])
-            if isinstance(found, str):
-                _fail(scores, name, found)
-                continue
-            train, test = found
-            fold = LabelFold(train, test, codes[split.train], codes[split.test], n_labels, split.seed)
-            for task in tasks:
-                kept = scores[task][name]
-                if isinstance(kept, list):
-                    kept.append(LABEL_TASKS[task](fold))
-    return scores
-
-
-def _try_pairs(
-    vectors: Tensor,
-    pairs: Pairs,
-    corrections: Mapping[str, Any],
-    *,
-    folds: int,
-    repeats: int,
-    seed: int,
-    bar: Bar | None = None,
-) -> tuple[Scores, list[str]]:
-    """Spearman's ρ of held-out pairs; a correction sees only rows that no held-out pair has, where it can."""
-    ways = {NONE: None, **corrections}
-    scores: Scores = {PAIR_TASK: {name: [] for name in ways}}
-    shared = False
-    parts = list(splits(len(pairs), folds=folds, repeats=repeats, seed=seed))
-    for number, split in enumerate(parts):
-        held = pairs.some(split.test)
-        rows, is_shared = _rows_to_fit(len(vectors), pairs.some(split.train), held, split.seed)
-        shared |= is_shared
-        for place, (name, correction) in enumerate(ways.items()):
-            if bar:
-                bar.step(f"{name}, pairs, fold {number + 1} of {len(parts)}")
-                bar.share((number + place / len(ways)) / len(parts))
-            found = _corrected(correction, vectors[rows], [vectors[held.firsts], vectors[held.seconds]])
-            kept = scores[PAIR_TASK][name]
-            if isinstance(found, str):
-                _fail(scores, name, found)
-            elif isinstance(kept, list):
-                kept.append(similarity(found[0], found[1], held.scores))
-    said = "pairs share many rows: corrections saw vectors, never scores, of rows they were tested on"
-    return scores, [said] if shared else []
-
-
-def _rows_to_fit(n: int, train: Pairs, held: Pairs, seed: int) -> tuple[Tensor, bool]:
-    """Rows in no held-out pair; where pairs share most rows, those of the training pairs, and True."""
-    is_held = torch.zeros(n, dtype=torch.bool)
-    is_held[held.rows] = True
-    apart = (~is_held).nonzero().flatten()
-    is_shared = 2 * len(apart) < n
-    rows = train.rows if is_shared else apart
-    return rows[_drawn(len(rows), _MAX_FIT, seed)], is_shared
-
-
-def _corrected(correction: Any, fit_on: Tensor, rows: list[Tensor]) -> list[Tensor] | str:
-    """Rows as a fresh copy of the correction, fitted on `fit_on`, makes them; why not, where it cannot."""
-    if correction is None:
-        return [part.float() for part in rows]
-    from sklearn.base import clone
-
-    own = clone(correction)
-    try:
-        own.fit(_array(fit_on))
-        return [torch.as_tensor(np.asarray(own.transform(_array(part)))).float() for part in rows]
-    except IsoscopeError as error:
-        return str(error)
-
-
-def _array(rows: Tensor) -> np.ndarray:
-    return rows.float().numpy() if rows.dtype != torch.float64 else rows.numpy()
-
-
-def _fail(scores: Scores, name: str, reason: str) -> None:
-    for by_correction in scores.values():
-        by_correction[name] = reason
 
 
 def _judged(task: str, scores: Mapping[str, list[float] | str], n_items: int, folds: int) -> TaskAdvice:
@@ -294,18 +220,16 @@ def _geometry(
     vectors: Tensor, corrections: Mapping[str, Any], chosen: str | None
 ) -> tuple[dict[str, dict[str, float | None]], Any]:
     """Figures of the space under each correction, fitted on all of it; and the chosen one, fitted."""
-    from sklearn.base import clone
-
-    geometry, fitted = {NONE: _figures(vectors)}, None
+    geometry, chosen_one = {NONE: _figures(vectors)}, None
     for name, correction in corrections.items():
-        own = clone(correction)
         try:
-            own.fit(_array(vectors))
-            geometry[name] = _figures(torch.as_tensor(np.asarray(own.transform(_array(vectors)))))
-        except IsoscopeError:
+            fitted = fitted_on(correction, vectors)
+            geometry[name] = _figures(transformed(fitted, vectors))
+        except ValueError:  # the task's table has the reason
             geometry[name] = dict.fromkeys(_FIGURES)
-        fitted = own if name == chosen else fitted
-    return geometry, fitted
+            continue
+        chosen_one = fitted if name == chosen else chosen_one
+    return geometry, chosen_one
 
 
 def _figures(vectors: Tensor) -> dict[str, float | None]:

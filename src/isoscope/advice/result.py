@@ -1,123 +1,22 @@
-"""What `advise` returns: per task what each correction gains, in words, tables, JSON and HTML."""
+"""What `advise` returns: in words, tables, JSON and HTML."""
 
 from __future__ import annotations
 
-import html
 import json
-import math
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from isoscope._version import __version__
-from isoscope.advice.validation import LEVEL
+from isoscope.advice.outcomes import LEAVE, Outcome, TaskAdvice, recommended, signed
 from isoscope.errors import InputError
 from isoscope.printable import printable
+from isoscope.tables import Grid, as_html, as_text
 
 if TYPE_CHECKING:
     from rich.table import Table
-
-_WIDTH = 110
-HELPS, HURTS, NO_DIFFERENCE = "helps", "hurts", "no difference seen"
-LEAVE = "leave it alone"
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """One correction on one task.
-
-    Attributes:
-        correction: its name.
-        score: mean over held-out folds; None where it could not be fitted.
-        gain: score less that without a correction, and `interval`, its 95 % interval by itself.
-        p_value: of no gain, adjusted for all corrections tried on the task (Holm).
-        scores: one a fold and repeat.
-        reason: why it could not be fitted.
-    """
-
-    correction: str
-    score: float | None
-    gain: float | None
-    interval: tuple[float, float] | None
-    p_value: float | None
-    scores: tuple[float, ...] = ()
-    reason: str = ""
-
-    @property
-    def verdict(self) -> str:
-        """Helps, hurts, no difference seen; or why there is nothing to say."""
-        if self.gain is None or self.p_value is None:
-            return self.reason or "not fitted"
-        if self.p_value >= LEVEL:
-            return NO_DIFFERENCE
-        return HELPS if self.gain > 0 else HURTS
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-ready."""
-        interval = None if self.interval is None else list(self.interval)
-        return {**vars(self), "interval": interval, "scores": list(self.scores), "verdict": self.verdict}
-
-
-@dataclass(frozen=True)
-class TaskAdvice:
-    """One task: the score without a correction, and what each correction makes of it.
-
-    Attributes:
-        task: linear_probe, knn, clustering, retrieval or similarity.
-        score_name: what is scored, in words.
-        n_items: rows, or pairs, it was tried on.
-        baseline: mean score without a correction.
-        outcomes: one a correction.
-    """
-
-    task: str
-    score_name: str
-    n_items: int
-    baseline: float
-    outcomes: tuple[Outcome, ...]
-
-    @property
-    def helping(self) -> list[Outcome]:
-        """Corrections that help, the most first."""
-        found = [one for one in self.outcomes if one.verdict == HELPS]
-        return sorted(found, key=lambda one: -(one.gain or 0.0))
-
-    @property
-    def hurting(self) -> list[Outcome]:
-        """Corrections that hurt, the most first."""
-        found = [one for one in self.outcomes if one.verdict == HURTS]
-        return sorted(found, key=lambda one: one.gain or 0.0)
-
-    @property
-    def best(self) -> Outcome | None:
-        """The correction that helps most; None where none does."""
-        return self.helping[0] if self.helping else None
-
-    @property
-    def sentence(self) -> str:
-        """The advice for this task, in one line."""
-        if self.best is None or self.best.interval is None:
-            tried = len([one for one in self.outcomes if one.gain is not None])
-            return f"{self.task}: {LEAVE}; none of {tried} corrections is seen to help"
-        low, high = self.best.interval
-        return (
-            f"{self.task}: {self.best.correction} helps, {self.baseline:.3f} → {self.best.score:.3f} "
-            f"(gain {_signed(self.best.gain)}, 95 % {_signed(low)} … {_signed(high)})"
-        )
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-ready."""
-        return {
-            "score": self.score_name,
-            "n_items": self.n_items,
-            "baseline": self.baseline,
-            "best": None if self.best is None else self.best.correction,
-            "advice": self.sentence,
-            "corrections": {one.correction: one.to_dict() for one in self.outcomes},
-        }
 
 
 @dataclass(frozen=True)
@@ -208,59 +107,32 @@ class Advice:
 
     def tables(self) -> list[Table]:
         """Rich tables for terminals: one a task, and the geometry."""
-        return [_table(*part) for part in self._parts()]
-
-    def _parts(self) -> Iterator[tuple[str, tuple[str, ...], list[tuple[str, ...]]]]:
-        for one in self.tasks:
-            heads = ("correction", "score", "gain", "95 % interval", "verdict")
-            rows = [("none", f"{one.baseline:.4f}", "", "", ""), *map(_cells, one.outcomes)]
-            yield f"{one.task}: {one.score_name}, {one.n_items:,} held out in turn", heads, rows
-        names = list(next(iter(self.geometry.values()), {}))
-        rows = [
-            (correction, *(_number(figures.get(name)) for name in names))
-            for correction, figures in self.geometry.items()
-        ]
-        yield "how the geometry moves", ("geometry", *names), rows
-
-    def __str__(self) -> str:
-        from rich.console import Console
-
-        page = StringIO()
-        console = Console(width=_WIDTH, file=page, no_color=True, force_terminal=False)
-        for table in self.tables():
-            console.print(table)
-        for line in self.lines():
-            console.print(line, markup=False, highlight=False)
-        return "\n".join(line.rstrip() for line in page.getvalue().splitlines()).strip("\n")
+        return [grid.to_rich() for grid in self._grids()]
 
     def lines(self) -> list[str]:
         """Notes, then the advice for each task and for all."""
         said = [f"note: {note}" for note in self.notes]
-        return [*said, *(printable(one.sentence) for one in self.tasks), f"advice: {self.headline}"]
+        said += [one.sentence for one in self.tasks]
+        return list(map(printable, [*said, f"advice: {self.headline}"]))
+
+    def _grids(self) -> Iterator[Grid]:
+        heads = ("correction", "score", "gain", "95 % interval", "verdict")
+        for one in self.tasks:
+            title = f"{one.task}: {one.score_name}, {one.n_items:,} held out in turn"
+            rows = [("none", f"{one.baseline:.4f}", "", "", ""), *map(_cells, one.outcomes)]
+            yield Grid(title, heads, rows, ("score", "gain"))
+        names = tuple(next(iter(self.geometry.values()), {}))
+        geometry = [
+            (printable(correction), *(_number(figures.get(name)) for name in names))
+            for correction, figures in self.geometry.items()
+        ]
+        yield Grid("how the geometry moves", ("geometry", *names), geometry, names)
+
+    def __str__(self) -> str:
+        return as_text(self._grids(), self.lines())
 
     def _repr_html_(self) -> str:
-        parts = []
-        for title, heads, rows in self._parts():
-            head = "".join(f"<th>{html.escape(one)}</th>" for one in heads)
-            lines = "".join(
-                "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in rows
-            )
-            caption = f"<caption>{html.escape(title)}</caption>"
-            parts.append(f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{lines}</tbody></table>")
-        return "".join(parts) + "".join(f"<p>{html.escape(line)}</p>" for line in self.lines())
-
-
-def recommended(tasks: Sequence[TaskAdvice]) -> str | None:
-    """The correction that helps most tasks and hurts none, the larger gain deciding between equals."""
-    hurt = {one.correction for task in tasks for one in task.hurting}
-    gains: dict[str, list[float]] = {}
-    for task in tasks:
-        for one in task.helping:
-            if one.correction not in hurt:
-                gains.setdefault(one.correction, []).append(one.gain or 0.0)
-    if not gains:
-        return None
-    return max(gains, key=lambda name: (len(gains[name]), math.fsum(gains[name])))
+        return as_html(self._grids(), self.lines())
 
 
 def _cells(one: Outcome) -> tuple[str, ...]:
@@ -270,29 +142,11 @@ def _cells(one: Outcome) -> tuple[str, ...]:
     return (
         printable(one.correction),
         f"{one.score:.4f}",
-        _signed(one.gain),
-        f"{_signed(low)} … {_signed(high)}",
+        signed(one.gain),
+        f"{signed(low)} … {signed(high)}",
         one.verdict,
     )
 
 
-def _signed(value: float | None) -> str:
-    return "–" if value is None else f"{value:+.4f}".replace("-", "−")
-
-
 def _number(value: float | None) -> str:
     return "–" if value is None else f"{value:.4f}" if abs(value) < 100 else f"{value:.1f}"
-
-
-def _table(title: str, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(title=Text(title), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
-    for head in heads:
-        is_text = head in ("correction", "95 % interval", "verdict", "geometry")
-        table.add_column(head, justify="left" if is_text else "right", overflow="fold")
-    for row in rows:
-        table.add_row(*map(Text, row))
-    return table

@@ -69,8 +69,8 @@ def gain(differences: Sequence[float], *, test_share: float) -> Gain:
     mean = math.fsum(differences) / J
     variance = math.fsum((one - mean) ** 2 for one in differences) / (J - 1)
     error = math.sqrt((1 / J + test_share) * variance)
-    if error == 0:
-        return Gain(mean, (mean, mean), 1.0 if mean == 0 else 0.0)
+    if error == 0:  # coarse scores of few items: no more is known than that all have one sign
+        return Gain(mean, (mean, mean), 1.0 if mean == 0 else 2.0 ** (1 - J))
     half = float(t.ppf(1 - LEVEL / 2, J - 1)) * error
     return Gain(mean, (mean - half, mean + half), float(2 * t.sf(abs(mean) / error, J - 1)))
 

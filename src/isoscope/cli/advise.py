@@ -136,6 +136,9 @@ def advise(
     with interruptible(), as_typed():
         read = None if pairs is None else read_scored_pairs(pairs)
         if file is None:
+            for name, value in (("labels", labels), ("key", key), ("vector-column", vector_column)):
+                if value is not None:
+                    raise InputError(f"--{name} goes with FILE, which is missing")
             space = _encoded(read, texts)
         else:
             space = open_input(file, labels=labels, key=key, vector_column=vector_column, texts=texts).load()

@@ -263,8 +263,8 @@ def _print(found: Comparison, results: list[GateResult]) -> None:
     console = Console()
     for table in found.tables():
         console.print(table)
-    for note in found.notes:
-        console.print(f"note: {note}", markup=False, highlight=False)
+    for line in found.lines():
+        console.print(line, markup=False, highlight=False)
     for one in results:
         value = "undefined" if one.value is None else shown(one.value)
         verdict = "pass" if one.passed else "FAIL"

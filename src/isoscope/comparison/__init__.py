@@ -7,9 +7,10 @@ parse_gates(texts)          conditions such as "isoscore>=0.1", and `Comparison.
 
 from __future__ import annotations
 
+from isoscope.comparison.changes import Change, Correspondence, MovedLabel, MovedRow
 from isoscope.comparison.compare import compare
 from isoscope.comparison.gates import Gate, GateResult, parse_gates
-from isoscope.comparison.result import Change, Comparison, Correspondence, MovedLabel, MovedRow
+from isoscope.comparison.result import Comparison
 
 __all__ = [
     "Change",

@@ -11,9 +11,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from isoscope.comparison.changes import Change, Correspondence
 from isoscope.comparison.moved import Moved, find_moved
 from isoscope.comparison.resampling import Figures, Resampled, differences, half_width, jackknife
-from isoscope.comparison.result import Change, Comparison, Correspondence
+from isoscope.comparison.result import Comparison
 from isoscope.errors import InputError, ShapeError, UndefinedError, check_seed
 from isoscope.labels import as_labels
 from isoscope.measure import Source, measure
@@ -24,6 +25,7 @@ from isoscope.progress import Bar
 from isoscope.space import Space
 from isoscope.statistics.cross import CrossMoments
 
+_MANY = 20_000  # rows whose neighbours take a while to find
 _MIN_ROWS = 40  # fewer leave groups of one, from which no error can be told
 # whole numbers and extremes do not move with a few rows: leaving some out tells nothing of their error
 _NO_ERROR = frozenset({"dimensions_for_variance", "dimensions_for_half", "dunn_index"})
@@ -53,8 +55,8 @@ def compare(
 
     Args:
         A, B: (n, d) and (n, e) vectors in any array, Spaces, or opened files; row i is the same item in both.
-        labels: one a row; by default those of A, else of B.
-        texts: one a row, to show what moved; by default those of A, else of B.
+        labels: one a row of A; by default those of A, else of B.
+        texts: one a row of A, to show what moved; by default those of A, else of B.
         ids: one entry for each row of A, and of B: rows are matched by them, and those of one side left out.
         metrics: names or families, as `measure` takes them; None for the default set.
         k: neighbours looked at.
@@ -72,16 +74,17 @@ def compare(
     """
     began = time.perf_counter()
     check_seed(seed)
-    first, second, notes = _matched(_space(A, "A"), _space(B, "B"), ids)
-    first, second = _told(first, second, labels, texts)
+    matched = _matched(_space(A, "A", labels, texts), _space(B, "B"), ids)
+    first, second = _told(matched.first, matched.second)
+    measured, other = (
+        measure(space, metrics=metrics, errors=False, seed=seed, progress=progress)
+        for space in (first, second)
+    )
     with Bar(show=progress) as bar:
-        bar.step("measuring A")
-        measured = measure(first, metrics=metrics, errors=False, seed=seed, progress=False)
-        bar.step("measuring B")
-        other = measure(second, metrics=metrics, errors=False, seed=seed, progress=False)
-        bar.step("correspondence")
-        moved = find_moved(first, second, k=k, metric=metric, n_moved=n_moved, seed=seed)
-        found = _correspondences(CrossMoments.of(first.vectors, second.vectors))
+        bar.step("correspondence", at_once=len(first) > _MANY)
+        sums = CrossMoments.of(first.vectors, second.vectors)
+        found = _correspondences(sums)
+        moved = find_moved(first, second, sums, k=k, metric=metric, n_moved=n_moved, seed=seed, errors=errors)
         bar.step("intervals")
         resampled = _errors(first, second, measured, seed, bar) if errors else None
     return Comparison(
@@ -89,44 +92,57 @@ def compare(
         b=other,
         changes=tuple(_changes(measured, other, resampled)),
         correspondences=tuple(_alike(found, moved, resampled, metric)),
-        moved_rows=moved.rows,
+        moved_rows=tuple(replace(one, row=int(matched.rows[one.row])) for one in moved.rows),
         moved_labels=moved.labels,
         k=k,
-        notes=tuple(
-            map(printable, (*notes, *measured.notes, *moved.notes, *_said(resampled, len(first), seed)))
-        ),
+        notes=tuple(map(printable, _notes(matched, measured, other, moved, resampled))),
         seed=seed,
         seconds=time.perf_counter() - began,
     )
 
 
-def _space(X: Any, name: str) -> Space:
-    space = X if isinstance(X, Space) else X.load() if isinstance(X, Source) else Space(X, name=name)
+def _space(X: Any, name: str, labels: Any = None, texts: Sequence[str] | None = None) -> Space:
+    """The space, with labels and texts as given or as it has them."""
+    space = X if isinstance(X, Space) else X.load() if isinstance(X, Source) else Space(X)
     if space.weights is not None:
         raise InputError(f"{name} has weights; wanted rows that count once each: leave the weights out")
-    return space
+    return Space(
+        space.vectors,
+        labels=space.labels if labels is None else labels,
+        texts=space.texts if texts is None else texts,
+        name=space.name or name,
+    )
 
 
-def _matched(first: Space, second: Space, ids: tuple[Any, Any] | None) -> tuple[Space, Space, list[str]]:
-    """Both spaces with row i the same item, and what was left out to make them so."""
+@dataclass(frozen=True)
+class _Matched:
+    """Both spaces with row i the same item, that item's row in A as it came, and what was left out."""
+
+    first: Space
+    second: Space
+    rows: Sequence[int]
+    note: str = ""
+
+
+def _matched(first: Space, second: Space, ids: tuple[Any, Any] | None) -> _Matched:
     if ids is None:
         if len(first) != len(second):
             raise ShapeError(
                 f"A has {len(first):,} rows and B {len(second):,}; wanted the same items in the same order: "
                 "pass ids of both to match them"
             )
-        return first, second, []
+        return _Matched(first, second, range(len(first)))
     at = [
         _places(values, space, side) for values, space, side in zip(ids, (first, second), "AB", strict=True)
     ]
     shared = [name for name in at[0] if name in at[1]]
     if not shared:
         raise InputError("ids: no item is in both A and B; are they of the same kind?")
-    rows = [torch.tensor([places[name] for name in shared]) for places in at]
+    rows = [[places[name] for name in shared] for places in at]
     n_left = len(first) - len(shared), len(second) - len(shared)
-    note = [f"{n_left[0]:,} rows of A and {n_left[1]:,} of B have no partner and are left out"]
-    spaces = _rows(first, rows[0]), _rows(second, rows[1])
-    return *spaces, note if any(n_left) else []
+    note = f"{n_left[0]:,} rows of A and {n_left[1]:,} of B have no partner and are left out"
+    first, second = _rows(first, torch.tensor(rows[0])), _rows(second, torch.tensor(rows[1]))
+    return _Matched(first, second, rows[0], note if any(n_left) else "")
 
 
 def _places(values: Any, space: Space, side: str) -> dict[Any, int]:
@@ -148,15 +164,11 @@ def _rows(space: Space, rows: Tensor) -> Space:
     return Space(space.vectors[rows.to(space.device)], labels=labels, texts=texts, name=space.name)
 
 
-def _told(first: Space, second: Space, labels: Any, texts: Sequence[str] | None) -> tuple[Space, Space]:
-    """Both with the same labels and texts: as given, or as either knows them."""
-    known = labels if labels is not None else first.labels if first.labels is not None else second.labels
-    if texts is None:
-        texts = first.texts if first.texts is not None else second.texts
-    spaces = [
-        Space(space.vectors, labels=known, texts=texts, name=space.name or side)
-        for space, side in ((first, "A"), (second, "B"))
-    ]
+def _told(first: Space, second: Space) -> tuple[Space, Space]:
+    """Both with the same labels and texts: those of A, else of B."""
+    labels = second.labels if first.labels is None else first.labels
+    texts = second.texts if first.texts is None else first.texts
+    spaces = [Space(one.vectors, labels=labels, texts=texts, name=one.name) for one in (first, second)]
     return spaces[0], spaces[1]
 
 
@@ -240,11 +252,20 @@ def _alike(
     yield Correspondence("overlap", moved.overlap, moved.interval, meaning)
 
 
-def _said(resampled: Resampled | None, n: int, seed: int) -> list[str]:
-    if resampled is None:
-        return []
-    part = f" over a random {resampled.n_rows:,} of the {n:,} rows" if resampled.n_rows < n else ""
-    return [
-        f"intervals: 95 %, of each metric by itself, rows left out of both spaces in {resampled.n_groups} "
-        f"groups{part} (seed {seed})"
-    ]
+def _notes(
+    matched: _Matched, measured: Measurement, other: Measurement, moved: Moved, resampled: Resampled | None
+) -> Iterable[str]:
+    """What the reader should know; what is so of one space alone says of which."""
+    if matched.note:
+        yield matched.note
+    for note in dict.fromkeys((*measured.notes, *other.notes)):
+        sides = [side for side, one in (("A", measured), ("B", other)) if note in one.notes]
+        yield note if len(sides) == 2 else f"{sides[0]}: {note}"
+    yield from moved.notes
+    if resampled is not None:
+        n = measured.n
+        part = f" over a random {resampled.n_rows:,} of the {n:,} rows" if resampled.n_rows < n else ""
+        yield (
+            "intervals: 95 %, of each metric by itself, rows left out of both spaces in "
+            f"{resampled.n_groups} groups{part} (seed {measured.seed})"
+        )

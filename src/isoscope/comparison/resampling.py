@@ -59,7 +59,7 @@ def jackknife(
         seed: of the draw and the groups.
         progress: told the share that is done.
     """
-    rows, group = _dealt(n, strata, n_groups, max_rows, seed)
+    rows, group = dealt(n, strata, n_groups, max_rows, seed)
     left_out = []
     for g in range(n_groups):
         left_out.append(figures(rows[group != g].sort().values))
@@ -68,11 +68,15 @@ def jackknife(
     names = list(left_out[0])
     shrink = math.sqrt(len(rows) / n)
     return Resampled(
-        {name: _error([one.get(name) for one in left_out], shrink) for name in names}, len(rows), n_groups
+        {name: jackknife_error([one.get(name) for one in left_out], shrink) for name in names},
+        len(rows),
+        n_groups,
     )
 
 
-def _dealt(n: int, strata: Tensor | None, n_groups: int, max_rows: int, seed: int) -> tuple[Tensor, Tensor]:
+def dealt(
+    n: int, strata: Tensor | None = None, n_groups: int = N_GROUPS, max_rows: int = MAX_ROWS, seed: int = 0
+) -> tuple[Tensor, Tensor]:
     """Rows drawn, and the group of each; rows of one label go round the groups."""
     generator = torch.Generator().manual_seed(seed)
     rows = torch.randperm(n, generator=generator)[:max_rows]
@@ -81,7 +85,8 @@ def _dealt(n: int, strata: Tensor | None, n_groups: int, max_rows: int, seed: in
     return rows, torch.arange(len(rows)) % n_groups
 
 
-def _error(values: Sequence[float | None], shrink: float) -> float | None:
+def jackknife_error(values: Sequence[float | None], shrink: float) -> float | None:
+    """s of the figures that leave each group out, carried over by `shrink`; None where one is undefined."""
     known = [value for value in values if value is not None and math.isfinite(value)]
     if len(known) < len(values):
         return None

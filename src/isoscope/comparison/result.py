@@ -2,115 +2,23 @@
 
 from __future__ import annotations
 
-import html
 import json
-import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from io import StringIO
 from typing import TYPE_CHECKING, Any
 
 from isoscope._version import __version__
+from isoscope.comparison.changes import Change, Correspondence, MovedLabel, MovedRow
 from isoscope.comparison.gates import DELTA, Gate, GateResult
 from isoscope.measurement import Measurement, shown
 from isoscope.printable import printable
+from isoscope.tables import Grid, as_html, as_text
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-_WIDTH = 110
-_HEADS = ("metric", "A", "B", "B − A", "95 % interval", "")
+_NUMBERS = ("A", "B", "B − A", "value", "row", "neighbours kept", "moved", "rows")
 _TEXT_SHOWN = 60
-
-
-@dataclass(frozen=True)
-class Change:
-    """A metric of both spaces.
-
-    Attributes:
-        name: in the registry.
-        before, after: its value on A and on B; None where undefined.
-        interval: the 95 % interval of the difference; None where it has none.
-        meaning: what B's value says, in words.
-    """
-
-    name: str
-    before: float | None
-    after: float | None
-    interval: tuple[float, float] | None
-    meaning: str
-
-    @property
-    def difference(self) -> float | None:
-        """B − A."""
-        if self.before is None or self.after is None:
-            return None
-        difference = self.after - self.before
-        return None if math.isnan(difference) else difference
-
-    @property
-    def differs(self) -> bool | None:
-        """Whether the interval leaves out zero; None where there is no interval."""
-        return None if self.interval is None else not self.interval[0] <= 0 <= self.interval[1]
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-ready; infinities as None."""
-        return {
-            "a": _plain(self.before),
-            "b": _plain(self.after),
-            "difference": _plain(self.difference),
-            "interval": None if self.interval is None else list(self.interval),
-            "meaning": self.meaning,
-        }
-
-
-@dataclass(frozen=True)
-class Correspondence:
-    """One number of how alike both spaces are: cka, cka_debiased, procrustes, overlap."""
-
-    name: str
-    value: float | None
-    interval: tuple[float, float] | None
-    meaning: str
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-ready."""
-        return {
-            "value": self.value,
-            "interval": None if self.interval is None else list(self.interval),
-            "meaning": self.meaning,
-        }
-
-
-@dataclass(frozen=True)
-class MovedRow:
-    """An item whose neighbours changed: its row, the share of them kept, how far it moved, what it is.
-
-    `displacement` is its distance after the best rotation, 1 on average if the spaces had nothing in common.
-    """
-
-    row: int
-    overlap: float
-    displacement: float
-    label: Any = None
-    text: str | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-ready."""
-        return {**vars(self), "label": None if self.label is None else str(self.label)}
-
-
-@dataclass(frozen=True)
-class MovedLabel:
-    """A label, how many of its rows were looked at, and the mean share of neighbours they kept."""
-
-    label: Any
-    n: int
-    overlap: float
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-ready."""
-        return {**vars(self), "label": str(self.label)}
 
 
 @dataclass(frozen=True)
@@ -200,46 +108,45 @@ class Comparison:
 
     def tables(self) -> list[Table]:
         """Rich tables for terminals: how alike, the metrics, what moved most."""
-        return [_table(*part) for part in self._parts()]
+        return [grid.to_rich() for grid in self._grids()]
 
-    def _parts(self) -> Iterator[tuple[str, tuple[str, ...], list[tuple[str, ...]]]]:
-        """Title, heads and cells of each table."""
-        alike: list[tuple[str, ...]] = [
+    def lines(self) -> list[str]:
+        """The notes, as they stand under the tables."""
+        return [f"note: {note}" for note in self.notes]
+
+    def _grids(self) -> Iterator[Grid]:
+        heads: tuple[str, ...] = ("A and B", "value", "95 % interval", "what it means")
+        alike = [
             (one.name, shown(one.value), _interval(one.interval), one.meaning) for one in self.correspondences
         ]
-        yield self.title, ("A and B", "value", "95 % interval", "what it means"), alike
-        yield "", _HEADS, [_metric_cells(one) for one in self.changes]
+        yield Grid(printable(self.title), heads, alike, _NUMBERS)
+        heads = ("metric", "A", "B", "B − A", "95 % interval", "")
+        yield Grid("", heads, [_metric_cells(one) for one in self.changes], _NUMBERS)
         if self.moved_rows:
-            has_text = any(one.text is not None for one in self.moved_rows)
-            heads = (
-                "row",
-                "neighbours kept",
-                "moved",
-                *["label"] * bool(self.moved_labels),
-                *["text"] * has_text,
-            )
-            rows = [_row_cells(one, bool(self.moved_labels), has_text) for one in self.moved_rows]
-            yield "moved most", heads, rows
+            yield self._moved_rows()
         if self.moved_labels:
-            labels: list[tuple[str, ...]] = [
+            labels = [
                 (printable(str(one.label)), f"{one.overlap:.0%}", f"{one.n:,}") for one in self.moved_labels
             ]
-            yield "labels that moved most", ("label", "neighbours kept", "rows"), labels
+            yield Grid("labels that moved most", ("label", "neighbours kept", "rows"), labels, _NUMBERS)
+
+    def _moved_rows(self) -> Grid:
+        columns = {
+            "row": [str(one.row) for one in self.moved_rows],
+            "neighbours kept": [f"{one.overlap:.0%}" for one in self.moved_rows],
+            "moved": [f"{one.displacement:.2f}" for one in self.moved_rows],
+        }
+        if any(one.label is not None for one in self.moved_rows):
+            columns["label"] = [_cut(printable(str(one.label))) for one in self.moved_rows]
+        if any(one.text is not None for one in self.moved_rows):
+            columns["text"] = [_cut(printable(one.text or "")) for one in self.moved_rows]
+        return Grid("moved most", tuple(columns), list(zip(*columns.values(), strict=True)), _NUMBERS)
 
     def __str__(self) -> str:
-        from rich.console import Console
-
-        page = StringIO()
-        console = Console(width=_WIDTH, file=page, no_color=True, force_terminal=False)
-        for table in self.tables():
-            console.print(table)
-        for note in self.notes:
-            console.print(f"note: {note}", markup=False, highlight=False)
-        return "\n".join(line.rstrip() for line in page.getvalue().splitlines()).strip("\n")
+        return as_text(self._grids(), self.lines())
 
     def _repr_html_(self) -> str:
-        parts = [_html(*part) for part in self._parts()]
-        return "".join(parts) + "".join(f"<p>note: {html.escape(note)}</p>" for note in self.notes)
+        return as_html(self._grids(), self.lines())
 
 
 def _facts(one: Measurement) -> dict[str, Any]:
@@ -255,37 +162,6 @@ def _metric_cells(one: Change) -> tuple[str, ...]:
         _interval(one.interval, signed=True),
         {True: "differs", False: "no difference seen", None: ""}[one.differs],
     )
-
-
-def _row_cells(one: MovedRow, has_label: bool, has_text: bool) -> tuple[str, ...]:
-    cells = [str(one.row), f"{one.overlap:.0%}", f"{one.displacement:.2f}"]
-    cells += ["" if one.label is None else printable(str(one.label))] * has_label
-    return (*cells, *[_cut(printable(one.text or ""))] * has_text)
-
-
-def _table(title: str, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(
-        title=Text(title) if title else None, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False
-    )
-    for head in heads:
-        is_number = head in ("A", "B", "B − A", "value", "row", "neighbours kept", "moved", "rows")
-        table.add_column(head, justify="right" if is_number else "left", overflow="fold")
-    for row in rows:
-        table.add_row(*map(Text, row))
-    return table
-
-
-def _html(title: str, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    head = "".join(f"<th>{html.escape(one)}</th>" for one in heads)
-    lines = "".join(
-        "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in rows
-    )
-    caption = f"<caption>{html.escape(title)}</caption>" if title else ""
-    return f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{lines}</tbody></table>"
 
 
 def _interval(interval: tuple[float, float] | None, *, signed: bool = False) -> str:
@@ -305,7 +181,3 @@ def _signed(value: float | None) -> str:
 
 def _cut(text: str) -> str:
     return text if len(text) <= _TEXT_SHOWN else text[: _TEXT_SHOWN - 1] + "…"
-
-
-def _plain(value: float | None) -> float | None:
-    return value if value is not None and math.isfinite(value) else None

@@ -11,6 +11,7 @@ from isoscope.corpora.hub import hub_rows
 from isoscope.corpora.load import DATA_VARIABLE, data_folder
 from isoscope.corpora.registry import Hub
 from isoscope.corpora.rows import Record, read_rows
+from isoscope.corpora.similarity import load_similarity_pairs
 from isoscope.errors import FileError, InputError
 
 
@@ -62,19 +63,13 @@ _TEXTS = {
         hub_splits={"test": "test", "valid": "validation", "train": "train"},
         licence="CC BY-SA 3.0, Wikipedia (Merity et al. 2016)",
     ),
-    "stsb": _Declaration(
-        fields=("sentence1", "sentence2"),
-        splits={split: f"sts/stsb_en_{split}.jsonl.gz" for split in ("test", "dev", "train")},
-        hub=Hub("sentence-transformers/stsb", ()),
-        hub_splits={"test": "test", "dev": "validation", "train": "train"},
-        licence="CC BY-SA 4.0 and the sources' own terms (Cer et al. 2017)",
-    ),
 }
+_SCORED = ("stsb",)  # pairs that have scores too, as `load_similarity_pairs` reads them
 
 
 def text_names() -> list[str]:
     """The names that `load_texts` takes."""
-    return sorted(_TEXTS)
+    return sorted((*_TEXTS, *_SCORED))
 
 
 def load_texts(
@@ -99,9 +94,12 @@ def load_texts(
         InputError: there are no such texts, or nowhere to take them from; the message says how to get them.
         FileError: a file is absent or broken; the message names the file and the line.
     """
+    if name in _SCORED:
+        pairs = load_similarity_pairs(name, data=data, split=split, download=download)
+        return Texts(name, pairs.columns, pairs.split, pairs.source, pairs.licence)
     declared = _TEXTS.get(name)
     if declared is None:
-        raise InputError(f"texts {name!r} are not known; wanted one of {', '.join(_TEXTS)}")
+        raise InputError(f"texts {name!r} are not known; wanted one of {', '.join(text_names())}")
     if split not in declared.splits:
         raise InputError(f"split is {split!r}; wanted one of {', '.join(declared.splits)} of {name}")
     folder, file = data_folder(data), declared.splits[split]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 
 from isoscope.corpora.hub import hub_rows
 from isoscope.corpora.load import DATA_VARIABLE, data_folder
@@ -53,42 +53,46 @@ class SimilarityPairs:
 
 @dataclass(frozen=True)
 class _Declaration:
-    """file: in a data folder; fields: first, second, score; split; hub: where it is fetched from."""
+    """files: by split, in a data folder; fields: first, second, score; hub: its path and names of splits."""
 
-    file: str
+    files: Mapping[str, str]
     licence: str
     fields: tuple[str, str, str] = ("sentence1", "sentence2", "score")
-    split: str = "test"
-    hub: Hub | None = None
+    hub: str | None = None
+    hub_splits: Mapping[str, str] = field(default_factory=dict)
 
 
 _WORDS = ("word1", "word2", "score")
 _PAIRS: dict[str, _Declaration] = {
     "stsb": _Declaration(
-        "sts/stsb_en_test.jsonl.gz",
+        {split: f"sts/stsb_en_{split}.jsonl.gz" for split in ("test", "dev", "train")},
         "CC BY-SA 4.0 and the sources' own terms (Cer et al. 2017)",
-        hub=Hub("mteb/stsbenchmark-sts", ("test",)),
+        hub="mteb/stsbenchmark-sts",
+        hub_splits={"dev": "validation"},
     ),
     **{
         f"sts{year}": _Declaration(
-            f"sts/sts{year}.jsonl.gz",
+            {"test": f"sts/sts{year}.jsonl.gz"},
             f"the sources' own terms (Agirre et al. 20{year})",
-            hub=Hub(f"mteb/sts{year}-sts", ("test",)),
+            hub=f"mteb/sts{year}-sts",
         )
         for year in range(12, 17)
     },
     "sick": _Declaration(
-        "sts/sick_test.jsonl.gz",
+        {"test": "sts/sick_test.jsonl.gz"},
         "CC BY-NC-SA 3.0 (Marelli et al. 2014)",
         fields=("sentence1", "sentence2", "relatedness"),
     ),
-    "men": _Declaration("wordsim/men.tsv.gz", "CC BY 2.0 (Bruni et al. 2014)", _WORDS, "all"),
-    "simlex999": _Declaration("wordsim/simlex999.tsv.gz", "not stated (Hill et al. 2015)", _WORDS, "all"),
-    "wordsim353": _Declaration(
-        "wordsim/wordsim353.tsv.gz", "CC BY 4.0 (Finkelstein et al. 2002)", _WORDS, "all"
-    ),
-    "mturk771": _Declaration("wordsim/mturk771.tsv.gz", "not stated (Halawi et al. 2012)", _WORDS, "all"),
-    "rare_words": _Declaration("wordsim/rw.tsv.gz", "not stated (Luong et al. 2013)", _WORDS, "all"),
+    **{
+        name: _Declaration({"all": f"wordsim/{file}.tsv.gz"}, licence, _WORDS)
+        for name, file, licence in (
+            ("men", "men", "CC BY 2.0 (Bruni et al. 2014)"),
+            ("simlex999", "simlex999", "not stated (Hill et al. 2015)"),
+            ("wordsim353", "wordsim353", "CC BY 4.0 (Finkelstein et al. 2002)"),
+            ("mturk771", "mturk771", "not stated (Halawi et al. 2012)"),
+            ("rare_words", "rw", "not stated (Luong et al. 2013)"),
+        )
+    },
 }
 
 
@@ -98,13 +102,18 @@ def similarity_names() -> list[str]:
 
 
 def load_similarity_pairs(
-    name: str, *, data: str | os.PathLike[str] | None = None, download: bool = False
+    name: str,
+    *,
+    data: str | os.PathLike[str] | None = None,
+    split: str | None = None,
+    download: bool = False,
 ) -> SimilarityPairs:
     """Pairs of sentences (`stsb`, `sts12` … `sts16`, `sick`) or words (`men`, `simlex999`, …) with scores.
 
     Args:
         name: one of `similarity_names()`.
         data: a folder with files such as `sts/sts12.jsonl.gz`; by default that in ISOSCOPE_DATA.
+        split: "test", "dev" or "train" of stsb; the others have one.
         download: fetch what is in no folder from Hugging Face's hub, through the `datasets` package.
 
     Raises:
@@ -114,32 +123,39 @@ def load_similarity_pairs(
     declared = _PAIRS.get(name)
     if declared is None:
         raise InputError(f"pairs {name!r} are not known; wanted one of {', '.join(_PAIRS)}")
-    folder = data_folder(data)
-    if folder is not None and (path := folder / declared.file).exists():
-        return _pairs(name, declared, read_rows(path, declared.fields), path.name, f"{path}, line")
+    split = next(iter(declared.files)) if split is None else split
+    if split not in declared.files:
+        raise InputError(f"split is {split!r}; wanted one of {', '.join(declared.files)} of {name}")
+    folder, file = data_folder(data), declared.files[split]
+    if folder is not None and (path := folder / file).exists():
+        columns, scores = _read(read_rows(path, declared.fields), declared.fields, f"{path}, line")
+        return SimilarityPairs(name, columns, scores, split, path.name, declared.licence)
     if download and declared.hub is not None:
-        rows = enumerate(hub_rows(declared.hub, declared.fields))
-        source = f"Hugging Face's hub, {declared.hub.path}"
-        return _pairs(name, declared, rows, source, f"{declared.hub.path}, row")
-    looked = f"{folder} has no {declared.file}" if folder else f"{DATA_VARIABLE} names no folder"
+        hub = Hub(declared.hub, (declared.hub_splits.get(split, split),))
+        columns, scores = _read(
+            enumerate(hub_rows(hub, declared.fields)), declared.fields, f"{declared.hub}, row"
+        )
+        source = f"Hugging Face's hub, {declared.hub}"
+        return SimilarityPairs(name, columns, scores, split, source, declared.licence)
+    looked = f"{folder} has no {file}" if folder else f"{DATA_VARIABLE} names no folder"
     fetch = "; or pass download=True to fetch them" if declared.hub else ""
-    raise InputError(f"pairs {name!r} are not on this machine: {looked}; wanted {declared.file}{fetch}")
+    raise InputError(f"pairs {name!r} are not on this machine: {looked}; wanted {file}{fetch}")
 
 
-def _pairs(
-    name: str, declared: _Declaration, rows: Iterable[tuple[int, Record]], source: str, where: str
-) -> SimilarityPairs:
+def _read(
+    rows: Iterable[tuple[int, Record]], fields: tuple[str, str, str], where: str
+) -> tuple[tuple[tuple[str, ...], tuple[str, ...]], tuple[float, ...]]:
+    """Two columns of texts, and the scores."""
     firsts, seconds, scores = [], [], []
     for number, record in rows:
-        first, second, score = (record[field] for field in declared.fields)
+        first, second, score = (record[name] for name in fields)
         for text in (first, second):
             if not isinstance(text, str) or not text.strip():
                 raise FileError(f"{where} {number}: {text!r:.40} is no text; wanted two texts and a score")
         firsts.append(first.strip())
         seconds.append(second.strip())
         scores.append(_score(score, f"{where} {number}"))
-    columns = tuple(firsts), tuple(seconds)
-    return SimilarityPairs(name, columns, tuple(scores), declared.split, source, declared.licence)
+    return (tuple(firsts), tuple(seconds)), tuple(scores)
 
 
 def _score(value: object, where: str) -> float:

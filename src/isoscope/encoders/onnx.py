@@ -20,7 +20,9 @@ _STATES = "last_hidden_state"
 
 def is_onnx(folder: Path) -> bool:
     """Whether a folder holds an ONNX model and its tokenizer, and no weights of another kind."""
-    return folder.is_dir() and _model_file(folder) is not None and (folder / "tokenizer.json").is_file()
+    if not folder.is_dir() or next(folder.rglob("*.safetensors"), None) is not None:
+        return False
+    return _model_file(folder) is not None and (folder / "tokenizer.json").is_file()
 
 
 def _model_file(folder: Path) -> Path | None:

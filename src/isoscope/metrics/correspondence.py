@@ -106,7 +106,7 @@ def neighbor_overlap_samples(
         found = X.nearest(k).indices, Y.nearest(k).indices
         if len(found[0]) != len(found[1]):
             raise ShapeError(f"X has neighbours of {len(found[0])} points and Y of {len(found[1])}")
-        return _shared(*found) / k, torch.arange(len(found[0]))
+        return shared_counts(*found) / k, torch.arange(len(found[0]))
     x, y = as_matrix(X).detach(), as_matrix(Y, name="Y").detach()
     if len(x) != len(y):
         raise ShapeError(f"X has {len(x)} rows and Y {len(y)}; wanted the same items in the same order")
@@ -119,7 +119,7 @@ def neighbor_overlap_samples(
         generator = torch.Generator().manual_seed(seed)
         rows = torch.randperm(len(x), generator=generator)[:sample].sort().values
         first, second = (_among_others(space, rows, k, metric) for space in (x, y))
-    return _shared(first, second.to(first.device)) / k, rows
+    return shared_counts(first, second.to(first.device)) / k, rows
 
 
 def _among_others(space: Tensor, rows: Tensor, k: int, metric: str) -> Tensor:
@@ -134,8 +134,8 @@ def _among_others(space: Tensor, rows: Tensor, k: int, metric: str) -> Tensor:
     return found[~is_own].reshape(len(rows), k)
 
 
-def _shared(first: Tensor, second: Tensor) -> Tensor:
-    """(m,) how many numbers two rows of neighbours share."""
+def shared_counts(first: Tensor, second: Tensor) -> Tensor:
+    """(m,) float64, how many numbers two rows of neighbours share."""
     k = first.shape[1]
     step = max(1, _COMPARED_AT_ONCE // (k * k))
     parts = [

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from isoscope.advice import Outcome as Tried
 from isoscope.advice import TaskAdvice, advise
+from isoscope.advice.trials import drawn
 from isoscope.corpora import SimilarityPairs, load_corpus, load_similarity_pairs
 from isoscope.encoders import encode
 from isoscope.encoders.averaged import averaged_vectors
@@ -129,15 +130,15 @@ def run_setup(
             if not named:
                 continue
             bar.step(f"{setup.title}: encoding {kind}")
-            drawn = {
+            chosen_pairs = {
                 one.name: _some(load_similarity_pairs(one.name, **reader), max_pairs, seed) for one in named
             }
-            pool = list(dict.fromkeys(text for pairs in drawn.values() for text in pairs.texts))
+            pool = list(dict.fromkeys(text for pairs in chosen_pairs.values() for text in pairs.texts))
             vectors, at = _encoded(setup, pool, encoder, frequent=kind == WORDS)
             for place, one in enumerate(named):
                 bar.step(f"{setup.title}: {one.title}")
                 bar.share(place / len(named))
-                results.append(_on_pairs(one, drawn[one.name], vectors, at, options))
+                results.append(_on_pairs(one, chosen_pairs[one.name], vectors, at, options))
         for one in (one for one in chosen if one.kind == LABELS):
             bar.step(f"{setup.title}: {one.title}", at_once=True)
             results.append(_on_labels(setup, one, max_rows, reader, encoder, options))
@@ -156,14 +157,9 @@ def run_setup(
 
 def _some(pairs: SimilarityPairs, most: int, seed: int) -> SimilarityPairs:
     """At most so many pairs, drawn; a smaller draw is part of a larger one."""
-    which = _drawn(len(pairs), most, seed)
+    which = drawn(len(pairs), most, seed).tolist()
     first, second = (tuple(column[i] for i in which) for column in pairs.columns)
     return SimilarityPairs(pairs.name, (first, second), tuple(pairs.scores[i] for i in which))
-
-
-def _drawn(n: int, most: int, seed: int) -> list[int]:
-    order = torch.randperm(n, generator=torch.Generator().manual_seed(seed))
-    return order[:most].sort().values.tolist()
 
 
 def _encoded(
@@ -202,7 +198,7 @@ def _on_labels(
     options: dict[str, Any],
 ) -> Result:
     corpus = load_corpus(dataset.name, **reader)
-    which = _drawn(len(corpus), max_rows, options["seed"])
+    which = drawn(len(corpus), max_rows, options["seed"]).tolist()
     texts, labels = [corpus.columns[0][i] for i in which], [str(corpus.labels[i]) for i in which]
     vectors, at = _encoded(setup, list(dict.fromkeys(texts)), encoder)
     kept = [place for place, text in enumerate(texts) if text in at]

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from isoscope.advice import Outcome as Tried
-from isoscope.advice.result import HELPS, HURTS
+from isoscope.advice.outcomes import HELPS, HURTS
 from isoscope.advice.tasks import LABEL_TASKS, PAIR_TASK
 from isoscope.papers.claims import Claim, Holding
 from isoscope.papers.whitening import Outcome, Result
@@ -19,8 +19,8 @@ GROUPS: dict[str, tuple[str, str]] = {  # kind of data and task, by what a colum
     "words": (WORDS, PAIR_TASK),
     **{task.replace("_", " "): (LABELS, task) for task in LABEL_TASKS},
 }
-_GAINS = "{} gain by whitening (helps on most sets, hurts on none)"
-_LOSES = "{} loses by whitening (hurts on most sets, helps on none)"
+_GAINS = "{} gain by whitening (on most sets or on average over them; no set loses)"
+_LOSES = "{} loses by whitening (on most sets or on average over them; no set gains)"
 _RISES = "the more isotropic, the better: {} (rank correlation of IsoScore and gain over corrections > 0)"
 _FALLS = "the more isotropic, the worse: {} (rank correlation of IsoScore and gain over corrections < 0)"
 
@@ -51,6 +51,13 @@ def tally(found: Outcome, group: str, correction: str) -> Tally:
     return Tally(
         verdicts.count(HELPS), verdicts.count(HURTS), tuple(one.gain for one in tried if one.gain is not None)
     )
+
+
+def overall(found: Outcome, correction: str, kinds: Sequence[str] = (SENTENCES, WORDS, LABELS)) -> Tally:
+    """One correction on every task of every data set of some kinds."""
+    parts = [tally(found, group, correction) for group, (kind, _) in GROUPS.items() if kind in kinds]
+    gains = tuple(gain for one in parts for gain in one.gains)
+    return Tally(sum(one.n_helps for one in parts), sum(one.n_hurts for one in parts), gains)
 
 
 def tries(found: Outcome, group: str, correction: str) -> Iterator[tuple[Result, Tried]]:
@@ -86,12 +93,9 @@ def _claims(found: Outcome) -> Iterator[Claim]:
         wanted, unwanted = (
             (whitened.n_helps, whitened.n_hurts) if graded else (whitened.n_hurts, whitened.n_helps)
         )
-        yield Claim(
-            (_GAINS if graded else _LOSES).format(name),
-            found.title,
-            _held(wanted, unwanted, whitened.n),
-            _words(whitened),
-        )
+        sign = 1 if graded else -1
+        holding = _held(wanted, unwanted, [sign * one for one in whitened.gains])
+        yield Claim((_GAINS if graded else _LOSES).format(name), found.title, holding, _words(whitened))
         correlations = [rho for one in _results(found, kind) if (rho := _correlation(one, group)) is not None]
         if len(correlations) > 2:
             low, high = (min(max(end, -1.0), 1.0) for end in interval(correlations))
@@ -103,10 +107,14 @@ def _claims(found: Outcome) -> Iterator[Claim]:
             yield Claim((_RISES if graded else _FALLS).format(name), found.title, holding, evidence)
 
 
-def _held(wanted: int, unwanted: int, n: int) -> Holding:
-    if 2 * wanted > n and not unwanted:
+def _held(wanted: int, unwanted: int, gains: Sequence[float]) -> Holding:
+    """By how many sets go the way that is claimed and the other, and by the gains, that way positive."""
+    low, high = interval(gains) if len(gains) > 2 else (-math.inf, math.inf)
+    if (2 * wanted > len(gains) or low > 0) and not unwanted:
         return Holding.HELD
-    return Holding.NOT_HELD if not wanted else Holding.DEPENDS
+    if not wanted and (unwanted or high < 0):
+        return Holding.NOT_HELD
+    return Holding.DEPENDS
 
 
 def _words(one: Tally) -> str:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
-from isoscope.advice.result import HELPS, HURTS
+from isoscope.advice.outcomes import HELPS, HURTS
 from isoscope.figures import INK, new_figure, save_figure
 from isoscope.papers.whitening import Outcome
 from isoscope.papers.whitening_claims import GROUPS, corrections_of, tries
 
+_DARK = 0.5  # of the last colour: dots are white from here on
 _MOST = 0.15  # gains beyond are drawn in the last colour
 CAPTION = (
     "What each correction gains over none on held-out items; purple is a loss, orange a gain, beyond ±0.15 "
@@ -31,19 +33,21 @@ def draw_figures(outcomes: Sequence[Outcome], folder: Path) -> dict[str, Path]:
             names = corrections_of(found)
             gains, marks = _gains(found, names, columns)
             image = panel.imshow(gains, cmap="PuOr_r", vmin=-_MOST, vmax=_MOST, aspect="auto")
-            rows, places = np.nonzero(marks)
-            panel.plot(places, rows, ".", color=INK, markersize=2.2)
+            is_dark = np.abs(gains) > _DARK * _MOST
+            for which, color in ((marks & ~is_dark, INK), (marks & is_dark, "white")):
+                rows, places = np.nonzero(which)
+                panel.plot(places, rows, ".", color=color, markersize=2.6)
             panel.set_yticks(range(len(names)), [name.replace("_", " ") for name in names], fontsize=5.5)
-            panel.set_title(found.title, loc="left", color=INK)
+            panel.set_title(found.title, loc="left", color=INK, pad=14 if panel is panels[0] else 6)
             panel.tick_params(length=0)
             panel.spines[:].set_visible(False)
             for edge in _edges(columns):
                 panel.axvline(edge - 0.5, color="white", linewidth=2)
-        labels = [
-            f"{title}" if group in ("sentences", "words") else f"{title}, {group}"
-            for group, _, title in columns
-        ]
-        panels[-1].set_xticks(range(len(columns)), labels, rotation=90, fontsize=5.5)
+        for first, last in itertools.pairwise([0, *_edges(columns), len(columns)]):
+            panels[0].text(
+                (first + last - 1) / 2, -0.8, columns[first][0], ha="center", fontsize=6.5, color=INK
+            )
+        panels[-1].set_xticks(range(len(columns)), [c[2] for c in columns], rotation=90, fontsize=5.5)
         figure.colorbar(image, ax=list(panels), label="gain", shrink=0.5, extend="both")
         for suffix in (".pdf", ".png"):
             written = save_figure(figure, stem.with_suffix(suffix), dpi=200)

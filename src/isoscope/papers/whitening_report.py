@@ -1,4 +1,4 @@
-"""What comes out of *Should I whiten?*: lines for the terminal, tables, the figure, JSON and the page."""
+"""What comes out of *Should I whiten?*: the answer, tables, the figure, JSON and the page."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from isoscope.advice.candidates import DESCRIPTIONS
-from isoscope.advice.result import LEAVE
+from isoscope.advice.outcomes import LEAVE
 from isoscope.io.atomic import write_atomically
 from isoscope.papers.claims import Claim, Holding, claims_table
 from isoscope.papers.pages import Section, as_markdown, in_folder, write_pages
 from isoscope.papers.whitening import Outcome
+from isoscope.papers.whitening_answer import answer
 from isoscope.papers.whitening_claims import (
     GROUPS,
     WHITEN,
@@ -27,46 +28,45 @@ from isoscope.papers.whitening_setups import LABELS
 
 TITLE = "Should I whiten?"
 STEM = "should-i-whiten"
-_INTRO = (
-    "Is it worth making vectors more isotropic? Every correction of isoscope, on several encoders and tasks, "
-    "by cross-validation: each is fitted without labels or scores on training folds, and scored on what is "
-    "held out. Scored pairs of sentences or words are graded tasks, ranked by cosine (Spearman's ρ); labels "
-    "make a linear probe, 5 nearest neighbours, k-means (V-measure) and retrieval (mean average precision). "
-    "A correction helps or hurts where its gain over none is significant at 5 % after Holm's adjustment over "
-    "the corrections of a task, with an error that allows for folds sharing rows (Nadeau and Bengio 2003). "
-    "For your own vectors and task, ask `isoscope advise`."
+_METHOD = (
+    "Every correction of isoscope by cross-validation: fitted without labels or scores on training folds, "
+    "and scored on what is held out. Scored pairs of sentences or words are graded tasks, ranked by cosine "
+    "(Spearman's ρ); labels make a linear probe, 5 nearest neighbours, k-means (V-measure) and retrieval "
+    "(mean average precision). A correction helps or hurts where its gain over none is significant at 5 % "
+    "after Holm's adjustment over the corrections of a task, with an error that allows for folds sharing "
+    "rows (Nadeau and Bengio 2003)."
 )
 
 
 def sections(outcomes: Sequence[Outcome], folder: Path | None = None) -> list[Section]:
-    """In short, the claims, what each correction gains, and the scores of every data set."""
+    """What to do, the claims, what each correction gains, the scores of every data set, how it was done."""
     drawn, undrawn = in_folder(lambda place: draw_figures(outcomes, place), folder)
     claims = all_claims(outcomes)
     heads, cells = claims_table(claims)
     text = (
         "The papers say that graded similarity gains from isotropy and that labels lose by it. Intervals are "
         "over the data sets of a kind, which are few and not drawn at random. IsoScore is that of the data "
-        "set's vectors under each correction. A claim that counts significant sets can fail where the mean "
-        "over the sets still points its way: read the figures with the verdict."
+        "set's vectors under each correction."
     )
-    found = [_short(outcomes, claims, drawn, undrawn), Section("The claims", text, (), heads, cells, {})]
+    found = [
+        _advised(outcomes, drawn, undrawn),
+        Section("Do the papers' claims hold?", text, _counted(claims), heads, cells, {}),
+    ]
     for one in outcomes:
         found += [_gains(one), _scores(one)]
     found.append(_about())
     return found
 
 
-def _short(
-    outcomes: Sequence[Outcome], claims: Sequence[Claim], drawn: dict[str, Path], undrawn: tuple[str, ...]
-) -> Section:
+def _advised(outcomes: Sequence[Outcome], drawn: dict[str, Path], undrawn: tuple[str, ...]) -> Section:
     heads = ("encoder", *GROUPS)
     cells = tuple((one.title, *(_advice(one, group) for group in GROUPS)) for one in outcomes)
     text = (
-        "The best correction for each encoder and kind of task: of those that help on some data set and hurt "
+        "For each encoder and kind of task: of the corrections that help on some data set and hurt "
         f"on none, the one with the largest mean gain; where there is none, {LEAVE}. It is the best of ten "
         "on these very sets, so its gain is a little flattered."
     )
-    return Section("In short", text, (*_counted(claims), *undrawn), heads, cells, drawn)
+    return Section("What to do", text, undrawn, heads, cells, drawn)
 
 
 def _advice(found: Outcome, group: str) -> str:
@@ -139,12 +139,14 @@ def _scores(found: Outcome) -> Section:
                     f"{len(task.hurting)} of {len(task.outcomes)}",
                 )
             )
-    return Section(f"{found.title}: every data set", "", (), heads, tuple(cells), {})
+    text = "Scores without a correction, and gains over it with their 95 % intervals, each by itself."
+    return Section(f"{found.title}: every data set", text, (), heads, tuple(cells), {})
 
 
 def _about() -> Section:
     notes = tuple(f"{name}: {words}" for name, words in DESCRIPTIONS.items())
     text = (
+        f"{_METHOD} "
         "Settings: d // 100 directions or dimensions taken out, at least 1; 8 clusters. Where the vectors do "
         "not span all dimensions, as MiniLM's do not, whitening shrinks the covariance (Ledoit and Wolf). "
         "For pairs, corrections are fitted on at most 5,000 of the sentences (or words) of all sets that are "
@@ -152,7 +154,7 @@ def _about() -> Section:
         "the training folds. The linear probe is scaled by one number and chooses its penalty inside the "
         "training folds, so that a correction gains nothing by the scale of its output."
     )
-    return Section("The corrections", text, notes, (), (), {})
+    return Section("How it was done", text, notes, (), (), {})
 
 
 def _mean_figure(found: Outcome, name: str, figure: str) -> str:
@@ -179,6 +181,7 @@ def _signed(value: float | None) -> str:
 def as_dict(outcomes: Sequence[Outcome]) -> dict[str, Any]:
     """Claims and runs, unrounded, JSON-ready; the runs' own files have every score."""
     return {
+        "answer": answer(outcomes),
         "claims": [claim.to_dict() for claim in all_claims(outcomes)],
         "runs": {one.setup.name: dict(one.about) for one in outcomes},
         "best": {
@@ -191,7 +194,7 @@ def as_dict(outcomes: Sequence[Outcome]) -> dict[str, Any]:
 def as_text(outcomes: Sequence[Outcome]) -> str:
     """For the terminal: each encoder, its best corrections and its claims."""
     claims = all_claims(outcomes)
-    lines = []
+    lines = [answer(outcomes), ""]
     for one in outcomes:
         lines.append(one.title)
         lines += [f"  {group}: {said}" for group in GROUPS if (said := _advice(one, group)) != "—"]
@@ -208,13 +211,13 @@ def write_report(
     outcomes: Sequence[Outcome], folder: Path, *, command: str, page: Path | None = None
 ) -> list[Path]:
     """should-i-whiten.json, .md, .html and the figure; the .md elsewhere where `page` says so."""
-    parts = sections(outcomes, folder)
+    parts, intro = sections(outcomes, folder), answer(outcomes)
     written = write_pages(
-        folder, STEM, title=TITLE, intro=_INTRO, sections=parts, results=as_dict(outcomes), command=command
+        folder, STEM, title=TITLE, intro=intro, sections=parts, results=as_dict(outcomes), command=command
     )
     if page is None:
         return written
-    text = as_markdown(TITLE, _INTRO, parts, command=command)
+    text = as_markdown(TITLE, intro, parts, command=command)
     for section in parts:
         for path in section.figures.values():
             beside = Path(os.path.relpath(path, page.parent)).as_posix()

@@ -1,0 +1,153 @@
+"""Every correction tried on every fold: fitted on the rest, scored on what is held out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from isoscope.advice.candidates import NONE
+from isoscope.advice.pairs import Pairs
+from isoscope.advice.tasks import LABEL_TASKS, PAIR_TASK, LabelFold, similarity
+from isoscope.advice.validation import Split, splits
+from isoscope.arrays import as_matrix
+from isoscope.errors import ShapeError
+from isoscope.progress import Bar
+
+MAX_FIT = 5000  # rows a correction is fitted on for scored pairs
+Scores = dict[str, dict[str, list[float] | str]]  # by task and correction; a reason in words where none
+
+
+def try_corrections(
+    vectors: Tensor,
+    codes: Tensor,
+    *,
+    corrections: Mapping[str, Any],
+    tasks: Iterable[str],
+    folds: int = 5,
+    repeats: int = 3,
+    seed: int = 0,
+    bar: Bar | None = None,
+) -> Scores:
+    """The score of every correction, and of none, on each label task: one a fold and repeat."""
+    tasks, n_labels = list(tasks), int(codes.max()) + 1
+    ways = {NONE: None, **corrections}
+    scores: Scores = {task: {name: [] for name in ways} for task in tasks}
+    parts = list(splits(len(vectors), folds=folds, repeats=repeats, seed=seed, strata=codes))
+    for name, split in _turns(ways, parts, bar):
+        train, test = vectors[split.train], vectors[split.test]
+        try:
+            train, test = corrected(ways[name], train, [train, test])
+        except ValueError as error:
+            _fail(scores, name, error)
+            continue
+        fold = LabelFold(train, test, codes[split.train], codes[split.test], n_labels, split.seed)
+        for task in tasks:
+            _add(scores[task], name, LABEL_TASKS[task](fold))
+    return scores
+
+
+def try_pairs(
+    vectors: Tensor,
+    pairs: Pairs,
+    *,
+    corrections: Mapping[str, Any],
+    folds: int = 5,
+    repeats: int = 3,
+    seed: int = 0,
+    bar: Bar | None = None,
+) -> tuple[Scores, bool]:
+    """Spearman's ρ of held-out pairs, and whether pairs share most rows on some fold.
+
+    A correction sees only rows that no held-out pair has; where pairs share most rows, those of the training
+    pairs.
+    """
+    ways = {NONE: None, **corrections}
+    scores: Scores = {PAIR_TASK: {name: [] for name in ways}}
+    parts = list(splits(len(pairs), folds=folds, repeats=repeats, seed=seed))
+    are_shared = False
+    for name, split in _turns(ways, parts, bar):
+        held = pairs.some(split.test)
+        rows, is_shared = _rows_to_fit(len(vectors), pairs.some(split.train), held, split.seed)
+        are_shared |= is_shared
+        try:
+            firsts, seconds = corrected(
+                ways[name], vectors[rows], [vectors[held.firsts], vectors[held.seconds]]
+            )
+        except ValueError as error:
+            _fail(scores, name, error)
+            continue
+        _add(scores[PAIR_TASK], name, similarity(firsts, seconds, held.scores))
+    return scores, are_shared
+
+
+def _rows_to_fit(n: int, train: Pairs, held: Pairs, seed: int) -> tuple[Tensor, bool]:
+    """Rows in no held-out pair; where pairs share most rows, those of the training pairs, and True."""
+    is_held = torch.zeros(n, dtype=torch.bool)
+    is_held[held.rows] = True
+    apart = (~is_held).nonzero().flatten()
+    is_shared = 2 * len(apart) < n
+    rows = train.rows if is_shared else apart
+    return rows[drawn(len(rows), MAX_FIT, seed)], is_shared
+
+
+def _turns(ways: Mapping[str, Any], parts: Sequence[Split], bar: Bar | None) -> Iterator[tuple[str, Split]]:
+    """Every correction on every split, as the bar shows it."""
+    for number, split in enumerate(parts):
+        for place, name in enumerate(ways):
+            if bar:
+                bar.step(f"{name}, fold {number + 1} of {len(parts)}")
+                bar.share((number + place / len(ways)) / len(parts))
+            yield name, split
+
+
+def _add(scores: dict[str, list[float] | str], name: str, score: float) -> None:
+    kept = scores[name]
+    if isinstance(kept, list):  # what failed on one fold has no score at all
+        kept.append(score)
+
+
+def _fail(scores: Scores, name: str, error: ValueError) -> None:
+    for by_correction in scores.values():
+        by_correction[name] = str(error)
+
+
+def drawn(n: int, most: int, seed: int) -> Tensor:
+    """At most so many of n places, in order; a smaller draw is part of a larger one."""
+    return torch.randperm(n, generator=torch.Generator().manual_seed(seed))[:most].sort().values
+
+
+def corrected(correction: Any, fit_on: Tensor, parts: list[Tensor]) -> list[Tensor]:
+    """Rows as a fresh copy of the correction, fitted on `fit_on`, makes them.
+
+    Raises:
+        ValueError: it cannot be fitted, or what it makes is no vectors.
+    """
+    if correction is None:
+        return [part.float() for part in parts]
+    fitted = fitted_on(correction, fit_on)
+    return [transformed(fitted, part).float() for part in parts]
+
+
+def fitted_on(correction: Any, vectors: Tensor) -> Any:
+    """A copy of the correction, fitted: it is shown vectors, never labels."""
+    from sklearn.base import clone
+
+    own = clone(correction)
+    own.fit(_array(vectors))
+    return own
+
+
+def transformed(fitted: Any, vectors: Tensor) -> Tensor:
+    """What a fitted correction makes of vectors, checked."""
+    found = as_matrix(np.asarray(fitted.transform(_array(vectors))), name="what the correction makes")
+    if len(found) != len(vectors):
+        raise ShapeError(f"the correction made {len(found)} rows of {len(vectors)}; wanted one for each")
+    return found
+
+
+def _array(vectors: Tensor) -> np.ndarray:
+    return (vectors if vectors.dtype == torch.float64 else vectors.float()).numpy()
