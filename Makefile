@@ -1,10 +1,10 @@
-# make demo | test | lint | bench | docs: each sets up .venv by itself on a machine with Python 3.11+, pip and make.
+# make demo | test | lint | bench | docs | notebooks: each sets up .venv by itself on a machine with Python 3.11+, pip and make.
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 
-.PHONY: demo test lint bench bench-gpu docs clean
+.PHONY: demo test lint bench bench-gpu docs notebooks clean
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -35,8 +35,8 @@ test: $(VENV)/.dev $(VENV)/.models
 	$(BIN)/python -m pytest --cov --cov-fail-under=95
 
 lint: $(VENV)/.dev
-	$(BIN)/ruff check src tests benchmarks examples docs
-	$(BIN)/ruff format --check src tests benchmarks examples docs
+	$(BIN)/ruff check src tests benchmarks examples notebooks docs
+	$(BIN)/ruff format --check src tests benchmarks examples notebooks docs
 	$(BIN)/mypy
 
 # scib-metrics would bring scanpy, igraph and umap along, which its silhouette does not touch.
@@ -55,7 +55,16 @@ bench-gpu:
 
 docs: $(VENV)/.dev $(VENV)/.models
 	$(BIN)/python docs/generate.py
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+# The scripts of notebooks/ as notebooks with their outputs.
+$(VENV)/.notebooks: $(VENV)/.models
+	@echo "installing what executes notebooks"
+	@$(PIP) --editable '.[notebooks]'
+	@touch $@
+
+notebooks: $(VENV)/.notebooks
+	$(BIN)/python notebooks/execute.py build/notebooks
 
 clean:
 	rm -rf $(VENV) site build dist .coverage .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -4,7 +4,7 @@
     python docs/generate.py --figures   the table of IsoScore's bias as well (about a minute)
 
 Pages written whole: reference/metrics.md, reference/api.md, reference/cli.md, theory-statements.md,
-concepts/bias-table.md.
+contributing.md, concepts/bias-table.md. docs/figures.py draws the figures.
 On the other pages every ```python and ```console block is run, and a ```text block right after one is
 replaced by what it printed. Running it twice changes nothing.
 """
@@ -188,7 +188,7 @@ def _prose(text: str) -> str:
 
 
 def _table(params: list[Any]) -> str:
-    lines = ["| | | default |", "|---|---|---|"]
+    lines = ["| option | meaning | default |", "|---|---|---|"]
     for param in params:
         if param.param_type_name == "argument":
             names, default = f"`{param.name.upper()}`", "required" if param.required else ""
@@ -217,7 +217,13 @@ def statements_page() -> str:
     )
 
 
+def contributing_page() -> str:
+    """contributing.md: the project's own CONTRIBUTING.md, with its links as seen from here."""
+    return HEADER + (ROOT / "CONTRIBUTING.md").read_text().replace("](docs/", "](")
+
+
 REFERENCE: dict[str, Callable[[], str]] = {
+    "contributing.md": contributing_page,
     "reference/metrics.md": metrics_page,
     "reference/api.md": api_page,
     "reference/cli.md": cli_page,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import re
 import subprocess
@@ -10,8 +11,10 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
+import numpy as np
 import pytest
 import typer
+from PIL import Image
 
 import isoscope as iso
 from isoscope.cli import app
@@ -21,16 +24,17 @@ ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
 
 
-def load_generate() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("docs_generate", DOCS / "generate.py")
+def load(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(f"docs_{name}", DOCS / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
 
 
-generate = load_generate()
+generate, figures, doctests = load("generate"), load("figures"), load("doctests")
 PAGES = generate.pages()
-ALL_PAGES = [*PAGES, *(DOCS / name for name in generate.REFERENCE), ROOT / "CHANGELOG.md"]
+REPRODUCTIONS = sorted((DOCS / "reproduction").glob("*.md"))
+ALL_PAGES = [*PAGES, *REPRODUCTIONS, *(DOCS / name for name in generate.REFERENCE), ROOT / "CHANGELOG.md"]
 
 
 def named(path: Path) -> str:
@@ -90,6 +94,65 @@ def test_every_command_and_option_is_documented() -> None:
         assert command.help
         for param in command.params:
             assert param.help, f"{name} {param.name}"
+
+
+def test_every_command_is_in_the_readme() -> None:
+    readme = (ROOT / "README.md").read_text()
+    listed = re.findall(r"^\| `isoscope (\w+)` \|", readme, flags=re.MULTILINE)
+    assert sorted(listed) == sorted(typer.main.get_command(app).commands)
+
+
+# "sinks" loads a language model for 20 seconds; the page on layers, which is run, has such numbers too
+@pytest.mark.parametrize("name", sorted(set(figures.FIGURES) - {"sinks"}))
+def test_figures_show_what_the_code_computes(name: str) -> None:
+    """The numbers kept inside the PNG are those the code gives now."""
+    with Image.open(DOCS / "figures" / f"{name}.png") as image:
+        kept = json.loads(image.text["Description"])
+    assert kept
+    _, numbers = figures.FIGURES[name]()
+    assert sorted(numbers) == sorted(kept)
+    for key, value in numbers.items():
+        np.testing.assert_allclose(
+            np.asarray(value, float), np.asarray(kept[key], float), rtol=2e-3, atol=2e-3, err_msg=key
+        )
+
+
+def test_every_figure_is_drawn_by_the_script_shown_on_a_page_and_light() -> None:
+    files = sorted((DOCS / "figures").iterdir())
+    assert [path.stem for path in files] == sorted([*figures.FIGURES, "report"])
+    shown = "".join(page.read_text() for page in PAGES)
+    for path in files:
+        assert f"figures/{path.name})" in shown, path.name
+        assert path.stat().st_size < 300_000
+
+
+def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
+    built = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path)],
+        cwd=ROOT,
+        env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert built.returncode == 0, built.stderr
+    assert "WARNING" not in built.stderr
+    assert (tmp_path / "tutorial/index.html").is_file()
+    recipe = (ROOT / "Makefile").read_text()
+    assert "mkdocs build --strict\n" in recipe, "--quiet hides warnings, and --strict does not see them"
+
+
+def test_doctests_are_shown_as_examples() -> None:
+    text = "A line.\n\n    f(x) = 1\n\nArgs:\n    x: a number.\n\n>>> f(1)[0]\n1\n>>> f(2)\n1\n\nMore."
+    shown = "Examples:\n    >>> f(1)[0]\n    1\n    >>> f(2)\n    1\n\nMore."
+    assert doctests.with_examples(text) == text[: text.index(">>>")] + shown
+    assert doctests.with_examples("None here.") == "None here."
+
+
+def test_every_page_is_in_the_navigation() -> None:
+    listed = set(re.findall(r"[\w/-]+\.md$", (ROOT / "mkdocs.yml").read_text(), flags=re.MULTILINE))
+    written = {str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md")}
+    assert written == listed  # those that other pages include stand under exclude_docs
 
 
 def test_every_family_is_in_the_readme_and_every_metric_in_the_list() -> None:

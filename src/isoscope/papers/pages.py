@@ -124,9 +124,9 @@ def write_pages(
 
 def as_markdown(title: str, intro: str, sections: Sequence[Section], *, command: str) -> str:
     """The whole comparison as a page of documentation."""
-    lines = [f"<!-- written by `{command}`; do not edit -->", f"# {title}", "", intro]
+    lines = [f"<!-- written by `{command}`; do not edit -->", f"# {title}", "", _plain(intro)]
     for section in sections:
-        lines += ["", f"## {section.title}", "", section.text]
+        lines += ["", f"## {_plain(section.title)}", "", _plain(section.text)]
         if section.cells:
             lines += ["", _line(section.heads), "|" + "---|" * len(section.heads)]
             lines += [_line(cells) for cells in section.cells]
@@ -141,8 +141,8 @@ def _line(cells: Sequence[str]) -> str:
 
 
 def _plain(text: str) -> str:
-    """A text that Markdown takes for no tag."""
-    return text.replace("<", "&lt;")
+    """A text that Markdown takes for no tag and no emphasis."""
+    return text.replace("<", "&lt;").replace("*", "\\*")
 
 
 def as_html(title: str, intro: str, sections: Sequence[Section]) -> str:

@@ -1,0 +1,56 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # A first look at a space
+#
+# Handwritten digits, 64 pixels a vector: how isotropic are they, how clustered, and what do the labels allow?
+# Then word vectors, where a few coordinates decide what looks similar.
+
+# %%
+import matplotlib.pyplot as plt
+from sklearn.datasets import load_digits
+
+import isoscope as iso
+
+X, y = load_digits(return_X_y=True)
+iso.measure(X, labels=y)
+
+# %% [markdown]
+# IsoScore says how evenly the variance fills the dimensions. Its line ends in a ceiling: with ten labels this
+# far apart, no space of 64 dimensions has a higher one. The mean cosine is high since no pixel is negative.
+#
+# The points, and how the variance falls off from one principal direction to the next:
+
+# %%
+figure, (left, right) = plt.subplots(1, 2, figsize=(9, 4))
+iso.plot_scatter(X, y, ax=left)
+_ = iso.plot_spectrum(X, ax=right)
+
+# %% [markdown]
+# Which labels lie clear of the others? And how far is the space from what its labels allow?
+
+# %%
+figure, (left, right) = plt.subplots(1, 2, figsize=(9, 4))
+iso.plot_silhouette(X, y, ax=left)
+_ = iso.plot_frontier(X, y, ax=right)
+
+# %% [markdown]
+# Word vectors: 5,000 of GloVe's. Look at `dimensions_for_half`: a few coordinates make vectors look alike.
+
+# %%
+corpus = iso.load_corpus("pos", source="embedded")
+vectors, kept = iso.static_vectors(list(corpus.columns[0])[:5000])
+iso.measure(vectors, metrics=["isoscore", "mean_cosine", "dimensions_for_half", "top_dimension_share"])
+
+# %%
+_ = iso.plot_dimensions(vectors, ax=plt.figure(figsize=(7, 3)).subplots())
