@@ -14,7 +14,7 @@ import isoscope
 ROOT = Path(isoscope.__file__).parent
 # a part may import only the parts to its left, and itself
 ORDER = (
-    ("_version", "errors"),
+    ("_starting", "_version", "errors"),
     ("arrays",),
     ("labels",),
     ("space",),
@@ -150,3 +150,23 @@ def test_nothing_is_ever_unpickled() -> None:
         assert "import pickle" not in text
         assert "allow_pickle=True" not in text
         assert text.count("torch.load(") == text.count("weights_only=True"), path
+
+
+_INTERRUPTED = """
+import os, signal, sys
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name == "torch":
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Finder())
+sys.argv = [{program!r}]
+import isoscope
+"""
+
+
+@pytest.mark.parametrize(("program", "is_command"), [("bin/isoscope", True), ("notebook.py", False)])
+def test_an_interrupt_while_torch_is_imported(program: str, is_command: bool) -> None:
+    code = _INTERRUPTED.format(program=program)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.stderr == "isoscope: interrupted\n" and done.returncode == 130) == is_command
+    assert ("Traceback" in done.stderr) != is_command

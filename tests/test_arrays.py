@@ -170,3 +170,10 @@ def test_blocks_lift_half_precision_and_cover_every_row() -> None:
     assert {part.dtype for part in parts} == {torch.float32}
     assert torch.equal(torch.cat(parts), X.float())
     assert working_dtype(torch.float64) == torch.float64
+
+
+@pytest.mark.parametrize("library", [pd, pl])
+def test_columns_of_texts_are_named(library) -> None:
+    frame = library.DataFrame({"a": [1.0, 2.0], "word": ["x", "y"], "b": [0.5, 1.5]})
+    with pytest.raises(InputError, match=r"^X has texts in column 'word'; wanted numbers in each"):
+        as_matrix(frame)

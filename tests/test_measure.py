@@ -173,6 +173,42 @@ def test_few_vectors_come_with_a_note(rng) -> None:
     assert not iso.measure(rng.normal(size=(500, 10))).notes
 
 
+def test_words_follow_the_debiased_score_of_few_vectors(rng) -> None:
+    few = iso.measure(rng.normal(size=(100, 384)), metrics="isoscore")
+    assert few["isoscore"] < 0.25
+    assert few.readings[0].meaning == (
+        "the variance is spread over most dimensions, once the bias of few vectors is removed"
+    )
+    many = iso.measure(rng.normal(size=(500, 10)), metrics="isoscore")
+    assert many.readings[0].meaning == "the variance is spread over most dimensions"
+    for n in (3, 9):
+        three = iso.measure(rng.normal(size=(n, 24)), metrics="isoscore,isoscore_debiased")
+        assert three.readings[0].meaning == "too few vectors to say how the variance is spread"
+        assert "the variance is spread over" not in three.readings[1].meaning
+
+
+def test_a_share_between_labels_by_chance_is_told(rng) -> None:
+    X, y = rng.normal(size=(1200, 24)), rng.integers(0, 500, 1200)
+    reading = iso.measure(X, labels=y, metrics="between_share").readings[0]
+    fair = max(0.0, iso.frontier_position(X, y, debias=True).between_share)
+    assert reading.value > 0.3
+    assert reading.meaning == (
+        f"{fair:.0%} of the variance lies between labels, once the chance of few vectors a label is removed"
+    )
+    clear = iso.measure(X, labels=X[:, 0] > 0, metrics="between_share").readings[0]
+    assert clear.meaning == f"{clear.value:.0%} of the variance lies between labels"
+
+
+def test_counts_are_shown_whole(rng) -> None:
+    X = rng.normal(size=(200, 5)) * 0.01
+    X[:, 2] += 5 + rng.normal(size=200)
+    m = iso.measure(X, metrics="dimensions_for_variance,dimensions_for_half")
+    table = " ".join(str(m).split())
+    assert "dimensions_for_variance 1 1 principal direction holds 90 % of the variance" in table
+    assert "dimensions_for_half 1 1 dimension makes half of the mean cosine" in table
+    assert shown(1) == "1"
+
+
 def test_names_of_strangers_cannot_steer_the_terminal(rng) -> None:
     space = iso.Space(rng.normal(size=(50, 4)), name="\x1b]0;gotcha\x07\nline")
     assert iso.measure(space).title.startswith("\\x1b]0;gotcha\\x07\\nline: 50 vectors")
@@ -286,3 +322,9 @@ def test_measurement_is_frozen() -> None:
     with pytest.raises(AttributeError):
         iso.measure(np.eye(4)).n = 3
     assert isinstance(iso.measure(np.eye(4)), Measurement)
+
+
+def test_vectors_with_a_gradient_are_measured_without_a_warning(rng) -> None:
+    X = torch.from_numpy(rng.normal(size=(60, 4)))
+    found = iso.measure(X.clone().requires_grad_())  # warnings are errors here
+    assert found.to_dict()["metrics"] == iso.measure(X).to_dict()["metrics"]

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+import isoscope as iso
 from isoscope import Space
 from isoscope.errors import InputError, NotFiniteError, ShapeError
 
@@ -58,3 +59,11 @@ def test_blocks_of_no_rows_are_refused() -> None:
     for n_rows in (0, -1):
         with pytest.raises(InputError, match="at least one vector a block"):
             list(Space(np.eye(2)).blocks(n_rows))
+
+
+def test_weights_are_counts_and_no_shares() -> None:
+    X = np.random.default_rng(0).normal(size=(1200, 3))
+    with pytest.raises(InputError, match=r"^weights add up to 1 over 1,200 rows; wanted how often .* shares"):
+        iso.measure(X, weights=np.full(1200, 1 / 1200))
+    assert Space(X, weights=np.full(1200, 2 / 1200)).weights is not None
+    assert Space(X, weights=np.eye(1200)[0]).weights is not None  # one row that counts once is no share

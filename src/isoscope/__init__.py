@@ -8,6 +8,7 @@
 import importlib
 import typing
 
+import isoscope._starting  # noqa: F401  before anything heavy
 from isoscope._version import __version__
 from isoscope.advice import Advice, advise
 from isoscope.clustering import ChosenClusters, Clustering, choose_clusters, kmeans

@@ -147,7 +147,7 @@ def _from_foreign(X: Any, name: str) -> Tensor:
     if module == "scipy":
         raise InputError(f"{name} is a scipy sparse matrix; wanted a dense array: pass {name}.toarray()")
     if module in ("pandas", "polars"):
-        return _share(_from_frame(X), name)
+        return _share(_from_frame(X, name), name)
     if hasattr(X, "__dlpack__") and not isinstance(X, np.ndarray):
         return torch.utils.dlpack.from_dlpack(X)
     if isinstance(X, str | bytes):
@@ -199,7 +199,7 @@ def _from_object_array(array: np.ndarray, name: str) -> np.ndarray:
     raise InputError(f"{name} holds Python objects, not numbers; wanted an (n, d) array of floats")
 
 
-def _from_frame(X: Any) -> np.ndarray:
+def _from_frame(X: Any, name: str) -> np.ndarray:
     """pandas or polars, a frame of numbers or one column of vectors."""
     array = X.to_numpy()
     if array.dtype.kind == "O" and array.ndim == 2 and hasattr(X, "convert_dtypes"):
@@ -207,7 +207,22 @@ def _from_frame(X: Any) -> np.ndarray:
             return X.to_numpy(dtype=float, na_value=np.nan)
     if array.ndim == 2 and array.shape[1] == 1 and array.dtype.kind == "O":
         return array[:, 0]
+    if array.dtype.kind == "O" and array.ndim == 2:
+        _refuse_words(X, name)
     return array
+
+
+def _refuse_words(X: Any, name: str) -> None:
+    """Raise InputError naming the columns of a frame that hold words."""
+    words = [
+        str(column) for column in X.columns if any(isinstance(cell, str) for cell in X[column].to_numpy())
+    ]
+    if words:
+        shown = ", ".join(map(repr, words[:4])) + (", …" if len(words) > 4 else "")
+        raise InputError(
+            f"{name} has texts in column{'s' if len(words) > 1 else ''} {shown}; wanted numbers in each: "
+            f"pass {name}.drop(columns=[…]), and texts that are labels as labels=…"
+        )
 
 
 def _from_arrow(X: Any, name: str) -> np.ndarray:

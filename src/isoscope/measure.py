@@ -14,6 +14,7 @@ from typing import Any, Protocol, runtime_checkable
 from isoscope.errors import InputError, ShapeError, UndefinedError, check_seed
 from isoscope.measurement import Measurement, Reading
 from isoscope.metrics.frontier import between_share, isotropy_ceiling
+from isoscope.metrics.isotropy import is_few
 from isoscope.metrics.registry import KNOWN, WHOLE, Metric, choose, named
 from isoscope.printable import printable
 from isoscope.progress import Bar
@@ -26,7 +27,6 @@ from isoscope.statistics.stream import STREAMED, WEIGHTED, stream
 # what a space in memory takes at most, of what is at hand: vectors, a sorted copy, statistics
 _SHARE_OF_MEMORY = 0.5
 _COPIES = 4
-_FEW_PER_DIMENSION = 5  # below, the plain IsoScore of isotropic vectors reads under 5/6
 
 
 @runtime_checkable
@@ -145,9 +145,9 @@ def _source(X: Any, given: dict[str, Any]) -> Source | Space:
                 "name them in open_vectors(…) or open_texts(…)"
             )
         return X
-    if isinstance(X, Space):
-        return replace(X, **given) if given else X
-    return Space(X, **given)
+    space = Space(X, **given) if not isinstance(X, Space) else replace(X, **given) if given else X
+    # a measurement is numbers: what carries a gradient is left at the door
+    return replace(space, vectors=space.vectors.detach()) if space.vectors.requires_grad else space
 
 
 def _scale(
@@ -283,12 +283,13 @@ def _check(shelf: Statistics) -> None:
 def _read(metric: Metric, shelf: Statistics, bar: Bar, *, errors: bool) -> Reading:
     bar.step(metric.name)
     try:
-        value = float(metric.compute(shelf))
+        found = metric.compute(shelf)
+        value = found if isinstance(found, int) else float(found)  # counts stay whole, and are shown so
     except (UndefinedError, InputError) as reason:  # the space is sound: the metric has no value on it
         return Reading(metric.name, None, None, None, str(reason), metric.range)
     error = _error(metric, shelf) if errors else None
     ceiling = _ceiling(shelf) if metric.name == "isoscore" else None
-    return Reading(metric.name, value, error, ceiling, metric.sentence(value), metric.range)
+    return Reading(metric.name, value, error, ceiling, metric.meaning(value, shelf), metric.range)
 
 
 def _error(metric: Metric, shelf: Statistics) -> float | None:
@@ -313,7 +314,7 @@ def _notes(shelf: Statistics) -> list[str]:
     """What the reader should know of the space before reading the numbers."""
     notes = []
     n, d, n_zero = shelf.moments.count, shelf.moments.n_dims, shelf.directions.n_zero
-    if n < _FEW_PER_DIMENSION * d:
+    if is_few(n, d):
         notes.append(
             f"{n:,} vectors are few for {d:,} dimensions: isoscore reads low, isoscore_debiased does not"
         )

@@ -179,9 +179,11 @@ class Measurement:
 
 
 def shown(value: float | None) -> str:
-    """A value as tables show it: four decimals, fewer for large numbers, a dash for none."""
+    """A value as tables show it: counts whole, else four decimals, fewer if large; a dash for none."""
     if value is None:
         return "–"
+    if isinstance(value, int):
+        return f"{value:,}"
     if math.isinf(value):
         return "∞" if value > 0 else "−∞"
     size = abs(value)

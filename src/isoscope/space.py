@@ -77,7 +77,7 @@ class Space:
             "token_types": _named(token_types, n, "token_types"),
             "sentences": _named(sentences, n, "sentences"),
             "partners": matched,
-            "weights": None if weights is None else as_weights(weights, n=n).to(matrix.device),
+            "weights": None if weights is None else as_counts(weights, n=n).to(matrix.device),
             "texts": texts,
             "layer": layer,
             "name": name,
@@ -166,6 +166,18 @@ def as_weights(weights: Any, *, n: int, name: str = "weights") -> Tensor:
     if not bool((values > 0).any()):
         raise InputError(f"{name} is 0 for every row; wanted at least one row that counts")
     return values
+
+
+def as_counts(weights: Any, *, n: int, name: str = "weights") -> Tensor:
+    """The weights of a whole space: `as_weights`, and no shares, which make one vector of all rows."""
+    counts = as_weights(weights, n=n, name=name)
+    total = float(counts.sum())
+    if total < 2 and int((counts > 0).sum()) > 1:
+        raise InputError(
+            f"{name} add up to {total:g} over {n:,} rows; wanted how often each row counts, at least 2 in "
+            "all: multiply shares by the number of rows"
+        )
+    return counts
 
 
 def _named(values: Any, n: int, name: str) -> Labels | None:

@@ -6,12 +6,15 @@ import html
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from io import StringIO
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     from rich.table import Table
 
 _WIDTH = 110
+_ROOM = 66  # of the 80 characters of a terminal, for what is of no use in halves
+_LONGEST = 33
+_BETWEEN = 3  # characters from one column to the next
 
 
 @dataclass(frozen=True)
@@ -47,11 +50,23 @@ class Grid:
 
         title = Text(self.title) if self.title else None
         table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
-        for head in self.heads:
-            table.add_column(head, justify="right" if head in self.numbers else "left", overflow="fold")
+        whole = self._whole()
+        for place, head in enumerate(self.heads):
+            side: Literal["right", "left"] = "right" if head in self.numbers else "left"
+            table.add_column(head, justify=side, overflow="fold", no_wrap=place in whole)
         for row in self.rows:
             table.add_row(*map(Text, row))
         return table
+
+    def _whole(self) -> set[int]:
+        """Columns that stay on one line in a narrow terminal, from the left: names, and numbers."""
+        room, whole = _ROOM, set()
+        for place, head in enumerate(self.heads):
+            width = max([len(head), *(len(row[place]) for row in self.rows)]) + _BETWEEN
+            if (place == 0 or head in self.numbers) and width <= min(room, _LONGEST):
+                room -= width
+                whole.add(place)
+        return whole
 
     def to_html(self) -> str:
         """For notebooks; no cell is taken for a tag."""

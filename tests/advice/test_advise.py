@@ -230,12 +230,17 @@ def test_weights_are_refused(rng: np.random.Generator) -> None:
         ({"labels": [0, 1] * 120, "corrections": {"x": 3}}, "wanted fit and transform"),
         ({"labels": [0, 1] * 120, "corrections": {"none": iso.Center()}}, "leave it out"),
         ({"labels": [0, 1] * 120, "folds": 1}, "folds is 1"),
-        ({"labels": list(range(240))}, "0 of 240 have 5 rows or more"),
-        ({"labels": ["a"] * 240}, "1 of 1 have 5 rows or more"),
+        ({"labels": list(range(240))}, "every one of the 240 points its own label"),
+        ({"labels": ["a"] * 240}, "labels has one label only .'a'."),
         ({"labels": [0, 1] * 120, "folds": 121}, "0 of 2 have 121 rows"),
         ({"labels": [0, 1] * 100}, "200 entries for 240"),
         ({"labels": list(range(40)) * 6, "tasks": ["retrieval"]}, "retrieval is left out"),
         ({"pairs": [(0, 1, 1.0), (0, 2, 2.0)] * 10, "folds": 6}, "20 are too few for 6 folds"),
+        (
+            {"pairs": [(i, i, i) for i in range(90)]},
+            "0 pairs of two different rows, and 90 of a row with itself",
+        ),
+        ({"pairs": [(i, max(i, 19), i) for i in range(90)]}, "19 pairs of two different rows, and 71"),
         ({"pairs": [(0, 1)] * 30}, "wanted .m, 3."),
         ({"pairs": [(0, 1, 1.0)] * 30}, "scores that differ"),
         ({"pairs": [(0, 1, 1.0), (0, 2, 2.0)]}, "at least 20"),
@@ -247,3 +252,10 @@ def test_weights_are_refused(rng: np.random.Generator) -> None:
 def test_bad_input(rng: np.random.Generator, options: dict[str, Any], said: str) -> None:
     with pytest.raises(iso.InputError, match=said):
         advise(rng.normal(size=(240, 4)), **options)
+
+
+def test_some_pairs_may_be_of_a_row_with_itself(rng: np.random.Generator) -> None:
+    """Sets of scored sentences have some, and they rank first together."""
+    pairs = [(i, i, 5.0) for i in range(10)] + [(i, i + 100, i % 5) for i in range(60)]
+    found = advise(rng.normal(size=(240, 4)), pairs=pairs, corrections=["center"], repeats=1)
+    assert found["similarity"].n_items == 70

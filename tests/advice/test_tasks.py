@@ -89,3 +89,10 @@ def test_similarity_is_spearman(rng: np.random.Generator) -> None:
     found = similarity(torch.tensor(A), torch.tensor(B), torch.tensor(scores))
     assert np.isclose(found, spearmanr(cosines, scores).statistic)
     assert similarity(torch.ones(9, 2), torch.ones(9, 2), torch.arange(9.0)) == 0.0
+
+
+def test_cosines_of_equal_rows_tie(rng: np.random.Generator) -> None:
+    rows = torch.tensor(rng.normal(size=(60, 24)))
+    assert similarity(rows, rows.clone(), torch.arange(60.0)) == 0.0
+    moved = rows.float() * (1 + 1e-7 * torch.tensor(rng.normal(size=(60, 24))))  # as a correction's rounding
+    assert similarity(rows.float(), moved.float(), torch.arange(60.0)) == 0.0

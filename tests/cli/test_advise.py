@@ -46,6 +46,19 @@ def test_table_and_advice(folder: Path) -> None:
     assert "how the geometry moves" in result.output
 
 
+def test_the_command_it_gives_does_what_is_advised(folder: Path) -> None:
+    import shlex
+
+    Path("v.npy").rename("my v.npy")
+    result = run("my v.npy", "-l", "labels.txt", "-t", "knn", *FEW, "--save", "c.safetensors")
+    line = next(line for line in result.output.splitlines() if line.startswith("to do so: "))
+    assert line == "to do so: isoscope correct 'my v.npy' --method whiten -o corrected.npy"
+    done = CliRunner().invoke(app, shlex.split(line)[4:])
+    assert done.exit_code == 0, done.output
+    saved = iso.load_correction("c.safetensors").transform(np.load("my v.npy"))
+    assert np.allclose(np.load("corrected.npy"), saved)
+
+
 def test_json_is_that_of_the_function(folder: Path) -> None:
     labels = Path("labels.txt").read_text().splitlines()
     expected = iso.advise(np.load("v.npy"), labels=labels, corrections=["center", "whiten"], repeats=1)
@@ -98,7 +111,7 @@ def test_pairs_of_texts(folder: Path, tiny_model: Path, rng: np.random.Generator
         (("v.npy", "-l", "absent.txt"), "absent.txt"),
         (("v.npy", "--pairs", "far.csv"), "from 0 to 159"),
         (("v.npy", "--pairs", "nan.csv"), "the score 'nan'"),
-        (("v.npy", "-l", "one.txt"), "1 of 1 have 5 rows or more"),
+        (("v.npy", "-l", "one.txt"), "labels has one label only ('same')"),
         (("v.npy", "-l", "labels.txt", "--folds", "200"), "0 of 2 have 200 rows"),
         (("v.npy", "--pairs", "labels.txt"), "wanted scored pairs in"),
         (("v.npy", "--pairs", "none.csv"), "none.csv"),

@@ -128,6 +128,7 @@ def test_gates_set_the_exit_code(folder: Path) -> None:
         (("a.npy",), "B is missing"),
         (("a.npy", "b.npy", "--key", "x", "--key", "y", "--key", "z"), "3 times"),
         (("a.npy", "none.npy"), "none.npy"),
+        (("old.csv", "new.csv", "--ids", "nokey"), "--ids 'nokey' is neither a column of old.csv"),
         (("a.npy", "b.npy", "-o", "no/folder/out.json"), "out.json"),
     ],
 )
@@ -135,3 +136,10 @@ def test_bad_input(folder: Path, arguments: tuple[str, ...], said: str) -> None:
     result = run(*arguments)
     assert isinstance(result.exception, iso.InputError)
     assert said in str(result.exception)
+
+
+def test_three_rows_need_no_option(folder: Path) -> None:
+    np.save("n3.npy", np.load("a.npy")[:3])
+    result = run("n3.npy", "n3.npy")
+    assert result.exit_code == 0, result.output
+    assert "overlap of 1 nearest, not 10: 3 rows are few" in result.output

@@ -9,7 +9,9 @@ import pytest
 from typer.testing import CliRunner
 
 import isoscope as iso
+from isoscope.advice.candidates import default_corrections
 from isoscope.cli import app
+from isoscope.cli.correct import _asked, options_of
 
 runner = CliRunner()
 
@@ -126,6 +128,14 @@ def test_many_blocks(folder: Path, monkeypatch) -> None:
             "--method is 'bleach'; wanted one of center",
         ),
         (["vectors.npy", "--method", "center"], "nothing to write"),
+        (
+            ["vectors.npy", "--method", "whiten_soft", "-o", "out.npy"],
+            "wanted it spelt out: --method whiten --strength 0.5",
+        ),
+        (
+            ["vectors.npy", "--method", "all-but-the-top", "--components", "6", "-o", "o.npy"],
+            "--components is 6, and X has n_features = 6; wanted at least one direction left",
+        ),
         (["vectors.npy", "--method", "center", "-o", "vectors.npy"], "vectors.npy is read from"),
         (["vectors.npy", "--method", "center", "--fit", "other.npy", "-o", "other.npy"], "is read from"),
         (["vectors.npy", "--method", "center", "--components", "2", "-o", "o.npy"], "--components goes with"),
@@ -176,3 +186,25 @@ def test_a_correction_of_other_dimensions(folder: Path, fail, monkeypatch) -> No
     said = fail("correct", "vectors.npy", "--load", "four.safetensors", "-o", "out.npy")
     assert "X has 6 features, but Center is expecting 4 features" in said
     assert not Path("out.npy").exists()
+
+
+@pytest.mark.parametrize("name", ["all_but_the_top", "remove_dimensions", "clusterwise_all_but_the_top"])
+def test_methods_by_their_names_in_advise(folder: Path, name: str) -> None:
+    plain = {"clusterwise_all_but_the_top": "clusterwise"}.get(name, name.replace("_", "-"))
+    for method, output in ((name, "a.npy"), (plain, "b.npy")):
+        run("vectors.npy", "--method", method, "-o", output)
+    assert np.array_equal(np.load("a.npy"), np.load("b.npy"))
+
+
+@pytest.mark.parametrize("d", [6, 300])
+def test_options_of_what_is_advised_ask_for_it(d: int) -> None:
+    for name, correction in default_corrections(1000, d).items():
+        method, *options = options_of(correction)[1:]
+        typed = {key.lstrip("-"): value for key, value in zip(options[::2], options[1::2], strict=True)}
+        given = {key: value if key == "dimensions" else float(value) for key, value in typed.items()}
+        given = {
+            key: int(value) if key in ("components", "clusters") else value for key, value in given.items()
+        }
+        wanted = correction.get_params() | ({"small": "error"} if name.startswith("clusterwise") else {})
+        assert type(_asked(method, given)) is type(correction)
+        assert _asked(method, given).get_params() == wanted

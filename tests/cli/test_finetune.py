@@ -63,6 +63,22 @@ def test_table_and_folder(tiny_bert: Path, texts: Path, tmp_path: Path) -> None:
         run(tiny_bert, "-o", "runs", "--regularizer", "istar", "--resume")
 
 
+def test_the_scores_say_how_many_texts_they_rest_on(tiny_bert: Path, texts: Path) -> None:
+    own = ("--texts", texts, "--text-column", "asked", "--labels", "kind", *QUICK)
+    shown = invoke(tiny_bert, *own)
+    assert "trained on 24 texts, scored on 6\n" in shown
+    # √(¼/6)
+    assert "note: 6 test texts are few: the standard error of the accuracy is up to 0.20\n" in shown
+
+
+def test_many_test_texts_need_no_note(tiny_bert: Path, texts: Path) -> None:
+    texts.write_text("\n".join(map(json.dumps, ROWS * 7)))
+    own = ("--texts", texts, "--text-column", "asked", "--labels", "kind", *QUICK, "--held-out", "0.5")
+    shown = invoke(tiny_bert, *own)
+    assert "trained on 105 texts, scored on 105\n" in shown
+    assert "note:" not in shown
+
+
 CHANGES: dict[str, tuple[str, ...]] = {
     "strength": ("--regularizer", "istar", "--lambda", "2"),
     "regularizer": ("--regularizer", "cosreg"),
@@ -107,7 +123,8 @@ def test_bad_input(tiny_bert: Path, texts: Path, fail: Any) -> None:
     own = ("--texts", "texts.jsonl", "--text-column", "asked")
     model = str(tiny_bert)
     assert "--task NAME is missing" in fail("finetune", model)
-    assert "--task NAME is missing" in fail("finetune", model, "--texts", "texts.jsonl")
+    assert "error: --labels is missing; wanted the column of texts.jsonl" in fail("finetune", model, *own)
+    assert "error: --texts FILE is missing" in fail("finetune", model, "--labels", "kind")
     assert "is not known; wanted one of" in fail("finetune", model, "--task", "xyz")
     missing = fail("finetune", model, *own, "--labels", "nothing")
     assert "labels 'nothing' is neither a column of texts.jsonl (it has asked, answer, kind, same)" in missing
@@ -118,7 +135,9 @@ def test_bad_input(tiny_bert: Path, texts: Path, fail: Any) -> None:
     for wrong in ("nan", "inf", "strong", ""):
         said = fail("finetune", model, *labelled, "--regularizer", "istar", "--lambda", wrong)
         assert said == f"isoscope: error: --lambda is {wrong!r}; wanted a finite number, such as -1\n"
-    assert "regularizer is 'iso'" in fail("finetune", model, *labelled, "--regularizer", "iso")
+    assert fail("finetune", model, *labelled, "--regularizer", "iso") == (
+        "isoscope: error: --regularizer is 'iso'; wanted one of istar, istar-debiased, cosreg or none\n"
+    )
     assert "is 1; wanted at least 2" in fail("finetune", model, *labelled, "--batch-size", "1")
     assert "--max-train is 1" in fail("finetune", model, *labelled, "--max-train", "1")
     assert "--resume goes with --output" in fail("finetune", model, *labelled, "--resume")

@@ -73,10 +73,28 @@ def test_runs_and_figure(folder):
     assert ends["end"]["ceiling"] == iso.isotropy_ceiling(3, 5, between=run["between_share"][-1])
 
 
-def test_what_cannot_be_debiased_is_said(folder):
-    shown = invoke("-l", "own.txt")
-    assert "note: the debiased position is undefined" in shown
-    assert json.loads(invoke("-l", "own.txt", "--json"))["debiased"] is None
+def test_what_cannot_be_debiased_is_said(folder, monkeypatch):
+    from isoscope.metrics import frontier_position as module
+
+    plain = module.frontier_position
+
+    def undefined(*given, debias=False):
+        if debias:
+            raise iso.UndefinedError("the debiased position is undefined")
+        return plain(*given)
+
+    monkeypatch.setattr(module, "frontier_position", undefined)
+    assert "note: the debiased position is undefined" in invoke("-l", "labels.txt")
+    assert json.loads(invoke("-l", "labels.txt", "--json"))["debiased"] is None
+
+
+def test_labels_that_are_no_clusters_are_refused(folder, fail):
+    Path("one.txt").write_text("same\n" * 90)
+    assert "--labels has one label only ('same')" in fail("frontier", "vectors.npy", "-l", "one.txt")
+    assert "--labels gives every one of the 90 points its own" in fail(
+        "frontier", "vectors.npy", "-l", "own.txt"
+    )
+    assert "--clusters has one label only" in fail("frontier", "vectors.npy", "--clusters", "1")
 
 
 def test_bad_input(folder, fail):

@@ -146,6 +146,43 @@ def test_usage_errors_are_code_2(folder: Path) -> None:
     assert run("no-such-command").exit_code == 2
 
 
+def test_a_pattern_that_the_shell_has_spread(folder: Path, fail) -> None:
+    Path("sh").mkdir()
+    for name in "abc":
+        np.save(f"sh/{name}.npy", np.eye(4))
+    files = ("sh/a.npy", "sh/b.npy", "sh/c.npy")
+    for command in ("measure", "report", "advise", "frontier", "correct"):
+        said = fail(command, *files)
+        assert "3 files came, sh/a.npy to sh/c.npy; wanted one FILE" in said
+        assert "write 'sh/*.npy' with them, or name the folder" in said
+    assert "'metric' is one argument too many" in fail("measure", "vectors.npy", "metric")
+    assert run("measure", "sh/*.npy").exit_code == 0
+    assert run("measure", "sh").exit_code == 0
+
+
+def test_weights_that_are_shares(folder: Path, fail) -> None:
+    Path("w.txt").write_text("0.0111\n" * 90)
+    assert "--weights w.txt add up to 0.999 over 90 rows; wanted how often each row counts" in fail(
+        "measure", "vectors.npy", "--weights", "w.txt"
+    )
+
+
+_INTERRUPTED_IMPORT = """
+import os, signal, sys
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name == "isoscope.cli.app":
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Finder())
+from isoscope.cli import main
+"""
+
+
+def test_an_interrupt_while_the_command_is_imported() -> None:
+    done = subprocess.run([sys.executable, "-c", _INTERRUPTED_IMPORT], capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "isoscope: interrupted\n")
+
+
 def test_help_has_examples() -> None:
     text = run("measure", "--help").output
     assert "--labels labels.txt" in text

@@ -154,6 +154,7 @@ def test_labels_and_texts_are_of_the_rows_of_a_where_ids_leave_some_out(rng: np.
         (3, "x", "text 3"),
         (60, "y", "text 60"),
     }
+    assert {(one.row, one.id) for one in found.moved_rows} == {(3, "3"), (60, "60")}
     with pytest.raises(iso.ShapeError, match="texts has 111 entries for 120"):
         compare(A, B[there], ids=(range(120), there), texts=["text"] * 111)
 
@@ -225,6 +226,33 @@ def test_shown_as_text_json_and_html(rng: np.random.Generator) -> None:
     assert facts["metrics"]["isoscore"]["difference"] == found["isoscore"].difference
     assert len(facts["moved_rows"]) == 3
     assert facts["seed"] == 0
+
+
+def test_what_moved_is_named_by_its_id(rng: np.random.Generator) -> None:
+    A, B = pair(rng, n=60)
+    names = [f"key-{7 * i}" for i in range(60)]
+    found = compare(A, B[::-1], ids=(names, names[::-1]), n_moved=3)
+    assert all(one.id == f"key-{7 * one.row}" for one in found.moved_rows)
+    assert all(f"key-{7 * one.row} " in str(found) for one in found.moved_rows)
+    assert found.to_dict()["moved_rows"][0]["id"] == found.moved_rows[0].id
+    plain = compare(A, B, n_moved=3)
+    assert plain.moved_rows[0].id is None
+    assert "  id  " not in str(plain)
+
+
+@pytest.mark.parametrize(("n", "k"), [(3, 1), (5, 2), (20, 9), (21, 10), (200, 10)])
+def test_few_rows_have_fewer_neighbours(rng: np.random.Generator, n: int, k: int) -> None:
+    A, B = pair(rng, n=n)
+    found = compare(A, B, metrics="mean_norm")
+    assert found.k == k
+    said = [note for note in found.notes if "not 10" in note]
+    assert said == ([f"overlap of {k} nearest, not 10: {n} rows are few"] if k < 10 else [])
+    assert (
+        found.to_dict()["correspondences"]
+        == compare(A, B, metrics="mean_norm", k=k).to_dict()["correspondences"]
+    )
+    with pytest.raises(iso.InputError, match=f"k is {n}"):
+        compare(A, B, metrics="mean_norm", k=n)
 
 
 def test_bad_input(rng: np.random.Generator) -> None:

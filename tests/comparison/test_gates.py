@@ -37,6 +37,7 @@ def test_gates_meet_b_its_change_and_correspondences(rng: np.random.Generator) -
         ("isoscore>=nan", "is not understood"),
         ("isoscor>=0.1", "did you mean isoscore"),
         ("delta:cka>=0.1", "has no delta"),
+        ("foo>=3", r"lists the metrics\. Others are cka, "),
     ],
 )
 def test_malformed(text: str, said: str) -> None:

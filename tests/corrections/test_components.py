@@ -55,3 +55,19 @@ def test_bad_requests(rng) -> None:
         iso.AllButTheTop(1).fit(np.ones((5, 8)))
     with pytest.raises(iso.InputError, match="n_samples = 1"):
         iso.AllButTheTop(1).fit(X[:1])
+
+
+@pytest.mark.parametrize("as_published", [False, True])
+def test_something_must_be_left(rng, as_published: bool) -> None:
+    X = rng.normal(size=(50, 4))
+    with pytest.raises(
+        iso.InputError, match="n_components is 4, and X has n_features = 4; wanted at least one"
+    ):
+        iso.AllButTheTop(4, as_published=as_published).fit(X)
+    with pytest.raises(iso.InputError, match="n_features = 1"):
+        iso.AllButTheTop(as_published=as_published).fit(X[:, :1])
+    with pytest.raises(iso.InputError, match="n_components is 2, and the 3 vectors have rank 2"):
+        iso.AllButTheTop(2, as_published=as_published).fit(X[:3])
+    with pytest.raises(iso.InputError, match="n_components is 4, and X has n_features = 4"):
+        iso.ClusterwiseAllButTheTop(2, 4, small="keep").fit(X)
+    assert np.ptp(iso.AllButTheTop(3, as_published=as_published).fit_transform(X), axis=0).max() > 0.1

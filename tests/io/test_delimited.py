@@ -202,3 +202,10 @@ def test_stream_is_bounded_in_memory(path: Path, monkeypatch: pytest.MonkeyPatch
     tracemalloc.stop()
     assert peak < 8e6
     assert most - before < 8e6
+
+
+def test_texts_are_called_texts(tmp_path) -> None:
+    path = tmp_path / "rev.csv"
+    path.write_text("review,stars\ngood,many\nbad,few\n")
+    with pytest.raises(FileError, match=r"only texts \(its first line has 'review', 'stars'\); wanted"):
+        open_vectors(path)

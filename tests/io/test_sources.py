@@ -315,5 +315,5 @@ def test_columns_that_are_no_dimensions_are_named(tmp_path, suffix: str) -> None
     notes = open_vectors(path).notes
     assert notes == ["columns id, Label are taken as dimensions: name the labels, or save without them"]
     assert open_vectors(path, labels="Label").notes == [
-        "columns id are taken as dimensions: name the labels, or save without them"
+        "column id is taken as a dimension: save the file without what is none"
     ]

@@ -93,3 +93,10 @@ def test_narrow_vectors_lose_no_digits(rng, n_pairs: int) -> None:
     wanted = PairCosines.of(narrow.astype(np.float64), n_pairs=n_pairs)
     assert found.is_exact is (n_pairs > 1770)
     assert torch.allclose(found.random, wanted.random, atol=1e-6)
+
+
+def test_a_small_share_of_few_pairs_is_not_known(rng) -> None:
+    assert not PairCosines.of(rng.normal(size=(45, 3))).knows(0.01)  # 990 pairs
+    many = PairCosines.of(rng.normal(size=(46, 3)))  # 1,035
+    assert many.knows(0.01)
+    assert not many.knows(0.001)

@@ -11,7 +11,8 @@ def headline(X: np.ndarray, labels: object = None) -> list[str]:
 
 def test_a_round_space(rng) -> None:
     said = headline(rng.normal(size=(2000, 6)))
-    assert said[0].startswith("Of 6 dimensions the variance fills about 6 and is spread over most of them")
+    assert said[0].startswith("Of 6 dimensions the variance fills about 6 and is spread over them almost")
+    assert "close to isotropic (IsoScore" in said[0]
     assert said[1].startswith("Random vectors point nowhere in common, with a cosine of 0.00 on average")
     assert len(said) == 2
 
@@ -32,6 +33,33 @@ def test_a_space_in_few_directions(rng) -> None:
     assert f"{debiased:.4f} once the bias of few vectors is removed)." in headline(few)[0]
 
 
+def test_few_round_vectors_are_not_called_uneven(rng) -> None:
+    """100 of 384 dimensions: the plain IsoScore is 0.2, the space is isotropic, and words say so."""
+    X = rng.normal(size=(100, 384))
+    said = headline(X)[0]
+    assert iso.isoscore(X) < 0.25
+    assert said.startswith(
+        "100 vectors are few for 384 dimensions; as far as they show, the variance is spread"
+    )
+    assert "close to isotropic (IsoScore" in said
+    assert "favours" not in said
+
+
+def test_close_to_isotropic_is_near_one_only(rng) -> None:
+    X = rng.normal(size=(3000, 24)) * np.linspace(0.2, 2, 24)
+    assert 0.5 < iso.isoscore(X) < 0.6
+    assert "is spread over most of them, but not evenly (IsoScore" in headline(X)[0]
+    assert "close to isotropic about its mean (" in headline(rng.normal(size=(3000, 24)) + 0.5)[0]
+
+
+def test_three_vectors_say_little(rng) -> None:
+    shape, cosine = headline(rng.normal(size=(3, 24)))
+    assert shape.startswith("3 vectors are too few to say how the variance is spread over 24 dimensions (Iso")
+    assert cosine.endswith("on average.")  # no one pair in a hundred of three
+    assert headline(rng.normal(size=(8, 24)))[0].startswith("8 vectors are too few to say")
+    assert "one pair in a hundred exceeds" in headline(rng.normal(size=(60, 4)))[1]
+
+
 def test_rounding_is_no_score() -> None:
     """One direction has an IsoScore of 0, which arithmetic misses by 1e-16."""
     said = headline(np.outer([0.0, 1.0, 0.3, 2.0], [1.0, 2.0, 3.0]))[0]
@@ -49,3 +77,15 @@ def test_labels_that_are_clusters_and_labels_that_are_not(rng) -> None:
     nothing = headline(X, rng.integers(0, 2, 400))[2]
     assert "are hardly visible as clusters" in nothing
     assert "they leave room for full isotropy" in nothing
+
+
+def test_labels_that_hold_variance_by_chance_alone(rng) -> None:
+    X, y = rng.normal(size=(1200, 24)), rng.integers(0, 500, 1200)
+    position = iso.frontier_position(X, y, debias=True)
+    assert iso.between_share(X, y) > 0.3
+    said = headline(X, y)[2]
+    share = f"{max(0.0, position.between_share):.0%}".replace("%", "\u00a0%")
+    assert f"labels hold {share} of the variance (" in said
+    assert "with what few vectors a label add by chance)" in said
+    lone = headline(np.repeat(X[:6], 100, axis=0) + 0.1 * X[:600], np.repeat(range(6), 100))[2]
+    assert "by chance" not in lone

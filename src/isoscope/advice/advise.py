@@ -18,7 +18,7 @@ from isoscope.advice.tasks import LABEL_TASKS, PAIR_TASK, SCORES, chosen_tasks
 from isoscope.advice.trials import drawn, fitted_on, transformed, try_corrections, try_pairs
 from isoscope.advice.validation import gain, holm
 from isoscope.errors import InputError, LabelError, UndefinedError, check_seed
-from isoscope.labels import Labels, as_labels
+from isoscope.labels import Labels, as_clusters, as_labels
 from isoscope.measure import Source
 from isoscope.metrics.cosine import mean_cosine
 from isoscope.metrics.isotropy import isoscore
@@ -168,7 +168,7 @@ def _some_pairs(n: int, most: int, folds: int, seed: int) -> Tensor:
 
 def _some_rows(labels: Labels, most: int, folds: int, seed: int) -> tuple[Tensor, Tensor, list[str]]:
     """Rows to try on and their codes, without labels too rare to be in every fold."""
-    labels = labels.to(torch.device("cpu"))
+    labels = as_clusters(labels.to(torch.device("cpu")), n=len(labels))
     rows = drawn(len(labels), most, seed)
     notes = [f"a random {most:,} of {len(labels):,} rows"] if len(rows) < len(labels) else []
     counts = torch.bincount(labels.codes[rows], minlength=labels.n_labels)
@@ -180,7 +180,7 @@ def _some_rows(labels: Labels, most: int, folds: int, seed: int) -> tuple[Tensor
     names, codes = labels.codes[rows].unique(return_inverse=True)
     if len(names) < 2:
         raise LabelError(
-            f"labels: {len(names)} of {labels.seen().n_labels} have {folds} rows or more; wanted at least "
+            f"labels: {len(names)} of {labels.n_labels} have {folds} rows or more; wanted at least "
             "two: more rows, or fewer folds"
         )
     return rows, codes, notes

@@ -63,6 +63,12 @@ def as_pairs(pairs: Any, *, n: int) -> Pairs:
         )
     if len(table) < MIN_PAIRS:
         raise InputError(f"pairs has {len(table)} pairs; wanted at least {MIN_PAIRS} to rank")
+    n_apart = int((rows[:, 0] != rows[:, 1]).sum())
+    if n_apart < MIN_PAIRS:
+        raise InputError(
+            f"pairs has {n_apart} pairs of two different rows, and {len(table) - n_apart} of a row with "
+            f"itself, whose cosine is 1 in any space; wanted at least {MIN_PAIRS} of different rows"
+        )
     if np.ptp(scores) == 0:
         raise InputError(f"pairs all have the score {scores[0]:g}; wanted scores that differ")
     first, second = (torch.from_numpy(rows[:, column].astype(np.int64)) for column in (0, 1))

@@ -24,6 +24,7 @@ from isoscope.cli.options import (
     interruptible,
 )
 from isoscope.errors import InputError
+from isoscope.printable import printable
 from isoscope.space import Space
 
 if TYPE_CHECKING:
@@ -153,8 +154,10 @@ def advise(
             max_pairs=max_pairs,
             seed=seed,
         )
-        saved = _saved(found, save)
-    _show(found, saved, output, json=json)
+        said = [] if save is None else [_saved(found, save)]
+    if file is not None and model is None and not json:
+        said += _command(found, file, key, vector_column)
+    _show(found, said, output, json=json)
 
 
 advise.__doc__ = f"{advise.__doc__}\n{_EPILOG}"
@@ -191,15 +194,27 @@ def _triples(pairs: FilePairs, space: Space) -> list[tuple[Any, Any, float]]:
     return list(zip(*rows, pairs.scores, strict=True))
 
 
-def _saved(found: Advice, path: Path | None) -> str:
-    if path is None:
-        return ""
+def _command(found: Advice, file: str, key: str | None, vector_column: str | None) -> list[str]:
+    """The line that corrects FILE as is advised."""
+    import shlex
+
+    from isoscope.cli.correct import options_of
+
+    if found.fitted is None:
+        return []
+    words = ["isoscope", "correct", file, *options_of(found.fitted)]
+    for name, value in (("--key", key), ("--vector-column", vector_column)):
+        words += [] if value is None else [name, value]
+    return [f"to do so: {shlex.join([*words, '-o', 'corrected.npy'])}"]
+
+
+def _saved(found: Advice, path: Path) -> str:
     if found.fitted is None:
         return "nothing saved: there is no correction to advise"
     return f"wrote {found.save(path)}"
 
 
-def _show(found: Advice, saved: str, output: Path | None, *, json: bool) -> None:
+def _show(found: Advice, said: list[str], output: Path | None, *, json: bool) -> None:
     if output is not None:
         from isoscope.io.atomic import write_atomically
 
@@ -207,13 +222,15 @@ def _show(found: Advice, saved: str, output: Path | None, *, json: bool) -> None
         write_atomically(output, lambda beside: beside.write_text(text, encoding="utf-8"))
     if json:
         typer.echo(found.to_json())
-        if saved:
-            typer.echo(saved, err=True)
+        for line in said:
+            typer.echo(printable(line), err=True)
         return
     from rich.console import Console
 
     console = Console()
     for table in found.tables():
         console.print(table)
-    for line in (*found.lines(), *([saved] if saved else [])):
+    for line in found.lines():
         console.print(line, markup=False, highlight=False)
+    for line in said:  # in one piece, to be copied
+        console.print(printable(line), markup=False, highlight=False, soft_wrap=True)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import io
 import os
 import sys
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from isoscope._version import __version__
 from isoscope.cli.advise import advise
@@ -22,10 +24,33 @@ from isoscope.cli.metrics import metrics
 from isoscope.cli.report import report
 from isoscope.cli.reproduce import reproduce
 from isoscope.cli.train import train
-from isoscope.errors import IsoscopeError
+from isoscope.errors import InputError, IsoscopeError
 from isoscope.printable import printable
 
 BAD_INPUT = 2
+
+
+class OneFile(TyperCommand):
+    """A command of one FILE: of more, a pattern that the shell has spread is the likeliest reason."""
+
+    allow_extra_args = True  # refused below, in words of ours
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run it, unless more files came than one."""
+        if ctx.args:
+            raise InputError(_too_many(ctx.params.get("file"), ctx.args))
+        return super().invoke(ctx)
+
+
+def _too_many(file: str | Path | None, more: list[str]) -> str:
+    if file is None or not all(Path(name).exists() for name in (file, *more)):
+        return f"{more[0]!r} is one argument too many; wanted one FILE, then options"
+    pattern = Path(file).parent / f"*{Path(file).suffix}"
+    return (
+        f"{len(more) + 1} files came, {file} to {more[-1]}; wanted one FILE: the shell spreads a pattern "
+        f"that has no quotes, so write '{pattern}' with them, or name the folder"
+    )
+
 
 app = typer.Typer(
     name="isoscope",
@@ -35,12 +60,12 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command()(measure)
-app.command()(correct)
+app.command(cls=OneFile)(measure)
+app.command(cls=OneFile)(correct)
 app.command()(compare)
-app.command()(advise)
-app.command()(report)
-app.command()(frontier)
+app.command(cls=OneFile)(advise)
+app.command(cls=OneFile)(report)
+app.command(cls=OneFile)(frontier)
 app.command()(layers)
 app.command()(metrics)
 app.command()(train)

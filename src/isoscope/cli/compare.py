@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -28,6 +29,7 @@ from isoscope.printable import printable
 if TYPE_CHECKING:
     from isoscope.comparison import Comparison, GateResult
 
+_OF_LABELS = re.compile("^labels ")  # ids are read as labels are, and messages begin with that
 FAILED = 1  # exit code where a gate is not passed
 _EPILOG = """
 **Examples**
@@ -105,8 +107,14 @@ def compare(
         ),
     ] = None,
     neighbors: Annotated[
-        int, typer.Option("--neighbors", "-k", help="Nearest neighbours whose overlap is taken.", metavar="N")
-    ] = 10,
+        int | None,
+        typer.Option(
+            "--neighbors",
+            "-k",
+            help="Nearest neighbours whose overlap is taken. [default: 10, fewer where rows are few]",
+            metavar="N",
+        ),
+    ] = None,
     metric: Annotated[
         str, typer.Option("--metric", help="Of the neighbours: cosine or euclidean.")
     ] = "cosine",
@@ -219,12 +227,15 @@ def _ids(
     """The ids of both files, read as labels are."""
     if columns[0] is None:
         return None
-    found = [
-        open_input(
-            file, labels=at, key=key, vector_column=vector_column, texts=TextOptions(name, **given)
-        ).labels
-        for file, at, key, name in zip(files, columns, keys, models, strict=True)
-    ]
+    try:
+        found = [
+            open_input(
+                file, labels=at, key=key, vector_column=vector_column, texts=TextOptions(name, **given)
+            ).labels
+            for file, at, key, name in zip(files, columns, keys, models, strict=True)
+        ]
+    except InputError as error:
+        raise type(error)(_OF_LABELS.sub("--ids ", str(error))) from error
     return found[0], found[1]
 
 

@@ -150,6 +150,8 @@ def contrast(
         typer.echo(json_text.dumps(result.to_dict(), indent=2, ensure_ascii=False, allow_nan=False))
         return
     typer.echo(result.summary())
+    if probe is None:
+        typer.echo("note: the geometry was not followed; --probe FILE follows it on the texts of a file")
     if output is not None:
         typer.echo(f"wrote {output / 'model'}{drawn}")
 

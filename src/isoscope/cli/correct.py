@@ -40,6 +40,12 @@ _TAKES: dict[str, tuple[str, ...]] = {
     "cluster-center": ("clusters", "seed", "labels"),
     "clusterwise": ("clusters", "components", "seed", "labels"),
 }
+# names that `advise` and Python have, and those here
+_ALSO = {"clusterwise-all-but-the-top": "clusterwise"}
+_SETTINGS = {
+    "whiten-soft": "--method whiten --strength 0.5",
+    "whiten-reduced": "--method whiten --components K, K half the dimensions",
+}
 # a parameter of a correction that a message begins with, and the option it comes from
 _PARAMETER = re.compile(r"^(?:n_)?(components|clusters|dimensions|strength)(?= is )")
 # advice that a message ends with and that only Python can follow, and what a command line can do
@@ -247,10 +253,13 @@ def _asked(method: str | None, given: dict[str, Any]) -> Correction:
     """The correction that the options ask for, not fitted."""
     from isoscope.corrections import Chain
 
-    names = [name.strip() for name in (method or "").split(",") if name.strip()]
+    names = [name.strip().replace("_", "-") for name in (method or "").split(",") if name.strip()]
+    names = [_ALSO.get(name, name) for name in names]
     if not names:
         raise InputError(f"--method is missing; wanted one of {', '.join(_TAKES)}, or --load FILE")
     for name in names:
+        if name in _SETTINGS:
+            raise InputError(f"--method is {name!r}; wanted it spelt out: {_SETTINGS[name]}")
         if name not in _TAKES:
             raise InputError(f"--method is {name!r}; wanted one of {', '.join(_TAKES)}")
     for option in given:
@@ -280,12 +289,41 @@ def _built(name: str, given: dict[str, Any]) -> Correction:
         return corrections.ClusterCenter(clusters, seed=seed)
     if name == "clusterwise":
         return corrections.ClusterwiseAllButTheTop(clusters, k, seed=seed)
-    plain = {
+    return _kinds()[name]()
+
+
+def options_of(correction: Correction) -> list[str]:
+    """The options that ask for this correction: `_asked` the other way."""
+    from isoscope import corrections
+
+    name = next(name for name, kind in _kinds().items() if type(correction) is kind)
+    options: dict[str, Any] = {}
+    if isinstance(correction, corrections.Whiten):
+        options = {"components": correction.n_components}
+        options |= {"strength": correction.strength} if correction.strength != 1 else {}
+    elif isinstance(correction, corrections.AllButTheTop):
+        options = {"components": correction.n_components}
+    elif isinstance(correction, corrections.RemoveDimensions):
+        options = {"dimensions": correction.n_dimensions}
+    elif isinstance(correction, corrections.ClusterCenter):
+        options = {"clusters": correction.n_clusters, "components": getattr(correction, "n_components", None)}
+    given = [(f"--{key}", f"{value}") for key, value in options.items() if value is not None]
+    return ["--method", name, *(word for pair in given for word in pair)]
+
+
+def _kinds() -> dict[str, type[Correction]]:
+    from isoscope import corrections
+
+    return {
         "center": corrections.Center,
         "standardize": corrections.Standardize,
         "normalize": corrections.Normalize,
+        "whiten": corrections.Whiten,
+        "all-but-the-top": corrections.AllButTheTop,
+        "remove-dimensions": corrections.RemoveDimensions,
+        "cluster-center": corrections.ClusterCenter,
+        "clusterwise": corrections.ClusterwiseAllButTheTop,
     }
-    return plain[name]()
 
 
 def _applied(

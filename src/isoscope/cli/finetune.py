@@ -142,7 +142,7 @@ def finetune(
             arguments = some_examples(arguments, max_train)
         numbers = parse_seeds(seeds)
         options = {
-            "regularizer": None if regularizer == "none" else regularizer,
+            "regularizer": parse_regularizer(regularizer),
             "strength": parse_strength(strength), "zeta": zeta, "epochs": epochs,
             "batch_size": batch_size, "learning_rate": learning_rate,
             "max_length": max_length, "resume": resume, "save_every": save_every, "precision": precision,
@@ -161,6 +161,19 @@ def finetune(
 
 
 finetune.__doc__ = f"{finetune.__doc__}\n{_EPILOG}"
+
+
+def parse_regularizer(name: str) -> str | None:
+    """A penalty by its name, None for none.
+
+    >>> parse_regularizer("istar"), parse_regularizer("none")
+    ('istar', None)
+    """
+    from isoscope.training.regularizers import REGULARIZERS
+
+    if name not in (*REGULARIZERS, "none"):
+        raise InputError(f"--regularizer is {name!r}; wanted one of {', '.join(REGULARIZERS)} or none")
+    return None if name == "none" else name
 
 
 def parse_strength(text: str) -> float:
@@ -191,8 +204,14 @@ def _labelled(
     from isoscope.io.label_files import column_labels, locate_labels
     from isoscope.io.text_files import open_text_file
 
-    if path is None or labels is None:
+    if path is None and labels is None:
         raise InputError("--task NAME is missing; wanted that, or --texts FILE and --labels COLUMN")
+    if path is None:
+        raise InputError(f"--texts FILE is missing; wanted the texts that --labels {labels} belongs to")
+    if labels is None:
+        raise InputError(
+            f"--labels is missing; wanted the column of {path} that holds the labels, or a file of them"
+        )
     found = open_text_file(path, column=text_column, labels=labels)
     read, _ = locate_labels(
         labels, path=path, columns=found.columns.names, read=lambda name: column_labels(found.columns, name)

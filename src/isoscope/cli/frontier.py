@@ -112,6 +112,7 @@ def frontier(
     if (labels is None) == (clusters is None):
         raise InputError("wanted either --labels WHERE or --clusters K (or auto)")
     texts = TextOptions(model, text_column, prefix, pooling, normalize, batch_size, device, download)
+    from isoscope.labels import as_clusters
     from isoscope.metrics.attribution import attribute_anisotropy
     from isoscope.metrics.frontier_position import frontier_position
 
@@ -120,6 +121,7 @@ def frontier(
         runs = {folder.name: _run(folder) for folder in run or ()}
         space = source.load()
         named = space.labels if clusters is None else _clusters(space, clusters, seed)
+        named = as_clusters(named, n=len(space), name="--labels" if clusters is None else "--clusters")
         plain = frontier_position(space, named)
         fair, why = _debiased(space, named)
         parts = attribute_anisotropy(space, named)

@@ -14,6 +14,7 @@ from isoscope.io.files import check_file, kind
 from isoscope.io.shards import is_many
 from isoscope.io.sources import FORMATS
 from isoscope.io.text_files import holds_texts
+from isoscope.space import as_counts
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,10 @@ def _vectors(
             f"{file} has texts, not vectors: pass --model NAME to encode its texts, "
             "such as --model all-MiniLM-L6-v2"
         )
-    return open_vectors(file, skip_bad=skip_bad, **options)
+    opened = open_vectors(file, skip_bad=skip_bad, **options)
+    if isinstance(opened, VectorFile) and opened.weights is not None:  # of many files one may hold little
+        as_counts(opened.weights, n=len(opened.weights), name=f"--weights {options['weights']}")
+    return opened
 
 
 def _has_only_texts(path: Path) -> bool:

@@ -70,6 +70,8 @@ class Correspondence:
 class MovedRow:
     """An item whose neighbours changed: its row, the share of them kept, how far it moved, what it is.
 
+    `id` is what rows were matched by, where they were.
+
     `displacement` is its distance after the best rotation, 1 on average if the spaces had nothing in common.
     """
 
@@ -78,6 +80,7 @@ class MovedRow:
     displacement: float
     label: Any = None
     text: str | None = None
+    id: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready."""

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from isoscope.comparison.changes import Change, Correspondence
+from isoscope.comparison.changes import Change, Correspondence, MovedRow
 from isoscope.comparison.moved import Moved, find_moved
 from isoscope.comparison.resampling import Figures, Resampled, differences, half_width, jackknife
 from isoscope.comparison.result import Comparison
@@ -25,6 +25,7 @@ from isoscope.progress import Bar
 from isoscope.space import Space
 from isoscope.statistics.cross import CrossMoments
 
+_N_NEIGHBORS = 10
 _MANY = 20_000  # rows whose neighbours take a while to find
 _MIN_ROWS = 40  # fewer leave groups of one, from which no error can be told
 # whole numbers and extremes do not move with a few rows: leaving some out tells nothing of their error
@@ -40,7 +41,7 @@ def compare(
     texts: Sequence[str] | None = None,
     ids: tuple[Any, Any] | None = None,
     metrics: str | Iterable[str] | None = None,
-    k: int = 10,
+    k: int | None = None,
     metric: str = "cosine",
     n_moved: int = 10,
     errors: bool = True,
@@ -59,7 +60,7 @@ def compare(
         texts: one a row of A, to show what moved; by default those of A, else of B.
         ids: one entry for each row of A, and of B: rows are matched by them, and those of one side left out.
         metrics: names or families, as `measure` takes them; None for the default set.
-        k: neighbours looked at.
+        k: neighbours looked at; None for 10, or half of the others where rows are few.
         metric: of the neighbours: "cosine" or "euclidean".
         n_moved: how many rows and labels to name.
         errors: also find intervals.
@@ -76,6 +77,7 @@ def compare(
     check_seed(seed)
     matched = _matched(_space(A, "A", labels, texts), _space(B, "B"), ids)
     first, second = _told(matched.first, matched.second)
+    n_neighbors = _n_neighbors(len(first)) if k is None else k
     measured, other = (
         measure(space, metrics=metrics, errors=False, seed=seed, progress=progress)
         for space in (first, second)
@@ -84,7 +86,9 @@ def compare(
         bar.step("correspondence", at_once=len(first) > _MANY)
         sums = CrossMoments.of(first.vectors, second.vectors)
         found = _correspondences(sums)
-        moved = find_moved(first, second, sums, k=k, metric=metric, n_moved=n_moved, seed=seed, errors=errors)
+        moved = find_moved(
+            first, second, sums, k=n_neighbors, metric=metric, n_moved=n_moved, seed=seed, errors=errors
+        )
         bar.step("intervals")
         resampled = _errors(first, second, measured, seed, bar) if errors else None
     return Comparison(
@@ -92,13 +96,18 @@ def compare(
         b=other,
         changes=tuple(_changes(measured, other, resampled)),
         correspondences=tuple(_alike(found, moved, resampled, metric)),
-        moved_rows=tuple(replace(one, row=int(matched.rows[one.row])) for one in moved.rows),
+        moved_rows=tuple(matched.named(one) for one in moved.rows),
         moved_labels=moved.labels,
-        k=k,
-        notes=tuple(map(printable, _notes(matched, measured, other, moved, resampled))),
+        k=n_neighbors,
+        notes=tuple(map(printable, _notes(matched, measured, other, moved, resampled, was_chosen=k is None))),
         seed=seed,
         seconds=time.perf_counter() - began,
     )
+
+
+def _n_neighbors(n: int) -> int:
+    """10; of few rows at most half of the others, as all others would be neighbours in any space."""
+    return max(1, min(_N_NEIGHBORS, (n - 1) // 2))
 
 
 def _space(X: Any, name: str, labels: Any = None, texts: Sequence[str] | None = None) -> Space:
@@ -116,12 +125,17 @@ def _space(X: Any, name: str, labels: Any = None, texts: Sequence[str] | None = 
 
 @dataclass(frozen=True)
 class _Matched:
-    """Both spaces with row i the same item, that item's row in A as it came, and what was left out."""
+    """Both spaces with row i the same item, its row in A as it came, its id, and what was left out."""
 
     first: Space
     second: Space
     rows: Sequence[int]
+    ids: Sequence[str] | None = None
     note: str = ""
+
+    def named(self, one: MovedRow) -> MovedRow:
+        """A row that moved, by its place in A as it came, and its id."""
+        return replace(one, row=int(self.rows[one.row]), id=None if self.ids is None else self.ids[one.row])
 
 
 def _matched(first: Space, second: Space, ids: tuple[Any, Any] | None) -> _Matched:
@@ -142,10 +156,10 @@ def _matched(first: Space, second: Space, ids: tuple[Any, Any] | None) -> _Match
     n_left = len(first) - len(shared), len(second) - len(shared)
     note = f"{n_left[0]:,} rows of A and {n_left[1]:,} of B have no partner and are left out"
     first, second = _rows(first, torch.tensor(rows[0])), _rows(second, torch.tensor(rows[1]))
-    return _Matched(first, second, rows[0], note if any(n_left) else "")
+    return _Matched(first, second, rows[0], shared, note if any(n_left) else "")
 
 
-def _places(values: Any, space: Space, side: str) -> dict[Any, int]:
+def _places(values: Any, space: Space, side: str) -> dict[str, int]:
     coded = as_labels(values, n=len(space), name=f"ids of {side}")
     twice = (coded.counts > 1).nonzero().flatten()
     if len(twice):
@@ -253,7 +267,13 @@ def _alike(
 
 
 def _notes(
-    matched: _Matched, measured: Measurement, other: Measurement, moved: Moved, resampled: Resampled | None
+    matched: _Matched,
+    measured: Measurement,
+    other: Measurement,
+    moved: Moved,
+    resampled: Resampled | None,
+    *,
+    was_chosen: bool,
 ) -> Iterable[str]:
     """What the reader should know; what is so of one space alone says of which."""
     if matched.note:
@@ -262,6 +282,8 @@ def _notes(
         sides = [side for side, one in (("A", measured), ("B", other)) if note in one.notes]
         yield note if len(sides) == 2 else f"{sides[0]}: {note}"
     yield from moved.notes
+    if was_chosen and moved.k < _N_NEIGHBORS:
+        yield f"overlap of {moved.k} nearest, not {_N_NEIGHBORS}: {measured.n} rows are few"
     if resampled is not None:
         n = measured.n
         part = f" over a random {resampled.n_rows:,} of the {n:,} rows" if resampled.n_rows < n else ""

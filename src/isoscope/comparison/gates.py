@@ -95,7 +95,7 @@ def _parsed(text: str) -> Gate:
     known = [*registered(), *CORRESPONDENCES]
     if plain not in known:
         close = get_close_matches(plain, known, n=2)
-        hint = f"did you mean {' or '.join(close)}?" if close else "`isoscope metrics` lists the metrics"
+        hint = f"did you mean {' or '.join(close)}?" if close else "`isoscope metrics` lists the metrics."
         raise InputError(
             f"gate {text!r}: there is no {plain!r}; {hint} Others are {', '.join(CORRESPONDENCES)}"
         )

@@ -136,6 +136,8 @@ class Comparison:
             "neighbours kept": [f"{one.overlap:.0%}" for one in self.moved_rows],
             "moved": [f"{one.displacement:.2f}" for one in self.moved_rows],
         }
+        if any(one.id is not None for one in self.moved_rows):
+            columns = {"id": [_cut(printable(str(one.id))) for one in self.moved_rows], **columns}
         if any(one.label is not None for one in self.moved_rows):
             columns["label"] = [_cut(printable(str(one.label))) for one in self.moved_rows]
         if any(one.text is not None for one in self.moved_rows):

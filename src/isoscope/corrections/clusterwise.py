@@ -14,7 +14,7 @@ from isoscope.corrections.border import as_rows
 from isoscope.corrections.columns import Columns
 from isoscope.corrections.correction import Correction, Fitted, blocks_of
 from isoscope.corrections.maps import Clusterwise, Map
-from isoscope.corrections.parameters import check_whole
+from isoscope.corrections.parameters import check_taken_out, check_whole
 from isoscope.errors import InputError, ShapeError, check_seed
 from isoscope.kernels.precision import full_precision
 from isoscope.labels import Labels, as_labels
@@ -220,8 +220,7 @@ class ClusterwiseAllButTheTop(ClusterCenter):
 
     def _check_parameters(self, n_dims: int) -> None:
         super()._check_parameters(n_dims)
-        if self.n_components is not None:
-            check_whole(self.n_components, name="n_components", most=n_dims)
+        check_taken_out(max(1, n_dims // 100) if self.n_components is None else self.n_components, n_dims)
         if self.small not in ("error", "keep"):
             raise InputError(f"small is {self.small!r}; wanted 'error' or 'keep'")
 

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from isoscope.corrections.correction import Correction, Fitted
 from isoscope.corrections.maps import Map, Removal
-from isoscope.corrections.parameters import check_whole
+from isoscope.corrections.parameters import check_taken_out
 from isoscope.errors import InputError
 from isoscope.statistics.moments import Moments
 from isoscope.statistics.principal import Principal
@@ -23,7 +23,7 @@ class AllButTheTop(Correction):
     Paper: Mu, Viswanath 2018, All-but-the-Top.
 
     Args:
-        n_components: k; None for d // 100, at least 1.
+        n_components: k; None for d // 100, at least 1. Fewer than the directions the vectors span.
         as_published: (x − m) − Σ_i (v_i·x) v_i, as the paper's Algorithm 1 prints it: x itself is projected,
             not x − m. All vectors then differ from the default by one and the same, −Σ (v_i·m) v_i.
 
@@ -45,18 +45,20 @@ class AllButTheTop(Correction):
         self.as_published = as_published
 
     def _check_parameters(self, n_dims: int) -> None:
-        if self.n_components is not None:
-            check_whole(self.n_components, name="n_components", most=n_dims)
+        check_taken_out(self._k(n_dims), n_dims)
 
     def _solve(self, statistic: Moments) -> dict[str, Tensor]:
         found = Principal.of(statistic, what="AllButTheTop")
-        k = self.n_components or max(1, statistic.n_dims // 100)
-        if k > found.rank:
+        k = self._k(statistic.n_dims)
+        if k >= found.rank:  # what is left would be rounding
             raise InputError(
                 f"n_components is {k}, and the {statistic.count} vectors have rank {found.rank}; "
-                f"wanted at most {found.rank}, or more vectors"
+                "wanted at least one direction left: fewer components, or more vectors"
             )
         return {"mean_": statistic.mean, "components_": found.directions[:k]}
+
+    def _k(self, n_dims: int) -> int:
+        return max(1, n_dims // 100) if self.n_components is None else self.n_components
 
     def _map(self, solution: dict[str, Tensor]) -> Map:
         mean, components = solution["mean_"], solution["components_"]

@@ -20,6 +20,15 @@ def check_whole(value: Any, *, name: str, most: int | None = None) -> None:
         raise InputError(f"{name} is {value!r}; wanted a whole number from 1 {bound}")
 
 
+def check_taken_out(k: Any, n_dims: int) -> None:
+    """Raise InputError unless k directions can be taken out of n_dims and some are left."""
+    check_whole(k, name="n_components")
+    if k >= n_dims:
+        raise InputError(
+            f"n_components is {k}, and X has n_features = {n_dims}; wanted at least one direction left"
+        )
+
+
 def is_share(value: Any) -> bool:
     """Whether it is a number from 0 to 1."""
     return isinstance(value, Real) and 0 <= float(value) <= 1

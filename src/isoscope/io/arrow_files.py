@@ -80,7 +80,7 @@ class ArrowReader(Reader):
             raise FileError(f"{self.path} has no column of vectors or numbers; it has {held or 'no columns'}")
         if left_out:
             self.notes.append(f"left out non-numeric columns: {listed(left_out)}")
-        self.notes += doubtful_dimensions(chosen)
+        self.notes += doubtful_dimensions(chosen, labelled=self.label_column() is not None)
         return chosen
 
     def _list_length(self, schema: Any, column: str) -> int:

@@ -56,17 +56,18 @@ class DelimitedReader(Reader):
         self.columns = self._layout.names
         places = [place for place, name in enumerate(self.columns) if name not in self.apart()]
         numeric = [place for place in places if self._layout.is_number[place]]
-        left_out = [self.columns[place] for place in places if place not in numeric]
-        if left_out:
-            self.notes.append(f"left out non-numeric columns: {listed(left_out)}")
+        texts = [place for place in places if place not in numeric]
+        if texts:
+            left_out = listed(self.columns[place] for place in texts)
+            self.notes.append(f"left out non-numeric columns: {left_out}")
         if _has_index(self._layout) and 0 in numeric:
             numeric.remove(0)
             self.notes.append("left out the unnamed first column, a row index")
         if not numeric:
-            raise FileError(
-                f"{self.path} has no column of numbers beside {listed(self.columns)}; wanted one a dimension"
-            )
-        self.notes += doubtful_dimensions(self.columns[place] for place in numeric)
+            raise FileError(_no_numbers(self.path, self._layout, texts))
+        self.notes += doubtful_dimensions(
+            (self.columns[place] for place in numeric), labelled=self.label_column() is not None
+        )
         self._places = numeric
         self.n_dims = len(numeric)
 
@@ -81,6 +82,18 @@ class DelimitedReader(Reader):
     def label_values(self, column: str) -> Any:
         """The whole column, as integers where every cell is one."""
         return read_column(self.path, self._layout, self.columns.index(column))
+
+
+def _no_numbers(path: Path, shape: Layout, texts: list[int]) -> str:
+    """Why a file without a dimension cannot be read as vectors, in words that name its columns."""
+    if not texts:
+        return f"{path} has no column of numbers beside {listed(shape.names)}; wanted one a dimension"
+    heads = shape.names if shape.n_header_lines else shape.first_row  # over words, a header looks like a row
+    held = listed(repr(heads[place][:40]) for place in texts if place < len(heads))
+    return (
+        f"{path} has no column of numbers, only texts (its first line has {held}); "
+        "wanted a column for each dimension: encode texts by a model first (isoscope.encode)"
+    )
 
 
 def read_column(path: Path, shape: Layout, place: int) -> list[str] | np.ndarray:

@@ -135,12 +135,14 @@ def listed(names: Iterable[object], *, at_most: int = 12) -> str:
     return ", ".join(shown[:at_most]) + (f", … ({len(shown)} in all)" if len(shown) > at_most else "")
 
 
-def doubtful_dimensions(names: Iterable[str]) -> list[str]:
+def doubtful_dimensions(names: Iterable[str], *, labelled: bool = False) -> list[str]:
     """A note on columns of numbers whose names say they are no dimensions; empty where there are none."""
     doubtful = [name for name in names if name.lower() in NO_DIMENSIONS]
     if not doubtful:
         return []
-    return [f"columns {listed(doubtful)} are taken as dimensions: name the labels, or save without them"]
+    taken = "columns {} are taken as dimensions" if len(doubtful) > 1 else "column {} is taken as a dimension"
+    way_out = "save the file without what is none" if labelled else "name the labels, or save without them"
+    return [f"{taken.format(listed(doubtful))}: {way_out}"]
 
 
 def _without_gz(path: Path) -> Path:

@@ -20,7 +20,7 @@ from isoscope.io.label_files import locate_labels
 from isoscope.io.row_knowledge import as_numbers
 from isoscope.io.sources import FORMATS, VectorFile, open_file
 from isoscope.labels import Labels, as_labels
-from isoscope.space import Space, as_weights, unchecked
+from isoscope.space import Space, as_counts, unchecked
 
 _NUMBER = re.compile(r"(\d+)")
 
@@ -302,7 +302,7 @@ def _read_apart(name: str, value: Any, first: VectorFile, n_rows: int) -> Labels
     values, where = locate_labels(value, path=first.path, columns=columns, read=read, what=name)
     if name == "labels":
         return as_labels(values(), n=n_rows, name=f"labels ({where})")
-    return as_weights(as_numbers(values(), name=f"weights ({where})"), n=n_rows, name=f"weights ({where})")
+    return as_counts(as_numbers(values(), name=f"weights ({where})"), n=n_rows, name=f"weights ({where})")
 
 
 def _check_dims(shards: list[Shard], bad: dict[str, str], *, skip_bad: bool) -> int:

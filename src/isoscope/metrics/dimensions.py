@@ -245,6 +245,8 @@ METRICS = (
         invariances=frozenset({"scale"}),
         differentiable=False,
         paper="Xiao, Long, Al Moubayed 2023, On Isotropy, Contextualization and Learning Dynamics",
-        sentence=lambda value: f"{value:.0f} dimensions make half of the mean cosine",
+        sentence=lambda value: (
+            f"{value:.0f} dimension{'s make' if value > 1 else ' makes'} half of the mean cosine"
+        ),
     ),
 )

@@ -8,6 +8,7 @@ from operator import index
 from typing import Any
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from isoscope.arrays import scalar
@@ -19,6 +20,7 @@ from isoscope.statistics.gathered import Statistics
 from isoscope.statistics.groups import GroupMoments
 from isoscope.statistics.moments import Moments
 
+_WORTH_TELLING = 0.02  # a share of the variance
 _OURS = "isoscope: an exact form of Mickus, Grönroos, Attieh 2024, Isotropy, Clusters, and Classifiers"
 
 
@@ -230,6 +232,38 @@ def scatter_traces(groups: GroupMoments, name: str) -> tuple[Tensor, Tensor]:
     return within, between
 
 
+def unbiased_share(counts: Tensor, within: Tensor, between: Tensor) -> Tensor:
+    """ρ from unbiased tr W and tr B, over the last axis of counts and within; `between` is n·tr B plain."""
+    n = counts.sum(dim=-1, keepdim=True)
+    pooled = within.sum(dim=-1, keepdim=True) / (n - (counts > 0).sum(dim=-1, keepdim=True))
+    spread = torch.where(counts > 1, within / (counts - 1).clamp(min=1), pooled)  # tr W_k
+    total_within = (counts * spread).sum(dim=-1)  # n·tr W
+    chance = ((counts > 0) * (1 - counts / n) * spread).sum(dim=-1)
+    fair = between - chance if counts.shape[-1] > 1 else between * 0
+    return fair / (fair + total_within)
+
+
+def share_beyond_chance(groups: GroupMoments) -> float | None:
+    """ρ without what the means of few points differ by; under 0 by sampling error; None if undefined.
+
+    As `frontier_position(…, debias=True)` has it, which says how.
+
+    >>> X = torch.randn(60, 30, generator=torch.Generator().manual_seed(0))
+    >>> groups = GroupMoments.of(X, [i % 10 for i in range(60)])  # labels that mean nothing
+    >>> round(float(between_share(groups)), 2), round(share_beyond_chance(groups) or 0, 2)
+    (0.17, 0.01)
+    """
+    if not groups.count > n_labels_seen(groups):
+        return None
+    fair = float(unbiased_share(groups.counts, groups.within, groups.between_trace).detach())
+    return fair if math.isfinite(fair) else None
+
+
+def is_by_chance(share: float, fair: float | None) -> bool:
+    """Whether chance makes so much of a share between labels that words should tell the two apart."""
+    return fair is not None and share - fair > _WORTH_TELLING
+
+
 def n_labels_seen(groups: GroupMoments) -> int:
     """K, of the labels that have points."""
     return int((groups.counts > 0).sum())
@@ -278,6 +312,17 @@ def _ceiling(shelf: Statistics) -> float:
     return isotropy_ceiling(n_labels_seen(groups), groups.n_dims, between=float(between_share(groups)))
 
 
+def _share_sentence(value: float) -> str:
+    return f"{value:.0%} of the variance lies between labels"
+
+
+def _share_told(value: float, shelf: Statistics) -> str:
+    fair = share_beyond_chance(shelf.label_moments)
+    if fair is None or not is_by_chance(value, fair):
+        return _share_sentence(value)
+    return f"{_share_sentence(max(0.0, fair))}, once the chance of few vectors a label is removed"
+
+
 METRICS = (
     Metric(
         name="between_share",
@@ -289,7 +334,8 @@ METRICS = (
         invariances=ALL_INVARIANCES,
         differentiable=True,
         paper=_OURS,
-        sentence=lambda value: f"{value:.0%} of the variance lies between labels",
+        sentence=_share_sentence,
+        told=_share_told,
     ),
     Metric(
         name="isotropy_ceiling",

@@ -11,7 +11,13 @@ from torch import Tensor
 from isoscope.arrays import as_matrix, working
 from isoscope.errors import UndefinedError
 from isoscope.labels import Labels, as_labels
-from isoscope.metrics.frontier import between_ceiling, isotropy_ceiling, n_labels_seen, scatter_traces
+from isoscope.metrics.frontier import (
+    between_ceiling,
+    isotropy_ceiling,
+    n_labels_seen,
+    scatter_traces,
+    unbiased_share,
+)
 from isoscope.metrics.isotropy import isoscore, left_out_scores
 from isoscope.space import known_rows
 from isoscope.statistics.groups import GroupMoments
@@ -104,7 +110,7 @@ def frontier_position(X: Any, labels: Any = None, *, debias: bool = False) -> Fr
             "labels"
         )
     plain_share = float(_plain(groups))
-    share = _unbiased_share(groups.counts, groups.within, groups.between_trace) if debias else _plain(groups)
+    share = unbiased_share(groups.counts, groups.within, groups.between_trace) if debias else _plain(groups)
     score = float(isoscore(moments, debias=debias))
     ceiling = _ceiling(K, d, float(share))
     errors = _errors(matrix, coded, moments, groups, debias=debias) if n >= _MIN_POINTS else {}
@@ -126,17 +132,6 @@ def frontier_position(X: Any, labels: Any = None, *, debias: bool = False) -> Fr
 def _plain(groups: GroupMoments) -> Tensor:
     within, between = scatter_traces(groups, "frontier_position")
     return between / (within + between)
-
-
-def _unbiased_share(counts: Tensor, within: Tensor, between: Tensor) -> Tensor:
-    """ρ from unbiased tr W and tr B, over the last axis of counts and within; `between` is n·tr B plain."""
-    n = counts.sum(dim=-1, keepdim=True)
-    pooled = within.sum(dim=-1, keepdim=True) / (n - (counts > 0).sum(dim=-1, keepdim=True))
-    spread = torch.where(counts > 1, within / (counts - 1).clamp(min=1), pooled)  # tr W_k
-    total_within = (counts * spread).sum(dim=-1)  # n·tr W
-    chance = ((counts > 0) * (1 - counts / n) * spread).sum(dim=-1)
-    fair = between - chance if counts.shape[-1] > 1 else between * 0
-    return fair / (fair + total_within)
 
 
 def _ceiling(K: int, d: int, share: float) -> float:
@@ -195,5 +190,5 @@ def _left_out_shares(
         taken = torch.nn.functional.one_hot(own[block], K).double()
         counts = groups.counts - taken
         spread = (groups.within - taken * within_lost[block, None]).clamp(min=0)
-        shares.append(_unbiased_share(counts, spread, between_left[block]))
+        shares.append(unbiased_share(counts, spread, between_left[block]))
     return torch.cat(shares)

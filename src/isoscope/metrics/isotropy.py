@@ -18,6 +18,8 @@ from isoscope.statistics.partition import LogPartition
 
 _JACKKNIFE_MIN = 5  # leaving one out of fewer says nothing: any two points score 0
 _NO_SQUARE = 1e-12  # an estimate of tr Σ² under this share of (tr Σ)² is rounding, not variance
+_FEW_PER_DIMENSION = 5  # vectors: below, the plain IsoScore reads low
+_FEWEST = 10  # vectors whose debiased IsoScore is more than chance
 _RUDMAN_2022 = "Rudman, Gillman, Rayne, Eickhoff 2022, IsoScore"
 _HIMENO_2014 = "Himeno, Yamada 2014, Estimations for some functions of covariance matrix in high dimension"
 
@@ -212,6 +214,42 @@ def as_covariance(covariance: Any, d: int) -> Tensor:
     return matrix
 
 
+def is_few(n: float, d: int) -> bool:
+    """Whether vectors are so few for their dimensions that the plain IsoScore reads low.
+
+    Isotropic vectors then read under 5/6.
+    """
+    return n < _FEW_PER_DIMENSION * d
+
+
+def is_too_few(n: float, d: int) -> bool:
+    """Whether not even the debiased IsoScore is to be put in words: its error is about 2/n of it or more."""
+    return is_few(n, d) and n < _FEWEST
+
+
+def _isoscore_told(value: float, shelf: Statistics) -> str:
+    n, d = shelf.moments.count, shelf.moments.n_dims
+    if not is_few(n, d):
+        return _spread_sentence(value)
+    try:
+        fair = float(isoscore(shelf.moments, debias=True))
+    except UndefinedError:
+        fair = math.nan
+    if is_too_few(n, d) or math.isnan(fair):
+        return "too few vectors to say how the variance is spread"
+    return _spread_sentence(fair) + ", once the bias of few vectors is removed"
+
+
+def _debiased_told(value: float, shelf: Statistics) -> str:
+    if is_too_few(shelf.moments.count, shelf.moments.n_dims):
+        return "too few vectors to say how the variance is spread"
+    return _debiased_sentence(value)
+
+
+def _debiased_sentence(value: float) -> str:
+    return _spread_sentence(value) + ", with the bias of a small sample removed"
+
+
 def _spread_sentence(value: float) -> str:
     if value >= 0.5:
         return "the variance is spread over most dimensions"
@@ -246,6 +284,7 @@ METRICS = (
         differentiable=True,
         paper=_RUDMAN_2022,
         sentence=_spread_sentence,
+        told=_isoscore_told,
         error=_plain_error,
         error_needs=frozenset({"left_out_moments"}),
     ),
@@ -259,7 +298,8 @@ METRICS = (
         invariances=ALL_INVARIANCES,
         differentiable=True,
         paper=_HIMENO_2014,
-        sentence=lambda value: _spread_sentence(value) + ", with the bias of a small sample removed",
+        sentence=_debiased_sentence,
+        told=_debiased_told,
         error=_debiased_error,
         error_needs=frozenset({"left_out_moments"}),
     ),

@@ -41,6 +41,7 @@ class Metric:
         differentiable: whether a gradient flows from the value to the vectors.
         paper: where it comes from.
         sentence: what a value means for the reader, in one sentence.
+        told: the sentence where it takes more than the value, as with samples so small that it is biased.
         error: its standard error from the shelf, where one is known.
         default: whether `measure` includes it unasked when its needs are met.
     """
@@ -58,11 +59,16 @@ class Metric:
     error: Callable[[Statistics], float] | None = None
     error_needs: frozenset[str] = frozenset()
     default: bool = True
+    told: Callable[[float, Statistics], str] | None = None
 
     @property
     def streams(self) -> bool:
         """Whether passes over blocks of rows suffice: nothing it needs wants all vectors at once."""
         return not (self.needs | self.error_needs) & WHOLE
+
+    def meaning(self, value: float, shelf: Statistics) -> str:
+        """What a value means on the space it was found on."""
+        return self.sentence(value) if self.told is None else self.told(value, shelf)
 
     def of(self, X: Any, *, covariance: Any = None, **known: Any) -> Any:
         """The metric of any array, on its own; `known` is what a Space may know of its rows."""

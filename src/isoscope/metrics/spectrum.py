@@ -301,7 +301,9 @@ METRICS = (
     _entry(
         "dimensions_for_variance",
         lambda shelf: dimensions_for_variance(shelf.moments),
-        sentence=lambda value: f"{value:.0f} principal directions hold 90 % of the variance",
+        sentence=lambda value: (
+            f"{value:.0f} principal direction{'s hold' if value > 1 else ' holds'} 90 % of the variance"
+        ),
         paper="Jolliffe 2002, Principal Component Analysis",
         differentiable=False,
     ),

@@ -13,7 +13,7 @@ from isoscope._version import __version__
 from isoscope.errors import UndefinedError
 from isoscope.measurement import Reading, sentence, shown, shown_half_width
 from isoscope.metrics.dimensions import contributions_of
-from isoscope.metrics.frontier import ScatterDecomposition, isotropy_ceiling
+from isoscope.metrics.frontier import ScatterDecomposition, is_by_chance, isotropy_ceiling
 from isoscope.metrics.registry import registered
 from isoscope.printable import printable
 from isoscope.progress import Bar
@@ -46,6 +46,7 @@ def contents(
     whole = f"{g.measurement.n:,} vectors × {g.measurement.d:,} dimensions"
     dimensions = _dimensions(g)
     strongest = None if dimensions is None else dimensions["top"][0]["dimension"]
+    said = headline(g.measurement, g.cosines, g.split, strongest, g.fair_share)
     with Bar(show=progress) as bar:
         bar.step("corrections", at_once=True)
         corrected = side_by_side(g.space, g.labels, seed=g.seed, progress=bar.share)
@@ -56,7 +57,7 @@ def contents(
         "subtitle": whole + (f", {g.measurement.n_labels:,} labels" if g.measurement.n_labels else ""),
         "version": __version__,
         "seed": g.seed,
-        "headline": [_written(text) for text in headline(g.measurement, g.cosines, g.split, strongest)],
+        "headline": [_written(text) for text in said],
         "n": g.measurement.n,
         "n_dims": g.measurement.d,
         "metrics": [_metric(reading) for reading in g.measurement.readings],
@@ -66,7 +67,7 @@ def contents(
         "points": points,
         "what_if": _what_if(g),
         "silhouette": _silhouettes(g.silhouettes),
-        "frontier": _frontier(g.split),
+        "frontier": _frontier(g.split, g.fair_share),
         "trajectory": None if g.run is None else curves(g.run),
         "corrections": corrected,
     }
@@ -123,6 +124,7 @@ def _histogram(cosines: PairCosines | None) -> dict[str, Any] | None:
         "mean": {name: float(values.mean()) for name, values in given.items()},
         "one_percent": cosines.threshold(0.01),
         "one_permille": cosines.threshold(0.001),
+        "knows": {"one_percent": cosines.knows(0.01), "one_permille": cosines.knows(0.001)},
         "best": None if best is None else vars(best),
     }
 
@@ -230,7 +232,7 @@ def _silhouettes(found: Silhouettes | None) -> dict[str, Any] | None:
     }
 
 
-def _frontier(split: ScatterDecomposition | None) -> dict[str, Any] | None:
+def _frontier(split: ScatterDecomposition | None, fair_share: float | None) -> dict[str, Any] | None:
     if split is None:
         return None
     K, d = split.n_labels, split.n_dims
@@ -241,6 +243,7 @@ def _frontier(split: ScatterDecomposition | None) -> dict[str, Any] | None:
         "n_labels": K,
         "n_dims": d,
         "between_share": split.between_share,
+        "fair_share": max(0.0, fair_share or 0.0) if is_by_chance(split.between_share, fair_share) else None,
         "isoscore": split.isoscore,
         "ceiling": split.ceiling,
         "distance": split.distance,

@@ -89,7 +89,7 @@ def report(
     >>> X = np.random.default_rng(0).normal(size=(200, 8))
     >>> made = report(X, labels=X[:, 0] > 0, title="Noise")
     >>> made.headline[0]
-    'Of 8 dimensions the variance fills about 8 and is spread over most of them, ...'
+    'Of 8 dimensions the variance fills about 8 and is spread over them almost evenly, ...'
     """
     check_seed(seed)
     place = None if path is None else check_page(path)

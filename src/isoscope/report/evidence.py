@@ -11,13 +11,14 @@ from isoscope.errors import UndefinedError
 from isoscope.labels import Labels, as_clusters
 from isoscope.measure import measure
 from isoscope.measurement import Measurement, Reading
-from isoscope.metrics.frontier import ScatterDecomposition, scatter_decomposition
+from isoscope.metrics.frontier import ScatterDecomposition, scatter_decomposition, share_beyond_chance
 from isoscope.metrics.registry import choose, registered
 from isoscope.metrics.silhouette_estimate import SilhouetteEstimate, estimate_silhouette
 from isoscope.progress import Bar
 from isoscope.report.clusters import EXACT_ROWS, Silhouettes
 from isoscope.report.pair_cosines import PairCosines
 from isoscope.space import Space
+from isoscope.statistics.groups import GroupMoments
 from isoscope.statistics.principal import Principal
 from isoscope.training.trajectory import Trajectory
 
@@ -36,6 +37,7 @@ class Evidence:
         cosines: of pairs; None where fewer than two vectors have a direction.
         rows: numbers of the points that are shown, in random order.
         silhouettes, split: by label, and the variance within and between labels; None without labels.
+        fair_share: of the variance between labels, without what chance adds; None where it is undefined.
         run: how it was trained, where that is told.
         seed: of everything sampled.
     """
@@ -48,6 +50,7 @@ class Evidence:
     rows: Tensor
     silhouettes: Silhouettes | None
     split: ScatterDecomposition | None
+    fair_share: float | None
     run: Trajectory | None
     seed: int
 
@@ -64,8 +67,10 @@ def gather(space: Space, *, run: Trajectory | None, seed: int, progress: bool | 
         rows = torch.randperm(len(space), generator=torch.Generator().manual_seed(seed))[:MOST_POINTS]
         bar.step("silhouettes")
         found = None if labels is None else _silhouettes(space, labels, rows, seed)
-        split = None if labels is None else scatter_decomposition(space)
-    return Evidence(space, labels, measured, principal, cosines, rows, found, split, run, seed)
+        groups = None if labels is None else GroupMoments.of(space, labels)
+        split = None if groups is None else scatter_decomposition(space, groups)
+        fair = None if groups is None else share_beyond_chance(groups)
+    return Evidence(space, labels, measured, principal, cosines, rows, found, split, fair, run, seed)
 
 
 def _measured(space: Space, *, seed: int, progress: bool | None) -> Measurement:

@@ -84,19 +84,8 @@ def plot_cosines(X: Any, labels: Any = None, *, ax: Axes | None = None, seed: in
             linewidth=1.1,
             label=name,
         )
-    cut = cosines.threshold(0.01)
-    ax.axvline(cut, color=INK, linewidth=0.7, linestyle=":")
-    top = 1.1 * ax.get_ylim()[1]  # room for the words over the curves
-    ax.set_ylim(top=top)
-    ax.annotate(
-        f"1 % above {cut:.2f}",
-        (cut, top),
-        xytext=(-2, -1),
-        textcoords="offset points",
-        ha="right",
-        va="top",
-        fontsize=6,
-    )
+    if cosines.knows(0.01):
+        _one_percent(ax, cosines.threshold(0.01))
     ax.set_xlabel("cosine of two vectors")
     ax.set_ylabel("density")
     if given:
@@ -110,6 +99,22 @@ def plot_cosines(X: Any, labels: Any = None, *, ax: Axes | None = None, seed: in
             columnspacing=1.0,
         )
     return ax
+
+
+def _one_percent(ax: Axes, cut: float) -> None:
+    """Mark the cosine that one random pair in a hundred exceeds."""
+    ax.axvline(cut, color=INK, linewidth=0.7, linestyle=":")
+    top = 1.1 * ax.get_ylim()[1]  # room for the words over the curves
+    ax.set_ylim(top=top)
+    ax.annotate(
+        f"1 % above {cut:.2f}",
+        (cut, top),
+        xytext=(-2, -1),
+        textcoords="offset points",
+        ha="right",
+        va="top",
+        fontsize=6,
+    )
 
 
 def plot_dimensions(X: Any, *, n_dims: int = 20, ax: Axes | None = None) -> Axes:

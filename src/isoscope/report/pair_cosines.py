@@ -13,6 +13,7 @@ from isoscope.errors import UndefinedError, check_seed
 from isoscope.labels import Labels, as_clusters
 from isoscope.statistics.directions import unit_rows
 
+_PAIRS_ABOVE = 10  # the least that must lie above a threshold for it to be known
 N_PAIRS = 200_000  # of each kind: a share of 1 % is known to 0.02 %
 _AT_ONCE = 4096  # pairs: their rows stay in cache
 
@@ -73,6 +74,14 @@ class PairCosines:
         same = _same_pairs(Labels(codes.cpu(), coded.names if coded else ()), n_pairs, generator)
         other = _other_pairs(codes.cpu(), n_pairs, generator)
         return cls(random, same and rows.cosines(*same), other and rows.cosines(*other), False)
+
+    def knows(self, share: float) -> bool:
+        """Whether pairs are many enough to tell which cosine so small a share of them exceeds.
+
+        >>> PairCosines.of([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]).knows(0.01)
+        False
+        """
+        return share * len(self.random) >= _PAIRS_ABOVE
 
     def threshold(self, share: float) -> float:
         """The cosine that a share of random pairs exceeds.

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from isoscope.measurement import Measurement, shown
-from isoscope.metrics.frontier import ScatterDecomposition
+from isoscope.metrics.frontier import ScatterDecomposition, is_by_chance, isotropy_ceiling
+from isoscope.metrics.isotropy import is_few, is_too_few
 from isoscope.report.pair_cosines import PairCosines
 
 _COMMON = 0.1  # a mean cosine from which on vectors share a direction
-_FEW_PER_DIMENSION = 5  # vectors: below, the plain IsoScore reads low
+_NEAR_ONE = 0.9  # an IsoScore from which on a space is close to isotropic
 _ROUNDING = 1e-12  # an IsoScore under it is 0
 _ROGUE = 0.1  # a dimension that makes this share of the mean cosine is worth a sentence
 
@@ -17,13 +18,18 @@ def headline(
     cosines: PairCosines | None,
     split: ScatterDecomposition | None,
     strongest: int | None,
+    fair_share: float | None = None,
 ) -> list[str]:
     """Sentences on the shape, the cosines and the labels, from what was measured.
 
-    `strongest` is the dimension that adds most to the mean cosine.
+    `strongest` is the dimension that adds most to the mean cosine, `fair_share` the share of the variance
+    between labels without what chance makes of few vectors a label.
     """
     sentences = [_shape(measured), _cosine(measured, cosines)]
-    sentences.append(_labels(measured, split) if split is not None else _dimension(measured, strongest))
+    if split is not None:
+        sentences.append(_labels(measured, split, fair_share))
+    else:
+        sentences.append(_dimension(measured, strongest))
     return [sentence for sentence in sentences if sentence]
 
 
@@ -35,36 +41,50 @@ def _shape(measured: Measurement) -> str:
     score, rank = _value(measured, "isoscore"), _value(measured, "effective_rank")
     if score is None or rank is None:
         return ""
-    if score >= 0.5:
-        kind = "is spread over most of them, so the space is close to isotropic"
-    elif score >= 0.1:
-        kind = "favours some of them clearly"
+    n, d = measured.n, measured.d
+    if not is_few(n, d):
+        kind = _spread(score, _value(measured, "mean_cosine"))
+        return (
+            f"Of {d:,} dimensions the variance fills about {rank:,.0f} and {kind} (IsoScore {_score(score)})."
+        )
+    fair = _value(measured, "isoscore_debiased")
+    true = "" if fair is None else f", {_score(fair)} once the bias of few vectors is removed"
+    if fair is None or is_too_few(n, d):
+        said = f"{n:,} vectors are too few to say how the variance is spread over {d:,} dimensions"
     else:
-        kind = "lies in few directions"
-    debiased = _value(measured, "isoscore_debiased")
-    few = measured.n < _FEW_PER_DIMENSION * measured.d and debiased is not None
-    true = f", {_score(debiased)} once the bias of few vectors is removed" if few else ""
-    return (
-        f"Of {measured.d:,} dimensions the variance fills about {rank:,.0f} and {kind} "
-        f"(IsoScore {_score(score)}{true})."
-    )
+        kind = _spread(fair, _value(measured, "mean_cosine"))
+        said = f"{n:,} vectors are few for {d:,} dimensions; as far as they show, the variance {kind}"
+    return f"{said} (IsoScore {_score(score)}{true})."
+
+
+def _spread(score: float, mean_cosine: float | None) -> str:
+    """How the variance lies, after IsoScore; which looks past the mean, so words do not when there is one."""
+    if score >= _NEAR_ONE:
+        about = " about its mean" if mean_cosine is not None and mean_cosine > _COMMON else ""
+        return f"is spread over them almost evenly, so the space is close to isotropic{about}"
+    if score >= 0.5:
+        return "is spread over most of them, but not evenly"
+    if score >= 0.1:
+        return "favours some of them clearly"
+    return "lies in few directions"
 
 
 def _cosine(measured: Measurement, cosines: PairCosines | None) -> str:
     mean = _value(measured, "mean_cosine")
     if mean is None or cosines is None:
         return ""
-    cut = cosines.threshold(0.01)
     if mean > 0.5:
         kind = f"The space is a narrow cone: two random vectors have a cosine of {mean:.2f} on average"
     elif mean > _COMMON:
         kind = f"Random vectors share a direction, with a cosine of {mean:.2f} on average"
     else:
         kind = f"Random vectors point nowhere in common, with a cosine of {_signed(mean)} on average"
-    return f"{kind}, and one pair in a hundred exceeds {_signed(cut)}."
+    if not cosines.knows(0.01):
+        return f"{kind}."
+    return f"{kind}, and one pair in a hundred exceeds {_signed(cosines.threshold(0.01))}."
 
 
-def _labels(measured: Measurement, split: ScatterDecomposition) -> str:
+def _labels(measured: Measurement, split: ScatterDecomposition, fair_share: float | None) -> str:
     score = _value(measured, "silhouette")
     if score is None:
         return ""
@@ -76,13 +96,18 @@ def _labels(measured: Measurement, split: ScatterDecomposition) -> str:
         kind = "are hardly visible as clusters"
     else:
         kind = "do not follow the clusters of the space"
+    share, ceiling, chance = split.between_share, split.ceiling, ""
+    if fair_share is not None and is_by_chance(share, fair_share):
+        chance = f" ({share:.0%} with what few vectors a label add by chance)"
+        share = max(0.0, fair_share)
+        ceiling = isotropy_ceiling(split.n_labels, split.n_dims, between=share)
     room = (
         "they leave room for full isotropy"
-        if split.ceiling >= 0.9995
-        else f"labels this far apart allow an IsoScore of {shown(split.ceiling)} at most"
+        if ceiling >= 0.9995
+        else f"labels this far apart allow an IsoScore of {shown(ceiling)} at most"
     )
     return (
-        f"The {split.n_labels:,} labels hold {split.between_share:.0%} of the variance and {kind} "
+        f"The {split.n_labels:,} labels hold {share:.0%} of the variance{chance} and {kind} "
         f"(silhouette {_signed(score)}); {room}."
     )
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _WIDTH = 100
+_FEW = 100  # test texts: below, chance alone moves the accuracy by 0.05 and more
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,12 +130,26 @@ class FineTuned(Trained):
             layers.add_row(str(row["layer"]), *(shown_or_dash(row[name]) for name in QUANTITIES))
         out = StringIO()
         console = Console(file=out, width=_WIDTH)
-        console.print(title, markup=False, highlight=False)
+        for line in (title, *self._counts()):
+            console.print(line, markup=False, highlight=False)
         console.print(scores)
         console.print(layers)
         if self.stopped:
             console.print(f"stopped: {self.stopped}", markup=False, highlight=False)
         return out.getvalue().rstrip()
+
+    def _counts(self) -> list[str]:
+        """How many texts the scores rest on, and a warning where they are few."""
+        n_train, n_test = self.configuration["n_train"], self.configuration["n_test"]
+        lines = [f"trained on {n_train:,} texts, scored on {n_test:,}"]
+        if n_test < _FEW:
+            # √(p(1 − p)/n) is largest at p = ½
+            error = 0.5 / math.sqrt(n_test)
+            lines.append(
+                f"note: {n_test} test text{'s are' if n_test > 1 else ' is'} few: "
+                f"the standard error of the accuracy is up to {error:.2f}"
+            )
+        return lines
 
     def __str__(self) -> str:
         return self.summary()

@@ -173,9 +173,9 @@ function showCosines() {
   };
   slider.addEventListener('input', update);
   update();
-  const useful = [
-    ['1 % of random pairs exceed', cosines.one_percent, 'a search that keeps pairs from here on lets one unrelated pair in a hundred through'],
-    ['0.1 % of random pairs exceed', cosines.one_permille, 'likewise, one in a thousand']];
+  const useful = [];
+  if (cosines.knows.one_percent) useful.push(['1 % of random pairs exceed', cosines.one_percent, 'a search that keeps pairs from here on lets one unrelated pair in a hundred through']);
+  if (cosines.knows.one_permille) useful.push(['0.1 % of random pairs exceed', cosines.one_permille, 'likewise, one in a thousand']);
   if (cosines.best) useful.push(['labels part best at', cosines.best.threshold, `${percent(cosines.best.same_above)} of the pairs of one label lie above, and ${percent(cosines.best.other_above)} of the others; a pair of one label is the more alike in ${percent(cosines.best.auc)} of comparisons (the AUC)`]);
   const table = put(at('threshold-table'), 'table');
   const body = put(table, 'tbody');
@@ -190,7 +190,7 @@ function showCosines() {
 function showLabels() {
   const { silhouette, frontier } = contents;
   at('labels').hidden = false;
-  at('label-lead').textContent = `${percent(frontier.between_share)} of the variance lies between the ${count(frontier.n_labels)} labels, the rest within them.`;
+  at('label-lead').textContent = `${percent(frontier.between_share)} of the variance lies between the ${count(frontier.n_labels)} labels, the rest within them.${frontier.fair_share === null ? '' : ` Few vectors a label differ by chance: without that it is ${percent(frontier.fair_share)}.`}`;
   at('silhouette-note').textContent = 'Is a point nearer to its own label than to the next one? Dot: mean. Thick: half of the points. Thin: eight in ten. '
     + (silhouette.is_exact ? 'Exact, over all pairs.' : 'Means are estimated, each with an interval; the spread is that of some points.')
     + (silhouette.n_left_out ? ` The ${count(silhouette.n_left_out)} labels in between are left out.` : '');
