@@ -31,8 +31,9 @@ demo: $(VENV)/.models
 	$(BIN)/python examples/first_look.py
 	$(BIN)/isoscope reproduce classifiers --seeds 2 --every 10 --tolerance 0.0002 --output build/demo/classifiers
 
+# Two processes of one core each: two cores do not get in each other's way.
 test: $(VENV)/.dev $(VENV)/.models
-	$(BIN)/python -m pytest --cov --cov-fail-under=95
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses 2 --dist loadfile --cov --cov-fail-under=95
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check src tests benchmarks examples notebooks docs

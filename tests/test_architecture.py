@@ -102,17 +102,12 @@ def test_the_lightness_test_can_fail() -> None:
 def test_import_costs_little_more_than_torch() -> None:
     def seconds(statement: str) -> float:
         code = f"import time; t = time.perf_counter(); {statement}; print(time.perf_counter() - t)"
-        runs = [
-            float(
-                subprocess.run(
-                    [sys.executable, "-c", code], capture_output=True, text=True, check=True
-                ).stdout
-            )
-            for _ in range(3)
-        ]
-        return min(runs)
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+        return float(done.stdout)
 
-    assert seconds("import isoscope") < 1.5 * seconds("import torch")
+    turns = [(seconds("import isoscope"), seconds("import torch")) for _ in range(4)]
+    ours, torch_alone = map(min, zip(*turns, strict=True))
+    assert ours < 1.5 * torch_alone
 
 
 def test_public_names_are_sorted_complete_and_documented() -> None:
@@ -154,6 +149,7 @@ def test_nothing_is_ever_unpickled() -> None:
 
 _INTERRUPTED = """
 import os, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # whatever the parent ignores
 class Finder:
     def find_spec(self, name, path=None, target=None):
         if name == "torch":

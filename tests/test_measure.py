@@ -310,6 +310,7 @@ def test_numbers_as_shown() -> None:
 def test_progress_bar_shows_long_work(monkeypatch, capsys) -> None:
     monkeypatch.setattr("isoscope.progress._PATIENCE_S", 0.0)
     monkeypatch.setenv("FORCE_COLOR", "1")  # a terminal, as far as rich is concerned
+    monkeypatch.setenv("TERM", "xterm")
     with Bar(show=True) as bar:
         bar.step("silhouette")
         bar.share(0.5)
