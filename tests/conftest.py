@@ -2,9 +2,10 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -120,3 +121,11 @@ def tiny_gpt(tmp_path_factory: pytest.TempPathFactory) -> Path:
         model.wte.weight[words.index("boom")] *= 3000
     model.save_pretrained(folder)
     return folder
+
+
+@pytest.fixture
+def hears_interrupts() -> Iterator[None]:
+    """Ctrl-C as in the foreground, however the tests were started."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)

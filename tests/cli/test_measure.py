@@ -169,6 +169,7 @@ def test_weights_that_are_shares(folder: Path, fail) -> None:
 
 _INTERRUPTED_IMPORT = """
 import os, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # whatever the parent ignores
 class Finder:
     def find_spec(self, name, path=None, target=None):
         if name == "isoscope.cli.app":

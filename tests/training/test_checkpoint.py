@@ -8,7 +8,6 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -340,14 +339,6 @@ def test_without_a_number_checkpoints_go_by_the_clock(tmp_path: Path, monkeypatc
     monkeypatch.setattr("isoscope.training.session._PATIENCE_S", -1.0)
     iso.train_embeddings(X, Y, steps=4, seeds=1, run=tmp_path / "b")
     assert len(saved) == 1 + 4
-
-
-@pytest.fixture
-def hears_interrupts() -> Iterator[None]:
-    """Ctrl-C as in the foreground, however the tests were started."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
 
 
 def test_an_interrupt_keeps_what_is_done_and_the_run_goes_on_to_the_same_numbers(

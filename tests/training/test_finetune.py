@@ -364,7 +364,7 @@ def test_weights_that_are_not_finite_are_not_kept(tiny_bert: Path, tmp_path: Pat
     assert not (tmp_path / "run" / "checkpoint-3").exists()
 
 
-def test_interrupted_and_resumed(tiny_bert: Path, tmp_path: Path) -> None:
+def test_interrupted_and_resumed(tiny_bert: Path, tmp_path: Path, hears_interrupts: None) -> None:
     def interrupt(value: Tensor) -> Tensor:
         signal.raise_signal(signal.SIGINT)
         return value
