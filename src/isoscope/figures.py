@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from isoscope.errors import FileError, InputError
-from isoscope.io.atomic import write_atomically
+from isoscope.io.atomic import check_place, write_atomically
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -54,8 +54,7 @@ def save_figure(figure: Figure, path: Path, *, dpi: int = 300) -> Path:
     kind = path.suffix.removeprefix(".").lower()
     if kind not in kinds:
         raise FileError(f"{path} is of a kind that is not drawn; wanted one of {', '.join(sorted(kinds))}")
-    if not path.parent.is_dir():
-        raise FileError(f"{path.parent} is no folder to write {path.name} to; make it first")
+    check_place(path)
     undated = {"CreationDate": None} if kind == "pdf" else None  # the same figure, the same file
     return write_atomically(
         path, lambda beside: figure.savefig(beside, dpi=dpi, format=kind, metadata=undated)

@@ -14,6 +14,7 @@ from isoscope.cli.options import (
     Download,
     Json,
     Key,
+    LabelsWhere,
     Model,
     Normalize,
     Pooling,
@@ -56,15 +57,7 @@ def advise(
             show_default=False,
         ),
     ] = None,
-    labels: Annotated[
-        str | None,
-        typer.Option(
-            "--labels",
-            "-l",
-            help="A column of FILE, a file with one label a line, or FILE.csv:column.",
-            metavar="WHERE",
-        ),
-    ] = None,
+    labels: LabelsWhere = None,
     pairs: Annotated[
         str | None,
         typer.Option(

@@ -15,6 +15,7 @@ from isoscope.cli.options import (
     Device,
     Download,
     Json,
+    LabelsWhere,
     Precision,
     Resume,
     SaveEvery,
@@ -65,15 +66,7 @@ def finetune(
             "--texts", "-t", help="Labelled texts: .csv, .tsv, .jsonl, .json, .parquet.", metavar="FILE"
         ),
     ] = None,
-    labels: Annotated[
-        str | None,
-        typer.Option(
-            "--labels",
-            "-l",
-            help="A column of FILE, a file with one label a line, or FILE.csv:column.",
-            metavar="WHERE",
-        ),
-    ] = None,
+    labels: LabelsWhere = None,
     text_column: TextColumn = None,
     pair_column: Annotated[
         str | None,

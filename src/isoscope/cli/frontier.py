@@ -12,14 +12,17 @@ from isoscope.cli.inputs import TextOptions, open_input
 from isoscope.cli.options import (
     BatchSize,
     Download,
+    EncodingDevice,
     Json,
     Key,
+    LabelsWhere,
     Model,
     Normalize,
     Pooling,
     Prefix,
     TextColumn,
     VectorColumn,
+    VectorsOrTexts,
     as_typed,
     interruptible,
 )
@@ -48,23 +51,8 @@ isoscore,silhouette,between_share`, then `isoscope frontier vectors.npy -l label
 
 
 def frontier(
-    file: Annotated[
-        str,
-        typer.Argument(
-            help="Vectors or, with --model, texts, in any format `measure` reads.",
-            metavar="FILE",
-            show_default=False,
-        ),
-    ],
-    labels: Annotated[
-        str | None,
-        typer.Option(
-            "--labels",
-            "-l",
-            help="A column of FILE, a file with one label a line, or FILE.csv:column.",
-            metavar="WHERE",
-        ),
-    ] = None,
+    file: VectorsOrTexts,
+    labels: LabelsWhere = None,
     clusters: Annotated[
         str | None,
         typer.Option(
@@ -94,10 +82,7 @@ def frontier(
     pooling: Pooling = None,
     normalize: Normalize = None,
     batch_size: BatchSize = None,
-    device: Annotated[
-        str | None,
-        typer.Option("--device", help="Where texts are encoded: cpu, cuda, cuda:1.", metavar="DEVICE"),
-    ] = None,
+    device: EncodingDevice = None,
     download: Download = None,
     key: Key = None,
     vector_column: VectorColumn = None,

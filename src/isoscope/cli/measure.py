@@ -11,8 +11,10 @@ from isoscope.cli.inputs import TextOptions, open_input
 from isoscope.cli.options import (
     BatchSize,
     Download,
+    EncodingDevice,
     Json,
     Key,
+    LabelsWhere,
     Model,
     Normalize,
     Pooling,
@@ -55,15 +57,7 @@ def measure(
             show_default=False,
         ),
     ],
-    labels: Annotated[
-        str | None,
-        typer.Option(
-            "--labels",
-            "-l",
-            help="A column of FILE, a file with one label a line, or FILE.csv:column.",
-            metavar="WHERE",
-        ),
-    ] = None,
+    labels: LabelsWhere = None,
     metrics: Annotated[
         list[str] | None,
         typer.Option(
@@ -80,10 +74,7 @@ def measure(
     pooling: Pooling = None,
     normalize: Normalize = None,
     batch_size: BatchSize = None,
-    device: Annotated[
-        str | None,
-        typer.Option("--device", help="Where texts are encoded: cpu, cuda, cuda:1.", metavar="DEVICE"),
-    ] = None,
+    device: EncodingDevice = None,
     download: Download = None,
     key: Key = None,
     vector_column: VectorColumn = None,

@@ -41,6 +41,10 @@ Download = Annotated[
         "--download", help="Fetch the model where it is not on this machine; nothing is fetched otherwise."
     ),
 ]
+EncodingDevice = Annotated[
+    str | None,
+    typer.Option("--device", help="Where texts are encoded: cpu, cuda, cuda:1.", metavar="DEVICE"),
+]
 Every = Annotated[int, typer.Option("--every", help="Updates between measurements.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of the table.")]
 KeepGoing = Annotated[
@@ -50,6 +54,15 @@ KeepGoing = Annotated[
 Key = Annotated[
     str | None,
     typer.Option("--key", help="Which array of an .npz, .safetensors or .pt file.", metavar="NAME"),
+]
+LabelsWhere = Annotated[
+    str | None,
+    typer.Option(
+        "--labels",
+        "-l",
+        help="A column of FILE, a file with one label a line, or FILE.csv:column.",
+        metavar="WHERE",
+    ),
 ]
 Log = Annotated[str | None, typer.Option("--log", help="tensorboard, wandb or mlflow, where installed.")]
 Model = Annotated[
@@ -101,6 +114,14 @@ TextColumn = Annotated[
 VectorColumn = Annotated[
     str | None,
     typer.Option("--vector-column", help="Which column of a table holds the vectors.", metavar="NAME"),
+]
+VectorsOrTexts = Annotated[
+    str,
+    typer.Argument(
+        help="Vectors or, with --model, texts, in any format `measure` reads.",
+        metavar="FILE",
+        show_default=False,
+    ),
 ]
 
 

@@ -13,14 +13,17 @@ from isoscope.cli.inputs import TextOptions, open_input
 from isoscope.cli.options import (
     BatchSize,
     Download,
+    EncodingDevice,
     Json,
     Key,
+    LabelsWhere,
     Model,
     Normalize,
     Pooling,
     Prefix,
     TextColumn,
     VectorColumn,
+    VectorsOrTexts,
     as_typed,
     interruptible,
 )
@@ -49,26 +52,11 @@ The same plots for a paper: `isoscope report vectors.npy -l labels.txt --figures
 
 
 def report(
-    file: Annotated[
-        str,
-        typer.Argument(
-            help="Vectors, or with --model texts: as `isoscope measure` takes them.",
-            metavar="FILE",
-            show_default=False,
-        ),
-    ],
+    file: VectorsOrTexts,
     output: Annotated[
         Path, typer.Option("--output", "-o", help="The page to write, .html.", metavar="PAGE")
     ] = Path("report.html"),
-    labels: Annotated[
-        str | None,
-        typer.Option(
-            "--labels",
-            "-l",
-            help="A column of FILE, a file with one label a line, or FILE.csv:column.",
-            metavar="WHERE",
-        ),
-    ] = None,
+    labels: LabelsWhere = None,
     texts: Annotated[
         str | None,
         typer.Option(
@@ -95,10 +83,7 @@ def report(
     pooling: Pooling = None,
     normalize: Normalize = None,
     batch_size: BatchSize = None,
-    device: Annotated[
-        str | None,
-        typer.Option("--device", help="Where texts are encoded: cpu, cuda, cuda:1.", metavar="DEVICE"),
-    ] = None,
+    device: EncodingDevice = None,
     download: Download = None,
     key: Key = None,
     vector_column: VectorColumn = None,

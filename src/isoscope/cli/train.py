@@ -26,6 +26,7 @@ from isoscope.cli.options import (
     Seeds,
     TextColumn,
     VectorColumn,
+    VectorsOrTexts,
     as_typed,
     complete_metrics,
     interruptible,
@@ -64,14 +65,7 @@ A deep classifier, its hidden layer followed too: `isoscope train vectors.npy -l
 
 
 def train(
-    file: Annotated[
-        str,
-        typer.Argument(
-            help="Vectors or, with --model, texts, in any format `measure` reads.",
-            metavar="FILE",
-            show_default=False,
-        ),
-    ],
+    file: VectorsOrTexts,
     labels: Annotated[
         str,
         typer.Option(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,8 @@ import numpy as np
 import torch
 
 from isoscope.errors import FileError
-from isoscope.io.files import listed, reason
+from isoscope.io.atomic import check_place, write_atomically
+from isoscope.io.files import listed
 from isoscope.io.tensor_files import LABEL_NAMES
 from isoscope.space import Space
 
@@ -31,20 +31,9 @@ def save(space: Any, path: str | os.PathLike[str]) -> Path:
         raise FileError(
             f"{path} is of a kind that is not written ({path.suffix!r}); wanted one of {listed(_WRITERS)}"
         )
-    if not path.parent.is_dir():
-        raise FileError(f"{path.parent} is no folder to write {path.name} to; make it first")
-    if path.is_dir():
-        raise FileError(f"{path} is a folder; wanted the name of a file in it")
+    check_place(path)
     space = space if isinstance(space, Space) else Space(space)
-    beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
-    try:
-        write(space, beside)
-        os.replace(beside, path)
-    except OSError as error:
-        raise FileError(f"{path} cannot be written: {reason(error)}") from error
-    finally:
-        beside.unlink(missing_ok=True)
-    return path
+    return write_atomically(path, lambda beside: write(space, beside))
 
 
 def _write_npy(space: Space, path: Path) -> None:
