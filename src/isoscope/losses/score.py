@@ -144,11 +144,11 @@ def _scored(
 ) -> tuple[float, Slopes]:
     """The score and its slopes, with one wait for the device."""
     third = moments.quartic if debias else inner
-    sums = [moments.trace, moments.squared_frobenius, *([] if third is None else [third])]
-    trace, square, *rest = torch.stack(sums).tolist()
+    square, *rest = torch.stack([moments.squared_frobenius, *([] if third is None else [third])]).tolist()
+    n, d, trace = moments.count, moments.n_dims, moments.spread
     if debias:
-        return debiased_score(moments.count, moments.n_dims, trace, square, rest[0])
-    return shrunk_score(moments.count, moments.n_dims, trace, square, rest[0] if rest else 0.0, shrinkage)
+        return debiased_score(n, d, trace, square, rest[0])
+    return shrunk_score(n, d, trace, square, rest[0] if rest else 0.0, shrinkage)
 
 
 class _ScatterScore(torch.autograd.Function):

@@ -142,10 +142,16 @@ class Moments:
         """tr A = Σ ‖u‖²."""
         return self.smaller_side.trace()
 
-    @cached_property
+    @property
     def spread(self) -> float:
-        """tr A as a number: one wait for the device, however often it is asked."""
-        return float(self.trace.detach())
+        """tr A as a number."""
+        return self._spread_and_length[0]
+
+    @cached_property
+    def _spread_and_length(self) -> tuple[float, float]:
+        """tr A and ‖mean‖² as numbers: one wait for the device, however often they are asked."""
+        trace, length = torch.stack([self.trace.detach(), (self.mean @ self.mean).detach()]).tolist()
+        return trace, length
 
     @cached_property
     def cubic(self) -> Tensor:
@@ -167,7 +173,8 @@ class Moments:
     @cached_property
     def squared_frobenius(self) -> Tensor:
         """‖A‖_F²."""
-        return (self.smaller_side * self.smaller_side).sum()
+        entries = self.smaller_side.flatten()
+        return entries @ entries
 
     @cached_property
     def participation(self) -> Tensor:
@@ -223,8 +230,8 @@ def _explain(part: Moments, block: Tensor, matrix: Tensor) -> None:
 @full_precision
 def _of_block(block: Tensor, fourth: bool) -> Moments:
     moments = _sums(block, fourth)
-    size = float((moments.mean @ moments.mean).detach())
-    if moments.spread <= _FLAT * block.shape[0] * size and bool((block == block[0]).all()):
+    spread, length = moments._spread_and_length
+    if spread <= _FLAT * block.shape[0] * length and bool((block == block[0]).all()):
         return _of_equal_rows(block)  # what is left of the spread is rounding
     return moments
 
@@ -290,23 +297,35 @@ def _of_few_rows(block: Tensor) -> Moments:
 
 
 def _of_many_rows(block: Tensor, fourth: bool) -> Moments:
-    """Products in the block's own type, chunk by chunk while they are in cache; all returned in float64."""
+    """Products in the block's own type; all returned in float64."""
+    if block.requires_grad or block.is_cuda:  # a device has no use for chunks that stay in a cache
+        return _of_whole_block(block, fourth)
+    return _of_chunks(block, fourth)
+
+
+def _of_whole_block(block: Tensor, fourth: bool) -> Moments:
+    """Centred twice: what rounding leaves of the mean is then too small to show, and nothing is awaited."""
+    shift = block.mean(dim=0)
+    U = block - shift
+    step = U.mean(dim=0)
+    U = U - step if U.requires_grad else U.sub_(step)
+    cubic, quartic = _row_sums(U)[1:] if fourth else (None, None)
+    mean = shift.double() + step
+    return Moments(block.shape[0], mean, symmetric_product(U).double(), None, cubic, quartic)
+
+
+def _of_chunks(block: Tensor, fourth: bool) -> Moments:
+    """Chunk by chunk while they are in cache, about a point near the mean, then moved to the mean."""
     n, d = block.shape
     shift = block.mean(dim=0)
-    if block.requires_grad or block.is_cuda:  # a device has no use for chunks that stay in a cache
-        U = block - shift
-        scatter, parts = symmetric_product(U), [_row_sums(U, fourth)]
-    else:
-        scatter, parts = block.new_zeros(d, d), []
-        chunk_rows = max(256, _CHUNK_BYTES // (block.element_size() * d))
-        room = block.new_empty(
-            min(chunk_rows, n), d
-        )  # one buffer: fresh memory costs a page fault every 4 kB
-        for chunk in block.split(chunk_rows):
-            U = torch.sub(chunk, shift, out=room[: len(chunk)])
-            add_upper_product(scatter, U)
-            parts.append(_row_sums(U, fourth))
-        scatter = mirrored(scatter)
+    scatter, parts = block.new_zeros(d, d), []
+    chunk_rows = max(256, _CHUNK_BYTES // (block.element_size() * d))
+    room = block.new_empty(min(chunk_rows, n), d)  # one buffer: fresh memory costs a page fault every 4 kB
+    for chunk in block.split(chunk_rows):
+        U = torch.sub(chunk, shift, out=room[: len(chunk)])
+        add_upper_product(scatter, U)
+        parts.append(_row_sums(U) if fourth else (U.sum(dim=0).double(), None, None))
+    scatter = mirrored(scatter)
     total, cubic, quartic = (functools.reduce(_added, column) for column in zip(*parts, strict=True))
     moments = Moments(n, shift.double(), scatter.double(), None, cubic, quartic)
     m = total / n
@@ -319,10 +338,8 @@ def _added(a: Tensor | None, b: Tensor | None) -> Tensor | None:
     return None if a is None or b is None else a + b
 
 
-def _row_sums(U: Tensor, fourth: bool) -> tuple[Tensor, Tensor | None, Tensor | None]:
-    """Σu (what rounding left of the mean), and perhaps Σ‖u‖²u and Σ‖u‖⁴, in float64."""
-    if not fourth:
-        return U.sum(dim=0).double(), None, None
+def _row_sums(U: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Σu (what rounding left of the mean), Σ‖u‖²u and Σ‖u‖⁴, in float64."""
     squares = sum_of_squares(U)
     scale = squares.detach().amax().clamp(min=torch.finfo(U.dtype).tiny)  # keeps Σ‖u‖²u inside float32
     weights = torch.stack([torch.ones_like(squares), squares / scale])
@@ -333,12 +350,11 @@ def _row_sums(U: Tensor, fourth: bool) -> tuple[Tensor, Tensor | None, Tensor | 
 
 def _recentred(sums: Moments, m: Tensor) -> Moments:
     """Sums about a point that misses the mean by m, moved to the mean: Σu = n·m enters the expansion."""
-    n, A, square = sums.count, sums.scatter, m @ m
-    Am = A @ m
-    trace = A.trace()
+    n, A = sums.count, sums.scatter
     scatter = torch.addr(A, m, m, alpha=-n)
     if not sums.has_fourth:
         return Moments(n, sums.mean + m, scatter, None, None, None)
+    Am, trace, square = A @ m, A.trace(), m @ m
     cubic = sums.cubic - m * trace - 2 * Am + 2 * n * square * m
     quartic = sums.quartic + 4 * (m @ Am) - 4 * (sums.cubic @ m) + 2 * trace * square - 3 * n * square**2
     return Moments(n, sums.mean + m, scatter, None, cubic, quartic)
