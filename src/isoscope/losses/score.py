@@ -182,10 +182,10 @@ class _ScatterScore(torch.autograd.Function):
         matrix = matrix.mul_(upstream).to(U.dtype)
         if not slopes.quartic:
             return (U @ matrix).to(rows.dtype), None, None, None, None
-        weight = 4 * slopes.quartic * upstream
-        mean_cubic = (moments.cubic * (weight / moments.count)).to(U.dtype)
-        gradient = torch.addmm(-mean_cubic, U, matrix)
-        gradient.addcmul_(U, (sum_of_squares(U) * weight)[:, None])
+        quartic = 4 * slopes.quartic
+        mean_cubic = (moments.cubic * (-quartic / moments.count)).mul_(upstream).to(U.dtype)
+        gradient = torch.addmm(mean_cubic, U, matrix)
+        gradient.addcmul_(U, sum_of_squares(U).mul_(upstream)[:, None], value=quartic)
         return gradient.to(rows.dtype), None, None, None, None
 
 

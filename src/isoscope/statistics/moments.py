@@ -309,9 +309,11 @@ def _of_whole_block(block: Tensor, fourth: bool) -> Moments:
     U = block - shift
     step = U.mean(dim=0)
     U = U - step if U.requires_grad else U.sub_(step)
-    cubic, quartic = _row_sums(U)[1:] if fourth else (None, None)
-    mean = shift.double() + step
-    return Moments(block.shape[0], mean, symmetric_product(U).double(), None, cubic, quartic)
+    scatter, mean = symmetric_product(U).double(), shift.double() + step
+    if not fourth:
+        return Moments(len(block), mean, scatter, None, None, None)
+    squares = sum_of_squares(U).double()
+    return Moments(len(block), mean, scatter, None, squares @ U.double(), squares @ squares)
 
 
 def _of_chunks(block: Tensor, fourth: bool) -> Moments:
