@@ -44,7 +44,10 @@ def test_the_table(folder):
     position = iso.frontier_position(np.load("vectors.npy"), iso.read_labels("labels.txt"), debias=True)
     assert f"{position.distance:.4f}" in shown
     assert "labels cost isotropy from ρ = (K − 1)/d = 0.400 on; at ρ" in shown
-    assert sum(line.startswith(("a ", "b ", "c ")) for line in shown.splitlines()) == 2
+    parts = iso.attribute_anisotropy(np.load("vectors.npy"), iso.read_labels("labels.txt")).labels
+    first = sorted(parts, key=lambda part: part.excess, reverse=True)[:2]
+    listed = [line for line in shown.splitlines() if line.startswith(("a ", "b ", "c "))]
+    assert [line.split()[0] for line in listed] == [part.name for part in first]
     assert "have not come so far" in invoke("--clusters", "5")
     assert "cost no isotropy" in invoke("--clusters", "8")
 
@@ -71,6 +74,58 @@ def test_runs_and_figure(folder):
     run = iso.Trajectory.load("run/trajectory.parquet")
     assert ends["end"]["isoscore"] == run["isoscore"][-1]
     assert ends["end"]["ceiling"] == iso.isotropy_ceiling(3, 5, between=run["between_share"][-1])
+
+
+def test_runs_of_one_name_are_told_apart_and_ceilings_are_means_over_seeds(folder):
+    options = ["-l", "labels.txt", "--steps", "20", "--seeds", "2", "-m", "isoscore,between_share"]
+    for parent, rate in (("slow", "0.01"), ("fast", "1.0")):
+        done = runner.invoke(
+            app, ["train", "vectors.npy", *options, "--learning-rate", rate, "-o", f"{parent}/run"]
+        )
+        assert done.exit_code == 0, done.output
+    both = ["--run", "slow/run", "--run", "fast/run"]
+    ends = json.loads(invoke("-l", "labels.txt", *both, "--json"))["runs"]
+    assert set(ends) == {str(Path("slow/run")), str(Path("fast/run"))}
+    assert ends["slow/run"]["end"] != ends["fast/run"]["end"]
+    shares = iso.Trajectory.load("fast/run/trajectory.parquet").curves("between_share")[:, -1]
+    ceilings = [iso.isotropy_ceiling(3, 5, between=share) for share in shares]
+    assert ends["fast/run"]["end"]["ceiling"] == pytest.approx(np.mean(ceilings), rel=1e-12)
+
+
+def test_a_mean_of_runs_stays_under_the_mean_of_ceilings():
+    """The frontier is not concave: the mean of two spaces on it lies above the curve at their mean share."""
+    from types import SimpleNamespace
+
+    from isoscope.cli.frontier import _ends
+
+    shares = np.array([[0.02, 0.5], [0.9, 0.5]])
+    scores = np.array([[iso.isotropy_ceiling(2, 50, between=share) for share in row] for row in shares])
+    run = SimpleNamespace(
+        configuration={"n_clusters": 2, "d": 50},
+        steps=[0, 1],
+        curves={"between_share": shares, "isoscore": scores}.__getitem__,
+    )
+    start = _ends(run)["start"]
+    assert start["isoscore"] > iso.isotropy_ceiling(2, 50, between=start["between_share"])
+    assert start["isoscore"] == pytest.approx(start["ceiling"], rel=1e-12)
+
+
+def test_few_points_have_a_ceiling_of_their_own(folder):
+    np.save("vectors.npy", np.load("vectors.npy")[28:32, :])
+    Path("labels.txt").write_text("a\na\nb\nb\n")
+    shown = invoke("-l", "labels.txt")
+    position = iso.frontier_position(np.load("vectors.npy"), list("aabb"))
+    line = next(line for line in shown.splitlines() if line.startswith("largest of 4 points"))
+    assert line.split()[-2:] == [f"{position.sample_ceiling:.4f}", "—"]
+    last = next(line for line in shown.splitlines() if line.startswith("5 "))
+    assert last.count("—") == 2  # four points span three directions: nothing is said of the fifth
+
+
+def test_names_are_shown_as_they_are(folder):
+    names = ["[bold]", "[red]x[/red]", "c"]
+    Path("names.txt").write_text("\n".join(names[i // 30] for i in range(90)) + "\n")
+    shown = invoke("-l", "names.txt")
+    assert all(any(line.startswith(name) for line in shown.splitlines()) for name in names)
 
 
 def test_what_cannot_be_debiased_is_said(folder, monkeypatch):
@@ -101,6 +156,8 @@ def test_bad_input(folder, fail):
     assert "either --labels WHERE or --clusters" in fail("frontier", "vectors.npy")
     assert "either --labels" in fail("frontier", "vectors.npy", "-l", "labels.txt", "--clusters", "3")
     assert "--clusters is 'many'" in fail("frontier", "vectors.npy", "--clusters", "many")
+    assert "--clusters is '²'" in fail("frontier", "vectors.npy", "--clusters", "²")
+    assert "--top is -1" in fail("frontier", "vectors.npy", "-l", "labels.txt", "--top", "-1")
     assert "no trajectory.parquet" in fail("frontier", "vectors.npy", "-l", "labels.txt", "--run", ".")
     iso.train_embeddings(np.load("vectors.npy"), iso.read_labels("labels.txt"), steps=2, seeds=1, run="plain")
     assert "did not follow between_share" in fail(

@@ -1,4 +1,6 @@
 import math
+from collections import Counter
+from itertools import product
 
 import numpy as np
 import pytest
@@ -17,7 +19,8 @@ SHARES = st.one_of(st.floats(0, 1), st.integers(0, 12).map(lambda j: j / 12), st
 @st.composite
 def problems(draw):
     """Labels of any sizes, dimensions, and a share between labels that they can have."""
-    counts = draw(st.lists(st.integers(1, 6), min_size=1, max_size=8).filter(lambda c: sum(c) > 1))
+    most = draw(st.sampled_from([2, 6]))  # few points bind ranks: half the time, single ones and pairs
+    counts = draw(st.lists(st.integers(1, most), min_size=1, max_size=8).filter(lambda c: sum(c) > 1))
     d, rho = draw(st.integers(2, 12)), draw(SHARES)
     if len(counts) == 1:
         rho = 0.0
@@ -74,6 +77,33 @@ def test_no_labelled_space_is_above_the_frontier():
     assert np.mean(np.array(tried) < 1e-3) > 0.2  # so that a ceiling a little too low would have shown
 
 
+def which_case(K, d, n, rho):
+    """Which of the theorem's cases applies; the last apart where W has no room for all of V."""
+    r, w = min(K - 1, d), min(n - K, d)
+    D = min(d, r + w)
+    if rho > r / D:
+        return "first"
+    if 1 - rho > w / D:
+        return "second"
+    return "flat" if w == D else "flat, few points"
+
+
+def test_the_construction_meets_the_frontier_in_every_case():
+    seen = Counter()
+    for K, d, more in product(range(1, 7), range(2, 6), range(6)):
+        counts = [1 + (k < more) + (k < more - K) for k in range(K)]
+        n = sum(counts)
+        shares = [j / 12 for j in range(13)] if 1 < K < n else [float(K > 1)]
+        for rho in shares if n > 1 else []:
+            space = frontier_space(counts, d, between=rho)
+            found, share = scores(space.vectors.numpy()[None], space.labels.codes.numpy())
+            assert share[0] == pytest.approx(rho, abs=1e-9)
+            assert found[0] == pytest.approx(isotropy_ceiling(K, d, between=rho, n_points=n), abs=1e-9)
+            seen[which_case(K, d, n, rho)] += 1
+    assert min(seen.values()) > 50, seen
+    assert len(seen) == 4
+
+
 @given(problems(), st.integers(0, 2**32 - 1))
 def test_the_construction_meets_the_frontier(problem, seed):
     counts, d, rho = problem
@@ -93,6 +123,16 @@ def test_uneven_labels_reach_the_ceiling_of_any_number_of_points(rho):
     split = scatter_decomposition(frontier_space([2, 40, 7, 1], 9, between=rho))
     assert split.between_share == pytest.approx(rho, abs=1e-12)
     assert split.isoscore == pytest.approx(isotropy_ceiling(4, 9, between=rho), abs=1e-12)
+
+
+@pytest.mark.parametrize(("K", "d"), [(2, 3), (4, 3), (9, 4), (1, 5)])
+@pytest.mark.parametrize("rho", [0.0, 0.25, 0.5, 0.999, 1 - 1e-13, 1.0])
+def test_as_many_points_as_needed_reach_the_ceiling_and_one_less_does_not(K, d, rho):
+    rho = 0.0 if K == 1 else rho
+    least, ceiling = points_needed(K, d, between=rho), isotropy_ceiling(K, d, between=rho)
+    assert isotropy_ceiling(K, d, between=rho, n_points=least) == pytest.approx(ceiling, abs=1e-12)
+    if rho < 1 - 1e-9 and least - 1 > K:
+        assert isotropy_ceiling(K, d, between=rho, n_points=least - 1) < ceiling
 
 
 def test_seeds_and_scale():

@@ -3,10 +3,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from typer.testing import CliRunner
 
 from isoscope.cli import app
 from isoscope.errors import FileError, InputError
+from isoscope.metrics.frontier import between_share
+from isoscope.metrics.isotropy import isoscore
 from isoscope.papers import theory
 from isoscope.papers.claims import Holding
 from isoscope.papers.deep_classifiers import DeepRun, deep_claims, run_deep
@@ -40,6 +43,21 @@ def test_networks_are_trained_and_measured(deep):
     assert deep[2].simplex == 1  # four labels in three dimensions
     again = run_deep(X, Y, data="noise", depths=(1,), widths=(8,), steps=150, seeds=(0,))
     assert again[0] == deep[0]
+
+
+def test_the_last_hidden_layer_is_what_is_measured(deep):
+    """The first point of the curves, from the network as it is drawn."""
+    rows = torch.tensor(X - X.mean(axis=0), dtype=torch.float32)
+    rows = rows / rows.square().mean().sqrt()
+    with torch.random.fork_rng(devices=[]), torch.no_grad():
+        torch.manual_seed(0)
+        hidden = torch.nn.Linear(6, 8)(rows).relu()
+        scores = torch.nn.Linear(8, 4)(hidden)
+    assert deep[0].isoscore[0] == pytest.approx(isoscore(hidden), rel=1e-5)
+    assert deep[0].between_share[0] == pytest.approx(between_share(hidden, Y), rel=1e-5)
+    assert deep[0].score_isoscore[0] == pytest.approx(isoscore(scores), rel=1e-5)
+    assert deep[0].accuracy[0] == pytest.approx((scores.argmax(dim=1).numpy() == Y).mean())
+    assert deep[0].input_isoscore == pytest.approx(isoscore(X), rel=1e-5)
 
 
 def run_of(start, end, share, *, width=8, n_labels=4):
@@ -119,6 +137,6 @@ def test_the_page_is_what_its_findings_say(tmp_path):
     assert set(kept.held) == {one.key for one in STATEMENTS}
     assert all(held == theory.N_CASES for held in kept.held.values())
     for one in kept.trades.values():
-        assert all(point.distance >= 0 for point in one.points)
+        assert all(point.isoscore < point.ceiling + 1e-9 for point in (one.start, *one.points))
     for name in (tmp_path).glob("*.png"):
         assert (DOCS / name.name).is_file()

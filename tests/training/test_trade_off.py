@@ -3,13 +3,14 @@ import json
 import numpy as np
 import pytest
 import torch
+from scipy.optimize import minimize
 
 from isoscope.errors import InputError, LabelError, UndefinedError
 from isoscope.labels import as_labels
 from isoscope.metrics.frontier import between_share, isotropy_ceiling
 from isoscope.metrics.isotropy import isoscore
 from isoscope.metrics.silhouette import silhouette_by_cluster, silhouette_score
-from isoscope.training.trade_off import trade_off
+from isoscope.training.trade_off import classified, trade_off
 from isoscope.training.trade_off_result import TradeOff
 from isoscope.training.weighted_objectives import Problems
 
@@ -33,8 +34,9 @@ def test_every_point_is_measured_and_under_the_frontier(found):
         assert point.between_share == pytest.approx(between_share(space, Y))
         assert point.silhouette == pytest.approx(silhouette_score(space, Y), abs=1e-6)
         assert point.lowest_silhouette == pytest.approx(min(silhouette_by_cluster(space, Y).values()))
-        assert point.isoscore <= isotropy_ceiling(3, 8, between=point.between_share, n_points=60) + 1e-9
-        assert point.distance >= 0
+        assert point.ceiling == isotropy_ceiling(3, 8, between=point.between_share, n_points=60)
+        assert point.isoscore <= point.ceiling + 1e-9
+        assert point.distance == pytest.approx(point.ceiling - point.isoscore, abs=1e-9)
 
 
 def test_both_ends_reach_their_best_and_the_middle_lies_between(found):
@@ -93,6 +95,32 @@ def test_objectives_are_the_metrics_and_have_slopes():
     )
 
 
+@pytest.mark.parametrize("names", [("a", "b", "c"), ("a", "b")])
+@pytest.mark.parametrize("weight_decay", [1e-2, 0.3])
+def test_the_classifier_that_is_measured_has_the_penalty_of_the_one_that_is_trained(names, weight_decay):
+    kept = np.isin(Y, names)
+    rows, labels = torch.tensor(X[kept]), as_labels(Y[kept])
+    K, d = len(names), rows.shape[1]
+    scaled = rows - rows.mean(dim=0)
+    scaled = scaled / scaled.square().mean().sqrt()
+
+    def parts(flat):
+        C = torch.as_tensor(flat).reshape(K, d + 1)
+        loss = torch.nn.functional.cross_entropy(scaled @ C[:, :d].T + C[:, d], labels.codes)
+        return loss, loss + weight_decay / 2 * C[:, :d].square().sum()
+
+    def slope(flat):
+        C = torch.tensor(flat, requires_grad=True)
+        return torch.autograd.grad(parts(C)[1], C)[0].numpy()
+
+    best = minimize(
+        lambda flat: float(parts(flat)[1]), np.zeros(K * (d + 1)), jac=slope, options={"gtol": 1e-9}
+    ).x
+    assert classified(rows, labels, weight_decay)[0] == pytest.approx(float(parts(best)[0]), rel=1e-3)
+    value = Problems(rows, labels, ("isoscore", "cross_entropy"), weight_decay).values(rows[None])[0, 1]
+    assert value == pytest.approx(1 - float(parts(best)[1]) / np.log(K), abs=1e-6)
+
+
 def test_more_dimensions_than_points():
     wide = np.random.default_rng(1).normal(size=(12, 30))
     found = trade_off(wide, np.arange(12) % 3, weights=2, steps=20)
@@ -112,6 +140,23 @@ def test_sample_and_seed():
     assert one.n == 30
     assert one.to_dict() == same.to_dict()
     assert one.start != other.start
+
+
+def test_labels_that_the_sample_leaves_out_do_not_count():
+    rare = np.array(["a"] * 30 + ["b"] * 29 + ["c"])
+    found = trade_off(X, rare, weights=2, steps=1, sample=20, seed=0)  # which draws no c
+    assert found.n_labels == 2
+    assert found.start.ceiling == isotropy_ceiling(2, 8, between=found.start.between_share, n_points=20)
+
+
+def test_spaces_on_the_frontier_are_measured(found):
+    shares = np.linspace(0, 1, 21)
+    assert found.frontier["between_share"] == pytest.approx(shares, abs=1e-9)
+    ceilings = [isotropy_ceiling(3, 8, between=share) for share in shares]
+    assert found.frontier["isoscore"] == pytest.approx(ceilings, abs=1e-9)
+    assert found.frontier["silhouette"][-1] == pytest.approx(1, abs=1e-6)
+    assert found.frontier["cross_entropy"][-1] < found.frontier["cross_entropy"][0]
+    assert {len(column) for column in found.frontier.values()} == {21}
 
 
 def test_kept_and_read_again(found, tmp_path):
@@ -135,8 +180,13 @@ def test_kept_and_read_again(found, tmp_path):
         ({"scalarization": "sum"}, "scalarization is 'sum'"),
         ({"weights": [2.0]}, "weights is"),
         ({"weights": [], "scalarization": "linear"}, "weights is"),
+        ({"objectives": None}, "objectives is None"),
+        ({"weights": 0.5}, "weights is 0.5"),
+        ({"weights": "ab"}, "weights is 'ab'"),
         ({"steps": 0}, "steps is 0"),
+        ({"sample": 0}, "sample is 0"),
         ({"learning_rate": 0}, "learning_rate is 0"),
+        ({"learning_rate": float("inf")}, "learning_rate is inf"),
         ({"weight_decay": -1}, "weight_decay is -1"),
         ({"seed": -1}, "seed is -1"),
     ],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json as json_text
 from pathlib import Path
+from statistics import fmean
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -37,6 +38,9 @@ if TYPE_CHECKING:
     from isoscope.metrics.frontier_position import FrontierPosition
     from isoscope.space import Space
     from isoscope.training import Trajectory
+
+_SEEN = 5e-5  # of IsoScore, in four digits
+_ROUNDING = 1e-12  # a share of the variance under this is none
 
 _EPILOG = """
 **Examples**
@@ -96,6 +100,8 @@ def frontier(
     """
     if (labels is None) == (clusters is None):
         raise InputError("wanted either --labels WHERE or --clusters K (or auto)")
+    if top < 0:
+        raise InputError(f"--top is {top}; wanted how many to list, 0 or more")
     texts = TextOptions(model, text_column, prefix, pooling, normalize, batch_size, device, download)
     from isoscope.labels import as_clusters
     from isoscope.metrics.attribution import attribute_anisotropy
@@ -103,7 +109,7 @@ def frontier(
 
     with interruptible(), as_typed():
         source = open_input(file, labels=labels, key=key, vector_column=vector_column, texts=texts)
-        runs = {folder.name: _run(folder) for folder in run or ()}
+        runs = {name: _run(folder) for name, folder in _named(run or []).items()}
         space = source.load()
         named = space.labels if clusters is None else _clusters(space, clusters, seed)
         named = as_clusters(named, n=len(space), name="--labels" if clusters is None else "--clusters")
@@ -136,7 +142,7 @@ def _clusters(space: Space, wanted: str, seed: int) -> Labels:
 
     if wanted == "auto":
         return choose_clusters(space, seed=seed).labels
-    if not wanted.isdigit():
+    if not wanted.isdecimal():
         raise InputError(f"--clusters is {wanted!r}; wanted a whole number, or auto")
     return kmeans(space, int(wanted), seed=seed, n_init=10).labels
 
@@ -150,6 +156,12 @@ def _debiased(space: Space, labels: Any) -> tuple[FrontierPosition | None, str |
         return None, str(error)
 
 
+def _named(folders: list[Path]) -> dict[str, Path]:
+    """Folders by their names; by their whole paths where two have one name."""
+    names = [folder.name for folder in folders]
+    return {folder.name if names.count(folder.name) == 1 else str(folder): folder for folder in folders}
+
+
 def _run(folder: Path) -> Trajectory:
     from isoscope.training import Trajectory
     from isoscope.training.frontier_figure import checked_run
@@ -161,17 +173,17 @@ def _run(folder: Path) -> Trajectory:
 
 
 def _ends(run: Trajectory) -> dict[str, Any]:
-    """Start and end of a run, mean over its seeds, with the ceilings there."""
+    """Start and end of a run, mean over its seeds; of the ceilings too, for a mean of spaces is no space."""
     from isoscope.metrics.frontier import isotropy_ceiling
 
     K, d = int(run.configuration["n_clusters"]), int(run.configuration["d"])
-    shares, scores = (run.curves(name).mean(axis=0) for name in ("between_share", "isoscore"))
+    shares, scores = (run.curves(name) for name in ("between_share", "isoscore"))  # (seeds, steps)
     return {
         when: {
             "step": int(run.steps[place]),
-            "between_share": float(shares[place]),
-            "isoscore": float(scores[place]),
-            "ceiling": isotropy_ceiling(K, d, between=float(shares[place])),
+            "between_share": float(shares[:, place].mean()),
+            "isoscore": float(scores[:, place].mean()),
+            "ceiling": fmean(isotropy_ceiling(K, d, between=share) for share in shares[:, place].tolist()),
         }
         for when, place in (("start", 0), ("end", -1))
     }
@@ -224,15 +236,18 @@ def _positions(plain: FrontierPosition, fair: FrontierPosition | None) -> Table:
         "between_share": "ρ, variance between labels",
         "isoscore": "IsoScore",
         "ceiling": "largest IsoScore at this ρ",
+        "sample_ceiling": f"largest of {plain.n:,} points",
         "distance": "distance to the frontier",
         "between_ceiling": "largest ρ at this IsoScore",
     }
+    if plain.sample_ceiling > plain.ceiling - _SEEN:
+        del rows["sample_ceiling"]
     for name, said in rows.items():
         interval = None if fair is None or not hasattr(fair, f"{name}_se") else fair.interval(name)
         table.add_row(
             said,
             f"{getattr(plain, name):.4f}",
-            "—" if fair is None else f"{getattr(fair, name):.4f}",
+            "—" if fair is None or name == "sample_ceiling" else f"{getattr(fair, name):.4f}",
             "" if interval is None else f"{interval[0]:.4f} … {interval[1]:.4f}",
         )
     return table
@@ -255,7 +270,7 @@ def _labels(parts: Attribution, top: int) -> Table:
     table = _table("label", "points", "of variance", "of ‖Σ‖²", "of anisotropy")
     for part in sorted(parts.labels, key=lambda one: -one.excess)[:top]:
         table.add_row(
-            printable(str(part.name)),
+            _plain(part.name),
             f"{part.n:,}",
             f"{part.variance:.1%}",
             f"{part.part:.1%}",
@@ -267,15 +282,22 @@ def _labels(parts: Attribution, top: int) -> Table:
 def _directions(parts: Attribution, top: int) -> Table:
     table = _table("direction", "of variance", "between labels", "of anisotropy", "mostly label")
     for place, part in enumerate(parts.directions[:top]):
-        between = part.between / part.variance if part.variance > 0 else 0.0
+        some = part.variance > _ROUNDING
         table.add_row(
             str(place + 1),
             f"{part.variance:.1%}",
-            f"{between:.0%} of it",
+            f"{part.between / part.variance:.0%} of it" if some else "—",
             f"{part.excess:.1%}",
-            f"{printable(str(part.label))} ({part.label_share:.0%})",
+            f"{_plain(part.label)} ({part.label_share:.0%})" if some else "—",
         )
     return table
+
+
+def _plain(name: Any) -> str:
+    """A label as it reads, where rich would take [brackets] for styles."""
+    from rich.markup import escape
+
+    return escape(printable(str(name)))
 
 
 def _table(*heads: str) -> Table:

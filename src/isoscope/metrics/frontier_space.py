@@ -72,7 +72,8 @@ def points_needed(n_labels: int, n_dims: int, *, between: float = 1.0) -> int:
     isotropy_ceiling(n_labels, n_dims, between=between)
     if between == 1:
         return n_labels
-    return n_labels + n_dims - math.floor(min(between * n_dims, n_labels - 1) + _ROUNDING)
+    filled = math.floor(min(between * n_dims, n_labels - 1) + _ROUNDING)  # directions that B fills by itself
+    return n_labels + max(1, n_dims - filled)  # ρ < 1 needs a point beside its mean
 
 
 def _spectra(K: int, d: int, n: int, rho: float) -> tuple[np.ndarray, np.ndarray]:

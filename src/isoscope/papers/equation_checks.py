@@ -191,14 +191,38 @@ def priors(rng: Rng) -> bool:
     return _close(classifier_objective(X, labels, classes=C), left)
 
 
+def prior_norms(rng: Rng) -> bool:
+    """O_C is linear in each class vector: no length between none and the longest is best."""
+    X, labels = _case(rng)
+    C = rng.normal(size=(labels.max() + 1, X.shape[1]))
+    k, t = int(rng.integers(len(C))), rng.uniform(0.1, 9)
+    none, longer = C.copy(), C.copy()
+    none[k], longer[k] = 0, t * C[k]
+    without, with_it, with_more = (_value(X, labels, classes) for classes in (none, C, longer))
+    return _close(with_more - without, t * (with_it - without))
+
+
 def _best_points(C: np.ndarray, labels: np.ndarray) -> np.ndarray:
     """The points of the unit ball with the largest O_C for these class vectors: one direction a label."""
     margins = 2 * C - C.sum(axis=0)
     return (margins / np.linalg.norm(margins, axis=1, keepdims=True))[labels]
 
 
+def _climbed(C: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """Class vectors after points and they were set to their best in turn, which never lowers O_C."""
+    members = np.eye(len(C))[:, labels]
+    for _ in range(30):
+        X = _best_points(C, labels)
+        C = 2 * members @ X - X.sum(axis=0)
+        C /= np.linalg.norm(C, axis=1, keepdims=True)
+    return C
+
+
 def collapse(rng: Rng) -> bool:
-    """Within unit balls: given C, one direction a label is best; over C, the maximum is n·max(2, K − 2)."""
+    """Within unit balls: given C, one direction a label is best; over C, the maximum is n·max(2, K − 2).
+
+    And for 4m, m and m points of three labels it is 14m, with two labels in one place.
+    """
     K, d, each = int(rng.integers(2, 8)), int(rng.integers(2, 5)), int(rng.integers(1, 4))
     labels = np.repeat(np.arange(K), each)
     C = rng.normal(size=(K, d))
@@ -213,8 +237,16 @@ def collapse(rng: Rng) -> bool:
         "apart": _value(_best_points(balanced, labels), labels, balanced),
         "together": _value(-one_place[labels], labels, one_place),
     }
+    uneven = np.repeat([0, 1, 2], np.array([4, 1, 1]) * each)
+    three, pair = C[[0, 1, min(2, K - 1)]], C[0] * np.array([[1.0], [-1], [-1]])
+    three = _climbed(three, uneven)
+    at_most = _value(_best_points(three, uneven), uneven, three) <= 14 * each + 1e-9
+    top = _climbed(C, labels)
+    at_most &= _value(_best_points(top, labels), labels, top) <= largest + 1e-9
     return (
-        _value(others, labels, C) <= best + 1e-9 <= largest + 1e-8
+        at_most
+        and _close(_value(_best_points(pair, uneven), uneven, pair), 14 * each)
+        and _value(others, labels, C) <= best + 1e-9
         and _close(reached["apart"], 2 * len(labels))
         and _close(reached["together"], (K - 2) * len(labels))
     )
@@ -281,14 +313,25 @@ def triplets_free(rng: Rng) -> bool:
 
 
 def other_scores(rng: Rng) -> bool:
-    """Labels shrunk towards their means in places of their own: all four scores go to their best."""
+    """Labels shrunk towards places of their own: all four go to their best; sharing one: not all do."""
     X, labels = _case(rng, least=2, least_dims=2)
     K = labels.max() + 1
-    places = 10 * np.column_stack([np.arange(K), *(rng.normal(size=(X.shape[1] - 1, K)))])
+    labels = np.append(labels, [K, K])  # three labels at least, so that two can share a place
+    X = np.vstack([X, rng.normal(size=(2, X.shape[1]))])
+    places = 10 * np.column_stack([np.arange(K + 1), *(rng.normal(size=(X.shape[1] - 1, K + 1)))])
     tight = places[labels] + 1e-6 * X
-    return bool(
+    places[1] = places[0]
+    shared = places[labels] + 1e-6 * X
+    apart = (
         silhouette_score(tight, labels) > 1 - 1e-4
         and davies_bouldin_score(tight, labels) < 1e-4
         and dunn_index(tight, labels) > 1e4
         and calinski_harabasz_score(tight, labels) > 1e8
     )
+    together = (
+        silhouette_score(shared, labels) < 1 - 1e-3
+        and davies_bouldin_score(shared, labels) > 1e-2
+        and dunn_index(shared, labels) < 1e2
+        and calinski_harabasz_score(shared, labels) > 1e8
+    )
+    return bool(apart and together)

@@ -134,8 +134,8 @@ def objective_i() -> Counterexample:
     }
     fails = values["cosine even"] > values["cosine flat"] and values["sum even"] < values["sum flat"]
     return Counterexample(
-        f"an equilateral triangle has cosine 1 and sum {values['sum even']:.0f}, a long flat one "
-        f"{values['cosine flat']:.3f} and {values['sum flat']:.0f}",
+        f"the order turns: an equilateral triangle has cosine 1 and sum {values['sum even']:.0f}, a long "
+        f"flat one {values['cosine flat']:.3f} and {values['sum flat']:.0f}",
         (even, flat), ("a", "b", "c"), values, fails,
     )  # fmt: skip
 
@@ -164,13 +164,47 @@ def crowd(n_dims: int, n_inside: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def clusters() -> Counterexample:
-    """Most points in one place, a few around them."""
-    X, labels = crowd(2, 36)
-    values = {"IsoScore": isoscore(X), "silhouette": silhouette_score(X, labels)}
+    """Three labels of two points each at the corners of a triangle; and two labels, one around the other."""
+    X = np.repeat([[0.0, 0], [1, 0], [0.5, math.sqrt(3) / 2]], 2, axis=0)
+    labels = tuple("aabbcc")
+    two, names = crowd(2, 36)
+    values = {
+        "IsoScore": isoscore(X),
+        "silhouette": silhouette_score(X, labels),
+        "IsoScore of two labels": isoscore(two),
+        "silhouette of two labels": silhouette_score(two, names),
+    }
+    isotropic = min(values["IsoScore"], values["IsoScore of two labels"]) > 1 - 1e-12
     return Counterexample(
-        "36 points a at the origin, b at (±1, 0) and (0, ±1): IsoScore 1, silhouette "
-        f"{values['silhouette']:.2f}",
-        (X,), tuple(labels.tolist()), values, values["IsoScore"] > 1 - 1e-12 and values["silhouette"] > 0.8,
+        "a, a, b, b, c, c at the corners of an equilateral triangle: IsoScore 1, silhouette "
+        f"{values['silhouette']:.0f}. Two labels: 36 points a at the origin, b at (±1, 0) and (0, ±1): "
+        f"IsoScore 1, silhouette {values['silhouette of two labels']:.2f}",
+        (X,), labels, values,
+        isotropic and values["silhouette"] == 1 and values["silhouette of two labels"] > 0.8,
+    )  # fmt: skip
+
+
+def prior_norms() -> Counterexample:
+    """Two points against one: both class vectors are worth the same, whatever their length."""
+    X, labels = np.array([[1.0], [1], [-1]]), ("a", "a", "b")
+
+    def value(a: float, b: float) -> float:
+        return float(classifier_objective(X, labels, classes=np.array([[a], [b]])))
+
+    best = max(product((-1.0, 0.0, 1.0), repeat=2), key=lambda pair: value(*pair))
+    values = {
+        "|c_a|": abs(best[0]),
+        "|c_b|": abs(best[1]),
+        "a unit of c_a": value(1, 0) - value(0, 0),
+        "a unit of c_b": value(0, -1) - value(0, 0),
+    }
+    same = values["|c_a|"] == values["|c_b|"] and math.isclose(
+        values["a unit of c_a"], values["a unit of c_b"]
+    )
+    return Counterexample(
+        f"a, a at 1, b at −1: O_C = {values['a unit of c_a']:.0f}c_a − {values['a unit of c_b']:.0f}c_b; in "
+        "|c| ≤ 1 both are best at length 1, for two points as for one",
+        (X,), labels, values, same and values["|c_a|"] > 0,
     )  # fmt: skip
 
 
@@ -225,8 +259,8 @@ def triplet_bound() -> Counterexample:
     }
     fails = min(values["O_S"], values["with plain distances"]) > values["bound"]
     return Counterexample(
-        f"a, a at 0, b at 1: O_S is {values['O_S']:.0f}, with squares or without, the bound "
-        f"{values['bound']:.0f}",
+        f"a, a at 0, b at 1, the fewest points with a triplet: O_S is {values['O_S']:.0f}, with squares or "
+        f"without, the bound {values['bound']:.0f}",
         (X,), labels, values, fails,
     )  # fmt: skip
 

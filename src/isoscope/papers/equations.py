@@ -75,8 +75,8 @@ STATEMENTS = (
         "Σ sign·‖d − d′‖ has the same optimal argument as O_S, by the monotonicity of the square root.",
         Truth.FALSE,
         "Both grow without bound with scale. At a fixed total variance every space of collapsed labels is an "
-        "optimum of O_S, wherever the labels lie; the sum of distances wants them equally far apart. The "
-        "optima are the same for two labels.",
+        "optimum of O_S, wherever the labels lie; the sum of distances wants them equally far apart as well, "
+        "which takes d ≥ K − 1 dimensions. The optima are the same for two labels.",
         checks.square_root,
         counterexamples.square_root,
     ),
@@ -147,9 +147,10 @@ STATEMENTS = (
         "summary (i)",
         "Point clouds cannot both contain well-defined clusters and be isotropic.",
         Truth.FALSE,
-        "Not even for two labels, where clusters are what the mean silhouette says they are: one label of "
-        "any number of points in one place, in the middle of another that spreads evenly, has IsoScore 1, "
-        "and a mean silhouette as near to 1 as one likes. Its ρ is 0. The frontier bounds ρ, and that alone.",
+        "K ≥ d + 1 labels at the corners of a simplex are both. Nor is it true of two labels, where clusters "
+        "are what the mean silhouette says they are: one label of many points in one place, in the middle of "
+        "another that spreads evenly, has IsoScore 1, and a mean silhouette as near to 1 as one likes. Its ρ "
+        "is 0: the frontier bounds ρ, and that alone.",
         checks.clusters,
         counterexamples.clusters,
     ),
@@ -178,6 +179,18 @@ STATEMENTS = (
         checks.priors,
     ),
     Statement(
+        "prior_norms",
+        "2.3, footnote 2",
+        "The objective entails that the norm of a class vector should be proportional to the number of "
+        "points with its label.",
+        Truth.FALSE,
+        "O_C is linear in each class vector, so no length of it is best: it should be 0, or as long as it "
+        "may be. The weight of ‖c_ω‖² in eq. 3, n_ω − n/2, does grow with n_ω, but the distances beside it "
+        "take it back.",
+        checks.prior_norms,
+        counterexamples.prior_norms,
+    ),
+    Statement(
         "collapse",
         "eq. 4",
         "Any optimum of O_C is an optimum of O_S, since ℓ(d) = ℓ(d′) ⟺ d = d′ there.",
@@ -185,7 +198,8 @@ STATEMENTS = (
         "O_C is linear in every vector, so it has an optimum only where lengths are bounded. With ‖d‖ and "
         "‖c‖ ≤ 1 and balanced labels its maximum is n·max(2, K − 2) (for K = 3, in d ≥ 2). Eq. 4 holds for "
         "K = 2, and for K = 3 in d ≥ 2. For K = 4 labels may share a point, and from K = 5 on the only "
-        "optima put all points of all labels in one place.",
+        "optima put all points of all labels in one place. Where labels are not balanced it fails from K = 3 "
+        "on: two labels share a point beside a third of four times their size.",
         checks.collapse,
         counterexamples.collapse,
     ),
@@ -221,7 +235,8 @@ STATEMENTS = (
         "appendix B, last remark",
         "The right side of eq. 5 bounds the silhouette objective of eq. 1 too.",
         Truth.FALSE,
-        "O_S has squared distances and outgrows it with scale; with plain distances in O_S it fails as well.",
+        "O_S has squared distances and outgrows it with scale; with plain distances in O_S it fails as well. "
+        "(Without any triplet, for n = K, the right side is 0 and O_S is not.)",
         checks.triplet_bound,
         counterexamples.triplet_bound,
     ),
@@ -236,10 +251,12 @@ STATEMENTS = (
     Statement(
         "other_scores",
         "Limitations",
-        "The silhouette connects to the Dunn, Caliński–Harabasz and Davies–Bouldin indices.",
+        "The Dunn, Caliński–Harabasz and Davies–Bouldin indices imply the same optimal layout as eq. 4 (a "
+        "conjecture).",
         Truth.CONDITION,
-        "As labels collapse in places of their own, all four go to their best values. Caliński–Harabasz does "
-        "so too where labels share a place, as long as not all do: it sees no label, only sums.",
+        "Dunn and Davies–Bouldin: their best values, ∞ and 0, are had by the layout of eq. 4 and no other. "
+        "Caliński–Harabasz is ∞ there too, but also where collapsed labels share a place, as long as not all "
+        "do: it sees no label, only sums.",
         checks.other_scores,
         counterexamples.other_scores,
     ),

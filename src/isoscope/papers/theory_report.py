@@ -55,7 +55,8 @@ def _claim_section(claims: Sequence[Claim], notes: tuple[str, ...], figures: dic
     heads, cells = claims_table(claims)
     text = (
         "Networks of 1 to 5 hidden layers of ReLU units, trained full batch by Adam on fixed vectors; means "
-        "over seeds. With fewer dimensions than labels less one, the frontier asks for no anisotropy."
+        "over seeds, which are no spaces themselves: the frontier is not concave, and a mean may lie above "
+        "it. With fewer dimensions than labels (d ≤ K − 1) the frontier asks for no anisotropy."
     )
     return Section("Deep classifiers", text, notes, heads, cells, figures)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import Any
 
@@ -72,15 +73,15 @@ def trade_off(
     >>> found = trade_off(rng.normal(size=(3, 6))[y] + rng.normal(size=(60, 6)), y, weights=3, steps=100)
     >>> [point.silhouette > 0.9 for point in found.points], found.points[-1].isoscore > 0.99
     ([True, False, False], True)
-    >>> all(point.distance >= 0 for point in found.points)
+    >>> all(point.isoscore < point.ceiling + 1e-9 for point in found.points)
     True
     """
     first, second = _checked(objectives, scalarization)
     check_seed(seed)
-    for name, value in (("steps", steps), ("sample", sample or 1)):
+    for name, value in (("steps", steps), ("sample", 1 if sample is None else sample)):
         whole(name, value)
     for name, number in (("learning_rate", learning_rate), ("weight_decay", weight_decay)):
-        if not number > 0:
+        if not 0 < number < math.inf:
             raise InputError(f"{name} is {number!r}; wanted a positive number")
     rows, labels = _drawn(X, y, sample, seed)
     listed = _weights(weights, ends=scalarization == "chebyshev")
@@ -122,7 +123,7 @@ def trade_off(
 
 
 def _checked(objectives: tuple[str, str], scalarization: str) -> tuple[str, str]:
-    named = tuple(objectives) if not isinstance(objectives, str) else (objectives,)
+    named = tuple(objectives) if isinstance(objectives, list | tuple) else (objectives,)
     if len(named) != 2 or len(set(named)) != 2 or any(name not in OBJECTIVES for name in named):
         raise InputError(f"objectives is {objectives!r}; wanted two of {', '.join(OBJECTIVES)}")
     if scalarization not in _SCALARIZATIONS:
@@ -134,7 +135,10 @@ def _weights(weights: int | Iterable[float], *, ends: bool) -> list[float]:
     if isinstance(weights, int):
         listed = np.linspace(0, 1, max(2, whole("weights", weights))).tolist()
     else:
-        listed = sorted({float(w) for w in weights} | ({0.0, 1.0} if ends else set()))
+        try:
+            listed = sorted({float(w) for w in weights} | ({0.0, 1.0} if ends else set()))
+        except (TypeError, ValueError):
+            listed = []
     if not listed or not all(0 <= w <= 1 for w in listed):
         raise InputError(f"weights is {weights!r}; wanted numbers from 0 to 1, or how many")
     return listed
@@ -191,12 +195,17 @@ def _measured(weight: float | None, rows: Tensor, labels: Labels, weight_decay: 
 
 
 def classified(rows: Tensor, labels: Labels, weight_decay: float) -> tuple[float, float]:
-    """Cross-entropy and accuracy of the logistic regression fitted to vectors scaled to one variance."""
+    """Cross-entropy and accuracy of the logistic regression fitted to vectors scaled to one variance.
+
+    Of two labels scikit-learn fits one vector w = c₁ − c₂, for which ‖C‖² = ‖w‖²/2.
+    """
     from sklearn.linear_model import LogisticRegression
 
     scaled = (rows - rows.mean(dim=0)) / (rows - rows.mean(dim=0)).square().mean().sqrt()
     vectors, codes = scaled.cpu().numpy(), labels.codes.cpu().numpy()
-    model = LogisticRegression(C=1 / (weight_decay * len(codes)), max_iter=1000).fit(vectors, codes)
+    norm_ratio = 2 if labels.n_labels == 2 else 1  # ‖w‖²/‖C‖²
+    model = LogisticRegression(C=norm_ratio / (weight_decay * len(codes)), max_iter=1000)
+    model.fit(vectors, codes)
     chances = model.predict_proba(vectors)
     own = chances[np.arange(len(codes)), codes].clip(min=1e-300)
     return float(-np.log(own).mean()), float((chances.argmax(axis=1) == codes).mean())
