@@ -70,8 +70,31 @@ def _metric(metric: iso.Metric) -> str:
         "default": _yes(metric.default),
         "paper": metric.paper,
     }
-    lines = [f"### {metric.name}\n", "| | |", "|---|---|"]
+    lines = [f"### {metric.name}\n", f"{_what(metric.name)}\n", "| | |", "|---|---|"]
     return "\n".join([*lines, *(f"| {name} | {value} |" for name, value in rows.items()), ""])
+
+
+# Metrics that are an option of a function, or part of what one returns.
+OPTIONS = {
+    "isoscore_debiased": "IsoScore without the bias of a small sample: `isoscore(X, debias=True)`.",
+    "mean_norm": "Mean length of the vectors.",
+    "norm_variation": "Standard deviation of the lengths over their mean.",
+    "dimensions_for_half": "How few coordinates make half of the mean cosine: `dimensions_for_share(X)`.",
+    "silhouette": "Is a point nearer to its label than to the next? Mean over points: `silhouette_score`.",
+    "silhouette_macro": 'Mean over clusters, every label alike: `silhouette_score(…, average="macro")`.',
+    "silhouette_cosine": 'The silhouette of 1 − cosine: `silhouette_score(…, metric="cosine")`.',
+    "silhouette_squared": 'The silhouette of squared distances: `silhouette_score(…, metric="sqeuclidean")`.',
+}
+
+
+def _what(name: str) -> str:
+    """What a metric is: the first line of its function, and where that is documented."""
+    if name in OPTIONS:
+        return OPTIONS[name]
+    function = getattr(iso, name, None) or getattr(iso, f"{name}_score")
+    group = _group(function.__module__)
+    first = function.__doc__.strip().splitlines()[0]
+    return f"{first} [`{function.__name__}`](api.md#{group.lower().replace(' ', '-')})"
 
 
 def _yes(value: bool) -> str:

@@ -32,7 +32,7 @@ iso.measure(X, labels=y)
 # The points, and how the variance falls off from one principal direction to the next:
 
 # %%
-figure, (left, right) = plt.subplots(1, 2, figsize=(9, 4))
+figure, (left, right) = plt.subplots(1, 2, figsize=(9, 4), layout="constrained")
 iso.plot_scatter(X, y, ax=left)
 _ = iso.plot_spectrum(X, ax=right)
 
@@ -40,7 +40,7 @@ _ = iso.plot_spectrum(X, ax=right)
 # Which labels lie clear of the others? And how far is the space from what its labels allow?
 
 # %%
-figure, (left, right) = plt.subplots(1, 2, figsize=(9, 4))
+figure, (left, right) = plt.subplots(1, 2, figsize=(9, 4), layout="constrained")
 iso.plot_silhouette(X, y, ax=left)
 _ = iso.plot_frontier(X, y, ax=right)
 

@@ -45,7 +45,8 @@ print(run)
 root = next(folder for folder in (Path.cwd(), *Path.cwd().parents) if (folder / "docs/reproduction").is_dir())
 full = root / "docs/reproduction/runs/polarity-all-MiniLM-L6-v2"
 figure, axes = plt.subplots(2, 2, figsize=(9, 6), layout="constrained")
-for row, one in zip(axes, (run, full), strict=True):
+for row, size, one in zip(axes, ("in small", "in full"), (run, full), strict=True):
+    row[0].set_title(size, loc="left")
     for ax, metric in zip(row, ("silhouette", "isoscore"), strict=True):
         iso.plot_trajectory(one, metric=metric, ax=ax)
 
@@ -53,8 +54,8 @@ for row, one in zip(axes, (run, full), strict=True):
 # With fewer reviews than dimensions the small run starts at a lower IsoScore: that is the bias of a small
 # sample, and `isoscore_debiased` does not have it.
 #
-# Why it has to be so: two labels have one direction between them. The more of the variance goes there, the
-# lower IsoScore must be. Here is the small training under that frontier.
+# The limit behind it: two labels have one direction between them. The more of the variance goes there, the
+# less IsoScore is possible. Here is the small training under that frontier.
 
 # %%
 ax = plt.figure(figsize=(5, 4)).subplots()

@@ -13,7 +13,8 @@
 # %% [markdown]
 # # Should I whiten?
 #
-# Whitening makes a space more isotropic. Whether that helps, only a task can say. Two spaces, one question:
+# Whitening rescales the principal directions until all have the same variance, which makes a space isotropic.
+# Whether that helps, only a task can say. Two spaces, one question:
 # handwritten digits, and GloVe's word vectors with their parts of speech.
 
 # %%
@@ -31,7 +32,8 @@ part = np.array([next(iter(corpus.labels[one[place]])) for place in kept.tolist(
 spaces = {"digits": (digits, digit), "words": (words, part)}
 
 # %% [markdown]
-# Whitening does what it says, to both.
+# Whitening does what it says: all the way for the words, nearly so for the digits, some of whose directions
+# hardly vary and are not blown up to the size of the others.
 
 # %%
 for name, (X, _) in spaces.items():
@@ -72,5 +74,6 @@ axes[0].set_yticks(range(len(tries)), tries)
 _ = axes[0].legend(frameon=False)
 
 # %% [markdown]
+# Whitening hurts the digits and helps the words, and for neither is it better than taking off the mean.
 # So: try it on your own task, and leave it alone where nothing is seen to help. The page "Should I whiten?"
-# has the answers of three encoders on many tasks.
+# has the answers of four encoders on many tasks.
