@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from isoscope.arrays import as_matrix, as_tensor, block_rows, working
+from isoscope.arrays import as_matrix, as_tensor, block_rows
 from isoscope.errors import InputError, ShapeError
 from isoscope.labels import Labels, as_labels
 
@@ -133,10 +133,6 @@ class Space:
             "name": self.name,
         }
         return unchecked(fields)
-
-    def lifted(self) -> Space:
-        """The same rows in the type products are taken in: half precision as float32."""
-        return unchecked({**vars(self), "vectors": working(self.vectors)})
 
 
 def weighted(space: Space, weights: Tensor) -> Space:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeVar
 
@@ -100,6 +101,22 @@ class ClusterMeans:
         return (inside * larger[codes]).clamp_(min=0).sqrt_(), outside.clamp_(min=0).sqrt_()
 
 
+class _Room(threading.local):
+    """Where a thread makes its tiles, one after another.
+
+    A new place for each costs half as much again where freed memory goes back at once: Dask has its workers
+    do so.
+    """
+
+    held: Tensor | None = None
+
+    def of(self, n: int, m: int, like: Tensor) -> Tensor:
+        """(n, m) to be overwritten, of the type of another tensor."""
+        if self.held is None or self.held.numel() < n * m or self.held.dtype != like.dtype:
+            self.held = like.new_empty(n * m)
+        return self.held[: n * m].view(n, m)
+
+
 @dataclass(frozen=True, eq=False)
 class AnchorRows:
     """The points in one frame, passed over block by block to meet clusters and anchors.
@@ -115,6 +132,7 @@ class AnchorRows:
     labels: Labels
     frame: Frame
     n_rows: int
+    _room: _Room = field(default_factory=_Room, init=False, repr=False)
 
     @classmethod
     def of(cls, rows: Tensor | Rows, labels: Labels) -> AnchorRows:
@@ -208,7 +226,7 @@ class AnchorRows:
         ):
             block = self._block(start, raw)
             found = full_precision(self._distances)(block, anchors, None)
-            yield block.rows, found.double() * self.frame.unit
+            yield block.rows, found.double() * self.frame.unit  # a product is new: the tile is not kept
 
     def _sums(
         self, anchors: Anchors, clusters: ClusterMeans | None, also: Callable[[Block], Tensor] | None
@@ -231,9 +249,13 @@ class AnchorRows:
         return sums, gathered
 
     def _distances(self, block: Block, anchors: Anchors, clusters: ClusterMeans | None) -> Tensor:
-        """(block, anchors) distances in units; too near pairs by direct difference, an anchor to itself 0."""
+        """(block, anchors) distances in units, overwritten by this thread's next ones.
+
+        Too near pairs are taken by direct difference; an anchor to itself is 0.
+        """
         A, index = anchors.block, anchors.index
-        squared = torch.addmm(A.squares[None], block.placed, A.placed.T, alpha=-2)
+        room = self._room.of(len(block.placed), len(A.placed), A.placed)
+        squared = torch.addmm(A.squares[None], block.placed, A.placed.T, alpha=-2, out=room)
         squared += block.squares[:, None]
         here = ((index >= block.rows.start) & (index < block.rows.stop)).nonzero().flatten()
         itself = (index[here] - block.rows.start, here)

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from isoscope.arrays import as_matrix, blocks
+from isoscope.arrays import HALVES, as_matrix, blocks
 from isoscope.errors import ShapeError, UndefinedError
 from isoscope.space import as_weights
-from isoscope.statistics.moments import whole
+from isoscope.statistics.chunks import chunks
+from isoscope.statistics.moments import Moments, whole
 
-_CHUNK_BYTES = 2**20  # of float64: rows lifted, squared and added up while they are in cache
-_PLAIN_NORMS = (1e-140, 1e140)  # lengths whose squares float64 holds
+_CHUNK_BYTES = 2**19  # of float32: in float64 it is still in cache
+# lengths whose squares and their inverses a type holds
+_PLAIN_NORMS = {torch.float32: (1e-15, 1e15), torch.float64: (1e-140, 1e140)}
 
 
 def unit_rows(block: Tensor) -> tuple[Tensor, Tensor]:
@@ -64,18 +67,17 @@ class Directions:
         """The direction sums of any array; Directions pass through unchanged."""
         if isinstance(X, Directions):
             return X
-        directions: Directions | None = None
         matrix = as_matrix(X)
         w = None if weights is None else as_weights(weights, n=len(matrix)).to(matrix.device)
         if w is not None:
             matrix, w = matrix[w > 0], w[w > 0]
+        sums = DirectionSums(matrix.shape[1], matrix.dtype)
+        whole_blocks = matrix.requires_grad or matrix.is_cuda
         start = 0
-        for block in blocks(matrix):
-            part = _of_block(block, None if w is None else w[start : start + len(block)])
-            start += len(block)
-            directions = part if directions is None else directions.merge(part)
-        assert directions is not None
-        return directions
+        for rows in blocks(matrix) if whole_blocks else chunks(matrix, n_bytes=_CHUNK_BYTES):
+            sums.add(rows, None if w is None else w[start : start + len(rows)])
+            start += len(rows)
+        return sums.total()
 
     def update(self, block: Any) -> Directions:
         """These sums with one more block of vectors."""
@@ -110,36 +112,68 @@ class Directions:
             )
 
 
-def _of_block(block: Tensor, weights: Tensor | None) -> Directions:
-    if block.requires_grad or block.is_cuda:
-        return _of_rows(block, weights)
-    n_rows = max(64, _CHUNK_BYTES // (8 * block.shape[1]))
-    parts = []
-    for start in range(0, len(block), n_rows):
-        rows = slice(start, start + n_rows)
-        w = None if weights is None else weights[rows]
-        parts.append(_of_plain_rows(block[rows], w) or _of_rows(block[rows], w))
-    directions = parts[0]
-    for part in parts[1:]:
-        directions = directions.merge(part)
-    return directions
+class DirectionSums:
+    """Directions added up chunk by chunk.
+
+    Rows stored in half precision are known to three digits: products with them are taken in float32, with
+    all others in float64.
+    """
+
+    def __init__(self, n_dims: int, stored: torch.dtype) -> None:
+        dtype = torch.float32 if stored in HALVES else torch.float64
+        self._room = torch.empty(0, n_dims, dtype=dtype)
+        self._units = torch.zeros(2, n_dims, dtype=torch.float64)
+        self._norms = torch.zeros(2, dtype=torch.float64)
+        self._count = 0.0
+        self._least, self._most = math.inf, 0.0
+        self._others: Directions | None = None
+
+    def add(self, rows: Tensor, weights: Tensor | None = None) -> None:
+        """One more chunk, in its working type."""
+        if not (rows.requires_grad or rows.is_cuda) and self._add_plain(rows, weights):
+            return
+        part = _of_rows(rows, weights)
+        self._others = part if self._others is None else self._others.merge(part)
+
+    def total(self) -> Directions:
+        """The directions of all rows."""
+        if not self._count:
+            assert self._others is not None, "no rows were added"
+            return self._others
+        (units, squares), (norms, square_norms) = self._units, self._norms
+        least, most = self._norms.new_tensor([self._least, self._most])
+        plain = Directions(whole(self._count), 0, units, squares, norms, square_norms, least, most)
+        return plain if self._others is None else plain.merge(self._others)
+
+    def _add_plain(self, rows: Tensor, weights: Tensor | None) -> bool:
+        """The sums as products with 1/‖x‖; false, and nothing added, where a square is out of range."""
+        n = len(rows)
+        if len(self._room) < n:
+            self._room = torch.empty_like(rows, dtype=self._room.dtype)
+        room = self._room[:n]
+        X = rows if rows.dtype == room.dtype else room.copy_(rows)
+        norms = torch.linalg.vector_norm(X, dim=1)
+        least, most = torch.stack(norms.aminmax()).tolist()
+        low, high = _PLAIN_NORMS[X.dtype]
+        if not low < least <= most < high:
+            return False
+        wide = norms.double()
+        shares = 1 / norms if weights is None else weights.to(X.dtype) / norms
+        self._units[0] += shares @ X
+        self._units[1] += (shares / norms) @ torch.mul(X, X, out=room)
+        weighed = wide if weights is None else weights * wide
+        self._norms += torch.stack([weighed.sum(), weighed @ wide])
+        self._count += n if weights is None else float(weights.sum())
+        self._least, self._most = min(self._least, least), max(self._most, most)
+        return True
 
 
-def _of_plain_rows(rows: Tensor, weights: Tensor | None) -> Directions | None:
-    """The sums as products with 1/‖x‖, in four passes; None where a square could over- or underflow."""
-    wide = rows.double()
-    norms = torch.linalg.vector_norm(wide, dim=1)
-    least, most = norms.aminmax()
-    if not _PLAIN_NORMS[0] < float(least) <= float(most) < _PLAIN_NORMS[1]:
-        return None
-    w = torch.ones_like(norms) if weights is None else weights
-    shares = w / norms
-    unit_sum = shares @ wide
-    squares = wide.square() if rows.dtype == torch.float64 else wide.square_()
-    unit_square_sum = (shares / norms) @ squares
-    count = len(rows) if weights is None else whole(float(w.sum()))
-    weighed = w * norms
-    return Directions(count, 0, unit_sum, unit_square_sum, weighed.sum(), weighed @ norms, least, most)
+def moments_and_directions(X: Any) -> tuple[Moments, Directions]:
+    """Both in one pass: a chunk of rows is lifted once, and used for both while it is in cache."""
+    matrix = as_matrix(X, finite=False)
+    sums = DirectionSums(matrix.shape[1], matrix.dtype)
+    moments = Moments.of(matrix, also=sums.add)
+    return moments, sums.total()
 
 
 def _of_rows(block: Tensor, weights: Tensor | None) -> Directions:

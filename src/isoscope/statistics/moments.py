@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import functools
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -10,17 +10,18 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from isoscope.arrays import as_matrix, block_rows, blocks, check_finite
+from isoscope.arrays import as_matrix, block_rows, check_finite, working
 from isoscope.errors import InputError, ShapeError, UndefinedError
 from isoscope.kernels.precision import full_precision
-from isoscope.kernels.products import add_upper_product, mirrored, sum_of_squares, symmetric_product
+from isoscope.kernels.products import sum_of_squares, symmetric_product
 from isoscope.space import as_weights
+from isoscope.statistics.chunks import CenteredSums, chunks, near_point
 
-# float32 squares and products are trusted while a coordinate's mean square lies in here; outside, float64
-_FLOAT32_RANGE = (1e-24, 1e24)
+# float32 squares and cubes are trusted while a coordinate's mean square lies in here; outside, float64
+_FLOAT32_RANGE = (1e-17, 1e17)
 _FLAT = 1e-12  # a mean square spread under this share of the squared mean may be nothing but rounding
 _BLOCKS_AT_ONCE = 4  # rows between two merges in float64, each of which costs several passes over (d, d)
-_CHUNK_BYTES = 8 * 2**20  # rows centred and multiplied at once; measured: 3 to 12 MB within 5 %
+_FAR = 8.0  # sums about a point whose distance to the mean adds more than so often the spread lose digits
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,11 +57,19 @@ class Moments:
     quartic_sum: Tensor | None
 
     @classmethod
-    def of(cls, X: Any, *, weights: Any = None, fourth: bool = True) -> Moments:
+    def of(
+        cls,
+        X: Any,
+        *,
+        weights: Any = None,
+        fourth: bool = True,
+        also: Callable[[Tensor], None] | None = None,
+    ) -> Moments:
         """The moments of any array, taken block by block; Moments pass through unchanged.
 
         Without `fourth` the cubic and quartic sums are left out, which saves a dozen steps: for losses that
-        run them at every update.
+        run them at every update. `also` is shown all rows without weights once, in order and in their working
+        type, while they are in cache; it may not keep them.
         """
         if isinstance(X, Moments):
             return X
@@ -68,8 +77,8 @@ class Moments:
         matrix = as_matrix(X, finite=False)
         if weights is not None:
             return _of_weighted(matrix, as_weights(weights, n=len(matrix)).to(matrix.device))
-        for block in blocks(matrix, n_rows=_BLOCKS_AT_ONCE * block_rows(matrix.shape[1])):
-            part = _of_block(block, fourth)
+        for block in matrix.split(_BLOCKS_AT_ONCE * block_rows(matrix.shape[1])):
+            part = _of_block(block, fourth, also)
             if not 0 < part.spread < torch.inf:
                 _explain(part, block, matrix)
             moments = part if moments is None else moments.merge(part)
@@ -228,22 +237,23 @@ def _explain(part: Moments, block: Tensor, matrix: Tensor) -> None:
 
 
 @full_precision
-def _of_block(block: Tensor, fourth: bool) -> Moments:
-    moments = _sums(block, fourth)
+def _of_block(block: Tensor, fourth: bool, also: Callable[[Tensor], None] | None) -> Moments:
+    moments = _sums(block, fourth, also)
     spread, length = moments._spread_and_length
     if spread <= _FLAT * block.shape[0] * length and bool((block == block[0]).all()):
         return _of_equal_rows(block)  # what is left of the spread is rounding
     return moments
 
 
-def _sums(block: Tensor, fourth: bool) -> Moments:
+def _sums(block: Tensor, fourth: bool, also: Callable[[Tensor], None] | None) -> Moments:
     if block.shape[0] < block.shape[1]:
+        if also:
+            also(working(block))
         return _of_few_rows(block.double())
-    if block.dtype == torch.float32:
-        moments = _of_many_rows(block, fourth)
-        low, high = _FLOAT32_RANGE
-        if low < moments.spread / block.numel() < high:
-            return moments
+    moments = _of_many_rows(block, fourth, also)
+    low, high = _FLOAT32_RANGE
+    if block.dtype == torch.float64 or low < moments.spread / block.numel() < high:
+        return moments
     return _of_many_rows(block.double(), fourth)
 
 
@@ -296,11 +306,14 @@ def _of_few_rows(block: Tensor) -> Moments:
     return Moments(block.shape[0], mean, None, block - mean, None, None)
 
 
-def _of_many_rows(block: Tensor, fourth: bool) -> Moments:
-    """Products in the block's own type; all returned in float64."""
+def _of_many_rows(block: Tensor, fourth: bool, also: Callable[[Tensor], None] | None = None) -> Moments:
+    """Products in the block's working type; all returned in float64."""
     if block.requires_grad or block.is_cuda:  # a device has no use for chunks that stay in a cache
-        return _of_whole_block(block, fourth)
-    return _of_chunks(block, fourth)
+        rows = working(block)
+        if also:
+            also(rows)
+        return _of_whole_block(rows, fourth)
+    return _of_chunks(block, fourth, also)
 
 
 def _of_whole_block(block: Tensor, fourth: bool) -> Moments:
@@ -316,50 +329,36 @@ def _of_whole_block(block: Tensor, fourth: bool) -> Moments:
     return Moments(len(block), mean, scatter, None, squares @ U.double(), squares @ squares)
 
 
-def _of_chunks(block: Tensor, fourth: bool) -> Moments:
+def _of_chunks(block: Tensor, fourth: bool, also: Callable[[Tensor], None] | None) -> Moments:
     """Chunk by chunk while they are in cache, about a point near the mean, then moved to the mean."""
-    n, d = block.shape
-    shift = block.mean(dim=0)
-    scatter, parts = block.new_zeros(d, d), []
-    chunk_rows = max(256, _CHUNK_BYTES // (block.element_size() * d))
-    room = block.new_empty(min(chunk_rows, n), d)  # one buffer: fresh memory costs a page fault every 4 kB
-    for chunk in block.split(chunk_rows):
-        U = torch.sub(chunk, shift, out=room[: len(chunk)])
-        add_upper_product(scatter, U)
-        parts.append(_row_sums(U) if fourth else (U.sum(dim=0).double(), None, None))
-    scatter = mirrored(scatter)
-    total, cubic, quartic = (functools.reduce(_added, column) for column in zip(*parts, strict=True))
-    moments = Moments(n, shift.double(), scatter.double(), None, cubic, quartic)
-    m = total / n
-    if n * (m @ m) <= 1e-3 * torch.finfo(block.dtype).eps * moments.trace:  # lost in the sums' own rounding
-        return moments
-    return _recentred(moments, m)
+    sums = CenteredSums(near_point(block), fourth=fourth)
+    for rows in chunks(block):
+        if also:
+            also(rows)
+        sums.add(rows)
+    moments, missed = _recentred(sums)
+    if missed > _FAR * moments.trace:  # some rows did not tell where the others are
+        sums = CenteredSums(moments.mean.to(sums.about.dtype), fourth=fourth)
+        for rows in chunks(block):
+            sums.add(rows)
+        moments, _ = _recentred(sums)
+    return moments
 
 
-def _added(a: Tensor | None, b: Tensor | None) -> Tensor | None:
-    return None if a is None or b is None else a + b
+def _recentred(sums: CenteredSums) -> tuple[Moments, Tensor]:
+    """Sums about a point that misses the mean by m, moved to the mean, and n‖m‖², by how much it missed.
 
-
-def _row_sums(U: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Σu (what rounding left of the mean), Σ‖u‖²u and Σ‖u‖⁴, in float64."""
-    squares = sum_of_squares(U)
-    scale = squares.detach().amax().clamp(min=torch.finfo(U.dtype).tiny)  # keeps Σ‖u‖²u inside float32
-    weights = torch.stack([torch.ones_like(squares), squares / scale])
-    total, cubic = (weights @ U).double()
-    wide = squares.double()
-    return total, cubic * scale.double(), wide @ wide
-
-
-def _recentred(sums: Moments, m: Tensor) -> Moments:
-    """Sums about a point that misses the mean by m, moved to the mean: Σu = n·m enters the expansion."""
-    n, A = sums.count, sums.scatter
-    scatter = torch.addr(A, m, m, alpha=-n)
-    if not sums.has_fourth:
-        return Moments(n, sums.mean + m, scatter, None, None, None)
-    Am, trace, square = A @ m, A.trace(), m @ m
+    Σv = n·m enters the expansion.
+    """
+    n, A, m = sums.count, sums.scatter, sums.total / sums.count
+    square = m @ m
+    mean, scatter = sums.about + m, torch.addr(A, m, m, alpha=-n)
+    if not sums.fourth:
+        return Moments(n, mean, scatter, None, None, None), n * square
+    Am, trace = A @ m, A.trace()
     cubic = sums.cubic - m * trace - 2 * Am + 2 * n * square * m
     quartic = sums.quartic + 4 * (m @ Am) - 4 * (sums.cubic @ m) + 2 * trace * square - 3 * n * square**2
-    return Moments(n, sums.mean + m, scatter, None, cubic, quartic)
+    return Moments(n, mean, scatter, None, cubic, quartic), n * square
 
 
 def _merge_scatter(a: Moments, b: Moments, step: Tensor) -> tuple[Tensor | None, Tensor | None]:

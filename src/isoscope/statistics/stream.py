@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -16,7 +16,7 @@ from isoscope.labels import Labels
 from isoscope.space import Space
 from isoscope.statistics.ahead import ahead
 from isoscope.statistics.centroids import CentroidDistances
-from isoscope.statistics.directions import Directions
+from isoscope.statistics.directions import Directions, moments_and_directions
 from isoscope.statistics.gathered import Statistics
 from isoscope.statistics.groups import GroupDirections, GroupMoments
 from isoscope.statistics.leave_one_out import LeftOutCosines, LeftOutMoments
@@ -89,7 +89,7 @@ class Pass:
     ) -> dict[str, Any]:
         tree = Tree()
         n_rows = 0
-        numbered = enumerate(ahead(_lifted(blocks)))
+        numbered = enumerate(ahead(blocks))
         tasks = (partial(self._measured, block, place, number) for number, block in numbered)
         for size, part in in_order(tasks, n_workers=n_workers):
             if part:
@@ -110,12 +110,17 @@ class Pass:
         some = block
         if self.sample < 1 and any(name in _ROW_BY_ROW for name in self.names):
             some = _rows_of(block, torch.rand(len(block), generator=draw) < self.sample)
-        return {
-            name: _FIRST[name](block)
-            if name in _FIRST
-            else _SECOND[name](some if name in _ROW_BY_ROW else block, self.built_on)
-            for name in self.names
-        }
+        found: dict[str, Any] = {}
+        if block.weights is None and {"moments", "directions"} <= set(self.names):
+            found["moments"], found["directions"] = moments_and_directions(block)
+        for name in self.names:
+            if name in found:
+                continue
+            if name in _FIRST:
+                found[name] = _FIRST[name](block)
+            else:
+                found[name] = _SECOND[name](some if name in _ROW_BY_ROW else block, self.built_on)
+        return found
 
 
 def first_pass(needs: Iterable[str]) -> Pass:
@@ -191,12 +196,6 @@ def note_sample(shelf: Statistics, later: Pass) -> None:
 
 def _told(progress: Progress, n_rows: int, seen: int) -> None:
     progress(seen / n_rows)
-
-
-def _lifted(blocks: Iterable[Space]) -> Iterator[Space]:
-    """Blocks in the type products are taken in, once for all statistics; done where they are read."""
-    for block in blocks:
-        yield block.lifted()
 
 
 def _rows_of(block: Space, chosen: torch.Tensor) -> Space:

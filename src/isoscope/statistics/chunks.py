@@ -1,0 +1,103 @@
+"""Rows a few at a time, so that what is made of them is still in cache for the next step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor
+
+from isoscope.arrays import working_dtype
+from isoscope.kernels.products import add_upper_product, mirrored, sum_of_squares
+
+_CHUNK_BYTES = 3 * 2**19  # of float32, within a core's own cache; products take the same from 1 to 8 MB
+_NEAR_ROWS = 1024  # rows that tell about where the mean is
+_NEAR_ZERO = 4.0  # a squared mean of so many variances costs float32 sums two bits
+
+
+def chunks(X: Tensor, *, n_bytes: int = _CHUNK_BYTES) -> Iterator[Tensor]:
+    """The rows of X in their working type; half precision is lifted into one buffer, used again each time.
+
+    >>> [len(rows) for rows in chunks(torch.ones(3000, 384, dtype=torch.float16))]
+    [1024, 1024, 952]
+    """
+    n, d = X.shape
+    dtype = working_dtype(X.dtype)
+    n_rows = max(64, n_bytes // (4 * d))
+    if X.dtype == dtype:
+        yield from X.split(n_rows)
+        return
+    room = X.new_empty(min(n_rows, n), d, dtype=dtype)  # fresh memory costs a page fault every 4 kB
+    for rows in X.split(n_rows):
+        yield room[: len(rows)].copy_(rows)
+
+
+def near_point(X: Tensor) -> Tensor:
+    """(d,) a point about which sums lose nothing, in the working type of X, from some rows spread over it.
+
+    The mean of those rows, or zero where that is within two standard deviations in every dimension.
+    """
+    some = X[:: max(1, len(X) // _NEAR_ROWS)].to(working_dtype(X.dtype))
+    mean = some.mean(dim=0)
+    near_zero = (mean.square() <= _NEAR_ZERO * some.var(dim=0, correction=0)).all()
+    return torch.zeros_like(mean) if bool(near_zero) else mean
+
+
+class CenteredSums:
+    """Sums over v = x − about, chunk by chunk: Σvvᵀ in the rows' type, the others in float64.
+
+    Attributes:
+        about: (d,) any point near the rows.
+        fourth: whether the cubic and quartic sums are taken; they are 0 otherwise.
+        count: how many rows.
+        quartic: Σ‖v‖⁴.
+    """
+
+    def __init__(self, about: Tensor, *, fourth: bool = True) -> None:
+        d = len(about)
+        self.about = about
+        self.fourth = fourth
+        self._plain = not bool(about.any())
+        self.count = 0
+        self.quartic = about.new_zeros((), dtype=torch.float64)
+        self._sums = about.new_zeros(2, d, dtype=torch.float64)
+        self._upper = about.new_zeros(d, d)
+        self._room = about.new_empty(0, d)
+        self._weights = about.new_empty(2, 0)
+
+    @property
+    def scatter(self) -> Tensor:
+        """(d, d) Σvvᵀ."""
+        return mirrored(self._upper).double()
+
+    @property
+    def total(self) -> Tensor:
+        """(d,) Σv."""
+        return self._sums[0]
+
+    @property
+    def cubic(self) -> Tensor:
+        """(d,) Σ‖v‖²v."""
+        return self._sums[1]
+
+    def add(self, rows: Tensor) -> None:
+        """One more chunk."""
+        n = len(rows)
+        if self._weights.shape[1] < n:
+            self._weights = rows.new_ones(2, n)
+        V = rows if self._plain else self._moved(rows)
+        add_upper_product(self._upper, V)
+        self.count += n
+        if not self.fourth:
+            self._sums[0] += V.sum(dim=0)
+            return
+        weights = self._weights[:, :n]
+        squares = weights[1].copy_(sum_of_squares(V))
+        self._sums += weights @ V
+        wide = squares.double()
+        self.quartic += wide @ wide
+
+    def _moved(self, rows: Tensor) -> Tensor:
+        if len(self._room) < len(rows):
+            self._room = torch.empty_like(rows)
+        return torch.sub(rows, self.about, out=self._room[: len(rows)])

@@ -1,0 +1,122 @@
+"""Chunks of rows and the sums over them, against float64 sums over all rows at once."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from isoscope.errors import NotFiniteError
+from isoscope.statistics.chunks import CenteredSums, chunks, near_point
+from isoscope.statistics.directions import Directions, moments_and_directions
+from isoscope.statistics.moments import Moments
+
+HALVES = [torch.float16, torch.bfloat16]
+
+
+@pytest.mark.parametrize("dtype", [*HALVES, torch.float32, torch.float64])
+def test_chunks_are_all_rows_in_order_and_in_the_type_of_products(dtype: torch.dtype) -> None:
+    X = torch.randn(5000, 300, generator=torch.Generator().manual_seed(0)).to(dtype)
+    wanted = torch.float64 if dtype == torch.float64 else torch.float32
+    rows = [part.clone() for part in chunks(X)]  # a chunk is written over by the next
+    assert len(rows) > 2
+    torch.testing.assert_close(torch.cat(rows), X.to(wanted), rtol=0, atol=0)
+
+
+def test_float32_chunks_are_no_copies() -> None:
+    X = torch.randn(5000, 300)
+    assert next(chunks(X)).data_ptr() == X.data_ptr()
+
+
+@pytest.mark.parametrize("about", [0.0, 2.5])
+def test_sums_about_a_point(rng, about: float) -> None:
+    X = torch.from_numpy(rng.normal(size=(3000, 40)) + 3)
+    sums = CenteredSums(torch.full((40,), about, dtype=torch.float64))
+    for rows in chunks(X, n_bytes=4 * 40 * 700):
+        sums.add(rows)
+    V = X.numpy() - about
+    squares = (V * V).sum(axis=1)
+    assert sums.count == 3000
+    np.testing.assert_allclose(sums.scatter, V.T @ V, rtol=1e-11)
+    np.testing.assert_allclose(sums.total, V.sum(axis=0), rtol=1e-11)
+    np.testing.assert_allclose(sums.cubic, squares @ V, rtol=1e-11)
+    assert float(sums.quartic) == pytest.approx(squares @ squares, rel=1e-11)
+
+
+def test_a_point_near_rows_is_zero_only_where_that_costs_nothing(rng) -> None:
+    X = torch.from_numpy(rng.normal(size=(5000, 10)))
+    assert not near_point(X + 1).any()
+    torch.testing.assert_close(near_point(X + 9), torch.full((10,), 9.0).double(), rtol=0, atol=0.3)
+    one_far = X.clone()
+    one_far[:, 3] += 9
+    assert near_point(one_far).any()
+
+
+def test_rows_that_hide_where_the_others_are(rng) -> None:
+    """Every row that is looked at lies about zero; the others are far, and float32 would lose them there."""
+    n, d = 409_600, 8
+    X = rng.normal(size=(n, d)) * 1e-3 + 1e3
+    X[:: n // 1024] = rng.normal(size=(1024, d)) * 1e-3
+    rows = torch.from_numpy(X.astype(np.float32))
+    exact = Moments.of(rows.double()).scatter
+    torch.testing.assert_close(Moments.of(rows).scatter, exact, rtol=2e-5, atol=0)
+
+
+@pytest.mark.parametrize("offset", [0.0, 1.0, 1e4])
+def test_float32_moments_keep_each_dimensions_digits(rng, offset: float) -> None:
+    """A dimension of little variance beside large ones, with the mean anywhere."""
+    scales = np.geomspace(1e-3, 1e3, 24)
+    X = torch.from_numpy(((rng.normal(size=(30_000, 24)) + offset) * scales).astype(np.float32))
+    exact = Moments.of(X.double()).scatter.diagonal()
+    torch.testing.assert_close(Moments.of(X).scatter.diagonal(), exact, rtol=3e-6, atol=0)
+
+
+@pytest.mark.parametrize("dtype", [*HALVES, torch.float32, torch.float64])
+@pytest.mark.parametrize("n", [7, 40_000])
+def test_both_in_one_pass_are_what_they_are_alone(dtype: torch.dtype, n: int) -> None:
+    X = (torch.randn(n, 64, generator=torch.Generator().manual_seed(1)) + 0.5).to(dtype)
+    X[n // 2] = 0
+    moments, directions = moments_and_directions(X)
+    torch.testing.assert_close(moments.scatter, Moments.of(X).scatter, rtol=1e-12, atol=0)
+    alone = Directions.of(X)
+    assert directions.count == alone.count == n - 1
+    assert directions.n_zero == 1
+    for name in ("unit_sum", "unit_square_sum", "norm_sum", "norm_square_sum", "norm_min", "norm_max"):
+        torch.testing.assert_close(getattr(directions, name), getattr(alone, name), rtol=1e-6, atol=1e-7 * n)
+
+
+@pytest.mark.parametrize("dtype", HALVES)
+def test_directions_of_half_precision(dtype: torch.dtype) -> None:
+    X = (torch.randn(30_000, 100, generator=torch.Generator().manual_seed(2)) + 0.3).to(dtype)
+    found, exact = Directions.of(X), Directions.of(X.double())
+    for name in ("unit_sum", "unit_square_sum", "norm_sum", "norm_square_sum", "norm_min", "norm_max"):
+        torch.testing.assert_close(getattr(found, name), getattr(exact, name), rtol=1e-6, atol=1e-3)
+
+
+@pytest.mark.parametrize("scales", [(1e-30, 1e30, 1.0), (1e-20,), (1e19,)])
+def test_lengths_that_float32_cannot_square(scales: tuple[float, ...]) -> None:
+    """bfloat16 has float32's range."""
+    rows = [[3 * scale, 4 * scale] for scale in scales]
+    X = torch.tensor(rows, dtype=torch.bfloat16).repeat(50, 1)
+    found = Directions.of(X)
+    lengths = torch.linalg.vector_norm(X.double(), dim=1)
+    assert float(found.norm_min) == pytest.approx(float(lengths.min()), rel=1e-12)
+    assert float(found.norm_max) == pytest.approx(float(lengths.max()), rel=1e-12)
+    units = X.double() / lengths[:, None]
+    torch.testing.assert_close(found.unit_sum, units.sum(dim=0))
+    torch.testing.assert_close(found.unit_square_sum, units.square().sum(dim=0))
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32])
+@pytest.mark.parametrize("bad", [float("nan"), float("inf"), -float("inf")])
+def test_numbers_that_are_none_are_found_by_the_pass_itself(dtype: torch.dtype, bad: float) -> None:
+    X = torch.ones(3000, 8, dtype=dtype)
+    X[2345, 6] = bad
+    with pytest.raises(NotFiniteError, match="2345"):
+        moments_and_directions(X)
+
+
+def test_large_half_numbers_that_are_finite_pass() -> None:
+    X = torch.full((600, 300), 60_000.0, dtype=torch.float16)
+    X[::2] *= -1
+    assert float(Moments.of(X).trace) == pytest.approx(600 * 300 * 60_000.0**2, rel=1e-3)
