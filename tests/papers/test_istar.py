@@ -45,7 +45,7 @@ def made(
     point: Point, score: float | None, star: float, *, twonn: float = 10.0, settings: Settings | None = None
 ) -> SweepRun:
     geometry = {"layer": "all", "isoscore_star": star, "isoscore_debiased": star, "mean_cosine": 0.1}
-    about = {"n_train": 100, "n_test": 50, "n_cut": 0, "device": "cpu", "seconds": 2.0}
+    about = {"n_train": 100, "n_test": 10**6, "n_cut": 0, "device": "cpu", "seconds": 2.0}
     failed = "the loss is nan at update 3" if score is None else None
     rows = ((), (geometry | {"twonn": twonn},))
     return SweepRun(point, settings or Settings(), "accuracy", score, twonn / 2, *rows, about, failed)
@@ -81,6 +81,15 @@ def test_a_difference_is_a_paired_t_interval() -> None:
     wide = wanted.confidence_interval(1 - 0.05 / 7)
     assert difference(a, b, n_choices=7)[1:3] == pytest.approx((wide.low, wide.high))
     assert difference({0: 1.0}, {0: 2.0}) is None
+
+
+def test_seeds_that_agree_by_chance_are_no_proof() -> None:
+    a, b = {0: 0.61, 1: 0.64, 2: 0.6}, {0: 0.60, 1: 0.63, 2: 0.59}
+    found = difference(a, b, step=0.01)
+    assert found.high - found.low == pytest.approx(2 * stats.t.ppf(0.975, 2) * 0.01 / 3**0.5)
+    assert judged_difference(found) is Holding.DEPENDS
+    wide = {0: 0.9, 1: 0.2, 2: 0.6}
+    assert difference(wide, b, step=0.01) == difference(wide, b)  # a floor, not a term
 
 
 def test_a_trend_is_spearmans_with_a_permutation() -> None:
@@ -153,7 +162,8 @@ def test_the_interval_of_a_claim_allows_for_the_choice_and_the_tasks() -> None:
     runs = [run for run in made_sweep(-1.0) if run.point.strength in (-1.0, -0.3, 0.0)]
     runs += [replace(run, point=replace(run.point, task="mrpc")) for run in runs]
     sweep = sweeps_of(runs)[0]
-    wanted = difference(sweep.by_seed("istar", -1.0), sweep.by_seed("istar", 0.0), n_choices=4)
+    scores, none = sweep.by_seed("istar", -1.0), sweep.by_seed("istar", 0.0)
+    wanted = difference(scores, none, n_choices=4, step=sweep.step)
     found = next(one for one in sweep_claims(sweeps_of(runs)) if one.claim == claims.BEATS_NONE)
     assert f"[{claims.signed(wanted.low)}, {claims.signed(wanted.high)}]" in found.evidence
 

@@ -133,15 +133,15 @@ def _p(value: float) -> str:
 
 def _beats(sweeps: Sequence[Sweep], subject: str, *, n_tests: int = 1) -> list[Claim | None]:
     """Differences of the mean over the sweeps, in pairs by seed."""
-    none = _mean_by_seed(sweeps, "istar", 0.0)
-    negative = _scores(sweeps, "istar", below=True)
-    return [
-        _best(BEATS_NONE, subject, negative, {0.0: none}, n_tests),
-        _best(
-            BEATS_NONE_DEBIASED, subject, _scores(sweeps, "istar-debiased", below=True), {0.0: none}, n_tests
-        ),
-        _best(BEATS_COSREG, subject, negative, _scores(sweeps, "cosreg"), n_tests),
-    ]
+    none = {0.0: _mean_by_seed(sweeps, "istar", 0.0)}
+    negative, debiased = (_scores(sweeps, name, below=True) for name in ("istar", "istar-debiased"))
+    contests = (
+        (BEATS_NONE, negative, none),
+        (BEATS_NONE_DEBIASED, debiased, none),
+        (BEATS_COSREG, negative, _scores(sweeps, "cosreg")),
+    )
+    step = float(np.mean([sweep.step for sweep in sweeps]))
+    return [_best(claim, subject, ours, theirs, n_tests, step) for claim, ours, theirs in contests]
 
 
 def _scores(
@@ -164,31 +164,26 @@ def _best(
     ours: Mapping[float, Mapping[int, float]],
     theirs: Mapping[float, Mapping[int, float]],
     n_tests: int,
+    step: float,
 ) -> Claim | None:
     """The best of ours against the best of theirs; the interval allows for the choice, and for all tasks."""
     if not ours or not any(theirs.values()):
         return None
     first, second = (max(one, key=lambda s: np.mean(list(one[s].values()))) for one in (ours, theirs))
     n_choices = len(ours) * len(theirs) * n_tests
-    found = difference(ours[first], theirs[second], n_choices=n_choices)
+    found = difference(ours[first], theirs[second], n_choices=n_choices, step=step)
     if found is None:
         return None
-    return Claim(claim, subject, judged_difference(found), _best_words(first, second, found, ours, theirs))
+    alone = [one for s in ours if (one := difference(ours[s], theirs[second], step=step)) is not None]
+    return Claim(claim, subject, judged_difference(found), _best_words(first, second, found, alone))
 
 
-def _best_words(
-    first: float,
-    second: float,
-    found: Difference,
-    ours: Mapping[float, Mapping[int, float]],
-    theirs: Mapping[float, Mapping[int, float]],
-) -> str:
+def _best_words(first: float, second: float, found: Difference, alone: Sequence[Difference]) -> str:
     against = f" against {signed(second, None)}" if second else ""
     interval = f"[{signed(found.low)}, {signed(found.high)}]"
     words = f"λ {signed(first, None)}{against}: {signed(found.mean)} {interval}, {found.n} seeds"
-    if len(ours) == 1:
+    if len(alone) == 1:
         return words
-    alone = [one for s in ours if (one := difference(ours[s], theirs[second])) is not None]
     better, worse = sum(one.low > 0 for one in alone), sum(one.high < 0 for one in alone)
     return f"{words}; of {len(alone)} λ, each by itself, {better} better, {worse} worse"
 

@@ -42,6 +42,11 @@ class Sweep:
         """What the score is."""
         return self.runs[0].metric
 
+    @property
+    def step(self) -> float:
+        """What one text of the dev set counts in the score."""
+        return 1 / int(self.runs[0].about["n_test"])
+
     def strengths(self, regularizer: str) -> list[float]:
         """Those that were run, rising; λ = 0 is everyone's."""
         return sorted({r.point.strength for r in self.runs if r.point.regularizer in (regularizer, NONE)})
@@ -99,12 +104,13 @@ class Difference(NamedTuple):
 
 
 def difference(
-    first: Mapping[int, float], second: Mapping[int, float], *, n_choices: int = 1
+    first: Mapping[int, float], second: Mapping[int, float], *, n_choices: int = 1, step: float = 0.0
 ) -> Difference | None:
     """First less second; None where fewer than two seeds have both.
 
     n_choices: among how many such differences this one was chosen for its size: the interval is widened
     (Bonferroni), since the best of many looks good by chance.
+    step: of the scores. Few seeds can agree to the step by chance; the standard deviation is no less.
 
     >>> difference({0: 1.0, 1: 2.0}, {0: 0.0, 1: 1.0})
     Difference(mean=1.0, low=1.0, high=1.0, n=2)
@@ -116,7 +122,8 @@ def difference(
     if n < 2:
         return None
     values = np.array([first[seed] - second[seed] for seed in shared])
-    half = float(stdtrit(n - 1, 1 - _SIDE / n_choices) * values.std(ddof=1) / n**0.5)
+    deviation = max(values.std(ddof=1), step)
+    half = float(stdtrit(n - 1, 1 - _SIDE / n_choices) * deviation / n**0.5)
     mean = float(values.mean())
     return Difference(mean, mean - half, mean + half, n)
 

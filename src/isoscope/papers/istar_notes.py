@@ -32,7 +32,7 @@ def _guessing(sweep: Sweep) -> tuple[str, ...]:
         return ()
     guess = setup.commonest[0] / setup.commonest[1]
     base = sweep.by_seed(NONE, 0.0)
-    above = difference(base, dict.fromkeys(base, guess))
+    above = difference(base, dict.fromkeys(base, guess), step=sweep.step)
     if above is None:
         return ()
     words = (
@@ -63,7 +63,7 @@ def _penalised(sweep: Sweep) -> dict[str, dict[int, float]]:
 def _apart(sweep: Sweep) -> tuple[str, ...]:
     """Which strengths score above or below no regularisation, each by itself."""
     base = sweep.by_seed(NONE, 0.0)
-    found = {name: difference(scores, base) for name, scores in _penalised(sweep).items()}
+    found = {name: difference(scores, base, step=sweep.step) for name, scores in _penalised(sweep).items()}
     known = {name: one for name, one in found.items() if one is not None}
     above = [name for name, one in known.items() if one.low > 0]
     below = [name for name, one in known.items() if one.high < 0]
