@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 import os
 import time
@@ -180,12 +179,13 @@ def _scale(
 
 
 def _first_block(source: Source | Space, scale: Scale | None) -> Space:
-    """The first rows that can be read."""
-    if scale is None or not scale.skip_bad or not hasattr(source, "shards"):
-        return next(iter(source.blocks()))
-    for shard in source.shards:
-        with contextlib.suppress(InputError):
+    """The first rows that can be read; of many files those of one, for all would read all labels first."""
+    for shard in getattr(source, "shards", ()) if scale is not None else ():
+        try:
             return next(iter(shard.blocks()))
+        except InputError:
+            if scale is None or not scale.skip_bad:
+                raise
     return next(iter(source.blocks()))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -90,3 +91,48 @@ def test_a_full_disk_here(bucket: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(type(fsspec.filesystem("memory")), "get", get)
     with pytest.raises(FileError, match="cannot be reached: No space left on device"):
         open_vectors(bucket)
+
+
+def test_nothing_is_fetched_for_labels_that_are_not_asked(
+    bucket: str, vectors: np.ndarray, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fetched, real = [], addresses._file_system("memory://")[0].get
+    monkeypatch.setattr(
+        type(fsspec.filesystem("memory")), "get", lambda _, *a, **k: fetched.append(a) or real(*a, **k)
+    )
+    source = open_vectors(bucket)
+    assert (source.labels, source.weights, len(fetched)) == (None, None, 1)  # one, to know its width
+    iso.measure(source, metrics="isoscore", errors=False, skip_bad=True)
+    assert len(fetched) == 1 + 1 + 3  # the first block, and a pass
+
+
+def test_large_files_are_known_by_their_length(bucket: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that what does not fit is never loaded whole."""
+    from isoscope import measure
+
+    files = fsspec.filesystem("memory")
+    source = open_vectors(bucket)
+    assert source.n_bytes == 2 * sum(files.size(f"/bucket/part-{number}.npy") for number in range(3))
+    monkeypatch.setattr(sys.modules["isoscope.measure"], "physical_bytes", lambda: source.n_bytes)
+    monkeypatch.setattr(type(source), "load", None)
+    assert any("all vectors in memory at once" in note for note in measure(source, metrics="all").notes)
+
+
+def test_a_file_written_since_is_told_apart(bucket: str, tmp_path: Path, vectors: np.ndarray) -> None:
+    def measured() -> iso.Measurement:
+        return iso.measure(open_vectors(bucket), metrics="isoscore", checkpoint=tmp_path / "kept")
+
+    assert measured().readings == measured().readings
+    put("/bucket/part-1.npy", vectors[:5])
+    with pytest.raises(FileError, match="holds another run's checkpoint"):
+        measured()
+
+
+def test_a_first_file_that_cannot_be_read(bucket: str) -> None:
+    with fsspec.filesystem("memory").open("/bucket/part-0.npy", "wb") as file:
+        file.write(b"nothing")
+    with pytest.raises(FileError, match=r"part-0\.npy"):
+        open_vectors(bucket)
+    found = iso.measure(open_vectors(bucket, skip_bad=True), metrics="isoscore", skip_bad=True)
+    assert found.n == 7
+    assert any("left out: memory:" in note and "part-0.npy" in note for note in found.notes)

@@ -128,6 +128,14 @@ def test_shards_of_other_dimensions(folder: Path, vectors: np.ndarray) -> None:
     assert any("part-3.parquet has 3 dimensions" in note for note in source.notes)
 
 
+def test_a_first_shard_of_other_dimensions(folder: Path, vectors: np.ndarray) -> None:
+    """One odd file does not make all others bad, wherever it comes."""
+    pq.write_table(pa.table({"vector": lists(vectors[:, :3])}), folder / "part-0.parquet")
+    source = open_vectors(folder, skip_bad=True)
+    assert (source.n_rows, source.n_dims) == (11, 4)
+    assert any("part-0.parquet has 3 dimensions where most files have 4" in note for note in source.notes)
+
+
 def test_a_truncated_shard(folder: Path) -> None:
     path = folder / "part-10.parquet"
     path.write_bytes(path.read_bytes()[:-30])
@@ -158,6 +166,41 @@ def test_parts_of_one_file(tmp_path: Path, vectors: np.ndarray, suffix: str) -> 
 def test_a_file_that_is_read_through_has_one_part(any_file: Path) -> None:
     source = open_vectors(any_file)
     assert sum(part.n_rows or 11 for part in source.parts(3)) == 11
+
+
+def test_labels_travel_with_their_rows_alone(tmp_path: Path) -> None:
+    """Not with those of all rows, for each of many parts."""
+    from cloudpickle import dumps, loads
+
+    X, n = np.ones((3000, 4), np.float32), 3000
+    (tmp_path / "s").mkdir()
+    for part in range(3):
+        np.save(tmp_path / "s" / f"{part}.npy", X[:1000])
+    np.save(tmp_path / "whole.npy", X)
+    np.savetxt(tmp_path / "l.txt", np.arange(n) % 3, fmt="%d")
+    np.savetxt(tmp_path / "w.txt", np.arange(n), fmt="%d")
+    known = {"labels": str(tmp_path / "l.txt"), "weights": str(tmp_path / "w.txt")}
+    for path in (tmp_path / "s", tmp_path / "whole.npy"):
+        part = open_vectors(path, **known).parts(1000)[1]
+        sent = dumps(part)
+        assert len(sent) < 1000 * (8 + 8) + 2000
+        block = next(iter(loads(sent).blocks()))
+        assert block.weights.tolist() == list(range(1000, 2000))
+        assert block.labels.codes.tolist() == [row % 3 for row in range(1000, 2000)]
+
+
+def test_a_file_of_labels_is_read_once_for_all_parts(
+    tmp_path: Path, vectors: np.ndarray, monkeypatch: Any
+) -> None:
+    from isoscope.io import label_files
+
+    read, real = [], label_files.read_labels
+    monkeypatch.setattr(label_files, "read_labels", lambda *a, **k: read.append(a) or real(*a, **k))
+    np.save(tmp_path / "a.npy", vectors)
+    (tmp_path / "l.txt").write_text("\n".join(LABELS) + "\n")
+    for part in open_vectors(tmp_path / "a.npy", labels=str(tmp_path / "l.txt")).parts(3):
+        assert all(block.labels is not None for block in part.blocks(2))
+    assert len(read) == 1
 
 
 def test_opened_files_travel(folder: Path, vectors: np.ndarray) -> None:

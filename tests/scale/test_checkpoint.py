@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import errno
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from safetensors.numpy import load_file, save_file
 
 import isoscope as iso
 from isoscope.errors import FileError
@@ -49,7 +51,7 @@ def test_another_run_is_refused(tmp_path: Path) -> None:
     with pytest.raises(FileError, match=r"checkpoint\.json cannot be read"):
         Checkpoint(tmp_path, {"files": ["a"], "seed": 1})
     (tmp_path / "file").write_text("")
-    with pytest.raises(FileError, match="cannot be made"):
+    with pytest.raises(FileError, match=r"cannot be made: .*; wanted a folder"):
         Checkpoint(tmp_path / "file" / "folder", {})
 
 
@@ -128,5 +130,79 @@ def test_strips_are_resumed_wherever_they_are_missing(
     source = iso.open_vectors(shards, key="vectors", labels="labels")
     first = iso.measure(source, checkpoint=tmp_path / "kept")
     for number in gone:
-        (tmp_path / "kept" / f"strip-{number:06}.safetensors").unlink()
+        sorted((tmp_path / "kept").glob("strip-*"))[number].unlink()
     assert iso.measure(source, checkpoint=tmp_path / "kept").readings == first.readings
+
+
+def test_other_labels_are_another_run(shards: Path, tmp_path: Path, labels: np.ndarray) -> None:
+    """A column, a file, values at hand: whatever says what the rows are."""
+    for path in shards.iterdir():
+        arrays = load_file(path)
+        save_file({**arrays, "other": arrays["labels"] // 2}, path)
+    lines = tmp_path / "labels.txt"
+    lines.write_text("\n".join(map(str, labels)))
+
+    def measured(**asked: Any) -> Any:
+        source = iso.open_vectors(shards, key="vectors", **asked)
+        return iso.measure(source, metrics="isoscore,between_share", checkpoint=tmp_path / "kept")
+
+    first = measured(labels="labels")
+    assert measured(labels="labels").readings == first.readings
+    for others in ({"labels": "other"}, {"labels": str(lines)}, {"labels": "labels", "weights": "other"}):
+        with pytest.raises(FileError, match=r"checkpoint \(files, labels or weights.* differ\)"):
+            measured(**others)
+
+
+@pytest.mark.parametrize("many", [True, False], ids=["shards", "a file cut into parts"])
+def test_a_file_of_labels_written_since(
+    tmp_path: Path, vectors: np.ndarray, labels: np.ndarray, many: bool, monkeypatch: Any
+) -> None:
+    monkeypatch.setattr(sys.modules["isoscope.scale.gather"], "PART_BYTES", 4 * vectors.shape[1] * 50)
+    np.save(tmp_path / "a.npy", vectors)
+    lines = tmp_path / "labels.txt"
+
+    def measured() -> Any:
+        place = f"{tmp_path}/*.npy" if many else tmp_path / "a.npy"
+        source = iso.open_vectors(place, labels=str(lines))
+        return iso.measure(source, metrics="isoscore,silhouette", checkpoint=tmp_path / "kept")
+
+    lines.write_text("\n".join(map(str, labels)))
+    assert measured()["silhouette"] == pytest.approx(iso.silhouette_score(vectors, labels), rel=1e-9)
+    lines.write_text("\n".join(map(str, labels // 2)))
+    with pytest.raises(FileError, match="files, labels or weights differ"):
+        measured()
+
+
+def test_other_rows_of_a_dask_array(tmp_path: Path, vectors: np.ndarray, labels: np.ndarray) -> None:
+    da = pytest.importorskip("dask.array", reason="dask is not installed")
+
+    def measured(X: np.ndarray, **known: Any) -> Any:
+        return iso.measure(da.from_array(X), metrics="isoscore", checkpoint=tmp_path / "kept", **known)
+
+    first = measured(vectors, labels=labels)
+    assert measured(vectors, labels=labels)["isoscore"] == first["isoscore"]
+    for X, known in ((vectors[::-1], labels), (vectors, labels[::-1])):
+        with pytest.raises(FileError, match="files, labels or weights differ"):
+            measured(X, labels=known)
+
+
+def test_strips_of_another_bound_are_not_mixed_in(shards: Path, tmp_path: Path, monkeypatch: Any) -> None:
+    """Memory decides how many rows a strip has: strips of other rows are computed anew."""
+    source = iso.open_vectors(shards, key="vectors", labels="labels")
+    asked: dict[str, Any] = {"metrics": "silhouette", "errors": False, "checkpoint": tmp_path / "kept"}
+    expected = iso.measure(source, **asked)["silhouette"]
+    for rows in (13, 100, 29):
+        monkeypatch.setattr(separation, "STRIP_ROWS", rows)
+        for path in sorted((tmp_path / "kept").glob("strip-*"))[1::2]:
+            path.unlink()
+        assert iso.measure(source, **asked)["silhouette"] == pytest.approx(expected, rel=1e-12)
+
+
+def test_a_zarr_folder_written_since(tmp_path: Path, vectors: np.ndarray) -> None:
+    zarr = pytest.importorskip("zarr", reason="zarr is not installed")
+    array = zarr.open_array(tmp_path / "a.zarr", mode="w", shape=vectors.shape, dtype="f8", chunks=(50, 6))
+    array[:] = vectors
+    iso.measure(iso.open_vectors(tmp_path / "a.zarr"), metrics="isoscore", checkpoint=tmp_path / "kept")
+    array[0] = 7
+    with pytest.raises(FileError, match="files, labels or weights differ"):
+        iso.measure(iso.open_vectors(tmp_path / "a.zarr"), metrics="isoscore", checkpoint=tmp_path / "kept")

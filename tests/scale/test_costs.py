@@ -7,7 +7,7 @@ import pytest
 import isoscope as iso
 from isoscope.metrics.registry import KNOWN
 from isoscope.scale.costs import _PER_ROW, cost
-from isoscope.scale.separation import STRIP_ROWS
+from isoscope.scale.separation import STRIP_ROWS, strip_rows
 from isoscope.statistics.stream import STREAMED
 
 METRICS = iso.registered()
@@ -36,6 +36,9 @@ def test_together_they_share_passes() -> None:
 def test_pairs_and_machines() -> None:
     found = cost(METRICS["silhouette"], n=10 * STRIP_ROWS, d=64)
     assert found.passes == 11
+    # long rows make short strips, and more passes
+    assert cost(METRICS["silhouette"], n=10 * strip_rows(768, 20), d=768, n_labels=20).passes == 11
+    assert strip_rows(768, 20) < STRIP_ROWS / 2
     assert found.operations == (10 * STRIP_ROWS) ** 2 * (2 * 64 + 6)
     reading, computing = found.seconds(bytes_per_s=1e9, operations_per_s=1e11, n_machines=4)
     assert reading == pytest.approx(found.bytes_read / 4e9)

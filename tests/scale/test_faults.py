@@ -23,6 +23,7 @@ from isoscope.scale import runners, separation
 pytest.importorskip("distributed", reason="dask is not installed")
 
 N, D, K = 8000, 32, 3
+THIRD = "strip-000000000500-000000000750.safetensors"  # what is kept of the third strip
 
 
 class Machines:
@@ -105,16 +106,14 @@ def test_machines_that_die(
     values = {name: expected[name] for name in expected}
 
     victim = machines.workers[0]
-    killer = once(tmp_path / "one" / "strip-000002.safetensors", lambda: victim.send_signal(signal.SIGKILL))
+    killer = once(tmp_path / "one" / THIRD, lambda: victim.send_signal(signal.SIGKILL))
     found = measured(large, scheduler=machines.address, checkpoint=tmp_path / "one")
     killer.join()
     assert victim.wait(timeout=10) == -signal.SIGKILL  # it died before the end
     assert {name: found[name] for name in found} == pytest.approx(values, rel=1e-12)
 
     scheduler = machines.scheduler
-    killer = once(
-        tmp_path / "two" / "strip-000002.safetensors", lambda: scheduler.send_signal(signal.SIGKILL)
-    )
+    killer = once(tmp_path / "two" / THIRD, lambda: scheduler.send_signal(signal.SIGKILL))
     with pytest.raises(ClusterError, match=r"cannot be reached or went away.*with a checkpoint it goes on"):
         measured(large, scheduler=machines.address, checkpoint=tmp_path / "two")
     killer.join()

@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import isoscope as iso
+from isoscope.arrays import block_rows
 from isoscope.errors import FileError, InputError, ShapeError
 from isoscope.metrics.registry import KNOWN
 from isoscope.scale.gather import gather
@@ -146,10 +147,27 @@ def test_strips_smaller_than_parts(vectors: np.ndarray, labels: np.ndarray, monk
     )
 
 
+@pytest.mark.parametrize("n_labels", [2, 9, 40])
+def test_tiles_smaller_than_strips(vectors: np.ndarray, monkeypatch: Any, n_labels: int) -> None:
+    """Rows of a strip and of a block are cut into tiles, whose last ones are shorter."""
+    from isoscope.scale import tasks
+
+    monkeypatch.setattr(tasks, "TILE_ROWS", 16)
+    monkeypatch.setattr(Scale, "rows_of_block", lambda *_: 33)
+    space = Space(vectors, labels=np.arange(len(vectors)) % n_labels)
+    source = Cut(space, [17, 100, 101])
+    source.n_dims = vectors.shape[1]
+    found = gather(source, {"separation", "moments"}, scale=Scale()).separation
+    expected = Statistics(space).separation
+    np.testing.assert_allclose(found.cohesion, expected.cohesion, rtol=1e-12)
+    np.testing.assert_allclose(found.separation, expected.separation, rtol=1e-12)
+    np.testing.assert_array_equal(found.nearest, expected.nearest)
+
+
 def test_a_tight_memory_makes_small_blocks(shards: Path) -> None:
     from isoscope.scale.options import resident_bytes
 
-    assert Scale().rows_of_block(384) == 10922
+    assert Scale().rows_of_block(384) >= block_rows(384) > 3000
     assert Scale(memory=resident_bytes() + 60 * 10**6).rows_of_block(384) < 3000
     with pytest.raises(InputError, match=r"memory is 1 MB, which leaves no room.*wanted at least"):
         iso.measure(iso.open_vectors(shards, key="vectors"), memory="1MB")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from pathlib import Path
 from typing import Any
@@ -63,6 +64,17 @@ def test_without_dask(shards: Path, monkeypatch: Any) -> None:
         iso.measure(iso.open_vectors(shards, key="vectors"), scheduler="local")
 
 
-def test_an_address_that_is_none(shards: Path) -> None:
-    with pytest.raises(InputError, match=r"scheduler is 'nonsense://here'.*wanted tcp://host:port or local"):
-        iso.measure(iso.open_vectors(shards, key="vectors"), scheduler="nonsense://here")
+@pytest.mark.parametrize("address", ["nonsense://here", "10.0.0.1", "tcp://10.0.0.1"])
+def test_an_address_that_is_none(shards: Path, monkeypatch: Any, address: str) -> None:
+    monkeypatch.setattr(distributed, "Client", None)  # none is made: it would be long in going away
+    with pytest.raises(InputError, match=rf"scheduler is '{address}'.*wanted tcp://host:port or local"):
+        iso.measure(iso.open_vectors(shards, key="vectors"), scheduler=address)
+
+
+def test_workers_started_here_leave_interrupts_alone(shards: Path) -> None:
+    """Ctrl-C ends the run; what would a worker say of it?"""
+    from isoscope.scale.runners import runner
+
+    with runner("local") as run:
+        handlers = run._client.run(lambda: signal.getsignal(signal.SIGINT))
+    assert set(handlers.values()) == {signal.SIG_IGN}

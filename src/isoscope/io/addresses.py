@@ -32,19 +32,22 @@ def local_path(address: str) -> str | None:
     return path if head in ("file", "local") else None
 
 
-def listed_addresses(address: str) -> list[str]:
-    """The files an address stands for: itself, those in its folder, or those its pattern matches."""
+def listed_addresses(address: str) -> dict[str, dict[str, Any]]:
+    """The files an address stands for: itself, those in its folder, or those its pattern matches.
+
+    With each comes what its listing says of it: its length, perhaps when it was written.
+    """
     files, path = _file_system(address)
     with _reaching(address):
         if any(mark in path for mark in "*?["):
-            found = files.glob(path)
+            found = list(files.glob(path, detail=True).values())
         elif not files.exists(path):
             raise FileError(f"{shown(address)} does not exist; wanted files of vectors")
         elif files.isdir(path) and kind(Path(path)) != ".zarr":
-            found = files.ls(path, detail=False)
+            found = files.ls(path, detail=True)
         else:
-            found = [path]
-        return [str(files.unstrip_protocol(name)) for name in found]
+            found = [files.info(path)]
+        return {str(files.unstrip_protocol(entry["name"])): entry for entry in found}
 
 
 @contextmanager

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 from torch import Tensor
@@ -62,6 +62,17 @@ def _located(
 
 def _itself(value: Any) -> Any:
     return value
+
+
+@overload
+def known_rows(known: Labels, start: int, stop: int) -> Labels: ...
+@overload
+def known_rows(known: Tensor, start: int, stop: int) -> Tensor: ...
+def known_rows(known: Labels | Tensor, start: int, stop: int) -> Labels | Tensor:
+    """Labels or weights of rows start … stop−1, as a copy: a view is sent with all that lies beside it."""
+    if isinstance(known, Labels):
+        return Labels(known.codes[start:stop].clone(), known.names)
+    return known[start:stop].clone()
 
 
 def as_numbers(values: Any, *, name: str) -> Any:

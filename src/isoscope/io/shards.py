@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import glob
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 from pathlib import Path, PurePosixPath
@@ -14,58 +16,16 @@ from torch import Tensor
 
 from isoscope.arrays import block_rows
 from isoscope.errors import FileError, InputError, IsoscopeError, LabelError, ShapeError
-from isoscope.io.addresses import fetched, is_address, listed_addresses, local_path, shown
+from isoscope.io.addresses import is_address, listed_addresses, local_path, shown
 from isoscope.io.files import kind, listed
 from isoscope.io.label_files import locate_labels
-from isoscope.io.row_knowledge import as_numbers
+from isoscope.io.remote_shards import RemoteShard
+from isoscope.io.row_knowledge import as_numbers, known_rows
 from isoscope.io.sources import FORMATS, VectorFile, open_file
 from isoscope.labels import Labels, as_labels
 from isoscope.space import Space, as_counts, unchecked
 
 _NUMBER = re.compile(r"(\d+)")
-
-
-class RemoteShard:
-    """One file at an address: fetched each time it is read, and let go afterwards.
-
-    Attributes:
-        title: the address, for messages.
-        n_rows: unknown before it is read.
-    """
-
-    n_rows: int | None = None
-
-    def __init__(self, address: str, options: dict[str, Any]) -> None:
-        self._address, self._options = address, options
-        self.title = shown(address)
-
-    def blocks(self, n_rows: int | None = None) -> Iterator[Space]:
-        """Its rows in order."""
-        with fetched(self._address) as path:
-            yield from open_file(path, **self._options).blocks(n_rows)
-
-    def peek(self) -> tuple[int, list[str]]:
-        """How many dimensions it has, and the notes on it."""
-        with fetched(self._address) as path:
-            file = open_file(path, **self._options)
-            return file.n_dims, file.notes
-
-    @property
-    def labels(self) -> Labels | None:
-        """The labels of its rows."""
-        with fetched(self._address) as path:
-            return open_file(path, **self._options).labels
-
-    @property
-    def weights(self) -> Tensor | None:
-        """(n,) how often each row counts."""
-        with fetched(self._address) as path:
-            return open_file(path, **self._options).weights
-
-    def parts(self, n_rows: int) -> list[RemoteShard]:
-        """Itself: a file that is fetched whole is read whole."""
-        del n_rows
-        return [self]
 
 
 Shard = VectorFile | RemoteShard
@@ -124,8 +84,9 @@ class VectorShards:
 
     @property
     def n_bytes(self) -> int | None:
-        """What the vectors take in memory as float32, or None where the number of rows is unknown."""
-        return None if self.n_rows is None else 4 * self.n_rows * self.n_dims
+        """What the vectors take in memory as float32, at an address by the files' length; None if unknown."""
+        sizes = [shard.n_bytes for shard in self.shards]
+        return None if None in sizes else sum(size or 0 for size in sizes)
 
     @cached_property
     def labels(self) -> Labels | None:
@@ -200,12 +161,14 @@ def _name(path: str) -> str:
     return parts[-1] if parts else path
 
 
-def _found(path: str) -> tuple[list[str], list[str]]:
-    """The files, in order, and a note on those of no known kind."""
+def _found(path: str) -> tuple[dict[str, dict[str, Any]], list[str]]:
+    """The files, in order, each with what a listing of its address says, and a note on unknown kinds."""
+    listings: dict[str, dict[str, Any]] = {}
     if is_address(path) and (here := local_path(path)) is not None:
         path = here
     if is_address(path):
-        names = listed_addresses(path)
+        listings = listed_addresses(path)
+        names = list(listings)
     elif Path(path).is_dir():
         names = [str(entry) for entry in Path(path).iterdir()]
     else:
@@ -228,15 +191,16 @@ def _found(path: str) -> tuple[list[str], list[str]]:
             f"say which with a pattern, such as '{shown(path).rstrip('/')}/*{kinds[0]}'"
         )
     others = sorted(PurePosixPath(name).name for name in names if name not in set(known))
-    return known, [f"left out files of other kinds: {listed(others)}"] if others else []
+    notes = [f"left out files of other kinds: {listed(others)}"] if others else []
+    return {name: listings.get(name, {}) for name in known}, notes
 
 
 def _opened(
-    places: list[str], options: dict[str, Any], known: dict[str, Any], *, skip_bad: bool
+    places: dict[str, dict[str, Any]], options: dict[str, Any], known: dict[str, Any], *, skip_bad: bool
 ) -> tuple[list[Shard], dict[str, str]]:
     """Every file opened far enough to know its shape; those at an address when they are read."""
-    if is_address(places[0]):
-        return [RemoteShard(place, {**options, **known}) for place in places], {}
+    if is_address(next(iter(places))):
+        return [RemoteShard(place, {**options, **known}, listing) for place, listing in places.items()], {}
     shards: list[Shard] = []
     bad: dict[str, str] = {}
     apart = _apart(places, options, known)
@@ -256,7 +220,7 @@ def _opened(
     return _with_slices(shards, apart, options), bad
 
 
-def _apart(places: list[str], options: dict[str, Any], known: dict[str, Any]) -> dict[str, Any]:
+def _apart(places: Iterable[str], options: dict[str, Any], known: dict[str, Any]) -> dict[str, Any]:
     """Labels and weights that lie in one file for all rows, not in a column of each."""
     if all(value is None for value in known.values()):
         return {}
@@ -287,10 +251,7 @@ def _with_slices(shards: list[Shard], apart: dict[str, Any], options: dict[str, 
     start = 0
     for file in files:
         stop = start + (file.n_rows or 0)
-        mine: dict[str, Any] = {
-            name: value.rows(start, stop) if isinstance(value, Labels) else value[start:stop]
-            for name, value in values.items()
-        }
+        mine: dict[str, Any] = {name: known_rows(value, start, stop) for name, value in values.items()}
         asked: dict[str, Any] = dict(zip(("labels", "weights"), file._about.asked[:2], strict=True))
         opened.append(open_file(file.path, **options, **{**asked, **mine}))
         start = stop
@@ -306,21 +267,33 @@ def _read_apart(name: str, value: Any, first: VectorFile, n_rows: int) -> Labels
 
 
 def _check_dims(shards: list[Shard], bad: dict[str, str], *, skip_bad: bool) -> int:
-    """The width of all files, by the first; another is named, or left out."""
-    if isinstance(shards[0], RemoteShard):
-        return shards[0].peek()[0]
-    n_dims = shards[0].n_dims
-    for shard in [shard for shard in shards if isinstance(shard, VectorFile) and shard.n_dims != n_dims]:
-        error = _other_dims(shard.title, shard.n_dims, n_dims)
+    """The width of all files: that of the first, or of most where others are left out."""
+    files = [shard for shard in shards if isinstance(shard, VectorFile)]
+    if not files:
+        return _dims_at_address(shards, skip_bad=skip_bad)
+    n_dims, which = files[0].n_dims, "the first file has"
+    if skip_bad:
+        n_dims, which = Counter(file.n_dims for file in files).most_common(1)[0][0], "most files have"
+    for file in [file for file in files if file.n_dims != n_dims]:
+        error = _other_dims(file.title, file.n_dims, n_dims, which)
         if not skip_bad:
             raise error
-        bad[shard.title] = str(error)
-        shards.remove(shard)
+        bad[file.title] = str(error)
+        shards.remove(file)
     return n_dims
 
 
-def _other_dims(title: str, n_dims: int, wanted: int) -> ShapeError:
-    return ShapeError(f"{title} has {n_dims} dimensions where the first file has {wanted}; wanted the same")
+def _dims_at_address(shards: list[Shard], *, skip_bad: bool) -> int:
+    """The width of the first file that can be read: they are fetched one at a time."""
+    remote = [shard for shard in shards if isinstance(shard, RemoteShard)]
+    for shard in remote[:-1] if skip_bad else ():
+        with contextlib.suppress(IsoscopeError):
+            return shard.peek()
+    return remote[-1 if skip_bad else 0].peek()
+
+
+def _other_dims(title: str, n_dims: int, wanted: int, which: str = "the first file has") -> ShapeError:
+    return ShapeError(f"{title} has {n_dims} dimensions where {which} {wanted}; wanted the same")
 
 
 def _joined(parts: list[tuple[str, Labels]]) -> Labels | None:

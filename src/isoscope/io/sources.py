@@ -19,8 +19,9 @@ from isoscope.io.arrow_files import ArrowReader
 from isoscope.io.chunks import Chunk, Reader, Request, regroup, stack
 from isoscope.io.delimited import DelimitedReader
 from isoscope.io.files import check_file, kind, reading, stem
+from isoscope.io.identity import of_file, of_knowledge
 from isoscope.io.numpy_files import NpyReader, NpzReader
-from isoscope.io.row_knowledge import LabelsFrom, RowKnowledge, WeightsFrom, as_numbers
+from isoscope.io.row_knowledge import LabelsFrom, RowKnowledge, WeightsFrom, as_numbers, known_rows
 from isoscope.io.tensor_files import SafetensorsReader, TorchReader
 from isoscope.io.word_vectors import WordBinaryReader, WordTextReader
 from isoscope.io.zarr_files import ZarrReader
@@ -99,7 +100,22 @@ class VectorFile:
             return [self]
         n_parts = -(-total // n_rows)
         cuts = [total * part // n_parts for part in range(n_parts + 1)]
-        return [VectorFile(self._reader, self._about, span) for span in itertools.pairwise(cuts)]
+        return [VectorFile(self._reader, self._about_rows(span), span) for span in itertools.pairwise(cuts)]
+
+    def _about_rows(self, span: tuple[int, int]) -> RowKnowledge:
+        """What is known of some rows, at hand: else every part would read it for the whole file."""
+        if self.labels is None and self.weights is None:
+            return self._about
+        labels = None if self.labels is None else known_rows(self.labels, *span)
+        weights = None if self.weights is None else known_rows(self.weights, *span)
+        return RowKnowledge.of(self._reader, labels, weights, self._about.name)
+
+    @property
+    def identity(self) -> list[Any]:
+        """What tells these rows from others: the file as it is now, and what is read of it."""
+        request, (labels, weights, _) = self._reader.request, self._about.asked
+        known = [of_knowledge(labels), of_knowledge(weights)]
+        return [self.title, self.n_rows, *of_file(self.path), request.key, request.vector_column, *known]
 
     @property
     def n_bytes(self) -> int | None:
@@ -117,13 +133,11 @@ class VectorFile:
         return self._known(self._about.weights, self._weights_of, self._about.weights_from)
 
     def _labels_of(self, values: Any) -> Labels:
-        labels = as_labels(values, name=f"labels ({self._about.labels_from})")
-        return labels if self._span is None else labels.rows(*self._span)
+        return as_labels(values, name=f"labels ({self._about.labels_from})")
 
     def _weights_of(self, values: Any) -> Tensor:
         name = f"weights ({self._about.weights_from})"
-        weights = as_weights(as_numbers(values, name=name), n=len(values), name=name)
-        return weights if self._span is None else weights[slice(*self._span)]
+        return as_weights(as_numbers(values, name=name), n=len(values), name=name)
 
     def _known(self, read: Callable[[], Any] | None, made: Callable[[Any], _K], source: str) -> _K | None:
         """What is known of each row, from a column or a file of its own."""

@@ -70,7 +70,9 @@ class Checkpoint:
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise FileError(f"{self._folder} cannot be made: {why(error)}") from error
+            raise FileError(
+                f"checkpoint {self._folder} cannot be made: {why(error)}; wanted a folder to keep work in"
+            ) from error
         write_atomically(plan, lambda path: path.write_text(json.dumps(run)))
 
     def load(self, name: str) -> Outcome | None:

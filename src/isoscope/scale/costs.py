@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from isoscope.metrics.registry import KNOWN, Metric
-from isoscope.scale.separation import STRIP_ROWS
+from isoscope.scale.separation import strip_rows
 from isoscope.statistics.stream import BUILT_ON, STREAMED
 
 # floating operations for a row of d numbers; products count a multiplication and an addition
@@ -71,7 +71,7 @@ def cost(
     passes = (1 if streams - set(BUILT_ON) or pairs else 0) + (1 if streams & set(BUILT_ON) else 0)
     operations = float(sum(n * _PER_ROW[name](d) for name in streams))
     if pairs:  # every strip meets all rows, so every pair is met twice
-        passes += math.ceil(n / STRIP_ROWS)
+        passes += math.ceil(n / strip_rows(d, n_labels))
         operations += sum(float(n) * n * _PER_PAIR[name](d) for name in pairs)
     grown = 24 * n if pairs else 0
     held = 8 * (d * d if "moments" in needs else d) + 8 * n_labels * d * ("label_moments" in needs) + grown

@@ -8,6 +8,8 @@ from functools import cached_property
 from typing import Any
 
 from isoscope.errors import InputError, ShapeError
+from isoscope.io.identity import of_knowledge
+from isoscope.io.row_knowledge import known_rows
 from isoscope.labels import as_labels
 from isoscope.space import Space, as_weights, weighted
 
@@ -40,6 +42,12 @@ class DaskChunk:
     def blocks(self, n_rows: int | None = None) -> Iterator[Space]:
         """The rows in order, computed here."""
         yield from held(self.title, self.delayed.compute(), self.known).blocks(n_rows)
+
+    @property
+    def identity(self) -> list[Any]:
+        """What tells these rows from others: the key dask has for them, and what is known of each."""
+        known = [[name, of_knowledge(value)] for name, value in sorted(self.known.items())]
+        return [self.title, str(self.delayed.key), *known]
 
     def on(self, client: Any) -> Any:
         """A future of the rows as a part, on the client's workers."""
@@ -106,10 +114,7 @@ class DaskVectors:
         start, told = 0, []
         for part, size in zip(parts, self._array.chunks[0], strict=True):
             stop = start + int(size)
-            rows = {
-                name: value[start:stop] if name == "weights" else value.rows(start, stop)
-                for name, value in self._known.items()
-            }
+            rows = {name: known_rows(value, start, stop) for name, value in self._known.items()}
             told.append(replace(part, known=rows))
             start = stop
         return told

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from isoscope.errors import FileError, InputError
+from isoscope.io.identity import of_file, of_knowledge
 from isoscope.kernels.tiles import Progress
 from isoscope.labels import Labels
 from isoscope.scale.checkpoint import Checkpoint
@@ -59,7 +60,7 @@ def gather(
     shelf = Statistics(covariance=covariance, seed=seed, progress=progress)
     parts = parts_of(source)
     with runner(scale.scheduler, getattr(source, "client", None)) as run:
-        kept = _kept(scale, source, parts, wanted, seed)
+        kept = _kept(scale, parts, wanted, seed)
         work = _Work(run, parts, _n_dims(source), scale, kept, progress)
         first = work.passed("first", first_pass(wanted), keep_labels="separation" in wanted)
         labels = first.found.pop("row_labels", None)
@@ -101,6 +102,13 @@ class _Whole:
     def title(self) -> str:
         """The file."""
         return str(getattr(self.source, "path", "X"))
+
+    @property
+    def identity(self) -> list[Any]:
+        """The file as it is now, how it is read (a model's name is in the first note), its labels."""
+        path, notes = getattr(self.source, "path", None), list(getattr(self.source, "notes", ()))
+        known = of_knowledge(getattr(self.source, "labels", None))
+        return [self.title, *(of_file(path) if isinstance(path, Path) else ()), *notes[:1], known]
 
     def blocks(self, n_rows: int | None = None) -> Iterator[Space]:
         return iter(self.source.blocks(n_rows))
@@ -214,13 +222,12 @@ def _n_dims(source: Any) -> int:
     return int(known) if known is not None else next(iter(source.blocks())).n_dims
 
 
-def _kept(scale: Scale, source: Any, parts: list[Part], wanted: set[str], seed: int) -> Checkpoint | None:
+def _kept(scale: Scale, parts: list[Part], wanted: set[str], seed: int) -> Checkpoint | None:
     if scale.checkpoint is None:
         return None
     run = {
-        "files": [_identity(part) for part in parts],
+        "files, labels or weights": [_identity(part) for part in parts],
         "statistics": sorted(wanted),
-        "block": scale.rows_of_block(_n_dims(source)) if scale.memory is None else 0,
         "seed": seed,
         "skip_bad": scale.skip_bad,
     }
@@ -228,9 +235,6 @@ def _kept(scale: Scale, source: Any, parts: list[Part], wanted: set[str], seed: 
 
 
 def _identity(part: Part) -> list[Any]:
-    """What tells a part from another of its name: how long the file is, and when it was written."""
-    path = getattr(part, "path", None)
-    if isinstance(path, Path) and path.is_file():
-        found = path.stat()
-        return [part.title, getattr(part, "n_rows", None), found.st_size, found.st_mtime_ns]
-    return [part.title, getattr(part, "n_rows", None)]
+    """What tells a part from another of its name, as far as it knows."""
+    found: list[Any] = getattr(part, "identity", [part.title])
+    return found

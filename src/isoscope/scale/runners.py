@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+import threading
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -121,16 +123,25 @@ def runner(scheduler: str | None, client: Any = None) -> Iterator[Runner]:
             distributed.LocalCluster(threads_per_worker=1, dashboard_address="127.0.0.1:0") as cluster,
             distributed.Client(cluster, set_as_default=False) as own,
         ):
+            own.run(_leave_interrupts)
             yield OnDask(own)
         return
     import dask
 
+    with reaching(str(scheduler)):  # a client of an address that is none is long in going away
+        distributed.comm.resolve_address(scheduler)
     with (
         reaching(str(scheduler)),
         dask.config.set({"distributed.comm.timeouts.connect": PATIENCE}),
         distributed.Client(scheduler, set_as_default=False, timeout=PATIENCE) as own,
     ):
         yield OnDask(own)
+
+
+def _leave_interrupts() -> None:
+    """On a worker started here: Ctrl-C is for the process that asked, which ends the workers itself."""
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def library() -> Any:

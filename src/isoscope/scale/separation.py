@@ -44,7 +44,9 @@ def separate(
     plan = _Strips(parts, clusters, scale)
     counts = clusters.counts.double()
     columns: list[tuple[Tensor, Tensor, Tensor]] = []
-    ready = {number: found for number in range(len(plan)) if (found := _kept(kept, number)) is not None}
+    ready = {
+        number: found for number in range(len(plan)) if (found := _kept(kept, plan.rows(number))) is not None
+    }
     left = [number for number in range(len(plan)) if number not in ready]
     fresh = run.outcomes(map(plan.job, left))
     for number in range(len(plan)):
@@ -54,12 +56,22 @@ def separate(
             found = reduce_sums(sums.T, clusters.codes[plan.rows(number)], counts)
             if kept is not None:
                 names = ("cohesion", "separation", "nearest")
-                kept.save(_name(number), as_tensor_outcome(**dict(zip(names, found, strict=True))))
+                kept.save(_name(plan.rows(number)), as_tensor_outcome(**dict(zip(names, found, strict=True))))
         columns.append(found)
         if progress:
             progress((number + 1) / len(plan))
     cohesion, separation, nearest = (torch.cat(column) for column in zip(*columns, strict=True))
     return Separation(cohesion, separation, nearest, clusters)
+
+
+def strip_rows(n_dims: int, n_labels: int, *, memory: int | None = None) -> int:
+    """How many rows make a strip: fewer where rows are long or labels many, or memory is short.
+
+    >>> strip_rows(128, 10), strip_rows(768, 20)
+    (16384, 5256)
+    """
+    budget = _STRIP_BYTES if memory is None else min(_STRIP_BYTES, memory // 16)
+    return max(1, min(STRIP_ROWS, budget // (16 * n_dims + 24 * n_labels)))
 
 
 class _Strips:
@@ -70,8 +82,7 @@ class _Strips:
         d, K = first.shape[1], clusters.n_labels
         width = max(d, K)
         n_rows = min(max(256, _BLOCK_BYTES // (4 * width)), scale.rows_of_block(d, K))
-        budget = _STRIP_BYTES if scale.memory is None else min(_STRIP_BYTES, scale.memory // 16)
-        m = max(1, min(STRIP_ROWS, budget // (16 * d + 24 * K)))
+        m = strip_rows(d, K, memory=scale.memory)
         self._parts, self._n_rows = parts, n_rows
         self._task = StripTask(Frame.of(first), K, n_rows)
         kind = torch.uint8 if K <= 256 else torch.int16 if K <= 2**15 else torch.int64
@@ -103,12 +114,13 @@ class _Strips:
             yield place, part, start, self._codes[start : start + n].clone()
 
 
-def _name(number: int) -> str:
-    return f"strip-{number:06}"
+def _name(rows: slice) -> str:
+    """Strips go by their rows: another bound on memory cuts others."""
+    return f"strip-{rows.start:012}-{rows.stop:012}"
 
 
-def _kept(kept: Checkpoint | None, number: int) -> tuple[Tensor, Tensor, Tensor] | None:
-    outcome = None if kept is None else kept.load(_name(number))
+def _kept(kept: Checkpoint | None, rows: slice) -> tuple[Tensor, Tensor, Tensor] | None:
+    outcome = None if kept is None else kept.load(_name(rows))
     if outcome is None:
         return None
     found = outcome.found

@@ -1,0 +1,74 @@
+"""`RemoteShard`: one file of vectors at an address."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from torch import Tensor
+
+from isoscope.io.addresses import fetched, shown
+from isoscope.io.identity import of_address, of_knowledge
+from isoscope.io.sources import open_file
+from isoscope.labels import Labels
+from isoscope.space import Space
+
+_WIDENED = 2  # times the bytes of the file: half precision is read as float32
+
+
+class RemoteShard:
+    """One file at an address: fetched each time it is read, and let go afterwards.
+
+    Attributes:
+        title: the address, for messages.
+        n_rows: unknown before it is read.
+    """
+
+    n_rows: int | None = None
+
+    def __init__(self, address: str, options: dict[str, Any], listing: dict[str, Any]) -> None:
+        self._address, self._options, self._listing = address, options, listing
+        self.title = shown(address)
+
+    @property
+    def n_bytes(self) -> int | None:
+        """At most about so many in memory, as float32, by the length of the file; None where none is told."""
+        size = self._listing.get("size")
+        return _WIDENED * size if size and self._listing.get("type") == "file" else None
+
+    @property
+    def identity(self) -> list[Any]:
+        """What tells these rows from others: the file as it was listed, and what is read of it."""
+        asked = [of_knowledge(value) for _, value in sorted(self._options.items())]
+        return [self.title, *of_address(self._listing), *asked]
+
+    def blocks(self, n_rows: int | None = None) -> Iterator[Space]:
+        """Its rows in order."""
+        with fetched(self._address) as path:
+            yield from open_file(path, **self._options).blocks(n_rows)
+
+    def peek(self) -> int:
+        """How many dimensions it has."""
+        with fetched(self._address) as path:
+            return open_file(path, **self._options).n_dims
+
+    @property
+    def labels(self) -> Labels | None:
+        """The labels of its rows; nothing is fetched where none were named."""
+        if self._options.get("labels") is None:
+            return None
+        with fetched(self._address) as path:
+            return open_file(path, **self._options).labels
+
+    @property
+    def weights(self) -> Tensor | None:
+        """(n,) how often each row counts; nothing is fetched where no weights were named."""
+        if self._options.get("weights") is None:
+            return None
+        with fetched(self._address) as path:
+            return open_file(path, **self._options).weights
+
+    def parts(self, n_rows: int) -> list[RemoteShard]:
+        """Itself: a file that is fetched whole is read whole."""
+        del n_rows
+        return [self]
