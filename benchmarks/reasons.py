@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-_PENALTY = (
-    "bound by launches, not by the device. Measured before the penalty left the third and fourth sums out, "
-    "which only the debiased one needs"
-)
 _SHARE = "a step of a model this small is bound by launches on a GPU, and so is the penalty"
 _LAUNCHES = (
     "a batch of a layer is measured in many small launches, which take longer there than the model itself"
@@ -15,9 +11,6 @@ _ROWS = (
     "centring, unit vectors"
 )
 REASONS: dict[str, str] = {
-    "penalty of 4,096 × 768, no shrinkage": _PENALTY,
-    "penalty of 4,096 × 768, ζ = 0.2": _PENALTY,
-    "penalty of 4,096 × 768, debiased": _PENALTY,
     "penalty of 6,144 vectors, ζ = 0.2, in a step of MiniLM, 32 × 32": _SHARE,
     "penalty of 6,144 vectors, debiased, in a step of MiniLM, 32 × 32": _SHARE,
     "smollm2-135m, 199,680 tokens × 31 layers on cuda": _LAUNCHES,

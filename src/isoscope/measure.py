@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from isoscope.errors import InputError, ShapeError, UndefinedError, check_seed
+from isoscope.io.uncached import physical_bytes
 from isoscope.measurement import Measurement, Reading
 from isoscope.metrics.frontier import between_share, isotropy_ceiling
 from isoscope.metrics.isotropy import is_few
@@ -18,7 +19,7 @@ from isoscope.metrics.registry import KNOWN, WHOLE, Metric, choose, named
 from isoscope.printable import printable
 from isoscope.progress import Bar
 from isoscope.scale import DaskVectors, Scale, gather, is_dask_array, parse_memory
-from isoscope.scale.options import physical_bytes, resident_bytes
+from isoscope.scale.options import resident_bytes
 from isoscope.space import Space
 from isoscope.statistics.gathered import Statistics
 from isoscope.statistics.stream import STREAMED, WEIGHTED, stream

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from isoscope.kernels.workers import in_order
+from isoscope.kernels.workers import AbandonedError, go_on, in_order
 
 
 def slow(value: int) -> Callable[[], int]:
@@ -66,3 +66,27 @@ def test_an_error_in_a_task_reaches_the_caller() -> None:
 def test_tasks_run_in_the_callers_inference_mode(inference: bool) -> None:
     with torch.inference_mode(inference):
         assert list(in_order([torch.is_inference_mode_enabled] * 4, n_workers=2)) == [inference] * 4
+
+
+def test_long_tasks_learn_that_nobody_waits_for_them() -> None:
+    begun, ended = threading.Event(), []
+
+    def endless() -> int:
+        begun.set()
+        for _ in range(2000):
+            time.sleep(0.005)
+            try:
+                go_on()
+            except AbandonedError:
+                ended.append("told")
+                raise
+        return 0
+
+    results = in_order([lambda: 1, endless, lambda: 2], n_workers=2)
+    assert next(results) == 1
+    assert begun.wait(timeout=10)
+    started = time.monotonic()
+    results.close()
+    assert time.monotonic() - started < 5
+    assert ended == ["told"]
+    go_on()  # elsewhere there is nobody to ask

@@ -124,9 +124,22 @@ def test_what_the_paper_says_can_hold() -> None:
     found = verdicts(made_sweep(-1.0))
     assert found == {
         claims.STEERS: Holding.HELD, claims.FALLS: Holding.HELD, claims.FALLS_SMALL: Holding.HELD,
+        claims.FALLS_ABOVE: Holding.HELD, claims.RISES_BELOW: Holding.NOT_HELD,
         claims.BEATS_NONE: Holding.HELD, claims.BEATS_COSREG: Holding.HELD, claims.MOVES: Holding.HELD,
         claims.MOVES_SENTENCES: Holding.HELD,
     }  # fmt: skip
+
+
+def test_a_score_that_is_highest_in_the_middle_is_seen() -> None:
+    """A ρ over all λ is blind to it."""
+    middle = 0.18  # IsoScore* of λ = 0
+    runs = [
+        replace(run, score=0.6 - abs(run.whole("isoscore_star") - middle) + 1e-4 * run.point.seed)
+        for run in made_sweep(-1.0)
+    ]
+    found = verdicts(runs)
+    assert found[claims.FALLS_ABOVE] is found[claims.RISES_BELOW] is Holding.HELD
+    assert found[claims.FALLS] is Holding.DEPENDS
 
 
 def test_and_the_contrary_can() -> None:

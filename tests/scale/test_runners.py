@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import itertools
 import signal
 import sys
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 import isoscope as iso
 from isoscope.errors import ClusterError, FileError, InputError
+from isoscope.scale.runners import Here, Job
+from isoscope.scale.tasks import Outcome, PairSums
 
 distributed = pytest.importorskip("distributed", reason="dask is not installed")
 
@@ -78,3 +84,66 @@ def test_workers_started_here_leave_interrupts_alone(shards: Path) -> None:
     with runner("local") as run:
         handlers = run._client.run(lambda: signal.getsignal(signal.SIGINT))
     assert set(handlers.values()) == {signal.SIG_IGN}
+
+
+class TestHere:
+    """Calls of several jobs, on a core each or one by one: the same outcomes in the same order."""
+
+    @staticmethod
+    def jobs(sizes: list[int]) -> list[Job]:
+        def task(place: int, shared: int) -> Outcome:
+            time.sleep(0.001 * (place % 3))
+            return Outcome({"sum": PairSums(torch.tensor([float(place + shared)]))}, {place: 1})
+
+        edges = np.cumsum([0, *sizes])
+        return [
+            Job(task, [(place,) for place in range(start, stop)], (int, (1000 * number,)))
+            for number, (start, stop) in enumerate(itertools.pairwise(edges))
+        ]
+
+    @pytest.mark.parametrize("one_core", [False, True])
+    @pytest.mark.parametrize("sizes", [[1], [3, 1, 5], [2, 2], [7] * 9])
+    def test_every_job_has_its_own_outcome(self, sizes: list[int], one_core: bool) -> None:
+        told: list[int] = []
+        found = list(Here().outcomes(self.jobs(sizes), told.append, one_core=one_core))
+        edges = np.cumsum([0, *sizes])
+        assert [list(one.rows) for one in found] == [list(range(a, b)) for a, b in itertools.pairwise(edges)]
+        wanted = [sum(range(a, b)) + 1000 * k * (b - a) for k, (a, b) in enumerate(itertools.pairwise(edges))]
+        assert [float(one.found["sum"].sums) for one in found] == wanted
+        assert told == [number + 1 for size in sizes for number in range(size)]
+
+    def test_several_calls_run_at_once_only_on_a_core_each(self, monkeypatch: Any) -> None:
+        monkeypatch.setattr(torch, "get_num_threads", lambda: 2)
+        beside: list[int] = []
+
+        def task(place: int) -> Outcome:
+            beside.append(len([one for one in threading.enumerate() if one.name.startswith("ThreadPool")]))
+            return Outcome({}, {place: 1})
+
+        jobs = [Job(task, [(0,), (1,)]), Job(task, [(2,), (3,)])]
+        for one_core in (True, False):
+            beside.clear()
+            found = list(Here().outcomes(jobs, one_core=one_core))
+            assert [one.rows for one in found] == [{0: 1, 1: 1}, {2: 1, 3: 1}]
+            assert (max(beside) > 0) == one_core
+
+
+def test_many_parts_are_the_same_on_a_core_each(tmp_path: Path, monkeypatch: Any) -> None:
+    rng = np.random.default_rng(0)
+    for number in range(9):
+        np.save(tmp_path / f"{number}.npy", rng.normal(size=(300 + number, 12)).astype(np.float32))
+    asked: list[bool] = []
+    real = Here.outcomes
+
+    def noting(self: Here, *args: Any, one_core: bool = False) -> Any:
+        asked.append(one_core)
+        return real(self, *args, one_core=one_core)
+
+    monkeypatch.setattr(Here, "outcomes", noting)
+    found = []
+    for share in (0, 10**6):
+        monkeypatch.setattr(sys.modules["isoscope.scale.gather"], "_PARTS_A_CORE", share)
+        measured = iso.measure(iso.open_vectors(tmp_path), metrics="isoscore,mean_cosine", memory="2GB")
+        found.append((measured["isoscore"], measured["mean_cosine"]))
+    assert found[0] == found[1]  # to the last bit
+    assert {True, False} == set(asked)

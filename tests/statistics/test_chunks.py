@@ -16,7 +16,7 @@ HALVES = [torch.float16, torch.bfloat16]
 
 @pytest.mark.parametrize("dtype", [*HALVES, torch.float32, torch.float64])
 def test_chunks_are_all_rows_in_order_and_in_the_type_of_products(dtype: torch.dtype) -> None:
-    X = torch.randn(5000, 300, generator=torch.Generator().manual_seed(0)).to(dtype)
+    X = torch.randn(12_000, 300, generator=torch.Generator().manual_seed(0)).to(dtype)
     wanted = torch.float64 if dtype == torch.float64 else torch.float32
     rows = [part.clone() for part in chunks(X)]  # a chunk is written over by the next
     assert len(rows) > 2
@@ -29,10 +29,11 @@ def test_float32_chunks_are_no_copies() -> None:
 
 
 @pytest.mark.parametrize("about", [0.0, 2.5])
-def test_sums_about_a_point(rng, about: float) -> None:
+def test_sums_about_a_point(rng, monkeypatch, about: float) -> None:
+    monkeypatch.setattr("isoscope.statistics.chunks._CHUNK_BYTES", 4 * 40 * 700)
     X = torch.from_numpy(rng.normal(size=(3000, 40)) + 3)
     sums = CenteredSums(torch.full((40,), about, dtype=torch.float64))
-    for rows in chunks(X, n_bytes=4 * 40 * 700):
+    for rows in chunks(X):
         sums.add(rows)
     V = X.numpy() - about
     squares = (V * V).sum(axis=1)
@@ -56,7 +57,7 @@ def test_rows_that_hide_where_the_others_are(rng) -> None:
     """Every row that is looked at lies about zero; the others are far, and float32 would lose them there."""
     n, d = 409_600, 8
     X = rng.normal(size=(n, d)) * 1e-3 + 1e3
-    X[:: n // 1024] = rng.normal(size=(1024, d)) * 1e-3
+    X[:: n // 256] = rng.normal(size=(256, d)) * 1e-3
     rows = torch.from_numpy(X.astype(np.float32))
     exact = Moments.of(rows.double()).scatter
     torch.testing.assert_close(Moments.of(rows).scatter, exact, rtol=2e-5, atol=0)

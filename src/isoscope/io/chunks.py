@@ -23,6 +23,7 @@ class Request:
     vector_column: str | None = None
     labels: str | None = None  # a column's name if the file has such a column, else not the reader's business
     weights: str | None = None  # likewise
+    uncached: bool = False  # whether rows are read past the system's cache
 
 
 @dataclass(frozen=True)

@@ -45,7 +45,7 @@ class NpyReader(Reader):
         if not (isinstance(self._array, np.memmap) and self._array.flags.c_contiguous):
             yield Chunk(self._array[start:stop])  # in Fortran order a row is spread over the file
             return
-        stored = RawRows(self.path, self._array.offset, self._array.dtype, self.n_dims)
+        stored = RawRows(self.path, self._array.offset, self._array.dtype, self.n_dims, self.request.uncached)
         yield from map(Chunk, stored.read(start, stop, step))
 
 

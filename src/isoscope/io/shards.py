@@ -22,6 +22,7 @@ from isoscope.io.label_files import locate_labels
 from isoscope.io.remote_shards import RemoteShard
 from isoscope.io.row_knowledge import as_numbers, known_rows
 from isoscope.io.sources import FORMATS, VectorFile, open_file
+from isoscope.io.uncached import fill_memory
 from isoscope.labels import Labels, as_labels
 from isoscope.space import Space, as_counts, unchecked
 
@@ -203,6 +204,7 @@ def _opened(
         return [RemoteShard(place, {**options, **known}, listing) for place, listing in places.items()], {}
     shards: list[Shard] = []
     bad: dict[str, str] = {}
+    options = {**options, "uncached": fill_memory(sum(Path(place).stat().st_size for place in places))}
     apart = _apart(places, options, known)
     for place in places:
         columns = {name: value for name, value in known.items() if name not in apart}

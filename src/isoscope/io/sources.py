@@ -23,6 +23,7 @@ from isoscope.io.identity import of_file, of_knowledge
 from isoscope.io.numpy_files import NpyReader, NpzReader
 from isoscope.io.row_knowledge import LabelsFrom, RowKnowledge, WeightsFrom, as_numbers, known_rows
 from isoscope.io.tensor_files import SafetensorsReader, TorchReader
+from isoscope.io.uncached import fill_memory
 from isoscope.io.word_vectors import WordBinaryReader, WordTextReader
 from isoscope.io.zarr_files import ZarrReader
 from isoscope.labels import Labels, as_labels
@@ -286,8 +287,12 @@ def open_file(
     labels: LabelsFrom = None,
     weights: WeightsFrom = None,
     name: str | None = None,
+    uncached: bool | None = None,
 ) -> VectorFile:
-    """One file; labels and weights may be at hand already. `name` is for tables, else after the file."""
+    """One file; labels and weights may be at hand already. `name` is for tables, else after the file.
+
+    uncached: whether rows are read past the system's cache; None where the file alone decides by its size.
+    """
     if not (kind(path) == ".zarr" and path.is_dir()):
         check_file(path)
     form = FORMATS.get(kind(path))
@@ -297,7 +302,8 @@ def open_file(
     column = labels if isinstance(labels, str) else None  # a Path is a path, whatever columns there are
     beside = weights if isinstance(weights, str) else None
     with reading(path):
-        reader = form.reader(Request(path, key, vector_column, column, beside))
+        past = fill_memory(path.stat().st_size) if uncached is None else uncached
+        reader = form.reader(Request(path, key, vector_column, column, beside, past))
     return VectorFile(reader, RowKnowledge.of(reader, labels, weights, name))
 
 
@@ -333,8 +339,10 @@ class SentFile:
     def file(self) -> VectorFile:
         """The file, opened."""
         labels, weights, name = self._asked
-        where: dict[str, Any] = {"key": self._request.key, "vector_column": self._request.vector_column}
-        file = open_file(self._request.path, labels=labels, weights=weights, name=name, **where)
+        request = self._request
+        where: dict[str, Any] = {"key": request.key, "vector_column": request.vector_column}
+        where["uncached"] = request.uncached
+        file = open_file(request.path, labels=labels, weights=weights, name=name, **where)
         return file if self._span is None else VectorFile(file._reader, file._about, self._span)
 
     def blocks(self, n_rows: int | None = None) -> Iterator[Space]:

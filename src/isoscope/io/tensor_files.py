@@ -63,7 +63,7 @@ class SafetensorsReader(Reader):
         if kind not in _STORED:
             yield Chunk(self._vectors[start:stop])
             return
-        stored = RawRows(self.path, self._offset, np.dtype(_STORED[kind]), self.n_dims)
+        stored = RawRows(self.path, self._offset, np.dtype(_STORED[kind]), self.n_dims, self.request.uncached)
         for numbers in stored.read(start, stop, step):
             yield Chunk(torch.from_numpy(numbers).view(kind))
 

@@ -7,6 +7,7 @@ from torch import Tensor
 
 _N_PANELS = 8  # measured on one core, d = 384: 0.56 of the full product; 0.58 with 4, 0.80 with 2
 _MIN_PANEL = 48  # narrower panels starve the product
+_RUN = 128  # rows; measured at d = 384: 5e-8 off, a vector times 4,096 rows 7e-7, in the same time
 
 
 def symmetric_product(U: Tensor) -> Tensor:
@@ -23,18 +24,38 @@ def add_upper_product(total: Tensor, U: Tensor) -> None:
 
     For few columns one general product is faster, and fills the whole.
     """
-    d = U.shape[1]
-    width = -(-d // _N_PANELS)
-    if width < _MIN_PANEL:
-        width = d
-    for start in range(0, d, width):
-        stop = start + width
+    for start, stop in _panels(U.shape[1]):
         total[start:stop, start:].addmm_(U[:, start:stop].T, U[:, start:])
 
 
+def _panels(d: int) -> list[tuple[int, int]]:
+    width = -(-d // _N_PANELS)
+    if width < _MIN_PANEL:
+        width = d
+    return [(start, min(start + width, d)) for start in range(0, d, width)]
+
+
+def weighted_sums(weights: Tensor, X: Tensor) -> Tensor:
+    """(k, d) weights·X in float64, for (k, n) weights; float32 is added up in runs of few rows.
+
+    >>> weighted_sums(torch.ones(1, 3), torch.eye(3))
+    tensor([[1., 1., 1.]], dtype=torch.float64)
+    """
+    if X.dtype == torch.float64:
+        return weights @ X
+    n, d = X.shape
+    n_runs = n // _RUN
+    stop = n_runs * _RUN
+    runs = weights[:, :stop].reshape(len(weights), n_runs, _RUN).transpose(0, 1)
+    total = torch.bmm(runs, X[:stop].reshape(n_runs, _RUN, d)).sum(dim=0, dtype=torch.float64)
+    return total + weights[:, stop:] @ X[stop:]
+
+
 def mirrored(upper: Tensor) -> Tensor:
-    """A symmetric matrix from its upper triangle."""
-    return torch.triu(upper) + torch.triu(upper, 1).T
+    """The whole of what `add_upper_product` filled, in place."""
+    for start, stop in _panels(len(upper)):
+        upper[stop:, start:stop] = upper[start:stop, stop:].T
+    return upper
 
 
 def sum_of_squares(X: Tensor) -> Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -11,6 +12,11 @@ import torch
 
 _R = TypeVar("_R")
 AHEAD = 4  # tasks handed out for each worker before the first result is asked for
+_worker = threading.local()
+
+
+class AbandonedError(Exception):
+    """Raised in a task whose result nobody waits for any more."""
 
 
 def in_order(tasks: Iterable[Callable[[], _R]], *, n_workers: int) -> Iterator[_R]:
@@ -24,7 +30,8 @@ def in_order(tasks: Iterable[Callable[[], _R]], *, n_workers: int) -> Iterator[_
         yield from (task() for task in tasks)
         return
     n_threads, inference = torch.get_num_threads(), torch.is_inference_mode_enabled()
-    pool = ThreadPoolExecutor(n_workers, initializer=torch.set_num_threads, initargs=(1,))
+    abandoned = threading.Event()
+    pool = ThreadPoolExecutor(n_workers, initializer=_begin, initargs=(abandoned,))
     waiting: deque[Future[_R]] = deque()
     try:
         for task in tasks:
@@ -34,8 +41,21 @@ def in_order(tasks: Iterable[Callable[[], _R]], *, n_workers: int) -> Iterator[_
         while waiting:
             yield waiting.popleft().result()
     finally:
+        abandoned.set()
         pool.shutdown(cancel_futures=True)
         torch.set_num_threads(n_threads)  # what threads yet to start will use
+
+
+def go_on() -> None:
+    """Raise AbandonedError in a long task where whoever asked for it has stopped; ask now and then."""
+    abandoned: threading.Event | None = getattr(_worker, "abandoned", None)
+    if abandoned is not None and abandoned.is_set():
+        raise AbandonedError
+
+
+def _begin(abandoned: threading.Event) -> None:
+    torch.set_num_threads(1)
+    _worker.abandoned = abandoned
 
 
 def _run(task: Callable[[], _R], inference: bool) -> _R:

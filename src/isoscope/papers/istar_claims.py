@@ -35,6 +35,8 @@ _CHANCE = 0.05
 STEERS = "λ steers isotropy: IsoScore* rises with λ"
 FALLS = "performance falls as IsoScore* rises, over all λ"
 FALLS_SMALL = f"performance falls as IsoScore* rises, over |λ| ≤ {SMALL:g}"
+FALLS_ABOVE = "performance falls as IsoScore* rises, over λ ≥ 0"
+RISES_BELOW = "ours: performance rises with IsoScore*, over λ ≤ 0: it is highest in the middle"
 BEATS_NONE = "the best negative λ beats no regularisation"
 BEATS_NONE_DEBIASED = "the best negative λ of the debiased penalty beats no regularisation"
 BEATS_COSREG = "the best negative λ beats the best CosReg"
@@ -53,11 +55,18 @@ def sweep_claims(sweeps: Sequence[Sweep]) -> list[Claim]:
     found: list[Claim | None] = []
     for sweep in sweeps:
         subject = subject_of(sweep, sweeps)
-        small = {strength for strength in sweep.strengths("istar") if abs(strength) <= SMALL}
+        strengths = sweep.strengths("istar")
+        small, above, below = (
+            {s for s in strengths if abs(s) <= SMALL},
+            {s for s in strengths if s >= 0},
+            {s for s in strengths if s <= 0},
+        )
         trends = (
             (STEERS, _with_strength(sweep, "isoscore_star"), 1),
             (FALLS, _pairs(sweep), -1),
             (FALLS_SMALL, _pairs(sweep, small), -1),
+            (FALLS_ABOVE, _pairs(sweep, above), -1),
+            (RISES_BELOW, _pairs(sweep, below), 1),
             (MOVES, _with_strength(sweep, "twonn"), 0),
             (MOVES_SENTENCES, _with_strength(sweep, "sentence_twonn"), 0),
         )

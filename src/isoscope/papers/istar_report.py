@@ -35,8 +35,8 @@ _TESTED = (
     "anew, which few seeds make too narrow, and p from permuting λ; both have to tell, and p has to be under "
     "0.05 over the number of tasks. A ρ sees what rises or falls throughout, not a score that is highest in "
     "the middle. Differences are in pairs by seed, with a 95 % interval by Student's t, widened where the "
-    "best of several λ was chosen, and by the number of tasks; seeds that happen to agree are taken to differ "
-    "by one text of the dev set. The mean of tasks takes one λ for all."
+    "best of several λ was chosen, and by the number of tasks; seeds that happen to agree are taken to "
+    "differ by one text of the dev set. The mean of tasks takes one λ for all."
 )
 _BOUNDED = (
     "A bias counts as within the bound, or beyond it, where 1.96 standard errors do not change that. The "

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from isoscope.errors import FileError, InputError
 from isoscope.io.identity import of_file, of_knowledge
 from isoscope.kernels.tiles import Progress
@@ -28,6 +30,7 @@ from isoscope.statistics.stream import (
     second_pass,
 )
 
+_PARTS_A_CORE = 4  # as many, and each core has its own; fewer are read one by one, on all cores
 _GROUPS = 64  # parts are kept in so many groups at most: a checkpoint holds as many statistics
 GATHERED = frozenset({"separation"})  # beyond what streams: pairs, in strips
 
@@ -188,13 +191,14 @@ class _Work:
             Job(pass_over, [(place, self._parts[place]) for place in groups[number]], (itself, (task,)))
             for number in left
         )
-        n_done = len(self._parts) - sum(len(groups[number]) for number in left)
+        n_left = sum(len(groups[number]) for number in left)
+        n_done = len(self._parts) - n_left
 
         def told(calls: int) -> None:
             if self._progress:
                 self._progress((n_done + calls) / len(self._parts))
 
-        fresh = self._run.outcomes(jobs, told)
+        fresh = self._run.outcomes(jobs, told, one_core=n_left >= _PARTS_A_CORE * torch.get_num_threads())
         for number, group in enumerate(groups):
             if number in ready:
                 yield ready.pop(number)

@@ -20,7 +20,7 @@ PART_BYTES = 256 * 2**20  # of float32 that make a part of a file that is cut in
 _COPIES = 4  # of a block for each core and task ahead of it: lifted, centred, in float64, kept by allocators
 _MATRICES = 24  # of d × d numbers: a tree of scatters, those ahead, their merges, eigenvectors
 _LEAST_ROWS = 64
-_BLOCKS_AT_ONCE = 2  # rows between two merges, which cost several passes over (d, d); more leave cores idle
+_BLOCKS_AT_ONCE = 2  # rows between two merges, which cost several passes over (d, d)
 
 
 @dataclass(frozen=True)
@@ -84,8 +84,3 @@ def resident_bytes() -> int:
     import resource
 
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-
-
-def physical_bytes() -> int:
-    """The memory of this machine."""
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

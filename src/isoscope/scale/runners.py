@@ -10,9 +10,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
+import torch
+
 from isoscope.errors import ClusterError, InputError, IsoscopeError
+from isoscope.kernels.workers import in_order
 from isoscope.scale.tasks import Outcome, merge_outcomes
 
 PATIENCE = "10s"  # with a scheduler that does not answer
@@ -37,31 +41,50 @@ class Job:
 class Runner(Protocol):
     """What runs jobs."""
 
-    def outcomes(self, jobs: Iterable[Job], done: Callable[[int], None] | None = None) -> Iterator[Outcome]:
-        """The outcome of each job, in order; `done` is told the calls finished within a job."""
+    def outcomes(
+        self, jobs: Iterable[Job], done: Callable[[int], None] | None = None, *, one_core: bool = False
+    ) -> Iterator[Outcome]:
+        """The outcome of each job, in order; `done` is told the calls finished within a job.
+
+        one_core: whether calls in this process run on a core each, as many at once as there are cores; else
+            one after another, each on all of them.
+        """
         ...
 
 
 class Here:
-    """Jobs in this process, one call after another, on all its cores."""
+    """Jobs in this process."""
 
-    def outcomes(self, jobs: Iterable[Job], done: Callable[[int], None] | None = None) -> Iterator[Outcome]:
-        """The outcome of each job, in order."""
-        for job in jobs:
-            shared = () if job.shared is None else (job.shared[0](*job.shared[1]),)
+    def outcomes(
+        self, jobs: Iterable[Job], done: Callable[[int], None] | None = None, *, one_core: bool = False
+    ) -> Iterator[Outcome]:
+        """The outcome of each job, in order; calls of the next ones may be under way."""
+        sizes: deque[int] = deque()
+        found = in_order(_calls(jobs, sizes), n_workers=torch.get_num_threads() if one_core else 1)
+        for outcome in found:
             held: list[tuple[int, Outcome]] = []
-            for number, call in enumerate(job.calls):
-                level, outcome = 0, job.task(*call, *shared)
+            n_calls = sizes.popleft()
+            for number in range(n_calls):
+                level, part = 0, next(found) if number else outcome
                 while held and held[-1][0] == level:
-                    outcome = held.pop()[1].merge(outcome)
+                    part = held.pop()[1].merge(part)
                     level += 1
-                held.append((level, outcome))
+                held.append((level, part))
                 if done:
                     done(number + 1)
             total = held[-1][1]
-            for _, outcome in reversed(held[:-1]):
-                total = outcome.merge(total)
+            for _, part in reversed(held[:-1]):
+                total = part.merge(total)
             yield total
+
+
+def _calls(jobs: Iterable[Job], sizes: deque[int]) -> Iterator[Callable[[], Outcome]]:
+    """The calls of all jobs one after another; how many each job has is put into `sizes` as it begins."""
+    for job in jobs:
+        sizes.append(len(job.calls))
+        shared = () if job.shared is None else (job.shared[0](*job.shared[1]),)
+        for call in job.calls:
+            yield partial(job.task, *call, *shared)
 
 
 class OnDask:
@@ -73,9 +96,11 @@ class OnDask:
     def __init__(self, client: Any) -> None:
         self._client = client
 
-    def outcomes(self, jobs: Iterable[Job], done: Callable[[int], None] | None = None) -> Iterator[Outcome]:
+    def outcomes(
+        self, jobs: Iterable[Job], done: Callable[[int], None] | None = None, *, one_core: bool = False
+    ) -> Iterator[Outcome]:
         """The outcome of each job, in order, the next ones under way."""
-        del done
+        del done, one_core
         waiting: deque[Any] = deque()
         with reaching("the scheduler"):
             for job in jobs:

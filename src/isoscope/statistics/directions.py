@@ -11,11 +11,12 @@ from torch import Tensor
 
 from isoscope.arrays import HALVES, as_matrix, blocks
 from isoscope.errors import ShapeError, UndefinedError
+from isoscope.kernels.products import weighted_sums
 from isoscope.space import as_weights
 from isoscope.statistics.chunks import chunks
 from isoscope.statistics.moments import Moments, whole
 
-_CHUNK_BYTES = 2**19  # of float32: in float64 it is still in cache
+_WIDE_BYTES = 2**20  # of float64: rows lifted, squared and added up while they are in cache
 # lengths whose squares and their inverses a type holds
 _PLAIN_NORMS = {torch.float32: (1e-15, 1e15), torch.float64: (1e-140, 1e140)}
 
@@ -74,7 +75,7 @@ class Directions:
         sums = DirectionSums(matrix.shape[1], matrix.dtype)
         whole_blocks = matrix.requires_grad or matrix.is_cuda
         start = 0
-        for rows in blocks(matrix) if whole_blocks else chunks(matrix, n_bytes=_CHUNK_BYTES):
+        for rows in blocks(matrix) if whole_blocks else chunks(matrix):
             sums.add(rows, None if w is None else w[start : start + len(rows)])
             start += len(rows)
         return sums.total()
@@ -130,10 +131,16 @@ class DirectionSums:
 
     def add(self, rows: Tensor, weights: Tensor | None = None) -> None:
         """One more chunk, in its working type."""
-        if not (rows.requires_grad or rows.is_cuda) and self._add_plain(rows, weights):
+        if rows.requires_grad or rows.is_cuda:
+            self._add_others(rows, weights)
             return
-        part = _of_rows(rows, weights)
-        self._others = part if self._others is None else self._others.merge(part)
+        wide = self._room.dtype == torch.float64
+        n_rows = max(64, _WIDE_BYTES // (8 * rows.shape[1])) if wide else len(rows)
+        for start in range(0, len(rows), n_rows):
+            part = slice(start, start + n_rows)
+            here = rows[part], None if weights is None else weights[part]
+            if not self._add_plain(*here):
+                self._add_others(*here)
 
     def total(self) -> Directions:
         """The directions of all rows."""
@@ -144,6 +151,10 @@ class DirectionSums:
         least, most = self._norms.new_tensor([self._least, self._most])
         plain = Directions(whole(self._count), 0, units, squares, norms, square_norms, least, most)
         return plain if self._others is None else plain.merge(self._others)
+
+    def _add_others(self, rows: Tensor, weights: Tensor | None) -> None:
+        part = _of_rows(rows, weights)
+        self._others = part if self._others is None else self._others.merge(part)
 
     def _add_plain(self, rows: Tensor, weights: Tensor | None) -> bool:
         """The sums as products with 1/‖x‖; false, and nothing added, where a square is out of range."""
@@ -159,8 +170,8 @@ class DirectionSums:
             return False
         wide = norms.double()
         shares = 1 / norms if weights is None else weights.to(X.dtype) / norms
-        self._units[0] += shares @ X
-        self._units[1] += (shares / norms) @ torch.mul(X, X, out=room)
+        self._units[:1] += weighted_sums(shares[None], X)
+        self._units[1:] += weighted_sums((shares / norms)[None], torch.mul(X, X, out=room))
         weighed = wide if weights is None else weights * wide
         self._norms += torch.stack([weighed.sum(), weighed @ wide])
         self._count += n if weights is None else float(weights.sum())

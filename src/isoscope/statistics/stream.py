@@ -11,7 +11,7 @@ import torch
 
 from isoscope.errors import InputError
 from isoscope.kernels.tiles import Progress
-from isoscope.kernels.workers import in_order
+from isoscope.kernels.workers import go_on, in_order
 from isoscope.labels import Labels
 from isoscope.space import Space
 from isoscope.statistics.ahead import ahead
@@ -95,6 +95,7 @@ class Pass:
             if part:
                 tree.add(part)
             n_rows += size
+            go_on()
             if seen:
                 seen(n_rows)
         return tree.total()
