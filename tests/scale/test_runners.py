@@ -143,7 +143,9 @@ def test_many_parts_are_the_same_on_a_core_each(tmp_path: Path, monkeypatch: Any
     found = []
     for share in (0, 10**6):
         monkeypatch.setattr(sys.modules["isoscope.scale.gather"], "_PARTS_A_CORE", share)
-        measured = iso.measure(iso.open_vectors(tmp_path), metrics="isoscore,mean_cosine", memory="2GB")
+        kept = tmp_path.with_name(f"kept-{share}")
+        source = iso.open_vectors(tmp_path)
+        measured = iso.measure(source, metrics="isoscore,mean_cosine", checkpoint=kept)
         found.append((measured["isoscore"], measured["mean_cosine"]))
     assert found[0] == found[1]  # to the last bit
     assert {True, False} == set(asked)
