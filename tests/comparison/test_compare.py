@@ -269,3 +269,9 @@ def test_bad_input(rng: np.random.Generator) -> None:
         compare(A, B, n_moved=-1)
     with pytest.raises(KeyError, match="was not measured"):
         compare(A, B, metrics="isoscore")["silhouette"]
+
+
+def test_sides_without_a_name_are_called_by_their_letter() -> None:
+    X = np.random.default_rng(0).normal(size=(60, 4))
+    found = iso.compare(X, iso.Space(X[:, :3], name="cut"))
+    assert found.title == "A: 4 dimensions, B: cut × 3 dimensions; 60 items"

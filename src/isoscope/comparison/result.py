@@ -102,9 +102,10 @@ class Comparison:
     @property
     def title(self) -> str:
         """What was compared, in one line."""
-        a, b = (f"{one.name or 'space'} × {one.d:,} dimensions" for one in (self.a, self.b))
+        sides = {"A": self.a, "B": self.b}
+        a, b = (_side(letter, one) for letter, one in sides.items())
         labels = f", {self.a.n_labels:,} labels" if self.a.n_labels else ""
-        return f"A: {a}, B: {b}; {self.a.n:,} items{labels}"
+        return f"{a}, {b}; {self.a.n:,} items{labels}"
 
     def tables(self) -> list[Table]:
         """Rich tables for terminals: how alike, the metrics, what moved most."""
@@ -164,6 +165,11 @@ def _metric_cells(one: Change) -> tuple[str, ...]:
         _interval(one.interval, signed=True),
         {True: "differs", False: "no difference seen", None: ""}[one.differs],
     )
+
+
+def _side(letter: str, measured: Measurement) -> str:
+    name = "" if measured.name in (None, "", letter) else f"{measured.name} × "
+    return f"{letter}: {name}{measured.d:,} dimensions"
 
 
 def _interval(interval: tuple[float, float] | None, *, signed: bool = False) -> str:

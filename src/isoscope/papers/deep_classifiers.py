@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from isoscope.arrays import as_matrix
-from isoscope.errors import UndefinedError, check_seed
+from isoscope.errors import check_seed
 from isoscope.labels import Labels, as_clusters
 from isoscope.metrics.frontier import isotropy_ceiling, scatter_decomposition
 from isoscope.papers.claims import Claim, judged
@@ -143,17 +143,11 @@ def _trained(
 
 
 def _measured(hidden: Tensor, scores: Tensor, labels: Labels) -> tuple[float, float, float, float]:
+    """IsoScore and ρ of the last layer, accuracy, IsoScore of the scores; an error where all units are off."""
     accuracy = float((scores.argmax(dim=1) == labels.codes).float().mean())
-    try:
-        split = scatter_decomposition(hidden.double(), labels)
-    except UndefinedError:  # every unit is off: all points are one
-        return 0.0, 0.0, accuracy, 0.0
-    return (
-        split.isoscore,
-        split.between_share,
-        accuracy,
-        scatter_decomposition(scores.double(), labels).isoscore,
-    )
+    split = scatter_decomposition(hidden.double(), labels)
+    outputs = scatter_decomposition(scores.double(), labels)
+    return split.isoscore, split.between_share, accuracy, outputs.isoscore
 
 
 def deep_claims(runs: Sequence[DeepRun]) -> list[Claim]:
