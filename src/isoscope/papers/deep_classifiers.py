@@ -143,7 +143,7 @@ def _trained(
 
 
 def _measured(hidden: Tensor, scores: Tensor, labels: Labels) -> tuple[float, float, float, float]:
-    """IsoScore and ρ of the last layer, accuracy, IsoScore of the scores; an error where all units are off."""
+    """IsoScore and ρ of the last layer, accuracy, IsoScore of the scores; all units off is an error."""
     accuracy = float((scores.argmax(dim=1) == labels.codes).float().mean())
     split = scatter_decomposition(hidden.double(), labels)
     outputs = scatter_decomposition(scores.double(), labels)
