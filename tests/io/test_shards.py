@@ -136,6 +136,15 @@ def test_a_first_shard_of_other_dimensions(folder: Path, vectors: np.ndarray) ->
     assert any("part-0.parquet has 3 dimensions where most files have 4" in note for note in source.notes)
 
 
+def test_a_link_that_leads_nowhere(folder: Path) -> None:
+    (folder / "part-4.parquet").symlink_to(folder / "gone.parquet")
+    with pytest.raises(FileError, match=r"part-4\.parquet does not exist"):
+        open_vectors(folder)
+    source = open_vectors(folder, skip_bad=True)
+    assert source.n_rows == 11
+    assert any("part-4.parquet does not exist" in note for note in source.notes)
+
+
 def test_a_truncated_shard(folder: Path) -> None:
     path = folder / "part-10.parquet"
     path.write_bytes(path.read_bytes()[:-30])

@@ -7,6 +7,7 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -103,7 +104,8 @@ class TestHere:
 
     @pytest.mark.parametrize("one_core", [False, True])
     @pytest.mark.parametrize("sizes", [[1], [3, 1, 5], [2, 2], [7] * 9])
-    def test_every_job_has_its_own_outcome(self, sizes: list[int], one_core: bool) -> None:
+    def test_every_job_has_its_own_outcome(self, sizes: list[int], one_core: bool, monkeypatch: Any) -> None:
+        monkeypatch.setattr(torch, "get_num_threads", lambda: 2)  # with one, calls never run at once
         told: list[int] = []
         found = list(Here().outcomes(self.jobs(sizes), told.append, one_core=one_core))
         edges = np.cumsum([0, *sizes])
@@ -128,7 +130,16 @@ class TestHere:
             assert (max(beside) > 0) == one_core
 
 
-def test_many_parts_are_the_same_on_a_core_each(tmp_path: Path, monkeypatch: Any) -> None:
+@pytest.fixture
+def two_cores() -> Iterator[None]:
+    """With one, parts never run at once."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    yield
+    torch.set_num_threads(before)
+
+
+def test_many_parts_are_the_same_on_a_core_each(tmp_path: Path, monkeypatch: Any, two_cores: None) -> None:
     rng = np.random.default_rng(0)
     for number in range(9):
         np.save(tmp_path / f"{number}.npy", rng.normal(size=(300 + number, 12)).astype(np.float32))

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pytest
 import torch
 
 from isoscope.errors import NotFiniteError
-from isoscope.statistics.chunks import CenteredSums, chunks, near_point
+from isoscope.statistics.chunks import CenteredSums, chunks, near_point, pieces
 from isoscope.statistics.directions import Directions, moments_and_directions
+from isoscope.statistics.leave_one_out import LeftOutCosines
 from isoscope.statistics.moments import Moments
+from isoscope.statistics.partition import LogPartition
 
 HALVES = [torch.float16, torch.bfloat16]
 
@@ -21,6 +25,25 @@ def test_chunks_are_all_rows_in_order_and_in_the_type_of_products(dtype: torch.d
     rows = [part.clone() for part in chunks(X)]  # a chunk is written over by the next
     assert len(rows) > 2
     torch.testing.assert_close(torch.cat(rows), X.to(wanted), rtol=0, atol=0)
+
+
+def test_pieces_are_all_rows_a_few_at_a_time() -> None:
+    X = torch.randn(3000, 300).half()
+    parts = list(pieces(X))
+    assert max(map(len, parts)) * 300 * 8 <= 2 * 2**20
+    assert torch.equal(torch.cat(parts), X)
+    assert [len(part) for part in pieces(X.float().requires_grad_())] == [3000]
+
+
+def test_what_is_taken_piece_by_piece_is_what_all_rows_give(rng) -> None:
+    X = torch.from_numpy(rng.normal(size=(3000, 300)) + 0.2)
+    moments, directions = moments_and_directions(X)
+    along = X @ moments.principal_directions
+    found = LogPartition.of(X, moments).log_z
+    torch.testing.assert_close(found, torch.stack([along.logsumexp(dim=0), (-along).logsumexp(dim=0)]))
+    units = torch.nn.functional.normalize(X)
+    cosines = LeftOutCosines.of(X, directions).projections
+    torch.testing.assert_close(cosines, units @ units.sum(dim=0))
 
 
 def test_float32_chunks_are_no_copies() -> None:
@@ -63,6 +86,40 @@ def test_rows_that_hide_where_the_others_are(rng) -> None:
     torch.testing.assert_close(Moments.of(rows).scatter, exact, rtol=2e-5, atol=0)
 
 
+def test_one_dimension_hidden_beside_wide_ones(rng) -> None:
+    """The others' spread is no excuse: each dimension has its own digits."""
+    n, d = 409_600, 20
+    X = rng.normal(size=(n, d)) * 1e3
+    X[:, 0] = rng.normal(size=n) + 1e3
+    X[:: n // 256, 0] = rng.normal(size=256) * 1e3
+    rows = torch.from_numpy(X[: n // 2].astype(np.float32))
+    exact = Moments.of(rows.double()).scatter.diagonal()
+    torch.testing.assert_close(Moments.of(rows).scatter.diagonal(), exact, rtol=1e-5, atol=0)
+
+
+def test_a_constant_dimension_is_no_reason_to_begin_again(rng, monkeypatch) -> None:
+    """What rounding leaves of its mean is not a mean that was missed."""
+    X = torch.from_numpy(rng.normal(size=(5000, 20)).astype(np.float32))
+    X[:, 5:] = torch.from_numpy(rng.normal(size=15).astype(np.float32))
+    passes: list[torch.Tensor] = []
+    noted = sys.modules["isoscope.statistics.moments"]
+    monkeypatch.setattr(noted, "chunks", lambda X: passes.append(X) or chunks(X))
+    assert float(Moments.of(X).scatter.diagonal()[5:].max()) < 1e-8
+    assert len(passes) == 1
+
+
+@pytest.mark.parametrize("grad", [False, True])
+@pytest.mark.parametrize("d", [1, 2, 15])
+def test_very_many_narrow_rows(rng, d: int, grad: bool) -> None:
+    """One float32 sum of millions of squares keeps three digits."""
+    X = rng.normal(size=(2_000_000 // d, d)).astype(np.float32) + 1
+    U = X - X.mean(axis=0, dtype=np.float64)
+    squares = (U * U).sum(axis=1)
+    found = Moments.of(torch.from_numpy(X).requires_grad_(grad))
+    np.testing.assert_allclose(found.scatter.detach(), U.T @ U, rtol=1e-9, atol=1e-6)
+    assert float(found.quartic.detach()) == pytest.approx(squares @ squares, rel=1e-9)
+
+
 @pytest.mark.parametrize("offset", [0.0, 1.0, 1e4])
 def test_float32_moments_keep_each_dimensions_digits(rng, offset: float) -> None:
     """A dimension of little variance beside large ones, with the mean anywhere."""
@@ -92,6 +149,14 @@ def test_directions_of_half_precision(dtype: torch.dtype) -> None:
     found, exact = Directions.of(X), Directions.of(X.double())
     for name in ("unit_sum", "unit_square_sum", "norm_sum", "norm_square_sum", "norm_min", "norm_max"):
         torch.testing.assert_close(getattr(found, name), getattr(exact, name), rtol=1e-6, atol=1e-3)
+
+
+@pytest.mark.parametrize("size", [1e40, 1e-45])
+def test_weights_beyond_float32_of_half_precision(rng, size: float) -> None:
+    X, weights = torch.from_numpy(rng.normal(size=(500, 20))).half(), rng.random(500)
+    found, plain = Directions.of(X, weights=weights * size), Directions.of(X.double(), weights=weights)
+    for name in ("unit_sum", "unit_square_sum", "norm_sum"):
+        torch.testing.assert_close(getattr(found, name) / size, getattr(plain, name))
 
 
 @pytest.mark.parametrize("scales", [(1e-30, 1e30, 1.0), (1e-20,), (1e19,)])

@@ -109,7 +109,7 @@ def istar(
 
     With --output every run is kept when it is done: a sweep that is cut short goes on where it was, and any
     number of processes may work on the same folder, with the same command or others. Pages and figures are
-    of all runs the folder holds.
+    of all runs the folder holds. The estimators are one run, of some twenty minutes on two cores.
     """
     if part not in _PARTS:
         raise InputError(f"--part is {part!r}; wanted one of {', '.join(_PARTS)}")

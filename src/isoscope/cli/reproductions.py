@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Annotated, Protocol, TypeVar
@@ -39,6 +40,8 @@ def each(setups: Iterable[S], run: Callable[[S], R], *, keep_going: bool) -> Ite
     """What every setup comes to; one that cannot be run ends it, or is named and left out."""
     n_run = 0
     for setup in setups:
+        if sys.stderr.isatty():  # texts and model are loaded before there is a bar to show
+            typer.echo(f"{setup.name} …", err=True)
         try:
             with interruptible(), as_typed():
                 found = run(setup)

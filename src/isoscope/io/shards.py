@@ -204,7 +204,7 @@ def _opened(
         return [RemoteShard(place, {**options, **known}, listing) for place, listing in places.items()], {}
     shards: list[Shard] = []
     bad: dict[str, str] = {}
-    options = {**options, "uncached": fill_memory(sum(Path(place).stat().st_size for place in places))}
+    options = {**options, "uncached": fill_memory(sum(map(_n_bytes, places)))}
     apart = _apart(places, options, known)
     for place in places:
         columns = {name: value for name, value in known.items() if name not in apart}
@@ -220,6 +220,14 @@ def _opened(
             f"({next(iter(bad))}); wanted a column of each file"
         )
     return _with_slices(shards, apart, options), bad
+
+
+def _n_bytes(place: str) -> int:
+    """The size of a file; none where it is gone or a link leads nowhere, which opening it says."""
+    try:
+        return Path(place).stat().st_size
+    except OSError:
+        return 0
 
 
 def _apart(places: Iterable[str], options: dict[str, Any], known: dict[str, Any]) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 
@@ -19,7 +19,7 @@ class AbandonedError(Exception):
     """Raised in a task whose result nobody waits for any more."""
 
 
-def in_order(tasks: Iterable[Callable[[], _R]], *, n_workers: int) -> Iterator[_R]:
+def in_order(tasks: Iterable[Callable[[], _R]], *, n_workers: int) -> Generator[_R, None, None]:
     """The results of all tasks, in their order, while others are under way; with one worker, in turn.
 
     What a task makes on one core stays in that core's cache until the task is done with it. Tasks run in

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
 
@@ -14,7 +14,7 @@ DEPTH = 2  # items under way or waiting: one is read while another lies ready
 _END: Any = object()
 
 
-def ahead(items: Iterable[T], *, depth: int = DEPTH) -> Iterator[T]:
+def ahead(items: Iterable[T], *, depth: int = DEPTH) -> Generator[T, None, None]:
     """The same items in order, each begun while those before it are used; an error comes in its place.
 
     The thread works on one core, so that products elsewhere keep theirs. Whoever stops early waits for the

@@ -7,24 +7,35 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from isoscope.arrays import working_dtype
+from isoscope.arrays import block_rows, working_dtype
 from isoscope.kernels.products import add_upper_product, mirrored, sum_of_squares, weighted_sums
 
 # of float32. Measured, 2 cores, d = 384: smaller ones are cheaper alone (1.5 MB by a twentieth), but many
 # short calls wait for each other's turn in Python (1.5 MB lose a tenth); products are the same from 1 to 8 MB
 _CHUNK_BYTES = 6 * 2**20
+_PIECE_BYTES = 2 * 2**20  # of float64; a block at once takes five times its bytes, and twice as long
+_NARROW = 16  # dimensions: chunks of fewer have so many rows that float32 sums lose digits; d = 1 keeps three
 _NEAR_ROWS = 256  # rows that tell about where the mean is
 _NEAR_ZERO = 4.0  # a squared mean of so many variances costs float32 sums two bits
 
 
+def sums_dtype(X: Tensor) -> torch.dtype:
+    """The type sums over the rows of X are taken in: float64 where rows are narrow, else their working type.
+
+    >>> sums_dtype(torch.ones(9, 384)), sums_dtype(torch.ones(9, 1))
+    (torch.float32, torch.float64)
+    """
+    return torch.float64 if X.shape[1] < _NARROW else working_dtype(X.dtype)
+
+
 def chunks(X: Tensor) -> Iterator[Tensor]:
-    """The rows of X in their working type; half precision is lifted into one buffer, used again each time.
+    """The rows of X in the type of their sums; those of another are lifted into one buffer, used again.
 
     >>> [len(rows) for rows in chunks(torch.ones(10_000, 384, dtype=torch.float16))]
     [4096, 4096, 1808]
     """
     n, d = X.shape
-    dtype = working_dtype(X.dtype)
+    dtype = sums_dtype(X)
     n_rows = max(64, _CHUNK_BYTES // (4 * d))
     if X.dtype == dtype:
         yield from X.split(n_rows)
@@ -34,12 +45,25 @@ def chunks(X: Tensor) -> Iterator[Tensor]:
         yield room[: len(rows)].copy_(rows)
 
 
+def pieces(X: Tensor) -> Iterator[Tensor]:
+    """The rows of X as they are, so few that the several float64 copies a formula makes take no room.
+
+    On a device, and where a gradient is wanted, whole blocks: there every step costs the same.
+
+    >>> [len(rows) for rows in pieces(torch.ones(1000, 384))]
+    [682, 318]
+    """
+    if X.requires_grad or X.is_cuda:
+        return iter(X.split(block_rows(X.shape[1])))
+    return iter(X.split(max(64, _PIECE_BYTES // (8 * X.shape[1]))))
+
+
 def near_point(X: Tensor) -> Tensor:
-    """(d,) a point about which sums lose nothing, in the working type of X, from some rows spread over it.
+    """(d,) a point about which sums lose nothing, in their type, from some rows spread over it.
 
     The mean of those rows, or zero where that is within two standard deviations in every dimension.
     """
-    some = X[:: max(1, len(X) // _NEAR_ROWS)].to(working_dtype(X.dtype))
+    some = X[:: max(1, len(X) // _NEAR_ROWS)].to(sums_dtype(X))
     mean, mean_square = some.mean(dim=0), some.square().mean(dim=0)
     variance = mean_square - mean.square()
     return torch.zeros_like(mean) if bool((mean.square() <= _NEAR_ZERO * variance).all()) else mean

@@ -72,7 +72,8 @@ class Directions:
         w = None if weights is None else as_weights(weights, n=len(matrix)).to(matrix.device)
         if w is not None:
             matrix, w = matrix[w > 0], w[w > 0]
-        sums = DirectionSums(matrix.shape[1], matrix.dtype)
+        # weights may lie beyond float32, or too far apart for it
+        sums = DirectionSums(matrix.shape[1], matrix.dtype if w is None else torch.float64)
         whole_blocks = matrix.requires_grad or matrix.is_cuda
         start = 0
         for rows in blocks(matrix) if whole_blocks else chunks(matrix):
@@ -130,7 +131,7 @@ class DirectionSums:
         self._others: Directions | None = None
 
     def add(self, rows: Tensor, weights: Tensor | None = None) -> None:
-        """One more chunk, in its working type."""
+        """One more chunk, in float32 or float64."""
         if rows.requires_grad or rows.is_cuda:
             self._add_others(rows, weights)
             return

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from isoscope.arrays import as_matrix, blocks
+from isoscope.statistics.chunks import pieces
 from isoscope.statistics.directions import Directions, unit_rows
 from isoscope.statistics.moments import Moments
 
@@ -57,8 +58,8 @@ class LeftOutCosines:
     def of(cls, X: Any, directions: Directions) -> LeftOutCosines:
         """One pass over any array that is part of what `directions` was taken over."""
         parts = []
-        for block in blocks(as_matrix(X)):
-            units, norms = unit_rows(block)
+        for rows in pieces(as_matrix(X)):
+            units, norms = unit_rows(rows)
             parts.append((units @ directions.unit_sum)[norms > 0])
         return cls(torch.cat(parts))
 

@@ -15,13 +15,14 @@ from isoscope.errors import InputError, ShapeError, UndefinedError
 from isoscope.kernels.precision import full_precision
 from isoscope.kernels.products import sum_of_squares, symmetric_product
 from isoscope.space import as_weights
-from isoscope.statistics.chunks import CenteredSums, chunks, near_point
+from isoscope.statistics.chunks import CenteredSums, chunks, near_point, sums_dtype
 
 # float32 squares and cubes are trusted while a coordinate's mean square lies in here; outside, float64
 _FLOAT32_RANGE = (1e-17, 1e17)
 _FLAT = 1e-12  # a mean square spread under this share of the squared mean may be nothing but rounding
 _BLOCKS_AT_ONCE = 4  # rows between two merges in float64, each of which costs several passes over (d, d)
-_FAR = 8.0  # sums about a point whose distance to the mean adds more than so often the spread lose digits
+_FAR = 8.0  # sums about a point that misses the mean, squared, by so many variances lose digits
+_ULPS = 8.0  # of the mean: missing it by less is rounding, as in a dimension that is constant
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,8 +69,8 @@ class Moments:
         """The moments of any array, taken block by block; Moments pass through unchanged.
 
         Without `fourth` the cubic and quartic sums are left out, which saves a dozen steps: for losses that
-        run them at every update. `also` is shown all rows without weights once, in order and in their working
-        type, while they are in cache; it may not keep them.
+        run them at every update. `also` is shown all rows without weights once, in order and lifted for sums,
+        while they are in cache; it may not keep them.
         """
         if isinstance(X, Moments):
             return X
@@ -307,9 +308,9 @@ def _of_few_rows(block: Tensor) -> Moments:
 
 
 def _of_many_rows(block: Tensor, fourth: bool, also: Callable[[Tensor], None] | None = None) -> Moments:
-    """Products in the block's working type; all returned in float64."""
+    """Products in the type of the rows' sums; all returned in float64."""
     if block.requires_grad or block.is_cuda:  # a device has no use for chunks that stay in a cache
-        rows = working(block)
+        rows = block.to(sums_dtype(block))
         if also:
             also(rows)
         return _of_whole_block(rows, fourth)
@@ -337,7 +338,7 @@ def _of_chunks(block: Tensor, fourth: bool, also: Callable[[Tensor], None] | Non
             also(rows)
         sums.add(rows)
     moments, missed = _recentred(sums)
-    if missed > _FAR * moments.trace:  # some rows did not tell where the others are
+    if _is_far(missed, moments, sums.about.dtype):  # some rows did not tell where the others are
         sums = CenteredSums(moments.mean.to(sums.about.dtype), fourth=fourth)
         for rows in chunks(block):
             sums.add(rows)
@@ -345,8 +346,15 @@ def _of_chunks(block: Tensor, fourth: bool, also: Callable[[Tensor], None] | Non
     return moments
 
 
+def _is_far(missed: Tensor, moments: Moments, dtype: torch.dtype) -> bool:
+    """Whether in some dimension the point missed the mean by so much that its variance lost digits."""
+    variance = moments.scatter.diagonal() / moments.count
+    rounding = _ULPS * torch.finfo(dtype).eps * moments.mean
+    return bool((missed.square() > _FAR * variance + rounding.square()).any())
+
+
 def _recentred(sums: CenteredSums) -> tuple[Moments, Tensor]:
-    """Sums about a point that misses the mean by m, moved to the mean, and n‖m‖², by how much it missed.
+    """Sums about a point that misses the mean by m, moved to the mean, and m.
 
     Σv = n·m enters the expansion.
     """
@@ -354,11 +362,11 @@ def _recentred(sums: CenteredSums) -> tuple[Moments, Tensor]:
     square = m @ m
     mean, scatter = sums.about + m, torch.addr(A, m, m, alpha=-n)
     if not sums.fourth:
-        return Moments(n, mean, scatter, None, None, None), n * square
+        return Moments(n, mean, scatter, None, None, None), m
     Am, trace = A @ m, A.trace()
     cubic = sums.cubic - m * trace - 2 * Am + 2 * n * square * m
     quartic = sums.quartic + 4 * (m @ Am) - 4 * (sums.cubic @ m) + 2 * trace * square - 3 * n * square**2
-    return Moments(n, mean, scatter, None, cubic, quartic), n * square
+    return Moments(n, mean, scatter, None, cubic, quartic), m
 
 
 def _merge_scatter(a: Moments, b: Moments, step: Tensor) -> tuple[Tensor | None, Tensor | None]:

@@ -8,7 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from isoscope.arrays import as_matrix, blocks
+from isoscope.arrays import as_matrix
+from isoscope.statistics.chunks import pieces
 from isoscope.statistics.moments import Moments
 
 
@@ -29,8 +30,8 @@ class LogPartition:
         """One pass over X along the principal directions of the vectors `moments` was taken over."""
         directions = moments.principal_directions
         log_z: Tensor | None = None
-        for block in blocks(as_matrix(X)):
-            projections = block.double() @ directions
+        for rows in pieces(as_matrix(X)):
+            projections = rows.double() @ directions
             part = torch.stack([projections.logsumexp(dim=0), (-projections).logsumexp(dim=0)])
             log_z = part if log_z is None else torch.logaddexp(log_z, part)
         assert log_z is not None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -89,15 +90,17 @@ class Pass:
     ) -> dict[str, Any]:
         tree = Tree()
         n_rows = 0
-        numbered = enumerate(ahead(blocks))
-        tasks = (partial(self._measured, block, place, number) for number, block in numbered)
-        for size, part in in_order(tasks, n_workers=n_workers):
-            if part:
-                tree.add(part)
-            n_rows += size
-            go_on()
-            if seen:
-                seen(n_rows)
+        # closed here, whatever happens: later they would put back the one core they found
+        with closing(ahead(blocks)) as read:
+            tasks = (partial(self._measured, block, place, number) for number, block in enumerate(read))
+            with closing(in_order(tasks, n_workers=n_workers)) as measured:
+                for size, part in measured:
+                    if part:
+                        tree.add(part)
+                    n_rows += size
+                    go_on()
+                    if seen:
+                        seen(n_rows)
         return tree.total()
 
     def _measured(self, block: Space, place: int, number: int) -> tuple[int, dict[str, Any]]:
