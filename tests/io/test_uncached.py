@@ -118,3 +118,13 @@ def test_a_system_without_such_a_way(tmp_path: Path, past_the_cache: list[Path],
 def test_only_what_does_not_fit_is_read_so() -> None:
     assert not fill_memory(10**6)
     assert fill_memory(2 * uncached.physical_bytes())
+
+
+def test_memory_is_that_of_the_container(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    limit = tmp_path / "memory.max"
+    monkeypatch.setattr(uncached, "_LIMITS", (limit, tmp_path / "absent"))
+    assert uncached.physical_bytes() == machine
+    for words, wanted in (("max\n", machine), ("1000000\n", 10**6), (f"{2 * machine}\n", machine)):
+        limit.write_text(words)
+        assert uncached.physical_bytes() == wanted

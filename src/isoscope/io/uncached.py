@@ -12,12 +12,15 @@ from pathlib import Path
 import numpy as np
 
 _ALIGNMENT = 4096  # of places in the file and in memory: a multiple of what any disk wants
+_LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
 _SHARE = 0.5  # of memory that files may fill and still be found in the cache the next time
 
 
 def physical_bytes() -> int:
-    """The memory of this machine."""
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    """The memory of this machine, or of the container this runs in."""
+    machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    limits = [path.read_text().strip() for path in _LIMITS if path.is_file()]
+    return min([machine, *(int(limit) for limit in limits if limit.isdigit())])
 
 
 def fill_memory(n_bytes: int) -> bool:

@@ -20,7 +20,7 @@ PART_BYTES = 256 * 2**20  # of float32 that make a part of a file that is cut in
 _COPIES = 4  # of a block for each core and task ahead of it: lifted, centred, in float64, kept by allocators
 _MATRICES = 24  # of d × d numbers: a tree of scatters, those ahead, their merges, eigenvectors
 _LEAST_ROWS = 64
-_BLOCKS_AT_ONCE = 2  # rows between two merges, which cost several passes over (d, d)
+_BLOCKS_A_READ = 2  # rows between two merges, which cost several passes over (d, d)
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Scale:
 
     def rows_of_block(self, n_dims: int, n_labels: int = 0) -> int:
         """How many rows to read at a time, so that all that is held keeps within the bound."""
-        wanted = _BLOCKS_AT_ONCE * block_rows(n_dims)
+        wanted = _BLOCKS_A_READ * block_rows(n_dims)
         if self.memory is None:
             return wanted
         held = resident_bytes() + 8 * _MATRICES * n_dims * n_dims + 8 * 4 * n_labels * n_dims
