@@ -153,6 +153,9 @@ def test_autocast_changes_nothing() -> None:
     [
         (InputError, "temperature is 0", lambda X: MultipleNegativesLoss(0)),
         (InputError, "temperature is nan", lambda X: MultipleNegativesLoss(math.nan)),
+        (InputError, "temperature is 1e-39; wanted .* float32", lambda X: MultipleNegativesLoss(1e-39)),
+        (InputError, r"t is 1e\+39; wanted .* float32", lambda X: UniformityLoss(1e39)),
+        (InputError, r"alpha is 1e\+39; wanted .* float32", lambda X: AlignmentLoss(1e39)),
         (InputError, "similarity is 'l2'", lambda X: MultipleNegativesLoss(similarity="l2")),
         (InputError, "alpha is -1", lambda X: AlignmentLoss(-1)),
         (InputError, "t is None", lambda X: UniformityLoss(None)),
@@ -164,6 +167,10 @@ def test_autocast_changes_nothing() -> None:
         (ShapeError, "and Y", lambda X: AlignmentLoss()(X, X[:3])),
         (ShapeError, "two axes", lambda X: UniformityLoss()(X[0])),
         (InputError, "X is ndarray", lambda X: UniformityLoss()(X.numpy())),
+        (InputError, "X is list; wanted a floating torch tensor", lambda X: UniformityLoss()([1.0, 2.0])),
+        (InputError, "positives is ndarray", lambda X: MultipleNegativesLoss()(X, X.numpy())),
+        (InputError, "negatives is ndarray", lambda X: MultipleNegativesLoss()(X, X, X.numpy())),
+        (InputError, "Y is list", lambda X: AlignmentLoss()(X, X.tolist())),
     ],
 )
 def test_bad_input_is_refused(error: type[Exception], match: str, call: object) -> None:

@@ -76,6 +76,12 @@ def test_autocast_changes_nothing() -> None:
 def test_bad_input_is_refused() -> None:
     with pytest.raises(InputError, match="strength is inf"):
         CosineRegularizer(math.inf)
+    with pytest.raises(InputError, match=r"strength is 1e\+39; wanted .* float32"):
+        CosineRegularizer(1e39)
+    with pytest.raises(InputError, match="states is a ndarray; wanted a torch tensor"):
+        CosineRegularizer()(cloud().numpy())
+    with pytest.raises(InputError, match="states holds a float; wanted a torch tensor"):
+        CosineRegularizer()([0.5, 1.5])
     with pytest.raises(InputError, match="pairs is 'all'"):
         CosineRegularizer(1.0, pairs="all")
     with pytest.raises(InputError, match="1 vectors is undefined"):

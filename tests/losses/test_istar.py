@@ -305,6 +305,9 @@ X3 = torch.zeros(2, 3, 4)
         (InputError, "strength is nan", lambda: IStarLoss(math.nan)),
         (InputError, "strength is 'high'", lambda: IStarLoss("high")),
         (InputError, "strength is True", lambda: IStarLoss(True)),
+        (InputError, r"strength is 1e\+300; wanted .* float32", lambda: IStarLoss(1e300, debias=True)),
+        (InputError, r"strength is -3.5e\+38; wanted .* float32", lambda: IStarLoss(-3.5e38)),
+        (InputError, "strength is a number of hundreds of digits", lambda: IStarLoss(10**400)),
         (InputError, "zeta is 1.2", lambda: IStarLoss(1.0, zeta=1.2)),
         (
             InputError,
@@ -313,6 +316,11 @@ X3 = torch.zeros(2, 3, 4)
         ),
         (InputError, "not symmetric", lambda: IStarLoss(covariance=torch.tensor([[1.0, 2.0], [0.0, 1.0]]))),
         (InputError, "negative eigenvalues", lambda: IStarLoss(covariance=-torch.eye(2))),
+        (
+            NotFiniteError,
+            r"^covariance has NaN or Inf; wanted finite numbers: make it of finite vectors",
+            lambda: IStarLoss(covariance=torch.eye(2).fill_diagonal_(math.nan)),
+        ),
         (InputError, "covariance is missing", lambda: IStarLoss(1.0)(cloud(5, 3))),
         (ShapeError, "covariance has shape", lambda: IStarLoss(covariance=torch.eye(2))(cloud(5, 3))),
         (InputError, "1 vectors is undefined; wanted at least 2", lambda: IStarLoss(zeta=0)(cloud(1, 3))),
@@ -326,6 +334,17 @@ X3 = torch.zeros(2, 3, 4)
         (InputError, "mask leaves out every", lambda: IStarLoss(zeta=0)(X3, torch.zeros(2, 3).long())),
         (ShapeError, r"mask has shape \(2, 4\)", lambda: IStarLoss(zeta=0)(X3, torch.ones(2, 4).long())),
         (InputError, "mask holds torch.float32", lambda: IStarLoss(zeta=0)(X3, torch.zeros(2, 3))),
+        (InputError, r"mask is a ndarray; .* \(2, 3\)", lambda: IStarLoss(zeta=0)(X3, np.ones((2, 3), int))),
+        (InputError, "states is a ndarray; wanted a torch", lambda: IStarLoss(zeta=0)(cloud(5, 3).numpy())),
+        (InputError, "states is a ndarray", lambda: IStarLoss(zeta=0)(X3.numpy(), torch.ones(2, 3).long())),
+        (InputError, "states is a NoneType", lambda: IStarLoss(zeta=0)(None)),
+        (InputError, "states holds a float; wanted a torch", lambda: IStarLoss(zeta=0)([1.0, 2.0, 3.0])),
+        (InputError, "states holds a list; wanted a torch", lambda: IStarLoss(zeta=0)([[1.0, 2.0]])),
+        (
+            InputError,
+            "states holds a NoneType",
+            lambda: IStarLoss(zeta=0, layers=[0])((None, cloud(5, 3))),
+        ),
         (ShapeError, "states has shape", lambda: IStarLoss(zeta=0)(torch.zeros(4))),
         (InputError, "states holds torch.int64", lambda: IStarLoss(zeta=0)(torch.zeros(4, 2).long())),
         (InputError, "layers is", lambda: IStarLoss(zeta=0, layers=[1])(cloud(5, 3))),
@@ -346,3 +365,10 @@ X3 = torch.zeros(2, 3, 4)
 def test_bad_input_is_refused(error: type[Exception], match: str, call: object) -> None:
     with pytest.raises(error, match=match):
         call()
+
+
+def test_every_strength_that_float32_holds_is_taken() -> None:
+    largest = torch.finfo(torch.float32).max
+    for strength in (largest, -largest, 1e-45, 0.0, np.float64(2.5), 3):
+        assert IStarLoss(strength, zeta=0).strength == strength
+        IStarLoss(strength, zeta=0)(cloud(9, 4).float())

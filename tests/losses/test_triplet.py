@@ -88,6 +88,9 @@ def test_autocast_changes_nothing() -> None:
     ("error", "match", "call"),
     [
         (InputError, "margin is nan", lambda X: TripletLoss(math.nan)),
+        (InputError, r"margin is 1e\+39; wanted .* float32", lambda X: TripletLoss(1e39)),
+        (InputError, "X is list", lambda X: TripletLoss()(X.tolist(), labels=LABELS)),
+        (InputError, "positives is ndarray", lambda X: TripletLoss()(X, X.numpy(), X)),
         (InputError, "margin is -1", lambda X: TripletLoss(-1)),
         (InputError, "labels is missing", lambda X: TripletLoss()(X, X)),
         (InputError, "labels came together", lambda X: TripletLoss()(X, X, labels=LABELS)),

@@ -173,6 +173,8 @@ def test_texts_are_cut_to_what_model_and_caller_allow(tiny_bert: Path) -> None:
     short = GeometryTracker(TEXTS, tokenizer=tokens, max_length=4)
     short.measure(model, step=0)
     assert short.trajectory.configuration["n"] == 2 * len(TEXTS)  # two words of each
+    with pytest.raises(iso.InputError, match="max_length is 2; wanted at least 3"):
+        GeometryTracker(TEXTS, tokenizer=tokens, max_length=2).measure(model, step=0)
 
 
 def test_a_sentence_model_brings_its_tokenizer(tiny_model: Path) -> None:
@@ -394,6 +396,23 @@ def test_measured_every_so_many_steps(probe: Tensor) -> None:
         _ = GeometryTracker(probe).trajectory
 
 
+def test_the_summary_counts_the_vectors_of_layers_of_any_width(probe: Tensor, tmp_path: Path) -> None:
+    for layers, told in ((("encoder", "output"), "40 vectors × 3 to 8"), ("encoder", "40 vectors × 8")):
+        tracker = GeometryTracker(probe, layers=layers, run=tmp_path / told)
+        tracker.measure(network(), step=30)
+        for found in (tracker.trajectory, iso.Trajectory.load(tmp_path / told / "trajectory.parquet")):
+            assert str(found).startswith(f"{told}, 30 updates, 1 seed, ")
+            assert f"<caption>{told}, 30 updates" in found._repr_html_()
+
+
+def test_the_summary_counts_tokens_and_texts(tiny_bert: Path) -> None:
+    tracker = GeometryTracker(TEXTS, tokenizer=tokenizer(tiny_bert), layers=(-1, "pooler"))
+    tracker.measure(bert(tiny_bert), step=0)
+    n_words = sum(len(text.split()) for text in TEXTS)
+    d = bert(tiny_bert).config.hidden_size
+    assert str(tracker.trajectory).startswith(f"{len(TEXTS)} to {n_words} vectors × {d}, 0 updates")
+
+
 # ---------------------------------------------------------------- collapse
 
 
@@ -511,6 +530,82 @@ def test_what_cannot_be_resumed_is_refused(probe: Tensor, tmp_path: Path) -> Non
 
 
 # ---------------------------------------------------------------- bad input
+
+
+@pytest.mark.parametrize("step", [-5, 2.5, 10.0, "5", None, True, math.nan])
+def test_a_step_is_a_whole_number(probe: Tensor, step: Any) -> None:
+    tracker = GeometryTracker(probe, every=5)
+    for call in (lambda: tracker(network(), step), lambda: tracker.measure(network(), step=step)):
+        with pytest.raises(iso.InputError, match=rf"step is {step!r}; wanted a whole number .* at least 0"):
+            call()
+    assert tracker.steps == []
+
+
+@pytest.mark.parametrize("kind", [int, np.int64, np.uint8, torch.tensor])
+def test_whole_numbers_of_every_kind_are_steps(probe: Tensor, kind: Callable[[int], Any]) -> None:
+    tracker = GeometryTracker(probe, every=5)
+    assert tracker(network(), kind(4)) is None
+    row = tracker(network(), kind(5))
+    assert row is not None
+    assert type(row["step"]) is int
+    assert tracker.steps == [5]
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (torch.ones(3), r"is a tensor of shape \(3,\); wanted a number or a tensor of one"),
+        (np.ones((2, 1)), r"is a tensor of shape \(2, 1\)"),
+        (torch.ones(0), r"is a tensor of shape \(0,\)"),
+        ("0.5", "is '0.5'; wanted a number"),
+        ([0.5], r"is \[0.5\]; wanted a number"),
+    ],
+)
+def test_a_loss_is_one_number(probe: Tensor, value: Any, message: str) -> None:
+    tracker = GeometryTracker(probe, every=5)
+    for name in ("loss", "accuracy"):
+        with pytest.raises(iso.InputError, match=f"{name} {message}"):
+            tracker(network(), 15, **{name: value})
+        assert tracker.steps == []
+        assert tracker(network(), 14, **{name: value}) is None  # not looked at: that would wait for a device
+    tracker.measure(network(), step=15)
+    with pytest.raises(iso.InputError, match=f"loss {message}"):
+        tracker.note(15, loss=value)
+
+
+@pytest.mark.parametrize("value", [torch.full((1, 1), 0.5), np.array([0.5]), np.float32(0.5)])
+def test_a_tensor_of_one_is_a_number(probe: Tensor, value: Any) -> None:
+    row = GeometryTracker(probe).measure(network(), step=0, loss=value)
+    assert row["loss"] == 0.5
+
+
+def test_a_probe_the_model_does_not_take_is_told_with_the_models_own_error(
+    probe: Tensor, tiny_bert: Path
+) -> None:
+    told = r"^the model failed on the probe of shape \(40, 5\): mat1 and mat2 .*; wanted inputs that Network"
+    model = network()
+    with pytest.raises(iso.InputError, match=told) as caught:
+        GeometryTracker(probe[:, :5]).read(model)
+    assert type(caught.value.__cause__) is RuntimeError
+    assert model.training
+    with pytest.raises(iso.InputError, match=r"the model failed on the probe: .*BertModel takes") as caught:
+        GeometryTracker({"input_ids": torch.ones(3, 30, dtype=torch.long)}).read(bert(tiny_bert))
+    assert type(caught.value.__cause__) is RuntimeError
+
+
+@pytest.mark.parametrize("error", [torch.OutOfMemoryError, NotImplementedError, KeyError, AssertionError])
+def test_other_errors_of_the_model_pass_as_they_are(probe: Tensor, error: type[Exception]) -> None:
+    def failing(_: Tensor) -> Tensor:
+        raise error("mine")
+
+    with pytest.raises(error, match="mine"):
+        GeometryTracker(probe).read(failing)
+
+
+def test_bounds_on_what_is_not_followed_name_what_is(probe: Tensor) -> None:
+    for metrics, told in (("isoscore", "isoscore is$"), (("isoscore", "lid"), "isoscore, lid are$")):
+        with pytest.raises(iso.InputError, match=f"stop_below has 'silhouette', .* followed; {told}"):
+            GeometryTracker(probe, metrics=metrics, stop_below={"silhouette": 1.0})
 
 
 @pytest.mark.parametrize(

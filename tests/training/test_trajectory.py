@@ -60,6 +60,16 @@ def test_it_cannot_be_changed() -> None:
         found.n_parameters = 3
 
 
+def test_the_title_has_what_is_known_of_the_vectors() -> None:
+    found = made(isoscore=[0.0] * 6)
+    for about, told in (
+        ({"n": 20, "d": 3}, "20 vectors × 3, 10 updates"),
+        ({"n_items": 1200}, "1,200 items, 10 updates"),
+        ({}, "10 updates, 2 seeds"),
+    ):
+        assert str(iso.Trajectory(found.columns, about, 7)).startswith(told)
+
+
 def test_unknown_columns_are_named() -> None:
     with pytest.raises(KeyError, match="was not measured; here are seed, step, loss"):
         made()["isoscor"]

@@ -16,6 +16,8 @@ from isoscope.errors import InputError, ShapeError
 from isoscope.labels import Labels, as_labels
 
 States = Tensor | Sequence[Tensor]
+_WANTED_STATES = "wanted a torch tensor, (n, d) or (B, T, d), or a sequence of them, one entry a layer"
+_SINGLE = torch.finfo(torch.float32)  # losses of half precision and of float32 are reckoned in it
 
 
 def masked_rows(states: States, mask: Tensor | None, layers: Sequence[int] | None) -> Tensor:
@@ -41,21 +43,31 @@ def masked_rows(states: States, mask: Tensor | None, layers: Sequence[int] | Non
 
 
 def chosen_layers(states: Sequence[Tensor], layers: Sequence[int] | None) -> list[Tensor]:
-    """The entries named, or all but the first."""
+    """The entries named, or all but the first; each is a tensor, those left out may be anything."""
+    if not isinstance(states, Sequence):  # an array of NumPy would be walked through row by row
+        raise InputError(f"states is a {type(states).__name__}; {_WANTED_STATES}")
     states = list(states)
     if layers is None:
+        above = _check_tensors(states[1:] or states)
         if len(states) < 2:
             raise ShapeError(
                 f"states has {len(states)} entries; wanted the embedding layer and at least one above it: "
                 "pass the tensor itself, or say which layers"
             )
-        return states[1:]
+        return above
     try:
-        return [states[layer] for layer in layers]
+        return _check_tensors([states[layer] for layer in layers])
     except IndexError:
         raise ShapeError(
             f"layers is {list(layers)}, but states has {len(states)} entries; wanted places among them"
         ) from None
+
+
+def _check_tensors(layers: list[Any]) -> list[Tensor]:
+    for layer in layers:
+        if not isinstance(layer, Tensor):
+            raise InputError(f"states holds a {type(layer).__name__}; {_WANTED_STATES}")
+    return layers
 
 
 def _checked_mask(states: Tensor, mask: Tensor | None) -> Tensor | None:
@@ -73,6 +85,11 @@ def _checked_mask(states: Tensor, mask: Tensor | None) -> Tensor | None:
                 "or ones where nothing is padding"
             )
         return None
+    if not isinstance(mask, Tensor):
+        raise InputError(
+            f"mask is a {type(mask).__name__}; wanted a torch tensor of shape {tuple(states.shape[:-1])}, "
+            "true or 1 where a vector counts"
+        )
     if mask.is_floating_point() or mask.is_complex():
         raise InputError(
             f"mask holds {mask.dtype}; wanted true or 1 where a vector counts, false or 0 elsewhere"
@@ -176,10 +193,18 @@ def label_codes(labels: Any, n: int, device: torch.device) -> Tensor:
 
 
 def as_number(value: Any, name: str, *, positive: bool = False) -> float:
-    """A finite float, or an InputError that names the argument."""
+    """A float that float32 holds too, or an InputError that names the argument."""
     wanted = "a positive number" if positive else "a finite number"
-    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not math.isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise InputError(f"{name} is {value!r}; wanted {wanted}")
-    if positive and not float(value) > 0:
+    limits = f"from {_SINGLE.tiny:.2g} to" if positive else "of at most"
+    held = f"{wanted} {limits} {_SINGLE.max:.2g}, what float32 holds"
+    try:
+        number = float(value)
+    except OverflowError:
+        raise InputError(f"{name} is a number of hundreds of digits; wanted {held}") from None
+    if not math.isfinite(number) or (positive and number <= 0):
         raise InputError(f"{name} is {value!r}; wanted {wanted}")
-    return float(value)
+    if abs(number) > _SINGLE.max or (positive and number < _SINGLE.tiny):
+        raise InputError(f"{name} is {value!r}; wanted {held}")
+    return number

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from isoscope.encoders.pooling import pool
 from isoscope.errors import InputError, ShapeError
+from isoscope.io.files import reason
 from isoscope.metrics.sinks import sink_thresholds
 from isoscope.training.probe import ProbeBatch
 from isoscope.training.untouched import device_of
@@ -164,7 +165,9 @@ def _hidden_states(core: Any, batch: ProbeBatch, layers: list[int]) -> Sequence[
     options: dict[str, Any] = {"output_hidden_states": True}
     if "use_cache" in inspect.signature(core.forward).parameters:
         options["use_cache"] = False  # no text is continued
-    found = core(**_placed(batch.inputs, core), **options)
+    inputs = _placed(batch.inputs, core)
+    with _on_the_probe(core, inputs):
+        found = core(**inputs, **options)
     hidden = getattr(found, "hidden_states", None)
     if not hidden:
         raise InputError(
@@ -229,11 +232,30 @@ def _hooks(modules: Mapping[str, nn.Module], caught: dict[Layer, Tensor]) -> Ite
 def _called(model: Any, batch: ProbeBatch) -> Any:
     inputs = _placed(batch.inputs, model)
     if not isinstance(inputs, Mapping) or _is_sentence_model(model):
-        return model(inputs)
+        with _on_the_probe(model, inputs):
+            return model(inputs)
     taken = inspect.signature(model.forward if isinstance(model, nn.Module) else model).parameters
-    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in taken.values()):
+    if not any(parameter.kind is parameter.VAR_KEYWORD for parameter in taken.values()):
+        inputs = {name: value for name, value in inputs.items() if name in taken}
+    with _on_the_probe(model, inputs):
         return model(**inputs)
-    return model(**{name: value for name, value in inputs.items() if name in taken})
+
+
+@contextmanager
+def _on_the_probe(model: Any, inputs: Any) -> Iterator[None]:
+    """Say that it was the probe that a model failed on, its own error kept as the cause.
+
+    Kinds of their own (out of memory, not implemented) pass as they are: callers tell them apart.
+    """
+    try:
+        yield
+    except RuntimeError as error:
+        if type(error) is not RuntimeError:
+            raise
+        came = f" of shape {tuple(inputs.shape)}" if isinstance(inputs, Tensor) else ""
+        raise InputError(
+            f"the model failed on the probe{came}: {reason(error)}; wanted inputs that {_name(model)} takes"
+        ) from error
 
 
 def _placed(inputs: Any, model: Any) -> Any:

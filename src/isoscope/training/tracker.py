@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import operator
 import os
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from torch import nn
 
@@ -127,20 +129,19 @@ class GeometryTracker:
         """Measure where it is time to, every `every` steps; the row, or None where it is not."""
         if self._began is None:
             self._began = time.perf_counter()
-        if step % self.every:
+        if _whole(step) % self.every:
             return None
         return self.measure(model, step=step, loss=loss, accuracy=accuracy)
 
     def measure(self, model: Any, *, step: int, loss: Any = math.nan, accuracy: Any = math.nan) -> Row:
         """Measure now and keep the row; a row of the same step is replaced."""
-        values = self.read(model, step=step)
-        row = {
+        row: Row = {
             "seed": self.seed,
-            "step": int(step),
-            "loss": _number(loss),
-            "accuracy": _number(accuracy),
-            **values,
+            "step": _whole(step),
+            "loss": _number(loss, "loss"),
+            "accuracy": _number(accuracy, "accuracy"),
         }
+        row |= self.read(model, step=row["step"])
         self._rows.add(row)
         return dict(row)
 
@@ -174,7 +175,8 @@ class GeometryTracker:
     def note(self, step: int, *, loss: Any = None, accuracy: Any = None) -> None:
         """Add to the row of a step what was known only after it was measured."""
         given = {"loss": loss, "accuracy": accuracy}
-        self._rows.note(step, {name: _number(value) for name, value in given.items() if value is not None})
+        known = {name: _number(value, name) for name, value in given.items() if value is not None}
+        self._rows.note(step, known)
 
     @property
     def steps(self) -> list[int]:
@@ -245,10 +247,11 @@ class GeometryTracker:
         """What is learnt of model and probe at the first measurement, for the trajectory."""
         if self._about:
             return
-        shapes = {tuple(rows.vectors.shape) for rows in by_layer.values()}
+        shapes = [list(rows.vectors.shape) for rows in by_layer.values()]
         self._about["model"] = type(model).__name__
-        if len(shapes) == 1:
-            self._about["n"], self._about["d"] = shapes.pop()
+        self._about["shapes"] = shapes  # [n, d] of each layer, in their order
+        if all(shape == shapes[0] for shape in shapes):
+            self._about["n"], self._about["d"] = shapes[0]
         parameters = model.parameters() if isinstance(model, nn.Module) else ()
         self._n_parameters = sum(p.numel() for p in parameters if p.requires_grad)
 
@@ -258,9 +261,8 @@ class GeometryTracker:
         for name, bound in (stop_below or {}).items():
             columns = [column for column in self.columns if name in (column, column.partition("@")[0])]
             if not columns:
-                raise InputError(
-                    f"stop_below has {name!r}, which is not followed; {', '.join(self.columns)} are"
-                )
+                followed = f"{', '.join(self.columns)} {'is' if len(self.columns) == 1 else 'are'}"
+                raise InputError(f"stop_below has {name!r}, which is not followed; {followed}")
             if isinstance(bound, bool) or not isinstance(bound, int | float) or not math.isfinite(bound):
                 raise InputError(f"stop_below[{name!r}] is {bound!r}; wanted a number")
             bounds |= dict.fromkeys(columns, float(bound))
@@ -279,6 +281,26 @@ def _checked_layers(layers: Layer | Iterable[Layer]) -> tuple[Layer, ...]:
     return tuple(found)
 
 
-def _number(value: Any) -> float:
+def _whole(step: Any) -> int:
+    """A step as loops count it: Python's whole numbers, NumPy's, or a tensor of one."""
+    try:
+        number = -1 if isinstance(step, bool) else operator.index(step)
+    except TypeError:
+        number = -1
+    if number < 0:
+        raise InputError(f"step is {step!r}; wanted a whole number of updates, at least 0")
+    return number
+
+
+def _number(value: Any, name: str) -> float:
     """A loss as it comes: a number, or a tensor of one, its graph left alone."""
-    return float(value.detach() if isinstance(value, torch.Tensor) else value)
+    if isinstance(value, torch.Tensor | np.ndarray):
+        if math.prod(value.shape) != 1:
+            raise InputError(
+                f"{name} is a tensor of shape {tuple(value.shape)}; wanted a number or a tensor of one, "
+                "such as its mean"
+            )
+        value = value.item()
+    if not hasattr(value, "__float__"):
+        raise InputError(f"{name} is {value!r}; wanted a number or a tensor of one")
+    return float(value)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from io import StringIO
 from typing import TYPE_CHECKING, Any
@@ -51,13 +52,24 @@ def main_correlation(run: Trajectory) -> Correlation | None:
 
 def title(run: Trajectory) -> str:
     """What was trained, in one line."""
-    about = run.configuration
     n_seeds, steps = len(run.seeds), int(run.steps[-1])
-    shape = f"{about['n']:,} vectors × {about['d']:,}" if "n" in about else "vectors"
-    return (
-        f"{shape}, {steps:,} updates, {n_seeds} seed{'s' if n_seeds > 1 else ''}, "
-        f"{run.n_parameters:,} parameters"
-    )
+    seeds = f"{n_seeds} seed{'s' if n_seeds > 1 else ''}"
+    trained = (f"{steps:,} updates", seeds, f"{run.n_parameters:,} parameters")
+    return ", ".join([*_shape(run.configuration), *trained])
+
+
+def _shape(about: Mapping[str, Any]) -> list[str]:
+    """How many vectors of how many dimensions, from the least to the most where layers differ."""
+    shapes = about.get("shapes") or ([[about["n"], about["d"]]] if "n" in about else [])
+    if shapes:
+        n, d = (_range(sizes) for sizes in zip(*shapes, strict=True))
+        return [f"{n} vectors × {d}"]
+    return [f"{about['n_items']:,} items"] if "n_items" in about else []
+
+
+def _range(sizes: Sequence[int]) -> str:
+    least, most = min(sizes), max(sizes)
+    return f"{least:,}" if least == most else f"{least:,} to {most:,}"
 
 
 def correlation_lines(found: Correlation | None) -> list[str]:
