@@ -60,6 +60,37 @@ def test_without_a_probe_a_note_says_how_to_follow_the_geometry(tiny_bert: Path,
     assert "--probe" not in invoke(tiny_bert, "--pairs", "two.tsv", *QUICK, "--probe", "probe.txt")
 
 
+def test_a_model_that_is_not_kept_is_told(tiny_bert: Path, folder: Path) -> None:
+    own = (tiny_bert, "--pairs", "two.tsv", *QUICK)
+    assert invoke(*own).endswith("note: the model was not kept; -o FOLDER keeps it\n")
+    assert "not kept" not in invoke(*own, "-o", "kept")
+
+
+def test_notes_on_columns_and_on_partners_that_repeat(tiny_bert: Path, folder: Path) -> None:
+    kinds = ["good" if i % 2 else "bad" for i in range(len(TEXTS))]
+    rows = [f"{text},{kind}" for text, kind in zip(TEXTS, kinds, strict=True)]
+    Path("small.csv").write_text("\n".join(["text,label", *rows]))
+    shown = invoke(tiny_bert, "--pairs", "small.csv", *QUICK)
+    assert "note: the pairs are columns text and label; --columns A,B takes others\n" in shown
+    assert "note: 24 of 24 pairs share their second text with another pair; " in shown
+    asked = invoke(tiny_bert, "--pairs", "small.csv", "--columns", "label,text", *QUICK)
+    assert "the pairs are columns" not in asked
+    assert "share their second text" not in asked
+    json.loads(invoke(tiny_bert, "--pairs", "small.csv", *QUICK, "--json"))
+
+
+@pytest.mark.parametrize(("n_shared", "is_told"), [(2, False), (3, True)])
+def test_a_tenth_of_the_partners_may_repeat(
+    tiny_bert: Path, folder: Path, n_shared: int, is_told: bool
+) -> None:
+    seconds = ["the cat"] * n_shared + [f"on {i}" for i in range(20 - n_shared)]
+    rows = [{"anchor": f"dog {i}", "positive": second} for i, second in enumerate(seconds)]
+    Path("some.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    shown = invoke(tiny_bert, "--pairs", "some.jsonl", *QUICK)
+    assert ("3 of 20 pairs share" in shown) == is_told
+    assert ("share their second text" in shown) == is_told
+
+
 CHANGES: dict[str, tuple[str, ...]] = {
     "temperature": ("--temperature", "0.5"),
     "symmetric": ("--one-way",),
@@ -134,6 +165,9 @@ def test_files_without_pairs(folder: Path) -> None:
 def test_bad_input(tiny_bert: Path, folder: Path, fail: Any) -> None:
     own = ("contrast", str(tiny_bert), "--pairs", "pairs.jsonl", "--batch-size", "8")
     assert "temperature is 0.0" in fail(*own, "--temperature", "0")
+    said = fail(*own, "--temperature", "nope")
+    assert said == "isoscope: error: --temperature is 'nope'; wanted a finite number, such as 0.05\n"
+    assert "--max-length is 1; wanted at least 3" in fail(*own, "--max-length", "1")
     assert "is 25 and there are 24 pairs" in fail(*own, "--batch-size", "25")
     assert "is 1; wanted at least 2" in fail(*own, "--batch-size", "1")
     assert "is 'sum'; wanted one of" in fail(*own, "--pooling", "sum")

@@ -3,6 +3,7 @@ from __future__ import annotations
 import gzip
 import json
 import random
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +58,7 @@ def test_table_and_folder(tiny_bert: Path, texts: Path, tmp_path: Path) -> None:
     options = ("--seeds", "2", "-o", "runs", "--regularizer", "istar", "--lambda", "-1")
     again = run(tiny_bert, *options, "--resume")
     assert [one["configuration"]["seed"] for one in again] == [0, 1]
-    with pytest.raises(InputError, match="holds a run already"):
+    with pytest.raises(InputError, match="holds a run already, done or cut short; go on with it by --resume"):
         run(tiny_bert, *options)
     with pytest.raises(InputError, match=r"strength was -1\.0, now 1\.0"):
         run(tiny_bert, "-o", "runs", "--regularizer", "istar", "--resume")
@@ -76,7 +77,27 @@ def test_many_test_texts_need_no_note(tiny_bert: Path, texts: Path) -> None:
     own = ("--texts", texts, "--text-column", "asked", "--labels", "kind", *QUICK, "--held-out", "0.5")
     shown = invoke(tiny_bert, *own)
     assert "trained on 105 texts, scored on 105\n" in shown
-    assert "note:" not in shown
+    assert "are few" not in shown
+
+
+def test_a_model_that_is_not_kept_is_told(tiny_bert: Path, texts: Path) -> None:
+    own = (tiny_bert, "--texts", texts, "--text-column", "asked", "--labels", "kind", *QUICK)
+    assert invoke(*own).endswith("note: the model was not kept; -o FOLDER keeps it\n")
+    assert invoke(*own, "--seeds", "2").endswith("note: the models were not kept; -o FOLDER keeps them\n")
+    assert "not kept" not in invoke(*own, "-o", "kept")
+
+
+def test_cut_short_before_the_first_checkpoint(tiny_bert: Path, texts: Path, fail: Any) -> None:
+    whole = run(tiny_bert)[0]["epochs"]
+    run(tiny_bert, "-o", "runs")
+    for path in Path("runs/seed-0").iterdir():  # as Ctrl-C leaves it then: the configuration alone
+        if path.name == "model":
+            shutil.rmtree(path)
+        elif path.name != "config.json":
+            path.unlink()
+    own = ("--texts", "texts.jsonl", "--text-column", "asked", "--labels", "kind", *QUICK)
+    assert "go on with it by --resume, or choose" in fail("finetune", str(tiny_bert), *own, "-o", "runs")
+    assert run(tiny_bert, "-o", "runs", "--resume")[0]["epochs"] == whole
 
 
 CHANGES: dict[str, tuple[str, ...]] = {
@@ -139,6 +160,16 @@ def test_bad_input(tiny_bert: Path, texts: Path, fail: Any) -> None:
         "isoscope: error: --regularizer is 'iso'; wanted one of istar, istar-debiased, cosreg or none\n"
     )
     assert "is 1; wanted at least 2" in fail("finetune", model, *labelled, "--batch-size", "1")
+    for wrong in ("2", "0", "-1"):
+        said = fail("finetune", model, *labelled, "--held-out", wrong)
+        assert said == (
+            f"isoscope: error: --held-out is {wrong}; wanted a share between 0 and 1, such as 0.2\n"
+        )
+    assert "--held-out is 'x'; wanted a finite" in fail("finetune", model, *labelled, "--held-out", "x")
+    assert "--held-out is 0.99, which leaves 0" in fail("finetune", model, *labelled, "--held-out", "0.99")
+    said = fail("finetune", model, *labelled, "--max-length", "2", "-o", "short")
+    assert "error: --max-length is 2; wanted at least 3: the tokenizer adds 2 special tokens to a" in said
+    assert not Path("short").exists()
     assert "--max-train is 1" in fail("finetune", model, *labelled, "--max-train", "1")
     assert "--resume goes with --output" in fail("finetune", model, *labelled, "--resume")
     assert "or --download to fetch it" in fail("finetune", "no/such-model", *labelled)

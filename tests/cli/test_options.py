@@ -31,6 +31,7 @@ def test_what_is_no_number(text: str) -> None:
     [
         ("or download=True to fetch it", "or --download to fetch it"),
         ("say which with text_column=", "say which with --text-column"),
+        ("go on with it by resume=True, or", "go on with it by --resume, or"),
         ("key='x' is for .npz", "--key 'x' is for .npz"),
         ("runs/key=1/a.npy is empty", "runs/key=1/a.npy is empty"),
     ],
@@ -39,3 +40,10 @@ def test_errors_name_options_as_they_are_typed(raised: str, typed: str) -> None:
     with pytest.raises(FileError) as caught, as_typed():
         raise FileError(raised)
     assert str(caught.value) == typed
+
+
+def test_options_called_otherwise_than_the_argument() -> None:
+    for raised, typed in (("test is 0.9, which", "--held-out is 0.9, which"), ("the test is", "the test is")):
+        with pytest.raises(InputError) as caught, as_typed(test="held-out"):
+            raise InputError(raised)
+        assert str(caught.value) == typed

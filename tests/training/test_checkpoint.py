@@ -156,7 +156,7 @@ def test_a_finished_run_is_read_not_run(tmp_path: Path) -> None:
 
 def test_resume_must_be_allowed(tmp_path: Path) -> None:
     iso.train_embeddings(X, Y, steps=3, seeds=1, run=tmp_path)
-    with pytest.raises(iso.InputError, match=r"holds a run already; .*--resume"):
+    with pytest.raises(iso.InputError, match=r"holds a run already.*resume=True"):
         iso.train_embeddings(X, Y, steps=3, seeds=1, run=tmp_path, resume=False)
 
 

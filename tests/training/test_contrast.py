@@ -185,6 +185,14 @@ def test_a_run_that_is_done_or_of_another_kind(tiny_bert: Path, tmp_path: Path) 
     assert (tmp_path / "figure.png").stat().st_size > 1000
 
 
+@pytest.mark.parametrize(("steps", "said"), [(11, None), (12, "12 of 13 measurements shown")])
+def test_a_table_says_how_much_of_the_run_it_shows(tiny_bert: Path, steps: int, said: str | None) -> None:
+    found = iso.contrast(tiny_bert, PAIRS, steps=steps, probe=PROBE, every=1, **QUICK)
+    assert len(found.rows()) == steps + 1
+    assert ("measurements shown" in str(found)) == (said is not None)
+    assert said is None or str(found).endswith(said)
+
+
 BAD: list[tuple[dict[str, Any], str]] = [
     ({"temperature": 0.0}, "temperature is 0.0; wanted a positive number"),
     ({"temperature": math.nan}, "temperature is nan"),
@@ -193,6 +201,8 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"pooling": "sum"}, "pooling is 'sum'"),
     ({"steps": 0}, "steps is 0"),
     ({"epochs": 0}, "epochs is 0"),
+    ({"max_length": 0}, "max_length is 0; wanted a whole number"),
+    ({"max_length": 2}, "max_length is 2; wanted at least 3: the tokenizer adds 2 special tokens"),
     ({"pairs": [("a",)]}, r"pairs\[0\] is \('a',\); wanted two texts"),
     ({"pairs": ["ab", "cd"]}, r"pairs\[0\] is 'ab'; wanted two texts"),
     ({"pairs": [("a cat", "a dog")]}, "pairs has 1 entries"),

@@ -243,6 +243,8 @@ BAD: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"seed": -1}, InputError, "seed is -1"),
     ({"save_every": 0}, InputError, "save_every is 0"),
     ({"max_length": 0}, InputError, "max_length is 0"),
+    ({"max_length": 2}, InputError, "max_length is 2; wanted at least 3: the tokenizer adds 2"),
+    ({"max_length": 4, "pairs": TEXTS}, InputError, "max_length is 4; wanted at least 5"),
     ({"device": "cuda:3"}, InputError, "cuda"),
     ({"device": "mps"}, InputError, "cannot be used"),
     ({"test": 1.0}, InputError, "test is 1.0; wanted a share"),
@@ -466,10 +468,28 @@ def test_table_figure_and_dict(tiny_bert: Path, tmp_path: Path) -> None:
     assert f"{found.isoscore_star:.4f}" in text
     assert found.figure(tmp_path / "figure.png") is not None
     assert (tmp_path / "figure.png").stat().st_size > 1000
+    assert "training loss, with penalty" in text
     values = json.loads(json.dumps(found.to_dict(), allow_nan=False))
     assert values["score"] == found.score
     assert found.trajectory["step"].tolist() == [4, 8]
     assert found.trajectory["accuracy"][-1] == found.score
+
+
+def test_the_loss_is_called_what_it_is(tiny_bert: Path) -> None:
+    plain = str(iso.finetune(tiny_bert, TEXTS, LABELS, **QUICK))
+    weightless = str(iso.finetune(tiny_bert, TEXTS, LABELS, regularizer="istar", strength=0.0, **QUICK))
+    for text in (plain, weightless):
+        assert "training loss" in text
+        assert "with penalty" not in text
+
+
+@pytest.mark.parametrize("epochs", [1, 2])
+def test_the_figure_has_whole_epochs_and_layers(tiny_bert: Path, epochs: int) -> None:
+    pytest.importorskip("matplotlib", reason="needs the extra `plot`")
+    drawn = iso.finetune(tiny_bert, TEXTS, LABELS, **QUICK | {"epochs": epochs}).figure()
+    for axes, n in zip(drawn.axes[1:], (epochs, 2), strict=True):
+        low, high = axes.get_xlim()
+        assert [tick for tick in axes.get_xticks() if low <= tick <= high] == [*range(1, n + 1)]
 
 
 @pytest.mark.parametrize("kind", ["finetune", "contrast"])

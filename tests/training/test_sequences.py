@@ -1,8 +1,13 @@
 from __future__ import annotations
 
+from pathlib import Path
+
+import pytest
 import torch
 
-from isoscope.training.sequences import EpochOrder, Sequences
+from isoscope.encoders.language_models import load_tokenizer
+from isoscope.errors import InputError
+from isoscope.training.sequences import EpochOrder, Sequences, check_length, tokenized
 
 ROWS = [[5, 6, 7], [8], [9, 10]]
 
@@ -43,3 +48,19 @@ def test_an_order_for_every_epoch() -> None:
 
 def test_batches_are_whole_numbers() -> None:
     assert all(values.dtype == torch.int64 for values in sequences().batch([0, 1]).values())
+
+
+@pytest.mark.parametrize(("of_pairs", "least"), [(False, 3), (True, 5)])
+def test_special_tokens_must_leave_room_for_words(tiny_bert: Path, of_pairs: bool, least: int) -> None:
+    tokenizer = load_tokenizer(tiny_bert)
+    texts = [["the cat sat on the mat"]] * (2 if of_pairs else 1)
+    shortest = tokenized(tokenizer, *texts, max_length=least).fields["input_ids"].tolist()
+    words = [number for number in shortest if number not in tokenizer.all_special_ids]
+    assert len(words) == len(texts)
+    check_length(tokenizer, least, of_pairs=of_pairs)
+    with pytest.raises(InputError, match=f"max_length is {least - 1}; wanted at least {least}: "):
+        check_length(tokenizer, least - 1, of_pairs=of_pairs)
+
+
+def test_without_special_tokens_one_is_enough(tiny_gpt: Path) -> None:
+    check_length(load_tokenizer(tiny_gpt), 1)

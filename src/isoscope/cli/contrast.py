@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json as json_text
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,9 +19,11 @@ from isoscope.cli.options import (
     SaveEvery,
     as_typed,
     interruptible,
+    parse_number,
     parse_numbers,
 )
 from isoscope.errors import FileError, InputError
+from isoscope.printable import printable
 
 if TYPE_CHECKING:
     from isoscope.training.contrasted import Contrasted
@@ -38,6 +41,7 @@ Adjusted similarities too: `isoscope contrast ./model -p nli --probe stsb --cont
 
 Continue what was cut short: `isoscope contrast ./model --pairs nli --data data -o run --resume`
 """
+_MANY_SHARED = 0.1  # of the pairs: chance repeats are fewer
 # columns whose names say that they belong together, the likeliest first
 _HEADS = (
     ("anchor", "positive"),
@@ -74,7 +78,10 @@ def contrast(
             "--columns", help="The two columns of texts, with a comma between them.", metavar="NAMES"
         ),
     ] = None,
-    temperature: Annotated[float, typer.Option("--temperature", help="τ of the loss.", metavar="τ")] = 0.05,
+    temperature: Annotated[
+        str,  # parsed here, as finetune's --lambda
+        typer.Option("--temperature", help="τ of the loss.", metavar="τ"),
+    ] = "0.05",
     symmetric: Annotated[
         bool, typer.Option("--symmetric/--one-way", help="Both ways, or from the first text to the second.")
     ] = True,
@@ -135,11 +142,12 @@ def contrast(
     from isoscope.training.contrast import contrast as run
 
     with as_typed():
-        found = read_text_pairs(pairs, columns, data, download=bool(download))
+        number = parse_number("temperature", temperature, such_as="0.05")
+        found, named = _pairs_and_columns(pairs, columns, data, download=bool(download))
         texts = None if probe is None else _probe(probe, data, download=bool(download))
         with interruptible():
             result = run(
-                model, found, temperature=temperature, symmetric=symmetric, pooling=pooling,
+                model, found, temperature=number, symmetric=symmetric, pooling=pooling,
                 batch_size=batch_size, steps=steps, epochs=epochs, learning_rate=learning_rate, warmup=warmup,
                 max_length=max_length, probe=texts, every=every, layers=parse_numbers("layers", layers),
                 contextual=contextual, seed=seed, run=output, resume=resume, save_every=save_every,
@@ -152,7 +160,11 @@ def contrast(
     typer.echo(result.summary())
     if probe is None:
         typer.echo("note: the geometry was not followed; --probe FILE follows it on the texts of a file")
-    if output is not None:
+    for note in _notes(found, None if columns else named):
+        typer.echo(f"note: {printable(note)}")
+    if output is None:
+        typer.echo("note: the model was not kept; -o FOLDER keeps it")
+    else:
         typer.echo(f"wrote {output / 'model'}{drawn}")
 
 
@@ -163,6 +175,13 @@ def read_text_pairs(
     where: str, columns: str | None, data: Path | None, *, download: bool = False
 ) -> list[tuple[str, str]]:
     """Two columns of a file, or of a corpus by its name."""
+    return _pairs_and_columns(where, columns, data, download=download)[0]
+
+
+def _pairs_and_columns(
+    where: str, columns: str | None, data: Path | None, *, download: bool
+) -> tuple[list[tuple[str, str]], tuple[str, str] | None]:
+    """The pairs, and of a file the names of their columns."""
     from isoscope.corpora import load_pairs, pair_names
     from isoscope.io import read_texts
 
@@ -170,13 +189,29 @@ def read_text_pairs(
     if where in pair_names() and not path.is_file():
         if columns is not None:
             raise InputError(f"--columns goes with a file, and --pairs {where} is a corpus; leave it out")
-        return list(zip(*load_pairs(where, data=data, download=download).columns, strict=True))
+        return list(zip(*load_pairs(where, data=data, download=download).columns, strict=True)), None
     if not path.exists():
         raise FileError(
             f"{where} does not exist; wanted a file of pairs, or one of {', '.join(pair_names())}"
         )
     first, second = _two_columns(path, columns)
-    return list(zip(read_texts(path, column=first), read_texts(path, column=second), strict=True))
+    read = zip(read_texts(path, column=first), read_texts(path, column=second), strict=True)
+    return list(read), (first, second)
+
+
+def _notes(pairs: list[tuple[str, str]], columns: tuple[str, str] | None) -> list[str]:
+    """Which columns were taken unasked, and whether many partners are not of one text alone."""
+    notes = []
+    if columns is not None:
+        notes.append(f"the pairs are columns {columns[0]} and {columns[1]}; --columns A,B takes others")
+    times = Counter(second for _, second in pairs)
+    n_shared = sum(n for n in times.values() if n > 1)
+    if n_shared > _MANY_SHARED * len(pairs):
+        notes.append(
+            f"{n_shared:,} of {len(pairs):,} pairs share their second text with another pair; where two such "
+            "meet in a batch, the right partner counts as a wrong one (a false negative)"
+        )
+    return notes
 
 
 def _two_columns(path: Path, columns: str | None) -> tuple[str, str]:

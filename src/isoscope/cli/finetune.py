@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json as json_text
-import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -23,6 +22,7 @@ from isoscope.cli.options import (
     TextColumn,
     as_typed,
     interruptible,
+    parse_number,
     parse_seeds,
 )
 from isoscope.errors import FileError, InputError
@@ -75,9 +75,9 @@ def finetune(
         ),
     ] = None,
     held_out: Annotated[
-        float,
+        str,  # parsed here, as --lambda
         typer.Option("--held-out", help="Share to score on, where there is no test set.", metavar="SHARE"),
-    ] = 0.2,
+    ] = "0.2",
     data: Data = None,
     max_train: Annotated[
         int | None, typer.Option("--max-train", help="Train on so many texts, drawn once.", metavar="N")
@@ -122,13 +122,13 @@ def finetune(
     """
     if resume and output is None:
         raise InputError("--resume goes with --output, the folder of the run to continue")
-    with as_typed():
+    with as_typed(test="held-out"):
         arguments = (
             _task(task, data, download) if task else _labelled(texts, labels, text_column, pair_column)
         )
         if task and (texts or labels or text_column or pair_column):
             raise InputError("--task brings its own texts; leave --texts, --labels and their columns out")
-        arguments = {"test": held_out} | arguments | ({"metric": metric} if metric else {})
+        arguments = {"test": parse_share(held_out)} | arguments | ({"metric": metric} if metric else {})
         if max_train is not None:
             from isoscope.training.held_out import some_examples
 
@@ -136,7 +136,7 @@ def finetune(
         numbers = parse_seeds(seeds)
         options = {
             "regularizer": parse_regularizer(regularizer),
-            "strength": parse_strength(strength), "zeta": zeta, "epochs": epochs,
+            "strength": parse_number("lambda", strength, such_as="-1"), "zeta": zeta, "epochs": epochs,
             "batch_size": batch_size, "learning_rate": learning_rate,
             "max_length": max_length, "resume": resume, "save_every": save_every, "precision": precision,
             "device": device, "download": bool(download),
@@ -149,7 +149,10 @@ def finetune(
         typer.echo(json_text.dumps(found, indent=2, ensure_ascii=False, allow_nan=False))
         return
     _show(runs)
-    if output is not None:
+    if output is None:
+        model_was, them = ("model was", "it") if len(runs) == 1 else ("models were", "them")
+        typer.echo(f"note: the {model_was} not kept; -o FOLDER keeps {them}")
+    else:
         typer.echo(f"wrote {output / 'seed-N'}{drawn}" if len(runs) > 1 else f"wrote {runs[0].folder}{drawn}")
 
 
@@ -169,19 +172,16 @@ def parse_regularizer(name: str) -> str | None:
     return None if name == "none" else name
 
 
-def parse_strength(text: str) -> float:
-    """A finite number.
+def parse_share(text: str) -> float:
+    """The part of the texts that is held out.
 
-    >>> parse_strength("-0.1")
-    -0.1
+    >>> parse_share("0.2")
+    0.2
     """
-    try:
-        number = float(text)
-    except ValueError:
-        number = math.nan
-    if not math.isfinite(number):
-        raise InputError(f"--lambda is {text!r}; wanted a finite number, such as -1")
-    return number
+    share = parse_number("held-out", text, such_as="0.2")
+    if not 0 < share < 1:
+        raise InputError(f"--held-out is {text}; wanted a share between 0 and 1, such as 0.2")
+    return share
 
 
 def _task(name: str, data: Path | None, download: bool | None) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,7 +17,7 @@ from isoscope.metrics.registry import FAMILIES, registered
 INTERRUPTED = 130  # exit code
 # not in a path, where a folder may be called `key=1`
 _ARGUMENT = re.compile(
-    r"(?<![\w/\\-])(?P<name>checkpoint|data|download|key|pooling|text_column|truncate|vector_column|weights|window)=(?:True\b|(?P<value>(?=\S))|)"
+    r"(?<![\w/\\-])(?P<name>checkpoint|data|download|key|pooling|resume|text_column|truncate|vector_column|weights|window)=(?:True\b|(?P<value>(?=\S))|)"
 )
 # an argument that a message begins with: `max_tokens is 5; wanted …`
 _SUBJECT = re.compile(
@@ -155,13 +156,33 @@ def parse_numbers(name: str, text: str) -> list[int]:
     return numbers
 
 
+def parse_number(name: str, text: str, *, such_as: str) -> float:
+    """A finite number; `name` is the option's. Read here, what is none is answered in one line.
+
+    >>> parse_number("lambda", "-0.1", such_as="-1")
+    -0.1
+    """
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number):
+        raise InputError(f"--{name} is {text!r}; wanted a finite number, such as {such_as}")
+    return number
+
+
 @contextmanager
-def as_typed() -> Iterator[None]:
-    """Errors raised inside name options as they are typed: `--download` where Python has `download=True`."""
+def as_typed(**others: str) -> Iterator[None]:
+    """Errors raised inside name options as they are typed: `--download` where Python has `download=True`.
+
+    others: options called otherwise than the argument that a message begins with, `test="held-out"`.
+    """
     try:
         yield
     except InputError as error:
         typed = _ARGUMENT.sub(_option, str(error))
+        for name, option in others.items():
+            typed = re.sub(rf"^{name}(?= (is|has) )", f"--{option}", typed)
         raise type(error)(
             _SUBJECT.sub(lambda found: f"--{found['name'].replace('_', '-')}", typed)
         ) from error

@@ -173,7 +173,7 @@ def train(
         named = None if pairs is None else _pair_labels(labels)
         space = source.load()
     named = space.labels if pairs is None else named
-    with interruptible():
+    with interruptible(), as_typed():
         found = train_embeddings(
             _on_device(space, device),
             named if multi_label is None else _sets(named, multi_label),

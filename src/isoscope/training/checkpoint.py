@@ -91,7 +91,7 @@ class RunFolder:
             return folder
         if not resume:
             raise InputError(
-                f"run folder {path} holds a run already; continue it with resume (--resume) "
+                f"run folder {path} holds a run already, done or cut short; go on with it by resume=True, "
                 "or choose another folder"
             )
         folder._check_same(config)

@@ -35,7 +35,7 @@ from isoscope.training.encoder_run import (
     training_device,
     unquantized,
 )
-from isoscope.training.sequences import Batch, EpochOrder, Sequences, tokenized
+from isoscope.training.sequences import Batch, EpochOrder, Sequences, check_length, tokenized
 
 DEFAULT_METRICS = ("isoscore_debiased", "mean_cosine", "effective_rank")
 
@@ -132,9 +132,10 @@ def contrast(
     else:
         name, path = Path(os.fspath(model)).name, resolve_model(model, download=download)
     tokenizer = load_tokenizer(path)
+    check_length(tokenizer, whole("max_length", max_length))
     tracker = one_tracker(
         tracker, probe, tokenizer, every=every, layers=layers, metrics=metrics, contextual=contextual,
-        seed=seed, max_length=whole("max_length", max_length),
+        seed=seed, max_length=max_length,
     )  # fmt: skip
     about = asdict(settings) | {
         "kind": "contrast", "model": name, "model_fingerprint": fingerprint(path),

@@ -84,13 +84,16 @@ class Contrasted(Trained):
             f"{about['pooling']} pooling; {len(self.loss):,} updates, seed {about['seed']}"
         )
         table = Table(*(name.replace("_", " ") for name in rows[0]))
-        for place in np.unique(np.linspace(0, len(rows) - 1, _ROWS).round().astype(int)):
+        places = np.unique(np.linspace(0, len(rows) - 1, _ROWS).round().astype(int))
+        for place in places:
             step, *values = rows[place].values()
             table.add_row(f"{int(step):,}", *(shown_or_dash(value) for value in values))
         out = StringIO()
         console = Console(file=out, width=_WIDTH)
         console.print(title, markup=False, highlight=False)
         console.print(table)
+        if len(places) < len(rows):
+            console.print(f"{len(places)} of {len(rows):,} measurements shown", highlight=False)
         if self.stopped:
             console.print(f"stopped: {self.stopped}", markup=False, highlight=False)
         return out.getvalue().rstrip()

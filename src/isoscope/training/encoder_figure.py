@@ -25,6 +25,8 @@ _SMOOTHED = 50  # points a curve of losses is averaged down to
 def draw_finetuned(runs: Sequence[FineTuned], path: str | os.PathLike[str] | None = None) -> Figure:
     """Three panels: the loss by update, the score by epoch, IsoScore* by layer; one colour a run."""
     with new_figure((7.0, 2.35)) as figure:
+        from matplotlib.ticker import MaxNLocator  # new_figure says so where matplotlib is missing
+
         loss, score, layers = figure.subplots(1, 3)
         for run, color in zip(runs, _colors(len(runs)), strict=True):
             steps, means = smoothed(run.loss)
@@ -36,6 +38,8 @@ def draw_finetuned(runs: Sequence[FineTuned], path: str | os.PathLike[str] | Non
                 [r["layer"] for r in rows], [r["isoscore_star"] for r in rows], "o-", color=color, lw=1, ms=3
             )
         _name(loss, "update", "loss")
+        for panel in (score, layers):
+            panel.xaxis.set_major_locator(MaxNLocator(5, integer=True, min_n_ticks=1))
         _name(score, "epoch", f"{runs[0].metric}, test texts")
         _name(layers, "layer", "IsoScore*, test states")
         if len(runs) > 1:

@@ -37,7 +37,7 @@ from isoscope.training.finetuned import FineTuned
 from isoscope.training.held_out import Examples, split_examples
 from isoscope.training.journal import Journal
 from isoscope.training.regularizers import Penalty, Regularizer
-from isoscope.training.sequences import tokenized
+from isoscope.training.sequences import check_length, tokenized
 from isoscope.training.state_geometry import state_geometry
 
 
@@ -128,6 +128,7 @@ def finetune(
     penalty = None if regularizer is None else Regularizer(regularizer, strength, zeta=zeta, layers=layers)
     where, path = training_device(device), resolve_model(model, download=download)
     tokenizer = load_tokenizer(path)
+    check_length(tokenizer, max_length, of_pairs=pairs is not None)
     tracker = one_tracker(tracker, probe, tokenizer, every=every, seed=seed, max_length=max_length)
     about = asdict(settings) | _described(examples, held_out, penalty) | {
         "model": Path(os.fspath(model)).name, "model_fingerprint": fingerprint(path), "epochs": epochs,

@@ -119,11 +119,12 @@ class FineTuned(Trained):
             f"{about['model']}: {self.metric} {shown(self.score)}; {added}; "
             f"{len(self.loss):,} updates, seed {about['seed']}"
         )
+        loss = "training loss, with penalty" if penalty and about["strength"] else "training loss"
         scores = Table(
-            "epoch", "loss", "accuracy", "macro-F1", "Matthews", title="test texts, after each epoch"
+            "epoch", "accuracy", "macro-F1", "Matthews", loss, title="test texts, after each epoch"
         )
         for row in self.epochs:
-            cells = (row[name] for name in ("loss", "accuracy", "f1", "matthews"))
+            cells = (row[name] for name in ("accuracy", "f1", "matthews", "loss"))
             scores.add_row(f"{row['epoch']:g}", *map(shown_or_dash, cells))
         layers = Table("layer", "IsoScore*", "debiased", "mean cosine", "TwoNN", title="their token states")
         for row in self.geometry:

@@ -15,6 +15,7 @@ from isoscope.encoders.language_models import LanguageModel
 from isoscope.encoders.texts import checked_texts
 from isoscope.encoders.tokens import tokenize
 from isoscope.errors import InputError, ShapeError
+from isoscope.training.sequences import check_length
 
 _UNLIMITED = 10**9  # tokenizers that know no limit say 10³⁰
 
@@ -126,6 +127,8 @@ class Probe:
         return ProbeBatch(own, part, ids, present, counted)
 
     def _tokenized(self, texts: list[str], tokenizer: Any, model: Any, budget: int) -> list[ProbeBatch]:
+        if self._max_length is not None:
+            check_length(tokenizer, self._max_length)
         read = tokenize(texts, _reader(tokenizer, model, self._max_length), truncate=True)
         self.notes = read.notes
         groups = text_batches(read, budget)
