@@ -6,13 +6,8 @@ _SHARE = "a step of a model this small is bound by launches on a GPU, and so is 
 _LAUNCHES = (
     "a batch of a layer is measured in many small launches, which take longer there than the model itself"
 )
-_ROWS = (
-    "not known yet. What is done to every row beside the products is suspected: conversion to float32, "
-    "centring, unit vectors"
-)
 REASONS: dict[str, str] = {
     "penalty of 6,144 vectors, ζ = 0.2, in a step of MiniLM, 32 × 32": _SHARE,
     "penalty of 6,144 vectors, debiased, in a step of MiniLM, 32 × 32": _SHARE,
     "smollm2-135m, 199,680 tokens × 31 layers on cuda": _LAUNCHES,
-    "14 metrics of moments and directions, 20,000,000 × 384 float16": _ROWS,
 }
