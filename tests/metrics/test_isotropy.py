@@ -10,7 +10,7 @@ import torch
 
 import isoscope as iso
 from isoscope import Moments
-from isoscope.errors import InputError, ShapeError, UndefinedError
+from isoscope.errors import InputError, NotFiniteError, ShapeError, UndefinedError
 
 
 def with_spectrum(variances, n: int = 200, seed: int = 0) -> np.ndarray:
@@ -241,3 +241,11 @@ def test_jackknife_carries_no_gradient_and_says_so(rng) -> None:
         iso.isoscore(torch.from_numpy(rng.normal(size=(20, 3))).requires_grad_(), debias="jackknife")
     with pytest.raises(InputError, match="debias is 'jacknife'"):
         iso.isoscore(rng.normal(size=(20, 3)), debias="jacknife")
+
+
+def test_a_covariance_that_is_not_finite_speaks_of_the_covariance(rng) -> None:
+    C0 = np.eye(3)
+    C0[1, 1] = np.nan
+    with pytest.raises(NotFiniteError, match="make it of finite vectors") as caught:
+        iso.isoscore_star(rng.normal(size=(20, 3)), C0)
+    assert "drop" not in str(caught.value)

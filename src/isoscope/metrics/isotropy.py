@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from isoscope.arrays import as_matrix, scalar
-from isoscope.errors import InputError, ShapeError, UndefinedError
+from isoscope.errors import InputError, NotFiniteError, ShapeError, UndefinedError
 from isoscope.metrics.registry import ALL_INVARIANCES, Metric
 from isoscope.statistics.gathered import Statistics
 from isoscope.statistics.leave_one_out import LeftOutMoments, jackknife
@@ -202,7 +202,12 @@ def _need_shape(moments: Moments, name: str) -> None:
 
 def as_covariance(covariance: Any, d: int) -> Tensor:
     """(d, d) in float64, checked: symmetric, no negative eigenvalue."""
-    matrix = as_matrix(covariance, name="covariance").double()
+    matrix = as_matrix(covariance, name="covariance", finite=False).double()
+    if not bool(torch.isfinite(matrix).all()):  # its rows are dimensions, not vectors that could be dropped
+        raise NotFiniteError(
+            "covariance has NaN or Inf; wanted finite numbers: make it of finite vectors, with "
+            "reference_covariance(…)"
+        )
     if matrix.shape != (d, d):
         raise ShapeError(
             f"covariance has shape {tuple(matrix.shape)}; wanted ({d}, {d}) for vectors of {d} dimensions"
