@@ -55,18 +55,20 @@ class RemoteShard:
     @property
     def labels(self) -> Labels | None:
         """The labels of its rows; nothing is fetched where none were named."""
-        if self._options.get("labels") is None:
-            return None
-        with fetched(self._address) as path:
-            return open_file(path, **self._options).labels
+        known: Labels | None = self._known("labels")
+        return known
 
     @property
     def weights(self) -> Tensor | None:
         """(n,) how often each row counts; nothing is fetched where no weights were named."""
-        if self._options.get("weights") is None:
+        known: Tensor | None = self._known("weights")
+        return known
+
+    def _known(self, what: str) -> Any:
+        if self._options.get(what) is None:
             return None
         with fetched(self._address) as path:
-            return open_file(path, **self._options).weights
+            return getattr(open_file(path, **self._options), what)
 
     def parts(self, n_rows: int) -> list[RemoteShard]:
         """Itself: a file that is fetched whole is read whole."""

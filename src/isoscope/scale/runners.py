@@ -18,6 +18,7 @@ import torch
 from isoscope.errors import ClusterError, InputError, IsoscopeError
 from isoscope.kernels.workers import in_order
 from isoscope.scale.tasks import Outcome, merge_outcomes
+from isoscope.statistics.tree import Tree
 
 PATIENCE = "10s"  # with a scheduler that does not answer
 _JOBS_AHEAD = 2  # jobs handed to workers before the first one's outcome is asked for: none waits idle
@@ -62,20 +63,12 @@ class Here:
         sizes: deque[int] = deque()
         found = in_order(_calls(jobs, sizes), n_workers=torch.get_num_threads() if one_core else 1)
         for outcome in found:
-            held: list[tuple[int, Outcome]] = []
-            n_calls = sizes.popleft()
-            for number in range(n_calls):
-                level, part = 0, next(found) if number else outcome
-                while held and held[-1][0] == level:
-                    part = held.pop()[1].merge(part)
-                    level += 1
-                held.append((level, part))
+            tree = Tree()
+            for number in range(sizes.popleft()):
+                tree.add({"outcome": next(found) if number else outcome})
                 if done:
                     done(number + 1)
-            total = held[-1][1]
-            for _, part in reversed(held[:-1]):
-                total = part.merge(total)
-            yield total
+            yield tree.total()["outcome"]
 
 
 def _calls(jobs: Iterable[Job], sizes: deque[int]) -> Iterator[Callable[[], Outcome]]:
