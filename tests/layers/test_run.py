@@ -230,3 +230,27 @@ def test_few_tokens_have_no_local_dimension(gpt: LanguageModel) -> None:
     assert "50 tokens are too few for 100 neighbours: no local dimension" in profile.notes
     with pytest.raises(InputError, match="k is 1; wanted at least 2"):
         measure_layers(TEXTS, model=gpt, k=1, progress=False)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float64])
+def test_a_model_of_another_type_is_measured_in_float32(tiny_gpt: Path, dtype: torch.dtype) -> None:
+    """Its own states are measured as exactly as any, and lie near those of the float32 model."""
+    model = load_language_model(tiny_gpt, device="cpu")
+    model.model.to(dtype)
+    states = token_states(TEXTS, model=model, progress=False)
+    profile = measure_layers(TEXTS, model=model, batch_tokens=70, clusters=False, progress=False)
+    everyone = torch.ones(len(states), dtype=torch.bool)
+    assert_same(profile, states, everyone, sinks=True)
+    assert_same(profile, states, everyone, sinks=False)
+    wanted = measure_layers(
+        TEXTS, model=load_language_model(tiny_gpt, device="cpu"), clusters=False, progress=False
+    )
+    digits = 0.05 if dtype == torch.bfloat16 else 0.01
+    for name in ("mean_cosine", "isoscore", "mean_norm", "effective_rank"):
+        assert profile.values(name) == pytest.approx(wanted.values(name), rel=digits), name
+
+
+def test_states_near_the_largest_float16_have_a_length() -> None:
+    hidden = torch.full((1, 1, 16), 60_000.0, dtype=torch.float16)
+    batch = batches.StateBatch(torch.tensor([0]), (hidden,), None)
+    assert float(batch.norms()) == pytest.approx(240_000, rel=1e-3)

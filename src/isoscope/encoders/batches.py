@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from isoscope.arrays import working_dtype
 from isoscope.encoders.language_models import LanguageModel
 from isoscope.encoders.tokens import Tokenized
 from isoscope.errors import InputError
@@ -31,13 +32,13 @@ class StateBatch:
     mask: Tensor | None
 
     def layer(self, layer: int) -> Tensor:
-        """(m, d) the states of one layer, in the order of `rows`."""
+        """Return the (m, d) states of one layer in float32, in the order of `rows`."""
         states = self.hidden[layer]
-        return states.reshape(-1, states.shape[-1]) if self.mask is None else states[self.mask]
+        return (states.reshape(-1, states.shape[-1]) if self.mask is None else states[self.mask]).float()
 
     def norms(self) -> Tensor:
-        """(layers, m) the lengths of all states; none is copied for it."""
-        lengths = torch.stack([states.norm(dim=-1) for states in self.hidden])
+        """Return the (layers, m) lengths of all states in float32; no state is copied for it."""
+        lengths = torch.stack([_lengths(states) for states in self.hidden])
         return lengths.flatten(1) if self.mask is None else lengths[:, self.mask]
 
 
@@ -85,6 +86,10 @@ def text_batches(tokenized: Tokenized, batch_tokens: int) -> list[list[int]]:
             batches.append(chunk[:n])
             chunk = chunk[n:]
     return batches
+
+
+def _lengths(states: Tensor) -> Tensor:
+    return torch.linalg.vector_norm(states, dim=-1, dtype=working_dtype(states.dtype)).float()
 
 
 @torch.no_grad()

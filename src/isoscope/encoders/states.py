@@ -168,7 +168,7 @@ def token_states(
         at_once = usual_batch(loaded.device) if batch_tokens is None else batch_tokens
         for batch in state_batches(tokenized, loaded, batch_tokens=at_once):
             for layer in chosen:
-                kept[layer][batch.rows] = batch.layer(layer).to(kept[layer].device, torch.float32)
+                kept[layer][batch.rows] = batch.layer(layer).to(kept[layer].device)
             n_done += len(batch.rows)
             bar.share(n_done / len(tokenized.ids))
     if folder is not None:
