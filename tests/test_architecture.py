@@ -14,14 +14,14 @@ import isoscope
 ROOT = Path(isoscope.__file__).parent
 # a part may import only the parts to its left, and itself
 ORDER = (
-    ("_starting", "_version", "errors"),
+    ("_starting", "_version", "errors", "printable"),
     ("arrays",),
     ("labels",),
     ("space",),
     ("kernels",),
     ("statistics",),
     ("metrics",),
-    ("clustering", "io", "losses", "measurement", "printable", "progress", "tables"),
+    ("clustering", "io", "losses", "measurement", "progress", "tables"),
     ("scale",),
     ("measure",),
     ("comparison", "corrections", "encoders", "figures"),

@@ -1,5 +1,9 @@
 from __future__ import annotations
 
+import tracemalloc
+from decimal import Decimal
+from enum import Enum, IntEnum
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -76,6 +80,42 @@ def test_a_column_is_taken_as_labels() -> None:
         (np.array(["a", None, "b"], dtype=object), LabelError, "missing"),
         (pd.Series(["a", None, "b"]), LabelError, "missing"),
         (pd.Series(["a", None, "b"], dtype="string"), LabelError, r"missing for 1 rows \(row 1\)"),
+        (["a", float("nan"), "b"], LabelError, r"missing for 1 rows \(row 1\)"),
+        ([1, Decimal("NaN"), 2], LabelError, r"missing for 1 rows \(row 1\)"),
+        ([Decimal(1), Decimal("sNaN")], LabelError, r"missing for 1 rows \(row 1\)"),
+        ([1j, complex("nan"), 2j], LabelError, r"missing for 1 rows \(row 1\)"),
+        (np.array([1j, complex("nan"), 2j]), LabelError, r"missing for 1 rows \(row 1\)"),
+        ([1.0, np.float32("nan"), 2.0], LabelError, r"missing for 1 rows \(row 1\)"),
+        (["a", np.float32("nan"), "b"], LabelError, r"missing for 1 rows \(row 1\)"),
+        (
+            np.array(["2020", "NaT", "2021"], dtype="datetime64[D]"),
+            LabelError,
+            r"missing for 1 rows \(row 1\)",
+        ),
+        ([np.datetime64("2020"), np.datetime64("NaT")], LabelError, r"missing for 1 rows \(row 1\)"),
+        ([np.timedelta64(1, "s"), np.timedelta64("NaT")], LabelError, r"missing for 1 rows \(row 1\)"),
+        ([pd.Timestamp("2020"), pd.NaT], LabelError, r"missing for 1 rows \(row 1\)"),
+        (pd.Series([pd.Timestamp("2020"), pd.NaT]), LabelError, r"missing for 1 rows \(row 1\)"),
+        (["a", pd.NA, "b"], LabelError, r"missing for 1 rows \(row 1\)"),
+        (pd.Series([1, None, 2], dtype="Int64"), LabelError, r"missing for 1 rows \(row 1\)"),
+        (pd.Categorical(["a", None, "b"]), LabelError, r"missing for 1 rows \(row 1\)"),
+        (np.ma.array([1, 2, 3], mask=[0, 1, 0]), LabelError, r"missing for 1 rows \(row 1\)"),
+        (np.ma.array(["a", "b"], mask=[0, 1]), LabelError, r"missing for 1 rows \(row 1\)"),
+        (np.ma.array([[1, 0], [0, 1]], mask=[[0, 0], [1, 0]]), LabelError, r"missing for 1 rows \(row 1\)"),
+        ([1, np.ma.masked, 2], LabelError, r"missing for 1 rows \(row 1\)"),
+        ([b"a", b""], LabelError, r"missing for 1 rows \(row 1\)"),
+        ([["a"], None, ["b"]], LabelError, r"missing for 1 rows \(row 1\)"),
+        ([["a"], ["b", None]], LabelError, r"missing for 1 rows \(row 1\)"),
+        (torch.tensor([0.0, torch.nan], dtype=torch.bfloat16), LabelError, r"missing for 1 rows \(row 1\)"),
+        ([torch.tensor(1.0), torch.tensor(torch.nan)], LabelError, r"missing for 1 rows \(row 1\)"),
+        ([None] * 7, LabelError, r"missing for 7 rows \(row 0, 1, 2, 3, 4, …\)"),
+        (
+            [2, 1, "1", "1"],
+            LabelError,
+            r"read alike, 1 \(int, row 1\) and '1' \(str, row 2\); wanted one type",
+        ),
+        ([b"a", "b", "a"], LabelError, r"read alike, b'a' \(bytes, row 0\) and 'a' \(str, row 2\)"),
+        (np.array([1.5, "1.5"], dtype=object), LabelError, r"read alike, 1.5 \(float, row 0\) and '1.5'"),
         ("abc", LabelError, "one string"),
         (3, LabelError, "labels is 3; wanted a sequence"),
         (None, LabelError, "labels is None; wanted a sequence"),
@@ -115,3 +155,52 @@ def test_sets_that_only_look_alike_stay_apart() -> None:
 def test_nested_lists_of_zero_and_one_are_an_indicator_matrix() -> None:
     assert as_labels([[0, 1, 0], [1, 0, 0], [0, 1, 0]]).codes.tolist() in ([0, 1, 0], [1, 0, 1])
     assert as_labels([["x", "y"], ["y", "x"]]).n_labels == 1
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        np.array([2**53, 2**53 + 1, 2**53 + 2], dtype=np.uint64),
+        np.array([2**63, 2**63 + 1, 2**63 + 2], dtype=np.uint64),
+        np.array([2**53, 2**53 + 1, 2**53 + 2], dtype=object),
+        pd.Series([2**53, 2**53 + 1, 2**53 + 2], dtype="UInt64"),
+        [2**63, 2**63 + 1, 1],
+        [2**80, 2**80 + 1, -1],
+        [2**53, 2**53 + 1, 0.5],
+        [np.uint64(2**63), np.uint64(2**63 + 1), np.int64(-1)],
+    ],
+)
+def test_large_whole_numbers_stay_apart(labels: object) -> None:
+    coded = as_labels(labels)
+    assert (
+        coded.names == tuple(sorted(coded.names)) == tuple(sorted(int(n) if n != 0.5 else n for n in labels))
+    )  # type: ignore[attr-defined]
+    assert len(set(coded.codes.tolist())) == 3
+
+
+def test_labels_of_different_types_that_differ_as_texts() -> None:
+    coded = as_labels([10, "a", b"b", 2.5])
+    assert coded.names == ("10", "2.5", "a", "b")
+    assert coded.codes.tolist() == [0, 2, 3, 1]
+
+
+def test_values_of_other_types_become_plain_ones() -> None:
+    color, size = Enum("color", {"RED": "red"}, type=str), IntEnum("size", {"S": 3})
+    assert as_labels([color.RED, "blue"]).names == ("blue", "red")  # type: ignore[attr-defined]
+    assert as_labels([size.S, 1]).names == (1, 3)  # type: ignore[attr-defined]
+    assert as_labels([torch.tensor(2), torch.tensor(0), 2]).codes.tolist() == [1, 0, 1]
+    assert as_labels([np.float32(0.5), np.float64(0.5), 1]).codes.tolist() == [0, 0, 1]
+    assert as_labels(np.array(["2021", "2020"], dtype="datetime64[ns]")).names[0][:10] == "2020-01-01"
+    assert {type(name) for name in as_labels([np.int64(1), np.str_("a")]).names} == {str}
+
+
+def test_one_long_label_takes_the_memory_of_one() -> None:
+    tracemalloc.start()
+    coded = as_labels(["a", "b"] * 1000 + ["c" * 500_000])
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert coded.n_labels == 3
+    assert peak < 5e6
+    with pytest.raises(LabelError) as error:
+        as_clusters(["c" * 500_000] * 3, n=3)
+    assert len(str(error.value)) < 200

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import cached_property
 from typing import Any
 
@@ -12,13 +13,18 @@ import torch
 from torch import Tensor
 
 from isoscope.errors import LabelError, ShapeError
+from isoscope.printable import quoted
+
+_PLAIN = {str, bytes, int, bool, float}  # types that are labels as they are
+_EMPTY = (None, "", b"")
+_COLLECTIONS = (list, tuple, set, frozenset)
 
 
 @dataclass(frozen=True, eq=False)
 class Labels:
     """Codes 0 … K−1 for n rows, and the K names they stand for, sorted.
 
-    codes: (n,) int64; names: K hashable values (str or int).
+    codes: (n,) int64; names: K hashable values (str, bytes or numbers).
     """
 
     codes: Tensor
@@ -60,18 +66,14 @@ class Labels:
 
 
 def as_labels(labels: Any, *, n: int | None = None, name: str = "labels") -> Labels:
-    """Codes and names from any sequence of labels: strings, numbers, sets of labels, an indicator matrix.
+    """Return codes and names of any sequence of labels: strings, numbers, sets, an indicator matrix.
 
     With several labels a row (an (n, L) matrix of 0 and 1, or a sequence of lists or sets), each
-    distinct set of labels is one label. Missing labels are an error that names the rows.
+    distinct set of labels is one label. Whole numbers of any size are kept exactly. Labels of different
+    types are compared as texts; where that would make one of two (1 and "1"), it is an error. Missing
+    labels (None, NaN, NaT, NA, masked entries, empty texts) are an error that names the rows.
     """
-    if isinstance(labels, Labels):
-        coded = labels
-    else:
-        values = _values(labels, name)
-        _refuse_missing(values, name)
-        names, codes = np.unique(values, return_inverse=True)
-        coded = Labels(torch.from_numpy(codes.reshape(-1).astype(np.int64)), tuple(names.tolist()))
+    coded = labels if isinstance(labels, Labels) else _coded(labels, name)
     if n is not None and len(coded) != n:
         raise ShapeError(f"{name} has {len(coded)} entries for {n} vectors; wanted one for each vector")
     return coded
@@ -87,44 +89,115 @@ def as_clusters(labels: Any, *, n: int, name: str = "labels") -> Labels:
 def check_clusters(n_labels: int, n: int, names: tuple[Any, ...], *, name: str = "labels") -> None:
     """Raise LabelError unless there are at least two labels, and fewer than points."""
     if n_labels < 2:
-        raise LabelError(f"{name} has one label only ({names[0]!r}); wanted at least 2 to compare clusters")
+        raise LabelError(
+            f"{name} has one label only ({quoted(names[0])}); wanted at least 2 to compare clusters"
+        )
     if n_labels >= n:
         raise LabelError(
             f"{name} gives every one of the {n} points its own label; wanted fewer labels than points"
         )
 
 
-def _values(labels: Any, name: str) -> np.ndarray:
-    """One sortable value a row."""
+def _coded(labels: Any, name: str) -> Labels:
     if isinstance(labels, str | bytes):
         raise LabelError(f"{name} is one string; wanted a sequence with one label for each vector")
-    if not isinstance(labels, torch.Tensor) and not hasattr(labels, "__iter__"):
+    if not isinstance(labels, Tensor) and not hasattr(labels, "__iter__"):
         raise LabelError(f"{name} is {labels!r}; wanted a sequence with one label for each vector")
-    if isinstance(labels, torch.Tensor):
-        labels = labels.detach().cpu().numpy()
+    if isinstance(labels, Tensor):
+        labels = _array(labels)
     elif hasattr(labels, "to_numpy"):  # pandas, polars, Arrow columns
         labels = _to_numpy(labels)
-    if isinstance(labels, np.ndarray) and labels.ndim == 2 and labels.shape[1] > 1:
-        return _indicator_sets(labels, name)
-    if not isinstance(labels, np.ndarray):
-        labels = list(labels)
-        if is_indicator(labels):
-            return _indicator_sets(np.array(labels), name)
-        if any(isinstance(row, list | tuple | set | frozenset | np.ndarray) for row in labels):
-            return np.array([_set_name(row) for row in labels], dtype=object).astype(str)
-        if any(row is None for row in labels):
-            labels = np.array(labels, dtype=object)
-    values = np.asarray(labels)
-    if values.ndim == 2 and values.shape[1] == 1:
+    if isinstance(labels, np.ndarray):
+        return _of_array(labels, name)
+    values = list(labels)
+    return _of_indicator(np.array(values), name) if is_indicator(values) else _of_values(values, name)
+
+
+def _of_array(values: np.ndarray, name: str) -> Labels:
+    """Numbers by sorting, everything else value by value: fixed-width texts would all be as wide as one."""
+    if values.ndim == 2 and values.shape[1] > 1:
+        return _of_indicator(values, name)
+    if values.ndim == 2:
         values = values[:, 0]
     if values.ndim != 1:
         raise ShapeError(f"{name} has shape {values.shape}; wanted one label for each vector")
-    if values.dtype.kind == "O":
-        _refuse_missing(values, name)
-        if any(isinstance(row, list | tuple | set | frozenset | np.ndarray) for row in values):
-            return np.array([_set_name(row) for row in values], dtype=object).astype(str)
-        values = values.astype(str)
-    return values
+    _refuse_missing(np.ma.getmaskarray(values), name)
+    values = np.asarray(values)
+    if values.dtype.kind in "OUS":
+        return _of_values(values.tolist(), name)
+    if values.dtype.kind in "fc":
+        _refuse_missing(np.isnan(values), name)
+    elif values.dtype.kind in "mM":
+        _refuse_missing(np.isnat(values), name)
+    names, codes = np.unique(values, return_inverse=True)
+    if values.dtype.kind in "cmM":
+        names = names.astype(str)
+    return Labels(torch.from_numpy(codes.reshape(-1).astype(np.int64)), tuple(names.tolist()))
+
+
+def _of_values(values: list[Any], name: str) -> Labels:
+    kinds = set(map(type, values))
+    if kinds & {np.ndarray, Tensor}:
+        values = [_array(row).tolist() if isinstance(row, np.ndarray | Tensor) else row for row in values]
+    if not kinds <= _PLAIN:
+        some_sets = any(isinstance(row, _COLLECTIONS) for row in values)
+        values = _set_names(values) if some_sets else [_plain(label) for label in values]
+    distinct = dict.fromkeys(values)
+    types = set(map(type, distinct))
+    missing = {label for label in _EMPTY if label in distinct}
+    if float in types:
+        missing |= {label for label in distinct if label != label}
+    if missing:
+        _refuse_missing(np.array([label in missing for label in values]), name)
+    if len({kind if kind in (str, bytes) else float for kind in types}) > 1:
+        values = _texts(distinct, values, name)
+        distinct = dict.fromkeys(values)
+    names = tuple(sorted(distinct))
+    rank = {label: code for code, label in enumerate(names)}
+    return Labels(torch.tensor([*map(rank.__getitem__, values)], dtype=torch.int64), names)
+
+
+def _plain(label: Any) -> Any:
+    """Return a label as a str, bytes or number that equals only its like; None where it is missing."""
+    if _is_missing(label):
+        return None
+    if isinstance(label, np.generic) and label.dtype.kind not in "mM":
+        label = label.item()
+    if type(label) in _PLAIN:
+        return label
+    if isinstance(label, str):
+        return str.__str__(label)  # of an enumeration the value
+    kind = next((kind for kind in (bytes, int, float) if isinstance(label, kind)), str)
+    return kind(label)
+
+
+def _texts(distinct: Iterable[Any], values: list[Any], name: str) -> list[str]:
+    """Return labels of different types as texts; raise LabelError where two of them read alike."""
+    texts = {label: _text(label) for label in distinct}
+    first: dict[str, Any] = {}
+    for label, text in texts.items():
+        other = first.setdefault(text, label)
+        if other is not label:
+            a, b = (
+                f"{quoted(one)} ({type(one).__name__}, row {values.index(one)})" for one in (other, label)
+            )
+            raise LabelError(
+                f"{name} has labels of different types that read alike, {a} and {b}; wanted one type: "
+                "convert them with [str(label) for label in labels], bytes with label.decode()"
+            )
+    return [texts[label] for label in values]
+
+
+def _text(label: Any) -> str:
+    return label.decode(errors="backslashreplace") if isinstance(label, bytes) else str(label)
+
+
+def _array(values: Any) -> np.ndarray:
+    """Return a tensor or NumPy scalar as an array, in a type NumPy has."""
+    if isinstance(values, Tensor):
+        values = values.detach().cpu()
+        return (values.double() if values.is_floating_point() else values).numpy()
+    return np.asarray(values)
 
 
 def _to_numpy(column: Any) -> np.ndarray:
@@ -141,44 +214,44 @@ def is_indicator(rows: list[Any]) -> bool:
     return all(isinstance(cell, int) and cell in (0, 1) for row in rows for cell in row)
 
 
-def _indicator_sets(matrix: np.ndarray, name: str) -> np.ndarray:
+def _of_indicator(matrix: np.ndarray, name: str) -> Labels:
     """Each row of a 0/1 matrix as the name of the set of its columns."""
+    _refuse_missing(np.asarray(np.ma.getmaskarray(matrix).any(axis=1)), name)
     if not np.isin(matrix, (0, 1)).all():
         raise LabelError(
             f"{name} has {matrix.shape[1]} columns; wanted one label a row, or a matrix of 0 and 1"
         )
-    distinct, codes = np.unique(matrix, axis=0, return_inverse=True)
-    names = np.array([_set_name(np.flatnonzero(row).tolist()) for row in distinct])
-    return names[codes.reshape(-1)]
+    distinct, codes = np.unique(np.asarray(matrix), axis=0, return_inverse=True)
+    names = [_set_name(np.flatnonzero(row).tolist()) for row in distinct]
+    return _of_values([names[code] for code in codes.reshape(-1).tolist()], name)
 
 
-def _set_name(row: Iterable[Any]) -> str:
-    if isinstance(row, str):
-        row = [row]
-    names = sorted(str(label) for label in set(row))
+def _set_names(rows: list[Any]) -> list[str | None]:
+    """Return the names of sets of labels; a single label is a set of one, a missing one makes none."""
+    sets = [frozenset(row) if isinstance(row, _COLLECTIONS) else frozenset([row]) for row in rows]
+    names = {members: _set_name(members) for members in dict.fromkeys(sets)}
+    return [names[members] for members in sets]
+
+
+def _set_name(members: Iterable[Any]) -> str | None:
+    if any(type(label) is not str and _is_missing(label) for label in members):
+        return None
+    names = sorted({str(label) for label in members})
     if any("," in name or "}" in name for name in names):  # where plain names could be taken for others
         names = [repr(name) for name in names]
     return "{" + ", ".join(names) + "}"
 
 
 def _is_missing(label: Any) -> bool:
-    """None, NaN, and pandas' own NA and NaT, which equal nothing."""
-    return (
-        label is None
-        or type(label).__name__ in ("NAType", "NaTType")
-        or (isinstance(label, float) and label != label)
-    )
+    """Whether a label is None, masked, pandas' NA, or equals nothing: NaN of any type, NaT."""
+    if label is None or label is np.ma.masked or type(label).__name__ == "NAType":
+        return True
+    if isinstance(label, Decimal):
+        return label.is_nan()  # a signalling one cannot even be compared
+    return bool(label != label)
 
 
-def _refuse_missing(values: np.ndarray, name: str) -> None:
-    if values.dtype.kind == "f":
-        missing = np.isnan(values)
-    elif values.dtype.kind == "O":
-        missing = np.array([_is_missing(row) for row in values], dtype=bool)
-    elif values.dtype.kind in "US":
-        missing = values == values.dtype.type("")
-    else:
-        return
+def _refuse_missing(missing: np.ndarray, name: str) -> None:
     rows = np.flatnonzero(missing)
     if len(rows):
         shown = ", ".join(map(str, rows[:5])) + (", …" if len(rows) > 5 else "")

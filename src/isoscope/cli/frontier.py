@@ -28,7 +28,7 @@ from isoscope.cli.options import (
     interruptible,
 )
 from isoscope.errors import FileError, InputError, UndefinedError
-from isoscope.printable import printable
+from isoscope.printable import printable, shortened
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -297,7 +297,7 @@ def _plain(name: Any) -> str:
     """A label as it reads, where rich would take [brackets] for styles."""
     from rich.markup import escape
 
-    return escape(printable(str(name)))
+    return escape(shortened(printable(str(name))))
 
 
 def _table(*heads: str) -> Table:

@@ -20,7 +20,7 @@ from isoscope.labels import as_labels
 from isoscope.measure import Source, measure
 from isoscope.measurement import Measurement
 from isoscope.metrics.correspondence import linear_cka, procrustes_distance
-from isoscope.printable import printable
+from isoscope.printable import printable, quoted
 from isoscope.progress import Bar
 from isoscope.space import Space
 from isoscope.statistics.cross import CrossMoments
@@ -164,8 +164,8 @@ def _places(values: Any, space: Space, side: str) -> dict[str, int]:
     twice = (coded.counts > 1).nonzero().flatten()
     if len(twice):
         raise InputError(
-            f"ids of {side}: {coded.names[int(twice[0])]!r} occurs {int(coded.counts[twice[0]])} times; "
-            "wanted each id once"
+            f"ids of {side}: {quoted(coded.names[int(twice[0])])} occurs "
+            f"{int(coded.counts[twice[0]])} times; wanted each id once"
         )
     return {str(coded.names[code]): row for row, code in enumerate(coded.codes.tolist())}
 

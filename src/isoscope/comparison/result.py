@@ -11,7 +11,7 @@ from isoscope._version import __version__
 from isoscope.comparison.changes import Change, Correspondence, MovedLabel, MovedRow
 from isoscope.comparison.gates import DELTA, Gate, GateResult
 from isoscope.measurement import Measurement, shown
-from isoscope.printable import printable
+from isoscope.printable import printable, shortened
 from isoscope.tables import Grid, as_html, as_text
 
 if TYPE_CHECKING:
@@ -127,7 +127,8 @@ class Comparison:
             yield self._moved_rows()
         if self.moved_labels:
             labels = [
-                (printable(str(one.label)), f"{one.overlap:.0%}", f"{one.n:,}") for one in self.moved_labels
+                (_cut(printable(str(one.label))), f"{one.overlap:.0%}", f"{one.n:,}")
+                for one in self.moved_labels
             ]
             yield Grid("labels that moved most", ("label", "neighbours kept", "rows"), labels, _NUMBERS)
 
@@ -188,4 +189,4 @@ def _signed(value: float | None) -> str:
 
 
 def _cut(text: str) -> str:
-    return text if len(text) <= _TEXT_SHOWN else text[: _TEXT_SHOWN - 1] + "…"
+    return shortened(text, _TEXT_SHOWN)

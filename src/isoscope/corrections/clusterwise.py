@@ -18,6 +18,7 @@ from isoscope.corrections.parameters import check_taken_out, check_whole
 from isoscope.errors import InputError, ShapeError, check_seed
 from isoscope.kernels.precision import full_precision
 from isoscope.labels import Labels, as_labels
+from isoscope.printable import quoted
 from isoscope.statistics.moments import Moments
 from isoscope.statistics.principal import Principal
 
@@ -245,7 +246,7 @@ class ClusterwiseAllButTheTop(ClusterCenter):
         rank = found.rank if found else 0
         if rank < k and self.small == "error":
             raise InputError(
-                f"n_components is {k}, and cluster {name!r} has {moments.count} vectors of rank {rank} "
+                f"n_components is {k}, and cluster {quoted(name)} has {moments.count} vectors of rank {rank} "
                 f"(n_samples = {moments.count}); wanted at most {rank}, fewer clusters, or small='keep' "
                 "to take out what there is"
             )

@@ -12,6 +12,7 @@ from torch import Tensor
 from isoscope.arrays import as_matrix, working
 from isoscope.errors import InputError, UndefinedError, check_seed
 from isoscope.labels import Labels, as_labels
+from isoscope.printable import shortened
 from isoscope.space import known_rows
 from isoscope.statistics.groups import GroupMoments, group_sums
 from isoscope.statistics.moments import Moments
@@ -211,7 +212,9 @@ def _debiased(rows: Tensor, labels: Labels, n_splits: int, seed: int) -> dict[st
     check_seed(seed)
     if not isinstance(n_splits, int) or n_splits < 1:
         raise InputError(f"n_splits is {n_splits!r}; wanted a whole number of at least 1")
-    few = [str(name) for name, n in zip(labels.names, labels.counts.tolist(), strict=True) if n < 4]
+    few = [
+        shortened(str(name)) for name, n in zip(labels.names, labels.counts.tolist(), strict=True) if n < 4
+    ]
     if few:
         raise UndefinedError(
             f"the debiased attribution needs 4 points a label; {', '.join(few[:3])} has fewer: "

@@ -12,6 +12,7 @@ from isoscope.errors import InputError, check_seed
 from isoscope.figures import INK, PALETTE
 from isoscope.labels import as_clusters
 from isoscope.metrics.frontier import ScatterDecomposition, isotropy_ceiling, scatter_decomposition
+from isoscope.printable import shortened
 from isoscope.report.axes import axes_for
 from isoscope.report.clusters import Silhouettes
 from isoscope.space import Space, known_rows
@@ -166,5 +167,5 @@ def plot_frontier(X: Any, labels: Any = None, *, ax: Axes | None = None) -> Axes
 def _plain(name: Any) -> str:
     """A label as text that matplotlib takes as it is: no mathematics, no hidden legend entry."""
     text = " ".join(str(name).split())
-    text = (text if len(text) <= 28 else text[:27] + "…").replace("$", r"\$")
+    text = shortened(text, 28).replace("$", r"\$")
     return f" {text}" if text.startswith("_") else text

@@ -14,6 +14,7 @@ from isoscope.errors import LabelError, UndefinedError
 from isoscope.kernels.precision import direct_distances
 from isoscope.kernels.tiles import Arranged, Progress, Tile
 from isoscope.labels import Labels, as_clusters, as_labels
+from isoscope.printable import quoted
 from isoscope.statistics.budget import TilePlan, no_room, tile_plans
 from isoscope.statistics.directions import unit_rows
 from isoscope.statistics.fused import fixed_order, fused_sums
@@ -57,7 +58,7 @@ class ClusterDistances:
         own = as_labels(query_labels, n=query_matrix.shape[0], name="query_labels").to(query_matrix.device)
         others = as_labels(labels)
         if unknown := set(others.names) - set(own.names):
-            raise LabelError(f"labels has {min(map(str, unknown))!r}, which query_labels does not name")
+            raise LabelError(f"labels has {quoted(min(map(str, unknown)))}, which query_labels does not name")
         place = {name: row for row, name in enumerate(own.names)}
         order = torch.tensor([place[name] for name in others.names], device=others.codes.device)
         codes = order[others.codes].to(query_matrix.device)

@@ -12,6 +12,7 @@ import torch
 from isoscope.encoders.texts import checked_texts
 from isoscope.errors import InputError, LabelError, ShapeError
 from isoscope.labels import Labels, as_labels
+from isoscope.printable import quoted
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +77,7 @@ def split_examples(
     known = Examples.of(texts, pairs, labels)
     if known.labels.n_labels < 2:
         raise LabelError(
-            f"labels has one value, {known.labels.names[0]!r}; wanted at least two to tell apart: "
+            f"labels has one value, {quoted(known.labels.names[0])}; wanted at least two to tell apart: "
             "is it the right column?"
         )
     if isinstance(test, tuple | list):
@@ -105,7 +106,8 @@ def _given(known: Examples, test: Sequence[Any]) -> Examples:
     unknown = [name for name in own.labels.names if name not in code]
     if unknown:
         raise LabelError(
-            f"test labels have {unknown[0]!r}, which labels do not; wanted some of {list(code)[:5]}"
+            f"test labels have {quoted(unknown[0])}, which labels do not; wanted some of "
+            f"[{', '.join(quoted(name) for name in list(code)[:5])}]"
         )
     codes = torch.tensor([code[name] for name in own.labels.names])[own.labels.codes]
     return Examples(own.texts, own.pairs, Labels(codes, known.labels.names))
