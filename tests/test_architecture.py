@@ -15,6 +15,8 @@ ROOT = Path(isoscope.__file__).parent
 # a part may import only the parts to its left, and itself
 ORDER = (
     ("_starting", "_version", "errors", "printable"),
+    ("table_columns",),
+    ("frames",),
     ("arrays",),
     ("labels",),
     ("space",),

@@ -177,3 +177,63 @@ def test_columns_of_texts_are_named(library) -> None:
     frame = library.DataFrame({"a": [1.0, 2.0], "word": ["x", "y"], "b": [0.5, 1.5]})
     with pytest.raises(InputError, match=r"^X has texts in column 'word'; wanted numbers in each"):
         as_matrix(frame)
+
+
+def labelled(library, **columns: object) -> object:
+    """A frame of 40 rows of two dimensions and other columns."""
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    return library({"a": X[:, 0], **columns, "b": X[:, 1]})
+
+
+LIBRARIES = [pd.DataFrame, pl.DataFrame, pa.table]
+DAYS = np.datetime64("2024-01-01") + np.arange(40)
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("id", np.arange(40)),
+        ("user_id", np.arange(40) / 3),
+        ("year", 2000 + np.arange(40) % 7),
+        ("number", np.random.default_rng(0).permutation(40).astype(float)),
+        ("seen", DAYS.astype("datetime64[us]")),
+        ("is_new", np.arange(40) % 2 == 0),
+        ("word", ["x"] * 40),
+    ],
+)
+def test_no_column_of_a_frame_is_a_dimension_by_accident(library, name: str, values: object) -> None:
+    with pytest.raises(InputError, match=rf"^X has .* in column '{name}'.*X\.drop\(columns"):
+        as_matrix(labelled(library, **{name: values}))
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_vectors_in_a_column_of_a_frame_are_named(library) -> None:
+    frame = library({"text": ["p", "q"], "embedding": [[1.0, 2.0], [3.0, 4.0]]})
+    with pytest.raises(InputError, match=r"^X has vectors in column 'embedding'.*pass X\['embedding'\]"):
+        as_matrix(frame)
+    assert as_matrix(frame["embedding"]).tolist() == [[1, 2], [3, 4]]
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_frames_of_dimensions_alone_come_in(library) -> None:
+    rng = np.random.default_rng(0)
+    tables = {
+        "a column of noughts": {"a": rng.normal(size=40), "b": np.zeros(40, dtype=int)},
+        "quantised": {f"x{j}": rng.integers(-128, 128, 40).astype(np.int8) for j in range(50)},
+        "counts upward": {f"x{j}": np.arange(40) * 4 + j for j in range(4)},
+        "bits": {f"x{j}": rng.integers(0, 2, 40).astype(bool) for j in range(4)},
+        "zeros and ones of floats": {"a": rng.normal(size=40), "b": np.arange(40.0) % 2},
+    }
+    for table in tables.values():
+        assert as_matrix(library(table)).double().T.tolist() == [list(map(float, c)) for c in table.values()]
+
+
+def test_bytes_may_be_packed_bits() -> None:
+    codes = np.random.default_rng(0).integers(0, 256, (30, 4), dtype=np.uint8)
+    for X in (codes, torch.from_numpy(codes)):
+        with pytest.raises(InputError, match=r"holds bytes \(uint8\) up to 2\d\d: packed bits, or whole"):
+            as_matrix(X)
+    assert as_matrix(np.unpackbits(codes, axis=1)).shape == (30, 32)
+    assert as_matrix(codes.astype(np.float32)).shape == (30, 4)
+    assert as_matrix(codes.view(np.int8)).shape == (30, 4)

@@ -6,7 +6,6 @@ be and never written to. Half precision stays as stored; `working` lifts it bloc
 
 from __future__ import annotations
 
-import contextlib
 import warnings
 from collections.abc import Iterator
 from typing import Any
@@ -15,11 +14,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from isoscope import frames
 from isoscope.errors import InputError, NotFiniteError, ShapeError
 
 BLOCK_BYTES = 16 * 2**20  # of float32: large enough for a fast product, small enough for any cache
 HALVES = (torch.float16, torch.bfloat16)
 _TORCH_FLOATS = (*HALVES, torch.float32, torch.float64)
+_LARGEST_COUNT = 127  # bytes above it use all eight bits, as packed codes do
 _SMALL_INTS = (torch.int8, torch.uint8, torch.bool, torch.int16)
 
 
@@ -83,6 +84,11 @@ def as_tensor(X: Any, *, name: str = "X") -> Tensor:
         raise InputError(f"{name} is a sparse tensor; wanted a dense one: pass X.to_dense()")
     if X.dtype in _TORCH_FLOATS:
         return X
+    if X.dtype == torch.uint8 and X.numel() and int(X.max()) > _LARGEST_COUNT:
+        raise InputError(
+            f"{name} holds bytes (uint8) up to {int(X.max())}: packed bits, or whole numbers? "
+            f"wanted one number a dimension: pass np.unpackbits({name}, axis=1), or {name}.astype(np.float32)"
+        )
     if X.dtype in _SMALL_INTS:
         return X.to(torch.float32)
     return X.to(torch.float64)
@@ -152,11 +158,11 @@ def _row_blocks(X: Tensor, n_rows: int | None = None) -> Iterator[tuple[int, Ten
 def _from_foreign(X: Any, name: str) -> Tensor:
     module = type(X).__module__.partition(".")[0]
     if module == "pyarrow":
-        return _share(_from_arrow(X, name), name)
+        return _share(frames.from_arrow(X, name), name)
     if module == "scipy":
         raise InputError(f"{name} is a scipy sparse matrix; wanted a dense array: pass {name}.toarray()")
     if module in ("pandas", "polars"):
-        return _share(_from_frame(X, name), name)
+        return _share(frames.from_frame(X, name), name)
     if hasattr(X, "__dlpack__") and not isinstance(X, np.ndarray):
         return torch.utils.dlpack.from_dlpack(X)
     if isinstance(X, str | bytes):
@@ -206,77 +212,6 @@ def _from_object_array(array: np.ndarray, name: str) -> np.ndarray:
     if array.ndim == 1 and rows and rows[0].ndim == 1 and rows[0].dtype.kind in "fiub":
         return np.stack(rows)
     raise InputError(f"{name} holds Python objects, not numbers; wanted an (n, d) array of floats")
-
-
-def _from_frame(X: Any, name: str) -> np.ndarray:
-    """pandas or polars, a frame of numbers or one column of vectors."""
-    array = X.to_numpy()
-    if array.dtype.kind == "O" and array.ndim == 2 and hasattr(X, "convert_dtypes"):
-        with contextlib.suppress(TypeError, ValueError):  # pandas' nullable numbers
-            return X.to_numpy(dtype=float, na_value=np.nan)
-    if array.ndim == 2 and array.shape[1] == 1 and array.dtype.kind == "O":
-        return array[:, 0]
-    if array.dtype.kind == "O" and array.ndim == 2:
-        _refuse_words(X, name)
-    return array
-
-
-def _refuse_words(X: Any, name: str) -> None:
-    """Raise InputError naming the columns of a frame that hold words."""
-    words = [
-        str(column) for column in X.columns if any(isinstance(cell, str) for cell in X[column].to_numpy())
-    ]
-    if words:
-        shown = ", ".join(map(repr, words[:4])) + (", …" if len(words) > 4 else "")
-        raise InputError(
-            f"{name} has texts in column{'s' if len(words) > 1 else ''} {shown}; wanted numbers in each: "
-            f"pass {name}.drop(columns=[…]), and texts that are labels as labels=…"
-        )
-
-
-def _from_arrow(X: Any, name: str) -> np.ndarray:
-    """An Arrow table of number columns, or one column of (fixed-size) lists."""
-    import pyarrow as pa
-
-    if isinstance(X, pa.Table | pa.RecordBatch):
-        if X.num_columns == 1 and _is_list(X.column(0).type):
-            return arrow_lists(X.column(0), name=name)
-        return np.column_stack([column.to_numpy() for column in X.columns])
-    return arrow_lists(X, name=name) if _is_list(X.type) else np.asarray(X)
-
-
-def _is_list(kind: Any) -> bool:
-    import pyarrow as pa
-
-    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
-
-
-def arrow_lists(column: Any, *, name: str = "X") -> np.ndarray:
-    """An Arrow column of equally long lists as an (n, d) array, without a Python object per row."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    if isinstance(column, pa.ChunkedArray):
-        column = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
-    if len(column) == 0:
-        return np.empty((0, 0), dtype=np.float32)
-    if column.null_count:
-        first = column.is_null().index(True).as_py()
-        raise InputError(
-            f"{name} has {column.null_count} missing vectors, the first in row {first}; drop those rows"
-        )
-    lengths = pc.unique(pc.list_value_length(column)).to_pylist()
-    if len(lengths) > 1:
-        raise ShapeError(
-            f"{name} has ragged rows of lengths {sorted(lengths)[:4]}; wanted rows of one length"
-        )
-    values = column.flatten()
-    if values.null_count:
-        row = values.is_null().index(True).as_py() // lengths[0]
-        raise NotFiniteError(
-            f"{name} has {values.null_count} missing numbers, the first in row {row}; drop those rows"
-        )
-    return np.asarray(values.to_numpy(zero_copy_only=False)).reshape(len(column), -1)
 
 
 def _reshape_hint(matrix: Tensor) -> str:

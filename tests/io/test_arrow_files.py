@@ -174,7 +174,7 @@ def test_vectors_of_no_dimensions(path: Path) -> None:
 def test_nothing_numeric(path: Path) -> None:
     write(path, pa.table({"a": ["x"], "b": ["y"]}))
     with pytest.raises(
-        FileError, match=r"no column of vectors or numbers; it has a \(string\), b \(string\)"
+        FileError, match=r"no column of vectors or dimensions; it has a \(string\), b \(string\)"
     ):
         open_vectors(path)
 

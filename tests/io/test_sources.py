@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from isoscope.errors import FileError, InputError, LabelError, NotFiniteError, ShapeError
 from isoscope.io import open_vectors, read
-from isoscope.io.sources import FORMATS
+from isoscope.io.formats import FORMATS
 
 
 def test_every_format_has_a_writer_here() -> None:
@@ -313,7 +313,73 @@ def test_columns_that_are_no_dimensions_are_named(tmp_path, suffix: str) -> None
     path = tmp_path / f"t{suffix}"
     (pa.csv.write_csv if suffix == ".csv" else pa.parquet.write_table)(table, path)
     notes = open_vectors(path).notes
-    assert notes == ["columns id, Label are taken as dimensions: name the labels, or save without them"]
+    assert notes == ["left out as no dimensions, by their names: id, Label (`columns` would take them)"]
     assert open_vectors(path, labels="Label").notes == [
-        "column id is taken as a dimension: save the file without what is none"
+        "left out as no dimensions, by their names: id (`columns` would take them)"
     ]
+    assert open_vectors(path, exclude="id,Label").notes == []
+    assert open_vectors(path).load().vectors.tolist() == [[1, 3], [2, 4.5]]
+    assert open_vectors(path, columns=":").load().vectors.tolist() == [[1, 3, 7, 0], [2, 4.5, 8, 1]]
+    assert open_vectors(path, columns="b,id").load().vectors.tolist() == [[3, 7], [4.5, 8]]
+    assert open_vectors(path, columns=":", exclude=["b"]).n_dims == 3
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet", ".feather"])
+@pytest.mark.parametrize("name", ["year", "number"])
+def test_whole_numbers_among_fractions_are_asked_about(tmp_path, suffix: str, name: str) -> None:
+    import pandas as pd
+
+    values = {"year": 2000 + np.arange(60) % 7, "number": np.random.default_rng(1).permutation(60)}[name]
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    frame = pd.DataFrame({"a": X[:, 0], name: values, "b": X[:, 1]})
+    path = tmp_path / f"t{suffix}"
+    if suffix == ".csv":
+        frame.to_csv(path, index=False)
+    else:
+        (frame.to_parquet if suffix == ".parquet" else frame.to_feather)(path)
+    with pytest.raises(
+        FileError, match=rf"whole numbers in column '{name}' .* exclude='{name}', or columns=':'"
+    ):
+        open_vectors(path)
+    np.testing.assert_array_equal(read(path, exclude=name).vectors, X)
+    np.testing.assert_array_equal(read(path, columns=":").vectors[:, 1], values)
+    np.testing.assert_array_equal(read(path, columns=["a", "b"]).vectors, X)
+    assert read(path, labels=name).n_dims == 2
+
+
+@pytest.mark.parametrize("where", [{"columns": "z"}, {"exclude": "z"}, {"columns": "text"}])
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_columns_that_cannot_be_chosen(tmp_path, suffix: str, where: dict[str, str]) -> None:
+    import pandas as pd
+
+    frame = pd.DataFrame({"a": [0.5, 1.5], "text": ["s", "t"]})
+    path = tmp_path / f"t{suffix}"
+    frame.to_csv(path, index=False) if suffix == ".csv" else frame.to_parquet(path)
+    with pytest.raises(InputError, match=next(iter(where))):
+        open_vectors(path, **where)
+
+
+def test_packed_bits_are_asked_about(tmp_path) -> None:
+    bits = np.random.default_rng(0).integers(0, 2, (40, 64), dtype=np.uint8)
+    packed = np.packbits(bits, axis=1)
+    np.save(tmp_path / "bits.npy", packed)
+    np.save(tmp_path / "signed.npy", (packed.astype(np.int16) - 128).astype(np.int8))
+    torch.save(torch.from_numpy(packed), tmp_path / "bits.pt")
+    for name in ("bits.npy", "bits.pt"):
+        file = open_vectors(tmp_path / name)
+        with pytest.raises(
+            FileError, match=r"holds bytes \(uint8\) up to 25\d: packed bits, or whole numbers"
+        ):
+            file.load()
+        with pytest.raises(FileError, match="packed bits"):
+            next(iter(file.blocks()))
+        assert read(tmp_path / name, unpack_bits=False).vectors.tolist() == packed.tolist()
+    for name in ("bits.npy", "bits.pt", "signed.npy"):
+        file = open_vectors(tmp_path / name, unpack_bits=True)
+        assert file.n_dims == 64
+        assert file.load().vectors.tolist() == bits.tolist()
+        assert [block.n_dims for block in file.blocks(30)] == [64, 64]
+    assert read(tmp_path / "signed.npy").n_dims == 8  # quantised numbers
+    np.save(tmp_path / "float.npy", packed.astype(float))
+    with pytest.raises(FileError, match="holds float64 numbers; wanted bytes"):
+        read(tmp_path / "float.npy", unpack_bits=True)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from isoscope.cli.inputs import TextOptions, open_input
+from isoscope.cli.inputs import TextOptions, open_input, say_notes
 from isoscope.cli.options import (
     BatchSize,
     Device,
@@ -24,6 +24,7 @@ from isoscope.cli.options import (
     as_typed,
     interruptible,
 )
+from isoscope.cli.table_options import AS_JUDGED, TableOptions, takes_tables
 from isoscope.errors import InputError
 from isoscope.printable import printable
 from isoscope.space import Space
@@ -47,6 +48,7 @@ Keep what is advised: `isoscope advise vectors.npy -l labels.txt --save correcti
 """
 
 
+@takes_tables
 def advise(
     file: Annotated[
         str | None,
@@ -110,6 +112,7 @@ def advise(
     download: Download = None,
     key: Key = None,
     vector_column: VectorColumn = None,
+    table: TableOptions = AS_JUDGED,
     seed: Annotated[int, typer.Option("--seed", help="Of draws, folds and k-means.")] = 0,
     output: Annotated[
         Path | None,
@@ -130,12 +133,16 @@ def advise(
     with interruptible(), as_typed():
         read = None if pairs is None else read_scored_pairs(pairs)
         if file is None:
-            for name, value in (("labels", labels), ("key", key), ("vector-column", vector_column)):
-                if value is not None:
-                    raise InputError(f"--{name} goes with FILE, which is missing")
+            told = {"labels": labels, "key": key, "vector_column": vector_column, **table.given()}
+            for name in (name for name, value in told.items() if value is not None):
+                raise InputError(f"--{name.replace('_', '-')} goes with FILE, which is missing")
             space = _encoded(read, texts)
         else:
-            space = open_input(file, labels=labels, key=key, vector_column=vector_column, texts=texts).load()
+            source = open_input(
+                file, labels=labels, key=key, vector_column=vector_column, table=table, texts=texts
+            )
+            space = source.load()
+            say_notes(source)
         found = advise_space(
             space,
             pairs=None if read is None else _triples(read, space),
@@ -149,7 +156,7 @@ def advise(
         )
         said = [] if save is None else [_saved(found, save)]
     if file is not None and model is None and not json:
-        said += _command(found, file, key, vector_column)
+        said += _command(found, file, key, vector_column, table)
     _show(found, said, output, json=json)
 
 
@@ -187,7 +194,9 @@ def _triples(pairs: FilePairs, space: Space) -> list[tuple[Any, Any, float]]:
     return list(zip(*rows, pairs.scores, strict=True))
 
 
-def _command(found: Advice, file: str, key: str | None, vector_column: str | None) -> list[str]:
+def _command(
+    found: Advice, file: str, key: str | None, vector_column: str | None, table: TableOptions
+) -> list[str]:
     """The line that corrects FILE as is advised."""
     import shlex
 
@@ -198,6 +207,7 @@ def _command(found: Advice, file: str, key: str | None, vector_column: str | Non
     words = ["isoscope", "correct", file, *options_of(found.fitted)]
     for name, value in (("--key", key), ("--vector-column", vector_column)):
         words += [] if value is None else [name, value]
+    words += table.words()
     return [f"to do so: {shlex.join([*words, '-o', 'corrected.npy'])}"]
 
 

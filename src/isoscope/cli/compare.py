@@ -23,6 +23,7 @@ from isoscope.cli.options import (
     complete_metrics,
     interruptible,
 )
+from isoscope.cli.table_options import AS_JUDGED, TableOptions, takes_tables
 from isoscope.errors import InputError
 from isoscope.printable import printable
 
@@ -46,6 +47,7 @@ On changes: `isoscope compare old.npy new.npy --gate "delta:silhouette>=-0.02" -
 """
 
 
+@takes_tables
 def compare(
     a: Annotated[
         str,
@@ -145,6 +147,7 @@ def compare(
         ),
     ] = None,
     vector_column: VectorColumn = None,
+    table: TableOptions = AS_JUDGED,
     errors: Annotated[
         bool, typer.Option("--errors/--no-errors", help="Intervals of the differences.")
     ] = True,
@@ -174,13 +177,18 @@ def compare(
         other = _other(a, b, models, keys)
         sources = [
             open_input(
-                file, labels=at, key=one_key, vector_column=vector_column, texts=TextOptions(name, **given)
+                file,
+                labels=at,
+                key=one_key,
+                vector_column=vector_column,
+                table=table,
+                texts=TextOptions(name, **given),
             )
             for file, at, one_key, name in zip((a, other), (labels, None), keys, models, strict=True)
         ]
         found = compare_spaces(
             *sources,
-            ids=_ids((a, other), columns, keys, models, vector_column, given),
+            ids=_ids((a, other), columns, keys, models, vector_column, table, given),
             texts=_texts(texts),
             metrics=wanted,
             k=neighbors,
@@ -222,6 +230,7 @@ def _ids(
     keys: list[str | None],
     models: list[str | None],
     vector_column: str | None,
+    table: TableOptions,
     given: dict[str, Any],
 ) -> tuple[Any, Any] | None:
     """The ids of both files, read as labels are."""
@@ -230,7 +239,12 @@ def _ids(
     try:
         found = [
             open_input(
-                file, labels=at, key=key, vector_column=vector_column, texts=TextOptions(name, **given)
+                file,
+                labels=at,
+                key=key,
+                vector_column=vector_column,
+                table=table,
+                texts=TextOptions(name, **given),
             ).labels
             for file, at, key, name in zip(files, columns, keys, models, strict=True)
         ]

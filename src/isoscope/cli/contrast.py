@@ -216,9 +216,10 @@ def _notes(pairs: list[tuple[str, str]], columns: tuple[str, str] | None) -> lis
 
 def _two_columns(path: Path, columns: str | None) -> tuple[str, str]:
     """The columns asked for, the only two of texts, or two whose names say so."""
-    from isoscope.io.columns import KINDS, TEXTS, open_columns
+    from isoscope.io.columns import KINDS, open_columns
     from isoscope.io.files import check_file, kind, listed, reading
     from isoscope.io.text_files import HEADS
+    from isoscope.table_columns import TEXTS
 
     check_file(path, what="pairs of texts")
     asked = None if columns is None else [name.strip() for name in columns.split(",")]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from isoscope.cli.options import Json, Key, VectorColumn, as_typed, interruptible, parse_numbers
+from isoscope.cli.table_options import AS_JUDGED, TableOptions, takes_tables
 from isoscope.errors import InputError, IsoscopeError
 from isoscope.io import VectorFile, VectorShards, open_vectors
 from isoscope.measure import measure
@@ -29,6 +30,7 @@ _GEOMETRY = (
     "mean_norm",
     "norm_variation",
 )
+
 # a method's name, and the options it takes
 _TAKES: dict[str, tuple[str, ...]] = {
     "center": (),
@@ -67,6 +69,7 @@ then `isoscope correct queries.npy --load whiten.safetensors -o queries-white.np
 """
 
 
+@takes_tables
 def correct(
     file: Annotated[
         Path,
@@ -136,6 +139,7 @@ def correct(
     ] = None,
     key: Key = None,
     vector_column: VectorColumn = None,
+    table: TableOptions = AS_JUDGED,
     seed: Annotated[int | None, typer.Option("--seed", help="Of k-means. [default: 0]", metavar="N")] = None,
     json: Json = False,
 ) -> None:
@@ -153,18 +157,17 @@ def correct(
         "seed": seed,
     }
     given = {name: value for name, value in given.items() if value is not None}
+    where: dict[str, Any] = {"key": key, "vector_column": vector_column, **table.given()}
     with interruptible(), _as_typed(), Bar() as bar:
         _check_paths(file, fit, load, output, save)
         _check_targets(output, save)
         wanted = _asked(method, given) if load is None else _loaded(load, method, fit, given)
-        source = open_vectors(
-            file, key=key, vector_column=vector_column, labels=labels if fit is None else None
-        )
+        source = open_vectors(file, labels=labels if fit is None else None, **where)
         fitted = wanted
         if load is None:
             learnt = source
             if fit is not None:
-                learnt = open_vectors(fit, key=key, vector_column=vector_column, labels=labels)
+                learnt = open_vectors(fit, labels=labels, **where)
             bar.step("learning")
             fitted = wanted.fit_blocks(_Watched(learnt, bar).blocks, use_labels=labels is not None)
         if save is not None:

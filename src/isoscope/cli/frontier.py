@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from isoscope.cli.inputs import TextOptions, open_input
+from isoscope.cli.inputs import TextOptions, open_input, say_notes
 from isoscope.cli.options import (
     BatchSize,
     Download,
@@ -27,6 +27,7 @@ from isoscope.cli.options import (
     as_typed,
     interruptible,
 )
+from isoscope.cli.table_options import AS_JUDGED, TableOptions, takes_tables
 from isoscope.errors import FileError, InputError, UndefinedError
 from isoscope.printable import printable, shortened
 
@@ -54,6 +55,7 @@ isoscore,silhouette,between_share`, then `isoscope frontier vectors.npy -l label
 """
 
 
+@takes_tables
 def frontier(
     file: VectorsOrTexts,
     labels: LabelsWhere = None,
@@ -90,6 +92,7 @@ def frontier(
     download: Download = None,
     key: Key = None,
     vector_column: VectorColumn = None,
+    table: TableOptions = AS_JUDGED,
     seed: Annotated[int, typer.Option("--seed", help="Seed of the clusters.")] = 0,
     json: Json = False,
 ) -> None:
@@ -108,9 +111,12 @@ def frontier(
     from isoscope.metrics.frontier_position import frontier_position
 
     with interruptible(), as_typed():
-        source = open_input(file, labels=labels, key=key, vector_column=vector_column, texts=texts)
+        source = open_input(
+            file, labels=labels, key=key, vector_column=vector_column, table=table, texts=texts
+        )
         runs = {name: _run(folder) for name, folder in _named(run or []).items()}
         space = source.load()
+        say_notes(source)
         named = space.labels if clusters is None else _clusters(space, clusters, seed)
         named = as_clusters(named, n=len(space), name="--labels" if clusters is None else "--clusters")
         plain = frontier_position(space, named)

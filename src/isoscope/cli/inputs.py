@@ -6,14 +6,18 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
+import typer
+
+from isoscope.cli.table_options import AS_JUDGED, TableOptions
 from isoscope.encoders import TextFile, open_texts
 from isoscope.errors import FileError, InputError
 from isoscope.io import VectorFile, VectorShards, open_vectors
 from isoscope.io.columns import KINDS
 from isoscope.io.files import check_file, kind
+from isoscope.io.formats import FORMATS
 from isoscope.io.shards import is_many
-from isoscope.io.sources import FORMATS
 from isoscope.io.text_files import holds_texts
+from isoscope.printable import printable
 from isoscope.space import as_counts
 
 
@@ -43,6 +47,7 @@ def open_input(
     key: str | None = None,
     vector_column: str | None = None,
     texts: TextOptions,
+    table: TableOptions = AS_JUDGED,
     weights: str | None = None,
     skip_bad: bool = False,
 ) -> VectorFile | VectorShards | TextFile:
@@ -50,8 +55,9 @@ def open_input(
     path = Path(file)
     if texts.model is None:
         options = {"key": key, "vector_column": vector_column, "labels": labels, "weights": weights}
-        return _vectors(file, texts, options, skip_bad=skip_bad)
-    for name, value in {"key": key, "vector_column": vector_column, "weights": weights}.items():
+        return _vectors(file, texts, options | table.given(), skip_bad=skip_bad)
+    of_vectors = {"key": key, "vector_column": vector_column, "weights": weights, **table.given()}
+    for name, value in of_vectors.items():
         if value is not None:
             raise InputError(f"{name}={value!r} goes with vectors, and a model is given to encode texts")
     check_file(path, what="texts")
@@ -63,14 +69,20 @@ def open_input(
     return open_texts(path, model=texts.model, labels=labels, **texts.given())
 
 
+def say_notes(source: VectorFile | VectorShards | TextFile) -> None:
+    """Print how vectors were read, to standard error, for commands whose result has no place for notes."""
+    for note in [] if isinstance(source, TextFile) else source.notes:
+        typer.echo(printable(f"note: {note}"), err=True)
+
+
 def _vectors(
-    file: str, texts: TextOptions, options: dict[str, str | None], *, skip_bad: bool
+    file: str, texts: TextOptions, options: dict[str, Any], *, skip_bad: bool
 ) -> VectorFile | VectorShards:
     for name in texts.given():
         raise InputError(
             f"--{name.replace('_', '-')} goes with --model NAME, which encodes the texts in FILE"
         )
-    chosen = options["key"] is not None or options["vector_column"] is not None
+    chosen = any(options.get(name) is not None for name in ("key", "vector_column", "columns", "delimiter"))
     if not chosen and not is_many(file) and kind(Path(file)) != ".zarr" and _has_only_texts(Path(file)):
         raise FileError(
             f"{file} has texts, not vectors: pass --model NAME to encode its texts, "

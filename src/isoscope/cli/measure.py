@@ -25,6 +25,7 @@ from isoscope.cli.options import (
     complete_metrics,
     interruptible,
 )
+from isoscope.cli.table_options import AS_JUDGED, TableOptions, takes_tables
 from isoscope.measure import measure as measure_space
 
 _EPILOG = """
@@ -46,6 +47,7 @@ Many files, larger than memory: `isoscope measure 'shards/*.parquet' --memory 2G
 """
 
 
+@takes_tables
 def measure(
     file: Annotated[
         str,
@@ -78,6 +80,7 @@ def measure(
     download: Download = None,
     key: Key = None,
     vector_column: VectorColumn = None,
+    table: TableOptions = AS_JUDGED,
     errors: Annotated[
         bool,
         typer.Option("--errors/--no-errors", help="Standard errors and intervals, from a second pass."),
@@ -124,6 +127,7 @@ def measure(
             labels=labels,
             key=key,
             vector_column=vector_column,
+            table=table,
             texts=texts,
             weights=weights,
             skip_bad=skip_bad,

@@ -17,11 +17,12 @@ from isoscope.metrics.registry import FAMILIES, registered
 INTERRUPTED = 130  # exit code
 # not in a path, where a folder may be called `key=1`
 _ARGUMENT = re.compile(
-    r"(?<![\w/\\-])(?P<name>checkpoint|data|download|key|pooling|resume|text_column|truncate|vector_column|weights|window)=(?:True\b|(?P<value>(?=\S))|)"
+    r"(?<![\w/\\-])(?P<name>checkpoint|columns|data|decimal|delimiter|download|exclude|header|key|pooling|resume|text_column|"
+    r"truncate|unpack_bits|vector_column|weights|window)=(?:True\b|(?P<no>False\b)|(?P<value>(?=\S))|)"
 )
 # an argument that a message begins with: `max_tokens is 5; wanted …`
 _SUBJECT = re.compile(
-    r"^(?P<name>batch_size|device|epochs|every|layers|learning_rate|max_length|max_tokens|max_train|memory|memory_mb|"
+    r"^(?P<name>batch_size|columns|decimal|delimiter|device|epochs|exclude|every|layers|learning_rate|max_length|max_tokens|max_train|memory|memory_mb|"
     r"metric|pooling|precision|regularizer|sample|save_every|seeds?|steps|strengths|temperature|warmup|window|zeta)"
     r"(?= (is|has|') ?)"
 )
@@ -190,7 +191,8 @@ def as_typed(**others: str) -> Iterator[None]:
 
 def _option(argument: re.Match[str]) -> str:
     """An argument as the option of its name; before a value, a blank."""
-    return f"--{argument['name'].replace('_', '-')}{'' if argument['value'] is None else ' '}"
+    no = "" if argument["no"] is None else "no-"
+    return f"--{no}{argument['name'].replace('_', '-')}{'' if argument['value'] is None else ' '}"
 
 
 @contextmanager

@@ -27,6 +27,7 @@ from isoscope.cli.options import (
     as_typed,
     interruptible,
 )
+from isoscope.cli.table_options import AS_JUDGED, TableOptions, takes_tables
 from isoscope.errors import FileError, InputError
 from isoscope.io import read_texts
 from isoscope.io.label_files import split_column
@@ -51,6 +52,7 @@ The same plots for a paper: `isoscope report vectors.npy -l labels.txt --figures
 """
 
 
+@takes_tables
 def report(
     file: VectorsOrTexts,
     output: Annotated[
@@ -87,6 +89,7 @@ def report(
     download: Download = None,
     key: Key = None,
     vector_column: VectorColumn = None,
+    table: TableOptions = AS_JUDGED,
     seed: Annotated[int, typer.Option("--seed", help="Seed of everything sampled.")] = 0,
     json: Json = False,
 ) -> None:
@@ -107,7 +110,9 @@ def report(
         followed = None if run is None else load_run(run)
         if texts is not None and model is not None:
             raise InputError("--texts goes with vectors; with --model the texts of FILE are shown")
-        source = open_input(file, labels=labels, key=key, vector_column=vector_column, texts=options)
+        source = open_input(
+            file, labels=labels, key=key, vector_column=vector_column, table=table, texts=options
+        )
         found = None if texts is None else _texts(texts, file)
         made = make(
             _Described(source, found) if found is not None else source,

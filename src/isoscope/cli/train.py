@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 
-from isoscope.cli.inputs import TextOptions, open_input
+from isoscope.cli.inputs import TextOptions, open_input, say_notes
 from isoscope.cli.options import (
     BatchSize,
     Device,
@@ -33,6 +33,7 @@ from isoscope.cli.options import (
     parse_numbers,
     parse_seeds,
 )
+from isoscope.cli.table_options import AS_JUDGED, TableOptions, takes_tables
 from isoscope.errors import FileError, InputError
 from isoscope.io import read_labels
 from isoscope.io.files import reason
@@ -64,6 +65,7 @@ A deep classifier, its hidden layer followed too: `isoscope train vectors.npy -l
 """
 
 
+@takes_tables
 def train(
     file: VectorsOrTexts,
     labels: Annotated[
@@ -153,6 +155,7 @@ def train(
     download: Download = None,
     key: Key = None,
     vector_column: VectorColumn = None,
+    table: TableOptions = AS_JUDGED,
     json: Json = False,
 ) -> None:
     """Train the vectors in FILE with a classifier and follow isotropy and clusters at every update.
@@ -167,11 +170,17 @@ def train(
     texts = TextOptions(model, text_column, prefix, pooling, normalize, batch_size, encoded_on, download)
     with interruptible(), as_typed():
         source = open_input(
-            file, labels=labels if pairs is None else None, key=key, vector_column=vector_column, texts=texts
+            file,
+            labels=labels if pairs is None else None,
+            key=key,
+            vector_column=vector_column,
+            table=table,
+            texts=texts,
         )
         # the labels of pairs are not as many as the vectors; a file of them is read before texts are encoded
         named = None if pairs is None else _pair_labels(labels)
         space = source.load()
+        say_notes(source)
     named = space.labels if pairs is None else named
     with interruptible(), as_typed():
         found = train_embeddings(

@@ -8,13 +8,23 @@ from typing import Any
 import numpy as np
 
 from isoscope.arrays import block_rows
-from isoscope.errors import FileError, NotFiniteError, ShapeError
-from isoscope.io.arrow_tables import is_number, is_text, is_vector, open_table, table_array
+from isoscope.errors import FileError, ShapeError
+from isoscope.io.arrow_tables import (
+    check_lists,
+    is_number,
+    is_text,
+    is_vector,
+    is_whole,
+    open_table,
+    refuse_nulls,
+    table_array,
+)
 from isoscope.io.chunks import Chunk, Reader
-from isoscope.io.files import doubtful_dimensions, listed
+from isoscope.io.dimension_columns import choose_dimensions, excluded
+from isoscope.io.files import listed
+from isoscope.table_columns import N_JUDGED, Column
 
 TEXT_COLUMN = "text"
-_INDEX = "__index_level_"  # the columns pandas writes its row index to
 
 
 class ArrowReader(Reader):
@@ -45,7 +55,11 @@ class ArrowReader(Reader):
         start = 0
         for batch in self._table.batches(columns, block_rows(self.n_dims)):
             texts = [text or "" for text in batch.column(TEXT_COLUMN).to_pylist()] if self._has_text else None
-            vectors = self._from_lists(batch.column(0), start) if self._is_list else table_array(batch)
+            vectors = (
+                check_lists(batch.column(0), self.path, self.n_dims, start)
+                if self._is_list
+                else table_array(batch)
+            )
             yield Chunk(vectors, texts)
             start += len(batch)
 
@@ -57,7 +71,10 @@ class ArrowReader(Reader):
         asked = self.request.vector_column
         lists = [field.name for field in schema if is_vector(field.type)]
         if asked is None:
-            lists = [name for name in lists if name != self.label_column()]
+            if self.request.columns is not None:
+                return []
+            out = {schema.names[place] for place in excluded(self.request, schema.names)}
+            lists = [name for name in lists if name != self.label_column() and name not in out]
             # beside a column of float vectors, lists of integers are token ids or the like
             return [name for name in lists if _holds_floats(schema.field(name).type)] or lists
         if asked not in schema.names:
@@ -70,18 +87,22 @@ class ArrowReader(Reader):
         return [asked]
 
     def _number_columns(self, schema: Any) -> list[str]:
-        rest = [
-            field for field in schema if field.name not in self.apart() and not field.name.startswith(_INDEX)
+        numbers = [field.name for field in schema if is_number(field.type)]
+        first = next(iter(self._table.batches(numbers, N_JUDGED)), None) if numbers else None
+        columns = [
+            Column(field.name, False)
+            if field.name not in numbers
+            else Column(field.name, True, is_whole(field.type), _present(first, field.name))
+            for field in schema
         ]
-        chosen = [field.name for field in rest if is_number(field.type)]
-        left_out = [field.name for field in rest if not is_number(field.type)]
-        if not chosen:
+        places, notes = choose_dimensions(self.request, columns)
+        if not places:
             held = listed(f"{field.name} ({field.type})" for field in schema)
-            raise FileError(f"{self.path} has no column of vectors or numbers; it has {held or 'no columns'}")
-        if left_out:
-            self.notes.append(f"left out non-numeric columns: {listed(left_out)}")
-        self.notes += doubtful_dimensions(chosen, labelled=self.label_column() is not None)
-        return chosen
+            raise FileError(
+                f"{self.path} has no column of vectors or dimensions; it has {held or 'no columns'}"
+            )
+        self.notes += notes
+        return [schema.names[place] for place in places]
 
     def _list_length(self, schema: Any, column: str) -> int:
         import pyarrow as pa
@@ -96,32 +117,9 @@ class ArrowReader(Reader):
 
     def _first_length(self, column: str) -> int:
         for batch in self._table.batches([column], 1):
-            self._refuse_nulls(batch.column(0), 0)
+            refuse_nulls(batch.column(0), self.path, 0)
             return len(batch.column(0).flatten())
         raise ShapeError(f"{self.path} has no rows; wanted at least one vector")
-
-    def _from_lists(self, column: Any, start: int) -> np.ndarray:
-        import pyarrow.compute as pc
-
-        self._refuse_nulls(column, start)
-        ragged = pc.not_equal(pc.list_value_length(column), self.n_dims).index(True).as_py()
-        if ragged >= 0:
-            raise ShapeError(
-                f"{self.path} has a vector of length {len(column[ragged])} in row {start + ragged}, "
-                f"where the first has {self.n_dims}; wanted rows of one length"
-            )
-        values = column.flatten()
-        if values.null_count:
-            row = start + values.is_null().index(True).as_py() // self.n_dims
-            raise NotFiniteError(
-                f"{self.path} has missing numbers, the first in row {row}; drop or fill those rows"
-            )
-        return np.asarray(values.to_numpy(zero_copy_only=False)).reshape(len(column), self.n_dims)
-
-    def _refuse_nulls(self, column: Any, start: int) -> None:
-        if column.null_count:
-            row = start + column.is_null().index(True).as_py()
-            raise NotFiniteError(f"{self.path} has no vector in row {row} (null); drop the rows without one")
 
 
 def _holds_floats(kind: Any) -> bool:
@@ -129,6 +127,11 @@ def _holds_floats(kind: Any) -> bool:
     import pyarrow as pa
 
     return bool(pa.types.is_floating(kind.value_type))
+
+
+def _present(batch: Any, name: str) -> np.ndarray:
+    """The first numbers of a column, missing ones left out."""
+    return np.array([] if batch is None else batch.column(name).drop_null().to_pylist(), dtype=float)
 
 
 def _has_text(schema: Any) -> bool:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from isoscope.errors import FileError
+from isoscope.errors import FileError, NotFiniteError, ShapeError
 from isoscope.io.files import first_bytes, is_gzip, kind
 
 
@@ -145,11 +145,43 @@ def table_array(batch: Any) -> np.ndarray:
     return np.asarray(same.to_tensor(null_to_nan=True, row_major=True).to_numpy())
 
 
+def check_lists(column: Any, path: Path, n_dims: int, start: int) -> np.ndarray:
+    """A column of lists as (n, d), if each has n_dims numbers; `start` is the first row's number."""
+    import pyarrow.compute as pc
+
+    refuse_nulls(column, path, start)
+    ragged = pc.not_equal(pc.list_value_length(column), n_dims).index(True).as_py()
+    if ragged >= 0:
+        raise ShapeError(
+            f"{path} has a vector of length {len(column[ragged])} in row {start + ragged}, "
+            f"where the first has {n_dims}; wanted rows of one length"
+        )
+    values = column.flatten()
+    if values.null_count:
+        row = start + values.is_null().index(True).as_py() // n_dims
+        raise NotFiniteError(f"{path} has missing numbers, the first in row {row}; drop or fill those rows")
+    return np.asarray(values.to_numpy(zero_copy_only=False)).reshape(len(column), n_dims)
+
+
+def refuse_nulls(column: Any, path: Path, start: int) -> None:
+    """Raise NotFiniteError over a row without a vector."""
+    if column.null_count:
+        row = start + column.is_null().index(True).as_py()
+        raise NotFiniteError(f"{path} has no vector in row {row} (null); drop the rows without one")
+
+
 def is_number(kind: Any) -> bool:
     """Whether a column of this type can be one dimension."""
     import pyarrow as pa
 
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
+
+
+def is_whole(kind: Any) -> bool:
+    """Whether a column of this type holds whole numbers."""
+    import pyarrow as pa
+
+    return bool(pa.types.is_integer(kind))
 
 
 def is_vector(kind: Any) -> bool:

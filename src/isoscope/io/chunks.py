@@ -13,6 +13,9 @@ import numpy as np
 from isoscope.errors import FileError, ShapeError
 from isoscope.io.files import listed
 
+# the options of `Request` that a caller has, beside labels and weights
+WHERE = ("key", "vector_column", "columns", "exclude", "header", "delimiter", "decimal", "unpack_bits")
+
 
 @dataclass(frozen=True)
 class Request:
@@ -21,9 +24,19 @@ class Request:
     path: Path
     key: str | None = None
     vector_column: str | None = None
+    columns: tuple[str, ...] | None = None  # those that are dimensions
+    exclude: tuple[str, ...] | None = None  # those that are none
+    header: bool | None = None  # whether a delimited file begins with names; None is for the reader to judge
+    delimiter: str | None = None
+    decimal: str | None = None
+    unpack_bits: bool | None = None  # whether bytes are eight dimensions each
     labels: str | None = None  # a column's name if the file has such a column, else not the reader's business
     weights: str | None = None  # likewise
     uncached: bool = False  # whether rows are read past the system's cache
+
+    def where(self) -> dict[str, Any]:
+        """The options that say where in the file the vectors are, and how they are written."""
+        return {name: getattr(self, name) for name in WHERE}
 
 
 @dataclass(frozen=True)

@@ -15,10 +15,9 @@ from typing import Any
 
 from isoscope.errors import FileError, ShapeError
 from isoscope.io import arrow_tables, delimited
+from isoscope.io.delimited_layout import Layout, layout
 from isoscope.io.files import MAX_LINE_BYTES, check_text, check_utf8, kind, listed, open_bytes
-
-TEXTS, NUMBERS, VECTORS, OTHER = "texts", "numbers", "vectors", "other"  # what a column holds
-_N_JUDGED = 100  # a column of JSON holds what its first rows hold
+from isoscope.table_columns import N_JUDGED, NUMBERS, OTHER, TEXTS, VECTORS
 
 
 @dataclass(frozen=True)
@@ -97,12 +96,10 @@ def _lines(path: Path, what: str) -> Columns:
 
 
 def _delimited(path: Path, heads: Collection[str], named: Collection[str]) -> Columns:
-    shape = delimited.layout(path)
+    shape = layout(path)
     if not shape.n_header_lines and _names_columns(shape, heads, named):
-        shape = delimited.layout(path, header=True)
-    holds = {
-        name: NUMBERS if number else TEXTS for name, number in zip(shape.names, shape.is_number, strict=True)
-    }
+        shape = layout(path, header=True)
+    holds = dict(zip(shape.names, shape.holds, strict=True))
 
     def read(name: str | None) -> list[str]:
         return delimited.read_cells(path, shape, shape.names.index(name or ""))
@@ -110,13 +107,13 @@ def _delimited(path: Path, heads: Collection[str], named: Collection[str]) -> Co
     return Columns(path, holds, read, is_typed=False)
 
 
-def _names_columns(shape: delimited.Layout, heads: Collection[str], named: Collection[str]) -> bool:
+def _names_columns(shape: Layout, heads: Collection[str], named: Collection[str]) -> bool:
     """Whether a first row that looks like any other is a header: over words, a header looks like words."""
     if named:
         return not set(named) <= set(shape.names)
     if len(shape.names) == 1:
-        return shape.first_row[0].strip().lower() in heads
-    return not any(shape.is_number)
+        return shape.rows[0][0].strip().lower() in heads
+    return NUMBERS not in shape.holds
 
 
 def _table(path: Path, _: str) -> Columns:
@@ -150,7 +147,7 @@ def _json(path: Path, what: str) -> Columns:
         return values
 
     holds = {
-        name: _json_holds(values[:_N_JUDGED]) if isinstance(values, list) else OTHER
+        name: _json_holds(values[:N_JUDGED]) if isinstance(values, list) else OTHER
         for name, values in columns.items()
     }
     if isinstance(found, dict) and not found:
@@ -189,7 +186,7 @@ def _records(
 ) -> Columns:
     """Columns of objects, one a row, each under its keys."""
     cells: dict[str, list[Any]] = {}
-    for _, row in itertools.islice(rows(), _N_JUDGED):
+    for _, row in itertools.islice(rows(), N_JUDGED):
         for name, cell in row.items():
             cells.setdefault(name, []).append(cell)
 

@@ -1,4 +1,4 @@
-"""CSV and TSV: which columns are numbers is told by the first rows, the rest is streamed by Arrow."""
+"""CSV and TSV: what the columns hold is told by the first rows, the rest is streamed by Arrow."""
 
 from __future__ import annotations
 
@@ -7,93 +7,150 @@ import io
 import itertools
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
 
 from isoscope.errors import FileError, ShapeError
+from isoscope.io.arrow_tables import check_lists, table_array
 from isoscope.io.chunks import Chunk, Reader
-from isoscope.io.files import (
-    MAX_LINE_BYTES,
-    check_utf8,
-    doubtful_dimensions,
-    is_gzip,
-    kind,
-    listed,
-    open_bytes,
-    reason,
-    sample_lines,
-)
+from isoscope.io.delimited_layout import MISSING, NULLS, Layout, is_list, is_number, layout, long_cells
+from isoscope.io.dimension_columns import choose_dimensions, excluded
+from isoscope.io.files import check_utf8, is_gzip, listed, open_bytes, reason
+from isoscope.table_columns import NUMBERS, VECTORS, Column
 
 _BLOCK_BYTES = 2**20  # Arrow reads up to 32 of these ahead; a row may be no longer
 _TEXT_BLOCK_BYTES = 8 * 2**20
 _INTEGER = re.compile(r"-?(0|[1-9]\d{0,17})")
-_NULLS = ["", "NA", "N/A", "n/a", "#N/A", "nan", "NaN", "NAN", "-nan", "-NaN", "null", "NULL", "None", "none"]
-_MISSING = {null.lower() for null in _NULLS} | {"inf", "-inf", "+inf", "infinity", "-infinity"}
-
-
-@dataclass(frozen=True)
-class Layout:
-    """How a delimited file is written, judged by its first rows."""
-
-    delimiter: str
-    names: tuple[str, ...]
-    is_number: tuple[bool, ...]
-    n_header_lines: int  # physical lines up to the first row of data
-    first_row: tuple[str, ...]
-    longest_line: int
 
 
 class DelimitedReader(Reader):
-    """A .csv or .tsv file, perhaps gzipped: its numeric columns are the dimensions."""
+    """A .csv or .tsv file, perhaps gzipped: its numeric columns, or one of lists in brackets."""
 
     def open(self) -> None:
         """Judge the layout; how many rows there are is known only at the end."""
-        self._layout = layout(self.path)
-        self.columns = self._layout.names
-        places = [place for place, name in enumerate(self.columns) if name not in self.apart()]
-        numeric = [place for place in places if self._layout.is_number[place]]
-        texts = [place for place in places if place not in numeric]
-        if texts:
-            left_out = listed(self.columns[place] for place in texts)
-            self.notes.append(f"left out non-numeric columns: {left_out}")
-        if _has_index(self._layout) and 0 in numeric:
-            numeric.remove(0)
-            self.notes.append("left out the unnamed first column, a row index")
-        if not numeric:
-            raise FileError(_no_numbers(self.path, self._layout, texts))
-        self.notes += doubtful_dimensions(
-            (self.columns[place] for place in numeric), labelled=self.label_column() is not None
+        request = self.request
+        self._layout = shape = layout(
+            self.path, header=request.header, delimiter=request.delimiter, decimal=request.decimal
         )
-        self._places = numeric
-        self.n_dims = len(numeric)
+        self.columns = shape.names
+        for question in shape.questions:
+            raise FileError(question)
+        self._check_known()
+        vectors = self._list_place()
+        self._is_list = vectors is not None
+        if vectors is not None:
+            self._places = [vectors]
+            self.n_dims = len(_list_cells(self.path, shape, vectors))
+            return
+        columns = [
+            Column(name, shape.holds[place] == NUMBERS, shape.is_written_whole(place), shape.numbers(place))
+            for place, name in enumerate(shape.names)
+        ]
+        self._places, self.notes = choose_dimensions(request, columns)
+        if not self._places:
+            raise FileError(_no_numbers(self.path, shape, [name for name in shape.names if name]))
+        self.n_dims = len(self._places)
 
     def pieces(self) -> Iterator[Chunk]:
         """Rows as Arrow parses them, float64."""
-        from isoscope.io.arrow_tables import table_array
-
-        for batch in read_batches(self.path, self._layout, self._places, "double"):
-            if len(batch):
+        start = 0
+        for batch in read_batches(
+            self.path, self._layout, self._places, "string" if self._is_list else "double"
+        ):
+            if not len(batch):
+                continue
+            if self._is_list:
+                yield Chunk(
+                    check_lists(_parsed(self.path, batch.column(0), start), self.path, self.n_dims, start)
+                )
+            else:
                 yield Chunk(table_array(batch))
+            start += len(batch)
 
     def label_values(self, column: str) -> Any:
         """The whole column, as integers where every cell is one."""
         return read_column(self.path, self._layout, self.columns.index(column))
 
+    def _check_known(self) -> None:
+        """Raise FileError where labels or weights name one of several columns of that name."""
+        for name in (self.request.labels, self.request.weights):
+            if self.columns.count(name or "") > 1 and name is not None:
+                raise FileError(
+                    f"{self.path} has {self.columns.count(name)} columns {name!r}; wanted one so called"
+                )
 
-def _no_numbers(path: Path, shape: Layout, texts: list[int]) -> str:
+    def _list_place(self) -> int | None:
+        """The column of lists that holds the vectors; None where the dimensions are columns of numbers."""
+        asked, shape = self.request.vector_column, self._layout
+        lists = [place for place, holds in enumerate(shape.holds) if holds == VECTORS]
+        if asked is not None:
+            if asked not in shape.names:
+                raise FileError(f"{self.path} has no column {asked!r}; it has {listed(shape.names)}")
+            lists = [place for place in lists if shape.names[place] == asked]
+            if not lists:
+                raise FileError(
+                    f"{self.path} has no lists of numbers in column {asked!r}; "
+                    "wanted one vector a row, as [0.1, 0.2]"
+                )
+        elif self.request.columns is not None:
+            return None
+        out = excluded(self.request, shape.names)
+        lists = [place for place in lists if place not in out and shape.names[place] not in self.apart()]
+        if len(lists) > 1:
+            raise FileError(
+                f"{self.path} has {len(lists)} columns of vectors: "
+                f"{listed(shape.names[place] for place in lists)}; say which with vector_column="
+            )
+        return lists[0] if lists else None
+
+
+def _no_numbers(path: Path, shape: Layout, names: list[str]) -> str:
     """Why a file without a dimension cannot be read as vectors, in words that name its columns."""
-    if not texts:
-        return f"{path} has no column of numbers beside {listed(shape.names)}; wanted one a dimension"
-    heads = shape.names if shape.n_header_lines else shape.first_row  # over words, a header looks like a row
-    held = listed(repr(heads[place][:40]) for place in texts if place < len(heads))
+    if NUMBERS in shape.holds:
+        return (
+            f"{path} has no column of dimensions; it has {listed(names)}: name those that are with columns="
+        )
+    heads = shape.names if shape.n_header_lines else shape.rows[0]  # over words, a header looks like a row
+    held = listed(repr(head[:40]) for head in heads)
     return (
         f"{path} has no column of numbers, only texts (its first line has {held}); "
         "wanted a column for each dimension: encode texts by a model first (isoscope.encode)"
     )
+
+
+def _list_cells(path: Path, shape: Layout, place: int) -> list[str]:
+    """The numbers of the first list of a column, as they are written."""
+    cell = next(cell for cell in shape.cells(place) if is_list(cell))
+    numbers = cell.strip("[]").replace(",", " ").split()
+    if "..." in numbers:
+        raise FileError(
+            f"{path} has lists cut short by NumPy ('...') in column {shape.names[place]!r}; "
+            "wanted every number: save the vectors as .npy, or as lists (X.tolist())"
+        )
+    return numbers
+
+
+def _parsed(path: Path, column: Any, start: int) -> Any:
+    """Lists in brackets as an Arrow column of lists of numbers."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    cells = pc.utf8_trim_whitespace(column)
+    whole = pc.and_(pc.starts_with(cells, "["), pc.ends_with(cells, "]"))
+    bad = pc.index(pc.fill_null(whole, False), False).as_py()
+    if bad >= 0:
+        raise FileError(
+            f"{path} has {str(column[bad])[:40]!r} in row {start + bad}; wanted a list of numbers in brackets"
+        )
+    inside = pc.replace_substring(pc.utf8_trim(cells, "[]"), ",", " ")
+    words = pc.utf8_split_whitespace(pc.utf8_trim_whitespace(inside))
+    try:
+        numbers = words.flatten().cast(pa.float64())
+    except pa.ArrowInvalid as error:
+        raise FileError(f"{path} has a list with a word that is no number: {reason(error)}") from error
+    return pa.ListArray.from_arrays(words.offsets, numbers)
 
 
 def read_column(path: Path, shape: Layout, place: int) -> list[str] | np.ndarray:
@@ -138,110 +195,17 @@ def read_batches(path: Path, shape: Layout, places: list[int], type_name: str) -
                 convert_options=arrow_csv.ConvertOptions(
                     include_columns=columns,
                     column_types=dict.fromkeys(columns, kind_of_value),
-                    null_values=_NULLS,
+                    null_values=NULLS,
+                    decimal_point=shape.decimal,
                 ),
             )
     except pa.ArrowInvalid as error:
         _explain(path, shape, places if type_name == "double" else [], error)
 
 
-def layout(path: Path, *, header: bool | None = None) -> Layout:
-    """The layout of a delimited file, from its first rows; `header` says so where the caller knows."""
-    rows, ends, longest, delimiter = _sample(path)
-    if not rows:
-        raise FileError(f"{path} has no rows, only blank lines; wanted at least one")
-    header = _is_header(rows) if header is None else header
-    data = rows[1:] if header else rows
-    if not data:
-        raise ShapeError(f"{path} has a header but no rows; wanted at least one row")
-    names = rows[0] if header else [str(place) for place in range(len(rows[0]))]
-    width = len(names)
-    is_number = tuple(
-        _mostly_numbers(row[place] for row in data if len(row) > place) for place in range(width)
-    )
-    return Layout(delimiter, tuple(names), is_number, ends[0] if header else 0, tuple(data[0]), longest)
-
-
-def _sample(path: Path) -> tuple[list[list[str]], list[int], int, str]:
-    """The first rows, the line each ends in, the longest line seen, and the delimiter."""
-    lines = [line.decode("utf-8-sig", "replace") for line in sample_lines(path, what="delimited numbers")]
-    delimiter = _delimiter(path, next((line for line in lines if line.strip()), ""))
-    reader = csv.reader(io.StringIO("".join(lines), newline=""), delimiter=delimiter)
-    rows, ends = [], []
-    with _long_cells():
-        for row in reader:
-            if row:
-                rows.append(row)
-                ends.append(reader.line_num)
-    return rows, ends, max(map(len, lines), default=0), delimiter
-
-
-@contextmanager
-def _long_cells() -> Iterator[None]:
-    """Cells as long as a line may be: Python's csv stops at 131,072 letters, and a text may be longer."""
-    before = csv.field_size_limit(MAX_LINE_BYTES)
-    try:
-        yield
-    finally:
-        csv.field_size_limit(before)
-
-
-def _delimiter(path: Path, line: str) -> str:
-    """Tabs for .tsv; for .csv a comma, semicolon or tab, else blanks between bare numbers."""
-    candidates = "\t" if kind(path) == ".tsv" else ",;\t"
-    found = next((candidate for candidate in candidates if candidate in line), None)
-    if found is None and " " in line.strip() and all(map(_is_number, line.split())):
-        return " "
-    return found or candidates[0]
-
-
-def _is_header(rows: list[list[str]]) -> bool:
-    """Whether the first row names columns: words, or 0 … d−1, over columns of numbers."""
-    first, rest = rows[0], rows[1:]
-    if not rest:
-        return not any(map(_is_number, first))
-    places = [
-        place for place in range(len(first)) if _mostly_numbers(r[place] for r in rest if len(r) > place)
-    ]
-    if not places:
-        return False
-    heads = [first[place].strip() for place in places]
-    if sum(not _is_number(head) for head in heads) * 2 > len(heads):
-        return True
-    # pandas names columns by number, and leaves the name over its row index empty
-    counted = [head for head in heads if head]
-    ranges = ([str(i) for i in range(len(counted))], [str(i) for i in range(1, len(counted) + 1)])
-    cells = [row[place].strip() for row in rest for place in places if len(row) > place]
-    return counted in ranges and not all(map(_INTEGER.fullmatch, cells))
-
-
-def _has_index(shape: Layout) -> bool:
-    """Whether the first column has no name and counts from nought, as pandas writes its row index."""
-    return (
-        shape.n_header_lines > 0
-        and len(shape.names) > 1
-        and shape.names[0] == ""
-        and shape.first_row[0] == "0"
-    )
-
-
-def _mostly_numbers(cells: Iterator[str]) -> bool:
-    """More numbers than other cells, so that one slip is an error and not a column of text."""
-    votes = [_is_number(cell) for cell in cells if cell.strip().lower() not in _MISSING]
-    return bool(votes) and 2 * sum(votes) > len(votes)
-
-
-def _is_number(cell: str) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return "_" not in cell  # Python reads 1_000 as a number, Arrow does not
-
-
 def _explain(path: Path, shape: Layout, places: list[int], error: Exception) -> NoReturn:
     """Find the line that Arrow could not parse and say what is wrong with it."""
-    with open_bytes(path) as file, _long_cells():
+    with open_bytes(path) as file, long_cells():
         text = io.TextIOWrapper(file, "utf-8-sig", "surrogateescape", newline="")
         reader = csv.reader(text, delimiter=shape.delimiter)
         for row in reader:
@@ -254,7 +218,7 @@ def _explain(path: Path, shape: Layout, places: list[int], error: Exception) -> 
                     f"wanted {len(shape.names)} in every line"
                 ) from error
             for place in places:
-                if not _is_number(row[place]) and row[place].strip().lower() not in _MISSING:
+                if not is_number(row[place], shape.decimal) and row[place].strip().lower() not in MISSING:
                     raise FileError(
                         f"{path} has {row[place][:40]!r} in line {reader.line_num}, "
                         f"column {shape.names[place]!r}; wanted a number: correct it or take the line out"

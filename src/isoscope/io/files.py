@@ -20,20 +20,6 @@ SAVE_AGAIN = (
     "where you trust it, load it yourself and np.save a float array"
 )
 
-# columns of numbers so called are no dimensions of a vector
-NO_DIMENSIONS = {
-    "id",
-    "idx",
-    "index",
-    "label",
-    "labels",
-    "class",
-    "target",
-    "topic",
-    "cluster",
-    "category",
-}
-
 
 def check_file(path: Path, *, what: str = "vectors") -> None:
     """Raise FileError unless the path is a readable, non-empty, regular file."""
@@ -133,16 +119,6 @@ def listed(names: Iterable[object], *, at_most: int = 12) -> str:
     """Names for a message, comma separated and cut off where they are many."""
     shown = [str(name) for name in names]
     return ", ".join(shown[:at_most]) + (f", … ({len(shown)} in all)" if len(shown) > at_most else "")
-
-
-def doubtful_dimensions(names: Iterable[str], *, labelled: bool = False) -> list[str]:
-    """A note on columns of numbers whose names say they are no dimensions; empty where there are none."""
-    doubtful = [name for name in names if name.lower() in NO_DIMENSIONS]
-    if not doubtful:
-        return []
-    taken = "columns {} are taken as dimensions" if len(doubtful) > 1 else "column {} is taken as a dimension"
-    way_out = "save the file without what is none" if labelled else "name the labels, or save without them"
-    return [f"{taken.format(listed(doubtful))}: {way_out}"]
 
 
 def _without_gz(path: Path) -> Path:

@@ -15,6 +15,7 @@ from isoscope.io import numpy_files
 from isoscope.io.columns import Columns, open_columns
 from isoscope.io.delimited import integers_or_strings
 from isoscope.io.files import check_file, kind, listed, reading
+from isoscope.table_columns import OTHER
 
 T = TypeVar("T", list[Any], np.ndarray, list[Any] | np.ndarray)
 
@@ -107,7 +108,7 @@ def _read_npy(path: Path, column: str | None) -> np.ndarray:
 
 def _read_npz(path: Path, column: str | None) -> np.ndarray:
     members = numpy_files.npz_members(path)
-    arrays = Columns(path, dict.fromkeys(members, io_columns.OTHER), lambda _: None)
+    arrays = Columns(path, dict.fromkeys(members, OTHER), lambda _: None)
     chosen = "labels" if column is None and "labels" in members else _pick(arrays, column)
     return _some(numpy_files.read_member(path, members[str(chosen)]), path)
 

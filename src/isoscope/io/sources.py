@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -15,52 +14,21 @@ from torch import Tensor
 
 from isoscope.arrays import as_tensor, block_rows
 from isoscope.errors import FileError, InputError, NotFiniteError, ShapeError
-from isoscope.io.arrow_files import ArrowReader
 from isoscope.io.chunks import Chunk, Reader, Request, regroup, stack
-from isoscope.io.delimited import DelimitedReader
 from isoscope.io.files import check_file, kind, reading, stem
+from isoscope.io.formats import FORMATS, refuse_options
 from isoscope.io.identity import of_file, of_knowledge
-from isoscope.io.numpy_files import NpyReader, NpzReader
+from isoscope.io.packed_bits import as_coordinates
 from isoscope.io.row_knowledge import LabelsFrom, RowKnowledge, WeightsFrom, as_numbers, known_rows
-from isoscope.io.tensor_files import SafetensorsReader, TorchReader
 from isoscope.io.uncached import fill_memory
-from isoscope.io.word_vectors import WordBinaryReader, WordTextReader
-from isoscope.io.zarr_files import ZarrReader
 from isoscope.labels import Labels, as_labels
 from isoscope.space import Space, as_weights, weighted
+from isoscope.table_columns import as_choice
 
 if TYPE_CHECKING:
     from isoscope.io.shards import VectorShards
 
 _K = TypeVar("_K", Labels, Tensor)
-
-
-@dataclass(frozen=True)
-class Format:
-    """How files of one suffix are read, and which options say where in them the vectors are."""
-
-    reader: Callable[[Request], Reader]
-    takes: tuple[str, ...] = ()
-
-
-# one entry a suffix; .gz is set aside before
-FORMATS: dict[str, Format] = {
-    ".npy": Format(NpyReader),
-    ".npz": Format(NpzReader, takes=("key",)),
-    ".safetensors": Format(SafetensorsReader, takes=("key",)),
-    ".pt": Format(TorchReader, takes=("key",)),
-    ".pth": Format(TorchReader, takes=("key",)),
-    ".parquet": Format(ArrowReader, takes=("vector_column",)),
-    ".arrow": Format(ArrowReader, takes=("vector_column",)),
-    ".feather": Format(ArrowReader, takes=("vector_column",)),
-    ".csv": Format(DelimitedReader),
-    ".tsv": Format(DelimitedReader),
-    ".txt": Format(WordTextReader),
-    ".vec": Format(WordTextReader),
-    ".glove": Format(WordTextReader),
-    ".bin": Format(WordBinaryReader),
-    ".zarr": Format(ZarrReader, takes=("key",)),
-}
 
 
 class VectorFile:
@@ -76,7 +44,7 @@ class VectorFile:
     def __init__(self, reader: Reader, about: RowKnowledge, span: tuple[int, int] | None = None) -> None:
         self.path: Path = reader.path
         self.n_rows: int | None = reader.n_rows if span is None else span[1] - span[0]
-        self.n_dims: int = reader.n_dims
+        self.n_dims: int = reader.n_dims * (8 if reader.request.unpack_bits else 1)
         self.notes: list[str] = reader.notes
         self._reader = reader
         self._about = about
@@ -116,7 +84,7 @@ class VectorFile:
         """What tells these rows from others: the file as it is now, and what is read of it."""
         request, (labels, weights, _) = self._reader.request, self._about.asked
         known = [of_knowledge(labels), of_knowledge(weights)]
-        return [self.title, self.n_rows, *of_file(self.path), request.key, request.vector_column, *known]
+        return [self.title, self.n_rows, *of_file(self.path), *request.where().values(), *known]
 
     @property
     def n_bytes(self) -> int | None:
@@ -199,7 +167,7 @@ class VectorFile:
             "name": self._about.name or stem(self.path),
         }
         try:
-            space = Space(chunk.vectors, **bare)
+            space = Space(as_coordinates(chunk.vectors, self._reader.request), **bare)
         except NotFiniteError:
             raise NotFiniteError(self._not_finite()) from None
         return space if weights is None else weighted(space, weights)
@@ -245,6 +213,12 @@ def open_vectors(
     *,
     key: str | None = None,
     vector_column: str | None = None,
+    columns: str | Sequence[str | int] | None = None,
+    exclude: str | Sequence[str | int] | None = None,
+    header: bool | None = None,
+    delimiter: str | None = None,
+    decimal: str | None = None,
+    unpack_bits: bool | None = None,
     labels: str | os.PathLike[str] | None = None,
     weights: str | os.PathLike[str] | None = None,
     skip_bad: bool = False,
@@ -257,7 +231,16 @@ def open_vectors(
             (`shards/*.parquet`) or an address (`s3://bucket/part-*.npy`, `memory://…`, through fsspec) is
             many, in the order of the numbers in their names. Nothing is ever unpickled.
         key: which array of a .npz, .safetensors, .pt or .zarr, where it has several of two axes.
-        vector_column: which column of lists of a .parquet, .arrow or .feather file, where it has several.
+        vector_column: which column of lists of a table, where it has several.
+        columns: which columns of a table are dimensions: names, places from 0, ranges (`"d0:d767"`), every
+            one (`":"`). By default the columns of numbers, those left out that have names of identifiers,
+            labels or times; a column that may be either is an error.
+        exclude: columns of a table that are no dimensions, named likewise.
+        header: whether the first line of a .csv or .tsv file has names; by default judged by the first rows.
+        delimiter: what lies between the cells of a .csv or .tsv file.
+        decimal: the decimal mark of a .csv or .tsv file, `"."` or `","`.
+        unpack_bits: whether bytes are eight dimensions of 0 or 1 each (True), or numbers (False); by default
+            bytes above 127 (uint8) are an error.
         labels: a column or array of the same file, else a file of labels (`file.csv:topic` for a column).
         weights: how often each row counts; a column or a file, as labels.
         skip_bad: leave out files of many that cannot be opened, with a note.
@@ -271,6 +254,12 @@ def open_vectors(
     options: dict[str, Any] = {
         "key": key,
         "vector_column": vector_column,
+        "columns": as_choice(columns),
+        "exclude": as_choice(exclude),
+        "header": header,
+        "delimiter": delimiter,
+        "decimal": decimal,
+        "unpack_bits": unpack_bits,
         "labels": labels,
         "weights": weights,
     }
@@ -282,28 +271,28 @@ def open_vectors(
 def open_file(
     path: Path,
     *,
-    key: str | None = None,
-    vector_column: str | None = None,
     labels: LabelsFrom = None,
     weights: WeightsFrom = None,
     name: str | None = None,
     uncached: bool | None = None,
+    **where: Any,
 ) -> VectorFile:
     """One file; labels and weights may be at hand already. `name` is for tables, else after the file.
 
     uncached: whether rows are read past the system's cache; None where the file alone decides by its size.
+    where: the options of `Request` that say where the vectors are.
     """
     if not (kind(path) == ".zarr" and path.is_dir()):
         check_file(path)
     form = FORMATS.get(kind(path))
     if form is None:
         raise FileError(f"{path} is of an unknown kind {kind(path)!r}; wanted one of {', '.join(FORMATS)}")
-    _refuse_options(path, form, key=key, vector_column=vector_column)
+    refuse_options(path, form, where)
     column = labels if isinstance(labels, str) else None  # a Path is a path, whatever columns there are
     beside = weights if isinstance(weights, str) else None
     with reading(path):
         past = fill_memory(path.stat().st_size) if uncached is None else uncached
-        reader = form.reader(Request(path, key, vector_column, column, beside, past))
+        reader = form.reader(Request(path, labels=column, weights=beside, uncached=past, **where))
     return VectorFile(reader, RowKnowledge.of(reader, labels, weights, name))
 
 
@@ -312,10 +301,27 @@ def read(
     *,
     key: str | None = None,
     vector_column: str | None = None,
+    columns: str | Sequence[str | int] | None = None,
+    exclude: str | Sequence[str | int] | None = None,
+    header: bool | None = None,
+    delimiter: str | None = None,
+    decimal: str | None = None,
+    unpack_bits: bool | None = None,
     labels: str | os.PathLike[str] | None = None,
 ) -> Space:
     """Vectors in a file, or in many, as a Space: `open_vectors(...).load()`, with the same arguments."""
-    return open_vectors(path, key=key, vector_column=vector_column, labels=labels).load()
+    return open_vectors(
+        path,
+        key=key,
+        vector_column=vector_column,
+        columns=columns,
+        exclude=exclude,
+        header=header,
+        delimiter=delimiter,
+        decimal=decimal,
+        unpack_bits=unpack_bits,
+        labels=labels,
+    ).load()
 
 
 class SentFile:
@@ -340,18 +346,10 @@ class SentFile:
         """The file, opened."""
         labels, weights, name = self._asked
         request = self._request
-        where: dict[str, Any] = {"key": request.key, "vector_column": request.vector_column}
-        where["uncached"] = request.uncached
-        file = open_file(request.path, labels=labels, weights=weights, name=name, **where)
+        known: dict[str, Any] = {"labels": labels, "weights": weights, "name": name}
+        file = open_file(request.path, **known, uncached=request.uncached, **request.where())
         return file if self._span is None else VectorFile(file._reader, file._about, self._span)
 
     def blocks(self, n_rows: int | None = None) -> Iterator[Space]:
         """Its rows in order."""
         return self.file.blocks(n_rows)
-
-
-def _refuse_options(path: Path, form: Format, **options: str | None) -> None:
-    for option, value in options.items():
-        if value is not None and option not in form.takes:
-            kinds = ", ".join(suffix for suffix, other in FORMATS.items() if option in other.takes)
-            raise FileError(f"{option}={value!r} is for {kinds}; {path} has no such choice: leave it out")

@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from isoscope.errors import FileError, InputError, ShapeError
-from isoscope.io.columns import KINDS, NUMBERS, TEXTS, VECTORS, Columns, open_columns
-from isoscope.io.files import NO_DIMENSIONS, check_file, kind, listed, reading, sample_lines
+from isoscope.io.columns import KINDS, Columns, open_columns
+from isoscope.io.files import check_file, kind, listed, reading, sample_lines
 from isoscope.io.label_files import split_column
 from isoscope.io.word_vectors import numbers_a_line
+from isoscope.table_columns import NUMBERS, TEXTS, VECTORS, names_no_dimension
 
 # how a column of texts is called, the likeliest first
 HEADS = (
@@ -102,7 +103,7 @@ def holds_texts(path: Path) -> bool:
     dimensions = [
         name
         for name, holds in columns.holds.items()
-        if holds == VECTORS or (holds == NUMBERS and name.lower() not in NO_DIMENSIONS)
+        if holds == VECTORS or (holds == NUMBERS and not names_no_dimension(name))
     ]
     is_vector = any(columns.holds[name] == VECTORS for name in dimensions)
     return TEXTS in columns.holds.values() and len(dimensions) < 2 and not is_vector
@@ -116,7 +117,7 @@ def _choose(columns: Columns, column: str | None, labels: Any) -> str | None:
     if not columns.names:
         return None
     strings = [name for name, holds in columns.holds.items() if holds == TEXTS and name != labels]
-    likely = [name for name in strings if name.strip().lower() not in NO_DIMENSIONS]
+    likely = [name for name in strings if not names_no_dimension(name)]
     if len(likely) == 1:
         return likely[0]
     by_name = {name.strip().lower(): name for name in reversed(likely)}

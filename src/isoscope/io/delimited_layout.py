@@ -1,0 +1,252 @@
+"""How a delimited file is written, judged by its first rows: delimiter, decimal mark, header, columns."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from isoscope.errors import FileError, InputError, ShapeError
+from isoscope.io.files import MAX_LINE_BYTES, check_utf8, kind, sample_lines
+from isoscope.table_columns import NUMBERS, TEXTS, VECTORS
+
+MAX_COLUMNS = 2**16  # Arrow takes a minute over 200,000
+_MAX_CELLS = 2**20  # looked at before anything is read
+_N_LINES = 20  # compared where a line could be cut by several delimiters
+_N_SHOWN = 3
+INTEGER = re.compile(r"[+-]?\d+", re.ASCII)
+_COMMA = re.compile(r"[+-]?(\d*,\d+|\d+,)([eE][+-]?\d+)?")
+_THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+")
+NULLS = ["", "NA", "N/A", "n/a", "#N/A", "nan", "NaN", "NAN", "-nan", "-NaN", "null", "NULL", "None", "none"]
+MISSING = {null.lower() for null in NULLS} | {"inf", "-inf", "+inf", "infinity", "-infinity"}
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How a delimited file is written, judged by its first rows.
+
+    delimiter, decimal: the character between cells, and between a whole number and its fraction.
+    names: of the columns; their places, from 0, where there is no header.
+    holds: what each column holds.
+    n_header_lines: physical lines up to the first row of data.
+    rows: the first rows of data.
+    longest_line: of those looked at, in characters.
+    questions: what cannot be told and changes the numbers, as messages.
+    """
+
+    delimiter: str
+    decimal: str
+    names: tuple[str, ...]
+    holds: tuple[str, ...]
+    n_header_lines: int
+    rows: list[list[str]]
+    longest_line: int
+    questions: tuple[str, ...]
+
+    def cells(self, place: int) -> list[str]:
+        """The first cells of a column that are not missing, without the blanks around them."""
+        cells = (row[place].strip() for row in self.rows if len(row) > place)
+        return [cell for cell in cells if cell.lower() not in MISSING]
+
+    def numbers(self, place: int) -> np.ndarray:
+        """The first numbers of a column."""
+        cells = (cell for cell in self.cells(place) if is_number(cell, self.decimal))
+        return np.array([as_number(cell, self.decimal) for cell in cells])
+
+    def is_written_whole(self, place: int) -> bool:
+        """Whether the first cells of a column are written without a fraction or an exponent."""
+        return all(map(INTEGER.fullmatch, self.cells(place)))
+
+
+def layout(
+    path: Path, *, header: bool | None = None, delimiter: str | None = None, decimal: str | None = None
+) -> Layout:
+    """The layout of a delimited file, from its first rows; what the caller knows is not judged."""
+    lines = _lines(path)
+    between = _checked(delimiter) if delimiter is not None else _delimiter(path, lines)
+    rows, ends = _rows(path, lines, between)
+    if not rows:
+        raise FileError(f"{path} has no rows, only blank lines; wanted at least one")
+    mark, doubts = _decimal(path, rows, decimal)
+    if header is None:
+        header, doubt = _is_header(path, rows, mark)
+        doubts += doubt
+    data = rows[1:] if header else rows
+    if not data:
+        raise ShapeError(f"{path} has a header but no rows; wanted at least one row")
+    names = rows[0] if header else [str(place) for place in range(len(rows[0]))]
+    columns = _columns(data, len(names))
+    holds = tuple(_holds(cells, mark) for cells in columns)
+    longest = max(map(len, lines), default=0)
+    return Layout(between, mark, tuple(names), holds, ends[0] if header else 0, data, longest, tuple(doubts))
+
+
+def is_number(cell: str, decimal: str = ".") -> bool:
+    """Whether a cell is a number, as Arrow reads one."""
+    if decimal == "," and "." in cell:
+        return False
+    try:
+        as_number(cell, decimal)
+    except ValueError:
+        return False
+    return "_" not in cell  # Python reads 1_000 as a number, Arrow does not
+
+
+def as_number(cell: str, decimal: str) -> float:
+    """A cell's number, else ValueError."""
+    return float(cell if decimal == "." else cell.replace(",", ".", 1))
+
+
+@contextmanager
+def long_cells() -> Iterator[None]:
+    """Cells as long as a line may be: Python's csv stops at 131,072 letters, and a text may be longer."""
+    before = csv.field_size_limit(MAX_LINE_BYTES)
+    try:
+        yield
+    finally:
+        csv.field_size_limit(before)
+
+
+def _lines(path: Path) -> list[str]:
+    """The first lines as text; cells in columns that are not read may be no UTF-8, a header may not."""
+    raw = sample_lines(path, what="delimited numbers")
+    lines = [line.decode("utf-8-sig", "surrogateescape") for line in raw]
+    first = next((place for place, line in enumerate(lines) if line.strip()), None)
+    if first is not None:
+        check_utf8(lines[first], path, first + 1)
+    return lines
+
+
+def _rows(path: Path, lines: list[str], delimiter: str) -> tuple[list[list[str]], list[int]]:
+    """The first rows, and the line each ends in: few where they are wide."""
+    reader = csv.reader(io.StringIO("".join(lines), newline=""), delimiter=delimiter)
+    rows: list[list[str]] = []
+    ends: list[int] = []
+    with long_cells():
+        for row in reader:
+            if not row:
+                continue
+            if len(row) > MAX_COLUMNS:
+                raise ShapeError(
+                    f"{path} has {len(row):,} columns; wanted at most {MAX_COLUMNS:,}: save it as .npy, or "
+                    f"name another delimiter="
+                )
+            rows.append(row)
+            ends.append(reader.line_num)
+            if len(rows) * len(row) > _MAX_CELLS and len(rows) > 1:
+                break
+    return rows, ends
+
+
+def _checked(delimiter: str) -> str:
+    named = {"tab": "\t", "\\t": "\t", "space": " ", "comma": ",", "semicolon": ";"}.get(delimiter, delimiter)
+    if len(named) != 1 or named in '\r\n"\0' or not named.isascii():
+        raise InputError(f"delimiter is {delimiter!r}; wanted one character, such as ; or tab")
+    return named
+
+
+def _delimiter(path: Path, lines: list[str]) -> str:
+    """Tabs for .tsv; for .csv a comma, semicolon, tab, or blanks: where several occur, what gives numbers."""
+    lines = [line for line in lines if line.strip()][:_N_LINES]
+    first = lines[0] if lines else ""
+    if kind(path) == ".tsv":
+        return "\t"
+    candidates = [mark for mark in ",;\t" if mark in first]
+    if " " in first.strip() and all(is_number(cell) or _COMMA.fullmatch(cell) for cell in first.split()):
+        candidates.append(" ")
+    if len(candidates) < 2:
+        return candidates[0] if candidates else ","
+    return max(candidates, key=lambda mark: _share_of_numbers(lines, mark))  # the first of equals
+
+
+def _share_of_numbers(lines: list[str], delimiter: str) -> float:
+    with long_cells():
+        try:
+            rows = list(csv.reader(io.StringIO("".join(lines), newline=""), delimiter=delimiter))
+        except csv.Error:
+            return 0.0
+    cells = [cell.strip() for row in rows for cell in row[:MAX_COLUMNS]]
+    return sum(is_number(cell) or _COMMA.fullmatch(cell) is not None for cell in cells) / max(len(cells), 1)
+
+
+def _decimal(path: Path, rows: list[list[str]], asked: str | None) -> tuple[str, list[str]]:
+    """The decimal mark, and a question where the numbers have both marks, or commas of thousands perhaps."""
+    if asked is not None:
+        if asked not in (".", ","):
+            raise InputError(f"decimal is {asked!r}; wanted . or ,")
+        return asked, []
+    cells = [cell.strip() for row in rows for cell in row if "," in cell or "." in cell]
+    commas = [cell for cell in cells if _COMMA.fullmatch(cell) or _THOUSANDS.fullmatch(cell)]
+    if not commas:
+        return ".", []
+    points = [cell for cell in cells if "." in cell and is_number(cell)]
+    ask = "say which with decimal=, or save it again with points"
+    if points:
+        return ".", [f"{path} has {commas[0]!r} and {points[0]!r}: is the decimal mark , or . ? {ask}"]
+    if all(map(_THOUSANDS.fullmatch, commas)):
+        return ",", [f"{path} has {commas[0]!r}: is the comma a decimal mark, or one of thousands? {ask}"]
+    return ",", []
+
+
+def _is_header(path: Path, rows: list[list[str]], decimal: str) -> tuple[bool, list[str]]:
+    """Whether the first row names columns, and a question where that cannot be told."""
+    first, rest = rows[0], rows[1:]
+    if not rest:
+        return not any(is_number(cell, decimal) for cell in first), []
+    columns = _columns(rest, len(first))
+    places = [place for place, cells in enumerate(columns) if _holds(cells, decimal) != TEXTS]
+    if not places:
+        return False, []
+    heads = [first[place].strip() for place in places]
+    if sum(not is_number(head, decimal) and not is_list(head) for head in heads) * 2 > len(heads):
+        return True, []
+    # pandas names columns by number, and leaves the name over its row index empty
+    counted = [head for head in heads if head]
+    if not all(map(INTEGER.fullmatch, counted)) or len(set(counted)) < len(counted):
+        return False, []
+    n_whole = sum(all(map(INTEGER.fullmatch, _present(columns[place]))) for place in places[-len(counted) :])
+    is_range = [int(head) - int(counted[0]) for head in counted] == list(range(len(counted)))
+    if is_range and counted[0] in ("0", "1") and n_whole < len(counted):
+        return True, []
+    is_range = is_range and len(counted) > (1 if counted[0] == "0" else 2)
+    if is_range or (len(counted) > 1 and _mostly_fractions(columns, places)):
+        shown = ", ".join(counted[:_N_SHOWN]) + (", …" if len(counted) > _N_SHOWN else "")
+        question = f"{path} begins with {shown}: names of columns, or a row? say header=True or header=False"
+        return is_range and counted[0] == "0", [question]
+    return False, []
+
+
+def _mostly_fractions(columns: list[list[str]], places: list[int]) -> bool:
+    """Whether whole numbers would be a strange row of these columns."""
+    cells = [cell for place in places for cell in _present(columns[place])]
+    return 10 * sum(map(bool, map(INTEGER.fullmatch, cells))) < len(cells)
+
+
+def _columns(rows: list[list[str]], n_columns: int) -> list[list[str]]:
+    return [[row[place] for row in rows if len(row) > place] for place in range(n_columns)]
+
+
+def _present(cells: Iterable[str]) -> list[str]:
+    return [cell.strip() for cell in cells if cell.strip().lower() not in MISSING]
+
+
+def _holds(cells: list[str], decimal: str) -> str:
+    """What most cells of a column are, so that one slip is an error and not a column of text."""
+    present = _present(cells)
+    if 2 * sum(is_number(cell, decimal) for cell in present) > len(present):
+        return NUMBERS
+    return VECTORS if 2 * sum(map(is_list, present)) > len(present) else TEXTS
+
+
+def is_list(cell: str) -> bool:
+    """Whether a cell is a list of numbers in brackets, as JSON and NumPy write it."""
+    if cell[:1] != "[" or cell[-1:] != "]":
+        return False
+    first = cell[1:200].strip(" \n]").replace(",", " ").split(maxsplit=1)
+    return bool(first) and is_number(first[0])

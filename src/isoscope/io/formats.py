@@ -1,0 +1,58 @@
+"""Every kind of file that holds vectors: who reads it, and which options it takes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from isoscope.errors import FileError
+from isoscope.io.arrow_files import ArrowReader
+from isoscope.io.chunks import Reader, Request
+from isoscope.io.delimited import DelimitedReader
+from isoscope.io.numpy_files import NpyReader, NpzReader
+from isoscope.io.tensor_files import SafetensorsReader, TorchReader
+from isoscope.io.word_vectors import WordBinaryReader, WordTextReader
+from isoscope.io.zarr_files import ZarrReader
+
+
+@dataclass(frozen=True)
+class Format:
+    """How files of one suffix are read, and which options say where in them the vectors are."""
+
+    reader: Callable[[Request], Reader]
+    takes: tuple[str, ...] = ()
+
+
+_ARRAYS = ("key", "unpack_bits")
+_TABLES = ("vector_column", "columns", "exclude")
+_DELIMITED = (*_TABLES, "header", "delimiter", "decimal")
+
+# one entry a suffix; .gz is set aside before
+FORMATS: dict[str, Format] = {
+    ".npy": Format(NpyReader, takes=("unpack_bits",)),
+    ".npz": Format(NpzReader, takes=_ARRAYS),
+    ".safetensors": Format(SafetensorsReader, takes=_ARRAYS),
+    ".pt": Format(TorchReader, takes=_ARRAYS),
+    ".pth": Format(TorchReader, takes=_ARRAYS),
+    ".parquet": Format(ArrowReader, takes=(*_TABLES, "unpack_bits")),
+    ".arrow": Format(ArrowReader, takes=(*_TABLES, "unpack_bits")),
+    ".feather": Format(ArrowReader, takes=(*_TABLES, "unpack_bits")),
+    ".csv": Format(DelimitedReader, takes=_DELIMITED),
+    ".tsv": Format(DelimitedReader, takes=_DELIMITED),
+    ".txt": Format(WordTextReader),
+    ".vec": Format(WordTextReader),
+    ".glove": Format(WordTextReader),
+    ".bin": Format(WordBinaryReader),
+    ".zarr": Format(ZarrReader, takes=_ARRAYS),
+}
+
+
+def refuse_options(path: Path, form: Format, options: dict[str, Any]) -> None:
+    """Raise FileError over an option that files of this kind do not take."""
+    for option, value in options.items():
+        if value is not None and option not in form.takes:
+            kinds = ", ".join(suffix for suffix, other in FORMATS.items() if option in other.takes)
+            shown = ",".join(value) if isinstance(value, tuple) else value
+            raise FileError(f"{option}={shown!r} is for {kinds}; {path} has no such choice: leave it out")

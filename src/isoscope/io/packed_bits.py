@@ -1,0 +1,42 @@
+"""Bytes that may be packed bits: eight dimensions each, or one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from isoscope.errors import FileError
+from isoscope.io.chunks import Request
+
+
+def as_coordinates(vectors: Any, request: Request) -> Any:
+    """Rows as they are, or unpacked as `request.unpack_bits` says; bytes that may be either are an error.
+
+    Bits are unpacked from the highest down, as `numpy.packbits` packs them. Signed bytes (int8) count from
+    −128, as sentence-transformers and others write binary embeddings.
+    """
+    is_bytes = vectors.dtype in (np.uint8, torch.uint8)
+    if request.unpack_bits is None:
+        if is_bytes and len(vectors) and int(vectors.max()) > 127:
+            raise FileError(
+                f"{request.path} holds bytes (uint8) up to {int(vectors.max())}: packed bits, or whole "
+                "numbers? say unpack_bits=True or unpack_bits=False"
+            )
+        return vectors
+    if not request.unpack_bits:
+        return vectors.astype(np.float32) if is_bytes and isinstance(vectors, np.ndarray) else _wide(vectors)
+    array = np.asarray(vectors)
+    if array.dtype == np.int8:
+        array = (array.astype(np.int16) + 128).astype(np.uint8)
+    if array.dtype != np.uint8:
+        raise FileError(
+            f"{request.path} holds {array.dtype} numbers; wanted bytes (uint8 or int8) to unpack: "
+            "leave unpack_bits=True out"
+        )
+    return np.unpackbits(array, axis=1)
+
+
+def _wide(vectors: Any) -> Any:
+    return vectors.float() if vectors.dtype == torch.uint8 else vectors

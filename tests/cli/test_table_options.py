@@ -1,0 +1,129 @@
+from __future__ import annotations
+
+import inspect
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from isoscope.cli import app
+from isoscope.cli.table_options import TableOptions
+from isoscope.io import open_vectors, read
+
+runner = CliRunner()
+X = np.random.default_rng(0).normal(size=(60, 4))
+LABELS = np.array(["p", "q"])[np.arange(60) % 2]
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("labels.txt").write_text("\n".join(LABELS))
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    frame.assign(year=2000 + np.arange(60) % 9).to_csv("year.csv", index=False)
+    frame.to_csv("plain.csv", index=False)
+    frame.assign(id=np.arange(60)).to_csv("id.csv", index=False)
+
+
+def ran(*arguments: str) -> dict:
+    result = runner.invoke(app, [*arguments, "--json"])
+    assert result.exit_code == 0, (result.output, result.exception)
+    return json.loads(result.stdout)
+
+
+def refused(*arguments: str) -> str:
+    result = runner.invoke(app, list(arguments))
+    assert result.exit_code == 1
+    return str(result.exception)
+
+
+def test_every_option_is_one_of_the_functions() -> None:
+    options = set(TableOptions.__dataclass_fields__)
+    for function in (open_vectors, read):
+        assert options <= set(inspect.signature(function).parameters)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["measure"],
+        ["report"],
+        ["advise", "--labels", "labels.txt", "--corrections", "center"],
+        ["frontier", "--labels", "labels.txt"],
+        ["train", "--labels", "labels.txt", "--steps", "2", "--seeds", "1"],
+        ["compare", "year.csv"],
+        ["correct", "--method", "center", "-o", "out.npy"],
+    ],
+    ids=lambda command: command[0],
+)
+def test_every_command_asks_and_takes_the_answer(command: list[str]) -> None:
+    message = refused(*command, "year.csv")
+    assert "whole numbers in column 'year'" in message
+    assert "say --exclude 'year', or --columns ':' to take all" in message
+    result = runner.invoke(app, [*command, "year.csv", "--exclude", "year"])
+    assert result.exit_code == 0, (result.output, result.exception)
+
+
+def test_columns_by_name_and_range() -> None:
+    def d(*options: str) -> int:
+        return ran("measure", "year.csv", "-m", "mean_norm", *options)["d"]
+
+    assert d("--columns", ":") == 5
+    assert d("--columns", "a:c") == 3
+    assert d("--columns", "a", "--columns", "c,d") == 3
+    assert d("--columns", ":", "--exclude", "year,a") == 3
+
+
+def test_identifiers_change_no_number() -> None:
+    wanted, found = (ran("measure", name, "-m", "isoscore") for name in ("plain.csv", "id.csv"))
+    assert found["metrics"] == wanted["metrics"]
+    assert found["notes"][0] == "left out as no dimensions, by their names: id (`columns` would take them)"
+
+
+def test_notes_reach_commands_without_a_place_for_them() -> None:
+    result = runner.invoke(app, ["frontier", "id.csv", "--labels", "labels.txt"])
+    assert "note: left out as no dimensions, by their names: id" in result.output
+
+
+def test_how_a_table_is_written() -> None:
+    Path("marks.csv").write_text(
+        "".join(f"{i / 8:.3f}|{1 + i % 7 / 8:.3f}\n" for i in range(9, 40)).replace(".", ",")
+    )
+    assert "one of thousands? say which with --decimal" in refused("measure", "marks.csv", "--delimiter", "|")
+    found = ran("measure", "marks.csv", "--delimiter", "|", "--decimal", ",", "-m", "mean_norm")
+    rows = np.array([(i / 8, 1 + i % 7 / 8) for i in range(9, 40)])
+    assert found["metrics"]["mean_norm"]["value"] == pytest.approx(np.linalg.norm(rows, axis=1).mean())
+
+
+def test_a_header_of_numbers() -> None:
+    pd.DataFrame(np.arange(80).reshape(20, 4) % 7).to_csv("whole.csv", index=False)
+    assert refused("measure", "whole.csv").endswith("names of columns, or a row? say --header or --no-header")
+    assert ran("measure", "whole.csv", "--header", "-m", "mean_norm")["n"] == 20
+    assert ran("measure", "whole.csv", "--no-header", "-m", "mean_norm")["n"] == 21
+
+
+def test_packed_bits() -> None:
+    bits = np.random.default_rng(0).integers(0, 2, (60, 32), dtype=np.uint8)
+    np.save("bits.npy", np.packbits(bits, axis=1))
+    assert "say --unpack-bits or --no-unpack-bits" in refused("measure", "bits.npy")
+    found = ran("measure", "bits.npy", "--unpack-bits", "-m", "mean_norm")
+    assert found["d"] == 32
+    assert found["metrics"]["mean_norm"]["value"] == pytest.approx(np.sqrt(bits.sum(1)).mean())
+    assert ran("measure", "bits.npy", "--no-unpack-bits", "-m", "mean_norm")["d"] == 4
+
+
+def test_options_of_tables_go_with_vectors() -> None:
+    assert "goes with vectors" in refused("measure", "id.csv", "--model", "m", "--exclude", "id")
+    np.save("v.npy", X)
+    assert "--columns 'a,b' is for .parquet" in refused("measure", "v.npy", "--columns", "a,b")
+
+
+def test_words_of_a_command_line() -> None:
+    options = TableOptions(["a", "b:c"], header=False, unpack_bits=True, delimiter=";")
+    assert options.words() == [
+        *("--columns", "a", "--columns", "b:c", "--no-header", "--delimiter", ";", "--unpack-bits")
+    ]
+    assert TableOptions().words() == []
