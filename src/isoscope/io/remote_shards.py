@@ -39,7 +39,10 @@ class RemoteShard:
     @property
     def identity(self) -> list[Any]:
         """What tells these rows from others: the file as it was listed, and what is read of it."""
-        asked = [of_knowledge(value) for _, value in sorted(self._options.items())]
+        asked = [
+            of_knowledge(value) if name in ("labels", "weights") else value
+            for name, value in sorted(self._options.items())
+        ]
         return [self.title, *of_address(self._listing), *asked]
 
     def blocks(self, n_rows: int | None = None) -> Iterator[Space]:
