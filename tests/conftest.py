@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -18,6 +19,42 @@ settings.register_profile(
     "isoscope", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True
 )
 settings.load_profile("isoscope")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Let pytest-randomly choose the order of tests and nothing else: random numbers are seeded below."""
+    config.option.randomly_reset_seed = False
+
+
+def _process_state() -> dict[str, Any]:
+    """Settings of the whole process that would reach the tests that come after."""
+    return {
+        "threads": torch.get_num_threads(),
+        "default type": torch.get_default_dtype(),
+        "gradients": torch.is_grad_enabled(),
+        "inference": torch.is_inference_mode_enabled(),
+        "deterministic": torch.are_deterministic_algorithms_enabled(),
+        "float32 products": torch.get_float32_matmul_precision(),
+        "TF32": torch.backends.cuda.matmul.allow_tf32,
+        "working folder": os.getcwd(),
+        "Ctrl-C": signal.getsignal(signal.SIGINT),
+        "NumPy errors": np.geterr(),
+        **{f"${name}": value for name, value in os.environ.items() if name != "PYTEST_CURRENT_TEST"},
+    }
+
+
+@pytest.fixture(autouse=True)
+def alone() -> Iterator[None]:
+    """Each test starts from the same random state, and leaves the process as it was."""
+    random.seed(0)
+    np.random.seed(0)
+    torch.manual_seed(0)
+    before = _process_state()
+    yield
+    after = _process_state()
+    # a library may set variables of its own when it is first used
+    changed = {name: after.get(name) for name in before if before[name] != after.get(name)}
+    assert not changed, "settings of the process were left changed"
 
 
 @pytest.fixture

@@ -8,10 +8,10 @@ from isoscope.kernels.products import sum_of_squares, symmetric_product
 
 @pytest.mark.parametrize("d", [1, 7, 191, 192, 385, 500])
 def test_symmetric_product(d: int) -> None:
-    U = torch.randn(50, d, dtype=torch.float64)
+    U = torch.randn(50, d, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     product = symmetric_product(U)
-    assert torch.allclose(product, U.T @ U, rtol=1e-13)
-    assert torch.equal(product, product.T) or d < 192
+    assert torch.allclose(product, U.T @ U, rtol=0, atol=1e-13 * 50)
+    assert torch.equal(product, product.T)  # libraries may round U·V and V·U differently
 
 
 def test_gradients_pass() -> None:

@@ -19,13 +19,19 @@ def symmetric_product(U: Tensor) -> Tensor:
     return mirrored(product)
 
 
-def add_upper_product(total: Tensor, U: Tensor) -> None:
+def add_upper_product(total: Tensor, U: Tensor, *, fresh: bool = False) -> None:
     """Add UᵀU to the upper triangle of `total`, by column panels; below the panels nothing is touched.
 
-    For few columns one general product is faster, and fills the whole.
+    For few columns one general product is faster, and fills the whole. A `fresh` total is written over.
     """
     for start, stop in _panels(U.shape[1]):
-        total[start:stop, start:].addmm_(U[:, start:stop].T, U[:, start:])
+        total[start:stop, start:].addmm_(U[:, start:stop].T, U[:, start:], beta=0 if fresh else 1)
+
+
+def add_upper(total: Tensor, part: Tensor) -> None:
+    """Add what `add_upper_product` filled of `part` to `total`."""
+    for start, stop in _panels(len(part)):
+        total[start:stop, start:] += part[start:stop, start:]
 
 
 def _panels(d: int) -> list[tuple[int, int]]:
@@ -52,9 +58,14 @@ def weighted_sums(weights: Tensor, X: Tensor) -> Tensor:
 
 
 def mirrored(upper: Tensor) -> Tensor:
-    """The whole of what `add_upper_product` filled, in place."""
+    """The whole of what `add_upper_product` filled, in place; symmetric to the last bit.
+
+    Products round (i, j) and (j, i) differently on some CPUs, so only one of them is taken.
+    """
     for start, stop in _panels(len(upper)):
         upper[stop:, start:stop] = upper[start:stop, stop:].T
+        square = upper[start:stop, start:stop]
+        square.triu_().add_(square.triu(1).T)
     return upper
 
 

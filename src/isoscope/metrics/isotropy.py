@@ -96,7 +96,7 @@ def isotropy_defect(X: Any) -> Any:
     with ṽ the principal variances scaled to length √d. Range [0, 1]; high is anisotropic.
     Invariant to rotation, translation and one scale. Paper: Rudman et al. 2022.
 
-    >>> isotropy_defect([[1.0, 0.0], [-1.0, 0.0], [2.0, 0.0]])
+    >>> round(isotropy_defect([[1.0, 0.0], [-1.0, 0.0], [2.0, 0.0]]), 9)
     1.0
     """
     moments = Moments.of(X)

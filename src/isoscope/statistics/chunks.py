@@ -8,13 +8,16 @@ import torch
 from torch import Tensor
 
 from isoscope.arrays import block_rows, working_dtype
-from isoscope.kernels.products import add_upper_product, mirrored, sum_of_squares, weighted_sums
+from isoscope.kernels.products import add_upper, add_upper_product, mirrored, sum_of_squares, weighted_sums
 
 # of float32. Measured, 2 cores, d = 384: smaller ones are cheaper alone (1.5 MB by a twentieth), but many
 # short calls wait for each other's turn in Python (1.5 MB lose a tenth); products are the same from 1 to 8 MB
 _CHUNK_BYTES = 6 * 2**20
 _PIECE_BYTES = 2 * 2**20  # of float64; a block at once takes five times its bytes, and twice as long
-_NARROW = 16  # dimensions: chunks of fewer have so many rows that float32 sums lose digits; d = 1 keeps three
+_NARROW = 16  # dimensions: rows of fewer are added up in float64, which costs them nothing
+# rows whose products are added up in float32, then in float64: libraries differ in how they add up, and the
+# worst add row after row, where every row may lose 2⁻²⁴ of the sum so far
+_RUN_ROWS = 8192
 _NEAR_ROWS = 256  # rows that tell about where the mean is
 _NEAR_ZERO = 4.0  # a squared mean of so many variances costs float32 sums two bits
 
@@ -70,7 +73,7 @@ def near_point(X: Tensor) -> Tensor:
 
 
 class CenteredSums:
-    """Sums over v = x − about, chunk by chunk: Σvvᵀ in the rows' type, the others in float64.
+    """Sums over v = x − about, chunk by chunk, in float64; products are taken in the rows' type.
 
     Attributes:
         about: (d,) any point near the rows.
@@ -87,14 +90,17 @@ class CenteredSums:
         self.count = 0
         self.quartic = about.new_zeros((), dtype=torch.float64)
         self._sums = about.new_zeros(2, d, dtype=torch.float64)
-        self._upper = about.new_zeros(d, d)
+        self._upper = about.new_zeros(d, d, dtype=torch.float64)
+        self._run = self._upper if about.dtype == torch.float64 else about.new_empty(d, d)
+        self._run_rows = 0
         self._room = about.new_empty(0, d)
         self._weights = about.new_empty(2, 0)
 
     @property
     def scatter(self) -> Tensor:
         """(d, d) Σvvᵀ."""
-        return mirrored(self._upper).double()
+        self._end_run()
+        return mirrored(self._upper)
 
     @property
     def total(self) -> Tensor:
@@ -112,7 +118,7 @@ class CenteredSums:
         if self._weights.shape[1] < n:
             self._weights = rows.new_ones(2, n)
         V = rows if self._plain else self._moved(rows)
-        add_upper_product(self._upper, V)
+        self._add_products(V)
         self.count += n
         weights = self._weights[:, :n]
         if not self.fourth:
@@ -122,6 +128,21 @@ class CenteredSums:
         self._sums += weighted_sums(weights, V)
         wide = squares.double()
         self.quartic += wide @ wide
+
+    def _add_products(self, V: Tensor) -> None:
+        if self._run is self._upper:
+            add_upper_product(self._upper, V)
+            return
+        for rows in V.split(_RUN_ROWS):
+            if self._run_rows + len(rows) > _RUN_ROWS:
+                self._end_run()
+            add_upper_product(self._run, rows, fresh=not self._run_rows)
+            self._run_rows += len(rows)
+
+    def _end_run(self) -> None:
+        if self._run_rows:
+            add_upper(self._upper, self._run)
+            self._run_rows = 0
 
     def _moved(self, rows: Tensor) -> Tensor:
         if len(self._room) < len(rows):
