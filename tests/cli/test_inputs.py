@@ -226,3 +226,36 @@ def test_a_second_run_loads_no_model(folder: Path, tiny_model: Path) -> None:
         [sys.executable, "-c", code, tiny_model], capture_output=True, text=True, check=False
     )
     assert done.stdout.split()[-2:] == ["True", "False"], done.stderr
+
+
+def written_vectors(name: str) -> None:
+    X = np.random.default_rng(0).normal(size=(8, 4)).round(3).tolist()
+    rows = [{"text": text, "embedding": row} for text, row in zip(WORDS, X, strict=True)]
+    header = "x,x,x,x,text\n"
+    content = {
+        "v.jsonl": "".join(json.dumps(row) + "\n" for row in rows),
+        "v.json": json.dumps(X),
+        "lists.csv": "text,v\n" + "".join(f'{text},"{row}"\n' for text, row in zip(WORDS, X, strict=True)),
+        "commas.csv": "".join(";".join(map(str, row)).replace(".", ",") + "\n" for row in X),
+        "twice.csv": header + "".join(",".join(map(str, row)) + ",s\n" for row in X),
+    }
+    Path(name).write_text(content[name])
+    np.save("wanted.npy", np.array(X))
+
+
+@pytest.mark.parametrize("name", ["v.jsonl", "v.json", "lists.csv", "commas.csv", "twice.csv"])
+def test_vectors_are_measured_where_they_are(folder: Path, name: str) -> None:
+    written_vectors(name)
+    found, wanted = (
+        ran("measure", file, "-m", "isoscore,mean_norm")["metrics"] for file in (name, "wanted.npy")
+    )
+    for metric, entry in wanted.items():
+        assert found[metric]["value"] == pytest.approx(entry["value"], rel=1e-12)
+
+
+def test_texts_beside_vectors_are_encoded_where_a_model_is_given(folder: Path, tiny_model: Path) -> None:
+    written_vectors("v.jsonl")
+    found = ran("measure", "v.jsonl", "--model", str(tiny_model))
+    assert "column 'embedding' holds vectors, which are not read: leave the model out" in " ".join(
+        found["notes"]
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -92,6 +93,8 @@ WRITERS: dict[str, Callable[[Path, np.ndarray], object]] = {
     "semicolon.csv": lambda path, X: write_csv(path, X, delimiter=";"),
     "savetxt.csv": lambda path, X: np.savetxt(path, X),
     "a.tsv": lambda path, X: write_csv(path, X, delimiter="\t"),
+    "a.json": lambda path, X: write_text(path, json.dumps(X.tolist())),
+    "a.jsonl": lambda path, X: write_text(path, "".join(json.dumps({"v": row}) + "\n" for row in X.tolist())),
     "a.txt": write_words,
     "a.glove.gz": write_words,
     "a.vec": lambda path, X: write_words(path, X, header=True),

@@ -91,7 +91,7 @@ def test_tables(tmp_path: Path, suffix: str) -> None:
         ("y.json", "[1, null]", None, LabelError, r"y\.json has no label in entry 1"),
         ("y.json", "3", None, FileError, "holds one int; wanted a list"),
         ("y.json", "[]", None, ShapeError, "has no labels"),
-        ("y.json", "[1", None, FileError, r"y\.json cannot be read: "),
+        ("y.json", "[1", None, FileError, r"y\.json is not JSON: "),
         ("y.json", "[1]", "c", FileError, "has no columns"),
         ("y.jsonl", '{"a": 1}\n{"a": null}\n', "a", LabelError, r"y\.jsonl has no label in line 2"),
         ("y.jsonl", '{"a": 1}\n{"b": 1}\n', "a", FileError, "has no column 'a'; it has b"),

@@ -249,3 +249,11 @@ print(status("VmHWM") - before)
         pytest.skip("no /proc here")
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert float(done.stdout) < 60
+
+
+def test_settings_beside_vectors_are_left_out(tmp_path: Path) -> None:
+    np.save(tmp_path / "a.npy", np.ones((3, 2)))
+    (tmp_path / "config.json").write_text("{}")
+    shards = open_vectors(tmp_path)
+    assert shards.n_rows == 3
+    assert "left out files of other kinds: config.json" in shards.notes

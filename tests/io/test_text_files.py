@@ -194,7 +194,17 @@ def test_a_column_of_labels_is_not_taken_for_texts(tmp_path: Path) -> None:
     [
         ("t.txt", "born in 1990\nno number\nnone either\n", True),
         ("t.txt", "the 0.1 0.2\na 0.4 0.5\n", False),
-        ("t.jsonl", "whatever", True),
+        (
+            "t.jsonl",
+            '{"text": "a", "stars": 4, "tags": ["x"], "tokens": [1, 2]}\n{"text": "b", "tokens": [3]}',
+            True,
+        ),
+        ("t.jsonl", '{"text": "a", "v": [0.5, 1]}', False),
+        ("t.json", '["a", "b"]', True),
+        ("t.json", "[[0.5, 1]]", False),
+        ("t.csv", "x,x,text\n0.5,1,a\n1.5,2,b\n", False),
+        ("t.csv", 'text,v\na,"[0.5, 1]"\nb,"[1.5, 2]"\n', False),
+        ("t.csv", "0,5;1,5\n2,5;3,5\n", False),
         ("t.csv", "text,label\na,1\nb,0\n", True),
         ("t.csv", "id,text,stars\n1,a,4\n2,b,5\n", True),
         ("t.csv", "word,x,y\na,1,2\nb,3,4\n", False),

@@ -52,8 +52,8 @@ def measure(
     file: Annotated[
         str,
         typer.Argument(
-            help="Vectors: .npy .npz .safetensors .pt .parquet .arrow .feather .csv .tsv .txt .vec .bin "
-            ".zarr; a folder of them, a pattern ('shards/*.parquet', quoted) or an address (s3://…); "
+            help="Vectors: .npy .npz .safetensors .pt .parquet .arrow .feather .csv .tsv .json .jsonl "
+            ".txt .vec .bin .zarr; a folder of them, a pattern ('shards/*.parquet', quoted) or an address (s3://…); "
             "or, with --model, texts: .txt (one a line) .jsonl .json .csv .tsv .parquet .arrow .feather",
             metavar="FILE",
             show_default=False,

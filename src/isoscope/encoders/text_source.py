@@ -21,6 +21,7 @@ from isoscope.io.label_files import column_labels, locate_labels
 from isoscope.io.text_files import FileTexts, open_text_file
 from isoscope.labels import Labels, as_labels
 from isoscope.space import Space
+from isoscope.table_columns import VECTORS
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -48,6 +49,11 @@ class TextFile:
         self.model = encoding.name
         self.n_rows = len(found.texts)
         self.notes: list[str] = [f"{_counted(found)}, encoded by {encoding.name}{encoding.settings}"]
+        self.notes += [
+            f"column {name!r} holds vectors, which are not read: leave the model out to measure them"
+            for name, holds in found.columns.holds.items()
+            if holds == VECTORS
+        ]
         self._encoding = encoding
 
     def __repr__(self) -> str:

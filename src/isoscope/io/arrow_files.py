@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from isoscope.arrays import block_rows
 from isoscope.errors import FileError, ShapeError
 from isoscope.io.arrow_tables import (
+    Table,
     check_lists,
     is_number,
     is_text,
@@ -30,9 +32,14 @@ TEXT_COLUMN = "text"
 class ArrowReader(Reader):
     """A .parquet, .arrow or .feather file; a string column `text` beside vectors becomes texts."""
 
+    @property
+    def opener(self) -> Callable[[Path], Table]:
+        """What makes a table of the file."""
+        return open_table
+
     def open(self) -> None:
         """Choose the columns by the schema; a list's length is that of its first row."""
-        self._table = open_table(self.path)
+        self._table = self.opener(self.path)
         schema = self._table.schema
         self.columns = tuple(schema.names)
         lists = self._list_columns(schema)

@@ -17,7 +17,10 @@ from isoscope.errors import FileError, ShapeError
 from isoscope.io import arrow_tables, delimited
 from isoscope.io.delimited_layout import Layout, layout
 from isoscope.io.files import MAX_LINE_BYTES, check_text, check_utf8, kind, listed, open_bytes
+from isoscope.io.structure import parse_json
 from isoscope.table_columns import N_JUDGED, NUMBERS, OTHER, TEXTS, VECTORS
+
+_MAX_JSON_BYTES = 64 * 2**20
 
 
 @dataclass(frozen=True)
@@ -99,7 +102,9 @@ def _delimited(path: Path, heads: Collection[str], named: Collection[str]) -> Co
     shape = layout(path)
     if not shape.n_header_lines and _names_columns(shape, heads, named):
         shape = layout(path, header=True)
-    holds = dict(zip(shape.names, shape.holds, strict=True))
+    holds: dict[str, str] = {}
+    for name, held in zip(shape.names, shape.holds, strict=True):
+        holds[name if name not in holds else f"{name} ({len(holds)})"] = held  # two of one name are two
 
     def read(name: str | None) -> list[str]:
         return delimited.read_cells(path, shape, shape.names.index(name or ""))
@@ -134,8 +139,7 @@ def _arrow_holds(of: Any) -> str:
 
 
 def _json(path: Path, what: str) -> Columns:
-    with open_bytes(path) as file:
-        found = json.loads(file.read().decode("utf-8-sig"))
+    found = load_json(path)
     if isinstance(found, list) and found and all(isinstance(row, dict) for row in found):
         return _records(path, lambda: enumerate(found), unit="entry", first=0)
     columns = found if isinstance(found, dict) else {}
@@ -155,30 +159,43 @@ def _json(path: Path, what: str) -> Columns:
     return Columns(path, holds, read, unit="entry")
 
 
+def load_json(path: Path) -> Any:
+    """The content of a .json file, perhaps gzipped; larger ones take many times their size in memory."""
+    with open_bytes(path) as file:
+        raw = file.read(_MAX_JSON_BYTES + 1)
+    if len(raw) > _MAX_JSON_BYTES:
+        raise FileError(
+            f"{path} has more than {_MAX_JSON_BYTES:,} bytes of JSON; wanted fewer: "
+            "save it as .jsonl, a row a line"
+        )
+    return parse_json(raw, str(path), max_bytes=_MAX_JSON_BYTES).value
+
+
+def json_rows(path: Path, what: str) -> Iterator[tuple[int, Any]]:
+    """What each line of a .jsonl file holds, with the line's number."""
+    blank = 0
+    for number, line in enumerate(text_lines(path, what=what), start=1):
+        if not line.strip():
+            blank = blank or number
+            continue
+        if blank:  # at the end of the file it would do no harm
+            raise FileError(f"{path} has no JSON in line {blank}: it is blank; wanted an object a line")
+        try:
+            row = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            why = getattr(error, "msg", "it is nested too deep, or has too long a number")
+            raise FileError(f"{path} has no JSON in line {number}: {why}; wanted an object a line") from error
+        yield number, row
+
+
 def _json_lines(path: Path, what: str) -> Columns:
     def rows() -> Iterator[tuple[int, dict[str, Any]]]:
-        blank = 0
-        for number, line in enumerate(text_lines(path, what=what), start=1):
-            if not line.strip():
-                blank = blank or number
-                continue
-            if blank:  # at the end of the file it would do no harm
-                raise FileError(f"{path} has no JSON in line {blank}: it is blank; wanted an object a line")
-            yield number, _json_object(path, number, line)
+        for number, row in json_rows(path, what):
+            if not isinstance(row, dict):
+                raise FileError(f"{path} has no object in line {number}; wanted {{column: value}} in each")
+            yield number, row
 
     return _records(path, rows, unit="line", first=1)
-
-
-def _json_object(path: Path, number: int, line: str) -> dict[str, Any]:
-    try:
-        row = json.loads(line)
-    except json.JSONDecodeError as error:
-        raise FileError(
-            f"{path} has no JSON in line {number}: {error.msg}; wanted an object a line"
-        ) from error
-    if not isinstance(row, dict):
-        raise FileError(f"{path} has no object in line {number}; wanted {{column: value}} in each")
-    return row
 
 
 def _records(
@@ -204,9 +221,14 @@ def _cell(path: Path, row: dict[str, Any], name: str, where: str) -> Any:
 
 def _json_holds(cells: list[Any]) -> str:
     told = [cell for cell in cells if cell is not None]
-    for holds, types in ((TEXTS, str), (VECTORS, list), (NUMBERS, int | float)):
+    for holds, types in ((TEXTS, str), (NUMBERS, int | float)):
         if told and all(isinstance(cell, types) for cell in told):
             return holds
+    if told and all(isinstance(cell, list) and cell for cell in told):
+        numbers = [type(number) for cell in told for number in cell]
+        # lists of whole numbers and of many lengths are tokens, or the like
+        if set(numbers) <= {int, float} and (float in numbers or len({len(cell) for cell in told}) == 1):
+            return VECTORS
     return OTHER
 
 

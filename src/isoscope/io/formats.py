@@ -11,6 +11,7 @@ from isoscope.errors import FileError
 from isoscope.io.arrow_files import ArrowReader
 from isoscope.io.chunks import Reader, Request
 from isoscope.io.delimited import DelimitedReader
+from isoscope.io.json_files import JsonReader
 from isoscope.io.numpy_files import NpyReader, NpzReader
 from isoscope.io.tensor_files import SafetensorsReader, TorchReader
 from isoscope.io.word_vectors import WordBinaryReader, WordTextReader
@@ -41,6 +42,8 @@ FORMATS: dict[str, Format] = {
     ".feather": Format(ArrowReader, takes=(*_TABLES, "unpack_bits")),
     ".csv": Format(DelimitedReader, takes=_DELIMITED),
     ".tsv": Format(DelimitedReader, takes=_DELIMITED),
+    ".json": Format(JsonReader, takes=_TABLES),
+    ".jsonl": Format(JsonReader, takes=_TABLES),
     ".txt": Format(WordTextReader),
     ".vec": Format(WordTextReader),
     ".glove": Format(WordTextReader),

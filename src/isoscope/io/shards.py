@@ -27,6 +27,7 @@ from isoscope.io.uncached import fill_memory
 from isoscope.labels import Labels, as_labels
 from isoscope.space import Space, as_counts, unchecked
 
+_BESIDE = (".json", ".jsonl")
 _NUMBER = re.compile(r"(\d+)")
 
 
@@ -186,6 +187,8 @@ def _found(path: str) -> tuple[dict[str, dict[str, Any]], list[str]]:
             else "matches no file of vectors"
         )
         raise FileError(f"{shown(path)} {what}{held}")
+    if any(kind(Path(name)) not in _BESIDE for name in known):  # settings beside vectors, not vectors
+        known = [name for name in known if kind(Path(name)) not in _BESIDE]
     kinds = sorted({kind(Path(name)) for name in known})
     if len(kinds) > 1:
         raise FileError(

@@ -226,10 +226,10 @@ def open_vectors(
     """Open vectors in a file, or in many: kind and shape are checked, the vectors not yet read.
 
     Args:
-        path: .npy, .npz, .safetensors, .pt, .parquet, .arrow, .feather, .csv, .tsv (perhaps .gz), word2vec
-            text or .bin, GloVe .txt, .vec or .glove, a .zarr folder. A folder of such files, a pattern
-            (`shards/*.parquet`) or an address (`s3://bucket/part-*.npy`, `memory://…`, through fsspec) is
-            many, in the order of the numbers in their names. Nothing is ever unpickled.
+        path: .npy, .npz, .safetensors, .pt, .parquet, .arrow, .feather, .csv, .tsv, .json, .jsonl (perhaps
+            .gz), word2vec text or .bin, GloVe .txt, .vec or .glove, a .zarr folder. A folder of such files, a
+            pattern (`shards/*.parquet`) or an address (`s3://bucket/part-*.npy`, `memory://…`, through
+            fsspec) is many, in the order of the numbers in their names. Nothing is ever unpickled.
         key: which array of a .npz, .safetensors, .pt or .zarr, where it has several of two axes.
         vector_column: which column of lists of a table, where it has several.
         columns: which columns of a table are dimensions: names, places from 0, ranges (`"d0:d767"`), every

@@ -88,10 +88,8 @@ def open_text_file(
 def holds_texts(path: Path) -> bool:
     """Whether a file has texts and no vectors: words without numbers, or strings beside no dimensions.
 
-    Judged by its suffix (nobody keeps vectors in JSON lines), its first rows or its schema.
+    Judged by its suffix, its first rows or its schema.
     """
-    if kind(path) in (".json", ".jsonl"):
-        return True
     if kind(path) not in KINDS:
         return False
     with reading(path):
@@ -106,7 +104,13 @@ def holds_texts(path: Path) -> bool:
         if holds == VECTORS or (holds == NUMBERS and not names_no_dimension(name))
     ]
     is_vector = any(columns.holds[name] == VECTORS for name in dimensions)
+    if kind(path) in (".json", ".jsonl"):  # numbers beside a text are no dimensions of it
+        return TEXTS in columns.holds.values() and not is_vector if columns.names else _are_texts(columns)
     return TEXTS in columns.holds.values() and len(dimensions) < 2 and not is_vector
+
+
+def _are_texts(columns: Columns) -> bool:
+    return all(isinstance(value, str) for value in columns.read(None))
 
 
 def _choose(columns: Columns, column: str | None, labels: Any) -> str | None:

@@ -1,0 +1,136 @@
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from isoscope.errors import FileError, InputError, NotFiniteError, ShapeError
+from isoscope.io import open_vectors, read
+
+X = np.random.default_rng(0).normal(size=(30, 3)).round(6)
+ROWS: list[dict[str, Any]] = [
+    {"id": i, "text": f"text {i}", "label": "pq"[i % 2], "embedding": row, "tags": ["x"] * (i % 3)}
+    for i, row in enumerate(X.tolist())
+]
+
+
+def lines(rows: list[Any]) -> str:
+    return "".join(json.dumps(row) + "\n" for row in rows)
+
+
+WRITTEN = {
+    "objects.jsonl": lines(ROWS),
+    "blank.jsonl": lines(ROWS) + "\n\n",
+    "lists.jsonl": lines(X.tolist()),
+    "numbers.jsonl": lines([dict(zip("abc", row, strict=True)) for row in X.tolist()]),
+    "mark.jsonl": "\ufeff" + lines(ROWS),
+    "lists.json": json.dumps(X.tolist()),
+    "objects.json": json.dumps(ROWS, indent=2),
+    "columns.json": json.dumps({"vectors": X.tolist(), "label": ["p", "q"] * 15, "model": "m"}),
+    "answer.json": json.dumps({"object": "list", "data": ROWS, "model": "m", "usage": {"tokens": 3}}),
+    "numbers.json": json.dumps([dict(zip("abc", row, strict=True)) for row in X.tolist()]),
+}
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+@pytest.mark.parametrize("packed", [False, True])
+def test_vectors_are_read_where_they_are(tmp_path: Path, name: str, packed: bool) -> None:
+    data = WRITTEN[name].encode()
+    path = tmp_path / (f"{name}.gz" if packed else name)
+    path.write_bytes(gzip.compress(data) if packed else data)
+    file = open_vectors(path)
+    assert file.load().vectors.tolist() == X.tolist()
+    assert [len(block) for block in file.blocks(12)] == [12, 12, 6]
+
+
+@pytest.mark.parametrize("name", ["objects.jsonl", "objects.json", "answer.json", "columns.json"])
+def test_labels_from_a_column(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text(WRITTEN[name])
+    assert read(tmp_path / name, labels="label").labels.codes.tolist() == [0, 1] * 15
+
+
+@pytest.mark.parametrize("name", ["objects.jsonl", "objects.json"])
+def test_texts_come_along_and_numbers_are_labels(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text(WRITTEN[name])
+    space = read(tmp_path / name, labels="id")
+    assert space.labels.names == tuple(range(30))
+    assert space.texts[29] == "text 29"
+
+
+@pytest.mark.parametrize("suffix", [".json", ".jsonl"])
+def test_two_columns_of_vectors(tmp_path: Path, suffix: str) -> None:
+    rows = [{"a": row, "b": row[:2]} for row in X.tolist()]
+    path = tmp_path / f"v{suffix}"
+    path.write_text(lines(rows) if suffix == ".jsonl" else json.dumps(rows))
+    with pytest.raises(FileError, match="2 columns of vectors: a, b; say which with vector_column="):
+        open_vectors(path)
+    assert read(path, vector_column="b").n_dims == 2
+    assert read(path, exclude="b").n_dims == 3
+
+
+@pytest.mark.parametrize("suffix", [".json", ".jsonl"])
+@pytest.mark.parametrize(
+    ("bad", "message"),
+    [
+        ({"embedding": [1, 2]}, "length 2 in row 30, where the first has 3"),
+        ({"embedding": None}, r"no vector in row 30 \(null\)"),
+        ({}, r"no vector in row 30 \(null\)"),
+        ({"embedding": [1, None, 2]}, "missing numbers, the first in row 30"),
+        ({"embedding": [1, "x", 2]}, "in line 31, column|not all of numbers"),
+        ({"embedding": 3}, "in line 31, column|not all of numbers"),
+        ({"embedding": [1, float("nan"), 2]}, "NaN, Inf or missing numbers in 1 of 32 rows"),
+    ],
+)
+def test_rows_that_are_no_vectors(tmp_path: Path, suffix: str, bad: dict[str, Any], message: str) -> None:
+    rows = [{"embedding": row} for row in X.tolist()] + [bad, {"embedding": [1, 2, 3]}]
+    path = tmp_path / f"v{suffix}"
+    path.write_text(lines(rows) if suffix == ".jsonl" else json.dumps(rows))
+    with pytest.raises((FileError, ShapeError, NotFiniteError), match=message):
+        read(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.json", "{"),
+        ("a.json", "3"),
+        ("a.json", "[]"),
+        ("a.json", "[1, 2]"),
+        ("a.json", '{"a": [1], "b": [1, 2]}'),
+        ("a.json", "[" * 100_000 + "]" * 100_000),
+        ("a.json", '[{"a": 1e400}]'),
+        ("a.json", "[[" + "9" * 400 + "]]"),
+        ("a.jsonl", "{\n"),
+        ("a.jsonl", "3\n"),
+        ("a.jsonl", "\n\n"),
+        ("a.jsonl", "[]\n[]\n"),
+        ("a.jsonl", '{"a": "b"}\n'),
+        ("a.jsonl", '{"a": [1, 2]}\nrest\n'),
+        ("a.jsonl", '{"a": [1, 1e400]}\n'),
+        ("a.jsonl", "[" * 100_000 + "]" * 100_000),
+        ("a.jsonl", '{"a": ' * 5000 + "1" + "}" * 5000),
+    ],
+)
+def test_what_holds_no_vectors(tmp_path: Path, name: str, text: str) -> None:
+    (tmp_path / name).write_text(text)
+    with pytest.raises(InputError, match=name) as caught:
+        read(tmp_path / name)
+    assert len(str(caught.value).splitlines()) == 1
+
+
+def test_large_json_is_refused_before_it_is_parsed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("isoscope.io.columns._MAX_JSON_BYTES", 100)
+    (tmp_path / "a.json").write_text(WRITTEN["lists.json"])
+    with pytest.raises(FileError, match=r"more than 100 bytes of JSON; wanted fewer: save it as \.jsonl"):
+        open_vectors(tmp_path / "a.json")
+
+
+def test_whole_numbers_first_and_fractions_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("isoscope.io.json_files._MOST_ROWS", 150)
+    rows = [{"v": [0, 1]}] * 200 + [{"v": [0.5, 1.5]}] * 200
+    (tmp_path / "a.jsonl").write_text(lines(rows))
+    assert read(tmp_path / "a.jsonl").vectors.sum() == 200 + 400
