@@ -67,3 +67,13 @@ def test_weights_are_counts_and_no_shares() -> None:
         iso.measure(X, weights=np.full(1200, 1 / 1200))
     assert Space(X, weights=np.full(1200, 2 / 1200)).weights is not None
     assert Space(X, weights=np.eye(1200)[0]).weights is not None  # one row that counts once is no share
+
+
+@pytest.mark.parametrize("weight", [1e308, 1e17])
+def test_weights_add_up_to_an_exact_count(weight: float) -> None:
+    X = np.random.default_rng(0).normal(size=(4, 3))
+    with pytest.raises(
+        InputError, match=r"^weights adds up to .*; wanted .* at most 9,007,199,254,740,992 in all"
+    ):
+        iso.measure(X, weights=np.full(4, weight))
+    assert Space(X, weights=np.full(4, 2.0**51)).weights is not None

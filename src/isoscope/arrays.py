@@ -76,12 +76,7 @@ def as_tensor(X: Any, *, name: str = "X") -> Tensor:
     """A floating tensor of any shape that shares the caller's memory where it can; values unchecked."""
     if not isinstance(X, Tensor):
         X = _from_foreign(X, name)
-    if X.is_complex():
-        raise InputError(
-            f"{name} holds complex numbers ({X.dtype}); wanted real ones: pass X.real or X.abs()"
-        )
-    if X.layout != torch.strided:
-        raise InputError(f"{name} is a sparse tensor; wanted a dense one: pass X.to_dense()")
+    check_real(X, name=name)
     if X.dtype in _TORCH_FLOATS:
         return X
     if X.dtype == torch.uint8 and X.numel() and int(X.max()) > _LARGEST_COUNT:
@@ -92,6 +87,26 @@ def as_tensor(X: Any, *, name: str = "X") -> Tensor:
     if X.dtype in _SMALL_INTS:
         return X.to(torch.float32)
     return X.to(torch.float64)
+
+
+def check_real(X: Tensor, *, name: str) -> None:
+    """Raise InputError unless a tensor is dense, has its data, and holds real numbers."""
+    if X.is_nested or X.is_quantized or X.layout != torch.strided:
+        raise InputError(
+            f"{name} is sparse, nested or quantized; wanted a dense tensor: X.to_dense() or X.dequantize()"
+        )
+    if X.is_meta:
+        raise InputError(f"{name} is a tensor without data, on the device meta; wanted one with its numbers")
+    if X.is_complex():
+        raise InputError(f"{name} holds complex numbers ({X.dtype}); wanted real ones: X.real or X.abs()")
+    if X.dtype not in (*_TORCH_FLOATS, *_SMALL_INTS):
+        try:
+            torch.empty(1, dtype=X.dtype).double()
+        except NotImplementedError:
+            raise InputError(
+                f"{name} holds {X.dtype} values, several to a byte; wanted a type of plain numbers: "
+                "convert to float32 first"
+            ) from None
 
 
 def check_finite(X: Tensor, *, name: str = "X") -> None:

@@ -13,6 +13,8 @@ from isoscope.arrays import as_matrix, as_tensor, block_rows
 from isoscope.errors import InputError, ShapeError
 from isoscope.labels import Labels, as_labels
 
+_LARGEST_COUNT = 2**53  # whole numbers up to here are exact in float64
+
 
 @dataclass(frozen=True, eq=False)
 class Space:
@@ -149,7 +151,7 @@ def unchecked(fields: dict[str, Any]) -> Space:
 
 
 def as_weights(weights: Any, *, n: int, name: str = "weights") -> Tensor:
-    """(n,) float64, one finite number for each row, none negative, not all zero."""
+    """(n,) float64, one finite number for each row, none negative, not all zero, their sum exact."""
     values = as_tensor(weights, name=name).detach().double().flatten()
     if len(values) != n:
         raise ShapeError(f"{name} has {len(values)} entries for {n} vectors; wanted one for each vector")
@@ -161,6 +163,11 @@ def as_weights(weights: Any, *, n: int, name: str = "weights") -> Tensor:
         )
     if not bool((values > 0).any()):
         raise InputError(f"{name} is 0 for every row; wanted at least one row that counts")
+    if (total := float(values.sum())) > _LARGEST_COUNT:
+        raise InputError(
+            f"{name} adds up to {total:g}; wanted how often each row counts, at most {_LARGEST_COUNT:,} in "
+            "all: divide them by their smallest"
+        )
     return values
 
 

@@ -53,6 +53,12 @@ def test_numbers_in_names_are_numbers(folder: Path) -> None:
     shards = open_vectors(folder).shards
     assert [shard.path.name for shard in shards] == [f"part-{number}.parquet" for number in (1, 2, 10, 20)]
     assert sorted(["b10a2", "b9", "b10a1"], key=natural) == ["b9", "b10a1", "b10a2"]
+    assert sorted(["1²2", "1²10", "٣", "1²"], key=natural) == [
+        "1²",
+        "1²2",
+        "1²10",
+        "٣",
+    ]  # ² is no digit to int
 
 
 @pytest.mark.parametrize("n_rows", [1, 3, 4, 11, 100])

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import collections
 import pickle
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -115,7 +116,7 @@ def test_bad_pt(tmp_path: Path, value: object, error: type[Exception], wanted: s
 
 def test_sparse_pt(tmp_path: Path) -> None:
     torch.save(torch.eye(3).to_sparse(), tmp_path / "a.pt")
-    with pytest.raises(FileError, match=r"sparse or quantized.*to_dense"):
+    with pytest.raises(FileError, match=r"sparse, nested or quantized.*to_dense"):
         open_vectors(tmp_path / "a.pt")
 
 
@@ -151,3 +152,46 @@ def test_truncated_pt(tmp_path: Path) -> None:
     (tmp_path / "a.pt").write_bytes(data[: len(data) // 2])
     with pytest.raises(FileError, match=r"a\.pt cannot be read: .*truncated"):
         open_vectors(tmp_path / "a.pt")
+
+
+@pytest.mark.parametrize("member", ["data.pkl", "data/0"])
+def test_a_flipped_byte_in_pt_is_noticed(tmp_path: Path, member: str) -> None:
+    path = tmp_path / "a.pt"
+    torch.save(torch.arange(12.0).reshape(4, 3), path)
+    raw = bytearray(path.read_bytes())
+    with zipfile.ZipFile(path) as archive, archive.open(f"a/{member}") as file:
+        raw[raw.index(file.read()) + 5] ^= 1
+    path.write_bytes(raw)
+    with pytest.raises(FileError, match=r"a\.pt cannot be read: Bad CRC-32"):
+        read(path)
+    with pytest.raises(FileError, match=r"a\.pt cannot be read: Bad CRC-32"):
+        list(open_vectors(path).blocks())
+
+
+def test_pt_without_checksums(tmp_path: Path) -> None:
+    try:
+        torch.serialization.set_crc32_options(False)
+        torch.save(torch.ones(4, 3), tmp_path / "a.pt")
+    finally:
+        torch.serialization.set_crc32_options(True)
+    assert len(read(tmp_path / "a.pt")) == 4
+
+
+def test_packed_pt_is_refused(tmp_path: Path) -> None:
+    torch.save(torch.ones(4, 3), tmp_path / "a.pt")
+    with (
+        zipfile.ZipFile(tmp_path / "a.pt") as archive,
+        zipfile.ZipFile(tmp_path / "b.pt", "w", zipfile.ZIP_DEFLATED) as packed,
+    ):
+        for name in archive.namelist():
+            packed.writestr(name, archive.read(name))
+    with pytest.raises(FileError, match=r"is packed; wanted an archive of torch.save"):
+        open_vectors(tmp_path / "b.pt")
+
+
+@pytest.mark.parametrize("names", ["{}", "[", '["p"]', '"pq"'])
+def test_names_of_labels_that_do_not_fit(tmp_path: Path, names: str) -> None:
+    tensors = {"x": torch.ones(3, 2), "labels": torch.tensor([1, 0, -1])}
+    save_file(tensors, tmp_path / "a.safetensors", metadata={"label_names": names})
+    with pytest.raises(FileError, match=r"a\.safetensors"):
+        read(tmp_path / "a.safetensors", labels="labels")

@@ -55,6 +55,7 @@ class ArrowReader(Reader):
         if self.n_rows == 0:
             raise ShapeError(f"{self.path} has no rows; wanted at least one vector")
         self.n_dims = self._list_length(schema, lists[0]) if lists else len(self._columns)
+        self._table.check_growth(4 * (self.n_rows or 0) * self.n_dims)
 
     def pieces(self) -> Iterator[Chunk]:
         """The vectors batch by batch."""

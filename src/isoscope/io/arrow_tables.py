@@ -13,6 +13,9 @@ import numpy as np
 
 from isoscope.errors import FileError, NotFiniteError, ShapeError
 from isoscope.io.files import first_bytes, is_gzip, kind
+from isoscope.io.structure import check_growth
+
+_VALUE_BYTES = 8  # of a value in memory, at least
 
 
 def open_table(path: Path) -> Table:
@@ -41,10 +44,17 @@ class Table(ABC):
     def batches(self, columns: list[str], n_rows: int) -> Iterator[Any]:
         """Checked record batches of these columns, none longer than n_rows."""
 
+    def check_growth(self, n_bytes: int) -> None:
+        """Raise FileError where rows that the file says it has take far more memory than the file."""
+        check_growth(
+            n_bytes, self.path.stat().st_size, str(self.path), "save it as .npy or uncompressed .arrow"
+        )
+
     def column(self, name: str) -> Any:
         """One whole column, as labels."""
         import pyarrow as pa
 
+        self.check_growth((self.count() or 0) * _VALUE_BYTES)
         chunks = [batch.column(name) for batch in self.batches([name], 2**16)]
         return column_values(pa.chunked_array(chunks, type=self.schema.field(name).type))
 
@@ -67,13 +77,13 @@ class ParquetTable(Table):
         """Batches decoded as they are asked for."""
         with self._opened() as file:
             for batch in file.iter_batches(batch_size=n_rows, columns=columns, use_threads=False):
-                batch.validate()
+                batch.validate(full=True)
                 yield batch.select(columns)
 
     def _opened(self) -> Any:
         import pyarrow.parquet as pq
 
-        return pq.ParquetFile(self.path, memory_map=True)
+        return pq.ParquetFile(self.path, memory_map=True, page_checksum_verification=True)
 
 
 class IpcTable(Table):

@@ -18,6 +18,7 @@ from isoscope.io.chunks import Chunk, Reader
 from isoscope.io.delimited_layout import MISSING, NULLS, Layout, is_list, is_number, layout, long_cells
 from isoscope.io.dimension_columns import choose_dimensions, excluded
 from isoscope.io.files import check_utf8, is_gzip, listed, open_bytes, reason
+from isoscope.io.structure import check_growth
 from isoscope.table_columns import NUMBERS, VECTORS, Column
 
 _BLOCK_BYTES = 2**20  # Arrow reads up to 32 of these ahead; a row may be no longer
@@ -184,7 +185,7 @@ def read_batches(path: Path, shape: Layout, places: list[int], type_name: str) -
     try:
         # Arrow's own file, not Python's: its reading thread may outlive an error, and the interpreter
         with pa.input_stream(path, compression="gzip" if is_gzip(path) else None) as file:
-            yield from arrow_csv.open_csv(
+            batches = arrow_csv.open_csv(
                 file,
                 read_options=arrow_csv.ReadOptions(
                     column_names=[str(place) for place in range(len(shape.names))],
@@ -199,6 +200,11 @@ def read_batches(path: Path, shape: Layout, places: list[int], type_name: str) -
                     decimal_point=shape.decimal,
                 ),
             )
+            n_cells, packed = 0, path.stat().st_size
+            for batch in batches:
+                n_cells += len(batch) * len(shape.names)  # each of a byte or more
+                check_growth(n_cells, packed, str(path), "gunzip it first")
+                yield batch
     except pa.ArrowInvalid as error:
         _explain(path, shape, places if type_name == "double" else [], error)
 

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import difflib
 import gzip
+import io
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import IO, BinaryIO, cast
 
 from isoscope.errors import FileError, IsoscopeError
+from isoscope.io.structure import BoundedStream
 
 # a longer line is no row of numbers, and must not be read into memory to find that out
 MAX_LINE_BYTES = 16 * 2**20
+_UNPACKED_BYTES = 2**18  # at a time
 PICKLES = (".pkl", ".pickle", ".joblib", ".p")
 SAVE_AGAIN = (
     "isoscope never unpickles, since a pickle can run code: "
@@ -53,8 +56,13 @@ def is_gzip(path: Path) -> bool:
 
 
 def open_bytes(path: Path) -> BinaryIO:
-    """The file's bytes, decompressed where its name ends in .gz."""
-    return cast(BinaryIO, gzip.open(path, "rb")) if is_gzip(path) else path.open("rb")
+    """The file's bytes, decompressed where its name ends in .gz, though not without bound."""
+    if not is_gzip(path):
+        return path.open("rb")
+    unpacked = BoundedStream(
+        cast(IO[bytes], gzip.GzipFile(path)), path.stat().st_size, str(path), "gunzip it first"
+    )
+    return io.BufferedReader(unpacked, _UNPACKED_BYTES)
 
 
 def first_bytes(path: Path, n: int = 8) -> bytes:

@@ -11,14 +11,14 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from isoscope.arrays import block_rows
-from isoscope.errors import FileError
+from isoscope.errors import FileError, ShapeError
 from isoscope.io.chunks import Chunk, Reader, check_shape, choose
 from isoscope.io.files import SAVE_AGAIN, first_bytes, is_gzip
 from isoscope.io.raw_rows import RawRows
+from isoscope.io.structure import check_growth, check_held, declared_bytes
 
 NPY_MAGIC = b"\x93NUMPY"
-# no deflate stream grows by more than this: a member that claims more lies about its size
-_MAX_RATIO = 1100
+_PACKINGS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # as NumPy writes; others ask for memory by a claim
 
 
 class NpyReader(Reader):
@@ -87,13 +87,9 @@ class Member:
         """Whether it could hold vectors."""
         return len(self.shape) == 2 and self.dtype.kind in "fiubc"
 
-    @property
-    def n_bytes(self) -> int:
-        """The size its shape asks for; Python integers, so a lie cannot overflow."""
-        size = self.dtype.itemsize
-        for length in self.shape:
-            size *= length
-        return size
+    def n_bytes(self, what: str) -> int:
+        """The size its shape asks for."""
+        return declared_bytes(self.shape, self.dtype.itemsize, what)
 
 
 def map_npy(path: Path) -> np.ndarray:
@@ -109,9 +105,12 @@ def map_npy(path: Path) -> np.ndarray:
         raise FileError(f"{path} does not begin as a .npy file does; wanted a file that np.save wrote")
     with path.open("rb") as file:
         member = _header(file, path.name)
+        held = path.stat().st_size - file.tell()
     _refuse_objects(member.dtype, str(path))
-    if member.n_bytes == 0:
-        return np.empty(member.shape, dtype=member.dtype)  # an empty map cannot be made
+    n_bytes = member.n_bytes(str(path))
+    check_held(n_bytes, held, str(path))
+    if n_bytes == 0:  # an empty map cannot be made
+        raise ShapeError(f"{path} is empty, shape {member.shape}; wanted at least one value")
     return np.lib.format.open_memmap(path, mode="r")
 
 
@@ -128,10 +127,11 @@ def npz_members(path: Path) -> dict[str, Member]:
 
 def read_member(path: Path, member: Member) -> np.ndarray:
     """One array of a .npz file, whole."""
-    _refuse_objects(member.dtype, f"{path} ({member.file_name.removesuffix('.npy')})")
+    what = _title(path, member.file_name)
+    _refuse_objects(member.dtype, what)
     with zipfile.ZipFile(path) as archive, archive.open(member.file_name) as file:
         _header(file, member.file_name)
-        array = np.frombuffer(_exactly(file, member.n_bytes), dtype=member.dtype)
+        array = np.frombuffer(_exactly(file, member.n_bytes(what)), dtype=member.dtype)
         return array.reshape(member.shape, order="F" if member.fortran else "C")
 
 
@@ -172,18 +172,20 @@ def _refuse_objects(dtype: np.dtype[Any], what: str) -> None:
 
 
 def _member(archive: zipfile.ZipFile, name: str, path: Path) -> Member:
-    info = archive.getinfo(name)
+    info, what = archive.getinfo(name), _title(path, name)
+    if info.compress_type not in _PACKINGS:
+        raise FileError(f"{what} is packed by method {info.compress_type}; wanted an archive of np.savez")
+    check_growth(info.file_size, min(info.compress_size, path.stat().st_size), what, "save it as .npy")
     with archive.open(info) as file:
         member = _header(file, name)
-        n_stored = info.file_size - file.tell()
-    if member.dtype.hasobject:
-        return member
-    if member.n_bytes > n_stored or info.file_size > _MAX_RATIO * max(info.compress_size, 1):
-        raise FileError(
-            f"{path} ({name.removesuffix('.npy')}) claims {member.n_bytes:,} bytes "
-            "but holds fewer: it is truncated"
-        )
+        held = info.file_size - file.tell()
+    if not member.dtype.hasobject:
+        check_held(member.n_bytes(what), held, what)
     return member
+
+
+def _title(path: Path, name: str) -> str:
+    return f"{path} ({name.removesuffix('.npy')})"
 
 
 def _header(file: Any, name: str) -> Member:

@@ -155,7 +155,7 @@ def is_many(path: Any) -> bool:
 
 def natural(name: str) -> list[Any]:
     """A key to sort names by, the numbers in them as numbers: part-2 before part-10."""
-    return [int(part) if part.isdigit() else part for part in _NUMBER.split(name)]
+    return [int(part) if part.isdecimal() else part for part in _NUMBER.split(name)]
 
 
 def _name(path: str) -> str:

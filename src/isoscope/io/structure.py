@@ -13,16 +13,16 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
-from typing import Any, BinaryIO, NoReturn
+from typing import IO, Any, NoReturn
 
 from isoscope.errors import FileError
 
 MAX_JSON_BYTES = 16 * 2**20
 MAX_JSON_DEPTH = 64
 # what unpacks to less is harmless; what unpacks to more must not be many times what is packed
-MAX_UNPACKED_BYTES = 256 * 2**20
-MAX_GROWTH = 50
-MAX_ENTRIES = 1_000_000
+MAX_UNPACKED_BYTES = 64 * 2**20
+MAX_GROWTH = 20
+MAX_ENTRIES = 200_000
 MAX_NAME = 4096
 LARGEST_WHOLE = 2**63 - 1
 _LONGEST_SHOWN = 40
@@ -199,7 +199,7 @@ def check_growth(unpacked: int, packed: int, what: str, hint: str) -> None:
 class BoundedStream(io.RawIOBase):
     """Bytes unpacked from a file, up to the growth that is allowed of their packed size."""
 
-    def __init__(self, stream: BinaryIO, packed: int, what: str, hint: str) -> None:
+    def __init__(self, stream: IO[bytes], packed: int, what: str, hint: str) -> None:
         super().__init__()
         self._stream, self._packed, self._what, self._hint = stream, packed, what, hint
         self._n_read = 0

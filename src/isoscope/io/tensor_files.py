@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-import json
 import warnings
+import zipfile
 from collections.abc import Iterator
-from functools import cached_property
+from functools import cache, cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from isoscope.errors import FileError
+from isoscope.arrays import check_real
+from isoscope.errors import FileError, InputError
 from isoscope.io.chunks import Chunk, Reader, check_shape, choose
 from isoscope.io.files import SAVE_AGAIN, first_bytes, is_gzip
 from isoscope.io.raw_rows import RawRows
+from isoscope.io.structure import leaves, parse_json
 
 # the header promises little-endian numbers; bfloat16, unknown to NumPy, is read as 16 bits and viewed
 _STORED = {
@@ -29,6 +32,8 @@ _STORED = {
     torch.int32: "<i4",
     torch.int64: "<i8",
 }
+_MAX_HEADER_BYTES = 100 * 10**6  # as safetensors itself allows
+_CHUNK_BYTES = 2**20
 LABEL_NAMES = "label_names"  # the metadata entry of a .safetensors file that spells out its label codes
 
 
@@ -72,8 +77,8 @@ class SafetensorsReader(Reader):
         """Where the tensor's bytes begin: after the header's length, the header, and what lies before."""
         with self.path.open("rb") as file:
             length = int.from_bytes(file.read(8), "little")
-            header = json.loads(file.read(length))
-        return 8 + length + int(header[self._key]["data_offsets"][0])
+            header = parse_json(file.read(length), str(self.path), max_bytes=_MAX_HEADER_BYTES)
+        return 8 + length + header[self._key]["data_offsets"].entries(at_least=2)[0].whole()
 
     def label_values(self, column: str) -> Any:
         """Another tensor of the file, by name where the file spells its codes out."""
@@ -82,8 +87,10 @@ class SafetensorsReader(Reader):
             names = (file.metadata() or {}).get(LABEL_NAMES)
         if names is None or column != "labels" or codes.dtype != torch.int64:
             return codes
-        spelled = json.loads(names)
-        return [spelled[code] for code in codes.tolist()]
+        spelled = parse_json(names, f"{self.path} ({LABEL_NAMES})").entries()
+        if bool(((codes < 0) | (codes >= len(spelled))).any()):
+            raise FileError(f"{self.path} has labels without a name; wanted codes below {len(spelled)}")
+        return [spelled[code].value for code in codes.tolist()]
 
     def _opened(self) -> Any:
         from safetensors import safe_open
@@ -106,7 +113,8 @@ class TorchReader(Reader):
     def open(self) -> None:
         """Map the archive and choose the tensor with the vectors."""
         _refuse_gzip(self)
-        self._entries = _flat(self._load(), "")
+        self._archive = TorchArchive(self.path)
+        self._entries = dict(leaves(self._load(), str(self.path)))
         tensors = {name: value for name, value in self._entries.items() if isinstance(value, Tensor)}
         shapes = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
         # a file with one tensor in it has no name to choose by; its shape is then what is wrong
@@ -119,7 +127,8 @@ class TorchReader(Reader):
         self.columns = tuple(name for name in self._entries if name not in (key, ""))
 
     def pieces(self) -> Iterator[Chunk]:
-        """The whole tensor as one mapped piece."""
+        """The whole tensor as one mapped piece, if it is as it was written."""
+        self._archive.check(self._vectors.untyped_storage().nbytes())
         yield Chunk(self._vectors)
 
     def label_values(self, column: str) -> Any:
@@ -127,9 +136,6 @@ class TorchReader(Reader):
         return self._entries[column]
 
     def _load(self) -> Any:
-        # anything torch.save has written since 2020 is a zip archive; what is not is a bare pickle
-        if first_bytes(self.path, 4) != b"PK\x03\x04":
-            raise FileError(f"{self.path} is a pickle, not an archive that torch.save wrote; {SAVE_AGAIN}")
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # torch muses about protocols; what matters it raises
@@ -143,25 +149,41 @@ class TorchReader(Reader):
             raise
 
 
-def _flat(value: Any, prefix: str) -> dict[str, Any]:
-    """A nested dict with dotted names, so that a checkpoint's tensors can be asked for by key."""
-    if not isinstance(value, dict):
-        return {prefix: value}
-    flat: dict[str, Any] = {}
-    for name, entry in value.items():
-        flat |= _flat(entry, f"{prefix}.{name}" if prefix else str(name))
-    return flat
+class TorchArchive:
+    """The zip archive that torch.save writes, members as they are; torch does not read their checksums."""
+
+    def __init__(self, path: Path) -> None:
+        # anything torch.save has written since 2020 is a zip archive; what is not is a bare pickle
+        if first_bytes(path, 4) != b"PK\x03\x04":
+            raise FileError(f"{path} is a pickle, not an archive that torch.save wrote; {SAVE_AGAIN}")
+        self.path = path
+        with zipfile.ZipFile(path) as archive:
+            self._members = archive.infolist()
+        for member in self._members:
+            if member.compress_type != zipfile.ZIP_STORED or member.file_size != member.compress_size:
+                raise FileError(f"{path} ({member.filename}) is packed; wanted an archive of torch.save")
+        self._check([member for member in self._members if "/data/" not in member.filename])
+
+    @cache  # noqa: B019 - as long as the reader
+    def check(self, n_bytes: int) -> None:
+        """Raise FileError where a tensor of this size is not as it was written."""
+        self._check([member for member in self._members if member.file_size == n_bytes])
+
+    def _check(self, members: list[zipfile.ZipInfo]) -> None:
+        with zipfile.ZipFile(self.path) as archive:
+            for member in members:
+                if member.CRC == 0:  # torch can be told to write none
+                    continue
+                with archive.open(member) as file:
+                    while file.read(_CHUNK_BYTES):  # zipfile compares the checksum at the end
+                        pass
 
 
 def _check_tensor(tensor: Tensor, what: str) -> tuple[int, int]:
-    if tensor.layout != torch.strided or tensor.is_quantized:
-        raise FileError(
-            f"{what} is sparse or quantized; wanted a dense tensor: save X.to_dense() or X.dequantize()"
-        )
-    if tensor.is_complex():
-        raise FileError(
-            f"{what} holds complex numbers ({tensor.dtype}); wanted real ones: save X.real or X.abs()"
-        )
+    try:
+        check_real(tensor, name=what)
+    except InputError as error:
+        raise FileError(str(error)) from None
     shape = check_shape(tuple(tensor.shape), what)
     # an expanded tensor claims rows that the file does not hold
     if tensor.numel() * tensor.element_size() > tensor.untyped_storage().nbytes():
