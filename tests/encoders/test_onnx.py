@@ -2,6 +2,9 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
+import subprocess
+import sys
 import tarfile
 from pathlib import Path
 
@@ -123,3 +126,32 @@ def test_what_would_grow_too_much_is_refused(tmp_path: Path) -> None:
         archive.add(tmp_path / "zeros", arcname="zeros")
     with pytest.raises(iso.FileError, match="would grow"):
         unpack_tar(path, tmp_path / "place")
+
+
+_LOADED = """
+import sys
+from pathlib import Path
+from isoscope.encoders.onnx import OnnxEncoder
+try:
+    OnnxEncoder(Path(sys.argv[1]))
+except Exception:
+    pass
+assert "onnxruntime" in sys.modules
+"""
+
+
+def test_onnxruntime_sends_no_telemetry(tmp_path: Path) -> None:
+    """Since 1.29 it tells its maker of each session, and leaves `.ses` in the folder for temporary files."""
+    if importlib.util.find_spec("onnxruntime") is None:
+        pytest.skip("needs onnxruntime: the extra `onnx`")
+    model, temporary = tmp_path / "model", tmp_path / "temporary"
+    model.mkdir(), temporary.mkdir()
+    (model / "model.onnx").write_bytes(b"no model")
+    (model / "tokenizer.json").write_text("{}")
+    # what it takes for a build server, where it is silent by itself
+    kept = {name: value for name, value in os.environ.items() if "CI" not in name and "ORT_" not in name}
+    done = subprocess.run(
+        [sys.executable, "-c", _LOADED, str(model)], env={**kept, "TMPDIR": str(temporary)}, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert list(temporary.iterdir()) == []

@@ -211,6 +211,7 @@ def prepare() -> None:
     os.environ["OMP_NUM_THREADS"] = "1"
     os.environ["HF_HUB_OFFLINE"] = "1"
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
+    os.environ["ORT_DISABLE_TELEMETRY"] = "1"  # isoscope sees to it, but onnxruntime is imported before
     os.environ["CUDA_VISIBLE_DEVICES"] = ""
     # a library may start a thread when it is imported; those are idle
     warnings.filterwarnings("ignore", "This process .* is multi-threaded, use of fork", DeprecationWarning)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -45,6 +46,7 @@ class OnnxEncoder:
             )
         if pooling not in (None, "mean"):
             raise InputError(f"pooling is {pooling!r}; an ONNX model's states are averaged: wanted 'mean'")
+        os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # nothing is sent: read when it is imported
         import onnxruntime
         from tokenizers import Tokenizer
 
