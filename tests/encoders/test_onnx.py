@@ -151,7 +151,10 @@ def test_onnxruntime_sends_no_telemetry(tmp_path: Path) -> None:
     # what it takes for a build server, where it is silent by itself
     kept = {name: value for name, value in os.environ.items() if "CI" not in name and "ORT_" not in name}
     done = subprocess.run(
-        [sys.executable, "-c", _LOADED, str(model)], env={**kept, "TMPDIR": str(temporary)}, capture_output=True, text=True
+        [sys.executable, "-c", _LOADED, str(model)],
+        env={**kept, "TMPDIR": str(temporary)},
+        capture_output=True,
+        text=True,
     )
     assert done.returncode == 0, done.stderr
     assert list(temporary.iterdir()) == []

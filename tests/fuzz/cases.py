@@ -115,7 +115,7 @@ def _vector_file(kind: str, seeds_of_kind: tuple[str, ...]) -> Builder:
         seed = rng.choice(seeds_of_kind)
         name = _named(rng, seed)
         path = copy(seeds / "vectors" / seed, folder / name)
-        clean = rng.random() < 0.06
+        clean = rng.random() < 0.1
         other = rng.choice(sorted(path for path in (seeds / "vectors").iterdir() if path.is_file()))
         what = (
             "as it is"

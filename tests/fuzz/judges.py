@@ -48,9 +48,10 @@ def judge_ending(ended: Ended, may_fail: bool) -> Verdict | None:
     if "Traceback (most recent call last)" in shown:
         return Verdict("traceback", shown.strip().splitlines()[-1][:300])
     control = _CONTROL.search(shown)
-    if control or "\ufffd" in shown:
-        at = control.start() if control else shown.index("\ufffd")
-        return Verdict("escape", repr(shown[max(0, at - 60) : at + 30]))
+    if control:
+        return Verdict("escape", repr(shown[max(0, control.start() - 60) : control.start() + 30]))
+    if shown.encode() != ended.out + b"\n" + ended.err:
+        return Verdict("escape", "bytes that are no UTF-8")
     lines = ended.err.decode().splitlines()
     if ended.code == 2 and (len(lines) != 1 or not lines[0].startswith("isoscope: error: ")):
         return Verdict("not one line", repr(ended.err.decode()[:300]))
@@ -64,7 +65,8 @@ def judge_ending(ended: Ended, may_fail: bool) -> Verdict | None:
 def judge_folder(before: set[str], after: set[str], temporary: Path) -> Verdict | None:
     """Whether only finished files are left."""
     new = sorted(name for name in after - before if any(_TEMPORARY.search(part) for part in Path(name).parts))
-    new += sorted(path.name for path in temporary.iterdir())
+    # torch keeps what it has compiled, or would, in a folder of its own
+    new += sorted(path.name for path in temporary.iterdir() if not path.name.startswith("torchinductor"))
     return Verdict("left behind", ", ".join(new)[:300]) if new else None
 
 
