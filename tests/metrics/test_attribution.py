@@ -111,7 +111,7 @@ def test_a_label_that_evens_out_has_a_negative_excess():
 
 
 def test_scale_offset_and_rotation_do_not_matter():
-    rotation = np.linalg.qr(RNG.normal(size=(5, 5)))[0]
+    rotation = np.linalg.qr(np.random.default_rng(1).normal(size=(5, 5)))[0]
     one, other = attribute_anisotropy(X, LABELS), attribute_anisotropy(X @ rotation * 1e12 + 1e13, LABELS)
     for a, b in zip(one.labels, other.labels, strict=True):
         assert a.part == pytest.approx(b.part, rel=1e-6)

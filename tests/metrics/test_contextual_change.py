@@ -61,7 +61,8 @@ def test_change_by_brute_force_with_types_that_only_one_model_has() -> None:
 
 @pytest.mark.parametrize("offset", [0.0, 1e8])
 def test_running_correlation_is_numpys_of_every_prefix(offset) -> None:
-    a, b = RNG.normal(size=60) + offset, RNG.normal(size=60)
+    rng = np.random.default_rng(4)
+    a, b = rng.normal(size=60) + offset, rng.normal(size=60)
     b += 0.5 * (a - offset)
     names = [f"w{k}" for k in range(60)]
     curve = running_correlation(

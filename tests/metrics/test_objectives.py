@@ -121,7 +121,7 @@ def test_the_bound_does_not_bound_the_silhouette_objective_at_every_scale():
 
 
 def test_ties_in_the_triplet_objective():
-    rows = RNG.integers(0, 3, size=(18, 2)).astype(float)
+    rows = np.random.default_rng(1).integers(0, 3, size=(18, 2)).astype(float)
     labels = np.array([0, 1, 2] * 6)
     assert triplet_objective(rows, labels) == pytest.approx(brute_triplet(rows, labels), rel=1e-12)
 

@@ -101,7 +101,6 @@ def test_machines_that_die(
 ) -> None:
     """One test, for the processes take long to start: first a worker, then the scheduler."""
     monkeypatch.setattr(separation, "STRIP_ROWS", 250)  # 32 strips, 128 tasks
-    monkeypatch.setattr(runners, "PATIENCE", "2s")
     expected = measured(large, checkpoint=tmp_path / "here")
     values = {name: expected[name] for name in expected}
 
@@ -109,9 +108,10 @@ def test_machines_that_die(
     killer = once(tmp_path / "one" / THIRD, lambda: victim.send_signal(signal.SIGKILL))
     found = measured(large, scheduler=machines.address, checkpoint=tmp_path / "one")
     killer.join()
-    assert victim.wait(timeout=10) == -signal.SIGKILL  # it died before the end
+    assert victim.wait(timeout=60) == -signal.SIGKILL  # it died before the end
     assert {name: found[name] for name in found} == pytest.approx(values, rel=1e-12)
 
+    monkeypatch.setattr(runners, "PATIENCE", "5s")
     scheduler = machines.scheduler
     killer = once(tmp_path / "two" / THIRD, lambda: scheduler.send_signal(signal.SIGKILL))
     with pytest.raises(ClusterError, match=r"cannot be reached or went away.*with a checkpoint it goes on"):

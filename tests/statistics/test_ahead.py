@@ -34,7 +34,7 @@ def test_the_next_item_is_made_while_this_one_is_used() -> None:
 
     source = ahead(again())
     assert next(source) == 0
-    assert fresh[1].wait(timeout=10)  # nobody has asked for it yet
+    assert fresh[1].wait(timeout=60)  # nobody has asked for it yet
     source.close()
 
 
