@@ -5,7 +5,11 @@ import os
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.feather
+import pyarrow.parquet as pq
 import pytest
+import torch
 from typer.testing import CliRunner
 
 import isoscope as iso
@@ -208,3 +212,83 @@ def test_options_of_what_is_advised_ask_for_it(d: int) -> None:
         wanted = correction.get_params() | ({"small": "error"} if name.startswith("clusterwise") else {})
         assert type(_asked(method, given)) is type(correction)
         assert _asked(method, given).get_params() == wanted
+
+
+def table_of(kind: str) -> pa.Table:
+    X = np.random.default_rng(0).normal(size=(3000, 6)).astype(np.float32)
+    known = {
+        "id": pa.array(np.arange(3000)),
+        "when": pa.array(np.datetime64("2024-01-01", "us") + np.arange(3000)),
+        "tags": pa.array([["x"] * (i % 3) for i in range(3000)]),
+    }
+    if kind == "numbers":
+        vectors = {f"d{j}": pa.array(X[:, j]) for j in range(6)}
+    else:
+        of = {
+            "list": pa.list_(pa.float32()),
+            "large": pa.large_list(pa.float32()),
+            "fixed": pa.list_(pa.float32(), 6),
+        }
+        vectors = {"embedding": pa.array(X.tolist(), of[kind])}
+    return pa.table(
+        {"id": known["id"], **vectors, "when": known["when"], "tags": known["tags"], "text": ["t"] * 3000}
+    )
+
+
+@pytest.mark.parametrize("kind", ["list", "large", "fixed", "numbers"])
+@pytest.mark.parametrize("suffix", [".parquet", ".feather"])
+def test_a_table_keeps_its_columns(folder: Path, kind: str, suffix: str) -> None:
+    table = table_of(kind)
+    if suffix == ".parquet":
+        pq.write_table(table, "in.parquet", row_group_size=700)
+    else:
+        pyarrow.feather.write_feather(table, "in.feather", chunksize=333)
+    run(f"in{suffix}", "--method", "center", "-o", "out.parquet")
+    found = pq.read_table("out.parquet")
+    assert found.schema.equals(table.schema)
+    for name in ("id", "when", "tags", "text"):
+        assert found.column(name).to_pylist() == table.column(name).to_pylist()
+    where = {"columns": "d0:d5"} if kind == "numbers" else {"vector_column": "embedding"}
+    before, after = iso.read(f"in{suffix}", **where).vectors, iso.read("out.parquet", **where).vectors
+    assert torch.allclose(after, before - before.mean(0), atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["list", "numbers"])
+def test_a_table_of_fewer_dimensions_keeps_its_other_columns(folder: Path, kind: str) -> None:
+    pq.write_table(table_of(kind), "in.parquet")
+    run("in.parquet", "--method", "whiten", "--components", "2", "-o", "out.parquet")
+    name = "embedding" if kind == "list" else "vector"
+    assert pq.read_schema("out.parquet").names == ["id", name, "when", "tags", "text"]
+    assert iso.read("out.parquet").n_dims == 2
+
+
+def test_a_csv_keeps_its_columns(folder: Path) -> None:
+    X = np.random.default_rng(0).normal(size=(50, 2))
+    rows = "".join(f"{i},{a!r},w{i},{b!r}\n" for i, (a, b) in enumerate(X.tolist()))
+    Path("in.csv").write_text("id,a,word,b\n" + rows)
+    run("in.csv", "--method", "center", "-o", "out.parquet")
+    found = pq.read_table("out.parquet")
+    assert found.column_names == ["id", "a", "word", "b"]
+    assert found.column("word").to_pylist() == [f"w{i}" for i in range(50)]
+    assert np.allclose(found.column("b").to_numpy(), X[:, 1] - X[:, 1].mean())
+
+
+def test_labels_of_their_own_are_added_and_files_of_many_are_one(folder: Path) -> None:
+    table = table_of("list").slice(0, 300)
+    Path("many").mkdir()
+    pq.write_table(table.slice(0, 100), "many/0.parquet")
+    pq.write_table(table.slice(100), "many/1.parquet")
+    Path("y.txt").write_text("\n".join("ab"[i % 2] for i in range(300)))
+    run("many", "--method", "cluster-center", "--labels", "y.txt", "-o", "out.parquet")
+    found = pq.read_table("out.parquet")
+    assert found.column_names == [*table.column_names, "label"]
+    assert found.column("id").to_pylist() == list(range(300))
+    assert found.column("label").to_pylist() == ["a", "b"] * 150
+
+
+def test_what_is_not_written_is_said(folder: Path) -> None:
+    Path("in.jsonl").write_text("".join(json.dumps({"id": i, "v": [i, i % 3]}) + "\n" for i in range(9)))
+    assert run("in.jsonl", "--method", "center", "-o", "out.parquet")["notes"] == [
+        "only vectors, labels and texts are written"
+    ]
+    assert run("in.jsonl", "--method", "center", "-o", "out.npy")["notes"] == []

@@ -338,11 +338,17 @@ def _applied(
     first = fitted.transform(next(iter(source.blocks(1))))  # other dimensions are said before a long pass
     bar.step("measuring before")
     before = _geometry(_Watched(source, bar))
+    lost: list[str] = []
     corrected: Any = Corrected(_Watched(source, bar), fitted)
     if output is not None:
         bar.step("correcting")
-        write_blocks(corrected.blocks(), output)
-        corrected = _Watched(open_vectors(output), bar)
+        is_table = output.suffix.lower() == ".parquet"
+        rows = source.table_rows() if is_table else None
+        write_blocks(corrected.blocks(), output, table=rows)
+        where = {} if rows is None else rows.where(first.n_dims)
+        if is_table and rows is None and source.columns:
+            lost.append("only vectors, labels and texts are written")
+        corrected = _Watched(open_vectors(output, **where), bar)
     bar.step("measuring after")
     after = _geometry(corrected)
     return {
@@ -351,7 +357,7 @@ def _applied(
         "d_corrected": first.n_dims,
         "before": before,
         "after": after,
-        "notes": [*source.notes],
+        "notes": [*source.notes, *lost],
     }
 
 

@@ -53,8 +53,9 @@ def measure(
         str,
         typer.Argument(
             help="Vectors: .npy .npz .safetensors .pt .parquet .arrow .feather .csv .tsv .json .jsonl "
-            ".txt .vec .bin .zarr; a folder of them, a pattern ('shards/*.parquet', quoted) or an address (s3://…); "
-            "or, with --model, texts: .txt (one a line) .jsonl .json .csv .tsv .parquet .arrow .feather",
+            ".txt .vec .bin .zarr; a folder of them, a pattern ('shards/*.parquet', quoted) or an address "
+            "(s3://…); or, with --model, texts: .txt (one a line) .jsonl .json .csv .tsv .parquet .arrow "
+            ".feather",
             metavar="FILE",
             show_default=False,
         ),

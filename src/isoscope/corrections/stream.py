@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -13,7 +15,8 @@ import torch
 from isoscope.corrections.correction import Correction
 from isoscope.errors import FileError
 from isoscope.io.atomic import check_place, write_atomically
-from isoscope.io.files import listed
+from isoscope.io.files import listed, reason
+from isoscope.io.table_rows import TableRows, list_column
 from isoscope.space import Space
 
 
@@ -36,14 +39,17 @@ class Corrected:
         return space
 
 
-def write_blocks(blocks: Iterator[Space], path: str | os.PathLike[str]) -> tuple[Path, int]:
+def write_blocks(
+    blocks: Iterator[Space], path: str | os.PathLike[str], *, table: TableRows | None = None
+) -> tuple[Path, int]:
     """Write spaces one after another to a .npy or .parquet file; returns the path and the number of rows.
 
-    No more than a block is in memory. `.npy` takes the vectors alone, `.parquet` the columns `vector`,
-    `label` and `text`. A failure leaves what was there before.
+    No more than a block is in memory. `.npy` takes the vectors alone. `.parquet` takes every column of the
+    `table` that the rows are from, in its order, else the columns `vector`, `label` and `text`. A failure
+    leaves what was there before.
     """
     path = check_target(path)
-    write = _WRITERS[path.suffix.lower()]
+    write = partial(_write_parquet, rows=table) if path.suffix.lower() == ".parquet" else _write_npy
     n_rows = 0
 
     def counted() -> Iterator[Space]:
@@ -58,10 +64,10 @@ def write_blocks(blocks: Iterator[Space], path: str | os.PathLike[str]) -> tuple
 def check_target(path: str | os.PathLike[str]) -> Path:
     """The path, if `write_blocks` can write to it: known before long work begins."""
     path = Path(path)
-    if path.suffix.lower() not in _WRITERS:
+    if path.suffix.lower() not in _KINDS:
         raise FileError(
             f"{path} is of a kind that is not written in blocks ({path.suffix!r}); "
-            f"wanted one of {listed(_WRITERS)}"
+            f"wanted one of {listed(_KINDS)}"
         )
     check_place(path)
     return path
@@ -87,34 +93,54 @@ def _write_header(file: BinaryIO, n_rows: int, n_dims: int, dtype: np.dtype) -> 
     np.lib.format.write_array_header_1_0(file, header)
 
 
-def _write_parquet(blocks: Iterator[Space], path: Path) -> None:
+def _write_parquet(blocks: Iterator[Space], path: Path, *, rows: TableRows | None) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     writer = None
     try:
-        for block in blocks:
-            vectors = _array(block)
-            columns = {
-                "vector": pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), vectors.shape[1])
-            }
-            if block.labels is not None:
-                names = block.labels.names
-                columns["label"] = pa.array([names[code] for code in block.labels.codes.tolist()])
-            if block.texts is not None:
-                columns["text"] = pa.array(list(block.texts), pa.string())
-            table = pa.table(columns)
+        for table in _bare_tables(blocks) if rows is None else _whole_tables(blocks, rows):
             writer = writer or pq.ParquetWriter(path, table.schema)
             writer.write_table(table)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise FileError(f"a column cannot be written to Parquet: {reason(error)}") from error
     finally:
         if writer is not None:
             writer.close()
 
 
-_WRITERS: dict[str, Callable[[Iterator[Space], Path], None]] = {
-    ".npy": _write_npy,
-    ".parquet": _write_parquet,
-}
+def _bare_tables(blocks: Iterator[Space]) -> Iterator[Any]:
+    """The vectors, and what is known of each."""
+    import pyarrow as pa
+
+    for block in blocks:
+        columns = {"vector": list_column(_array(block))}
+        if block.labels is not None:
+            columns["label"] = _labels(block)
+        if block.texts is not None:
+            columns["text"] = pa.array(list(block.texts), pa.string())
+        yield pa.table(columns)
+
+
+def _whole_tables(blocks: Iterator[Space], rows: TableRows) -> Iterator[Any]:
+    """Every column that the rows had, and labels that lay in a file of their own."""
+    first, again = itertools.tee(blocks)
+    for block, table in zip(first, rows.tables(_array(one) for one in again), strict=True):
+        if block.labels is None or rows.has_labels or "label" in table.column_names:
+            yield table
+        else:
+            yield table.append_column("label", _labels(block))
+
+
+def _labels(block: Space) -> Any:
+    import pyarrow as pa
+
+    assert block.labels is not None
+    names = block.labels.names
+    return pa.array([names[code] for code in block.labels.codes.tolist()])
+
+
+_KINDS = (".npy", ".parquet")
 
 
 def _array(space: Space) -> np.ndarray:

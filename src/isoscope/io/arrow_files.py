@@ -24,9 +24,11 @@ from isoscope.io.arrow_tables import (
 from isoscope.io.chunks import Chunk, Reader
 from isoscope.io.dimension_columns import choose_dimensions, excluded
 from isoscope.io.files import listed
+from isoscope.io.table_rows import TableRows
 from isoscope.table_columns import N_JUDGED, Column
 
 TEXT_COLUMN = "text"
+_ROWS_BESIDE = 1024  # read at a time, each with texts of any length
 
 
 class ArrowReader(Reader):
@@ -74,6 +76,18 @@ class ArrowReader(Reader):
     def label_values(self, column: str) -> Any:
         """The whole column of labels."""
         return self._table.column(column)
+
+    def table_rows(self) -> TableRows | None:
+        """The columns that are not vectors."""
+        schema = self._table.schema
+        others = [name for name in schema.names if name not in self._columns]
+        return TableRows(
+            tuple(schema.names),
+            tuple(self._columns),
+            schema.field(self._columns[0]).type if self._is_list else None,
+            self.label_column() is not None,
+            lambda: self._table.batches(others, _ROWS_BESIDE),
+        )
 
     def _list_columns(self, schema: Any) -> list[str]:
         asked = self.request.vector_column

@@ -12,6 +12,7 @@ import numpy as np
 
 from isoscope.errors import FileError, ShapeError
 from isoscope.io.files import listed
+from isoscope.io.table_rows import TableRows
 
 # the options of `Request` that a caller has, beside labels and weights
 WHERE = ("key", "vector_column", "columns", "exclude", "header", "delimiter", "decimal", "unpack_bits")
@@ -108,6 +109,10 @@ class Reader(ABC):
     def label_values(self, column: str) -> Any:
         """The whole column of labels, one value a row."""
         raise FileError(f"{self.path} has no column {column!r}")  # pragma: no cover - columns is empty then
+
+    def table_rows(self) -> TableRows | None:
+        """The other columns of a table, row by row; None of a file that is none."""
+        return None
 
     def label_column(self) -> str | None:
         """The asked-for label column, if this file has it."""

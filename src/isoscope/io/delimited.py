@@ -19,6 +19,7 @@ from isoscope.io.delimited_layout import MISSING, NULLS, Layout, is_list, is_num
 from isoscope.io.dimension_columns import choose_dimensions, excluded
 from isoscope.io.files import check_utf8, is_gzip, listed, open_bytes, reason
 from isoscope.io.structure import check_growth
+from isoscope.io.table_rows import TableRows
 from isoscope.table_columns import NUMBERS, VECTORS, Column
 
 _BLOCK_BYTES = 2**20  # Arrow reads up to 32 of these ahead; a row may be no longer
@@ -69,6 +70,23 @@ class DelimitedReader(Reader):
             else:
                 yield Chunk(table_array(batch))
             start += len(batch)
+
+    def table_rows(self) -> TableRows | None:
+        """The columns that are not vectors, as strings; None where two have one name."""
+        import pyarrow as pa
+
+        names = self.columns
+        if len(set(names)) < len(names):
+            return None
+        others = [place for place in range(len(names)) if place not in self._places]
+
+        def read() -> Iterator[Any]:
+            for batch in read_batches(self.path, self._layout, others, "string"):
+                yield pa.RecordBatch.from_arrays(batch.columns, names=[names[place] for place in others])
+
+        vectors = tuple(names[place] for place in self._places)
+        list_type = pa.list_(pa.float64()) if self._is_list else None
+        return TableRows(names, vectors, list_type, self.label_column() is not None, read)
 
     def label_values(self, column: str) -> Any:
         """The whole column, as integers where every cell is one."""

@@ -27,6 +27,10 @@ class JsonReader(ArrowReader):
         """A list of rows is parsed whole, lines as they come."""
         return JsonLinesTable if kind(self.path) == ".jsonl" else JsonTable
 
+    def table_rows(self) -> None:
+        """None: what is in a row beside its vector may be of another type in each."""
+        return
+
 
 class JsonTable(Table):
     """A .json file: a list of lists, a list of objects, or an object of lists."""

@@ -7,6 +7,7 @@ import glob
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -23,6 +24,7 @@ from isoscope.io.label_files import locate_labels
 from isoscope.io.remote_shards import RemoteShard
 from isoscope.io.row_knowledge import as_numbers, known_rows
 from isoscope.io.sources import VectorFile, open_file
+from isoscope.io.table_rows import TableRows
 from isoscope.io.uncached import fill_memory
 from isoscope.labels import Labels, as_labels
 from isoscope.space import Space, as_counts, unchecked
@@ -102,6 +104,23 @@ class VectorShards:
         """(n,) how often each row counts; None where no weights were named."""
         parts = [part for shard in self.shards if (part := shard.weights) is not None]
         return torch.cat(parts) if parts else None
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names in the first file that can be asked for as labels; none of files at an address."""
+        first = self.shards[0]
+        return first.columns if isinstance(first, VectorFile) else ()
+
+    def table_rows(self) -> TableRows | None:
+        """The columns beside the vectors, row by row; None unless every file is a table of the same ones."""
+        tables = [shard.table_rows() for shard in self.shards if isinstance(shard, VectorFile)]
+        first = tables[0] if tables else None
+        if first is None or len(tables) < len(self.shards):
+            return None
+        same = [table for table in tables if table and table.names == first.names]
+        if len(same) < len(tables):
+            return None
+        return replace(first, read=lambda: (batch for table in same for batch in table.read()))
 
     def blocks(self, n_rows: int | None = None) -> Iterator[Space]:
         """All rows in blocks of n_rows, in order, across the files; each call begins at the first row."""

@@ -20,6 +20,7 @@ from isoscope.io.formats import FORMATS, refuse_options
 from isoscope.io.identity import of_file, of_knowledge
 from isoscope.io.packed_bits import as_coordinates
 from isoscope.io.row_knowledge import LabelsFrom, RowKnowledge, WeightsFrom, as_numbers, known_rows
+from isoscope.io.table_rows import TableRows
 from isoscope.io.uncached import fill_memory
 from isoscope.labels import Labels, as_labels
 from isoscope.space import Space, as_weights, weighted
@@ -117,6 +118,15 @@ class VectorFile:
         if self.n_rows is not None:
             self._check_length(known, self.n_rows, source)
         return known
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names in the file that can be asked for as labels."""
+        return self._reader.columns
+
+    def table_rows(self) -> TableRows | None:
+        """The columns beside the vectors, row by row; None where the file is no table, or a part of one."""
+        return self._reader.table_rows() if self._span is None else None
 
     def blocks(self, n_rows: int | None = None) -> Iterator[Space]:
         """The file in blocks of n_rows vectors, in order; each call begins at the first row.
