@@ -8,14 +8,14 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from safetensors import safe_open
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
 import isoscope as iso
+from isoscope.io.sealed import read_tensors, write_tensors
 
 EACH = [
     iso.Center(),
@@ -121,13 +121,11 @@ def test_files_hold_no_statistics(X: np.ndarray, tmp_path: Path) -> None:
 
 
 def edited(path: Path, change: Any) -> Path:
-    """A saved file with its JSON and tensors changed."""
-    with safe_open(str(path), framework="pt") as file:
-        about = json.loads(file.metadata()["isoscope_correction"])
-    tensors = load_file(path)
+    """A saved file with its JSON and tensors changed by someone who seals it again."""
+    tensors, metadata = read_tensors(path)
+    about = json.loads(metadata["isoscope_correction"])
     about = change(about, tensors) or about
-    save_file(tensors, path, metadata={"isoscope_correction": json.dumps(about)})
-    return path
+    return write_tensors(path, tensors, {"isoscope_correction": json.dumps(about)})
 
 
 def put(where: dict, name: str, value: Any) -> None:
@@ -137,11 +135,17 @@ def put(where: dict, name: str, value: Any) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda about, _: put(about, "format", 2), "format 2, written by isoscope .* newer isoscope"),
+        (lambda about, _: put(about, "format", 3), "format 3, written by isoscope .* newer isoscope"),
         (lambda about, _: put(about, "format", "x"), "nothing of its format"),
         (lambda about, _: [about], "nothing of its format"),
         (lambda about, _: put(about, "steps", []), "no steps"),
         (lambda about, _: put(about["steps"][0], "kind", "os.system"), "unknown kind 'os.system'"),
+        (lambda about, _: put(about["steps"][0], "kind", ["Center"]), r"unknown kind \['Center'\]"),
+        (lambda about, _: put(about["steps"][0], "kind", {"Center": 1}), "unknown kind {'Center': 1}"),
+        (lambda about, _: put(about["steps"][0], "kind", None), "unknown kind None"),
+        (lambda about, _: put(about["steps"][0], "parameters", [1]), "cannot be read"),
+        (lambda about, _: put(about["steps"][0], "n_features_in", {}), "cannot be read"),
+        (lambda about, _: put(about["steps"][0], "feature_names_in", 5), "cannot be read"),
         (lambda about, _: put(about, "steps", [5]), "unknown kind None"),
         (lambda about, _: put(about["steps"][0], "n_features_in", 7), "mean_ of shape .* of 7 dimensions"),
         (lambda about, _: put(about["steps"][0]["parameters"], "evil", 1), "cannot be read"),
@@ -160,6 +164,34 @@ def test_edited_files(X: np.ndarray, tmp_path: Path, change: Any, message: str) 
     path = edited(iso.Whiten(3).fit(X).save(tmp_path / "c.safetensors"), change)
     with pytest.raises(iso.InputError, match=message):
         iso.load_correction(path)
+
+
+@pytest.mark.parametrize("correction", [iso.Center(), iso.ClusterwiseAllButTheTop(2, 1)], ids=repr)
+def test_no_flipped_bit_changes_a_correction(correction: Any, X: np.ndarray, tmp_path: Path) -> None:
+    fitted = correction.fit(X)
+    path, wanted = fitted.save(tmp_path / "c.safetensors"), fitted.transform(X)
+    content = path.read_bytes()
+    n_refused = 0
+    for at in range(0, len(content), 3):
+        path.write_bytes(content[:at] + bytes([content[at] ^ 1 << at % 8]) + content[at + 1 :])
+        try:
+            assert np.array_equal(iso.load_correction(path).transform(X), wanted), at
+        except iso.FileError:
+            n_refused += 1
+    assert n_refused > 0.3 * len(content)  # some bytes only pad the header
+
+
+def test_files_without_a_checksum(X: np.ndarray, tmp_path: Path) -> None:
+    """Those of format 1 never had one; those of format 2 have lost it."""
+    fitted = iso.Whiten(3).fit(X)
+    path = fitted.save(tmp_path / "c.safetensors")
+    tensors, metadata = read_tensors(path)
+    about = json.loads(metadata["isoscope_correction"])
+    save_file(tensors, path, metadata={"isoscope_correction": json.dumps(about)})
+    with pytest.raises(iso.FileError, match="has no checksum"):
+        iso.load_correction(path)
+    save_file(tensors, path, metadata={"isoscope_correction": json.dumps(about | {"format": 1})})
+    assert np.array_equal(iso.load_correction(path).transform(X), fitted.transform(X))
 
 
 def test_steps_that_do_not_fit_each_other(X: np.ndarray, tmp_path: Path) -> None:

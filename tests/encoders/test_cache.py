@@ -2,6 +2,9 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
+import subprocess
+import warnings
 from pathlib import Path
 
 import pytest
@@ -10,6 +13,7 @@ from safetensors.torch import load_file, save_file
 
 from isoscope.encoders import cache
 from isoscope.encoders.cache import VectorStore, digest, fingerprint
+from isoscope.io.atomic import beside
 
 TEXTS = ["one", "two", "é", "line\nfeed", ""]
 ROWS = torch.arange(20, dtype=torch.float32).reshape(5, 4) / 7
@@ -45,9 +49,9 @@ def test_texts_that_differ_by_anything_differ(store: VectorStore) -> None:
 
 
 @pytest.mark.parametrize(
-    "damage", ["empty", "cut", "flipped", "foreign", "other format", "folder", "no vectors"]
+    "damage", ["empty", "cut", "flipped", "foreign", "without a checksum", "of another store", "no vectors"]
 )
-def test_damaged_and_foreign_files_are_passed_over_and_replaced(store: VectorStore, damage: str) -> None:
+def test_damaged_and_foreign_files_are_removed_and_replaced(store: VectorStore, damage: str) -> None:
     store.keep(TEXTS, ROWS)
     (path,) = store.folder.iterdir()
     content = path.read_bytes()
@@ -62,26 +66,61 @@ def test_damaged_and_foreign_files_are_passed_over_and_replaced(store: VectorSto
         path.write_bytes(content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :])
     elif damage == "foreign":
         path.write_bytes(b"not ours at all")
-    elif damage == "other format":
-        save_file(tensors, path, metadata={"format": "another", "checksum": cache._checksum(ROWS)})
+    elif damage == "without a checksum":
+        save_file(tensors, path)
+    elif damage == "of another store":
+        other = VectorStore(store.folder.with_name("other"))
+        other.keep(TEXTS, ROWS + 1)
+        shutil.copy(next(other.folder.iterdir()), path)
     elif damage == "no vectors":
-        save_file({"digests": tensors["digests"]}, path, metadata={"format": cache._FORMAT})
-    else:
-        path.mkdir()
+        save_file({"digests": tensors["digests"]}, path)
+    with pytest.warns(RuntimeWarning, match="removed from the cache, and its texts are encoded again"):
+        assert store.find(TEXTS) == {}
+    assert not list(store.folder.iterdir())
+    store.keep(TEXTS, ROWS)
+    assert torch.equal(rows(store.find(TEXTS), TEXTS), ROWS)
+
+
+def test_a_folder_in_the_cache_is_passed_over(store: VectorStore) -> None:
+    (store.folder / "a.safetensors").mkdir(parents=True)
     assert store.find(TEXTS) == {}
-    if damage != "folder":
-        store.keep(TEXTS, ROWS)
-        assert torch.equal(rows(store.find(TEXTS), TEXTS), ROWS)
-        assert len(list(store.folder.iterdir())) == 1
+
+
+def test_no_flipped_bit_changes_a_vector(store: VectorStore) -> None:
+    store.keep(TEXTS, ROWS)
+    (path,) = store.folder.iterdir()
+    content = path.read_bytes()
+    for at in range(len(content)):
+        path.write_bytes(content[:at] + bytes([content[at] ^ 1 << at % 8]) + content[at + 1 :])
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            found = store.find(TEXTS)
+        assert all(torch.equal(vector, ROWS[TEXTS.index(text)]) for text, vector in found.items()), at
+
+
+def test_what_a_killed_process_was_writing_is_removed(
+    store: VectorStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.keep(TEXTS[:1], ROWS[:1])
+    with subprocess.Popen(["true"]) as process:
+        ended = process.pid
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "getpid", lambda: ended)
+        beside(store.folder / "other.safetensors").touch()
+    beside(store.folder / "another.safetensors").touch()  # this process is alive
+    store.keep(TEXTS[:1], ROWS[:1])
+    assert len(list(store.folder.iterdir())) == 2
 
 
 def test_a_full_disk_is_a_warning(store: VectorStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(path: Path, content: bytes) -> None:
+    def full(self: Path, content: bytes) -> int:
+        self.touch()
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(cache, "write_whole", full)
+    monkeypatch.setattr(Path, "write_bytes", full)
     with pytest.warns(RuntimeWarning, match="the vectors of 5 texts are not cached: .*No space left"):
         store.keep(TEXTS, ROWS)
+    assert not list(store.folder.iterdir())
 
 
 def test_a_folder_that_cannot_be_made_is_a_warning(tmp_path: Path) -> None:

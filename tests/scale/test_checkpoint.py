@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -30,10 +32,14 @@ STATISTICS = {
 }
 
 
+RUN: dict[str, Any] = {"files": ["a"], "seed": 0}
+
+
 def test_outcomes_come_back_as_they_were(tmp_path: Path) -> None:
-    kept = Checkpoint(tmp_path / "new" / "folder", {"files": ["a"], "seed": 0})
-    kept.save("one", Outcome(STATISTICS, {3: 40, 1: 2}, {2: "broken"}))
-    again = Checkpoint(tmp_path / "new" / "folder", {"files": ["a"], "seed": 0}).load("one")
+    with Checkpoint(tmp_path / "new" / "folder", RUN) as kept:
+        kept.save("one", Outcome(STATISTICS, {3: 40, 1: 2}, {2: "broken"}))
+    with Checkpoint(tmp_path / "new" / "folder", RUN) as kept:
+        again = kept.load("one")
     assert again is not None
     assert (again.rows, again.bad) == ({3: 40, 1: 2}, {2: "broken"})
     for name, statistic in STATISTICS.items():
@@ -43,16 +49,95 @@ def test_outcomes_come_back_as_they_were(tmp_path: Path) -> None:
                 assert torch.equal(found, value) if isinstance(value, torch.Tensor) else found == value, field
 
 
+def begun(folder: Path, run: dict[str, Any]) -> None:
+    with Checkpoint(folder, run):
+        pass
+
+
 def test_another_run_is_refused(tmp_path: Path) -> None:
-    Checkpoint(tmp_path, {"files": ["a"], "seed": 0})
-    with pytest.raises(FileError, match=r"holds another run's checkpoint \(seed differ\)"):
-        Checkpoint(tmp_path, {"files": ["a"], "seed": 1})
-    (tmp_path / "checkpoint.json").write_text("{")
-    with pytest.raises(FileError, match=r"checkpoint\.json cannot be read"):
-        Checkpoint(tmp_path, {"files": ["a"], "seed": 1})
+    begun(tmp_path, RUN)
+    for other in (RUN | {"seed": 1}, RUN | {"more": 1}):
+        with pytest.raises(FileError, match=r"holds another run's checkpoint \((seed|more) differ\)"):
+            begun(tmp_path, other)
+    for content in ("{", "[]", "{}", "", "\0"):
+        (tmp_path / "checkpoint.json").write_text(content)
+        with pytest.raises(FileError, match=r"checkpoint\.json .*; delete it, and what is finished"):
+            begun(tmp_path, RUN)
     (tmp_path / "file").write_text("")
     with pytest.raises(FileError, match=r"cannot be made: .*; wanted a folder"):
-        Checkpoint(tmp_path / "file" / "folder", {})
+        begun(tmp_path / "file" / "folder", RUN)
+
+
+def test_a_piece_belongs_to_its_run_and_its_place(tmp_path: Path) -> None:
+    outcome = Outcome({"moments": STATISTICS["moments"]})
+    for folder, run in (("a", RUN), ("b", RUN | {"seed": 1})):
+        with Checkpoint(tmp_path / folder, run) as kept:
+            for name in ("one", "two"):
+                kept.save(name, outcome)
+    shutil.copy(tmp_path / "b" / "one.safetensors", tmp_path / "a" / "one.safetensors")
+    with Checkpoint(tmp_path / "a", RUN) as kept:
+        assert kept.load("one") is None
+        assert kept.load("two") is not None
+        shutil.copy(tmp_path / "a" / "two.safetensors", tmp_path / "a" / "one.safetensors")
+        assert kept.load("one") is None
+        assert len(kept.damaged) == 2
+        assert [note.split(":")[0] for note in kept.notes()[:2]] == ["computed again"] * 2
+    (tmp_path / "a" / "checkpoint.json").unlink()  # what is finished is still known by its run
+    with Checkpoint(tmp_path / "a", RUN | {"seed": 1}) as kept:
+        assert kept.load("two") is None
+
+
+def test_one_process_at_a_time(shards: Path, tmp_path: Path) -> None:
+    source = iso.open_vectors(shards, key="vectors", labels="labels")
+    (tmp_path / "kept").mkdir()
+    code = (
+        "import fcntl, os, sys; fcntl.flock(os.open(sys.argv[1], os.O_RDONLY), fcntl.LOCK_EX)\n"
+        "print('ready', flush=True); sys.stdin.read()"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path / "kept")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == b"ready\n"
+        with pytest.raises(FileError, match=r"checkpoint .*kept is in use by another process"):
+            iso.measure(source, checkpoint=tmp_path / "kept")
+        other.kill()  # the system frees what it held
+        other.wait()
+    found = iso.measure(source, checkpoint=tmp_path / "kept")
+    assert found.readings == iso.measure(source, checkpoint=tmp_path / "other").readings
+
+
+@pytest.mark.parametrize("damage", ["flip", "cut", "swap", "remove", "empty"])
+def test_no_damaged_piece_changes_a_number(shards: Path, tmp_path: Path, damage: str) -> None:
+    source = iso.open_vectors(shards, key="vectors", labels="labels")
+    folder = tmp_path / "kept"
+
+    def measured() -> Any:
+        return iso.measure(source, metrics="isoscore,mean_cosine,silhouette", checkpoint=folder)
+
+    expected = measured()
+    pieces = {path: path.read_bytes() for path in sorted(folder.glob("*.safetensors"))}
+    rng = np.random.default_rng(0)
+    for number in range(12):
+        path = list(pieces)[number % len(pieces)]
+        content = bytearray(pieces[path])
+        at = int(rng.integers(len(content)))
+        content[at] ^= 1 << int(rng.integers(8))
+        if damage == "flip":
+            path.write_bytes(content)
+        elif damage == "cut":
+            path.write_bytes(pieces[path][:at])
+        elif damage == "swap":
+            path.write_bytes(pieces[list(pieces)[number - 1]])
+        elif damage == "remove":
+            path.unlink()
+        else:
+            path.write_bytes(b"")
+        found = measured()
+        assert found.readings == expected.readings, (path, at)
+        told = [note for note in found.notes if note.startswith(f"computed again: {path} ")]
+        assert len(told) == (0 if damage == "remove" else 1) or damage == "flip"
+        assert path.read_bytes() == pieces[path] or damage == "flip"  # written again
+        path.write_bytes(pieces[path])
 
 
 class Killed(BaseException):

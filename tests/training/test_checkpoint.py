@@ -8,16 +8,18 @@ import os
 import signal
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from safetensors import safe_open
-from safetensors.torch import save_file
+from safetensors.torch import load_file
 
 import isoscope as iso
 from isoscope.io import atomic
+from isoscope.io.sealed import write_tensors
 from isoscope.training import train_embeddings
 from isoscope.training.checkpoint import RunFolder
 from isoscope.training.interrupts import deferred_interrupt
@@ -123,7 +125,7 @@ def test_seeds_of_a_batch_that_end_apart(tmp_path: Path, monkeypatch) -> None:
     for name in alone.columns:
         np.testing.assert_allclose(together[name], alone[name], rtol=1e-5, atol=1e-6)
     torch.testing.assert_close(together.tables, alone.tables, rtol=1e-5, atol=1e-6)
-    assert [RunFolder(tmp_path / "a", {}).state(seed).step for seed in range(3)] == [4, 7, 10]
+    assert [step_of(tmp_path / "a" / f"seed-{seed}.safetensors") for seed in range(3)] == [4, 7, 10]
 
     def stop_or_die(row: dict) -> bool:
         if row["step"] == 9:
@@ -193,25 +195,31 @@ def test_a_broken_configuration(tmp_path: Path, content: str) -> None:
         iso.train_embeddings(X, Y, steps=3, seeds=1, run=tmp_path)
 
 
-def test_a_broken_checkpoint(tmp_path: Path) -> None:
-    settings = {"steps": 8, "seeds": 1, "run": tmp_path, "checkpoint_every": 4}
+def cut_short(folder: Path) -> dict:
+    """Begin a run of 8 updates that ends after 6, with a checkpoint after 4; its settings."""
+    settings = {"steps": 8, "seeds": 1, "run": folder, "checkpoint_every": 4}
     with pytest.raises(KilledError):
         iso.train_embeddings(X, Y, **settings, callback=killed_at(0, 6))
-    path = tmp_path / "seed-0.safetensors"
-    path.write_bytes(path.read_bytes()[:50])
-    with pytest.raises(iso.FileError, match=r"seed-0.safetensors cannot be read .* delete it"):
-        iso.train_embeddings(X, Y, **settings)
-    path.unlink()
-    same(iso.train_embeddings(X, Y, **settings), iso.train_embeddings(X, Y, steps=8, seeds=1))
+    return settings
+
+
+def seal_of(path: Path) -> dict:
+    """What a sealed file says of itself."""
+    with safe_open(path, framework="pt") as file:
+        return json.loads(file.metadata()["isoscope"])
+
+
+def step_of(path: Path) -> int:
+    return int(seal_of(path)["step"])
 
 
 def changed(path: Path, change, **about: str) -> None:
-    """Write a seed's file again, its tensors changed."""
-    with safe_open(path, framework="pt") as file:
-        kept = file.metadata() | about
-        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dict
+    """Write a seed's file again, its tensors changed, and seal it."""
+    kept = seal_of(path)
+    tensors = load_file(path)
     change(tensors)
-    save_file(tensors, path, metadata=kept)
+    kept = {name: value for name, value in kept.items() if name not in ("of", "checksum")} | about
+    write_tensors(path, tensors, kept, of=seal_of(path)["of"])
 
 
 @pytest.mark.parametrize(
@@ -234,46 +242,120 @@ def changed(path: Path, change, **about: str) -> None:
     ],
 )
 def test_a_checkpoint_of_something_else(tmp_path: Path, change, about: dict, fault: str) -> None:
-    settings = {"steps": 8, "seeds": 1, "run": tmp_path, "checkpoint_every": 4}
-    with pytest.raises(KilledError):
-        iso.train_embeddings(X, Y, **settings, callback=killed_at(0, 6))
-    path = tmp_path / "seed-0.safetensors"
-    changed(path, change, **about)
-    message = f"seed-0.safetensors is no checkpoint of this run: {fault}.*; delete it to begin the seed again"
-    with pytest.raises(iso.FileError, match=message):
-        iso.train_embeddings(X, Y, **settings)
-    path.unlink()
-    same(iso.train_embeddings(X, Y, **settings), iso.train_embeddings(X, Y, steps=8, seeds=1))
+    settings = cut_short(tmp_path)
+    changed(tmp_path / "seed-0.safetensors", change, **about)
+    message = f"seed-0.safetensors is no checkpoint of this run: {fault}.*; the seed begins again"
+    with pytest.warns(RuntimeWarning, match=message):
+        again = iso.train_embeddings(X, Y, **settings)
+    same(again, iso.train_embeddings(X, Y, steps=8, seeds=1))
 
 
-@pytest.mark.parametrize("cut", [True, False])
-def test_a_broken_file_of_a_finished_seed(tmp_path: Path, cut: bool) -> None:
-    """What deleting it leads to is what the message says: the rows are kept, nothing is trained."""
+DAMAGES = {
+    "scribble": lambda content: (
+        content[:300] + bytes(byte ^ 255 for byte in content[300:400]) + content[400:]
+    ),
+    "cut": lambda content: content[:50],
+    "empty": lambda content: b"",
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("name", ["seed-0.safetensors", "trajectory.parquet"])
+def test_a_damaged_file_is_made_again(tmp_path: Path, name: str, damage: str) -> None:
+    settings = cut_short(tmp_path)
+    path = tmp_path / name
+    path.write_bytes(DAMAGES[damage](path.read_bytes()))
+    with pytest.warns(RuntimeWarning, match=rf"{name} .*; (the seed begins|all seeds begin) again") as told:
+        again = iso.train_embeddings(X, Y, **settings)
+    assert all("\n" not in str(one.message) for one in told)
+    same(again, iso.train_embeddings(X, Y, steps=8, seeds=1))
+    same(iso.train_embeddings(X, Y, **settings), again)  # whole again, without a word
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_file_of_a_finished_seed(tmp_path: Path, damage: str) -> None:
     first = iso.train_embeddings(X, Y, steps=3, seeds=2, run=tmp_path)
     path = tmp_path / "seed-1.safetensors"
-    if cut:
-        path.write_bytes(path.read_bytes()[:50])
-    else:
-        changed(path, lambda tensors: tensors.pop("table"))
-    with pytest.raises(iso.FileError, match=r"seed-1.safetensors .*; delete it to keep its rows alone"):
-        iso.train_embeddings(X, Y, steps=3, seeds=2, run=tmp_path)
-    path.unlink()
+    content = path.read_bytes()
+    path.write_bytes(DAMAGES[damage](content))
     heard = []
-    again = iso.train_embeddings(X, Y, steps=3, seeds=2, run=tmp_path, log=heard.append)
-    assert not heard
-    assert again.tables is None
-    np.testing.assert_array_equal(again["loss"], first["loss"])
+    with pytest.warns(RuntimeWarning, match=r"seed-1.safetensors .*; the seed begins again"):
+        again = iso.train_embeddings(X, Y, steps=3, seeds=2, run=tmp_path, log=heard.append)
+    assert {row["seed"] for row in heard} == {1}
+    same(again, first)
+    assert path.read_bytes() == content
 
 
-def test_a_broken_file_of_a_seed_that_ended_early(tmp_path: Path) -> None:
-    settings = {"steps": 8, "seeds": 1, "run": tmp_path, "callback": lambda row: row["step"] == 4}
-    first = iso.train_embeddings(X, Y, **settings)
-    path = tmp_path / "seed-0.safetensors"
-    path.write_bytes(path.read_bytes()[:50])
-    with pytest.raises(iso.FileError, match="delete it to begin the seed again"):
+def test_files_that_changed_places(tmp_path: Path) -> None:
+    first = iso.train_embeddings(X, Y, steps=3, seeds=2, run=tmp_path / "a")
+    iso.train_embeddings(X, Y, steps=3, seeds=2, run=tmp_path / "b", learning_rate=0.5)
+    names = ["seed-0.safetensors", "seed-1.safetensors"]
+    one, other = ((tmp_path / "a" / name).read_bytes() for name in names)
+    for name, content in zip(names, (other, one), strict=True):
+        (tmp_path / "a" / name).write_bytes(content)
+    with pytest.warns(RuntimeWarning, match="belongs to another run, or to another place") as told:
+        same(iso.train_embeddings(X, Y, steps=3, seeds=2, run=tmp_path / "a"), first)
+    assert len(told) == 2
+    for name in ("seed-1.safetensors", "trajectory.parquet"):
+        (tmp_path / "a" / name).write_bytes((tmp_path / "b" / name).read_bytes())
+        with pytest.warns(RuntimeWarning, match=f"{name} belongs to another run"):
+            same(iso.train_embeddings(X, Y, steps=3, seeds=2, run=tmp_path / "a"), first)
+    (tmp_path / "a" / "config.json").write_bytes((tmp_path / "b" / "config.json").read_bytes())
+    with pytest.raises(iso.InputError, match=r"another configuration \(learning_rate"):
+        iso.train_embeddings(X, Y, steps=3, seeds=2, run=tmp_path / "a")
+
+
+def test_rows_that_are_missing_are_measured_again(tmp_path: Path) -> None:
+    settings = cut_short(tmp_path)
+    whole = iso.train_embeddings(X, Y, steps=8, seeds=1)
+    (tmp_path / "trajectory.parquet").unlink()
+    with pytest.warns(RuntimeWarning, match=r"trajectory.parquet does not exist.*; all seeds begin again"):
+        same(iso.train_embeddings(X, Y, **settings), whole)
+    seed = (tmp_path / "seed-0.safetensors").read_bytes()
+    for path in tmp_path.iterdir():
+        path.unlink()
+    cut_short(tmp_path)
+    (tmp_path / "seed-0.safetensors").write_bytes(seed)
+    with pytest.warns(RuntimeWarning, match="seed 0 stands at step 8, and its rows lack step 4; the seed"):
+        same(iso.train_embeddings(X, Y, **settings), whole)
+    (tmp_path / "config.json").unlink()
+    with pytest.raises(iso.InputError, match="holds other files"):
         iso.train_embeddings(X, Y, **settings)
-    path.unlink()
-    same(iso.train_embeddings(X, Y, **settings), first)
+
+
+def test_no_flipped_bit_changes_a_number(tmp_path: Path) -> None:
+    settings = {"steps": 3, "seeds": 1, "run": tmp_path}
+    whole = iso.train_embeddings(X, Y, **settings)
+    files = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    rng = np.random.default_rng(0)
+    for path in sorted(files) * 12:
+        content = bytearray(files[path])
+        content[rng.integers(len(content))] ^= 1 << int(rng.integers(8))
+        path.write_bytes(content)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                same(iso.train_embeddings(X, Y, **settings), whole)
+            except iso.InputError:
+                assert path.name == "config.json"
+        path.write_bytes(files[path])
+
+
+def test_one_process_at_a_time(tmp_path: Path) -> None:
+    code = (
+        "import fcntl, os, sys; fcntl.flock(os.open(sys.argv[1], os.O_RDONLY), fcntl.LOCK_EX)\n"
+        "print('ready', flush=True); sys.stdin.read()"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        assert other.stdout.readline() == b"ready\n"
+        with pytest.raises(iso.FileError, match=r"run folder .* is in use by another process"):
+            iso.train_embeddings(X, Y, steps=3, seeds=1, run=tmp_path)
+        other.kill()
+    same(
+        iso.train_embeddings(X, Y, steps=3, seeds=1, run=tmp_path),
+        iso.train_embeddings(X, Y, steps=3, seeds=1),
+    )
 
 
 def test_rows_suffice_for_a_finished_run(tmp_path: Path) -> None:
@@ -308,7 +390,7 @@ def test_a_full_or_closed_disk_keeps_what_is_done(
         iso.train_embeddings(X, Y, steps=20, seeds=1, run=tmp_path, checkpoint_every=5)
     assert not list(tmp_path.glob(".*"))
     monkeypatch.undo()
-    assert RunFolder(tmp_path, {}).state(0).step == 5
+    assert step_of(tmp_path / "seed-0.safetensors") == 5
     heard = []
     resumed = iso.train_embeddings(X, Y, steps=20, seeds=1, run=tmp_path, log=heard.append)
     same(resumed, iso.train_embeddings(X, Y, steps=20, seeds=1))

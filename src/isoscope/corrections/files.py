@@ -23,10 +23,11 @@ from isoscope.corrections.rogue import RemoveDimensions
 from isoscope.corrections.scaling import Center, Normalize, Standardize
 from isoscope.corrections.whiten import Whiten
 from isoscope.errors import FileError, InputError
-from isoscope.io.atomic import check_place, write_atomically
+from isoscope.io.atomic import check_place
 from isoscope.io.files import check_file, listed, reading
+from isoscope.io.sealed import CHECKSUM, read_tensors, write_tensors
 
-FORMAT = 1
+FORMAT = 2  # with a checksum; files of format 1, which have none, are read as well
 _ENTRY = "isoscope_correction"  # of the file's metadata
 _TYPES = (torch.float64, torch.int64, torch.bool)
 KINDS: dict[str, type[Correction]] = {
@@ -49,17 +50,13 @@ def save_correction(correction: Any, path: str | os.PathLike[str]) -> Path:
 
     The file is .safetensors: float64 tensors, and JSON with kinds, parameters and dimensions in its metadata.
     """
-    from safetensors.torch import save
-
     path = check_target(path)
     steps = _steps(correction)
     tensors: dict[str, Tensor] = {}
     for i, step in enumerate(steps):
-        tensors |= {f"{i}.{name}": value.cpu().contiguous() for name, value in step._solved().items()}
+        tensors |= {f"{i}.{name}": value for name, value in step._solved().items()}
     about = {"format": FORMAT, "isoscope": __version__, "steps": [_described(step) for step in steps]}
-    metadata = {_ENTRY: json.dumps(about, allow_nan=False)}
-    # by Python's own hand: safetensors makes files that nobody else on the machine may read
-    return write_atomically(path, lambda beside: beside.write_bytes(save(tensors, metadata)))
+    return write_tensors(path, tensors, {_ENTRY: json.dumps(about, allow_nan=False)})
 
 
 def load_correction(path: str | os.PathLike[str]) -> Correction:
@@ -73,16 +70,17 @@ def load_correction(path: str | os.PathLike[str]) -> Correction:
     """
     path = Path(path)
     check_file(path, what="a correction")
-    tensors, about = _read(path)
-    steps = [_loaded(path, i, entry, tensors) for i, entry in enumerate(about["steps"])]
-    for before, after in pairwise(steps):
-        n_out = before._map(before._solved()).n_out
-        if n_out != after.n_features_in_:
-            raise FileError(
-                f"{path} has a {type(before).__name__} that makes {n_out} dimensions before a "
-                f"{type(after).__name__} of {after.n_features_in_}; wanted a file that isoscope wrote"
-            )
-    return steps[0] if len(steps) == 1 else Chain.of(steps)
+    with reading(path):
+        tensors, entries = _read(path)
+        steps = [_loaded(path, i, entry, tensors) for i, entry in enumerate(entries)]
+        for before, after in pairwise(steps):
+            n_out = before._map(before._solved()).n_out
+            if n_out != after.n_features_in_:
+                raise FileError(
+                    f"{path} has a {type(before).__name__} that makes {n_out} dimensions before a "
+                    f"{type(after).__name__} of {after.n_features_in_}; wanted a file that isoscope wrote"
+                )
+        return steps[0] if len(steps) == 1 else Chain.of(steps)
 
 
 def check_target(path: str | os.PathLike[str]) -> Path:
@@ -131,37 +129,36 @@ def _plain(value: Any) -> Any:
     return [_plain(part) for part in value] if isinstance(value, list | tuple | range) else value
 
 
-def _read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    from safetensors import safe_open
-
-    with reading(path), safe_open(str(path), framework="pt") as file:
-        entry = (file.metadata() or {}).get(_ENTRY)
-        if entry is None:
-            raise FileError(
-                f"{path} is no correction, though a .safetensors file: wanted one that correction.save wrote"
-            )
-        about = json.loads(entry)
-        if not isinstance(about, Mapping) or not isinstance(about.get("format"), int):
-            raise FileError(f"{path} says nothing of its format; wanted a file that isoscope wrote")
-        if about["format"] > FORMAT:
-            raise FileError(
-                f"{path} has format {about['format']}, written by isoscope {about.get('isoscope')}; this is "
-                f"{__version__}, which reads up to {FORMAT}: install a newer isoscope"
-            )
-        if not isinstance(about.get("steps"), list) or not about["steps"]:
-            raise FileError(f"{path} holds no steps; wanted a file that isoscope wrote")
-        return {name: file.get_tensor(name) for name in file.keys()}, dict(about)  # noqa: SIM118
+def _read(path: Path) -> tuple[dict[str, Tensor], list[Any]]:
+    """The tensors and the entries of all steps."""
+    tensors, metadata = read_tensors(path, sealed=False)
+    if _ENTRY not in metadata:
+        raise FileError(
+            f"{path} is no correction, though a .safetensors file: wanted one that correction.save wrote"
+        )
+    about = json.loads(metadata[_ENTRY])
+    if not isinstance(about, Mapping) or not isinstance(about.get("format"), int):
+        raise FileError(f"{path} says nothing of its format; wanted a file that isoscope wrote")
+    if about["format"] > FORMAT:
+        raise FileError(
+            f"{path} has format {about['format']}, written by isoscope {about.get('isoscope')}; this is "
+            f"{__version__}, which reads up to {FORMAT}: install a newer isoscope"
+        )
+    if about["format"] > 1 and CHECKSUM not in metadata:
+        raise FileError(f"{path} has no checksum; is it edited?")
+    if not isinstance(about.get("steps"), list) or not about["steps"]:
+        raise FileError(f"{path} holds no steps; wanted a file that isoscope wrote")
+    return tensors, about["steps"]
 
 
 def _loaded(path: Path, i: int, entry: Any, tensors: dict[str, Tensor]) -> Correction:
     """One step, its tensors checked against each other and against the dimensions it claims."""
     kind = entry.get("kind") if isinstance(entry, Mapping) else None
-    if kind not in KINDS:
+    if not isinstance(kind, str) or kind not in KINDS:
         raise FileError(f"{path} holds a correction of unknown kind {kind!r}; wanted one of {listed(KINDS)}")
-    with reading(path):
-        step = KINDS[kind](**entry["parameters"])
-        sizes = {"d": int(entry["n_features_in"])}
-        step._check_parameters(sizes["d"])
+    step = KINDS[kind](**entry["parameters"])
+    sizes = {"d": int(entry["n_features_in"])}
+    step._check_parameters(sizes["d"])
     solution = {}
     for name, axes in step._axes.items():
         tensor = tensors.get(f"{i}.{name}")

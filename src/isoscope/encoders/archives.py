@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import os
 import shutil
 import tarfile
@@ -12,10 +11,10 @@ import zlib
 from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 
-from isoscope.encoders.folders import new_folder
 from isoscope.errors import FileError
+from isoscope.io.atomic import new_folder
+from isoscope.io.sealed import check_folder, seal_folder
 
-_LIST = ".complete.json"  # written last: each file with its size
 _MAX_GROWTH = 20  # unpacked bytes for each packed one; weights hardly shrink, bombs grow a thousandfold
 _CHUNK_BYTES = 2**20
 
@@ -93,8 +92,10 @@ def unpack(parts: Sequence[Path], place: Path, *, n_bytes: int) -> None:
             new_folder(place, unless=is_complete) as folder,
         ):
             _check_members(archive.infolist(), n_bytes, place.name)
-            sizes = {member.filename: _write(archive, member, folder) for member in _files(archive)}
-            (folder / _LIST).write_text(json.dumps(sizes))
+            for member in archive.infolist():
+                if not member.is_dir():
+                    _write(archive, member, folder)
+            seal_folder(folder)
     except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, NotImplementedError) as error:
         if isinstance(error, FileError):
             raise
@@ -129,12 +130,7 @@ def unpack_tar(packed: Path, place: Path, *, also: Sequence[Path] = ()) -> None:
             archive.extractall(folder, members, filter="data")
             for beside in also:
                 shutil.copyfile(beside, folder / beside.name)
-            sizes = {
-                file.relative_to(folder).as_posix(): file.stat().st_size
-                for file in folder.rglob("*")
-                if file.is_file()
-            }
-            (folder / _LIST).write_text(json.dumps(sizes))
+            seal_folder(folder)
     except (tarfile.TarError, zlib.error, EOFError) as error:
         raise FileError(f"{packed} is damaged: {error}; install it again") from error
     except OSError as error:
@@ -144,12 +140,12 @@ def unpack_tar(packed: Path, place: Path, *, also: Sequence[Path] = ()) -> None:
 
 
 def is_complete(place: Path) -> bool:
-    """Whether a folder was unpacked to the end and still has every file in its full size."""
+    """Whether a folder was unpacked to the end and still has every file as it was unpacked."""
     try:
-        sizes = json.loads((place / _LIST).read_text())
-        return bool(sizes) and all((place / name).stat().st_size == size for name, size in sizes.items())
-    except (OSError, ValueError, AttributeError):
+        check_folder(place)
+    except FileError:
         return False
+    return True
 
 
 def root(place: Path) -> Path:
@@ -158,10 +154,6 @@ def root(place: Path) -> Path:
     if not found:
         raise FileError(f"{place} has no config.json; wanted a model: remove the folder and try again")
     return found[0].parent
-
-
-def _files(archive: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
-    return [member for member in archive.infolist() if not member.is_dir()]
 
 
 def _check_members(members: list[zipfile.ZipInfo], n_bytes: int, name: str) -> None:
@@ -174,8 +166,8 @@ def _check_members(members: list[zipfile.ZipInfo], n_bytes: int, name: str) -> N
         raise FileError(f"the archive of {name} would grow to more than {_MAX_GROWTH} times its size")
 
 
-def _write(archive: zipfile.ZipFile, member: zipfile.ZipInfo, folder: Path) -> int:
-    """One member, read to its end so that zipfile compares size and CRC; the bytes written."""
+def _write(archive: zipfile.ZipFile, member: zipfile.ZipInfo, folder: Path) -> None:
+    """Write one member, read to its end so that zipfile compares size and CRC."""
     path = folder / member.filename
     path.parent.mkdir(parents=True, exist_ok=True)
     n_written = 0
@@ -184,4 +176,3 @@ def _write(archive: zipfile.ZipFile, member: zipfile.ZipInfo, folder: Path) -> i
             n_written += target.write(chunk)
     if n_written != member.file_size:
         raise FileError(f"{member.filename} has {n_written:,} of its {member.file_size:,} bytes")
-    return n_written

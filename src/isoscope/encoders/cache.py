@@ -3,8 +3,8 @@
 A store is a folder for one model and its settings. In it lie shards, written once and never changed:
 safetensors files with the texts' digests and their vectors. A second list that shares texts with a first
 (the two columns of a pair task, a corpus with a few items added) finds them; two processes that write at
-once make two shards and no conflict. What cannot be read is passed over and made anew; what cannot be
-written is not kept, with a warning. No call fails over the cache.
+once make two shards and no conflict. A shard that is damaged is removed, with a warning, and its texts are
+encoded again; what cannot be written is not kept, with a warning. No call fails over the cache.
 """
 
 from __future__ import annotations
@@ -12,20 +12,20 @@ from __future__ import annotations
 import hashlib
 import json
 import warnings
-import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from isoscope.encoders.folders import cache_folder, write_whole
+from isoscope.encoders.folders import cache_folder
+from isoscope.errors import FileError
+from isoscope.io.atomic import remove, sweep, why
+from isoscope.io.sealed import file_hash, peek, read_tensors, write_tensors
 
-_FORMAT = "isoscope text vectors 1"
+_FORMAT = "isoscope text vectors 2"
 _DIGEST_BYTES = 16
 _SMALL_BYTES = 4 * 2**20  # shards below this are merged once there are _MANY_SHARDS of them
 _MANY_SHARDS = 32
@@ -40,7 +40,7 @@ class VectorStore:
     @classmethod
     def of(cls, model_folder: Path, **settings: Any) -> VectorStore:
         """The store for the model in a folder; other weights, other settings: another store."""
-        key = json.dumps([fingerprint(model_folder), settings], sort_keys=True)
+        key = json.dumps([_FORMAT, fingerprint(model_folder), settings], sort_keys=True)
         return cls(cache_folder() / "vectors" / hashlib.sha256(key.encode()).hexdigest()[:32])
 
     def find(self, texts: Sequence[str]) -> dict[str, Tensor]:
@@ -60,30 +60,26 @@ class VectorStore:
         """Keep one row of vectors, (n, d) float32, for each text; a disk that refuses is a warning."""
         keys = [digest(text) for text in texts]
         try:
+            sweep(self.folder)
             self._write(keys, vectors)
             self._merge_small()
-        except OSError as error:
+        except (OSError, FileError) as error:
             warnings.warn(
-                f"the vectors of {len(texts):,} texts are not cached: {self.folder} cannot be written "
-                f"({error.strerror or error}); set ISOSCOPE_CACHE to another folder, or pass cache=False",
+                f"the vectors of {len(texts):,} texts are not cached: {why(error)}; set ISOSCOPE_CACHE to "
+                "another folder, or pass cache=False",
                 RuntimeWarning,
                 stacklevel=3,
             )
 
     def _write(self, keys: list[bytes], vectors: Tensor) -> Path:
-        from safetensors.torch import save
-
-        rows = vectors.detach().cpu().float().contiguous()
         joined = b"".join(keys)
         tensors = {
             "digests": torch.frombuffer(bytearray(joined), dtype=torch.uint8).reshape(-1, _DIGEST_BYTES),
-            "vectors": rows,
+            "vectors": vectors.float(),
         }
-        metadata = {"format": _FORMAT, "checksum": _checksum(rows)}
-        # named by its texts: a shard that was damaged is replaced by the next that holds the same
+        self.folder.mkdir(parents=True, exist_ok=True)
         path = self.folder / f"{hashlib.sha256(joined).hexdigest()[:24]}.safetensors"
-        write_whole(path, save(tensors, metadata))
-        return path
+        return write_tensors(path, tensors, of=self.folder.name)
 
     def _merge_small(self) -> None:
         """Join small shards, so that many calls with few texts do not leave many files."""
@@ -101,7 +97,7 @@ class VectorStore:
 
     def _shards(self) -> list[Path]:
         try:
-            return sorted(self.folder.glob("*.safetensors"))
+            return sorted(path for path in self.folder.glob("*.safetensors") if path.is_file())
         except OSError:
             return []
 
@@ -126,15 +122,8 @@ def fingerprint(model_folder: Path) -> str:
         name = path.relative_to(model_folder).as_posix()
         if path.suffix.lower() == ".md" or any(part.startswith(".") for part in name.split("/")):
             continue  # a model card or a note of the place it came from
-        stat = path.stat()
-        whole.update(f"{name}\0{_file_hash(path, stat.st_size, stat.st_mtime_ns)}\n".encode())
+        whole.update(f"{name}\0{file_hash(path)}\n".encode())
     return whole.hexdigest()
-
-
-@lru_cache(maxsize=256)
-def _file_hash(path: Path, _n_bytes: int, _modified_ns: int) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _is_small(path: Path) -> bool:
@@ -146,23 +135,21 @@ def _is_small(path: Path) -> bool:
 
 
 def _read_shard(path: Path, wanted: Iterable[bytes] | None) -> dict[bytes, Tensor]:
-    """The rows of a shard, all or the wanted ones; none from a file that is damaged or another's."""
-    from safetensors import safe_open
-
+    """Return the rows of a shard, all or the wanted ones; none from a file that is damaged or another's."""
     try:
-        with safe_open(path, framework="pt") as file:
-            metadata = file.metadata() or {}
-            if metadata.get("format") != _FORMAT:
-                return {}
-            keys = file.get_tensor("digests")
-            places = _places(keys, wanted)
-            if not places:
-                return {}
-            vectors = file.get_tensor("vectors")
-            if not _is_sound(keys, vectors, metadata):
-                return {}
-            return dict(zip(places, vectors[list(places.values())], strict=True))
-    except Exception:  # whatever a stranger's or half a file makes a reader raise, the texts can be encoded
+        places = _places(peek(path, "digests"), wanted)
+        if not places:
+            return {}
+        tensors, _ = read_tensors(path, of=path.parent.name)
+        return dict(zip(places, tensors["vectors"][list(places.values())], strict=True))
+    except FileError as error:
+        if path.exists():  # else another process has merged it away
+            warnings.warn(
+                f"{error}; it is removed from the cache, and its texts are encoded again",
+                RuntimeWarning,
+                stacklevel=3,
+            )
+            remove(path)
         return {}
 
 
@@ -173,16 +160,3 @@ def _places(keys: Tensor, wanted: Iterable[bytes] | None) -> dict[bytes, int]:
 
 def _split(joined: bytes) -> Iterator[bytes]:
     return (joined[i : i + _DIGEST_BYTES] for i in range(0, len(joined), _DIGEST_BYTES))
-
-
-def _is_sound(keys: Tensor, vectors: Tensor, metadata: dict[str, str]) -> bool:
-    return (
-        keys.shape == (len(vectors), _DIGEST_BYTES)
-        and vectors.ndim == 2
-        and vectors.dtype == torch.float32
-        and metadata.get("checksum") == _checksum(vectors)
-    )
-
-
-def _checksum(rows: Tensor) -> str:
-    return f"{zlib.crc32(np.ascontiguousarray(rows.numpy()).data):08x}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
@@ -13,8 +14,9 @@ from torch import Tensor
 
 from isoscope._version import __version__
 from isoscope.errors import FileError
-from isoscope.io.atomic import why, write_atomically
 from isoscope.io.files import reading
+from isoscope.io.locks import only_user
+from isoscope.io.sealed import identity, read_json, read_tensors, write_json, write_tensors
 from isoscope.scale.tasks import Outcome, PairSums, RowLabels
 from isoscope.statistics.centroids import CentroidDistances
 from isoscope.statistics.directions import Directions
@@ -24,6 +26,7 @@ from isoscope.statistics.moments import Moments
 from isoscope.statistics.partition import LogPartition
 
 _PLAN = "checkpoint.json"
+_SHOWN = 5  # damaged pieces that are named one by one
 _LAYOUT = "outcome"  # the metadata entry that says what the tensors make up
 _KINDS = {
     kind.__name__: kind
@@ -43,65 +46,91 @@ _KINDS = {
 
 
 class Checkpoint:
-    """A folder of outcomes by name, all of one run.
+    """A folder of outcomes by name, all of one run; to be used in a `with` block, by one process at a time.
 
     A run is known by what it reads and what it is asked; another one's folder is refused, never mixed in.
+    An outcome whose file is damaged or of another run counts as not there, and is noted.
+
+    Attributes:
+        n_resumed: outcomes that were loaded.
+        damaged: for each file that was left out, the reason.
     """
 
     def __init__(self, folder: Path, run: Mapping[str, Any]) -> None:
         self._folder = folder
         self.n_resumed = 0
-        self._begin(json.loads(json.dumps({"isoscope": __version__, **run})))
+        self.damaged: list[str] = []
+        self._run: dict[str, Any] = json.loads(json.dumps({"isoscope": __version__, **run}))
+        self._identity = identity(self._run)
+        self._stack = ExitStack()
 
-    def _begin(self, run: dict[str, Any]) -> None:
+    def __enter__(self) -> Checkpoint:
+        with self._stack:
+            self._stack.enter_context(only_user(self._folder, what="checkpoint"))
+            self._begin()
+            self._stack = self._stack.pop_all()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def _begin(self) -> None:
         plan = self._folder / _PLAN
-        if plan.exists():
-            with reading(plan):
-                before = json.loads(plan.read_text())
-            if before != run:
-                other = [
-                    name for name in run if not isinstance(before, dict) or before.get(name) != run[name]
-                ]
-                raise FileError(
-                    f"{self._folder} holds another run's checkpoint ({', '.join(other)} differ); "
-                    "name another folder, or delete this one"
-                )
+        if not plan.exists():
+            write_json(plan, self._run)
             return
         try:
-            self._folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
+            before = read_json(plan)
+        except FileError as error:
             raise FileError(
-                f"checkpoint {self._folder} cannot be made: {why(error)}; wanted a folder to keep work in"
+                f"{error}; delete it, and what is finished in the folder is used where it is of this run"
             ) from error
-        write_atomically(plan, lambda path: path.write_text(json.dumps(run)))
+        other = sorted(name for name in {*self._run, *before} if before.get(name) != self._run.get(name))
+        if other:
+            raise FileError(
+                f"{self._folder} holds another run's checkpoint ({', '.join(other)} differ); "
+                "name another folder, or delete this one"
+            )
 
     def load(self, name: str) -> Outcome | None:
-        """What was saved under a name; None where nothing was."""
+        """Return what was saved under a name; None where nothing was, or it is damaged."""
         path = self._folder / f"{name}.safetensors"
         if not path.exists():
             return None
+        try:
+            tensors, about = read_tensors(path, of=self._owner(name))
+        except FileError as error:
+            self.damaged.append(str(error))
+            return None
+        with reading(path):
+            layout = json.loads(about[_LAYOUT])
+            found = {key: _rebuilt(value, tensors) for key, value in layout["found"].items()}
+            outcome = Outcome(found, _by_place(layout["rows"]), _by_place(layout["bad"]))
         self.n_resumed += 1
-        from safetensors import safe_open
-
-        with reading(path), safe_open(str(path), framework="pt") as file:
-            layout = json.loads(file.metadata()[_LAYOUT])
-            tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118 - no mapping
-        found = {key: _rebuilt(value, tensors) for key, value in layout["found"].items()}
-        return Outcome(found, _by_place(layout["rows"]), _by_place(layout["bad"]))
+        return outcome
 
     def save(self, name: str, outcome: Outcome) -> None:
         """Keep an outcome; a failure leaves what was kept before."""
-        from safetensors.torch import save_file
-
         tensors: dict[str, Tensor] = {}
         found = {key: _laid_out(value, key, tensors) for key, value in outcome.found.items()}
         layout = {"found": found, "rows": list(outcome.rows.items()), "bad": list(outcome.bad.items())}
-        metadata = {_LAYOUT: json.dumps(layout)}
         path = self._folder / f"{name}.safetensors"
         try:
-            write_atomically(path, lambda beside: save_file(tensors, beside, metadata=metadata))
+            write_tensors(path, tensors, {_LAYOUT: json.dumps(layout)}, of=self._owner(name))
         except FileError as error:
             raise FileError(f"{error}; what was finished is kept in {self._folder}") from error
+
+    def notes(self) -> list[str]:
+        """Return what is to be said of the folder: what was taken from it, and what was computed again."""
+        notes = [f"computed again: {reason}" for reason in self.damaged[:_SHOWN]]
+        if len(self.damaged) > _SHOWN:
+            notes.append(f"computed again: {len(self.damaged) - _SHOWN:,} more pieces of {self._folder}")
+        if self.n_resumed:
+            notes.append(f"{self.n_resumed:,} finished pieces of work were taken from {self._folder}")
+        return notes
+
+    def _owner(self, name: str) -> str:
+        return f"{self._identity} {name}"
 
 
 def _by_place(pairs: list[list[Any]]) -> dict[int, Any]:
@@ -111,7 +140,7 @@ def _by_place(pairs: list[list[Any]]) -> dict[int, Any]:
 def _laid_out(value: Any, key: str, tensors: dict[str, Tensor]) -> Any:
     """A statistic as JSON, its tensors put aside under dotted names."""
     if isinstance(value, Tensor):
-        tensors[key] = value.detach().cpu().clone().contiguous()
+        tensors[key] = value.detach().cpu().clone()
         return {"tensor": key}
     if is_dataclass(value):
         parts = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -62,8 +63,10 @@ def gather(
     wanted |= {BUILT_ON[name] for name in wanted & set(BUILT_ON)}
     shelf = Statistics(covariance=covariance, seed=seed, progress=progress)
     parts = parts_of(source)
-    with runner(scale.scheduler, getattr(source, "client", None)) as run:
-        kept = _kept(scale, parts, wanted, seed)
+    with (
+        runner(scale.scheduler, getattr(source, "client", None)) as run,
+        _kept(scale, parts, wanted, seed) as kept,
+    ):
         work = _Work(run, parts, _n_dims(source), scale, kept, progress)
         first = work.passed("first", first_pass(wanted), keep_labels="separation" in wanted)
         labels = first.found.pop("row_labels", None)
@@ -83,8 +86,8 @@ def gather(
             found = separate(run, alive, coded, scale=scale, kept=kept, progress=progress)
             vars(shelf).update(separation=found, labels=found.labels)
             vars(shelf)["rows"] = FileRows(_Chain([part for _, part, _ in alive]), len(coded))
-    if kept is not None and kept.n_resumed:
-        shelf.notes.append(f"{kept.n_resumed:,} finished pieces of work were taken from {scale.checkpoint}")
+    if kept is not None:
+        shelf.notes += kept.notes()
     return shelf
 
 
@@ -226,9 +229,11 @@ def _n_dims(source: Any) -> int:
     return int(known) if known is not None else next(iter(source.blocks())).n_dims
 
 
-def _kept(scale: Scale, parts: list[Part], wanted: set[str], seed: int) -> Checkpoint | None:
+def _kept(
+    scale: Scale, parts: list[Part], wanted: set[str], seed: int
+) -> AbstractContextManager[Checkpoint | None]:
     if scale.checkpoint is None:
-        return None
+        return nullcontext()
     run = {
         "files, labels or weights": [_identity(part) for part in parts],
         "statistics": sorted(wanted),

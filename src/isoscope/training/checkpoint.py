@@ -1,4 +1,4 @@
-"""A run's folder: what it was asked, how far it is, and what it found; every file all or nothing.
+"""A run's folder: what it was asked, how far it is, and what it found; every file all or nothing, and sealed.
 
 config.json             settings, a fingerprint of the data, versions
 trajectory.parquet      the rows so far
@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,8 +20,9 @@ import numpy as np
 from torch import Tensor
 
 from isoscope.errors import FileError, InputError
-from isoscope.io.atomic import why, write_atomically
-from isoscope.io.files import listed
+from isoscope.io.files import check_file, listed
+from isoscope.io.locks import only_user
+from isoscope.io.sealed import check_owner, identity, read_json, read_tensors, write_json, write_tensors
 from isoscope.training.trajectory import Trajectory
 
 _CONFIG, _ROWS = "config.json", "trajectory.parquet"
@@ -74,42 +77,51 @@ class RunFolder:
         self.configuration = dict(configuration)
 
     @classmethod
+    @contextmanager
     def open(
-        cls, path: str | os.PathLike[str], configuration: Mapping[str, Any], *, resume: bool
-    ) -> RunFolder:
-        """A new folder, or the one of the same configuration to continue."""
+        cls, path: str | os.PathLike[str] | None, configuration: Mapping[str, Any], *, resume: bool
+    ) -> Iterator[RunFolder | None]:
+        """Yield a new folder, or the one of the same configuration to continue; None where no path is given.
+
+        Until the block ends, no other process may use the folder.
+        """
+        if path is None:
+            yield None
+            return
         folder = cls(Path(path), configuration)
-        try:
-            folder.path.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise FileError(f"run folder {path} cannot be made: {why(error)}") from error
-        config = folder.path / _CONFIG
+        with only_user(folder.path, what="run folder"):
+            folder._begin(resume=resume)
+            yield folder
+
+    @property
+    def identity(self) -> str:
+        """What the files of this run are known by."""
+        return identity({name: self.configuration[name] for name in self.configuration if name not in _FREE})
+
+    def _begin(self, *, resume: bool) -> None:
+        config = self.path / _CONFIG
         if not config.exists():
-            _refuse_strangers(folder.path)
-            text = json.dumps(folder.configuration, indent=2, ensure_ascii=False)
-            write_atomically(config, lambda beside: _write_text(beside, text + "\n"))
-            return folder
-        if not resume:
+            _refuse_strangers(self.path)
+            write_json(config, self.configuration, indent=2)
+        elif not resume:
             raise InputError(
-                f"run folder {path} holds a run already, done or cut short; go on with it by resume=True, "
-                "or choose another folder"
+                f"run folder {self.path} holds a run already, done or cut short; go on with it by "
+                "resume=True, or choose another folder"
             )
-        folder._check_same(config)
-        return folder
+        else:
+            self._check_same(config)
 
     def _check_same(self, config: Path) -> None:
         try:
-            found = json.loads(config.read_text())
-        except (OSError, ValueError) as error:
-            raise FileError(f"{config} cannot be read: {why(error)}") from error
+            found = read_json(config)
+        except FileError as error:
+            raise FileError(f"{error}, so it is unknown which run it is of; choose another folder") from error
         wanted = json.loads(json.dumps(self.configuration))
-        names = sorted((set(found) | set(wanted)) - set(_FREE)) if isinstance(found, dict) else [_CONFIG]
-        differing = [n for n in names if not isinstance(found, dict) or found.get(n) != wanted.get(n)]
+        names = sorted((set(found) | set(wanted)) - set(_FREE))
+        differing = [name for name in names if found.get(name) != wanted.get(name)]
         if differing:
             shown = "; ".join(
                 f"{name} was {_short(found.get(name))}, now {_short(wanted.get(name))}"
-                if isinstance(found, dict)
-                else f"{name} is no configuration"
                 for name in differing[:4]
             )
             raise InputError(
@@ -117,44 +129,45 @@ class RunFolder:
                 "choose another folder"
             )
 
-    def rows(self) -> dict[str, np.ndarray]:
-        """The columns found so far; none where nothing was written yet."""
+    def rows(self, metrics: Sequence[str]) -> dict[str, np.ndarray]:
+        """Return the columns found so far; none where nothing was written yet, or it is damaged."""
         path = self.path / _ROWS
-        return dict(Trajectory.load(path).columns) if path.exists() else {}
+        if not path.exists() and not any(self.path.glob("seed-*.safetensors")):
+            return {}
+        try:
+            check_file(path, what="rows")
+            trajectory = Trajectory.load(path, sealed=True)
+            check_owner(path, RunFolder(self.path, trajectory.configuration).identity, self.identity)
+            if missing := set(metrics) - trajectory.columns.keys():
+                raise FileError(f"{path} has no {listed(sorted(missing))}")
+        except FileError as error:
+            warn_dropped(error, "all seeds begin again")
+            return {}
+        return dict(trajectory.columns)
 
     def state(self, seed: int, wanted: Wanted | None = None) -> SeedState | None:
-        """Where a seed stands, checked against what is wanted of it; None where it has not begun."""
-        from safetensors import SafetensorError, safe_open
+        """Return where a seed stands; None where it has not begun.
 
+        Raises:
+            FileError: the file is damaged, or is not what is wanted of this seed of this run.
+        """
         path = self._state_path(seed)
         if not path.exists():
             return None
-        try:
-            with safe_open(path, framework="pt") as file:
-                about = file.metadata() or {}
-                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dict
-            state = SeedState(tensors, int(about["step"]), about["done"] == "yes")
-        except (OSError, SafetensorError, KeyError, ValueError) as error:
-            raise FileError(f"{path} cannot be read as a checkpoint: {why(error)}") from error
+        tensors, about = read_tensors(path, of=self._owner(seed))
+        state = SeedState(tensors, int(about["step"]), about["done"] == "yes")
         fault = None if wanted is None else wanted.fault(state)
         if fault:
             raise FileError(f"{path} is no checkpoint of this run: {fault}")
         return state
 
     def save(self, trajectory: Trajectory, states: Mapping[int, SeedState]) -> None:
-        """Rows first, then states: whatever is cut short, no state is ahead of the rows."""
-        from safetensors.torch import save_file
-
-        self._write(_ROWS, trajectory.write_parquet)
-        for seed, state in states.items():
-            about = {"step": str(state.step), "done": "yes" if state.done else "no"}
-            tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in state.tensors.items()}
-            name = self._state_path(seed).name
-            self._write(name, lambda path, t=tensors, a=about: save_file(t, path, metadata=a))  # type: ignore[misc]
-
-    def _write(self, name: str, write: Callable[[Path], object]) -> None:
+        """Write the rows first, then the states: whatever is cut short, no state is ahead of the rows."""
         try:
-            write_atomically(self.path / name, write)
+            trajectory.save(self.path / _ROWS)
+            for seed, state in states.items():
+                about = {"step": str(state.step), "done": "yes" if state.done else "no"}
+                write_tensors(self._state_path(seed), state.tensors, about, of=self._owner(seed))
         except FileError as error:
             raise FileError(
                 f"{error}; what was written before is kept in {self.path}, to be resumed"
@@ -163,9 +176,13 @@ class RunFolder:
     def _state_path(self, seed: int) -> Path:
         return self.path / f"seed-{seed}.safetensors"
 
+    def _owner(self, seed: int) -> str:
+        return f"{self.identity} seed {seed}"
 
-def _write_text(path: Path, text: str) -> None:
-    path.write_text(text, encoding="utf-8")
+
+def warn_dropped(error: FileError, then: str) -> None:
+    """Say that a file is left out, and what is done instead."""
+    warnings.warn(f"{error}; {then}", RuntimeWarning, stacklevel=2)
 
 
 def _refuse_strangers(path: Path) -> None:

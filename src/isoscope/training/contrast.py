@@ -25,7 +25,14 @@ from isoscope.progress import Bar
 from isoscope.training.checkpoint import RunFolder
 from isoscope.training.configuration import whole
 from isoscope.training.contrasted import Contrasted
-from isoscope.training.encoder_result import keep, kept, run_trajectory, texts_fingerprint, tracked, versions
+from isoscope.training.encoder_result import (
+    finished,
+    keep,
+    run_trajectory,
+    texts_fingerprint,
+    tracked,
+    versions,
+)
 from isoscope.training.encoder_run import (
     EncoderRun,
     EncoderSettings,
@@ -145,33 +152,33 @@ def contrast(
         "probe": None if probe is None else texts_fingerprint(list(probe)),
         "device": str(where), **versions(),
     }  # fmt: skip
-    folder = None if run is None else RunFolder.open(run, about, resume=resume)
-    if folder is not None and kept(folder.path) is not None:
-        return Contrasted.load(folder.path)
-    loaded = _trainable(model, path, where)
-    limit = limit_of(loaded, tokenizer, max_length)
-    task = Pairs(
-        tokenized(tokenizer, firsts, max_length=limit),
-        tokenized(tokenizer, seconds, max_length=limit),
-        loss,
-        pooling,
-    )
-    with Bar(show=progress) as bar:
-        one = EncoderRun(loaded, task, settings, folder, tracker, bar, where)
-        journal = one.train()
-    trajectory = run_trajectory(one, journal, about)
-    result = {"losses": journal.losses, "configuration": about, "stopped": journal.stopped}
-    if folder is not None:
-        keep(folder.path, result, trajectory, lambda place: _save(place, loaded, tokenizer, pooling, limit))
-    return Contrasted(
-        losses={name: np.array(values) for name, values in journal.losses.items()},
-        trajectory=trajectory,
-        configuration=about,
-        stopped=journal.stopped,
-        folder=None if folder is None else folder.path,
-        model=loaded,
-        tokenizer=tokenizer,
-    )
+    with RunFolder.open(run, about, resume=resume) as folder:
+        if folder is not None and finished(folder):
+            return Contrasted.load(folder.path)
+        loaded = _trainable(model, path, where)
+        limit = limit_of(loaded, tokenizer, max_length)
+        task = Pairs(
+            tokenized(tokenizer, firsts, max_length=limit),
+            tokenized(tokenizer, seconds, max_length=limit),
+            loss,
+            pooling,
+        )
+        with Bar(show=progress) as bar:
+            one = EncoderRun(loaded, task, settings, folder, tracker, bar, where)
+            journal = one.train()
+        trajectory = run_trajectory(one, journal, about)
+        result = {"losses": journal.losses, "configuration": about, "stopped": journal.stopped}
+        if folder is not None:
+            keep(folder, result, trajectory, lambda place: _save(place, loaded, tokenizer, pooling, limit))
+        return Contrasted(
+            losses={name: np.array(values) for name, values in journal.losses.items()},
+            trajectory=trajectory,
+            configuration=about,
+            stopped=journal.stopped,
+            folder=None if folder is None else folder.path,
+            model=loaded,
+            tokenizer=tokenizer,
+        )
 
 
 class Pairs:

@@ -114,8 +114,8 @@ def train_embeddings(
         if run is None:
             raise InputError("checkpoint_every goes with run; name the folder of the run")
     about = described(problem, configuration)
-    folder = None if run is None else RunFolder.open(run, about, resume=resume)
     with (
+        RunFolder.open(run, about, resume=resume) as folder,
         as_listener(log, about, None if folder is None else folder.path) as listener,
         Bar(show=progress) as bar,
     ):

@@ -9,7 +9,6 @@ model/                  the model and its tokenizer
 from __future__ import annotations
 
 import hashlib
-import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -19,12 +18,13 @@ import numpy as np
 import torch
 
 from isoscope._version import __version__
-from isoscope.encoders.folders import new_folder
 from isoscope.encoders.language_models import quiet_loading
 from isoscope.encoders.sentences import package_version
 from isoscope.errors import FileError
-from isoscope.io.atomic import why, write_atomically
+from isoscope.io.atomic import new_folder, why
+from isoscope.io.sealed import check_folder, check_owner, read_json, seal_folder, write_json
 from isoscope.measurement import shown
+from isoscope.training.checkpoint import RunFolder, warn_dropped
 from isoscope.training.encoder_checkpoint import Checkpoints
 from isoscope.training.encoder_run import EncoderRun
 from isoscope.training.journal import Journal
@@ -34,46 +34,70 @@ RESULT, ROWS, MODEL = "result.json", "trajectory.parquet", "model"
 
 
 def keep(
-    folder: Path, result: Mapping[str, Any], trajectory: Trajectory, save_model: Callable[[Path], object]
-) -> Path:
-    """Write what a run has come to, the result last, and let its checkpoints go; where the model is."""
-    place = folder / MODEL
+    run: RunFolder, result: Mapping[str, Any], trajectory: Trajectory, save_model: Callable[[Path], object]
+) -> None:
+    """Save the model, the rows and, last, the result of a run; delete its checkpoints."""
+    place = run.path / MODEL
     try:
         with new_folder(place) as beside, quiet_loading():
             save_model(beside)
-    except (OSError, RuntimeError) as error:
+            seal_folder(beside, of=run.identity)
+    except (OSError, RuntimeError, FileError) as error:
         raise FileError(
-            f"{place} cannot be written: {why(error)}; the last checkpoint is kept in {folder}, to be resumed"
+            f"{place} cannot be written: {why(error)}; the last checkpoint is kept in {run.path}, to be "
+            "resumed"
         ) from error
-    trajectory.save(folder / ROWS)
-    text = json.dumps(result, indent=1, ensure_ascii=False)
-    write_atomically(folder / RESULT, lambda beside: beside.write_text(text + "\n", encoding="utf-8"))
-    Checkpoints(folder).clear()
-    return place
+    trajectory.save(run.path / ROWS)
+    write_json(run.path / RESULT, result, indent=1)
+    Checkpoints(run).clear()
 
 
-def kept(folder: Path) -> tuple[dict[str, Any], Trajectory] | None:
-    """The result of a run that is done; None where it is not."""
-    path = folder / RESULT
+def finished(run: RunFolder) -> bool:
+    """Return whether a run is done; where it is, delete the checkpoints that it was killed before deleting.
+
+    A damaged result or damaged rows are said, and count as not there.
+
+    Raises:
+        FileError: the model has been changed since; it may be another's work, so it is not trained again.
+    """
+    path = run.path / RESULT
     if not path.exists():
-        return None
+        return False
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise FileError(
-            f"{path} cannot be read: {why(error)}; delete it to go on from the last checkpoint"
-        ) from error
-    return found, Trajectory.load(folder / ROWS)
+        result, _ = _read(run.path)
+        check_owner(path, RunFolder(run.path, result["configuration"]).identity, run.identity)
+    except FileError as error:
+        warn_dropped(error, "the run goes on from its last checkpoint, or from the start")
+        return False
+    if (run.path / MODEL).exists():
+        try:
+            check_folder(run.path / MODEL, of=run.identity)
+        except FileError as error:
+            raise FileError(
+                f"{error}; delete {run.path / MODEL} to have the result alone, or {RESULT} to train it again"
+            ) from error
+    Checkpoints(run).clear()
+    return True
 
 
 def done(folder: Path, kind: str) -> tuple[dict[str, Any], Trajectory]:
     """The result of a run of this kind that is done; refused where it is not, or is another."""
-    found = kept(folder)
-    if found is None:
+    if not (folder / RESULT).exists():
         raise FileError(f"{folder} holds no run that is done; continue it with resume=True")
-    if not isinstance(found[0], dict) or found[0].get("configuration", {}).get("kind") != kind:
+    result, trajectory = _read(folder)
+    if result["configuration"].get("kind") != kind:
         raise FileError(f"{folder} holds another kind of run; wanted one of {kind}")
-    return found
+    return result, trajectory
+
+
+def _read(folder: Path) -> tuple[dict[str, Any], Trajectory]:
+    """The result and the rows, both of the same run."""
+    result, trajectory = read_json(folder / RESULT), Trajectory.load(folder / ROWS, sealed=True)
+    if not isinstance(result.get("configuration"), dict):
+        raise FileError(f"{folder / RESULT} has no configuration; wanted the result of a run")
+    wanted = RunFolder(folder, result["configuration"]).identity
+    check_owner(folder / ROWS, RunFolder(folder, trajectory.configuration).identity, wanted)
+    return result, trajectory
 
 
 class Trained:

@@ -10,12 +10,10 @@ import importlib.util
 import math
 import os
 import random
-import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, Protocol
 
 import numpy as np
@@ -23,8 +21,9 @@ import torch
 from torch import Tensor
 
 from isoscope.encoders.language_models import best_device, quiet_loading, token_limit
-from isoscope.errors import FileError, InputError, check_seed
-from isoscope.io.files import reason
+from isoscope.errors import InputError, check_seed
+from isoscope.io.atomic import scratch_folder
+from isoscope.io.files import reading
 from isoscope.progress import Bar
 from isoscope.training.checkpoint import RunFolder
 from isoscope.training.configuration import whole
@@ -117,18 +116,18 @@ class EncoderRun:
 
     def train(self) -> Journal:
         """The run from where it stands to its end. With a folder, Ctrl-C keeps what there is."""
-        checkpoints = None if self.folder is None else Checkpoints(self.folder.path)
+        checkpoints = None if self.folder is None else Checkpoints(self.folder)
         found = None if checkpoints is None else checkpoints.latest()
         journal = Journal() if found is None else self._restore(found[1])
         with (
             deferred_interrupt(checkpoints is not None) as interrupted,
-            TemporaryDirectory() as scratch,
+            scratch_folder(None if self.folder is None else self.folder.path) as scratch,
             own_randomness(),
             quiet_loading(),
         ):
             from isoscope.training.encoder_trainer import make_trainer
 
-            trainer = make_trainer(self, journal, checkpoints, interrupted, scratch)
+            trainer = make_trainer(self, journal, checkpoints, interrupted, str(scratch))
             if found is not None and (found[0] >= self.settings.steps or journal.stopped):
                 trainer.load_weights(found[1])
             else:
@@ -138,38 +137,19 @@ class EncoderRun:
 
     def _restore(self, folder: Path) -> Journal:
         """The journal of a checkpoint; task and tracker are put back to it."""
-        from safetensors import SafetensorError
         from safetensors.torch import load_file
 
-        journal = Journal.read(folder)
-        try:
-            _check_whole(folder)
+        with reading(folder):
+            journal = Journal.read(folder)
             self.task.load_state(load_file(folder / TASK_FILE), self.device)
             if self.tracker is not None:
                 self.tracker.load_state_dict(torch.load(folder / TRACKER_FILE, weights_only=True))
-        except (OSError, SafetensorError, KeyError, ValueError, RuntimeError) as error:
-            raise FileError(
-                f"{folder} is no checkpoint of this run: {reason(error)}; delete it to go on from "
-                "the one before"
-            ) from error
         return journal
 
     def order(self) -> EpochOrder:
         """The order of the batches, epoch by epoch."""
         chosen = self.settings
         return EpochOrder(len(self.task), chosen.batch_size, seed=chosen.seed, drop_last=chosen.drop_last)
-
-
-def _check_whole(folder: Path) -> None:
-    """Raise OSError or SafetensorError where a file that transformers will read is damaged or missing."""
-    from safetensors import safe_open
-
-    for path in folder.glob("*.safetensors"):
-        with safe_open(path, framework="pt"):
-            pass
-    for name in ("optimizer.pt", "scheduler.pt", "rng_state.pth"):
-        if not zipfile.is_zipfile(folder / name):
-            raise OSError(f"{name} is damaged or missing")
 
 
 def training_device(device: str | torch.device | None) -> torch.device:

@@ -117,9 +117,10 @@ class EncoderTrainer(Trainer):  # type: ignore[misc]
             self.journal.fetch()
         except NotFiniteError as earlier:
             error = earlier
-        last = None if self.checkpoints is None else self.checkpoints.latest()
+        kept = ""
+        if self.checkpoints is not None and (last := self.checkpoints.last_step()) is not None:
+            kept = f"; the checkpoint of step {last:,} is kept in {self.checkpoints.folder}"
         said = str(error) if _WHEN.search(str(error)) else f"{error} {when}"
-        kept = f"; the checkpoint of step {last[0]:,} is kept in {last[1].parent}" if last else ""
         return NotFiniteError(
             f"{said}: the run is stopped; lower the learning rate or the strength (λ), or clip gradients"
             f"{kept}"

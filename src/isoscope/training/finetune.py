@@ -22,7 +22,14 @@ from isoscope.progress import Bar
 from isoscope.training.checkpoint import RunFolder
 from isoscope.training.classification import Classification, check_metric
 from isoscope.training.configuration import whole
-from isoscope.training.encoder_result import keep, kept, run_trajectory, texts_fingerprint, tracked, versions
+from isoscope.training.encoder_result import (
+    finished,
+    keep,
+    run_trajectory,
+    texts_fingerprint,
+    tracked,
+    versions,
+)
 from isoscope.training.encoder_run import (
     EncoderRun,
     EncoderSettings,
@@ -136,29 +143,29 @@ def finetune(
         "max_vectors": max_vectors, "max_length": max_length, "tracked": tracked(tracker),
         "device": str(where), **versions(),
     }  # fmt: skip
-    folder = None if run is None else RunFolder.open(run, about, resume=resume)
-    if folder is not None and kept(folder.path) is not None:
-        return FineTuned.load(folder.path)
-    with own_randomness():
-        loaded = _load(path, examples.labels, seed)
-        loaded.config.pad_token_id = tokenizer.pad_token_id
-    reading: dict[str, Any] = {
-        "max_length": limit_of(loaded, tokenizer, max_length),
-        "segments": pairs is not None and getattr(loaded.config, "type_vocab_size", 0) > 1,
-    }
-    task = Classification(
-        tokenized(tokenizer, examples.texts, examples.pairs, **reading), examples.labels.codes,
-        tokenized(tokenizer, held_out.texts, held_out.pairs, **reading), held_out.labels.codes,
-        penalty if penalty and penalty.strength else None, max_vectors,
-    )  # fmt: skip
-    with Bar(show=progress) as bar:
-        one = EncoderRun(loaded.to(where), task, settings, folder, tracker, bar, where)
-        journal = one.train()
-        bar.step("measuring")
-        geometry = state_geometry(
-            loaded, task.test, task.train, zeta=zeta, max_vectors=max_vectors, seed=seed
+    with RunFolder.open(run, about, resume=resume) as folder:
+        if folder is not None and finished(folder):
+            return FineTuned.load(folder.path)
+        with own_randomness():
+            loaded = _load(path, examples.labels, seed)
+            loaded.config.pad_token_id = tokenizer.pad_token_id
+        reading: dict[str, Any] = {
+            "max_length": limit_of(loaded, tokenizer, max_length),
+            "segments": pairs is not None and getattr(loaded.config, "type_vocab_size", 0) > 1,
+        }
+        task = Classification(
+            tokenized(tokenizer, examples.texts, examples.pairs, **reading), examples.labels.codes,
+            tokenized(tokenizer, held_out.texts, held_out.pairs, **reading), held_out.labels.codes,
+            penalty if penalty and penalty.strength else None, max_vectors,
         )  # fmt: skip
-    return _result(one, journal, geometry, about, tokenizer)
+        with Bar(show=progress) as bar:
+            one = EncoderRun(loaded.to(where), task, settings, folder, tracker, bar, where)
+            journal = one.train()
+            bar.step("measuring")
+            geometry = state_geometry(
+                loaded, task.test, task.train, zeta=zeta, max_vectors=max_vectors, seed=seed
+            )  # fmt: skip
+        return _result(one, journal, geometry, about, tokenizer)
 
 
 def _described(examples: Examples, held_out: Examples, penalty: Regularizer | None) -> dict[str, Any]:
@@ -189,7 +196,7 @@ def _result(
             run.model.save_pretrained(place)
             tokenizer.save_pretrained(place)
 
-        keep(run.folder.path, kept_values, trajectory, save_model)
+        keep(run.folder, kept_values, trajectory, save_model)
     return FineTuned(
         metric=about["metric"],
         epochs=journal.epochs,

@@ -23,8 +23,8 @@ from isoscope.training.configuration import whole
 from isoscope.training.encoder_result import (
     Trained,
     done,
+    finished,
     keep,
-    kept,
     run_trajectory,
     texts_fingerprint,
     versions,
@@ -140,32 +140,32 @@ def train_masked_lm(
         "data": texts_fingerprint(list(texts), list(held_out or ())), "vocabulary": len(tokenizer),
         "n_tokens": int(read.starts[-1]), "device": str(where), **versions(),
     }  # fmt: skip
-    folder = None if run is None else RunFolder.open(run, about, resume=resume)
-    if folder is not None and kept(folder.path) is not None:
-        return MaskedLM.load(folder.path)
-    model = _new_model(tokenizer, n_layers, n_dims, n_heads, window, seed).to(where)
-    task = MaskedTokens(read, tokenizer, seed=seed, precision=precision)
-    with Bar(show=progress) as bar:
-        one = EncoderRun(model, task, settings, folder, None, bar, where)
-        journal = one.train()
-    found: dict[str, float | None] = {"held_out_loss": None, "unigram_loss": None}
-    if held_out is not None:
-        test = MaskedTokens(_windows(held_out, tokenizer, window), tokenizer, seed=0, precision="float32")
-        found = {
-            "held_out_loss": test.mean_loss(model, batch_size),
-            "unigram_loss": test.unigram_loss(task.counts, batch_size),
-        }
-    result = {"losses": journal.losses, "configuration": about} | found
-    if folder is not None:
-        keep(
-            folder.path, result, run_trajectory(one, journal, about),
-            lambda place: _save(place, model, tokenizer),
+    with RunFolder.open(run, about, resume=resume) as folder:
+        if folder is not None and finished(folder):
+            return MaskedLM.load(folder.path)
+        model = _new_model(tokenizer, n_layers, n_dims, n_heads, window, seed).to(where)
+        task = MaskedTokens(read, tokenizer, seed=seed, precision=precision)
+        with Bar(show=progress) as bar:
+            one = EncoderRun(model, task, settings, folder, None, bar, where)
+            journal = one.train()
+        found: dict[str, float | None] = {"held_out_loss": None, "unigram_loss": None}
+        if held_out is not None:
+            test = MaskedTokens(_windows(held_out, tokenizer, window), tokenizer, seed=0, precision="float32")
+            found = {
+                "held_out_loss": test.mean_loss(model, batch_size),
+                "unigram_loss": test.unigram_loss(task.counts, batch_size),
+            }
+        result = {"losses": journal.losses, "configuration": about} | found
+        if folder is not None:
+            keep(
+                folder, result, run_trajectory(one, journal, about),
+                lambda place: _save(place, model, tokenizer),
+            )  # fmt: skip
+        return MaskedLM(
+            {name: np.array(values) for name, values in journal.losses.items()},
+            found["held_out_loss"], found["unigram_loss"], about,
+            None if folder is None else folder.path, model, tokenizer,
         )  # fmt: skip
-    return MaskedLM(
-        {name: np.array(values) for name, values in journal.losses.items()},
-        found["held_out_loss"], found["unigram_loss"], about,
-        None if folder is None else folder.path, model, tokenizer,
-    )  # fmt: skip
 
 
 class MaskedTokens:

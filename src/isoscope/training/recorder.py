@@ -64,9 +64,9 @@ class Recorder:
         self.rows = [row for row in self.rows if row["seed"] != seed or row["step"] < before]
         self._losses[seed] = [known for known in self._losses.get(seed, []) if known[0] < before]
 
-    def last_step(self, seed: int) -> int | None:
-        """The last update a seed was measured after; None before the first."""
-        return max((step for step, _ in self._losses.get(seed, [])), default=None)
+    def steps(self, seed: int) -> set[int]:
+        """Return the updates a seed was measured after."""
+        return {step for step, _ in self._losses.get(seed, [])}
 
     def _note(self, row: Row) -> None:
         self._losses.setdefault(row["seed"], []).append((row["step"], row["loss"]))

@@ -91,6 +91,8 @@ class RunRows:
                 f"the rows are of {', '.join(sorted(found)) or 'nothing'}, the tracker follows "
                 f"{', '.join(sorted(wanted))}; wanted the same metrics and layers"
             )
+        if not all(isinstance(row, Mapping) and set(self.columns) <= row.keys() for row in rows):
+            raise InputError(f"the rows lack some of {', '.join(_KEYS)}; wanted those of a GeometryTracker")
         if any(row["seed"] != self._seed for row in rows):
             raise InputError(f"the rows are of seed {rows[0]['seed']}, the tracker has {self._seed}")
         ordered = [{name: row[name] for name in self.columns} for row in rows]

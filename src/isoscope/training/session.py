@@ -11,7 +11,7 @@ from torch import Tensor
 
 from isoscope.errors import FileError
 from isoscope.progress import Bar
-from isoscope.training.checkpoint import RunFolder, SeedState
+from isoscope.training.checkpoint import RunFolder, SeedState, warn_dropped
 from isoscope.training.classifier import n_parameters
 from isoscope.training.configuration import Configuration
 from isoscope.training.interrupts import deferred_interrupt
@@ -44,9 +44,11 @@ class Session:
         self._wanted = None if folder is None else wanted_state(problem, configuration)
         self._meter = Meter(problem, configuration)
         self._measured = set(configuration.measured_steps())
-        rows = {} if folder is None else folder.rows()
+        rows = {} if folder is None else folder.rows(self._meter.columns)
+        self._has_rows = bool(rows)
         self._recorder = Recorder(configuration, self._meter.columns, rows=rows, log=log, callback=callback)
         self._tables: dict[int, Tensor] = {}
+        self._begun: set[int] = set()  # seeds whose state in the folder can be continued
         self._saved_at = time.monotonic()
 
     def run(self) -> Trajectory:
@@ -66,12 +68,14 @@ class Session:
         """Seeds still to train, those at the same step together; one by one on the CPU."""
         by_step: dict[int, list[int]] = {}
         for seed in self._configuration.seeds:
-            state = self._state(seed)
+            state, is_damaged = self._state(seed)
             if state is not None and state.done:
                 self._tables[seed] = state.tensors["table"].to(self._problem.table.device)
                 continue
-            if state is None and self._measured_out(seed):
+            if state is None and not is_damaged and self._measured_out(seed):
                 continue
+            if state is not None:
+                self._begun.add(seed)
             step = 0 if state is None else state.step
             self._recorder.keep(seed, before=step)
             by_step.setdefault(step, []).append(seed)
@@ -82,19 +86,28 @@ class Session:
             for first in range(0, len(seeds), size)
         ]
 
-    def _state(self, seed: int) -> SeedState | None:
-        """Where a seed stands in the folder; what deleting a broken file leads to is told with the error."""
-        if self._folder is None:
-            return None
+    def _state(self, seed: int) -> tuple[SeedState | None, bool]:
+        """Return where a seed stands in the folder, and whether what was there cannot be used."""
+        if self._folder is None or not self._has_rows:  # a state without rows is of no use
+            return None, False
         try:
-            return self._folder.state(seed, self._wanted)
+            state = self._folder.state(seed, self._wanted)
+            if state is not None:
+                self._check_rows(seed, state)
         except FileError as error:
-            then = "keep its rows alone" if self._measured_out(seed) else "begin the seed again"
-            raise FileError(f"{error}; delete it to {then}") from error
+            warn_dropped(error, "the seed begins again")
+            return None, True
+        return state, False
+
+    def _check_rows(self, seed: int, state: SeedState) -> None:
+        """Raise FileError unless all that was measured before a state is among the rows."""
+        wanted = {step for step in self._measured if step < state.step + state.done}
+        if missing := wanted - self._recorder.steps(seed):
+            raise FileError(f"seed {seed} stands at step {state.step}, and its rows lack step {min(missing)}")
 
     def _measured_out(self, seed: int) -> bool:
-        """Whether the rows of a seed reach the last update."""
-        return self._recorder.last_step(seed) == self._configuration.steps
+        """Whether a seed has all rows up to the last update."""
+        return self._measured <= self._recorder.steps(seed)
 
     def _train(self, seeds: list[int], interrupted: Callable[[], bool]) -> None:
         trainer = Trainer(self._problem, self._configuration, seeds)
@@ -129,9 +142,10 @@ class Session:
         self._recorder.add(trainer.step, trainer.seeds, values)
 
     def _restore(self, trainer: Trainer) -> None:
-        states = [state for seed in trainer.seeds if (state := self._state(seed)) is not None]
-        if states:
-            trainer.restore(states)
+        if self._folder is None or not self._begun.issuperset(trainer.seeds):  # all, or none
+            return
+        states = [self._folder.state(seed, self._wanted) for seed in trainer.seeds]
+        trainer.restore([state for state in states if state is not None])
 
     def _checkpoint(self, trainer: Trainer) -> None:
         if self._folder is None or trainer.step == self._configuration.steps:

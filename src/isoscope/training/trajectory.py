@@ -17,13 +17,16 @@ from torch import Tensor
 
 from isoscope.errors import FileError, InputError, UndefinedError
 from isoscope.io.atomic import write_atomically
-from isoscope.io.files import reason
+from isoscope.io.files import reading
+from isoscope.io.sealed import check, digest
 from isoscope.training.correlation import Correlation
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _METADATA = b"isoscope.trajectory"
+_CHECKSUM = b"isoscope.checksum"
+_FORMAT = 2  # with a checksum
 _KEYS = ("seed", "step")
 _INTERVALS = ("_low", "_high")
 
@@ -127,24 +130,36 @@ class Trajectory:
         import pyarrow.parquet as pq
 
         about = {"configuration": dict(self.configuration), "n_parameters": self.n_parameters}
+        held = json.dumps({"format": _FORMAT, **about})
         table = pa.table({name: pa.array(values, from_pandas=True) for name, values in self.columns.items()})
-        pq.write_table(table.replace_schema_metadata({_METADATA: json.dumps(about)}), path)
+        checksum = digest(_arrays(table), {"": held})
+        pq.write_table(table.replace_schema_metadata({_METADATA: held, _CHECKSUM: checksum}), path)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Trajectory:
-        """Read what `save` wrote."""
-        import pyarrow as pa
+    def load(cls, path: str | os.PathLike[str], *, sealed: bool = False) -> Trajectory:
+        """Read what `save` wrote.
+
+        Args:
+            path: the file.
+            sealed: refuse a file without a checksum, as earlier versions wrote.
+
+        Raises:
+            FileError: it is no trajectory, or its checksum does not match its content.
+        """
         import pyarrow.parquet as pq
 
-        try:
+        with reading(Path(path)):
             table = pq.read_table(path)
-            about = json.loads((table.schema.metadata or {})[_METADATA])
-        except (OSError, pa.ArrowException, ValueError) as error:
-            raise FileError(f"{path} cannot be read as a trajectory: {reason(error)}") from error
-        except KeyError:
-            raise FileError(f"{path} is no trajectory; wanted a file written by Trajectory.save") from None
-        columns = {name: np.array(table[name].to_numpy()) for name in table.column_names}
-        return cls(columns, about["configuration"], int(about["n_parameters"]))
+            metadata = table.schema.metadata or {}
+            columns = _arrays(table)
+        if _METADATA not in metadata:
+            raise FileError(f"{path} is no trajectory; wanted a file written by Trajectory.save")
+        with reading(Path(path)):
+            held = metadata[_METADATA].decode()
+            about = json.loads(held)
+            if sealed or "format" in about or _CHECKSUM in metadata:
+                check(Path(path), metadata.get(_CHECKSUM, b"").decode() or None, digest(columns, {"": held}))
+            return cls(columns, about["configuration"], int(about["n_parameters"]))
 
     def figure(self, path: str | os.PathLike[str] | None = None, **options: Any) -> Figure:
         """Both metrics across training with the spread over seeds, and their relation; see `draw`."""
@@ -171,3 +186,8 @@ class Trajectory:
         from isoscope.training.trajectory_summary import as_html
 
         return as_html(self)
+
+
+def _arrays(table: Any) -> dict[str, np.ndarray]:
+    """The columns of an Arrow table; the same from a table that was just made and from one that was read."""
+    return {name: np.array(table[name].to_numpy()) for name in table.column_names}

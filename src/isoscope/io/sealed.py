@@ -1,0 +1,198 @@
+"""Files that isoscope reads again: each carries a checksum of everything in it.
+
+A checksum covers names, types, shapes, values and metadata, so that a file with one changed bit is refused.
+It also covers what the file belongs to (`of`): a piece of another run, or of another place in the same run,
+is refused as well. Callers that can compute the content again drop such a file and say so.
+
+    write_tensors, read_tensors     .safetensors
+    write_json, read_json           .json
+    seal_folder, check_folder       a folder of files that other libraries write
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from isoscope.errors import FileError
+from isoscope.io.atomic import replacing, writing
+from isoscope.io.files import reading
+
+CHECKSUM = "checksum"
+OWNER = "of"  # the entry that says what a file belongs to
+_SEAL = "isoscope"  # the metadata entry of a .safetensors file
+FILES = ".checksums.json"  # of a folder
+
+
+def digest(arrays: Mapping[str, Tensor | np.ndarray], about: Mapping[str, str]) -> str:
+    """Return the SHA-256 of named arrays and texts; the order of the names does not matter."""
+    whole = hashlib.sha256()
+    for name in sorted(arrays):
+        array = arrays[name]
+        _add_text(whole, f"{name}\0{array.dtype}\0{tuple(array.shape)}")
+        whole.update(_bytes(array))
+    for name in sorted(about):
+        _add_text(whole, name)
+        _add_text(whole, about[name])
+    return whole.hexdigest()
+
+
+def identity(content: Any) -> str:
+    """Return a short name for JSON-ready content: equal content, equal name."""
+    return digest({}, {"": _canonical(content)})[:32]
+
+
+def write_tensors(
+    path: Path, tensors: Mapping[str, Tensor], about: Mapping[str, str] | None = None, *, of: str = ""
+) -> Path:
+    """Write a sealed .safetensors file; a failure leaves what was there."""
+    from safetensors.torch import save
+
+    held = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    described = {**(about or {}), OWNER: of}
+    described[CHECKSUM] = digest(held, described)
+    # one entry, for safetensors writes several in any order; and not by save_file, which makes files that
+    # only their owner may read
+    with writing(path), replacing(path) as beside:
+        beside.write_bytes(save(held, {_SEAL: json.dumps(described, sort_keys=True)}))
+    return path
+
+
+def read_tensors(
+    path: Path, *, of: str = "", sealed: bool = True
+) -> tuple[dict[str, Tensor], dict[str, str]]:
+    """Return the tensors and the metadata of a sealed .safetensors file.
+
+    Args:
+        path: the file.
+        of: what the file must belong to.
+        sealed: refuse a file without a checksum; False reads one that was written before there were any.
+
+    Raises:
+        FileError: the file cannot be read, its checksum does not match, or it belongs to something else.
+    """
+    from safetensors import safe_open
+
+    with reading(path), safe_open(str(path), framework="pt") as file:
+        about = dict(file.metadata() or {})
+        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a mapping
+        if _SEAL in about:
+            about = {str(name): str(text) for name, text in json.loads(about[_SEAL]).items()}
+            sealed = True
+    if sealed:
+        described = {name: text for name, text in about.items() if name != CHECKSUM}
+        check(path, about.get(CHECKSUM), digest(tensors, described))
+        check_owner(path, about.get(OWNER), of)
+    return tensors, about
+
+
+def peek(path: Path, name: str) -> Tensor:
+    """Return one tensor of a .safetensors file unchecked, to decide whether the rest is worth reading."""
+    from safetensors import safe_open
+
+    with reading(path), safe_open(str(path), framework="pt") as file:
+        tensor: Tensor = file.get_tensor(name)
+        return tensor
+
+
+def write_json(path: Path, content: Mapping[str, Any], *, of: str = "", indent: int | None = None) -> Path:
+    """Write a sealed .json file; a failure leaves what was there."""
+    described = {**content, OWNER: of} if of else dict(content)
+    described[CHECKSUM] = digest({}, {"": _canonical(described)})
+    text = json.dumps(described, indent=indent, ensure_ascii=False)
+    with writing(path), replacing(path) as beside:
+        beside.write_text(text + "\n", encoding="utf-8")
+    return path
+
+
+def read_json(path: Path, *, of: str = "", sealed: bool = True) -> dict[str, Any]:
+    """Return the content of a sealed .json file.
+
+    Args:
+        path: the file.
+        of: what the file must belong to.
+        sealed: refuse a file without a checksum; False reads one that was written before there were any.
+
+    Raises:
+        FileError: the file cannot be read, its checksum does not match, or it belongs to something else.
+    """
+    with reading(path):
+        content = json.loads(path.read_text(encoding="utf-8"))
+    if not isinstance(content, dict):
+        raise FileError(f"{path} holds a {type(content).__name__}; wanted a JSON object")
+    checksum = content.pop(CHECKSUM, None)
+    if checksum is not None or sealed:
+        with reading(path):
+            check(path, checksum, digest({}, {"": _canonical(content)}))
+    check_owner(path, content.pop(OWNER, "") if of else "", of)
+    return content
+
+
+def seal_folder(folder: Path, *, of: str = "") -> None:
+    """Write a list of all files in a folder with their checksums into it."""
+    names = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
+    write_json(folder / FILES, {"files": {name: _hash(folder / name) for name in names}}, of=of)
+
+
+def check_folder(folder: Path, *, of: str = "") -> None:
+    """Raise FileError unless every file that `seal_folder` listed is there and unchanged."""
+    files = read_json(folder / FILES, of=of).get("files")
+    if not isinstance(files, dict) or not files:
+        raise FileError(f"{folder / FILES} lists no files")
+    for name, checksum in files.items():
+        with reading(folder / name):
+            check(folder / name, checksum, file_hash(folder / name))
+
+
+def file_hash(path: Path) -> str:
+    """Return the SHA-256 of a file's bytes; computed once while the file stays as it is."""
+    stat = path.stat()
+    return _file_hash(path, stat.st_size, stat.st_mtime_ns, stat.st_ino)
+
+
+def check(path: Path, wanted: object, got: str) -> None:
+    """Raise FileError unless a file's checksum is the one of its content."""
+    if wanted != got:
+        told = "has no checksum" if wanted is None else "is damaged: its checksum does not match its content"
+        raise FileError(f"{path} {told}")
+
+
+def check_owner(path: Path, got: object, wanted: str) -> None:
+    """Raise FileError unless a file belongs to what is wanted."""
+    if got != wanted:
+        raise FileError(f"{path} belongs to another run, or to another place in this one")
+
+
+@lru_cache(maxsize=256)
+def _file_hash(path: Path, _n_bytes: int, _modified_ns: int, _inode: int) -> str:
+    return _hash(path)
+
+
+def _hash(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _bytes(array: Tensor | np.ndarray) -> memoryview:
+    if isinstance(array, Tensor):
+        array = array.detach().cpu().reshape(-1).contiguous().view(torch.uint8).numpy()
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
+
+
+def _canonical(content: Any) -> str:
+    """Return JSON that is the same before writing and after reading."""
+    return json.dumps(json.loads(json.dumps(content)), sort_keys=True)
+
+
+def _add_text(whole: Any, text: str) -> None:
+    held = text.encode("utf-8", "surrogatepass")
+    whole.update(len(held).to_bytes(8, "little"))
+    whole.update(held)
