@@ -26,6 +26,7 @@ from isoscope.errors import FileError, InputError
 from isoscope.io.atomic import check_place
 from isoscope.io.files import check_file, listed, reading
 from isoscope.io.sealed import CHECKSUM, read_tensors, write_tensors
+from isoscope.io.structure import parse_json
 
 FORMAT = 2  # with a checksum; files of format 1, which have none, are read as well
 _ENTRY = "isoscope_correction"  # of the file's metadata
@@ -136,7 +137,7 @@ def _read(path: Path) -> tuple[dict[str, Tensor], list[Any]]:
         raise FileError(
             f"{path} is no correction, though a .safetensors file: wanted one that correction.save wrote"
         )
-    about = json.loads(metadata[_ENTRY])
+    about = parse_json(metadata[_ENTRY], str(path)).value
     if not isinstance(about, Mapping) or not isinstance(about.get("format"), int):
         raise FileError(f"{path} says nothing of its format; wanted a file that isoscope wrote")
     if about["format"] > FORMAT:

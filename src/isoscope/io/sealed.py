@@ -23,6 +23,7 @@ import torch
 from torch import Tensor
 
 from isoscope.errors import FileError
+from isoscope.io import structure
 from isoscope.io.atomic import replacing, writing
 from isoscope.io.files import reading
 
@@ -30,6 +31,7 @@ CHECKSUM = "checksum"
 OWNER = "of"  # the entry that says what a file belongs to
 _SEAL = "isoscope"  # the metadata entry of a .safetensors file
 FILES = ".checksums.json"  # of a folder
+_MAX_JSON = 2**30  # a long run has many losses
 
 
 def digest(arrays: Mapping[str, Tensor | np.ndarray], about: Mapping[str, str]) -> str:
@@ -85,7 +87,8 @@ def read_tensors(
         about = dict(file.metadata() or {})
         tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a mapping
         if _SEAL in about:
-            about = {str(name): str(text) for name, text in json.loads(about[_SEAL]).items()}
+            sealed_about = structure.parse_json(about[_SEAL], str(path)).mapping()
+            about = {name: field.text() for name, field in sealed_about.items()}
             sealed = True
     if sealed:
         described = {name: text for name, text in about.items() if name != CHECKSUM}
@@ -124,15 +127,14 @@ def read_json(path: Path, *, of: str = "", sealed: bool = True) -> dict[str, Any
     Raises:
         FileError: the file cannot be read, its checksum does not match, or it belongs to something else.
     """
-    with reading(path):
-        content = json.loads(path.read_text(encoding="utf-8"))
-    if not isinstance(content, dict):
-        raise FileError(f"{path} holds a {type(content).__name__}; wanted a JSON object")
-    checksum = content.pop(CHECKSUM, None)
-    if checksum is not None or sealed:
-        with reading(path):
-            check(path, checksum, digest({}, {"": _canonical(content)}))
-    check_owner(path, content.pop(OWNER, "") if of else "", of)
+    content = {
+        name: field.value for name, field in structure.read_json(path, max_bytes=_MAX_JSON).mapping().items()
+    }
+    if CHECKSUM in content or sealed:
+        checksum = content.pop(CHECKSUM, None)
+        check(path, checksum, digest({}, {"": _canonical(content)}))
+    if of:
+        check_owner(path, content.pop(OWNER, None), of)
     return content
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,7 +16,7 @@ from isoscope.arrays import as_device
 from isoscope.corpora import Corpus, load_corpus
 from isoscope.encoders import encode, static_vectors
 from isoscope.errors import FileError, InputError, UndefinedError
-from isoscope.io.atomic import write_atomically
+from isoscope.io.sealed import read_json, write_json
 from isoscope.metrics.frontier import isotropy_ceiling
 from isoscope.papers.classifier_setups import SAMPLE, SETUPS, Published, Setup
 from isoscope.papers.verdicts import Row, below, equal, unpublished, within
@@ -207,8 +206,7 @@ def note_run(found: Outcome, folder: Path) -> None:
         "source": found.source,
         "seconds": found.seconds,
     }
-    text = json.dumps(about, indent=2, ensure_ascii=False) + "\n"
-    write_atomically(folder / _ABOUT, lambda path: path.write_text(text, encoding="utf-8"))
+    write_json(folder / _ABOUT, about, indent=2)
 
 
 def read_outcomes(folder: str | os.PathLike[str]) -> list[Outcome]:
@@ -226,7 +224,7 @@ def _read(folder: Path) -> Outcome:
     """A finished run, as `note_run` describes it."""
     path = folder / _ABOUT
     try:
-        about = json.loads(path.read_text(encoding="utf-8"))
+        about = read_json(path, sealed=False)
         setup, encoder, source = SETUPS[about["setup"]], str(about["encoder"]), str(about["source"])
         seconds = about.get("seconds")
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import time
@@ -17,7 +16,7 @@ from torch import Tensor
 from isoscope.corpora import load_texts
 from isoscope.encoders import TokenRows, TokenStates, load_language_model, token_states
 from isoscope.errors import FileError, InputError
-from isoscope.io.atomic import write_atomically
+from isoscope.io.sealed import read_json, write_json
 from isoscope.metrics.contextual import draw_rows, intra_similarity, sampled_anisotropy, self_similarity
 from isoscope.metrics.contextual_change import adjusted_type_similarities, self_similarity_change
 from isoscope.metrics.cosine import mean_cosine, norm_statistics
@@ -314,12 +313,9 @@ def token_changes(before: TokenStates, after: TokenStates) -> dict[str, Any]:
 
 def keep_run(found: Geometry, folder: Path) -> Path:
     """Write a run below a folder of runs, by its setup's name."""
-    text = json.dumps(asdict(found), ensure_ascii=False, allow_nan=False) + "\n"
     name = re.sub(r"[^\w.-]", "_", found.setup)
     make_folder(folder)
-    return write_atomically(
-        folder / f"{_PREFIX}{name}.json", lambda path: path.write_text(text, encoding="utf-8")
-    )
+    return write_json(folder / f"{_PREFIX}{name}.json", asdict(found))
 
 
 def read_runs(folder: Path) -> list[Geometry]:
@@ -332,7 +328,7 @@ def read_runs(folder: Path) -> list[Geometry]:
 
 def _read(path: Path) -> Geometry:
     try:
-        about = json.loads(path.read_text(encoding="utf-8"))
+        about = read_json(path, sealed=False)
         return Geometry(**{field.name: about[field.name] for field in fields(Geometry)})
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise FileError(f"{path} is not a kept run: {type(error).__name__}: {error}") from error

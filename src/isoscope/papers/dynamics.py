@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import re
@@ -21,7 +20,7 @@ from isoscope.corpora import SimilarityPairs, Texts, load_pairs, load_similarity
 from isoscope.encoders.language_models import LanguageModel, load_language_model, load_tokenizer
 from isoscope.encoders.models import resolve_model
 from isoscope.errors import FileError, InputError
-from isoscope.io.atomic import write_atomically
+from isoscope.io.sealed import read_json, write_json
 from isoscope.papers.contrastive_setups import SPLIT, TEXTS
 from isoscope.papers.dynamics_readings import layer_values, read_states, task_score, token_change
 from isoscope.papers.dynamics_setups import (
@@ -280,9 +279,8 @@ def run_path(folder: Path, setup: Setup, seed: int) -> Path:
 
 def keep_dynamics(found: Dynamics, path: Path) -> Path:
     """Write a run, all or nothing."""
-    text = json.dumps(asdict(found), ensure_ascii=False, allow_nan=False) + "\n"
     make_folder(path.parent)
-    return write_atomically(path, lambda beside: beside.write_text(text, encoding="utf-8"))
+    return write_json(path, asdict(found))
 
 
 def read_dynamics(folder: Path) -> list[Dynamics]:
@@ -305,7 +303,7 @@ def same_run(path: Path, **settings: object) -> Dynamics:
 def read_one(path: Path) -> Dynamics:
     """A kept run."""
     try:
-        about = json.loads(path.read_text(encoding="utf-8"))
+        about = read_json(path, sealed=False)
         return Dynamics(**{field.name: about[field.name] for field in fields(Dynamics)})
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise FileError(f"{path} is not a kept run: {type(error).__name__}: {error}") from error

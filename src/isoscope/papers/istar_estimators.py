@@ -7,7 +7,6 @@ Many batches at a time: all estimators are formulas over four numbers of a batch
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -19,7 +18,7 @@ import torch
 from torch import Tensor
 
 from isoscope.errors import FileError
-from isoscope.io.atomic import write_atomically
+from isoscope.io.sealed import read_json, write_json
 from isoscope.papers.istar_populations import FRESH, STALE, Population, States
 from isoscope.papers.istar_sweep import ESTIMATORS as FILE
 from isoscope.papers.pages import make_folder
@@ -323,15 +322,15 @@ def _summed(population: str, sampling: str, n: int, values: np.ndarray) -> Cell:
 
 
 def keep(study: Study, folder: Path) -> Path:
-    """Write istar-estimators.json, a line a cell."""
-    facts = {"about": dict(study.about), "estimators": [list(one) for one in ESTIMATORS]}
-    lines = [f'"{key}": {json.dumps(value, ensure_ascii=False)}' for key, value in facts.items()]
-    for key, rows in (("populations", study.populations), ("cells", study.cells)):
-        listed = ",\n ".join(json.dumps(asdict(row), ensure_ascii=False, allow_nan=False) for row in rows)
-        lines.append(f'"{key}": [\n {listed}\n]')
-    text = "{" + ",\n".join(lines) + "}\n"
+    """Write istar-estimators.json."""
+    facts = {
+        "about": dict(study.about),
+        "estimators": [list(one) for one in ESTIMATORS],
+        "populations": [asdict(row) for row in study.populations],
+        "cells": [asdict(row) for row in study.cells],
+    }
     make_folder(folder)
-    return write_atomically(folder / FILE, lambda path: path.write_text(text, encoding="utf-8"))
+    return write_json(folder / FILE, facts)
 
 
 def read_study(folder: Path) -> Study | None:
@@ -340,7 +339,7 @@ def read_study(folder: Path) -> Study | None:
     if not path.exists():
         return None
     try:
-        facts = json.loads(path.read_text(encoding="utf-8"))
+        facts = read_json(path, sealed=False)
         if facts["estimators"] != [list(one) for one in ESTIMATORS]:
             raise ValueError("it has other estimators; make it again")
         cells = [_read_cell(one) for one in facts["cells"]]

@@ -7,7 +7,6 @@ was.
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -24,7 +23,7 @@ from isoscope.corpora import load_task
 from isoscope.encoders.language_models import best_device, load_tokenizer
 from isoscope.encoders.models import resolve_model
 from isoscope.errors import FileError, NotFiniteError, UndefinedError
-from isoscope.io.atomic import write_atomically
+from isoscope.io.sealed import read_json, write_json
 from isoscope.metrics.manifold import twonn
 from isoscope.papers.istar_setups import NONE, Point, Settings, Setup
 from isoscope.papers.pages import make_folder
@@ -256,8 +255,7 @@ def keep(found: SweepRun, path: Path) -> Path:
         "about": dict(found.about),
         "failed": found.failed,
     }
-    text = json.dumps(facts, ensure_ascii=False, allow_nan=False) + "\n"
-    return write_atomically(path, lambda beside: beside.write_text(text, encoding="utf-8"))
+    return write_json(path, facts)
 
 
 def _is_kept(path: Path, settings: Settings) -> bool:
@@ -274,7 +272,7 @@ def read_runs(folder: str | os.PathLike[str]) -> list[SweepRun]:
 def read_run(path: Path) -> SweepRun:
     """One run from its file."""
     try:
-        facts = json.loads(path.read_text(encoding="utf-8"))
+        facts = read_json(path, sealed=False)
         point = Point(facts["task"], facts["regularizer"], float(facts["strength"]), int(facts["seed"]))
         rows = (tuple(facts["epochs"]), tuple(facts["geometry"]))
         return SweepRun(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from collections.abc import Iterable, Mapping
@@ -22,6 +21,8 @@ from isoscope.encoders.static import GLOVE, static_vectors, vocabulary
 from isoscope.errors import FileError, InputError, check_seed
 from isoscope.io import read
 from isoscope.io.atomic import write_atomically
+from isoscope.io.files import reading
+from isoscope.io.sealed import read_json, write_json
 from isoscope.metrics.cosine import mean_cosine
 from isoscope.metrics.sinks import find_sinks
 from isoscope.papers.manifold_layers import (
@@ -280,13 +281,8 @@ def keep(found: Outcome, folder: Path) -> list[Path]:
         "without_sinks": [one.to_dict() for one in found.without_sinks],
         "static": None if found.static is None else vars(found.static),
     }
-    text = json.dumps(facts, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
     make_folder(folder)
-    written = [
-        write_atomically(
-            stem.with_name(stem.name + ".json"), lambda path: path.write_text(text, encoding="utf-8")
-        )
-    ]
+    written = [write_json(stem.with_name(stem.name + ".json"), facts, indent=1)]
     if found.shown is not None:
         arrays = _arrays(found.shown)
         written.append(
@@ -328,7 +324,7 @@ def read_outcomes(folder: str | os.PathLike[str]) -> list[Outcome]:
 
 def _read(path: Path) -> Outcome:
     try:
-        facts = json.loads(path.read_text(encoding="utf-8"))
+        facts = read_json(path, sealed=False)
         setup = SETUPS.get(facts["setup"]) or own_setup(facts["model"])
         if setup.name != facts["setup"] or setup.is_static != facts["is_static"]:
             setup = Setup(facts["setup"], facts["title"], facts["model"], is_static=facts["is_static"])
@@ -348,7 +344,7 @@ def _read(path: Path) -> Outcome:
 def _read_shown(path: Path) -> Shown | None:
     if not path.exists():
         return None
-    with np.load(path, allow_pickle=False) as arrays:
+    with reading(path), np.load(path, allow_pickle=False) as arrays:  # a zip has checksums of its own
         layers = arrays["layers"].tolist()
         return Shown(
             dict(zip(layers, arrays["axes"], strict=True)),

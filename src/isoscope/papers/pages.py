@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -11,6 +10,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from isoscope.errors import FileError, InputError
+from isoscope.io.atomic import write_atomically
+from isoscope.io.sealed import write_json
 from isoscope.papers.verdicts import Row, Verdict
 
 _MARKS = {
@@ -109,17 +110,17 @@ def write_pages(
 ) -> list[Path]:
     """`stem`.json with everything unrounded, `stem`.md for the documentation, `stem`.html to open."""
     texts = {
-        f"{stem}.json": json.dumps(results, indent=2, ensure_ascii=False, allow_nan=False) + "\n",
         f"{stem}.md": as_markdown(title, intro, sections, command=command),
         f"{stem}.html": as_html(title, intro, sections),
     }
     make_folder(folder)
-    try:
-        for name, text in texts.items():
-            (folder / name).write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise FileError(f"{folder} cannot be written to: {error.strerror or error}") from error
-    return [folder / name for name in texts]
+    return [
+        write_json(folder / f"{stem}.json", results, indent=2),
+        *(
+            write_atomically(folder / name, lambda place, text=text: place.write_text(text, encoding="utf-8"))  # type: ignore[misc]
+            for name, text in texts.items()
+        ),
+    ]
 
 
 def as_markdown(title: str, intro: str, sections: Sequence[Section], *, command: str) -> str:

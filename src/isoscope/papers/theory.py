@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -15,6 +14,7 @@ import numpy as np
 from isoscope.corpora import load_corpus
 from isoscope.encoders import encode
 from isoscope.errors import FileError, InputError
+from isoscope.io.sealed import read_json
 from isoscope.papers.classifier_setups import SETUPS
 from isoscope.papers.classifiers import prepare_task
 from isoscope.papers.deep_classifiers import DeepRun, run_deep
@@ -134,7 +134,7 @@ def supersenses(*, data: str | os.PathLike[str] | None, download: bool) -> tuple
 def read_findings(path: Path) -> Findings:
     """What was kept in a report's JSON."""
     try:
-        kept = json.loads(path.read_text(encoding="utf-8"))
+        kept = read_json(path, sealed=False)
         return Findings(
             held=dict(kept["held"]),
             deep=tuple(DeepRun.from_dict(run) for run in kept["deep"]),

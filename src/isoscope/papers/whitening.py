@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from collections.abc import Mapping, Sequence
@@ -21,7 +20,7 @@ from isoscope.encoders import encode
 from isoscope.encoders.averaged import averaged_vectors
 from isoscope.encoders.static import GLOVE, static_vectors, vocabulary
 from isoscope.errors import FileError, InputError, check_seed
-from isoscope.io.atomic import write_atomically
+from isoscope.io.sealed import read_json, write_json
 from isoscope.papers.pages import make_folder
 from isoscope.papers.whitening_setups import (
     FOLDS,
@@ -217,9 +216,8 @@ def keep(found: Outcome, folder: Path) -> Path:
         "about": dict(found.about),
         "results": [one.to_dict() for one in results.values()],
     }
-    text = json.dumps(facts, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
     make_folder(folder)
-    return write_atomically(path, lambda beside: beside.write_text(text, encoding="utf-8"))
+    return write_json(path, facts, indent=1)
 
 
 def read_outcomes(folder: str | os.PathLike[str]) -> list[Outcome]:
@@ -236,7 +234,7 @@ def read_outcomes(folder: str | os.PathLike[str]) -> list[Outcome]:
 
 def _read(path: Path) -> Outcome:
     try:
-        facts = json.loads(path.read_text(encoding="utf-8"))
+        facts = read_json(path, sealed=False)
         results = tuple(Result.from_dict(one) for one in facts["results"])
         return Outcome(Setup(**facts["setup"]), dict(facts["about"]), results)
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:

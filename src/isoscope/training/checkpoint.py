@@ -113,7 +113,7 @@ class RunFolder:
 
     def _check_same(self, config: Path) -> None:
         try:
-            found = read_json(config)
+            found = read_json(config, sealed=False)  # a change to one without is a change of settings
         except FileError as error:
             raise FileError(f"{error}, so it is unknown which run it is of; choose another folder") from error
         wanted = json.loads(json.dumps(self.configuration))
@@ -136,7 +136,7 @@ class RunFolder:
             return {}
         try:
             check_file(path, what="rows")
-            trajectory = Trajectory.load(path, sealed=True)
+            trajectory = Trajectory.load(path)
             check_owner(path, RunFolder(self.path, trajectory.configuration).identity, self.identity)
             if missing := set(metrics) - trajectory.columns.keys():
                 raise FileError(f"{path} has no {listed(sorted(missing))}")
