@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import csv
 import hashlib
+import importlib
 import json
 import os
 import random
@@ -33,7 +34,7 @@ INTERRUPTED = 130
 EVENTS = {"open": 0, "os.rename": 1, "os.remove": 0, "os.mkdir": 0, "os.rmdir": 0}  # which argument is a path
 WORDS = ("a", "the", "cat", "dog", "sat", "ran", "to", "mat", "on", "hat")
 COMMANDS = {
-    "train": "train {files}/vectors.npy -l {files}/labels.txt -o {out} --steps 40 --seeds 3 --resume --json",
+    "train": "train {files}/vectors.npy -l {files}/labels.txt -o {out} --steps 12 --seeds 2 --resume --json",
     "finetune": (
         "finetune {files}/model -t {files}/texts.csv -l label -o {out} --epochs 2 --batch-size 8 --seeds 1 "
         "--save-every 2 --resume --json --device cpu"
@@ -43,7 +44,10 @@ COMMANDS = {
         "--every 3 --epochs 2 --batch-size 8 -o {out} --save-every 2 --resume --json --device cpu"
     ),
     "measure": "measure {files}/shards --key vectors -l labels --checkpoint {out} --json",
-    "correct": "correct {files}/vectors.npy -o {out}/corrected.npy --save {out}/kept.safetensors --json",
+    "correct": (
+        "correct {files}/vectors.npy --method whiten -o {out}/corrected.npy --save {out}/kept.safetensors "
+        "--json"
+    ),
     "report": "report {files}/vectors.npy -l {files}/labels.txt -o {out}/page.html",
 }
 
@@ -116,7 +120,9 @@ def run_command(command: str, files: Path, work: Path, on_event: Callable[[], No
     sys.argv = ["isoscope", *COMMANDS[command].format(files=files, out=work / "out").split()]
 
     def heard(event: str, arguments: tuple[Any, ...]) -> None:
-        if event in EVENTS and str(arguments[EVENTS[event]]).startswith((str(work / "out"), str(work / "tmp"))):
+        if event in EVENTS and str(arguments[EVENTS[event]]).startswith(
+            (str(work / "out"), str(work / "tmp"))
+        ):
             on_event()
 
     sys.addaudithook(heard)
@@ -127,6 +133,7 @@ def run_command(command: str, files: Path, work: Path, on_event: Callable[[], No
     finally:
         for stream in (sys.stdout, sys.stderr):
             stream.flush()
+        (work / "modules").write_text("\n".join(sys.modules))
     return 0
 
 
@@ -197,6 +204,15 @@ class Trial:
         return len(counted.read_text()) if counted.exists() else 0
 
 
+def import_all(names: list[str]) -> None:
+    """Import what a command imports, so that its forks need not."""
+    for name in names:
+        try:
+            importlib.import_module(name)
+        except Exception:  # some modules are no files
+            continue
+
+
 def differences(found: dict[str, Any], wanted: dict[str, Any]) -> list[str]:
     """What differs between two trees, in words."""
     left = [f"left behind: {name}" for name in sorted(found.keys() - wanted.keys())]
@@ -210,12 +226,13 @@ def try_command(command: str, n_kills: int, files: Path, scratch: Path, seed: in
     draw = random.Random(f"{seed} {command}")
     whole = Trial(command, files, scratch / "whole")
     whole.prepare()
-    began = time.perf_counter()
     wanted = whole.finish()
-    whole_s = time.perf_counter() - began
+    import_all((whole.work / "modules").read_text().split("\n"))
     counted = Trial(command, files, scratch / "counted")
     counted.prepare()
+    began = time.perf_counter()
     n_events = counted.count_events()
+    whole_s = time.perf_counter() - began
     stamps: Counter[str] = Counter()
     wrong: list[str] = []
     n_trials, left = 0, n_kills
@@ -243,10 +260,6 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=0)
     asked = parser.parse_args(arguments)
     names = asked.only.split(",")
-    import transformers.trainer  # noqa: F401 - before the forks
-
-    from isoscope.training import encoder_result, encoder_trainer  # noqa: F401
-
     torch.set_num_threads(1)
     columns = ("command", "kills", "runs", "SIGKILL", "SIGINT", "SIGTERM", "too late", "wrong")
     print("| " + " | ".join(columns) + " |\n" + "|---" * len(columns) + "|", flush=True)

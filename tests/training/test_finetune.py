@@ -7,8 +7,6 @@ import os
 import random
 import shutil
 import signal
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +17,7 @@ from torch import Tensor
 
 import isoscope as iso
 from isoscope.errors import FileError, InputError, LabelError, NotFiniteError, ShapeError
+from isoscope.training.encoder_checkpoint import Checkpoints
 from isoscope.training.regularizers import token_places
 from isoscope.training.sequences import EpochOrder, tokenized
 
@@ -448,19 +447,86 @@ def test_a_run_that_is_done(tiny_bert: Path, tmp_path: Path) -> None:
         iso.FineTuned.load(tmp_path)
 
 
-def test_a_damaged_checkpoint(tiny_bert: Path, tmp_path: Path) -> None:
-    options = QUICK | {"run": tmp_path / "run", "save_every": 2}
+def flip(path: Path) -> None:
+    """Change one bit in the middle of a file."""
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+
+
+def other_digit(path: Path) -> None:
+    """Change one digit of a loss, which is still JSON."""
+    text = path.read_text()
+    at = text.index("0.", text.index("losses")) + 4
+    path.write_text(text[:at] + str(9 - int(text[at])) + text[at + 1 :])
+
+
+DAMAGES = {
+    "flipped": lambda run: flip(run / "checkpoint-6" / "optimizer.pt"),
+    "another loss": lambda run: other_digit(run / "checkpoint-6" / "journal.json"),
+    "missing": lambda run: (run / "checkpoint-6" / "rng_state.pth").unlink(),
+    "no list": lambda run: (run / "checkpoint-6" / ".checksums.json").unlink(),
+    "of another step": lambda run: shutil.copytree(
+        run / "checkpoint-4", run / "checkpoint-6", dirs_exist_ok=True
+    ),
+    "both": lambda run: [flip(path) for path in run.glob("checkpoint-*/model.safetensors")],
+}
+
+
+def test_a_damaged_checkpoint_gives_way_to_the_one_before(tiny_bert: Path, tmp_path: Path) -> None:
+    options = QUICK | {"save_every": 2}
     with pytest.raises(NotFiniteError):
-        iso.finetune(tiny_bert, TEXTS, LABELS, regularizer=Trouble(8, lambda v: v * math.nan), **options)
+        iso.finetune(
+            tiny_bert, TEXTS, LABELS, regularizer=Trouble(8, lambda v: v * math.nan),
+            run=tmp_path / "run", **options,
+        )  # fmt: skip
     options |= {"regularizer": Trouble(0, None), "resume": True}
-    for name in ("optimizer.pt", "model.safetensors", "task.safetensors", "journal.json"):
-        (tmp_path / "run" / "checkpoint-6" / name).write_text("{")
-        with pytest.raises(
-            FileError, match=r"checkpoint-6 is no checkpoint of this run: .*; delete it to go on"
-        ):
-            iso.finetune(tiny_bert, TEXTS, LABELS, **options)
-    shutil.rmtree(tmp_path / "run" / "checkpoint-6")
-    assert len(iso.finetune(tiny_bert, TEXTS, LABELS, **options).loss) == 8
+    whole = iso.finetune(tiny_bert, TEXTS, LABELS, **options)
+    for name, damage in DAMAGES.items():
+        run = shutil.copytree(tmp_path / "run", tmp_path / name)
+        damage(run)
+        with pytest.warns(RuntimeWarning, match=r"; the checkpoint of step \d is left out"):
+            again = iso.finetune(tiny_bert, TEXTS, LABELS, run=run, **options)
+        assert again.loss.tolist() == whole.loss.tolist(), name
+        assert again.geometry == whole.geometry
+
+
+def test_damage_to_a_run_that_is_done(
+    tiny_bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = tmp_path / "run"
+
+    def tuned() -> iso.FineTuned:
+        return iso.finetune(tiny_bert, TEXTS, LABELS, run=run, resume=True, save_every=2, **QUICK)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Checkpoints, "clear", lambda self: 1 / 0)  # killed before the checkpoints are gone
+        with pytest.raises(ZeroDivisionError):
+            tuned()
+    assert list(run.glob("checkpoint-*"))
+    whole = tuned()
+    names = {path.name for path in run.iterdir()}
+    assert names == {"config.json", "model", "result.json", "trajectory.parquet"}
+    for name in ("result.json", "trajectory.parquet"):
+        content = (run / name).read_bytes()
+        (run / name).write_bytes(content[: len(content) // 2])
+        with pytest.raises(FileError, match=name):
+            iso.FineTuned.load(run)
+        with pytest.warns(RuntimeWarning, match=f"{name} .*; the run goes on from its last checkpoint, or"):
+            assert tuned().loss.tolist() == whole.loss.tolist()
+        assert iso.FineTuned.load(run).geometry == whole.geometry
+    other_digit(run / "result.json")
+    with pytest.raises(FileError, match="damaged: its checksum does not match"):
+        iso.FineTuned.load(run)
+    with pytest.warns(RuntimeWarning, match="damaged"):
+        tuned()
+    flip(run / "model" / "model.safetensors")
+    with pytest.raises(
+        FileError, match=r"model\.safetensors is damaged.*; delete .*model to have the result"
+    ):
+        tuned()
+    shutil.rmtree(run / "model")
+    assert tuned().loss.tolist() == whole.loss.tolist()
 
 
 def test_table_figure_and_dict(tiny_bert: Path, tmp_path: Path) -> None:
@@ -492,24 +558,3 @@ def test_the_figure_has_whole_epochs_and_layers(tiny_bert: Path, epochs: int) ->
     for axes, n in zip(drawn.axes[1:], (epochs, 2), strict=True):
         low, high = axes.get_xlim()
         assert [tick for tick in axes.get_xticks() if low <= tick <= high] == [*range(1, n + 1)]
-
-
-@pytest.mark.parametrize("kind", ["finetune", "contrast"])
-def test_killed_at_any_moment_and_resumed(tiny_bert: Path, tmp_path: Path, kind: str) -> None:
-    """SIGKILL within updates, within a checkpoint, at moments of chance: the same numbers to the last bit."""
-    done = subprocess.run(
-        [sys.executable, Path(__file__).with_name("killed_runs.py"), kind, tiny_bert, tmp_path],
-        env=os.environ | {"OMP_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    found = json.loads(done.stdout)
-    whole, deaths = found.pop("whole"), found.pop("deaths")
-    assert deaths
-    died = {name: code for name, code in found.items() if name.startswith("died: ")}
-    assert set(died.values()) == {-signal.SIGKILL}
-    for name, result in found.items():
-        if name not in died:
-            assert result == whole, name
