@@ -186,7 +186,7 @@ class Trial:
         }
         printed = (self.work / "stdout").read_text()
         if self.command == "measure":  # what was taken from the checkpoint is noted
-            tree["printed"] = {k: v for k, v in json.loads(printed).items() if k != "notes"}
+            tree["printed"] = {k: v for k, v in json.loads(printed).items() if k not in ("notes", "seconds")}
         elif self.command in ("train", "finetune", "contrast"):
             tree["printed"] = json.loads(printed)
         return tree
@@ -216,9 +216,10 @@ def import_all(names: list[str]) -> None:
 def differences(found: dict[str, Any], wanted: dict[str, Any]) -> list[str]:
     """What differs between two trees, in words."""
     left = [f"left behind: {name}" for name in sorted(found.keys() - wanted.keys())]
-    gone = [f"missing: {name}" for name in sorted(wanted.keys() - found.keys())]
+    gone = sorted(name for name in wanted.keys() - found.keys() if not name.startswith("tmp/"))
     both = sorted(found.keys() & wanted.keys())
-    return left + gone + [f"other content: {name}" for name in both if found[name] != wanted[name]]
+    missing = [f"missing: {name}" for name in gone]
+    return left + missing + [f"other content: {name}" for name in both if found[name] != wanted[name]]
 
 
 def try_command(command: str, n_kills: int, files: Path, scratch: Path, seed: int) -> dict[str, Any]:
