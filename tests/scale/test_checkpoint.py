@@ -61,7 +61,7 @@ def test_another_run_is_refused(tmp_path: Path) -> None:
             begun(tmp_path, other)
     for content in ("{", "[]", "{}", "", "\0"):
         (tmp_path / "checkpoint.json").write_text(content)
-        with pytest.raises(FileError, match=r"checkpoint\.json .*; delete it, and what is finished"):
+        with pytest.raises(FileError, match=r"checkpoint\.json.*; delete it, and what is finished"):
             begun(tmp_path, RUN)
     (tmp_path / "file").write_text("")
     with pytest.raises(FileError, match=r"cannot be made: .*; wanted a folder"):
