@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 from tests.fuzz.oracle import InvalidError, OpenError, array_in, differs, readings
 from tests.fuzz.processes import Ended
+from tests.fuzz.row_oracle import label_readings, values_in, weight_readings
+from tests.fuzz.vector_seeds import labels, weights
 
 RIGHT, REFUSED, UNREAD, PLAUSIBLE = "right", "refused", "unread damage", "plausible"
 FAULTS = (
@@ -129,6 +131,29 @@ def judge_file(command: str, found: dict[str, Any], path: Path, clean: dict[str,
         if name in theirs and differs(name, ours[name], theirs[name])
     }
     return Verdict("wrong answer", f"ours and the oracle's: {wrong}"[:300]) if wrong else Verdict(RIGHT)
+
+
+def judge_rows(found: dict[str, Any], path: Path, stem: str, X: np.ndarray) -> Verdict:
+    """Compare readings that hang on a file of labels or weights; run this in a child."""
+    metrics = {name: entry["value"] for name, entry in found["metrics"].items()}
+    ours = {"n_labels": found["n_labels"], **metrics}
+    try:
+        values = values_in(path, stem)
+        theirs = label_readings(X, values) if stem == "labels" else weight_readings(X, values)
+    except OpenError as error:
+        return Verdict(PLAUSIBLE, str(error)[:200])
+    except InvalidError as error:
+        clean = labels() if stem == "labels" else weights()
+        theirs = label_readings(X, clean) if stem == "labels" else weight_readings(X, clean)
+        if all(ours[name] is not None and abs(ours[name] - value) < 1e-4 for name, value in theirs.items()):
+            return Verdict(UNREAD, str(error)[:200])
+        return Verdict("wrong answer", f"invalid ({str(error)[:150]}) but read: {ours}"[:300])
+    wrong = {
+        name: (ours[name], value)
+        for name, value in theirs.items()
+        if ours[name] is None or abs(ours[name] - value) > 1e-4
+    }
+    return Verdict("wrong answer", f"ours and the oracle's: {wrong}") if wrong else Verdict(RIGHT)
 
 
 def numbers_of(value: Any, name: str = "") -> dict[str, float]:

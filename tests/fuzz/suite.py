@@ -23,6 +23,7 @@ from tests.fuzz.judges import REFUSED, Verdict
 from tests.fuzz.oracle import readings
 from tests.fuzz.processes import Ended, forked
 from tests.fuzz.scenarios import QUICK, SCENARIOS, command, environment, import_listed, write_scenario
+from tests.fuzz.vector_seeds import vectors
 
 
 @dataclass(frozen=True)
@@ -74,8 +75,6 @@ class Suite:
     """Runs cases by number, below a folder of seeds."""
 
     def __init__(self, seeds: Path, seed: int) -> None:
-        from tests.fuzz.vector_seeds import vectors
-
         from isoscope import registered
 
         self.seeds, self.seed = seeds, seed
@@ -148,13 +147,16 @@ class Suite:
             home = self.seeds / "scenarios" / case.scenario
             answer = judges.parsed((home / "answer.json").read_bytes())
             return judges.judge_same(found, answer, folder / "out.npy", home / "out.npy")
-        if case.expect not in ("file", "accept"):
+        if case.expect not in ("file", "accept", "rows"):
             return Verdict(judges.PLAUSIBLE)
         told = folder.parent / "verdict.json"
 
         def work() -> None:
             clean = {} if case.family in ("hostile numbers", "tables of odd columns") else self._clean
-            verdict = judges.judge_file(case.argv[0], found, folder / case.path, clean)
+            if case.expect == "rows":
+                verdict = judges.judge_rows(found, folder / case.path, case.family.split()[0], vectors())
+            else:
+                verdict = judges.judge_file(case.argv[0], found, folder / case.path, clean)
             told.write_text(json.dumps(asdict(verdict)))
 
         ended = forked(work, folder)

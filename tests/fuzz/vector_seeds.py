@@ -29,6 +29,11 @@ def labels() -> list[str]:
     return ["art", "law", "sea"] * (N // 3)
 
 
+def weights() -> list[int]:
+    """From 1 to 4 in turn."""
+    return [1 + i % 4 for i in range(N)]
+
+
 def texts() -> list[str]:
     """Texts of words that the small models know."""
     rng = random.Random(0)
@@ -96,7 +101,7 @@ def write_row_files(folder: Path) -> None:
     import pyarrow.parquet as pq
 
     folder.mkdir()
-    names, counts = labels(), [1 + i % 4 for i in range(N)]
+    names, counts = labels(), weights()
     for stem, values in (("labels", names), ("weights", counts)):
         lines = "".join(f"{value}\n" for value in values)
         (folder / f"{stem}.txt").write_text(lines)
