@@ -58,6 +58,17 @@ def center_and_unit(X: Tensor) -> tuple[Tensor, float]:
     return center, largest * (square**0.5 or 1.0)
 
 
+def two_sum(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
+    """Return a + b, rounded, and exactly what rounding left of it.
+
+    >>> two_sum(torch.tensor(1e16).double(), torch.tensor(1.0).double())[1]
+    tensor(1., dtype=torch.float64)
+    """
+    total = a + b
+    added = total - a
+    return total, (a - (total - added)) + (b - added)
+
+
 def length_unit(some: Tensor, origin: Tensor) -> float:
     """A power of two near the root mean square distance of some rows to the origin; 0 if they equal it."""
     steps = some.double() - origin.double()
@@ -114,17 +125,18 @@ def direct_distances(A: Tensor, B: Tensor) -> Tensor:
     return torch.cdist(A, B, compute_mode="donot_use_mm_for_euclid_dist")
 
 
-def crowded_squares(A: Tensor, B: Tensor) -> Tensor:
+def crowded_squares(A: Tensor, B: Tensor, *, near: float = NEAR[torch.float64]) -> Tensor:
     """(a, b) squared distances between float64 rows of which many pairs are near each other.
 
     By products about the middle of B, and by difference what even float64 products cannot tell. A few rows
-    far from all others make all the rest near by comparison; they need no difference pair by pair.
+    far from all others make all the rest near by comparison; they need no difference pair by pair. What is
+    under the share `near` of its largest term is taken by difference.
     """
     middle = B.median(dim=0).values
     a, b = A - middle, B - middle
     own, other = a.square().sum(dim=1), b.square().sum(dim=1)
     squares = torch.addmm(own[:, None] + other, a, b.T, alpha=-2)
-    close = squares < NEAR[torch.float64] * (own[:, None] + other)
+    close = squares < near * (own[:, None] + other)
     if int(close.sum()) > CROWDED * squares.numel():
         return direct_distances(A, B).square()
     i, j = close.nonzero(as_tuple=True)

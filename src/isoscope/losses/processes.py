@@ -81,7 +81,7 @@ def all_moments(moments: Moments | None, *, like: Tensor) -> Moments | None:
     if moments is not None:
         step = moments.mean - mean
         parts[: d * d] = torch.addr(moments.scatter, step, step, alpha=moments.count).flatten()
-        parts[d * d : -1], parts[-1] = moments.about(mean)
+        parts[d * d : -1], parts[-1] = moments.moved(mean - moments.mean)
     parts = summed(parts)
     return Moments(n, mean, parts[: d * d].view(d, d), None, parts[d * d : -1], parts[-1])
 

@@ -130,8 +130,8 @@ def attribute_anisotropy(
     coded = as_labels(known_rows(X, labels, "labels"), n=len(matrix)).to(matrix.device).seen()
     Moments.of(matrix).need_spread("attribute_anisotropy")
     groups = GroupMoments.of(matrix, coded)
-    offsets = groups.means - groups.mean  # b_k
-    residuals = working(matrix).double() - groups.means[coded.codes]
+    offsets = groups.offsets  # b_k
+    residuals = groups.residuals(matrix, coded.codes)
     scale = (residuals.square().sum() + groups.counts @ offsets.square().sum(dim=1)).sqrt()
     residuals, offsets = residuals / scale, offsets / scale * groups.counts.sqrt()[:, None]  # tr Σ = 1
     W, B = residuals.T @ residuals, offsets.T @ offsets
@@ -250,7 +250,7 @@ def _unbiased(rows: Tensor, labels: Labels, half: Tensor) -> tuple[Tensor, Tenso
     groups = GroupMoments.of(rows, Labels(labels.codes[half], labels.names))
     p = (labels.counts / len(labels)).double()
     m = groups.counts
-    residuals = rows - groups.means[labels.codes[half]]
+    residuals = groups.residuals(rows, labels.codes[half])
     each = (p / (m - 1))[labels.codes[half], None]
     noise = ((1 - p) / m)[labels.codes[half], None]
     offsets = (groups.means - p @ groups.means) * p.sqrt()[:, None]

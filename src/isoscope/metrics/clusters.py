@@ -17,6 +17,7 @@ from isoscope.space import known_rows
 from isoscope.statistics.centroids import CentroidDistances
 from isoscope.statistics.groups import GroupMoments
 
+_COINCIDE = 1e-14  # means nearer than this share of the spreads about them differ by rounding
 _CLUSTERS_AT_ONCE = 1024  # rows of the (K, K) table of gaps between means held at once
 
 
@@ -35,6 +36,7 @@ def calinski_harabasz_score(X: Any, labels: Any = None) -> Any:
     within = moments.within.sum()
     if not within > 0:
         raise UndefinedError("calinski_harabasz_score is undefined: every cluster has collapsed to a point")
+    moments.check_scale()
     n, K = moments.count, len(moments.names)
     return scalar(moments.between_trace / (K - 1) / (within / (n - K)))
 
@@ -51,13 +53,15 @@ def davies_bouldin_score(X: Any, labels: Any = None) -> float:
     0.25
     """
     distances = X if isinstance(X, CentroidDistances) else _label_distances(X, labels)
+    distances.moments.check_scale()
     spread = distances.distance_sums / distances.moments.counts
-    means = distances.moments.means - distances.moments.mean
+    means = distances.moments.about[1]
     worst = []
     for some in torch.arange(len(means), device=means.device).split(_CLUSTERS_AT_ONCE):
         gaps = torch.cdist(means[some], means, compute_mode="donot_use_mm_for_euclid_dist")
-        gaps = torch.where(gaps > 0, gaps, torch.inf)
-        worst.append(((spread[some, None] + spread) / gaps).amax(dim=1))
+        spreads = spread[some, None] + spread
+        gaps = torch.where(gaps > _COINCIDE * spreads, gaps, torch.inf)
+        worst.append((spreads / gaps).amax(dim=1))
     return float(torch.cat(worst).mean())
 
 

@@ -225,9 +225,8 @@ def scatter_traces(groups: GroupMoments, name: str) -> tuple[Tensor, Tensor]:
     within, between = groups.within.sum(), groups.between_trace
     if n_labels_seen(groups) == 1:
         between = between * 0  # one mean differs from itself by rounding only
-    mean = groups.mean.detach()
-    resolution = 2**-52 * (4 + groups.count / 8)  # sums of equal numbers drift by about n/30 roundings
-    if not within + between > groups.count * resolution**2 * float(mean @ mean):
+    groups.check_scale()
+    if not within + between > 0:
         raise UndefinedError(f"{name} is undefined: all {groups.count} points are equal")
     return within, between
 

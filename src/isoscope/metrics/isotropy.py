@@ -18,6 +18,8 @@ from isoscope.statistics.partition import LogPartition
 
 _JACKKNIFE_MIN = 5  # leaving one out of fewer says nothing: any two points score 0
 _NO_SQUARE = 1e-12  # an estimate of tr Σ² under this share of (tr Σ)² is rounding, not variance
+_ONE_FAR = 0.5  # a share of Σ‖u‖⁴ in (Σ‖u‖²)² that one vector far from all others makes
+_LOST = 1e-9  # under this share of what it is the difference of, an estimate of tr Σ² has lost its digits
 _FEW_PER_DIMENSION = 5  # vectors: below, the plain IsoScore reads low
 _FEWEST = 10  # vectors whose debiased IsoScore is more than chance
 _RUDMAN_2022 = "Rudman, Gillman, Rayne, Eickhoff 2022, IsoScore"
@@ -37,6 +39,8 @@ def isoscore(X: Any, *, debias: bool | Literal["jackknife"] = False) -> Any:
     it needs n ≥ 4, is never negative, and may exceed 1 by its sampling error. What is left is the bias
     of a ratio, which shows where one direction dwarfs the rest at small n; `debias="jackknife"` reduces
     that too, by leaving each vector out in turn, for a second pass and, with heavy tails, more variance.
+    One vector far from all others costs it digits, as the square of the ratio of distances: at 10⁴ times
+    as far seven are left, and from about 10⁵ on the debiased score is undefined. The plain one is not.
 
     Args:
         X: (n, d) vectors in any array, or Moments.
@@ -166,6 +170,12 @@ def _debiased(moments: Moments) -> Tensor:
             "X leaves the range float64 can square twice (about 1e-75 to 1e75); divide it by its largest"
         )
     squared_trace, trace_of_square = _unbiased(moments.count, *sums)
+    quartic_share = moments.quartic / moments.trace / moments.trace
+    if quartic_share > _ONE_FAR and trace_of_square <= _LOST * quartic_share:
+        raise UndefinedError(
+            "the debiased isoscore is undefined: a vector lies so far from all others that float64 cannot "
+            "tell them from it; leave it out, or use isoscore"
+        )
     if trace_of_square <= _NO_SQUARE * squared_trace:
         raise UndefinedError(
             f"the debiased isoscore is undefined: {moments.count} vectors, all differences at right angles, "

@@ -38,7 +38,7 @@ def silhouette_objective(X: Any, labels: Any = None) -> Any:
     24.0
     """
     groups = _label_moments(X, labels)
-    offsets = groups.means - groups.mean
+    offsets = groups.offsets
     total = groups.within.sum() + groups.counts @ (offsets * offsets).sum(dim=1)
     return scalar(2 * groups.count * total - 4 * (groups.counts @ groups.within))
 

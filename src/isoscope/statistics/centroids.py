@@ -29,7 +29,7 @@ class CentroidDistances:
         sums = moments.within.new_zeros(len(moments.names))
         for block, labels in labelled_blocks(X, groups):
             known = _in_order(labels, moments)
-            residuals = block.double() - moments.means[known.codes]
+            residuals = moments.residuals(block, known.codes)
             sums = sums + group_sums(residuals.norm(dim=1), known)
         return cls(moments, sums)
 

@@ -17,6 +17,9 @@ from isoscope.statistics.chunks import chunks
 from isoscope.statistics.moments import Moments, whole
 
 _WIDE_BYTES = 2**20  # of float64: rows lifted, squared and added up while they are in cache
+_CONE_ROWS = 256  # looked at for whether all rows point one way
+_CONE = 0.99  # a mean direction longer than this: cosines that differ from 1 by little
+_NEAR_AXIS = 0.5  # the cosine of rows that are taken as steps from an axis
 # lengths whose squares and their inverses a type holds
 _PLAIN_NORMS = {torch.float32: (1e-15, 1e15), torch.float64: (1e-140, 1e140)}
 
@@ -33,6 +36,49 @@ def unit_rows(block: Tensor) -> tuple[Tensor, Tensor]:
     lengths = torch.linalg.vector_norm(scaled, dim=1, keepdim=True)
     units = scaled / torch.where(lengths > 0, lengths, 1.0)
     return units, (lengths * scale).squeeze(1)
+
+
+def cone_axis(X: Tensor) -> Tensor | None:
+    """Return a (d,) unit vector that nearly all rows are parallel to; None where there is none."""
+    units, _ = unit_rows(X[:: max(1, len(X) // _CONE_ROWS)].detach())
+    mean = units.mean(dim=0)
+    length = torch.linalg.vector_norm(mean)
+    return mean / length if float(length) > _CONE else None
+
+
+def unit_steps(block: Tensor, axis: Tensor) -> Tensor:
+    """Return the (n, d) unit vectors of rows less the axis, without loss where rows are nearly parallel.
+
+    A row is x = α(m + ε) for m the axis, any α near x·m and ε = x/α − m, exactly: the product of α and m
+    is split in two. With a = ‖m‖ and g = ‖m + ε‖ − a, the difference of directions is (ε − m·g/a)/(a + g).
+    """
+    units, _ = unit_rows(block)
+    wide = block.double()
+    largest = wide.abs().amax(dim=1, keepdim=True)
+    scaled = wide / torch.exp2(torch.frexp(largest)[1].double())  # a power of two: nothing is rounded
+    alpha = scaled @ axis
+    near = alpha > _NEAR_AXIS * torch.linalg.vector_norm(scaled, dim=1)
+    slope = torch.where(near, alpha, 1.0)[:, None]
+    product, rest = _two_product(slope, axis)
+    steps = ((scaled - product) - rest) / slope
+    a = torch.linalg.vector_norm(axis)
+    grown = 2 * (steps @ axis) + (steps * steps).sum(dim=1)
+    g = (grown / (a + (a * a + grown).clamp(min=0).sqrt()))[:, None]
+    return torch.where(near[:, None], (steps - axis * (g / a)) / (a + g), units - axis / a)
+
+
+def _two_product(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
+    """Return a·b, rounded, and exactly what rounding left of it (Dekker)."""
+    product = a * b
+    (a_high, a_low), (b_high, b_low) = _halves(a), _halves(b)
+    return product, ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low
+
+
+def _halves(a: Tensor) -> tuple[Tensor, Tensor]:
+    """Return two numbers of 26 digits each that add up to a, in float64."""
+    high = a * 134217729.0
+    high = high - (high - a)
+    return high, a - high
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, TypeVar
 
 import torch
@@ -11,10 +12,15 @@ from torch import Tensor
 
 from isoscope.arrays import as_matrix, block_rows, working
 from isoscope.errors import ShapeError
+from isoscope.kernels.precision import direct_distances, two_sum
+from isoscope.kernels.products import sum_of_squares
 from isoscope.labels import Labels, as_labels
 from isoscope.space import as_weights
 from isoscope.statistics.directions import unit_rows
-from isoscope.statistics.moments import whole
+from isoscope.statistics.moments import check_spread, whole
+
+_COMPARED = 64  # groups looked at for one amid the others
+_SHOWS = 1e-12  # a rest of a mean above this share of the spread about it changes distances to the mean
 
 
 def labelled_blocks(X: Any, groups: Any) -> Iterator[tuple[Tensor, Labels]]:
@@ -42,12 +48,14 @@ class GroupMoments:
         counts: (G,) float64, of rows or of their weights.
         means: (G, d) float64.
         within: (G,) Σ ‖x − mean_g‖² float64.
+        means_rest: (G, d) what rounding to float64 left of the means; it shows at large offsets.
     """
 
     names: tuple[Any, ...]
     counts: Tensor
     means: Tensor
     within: Tensor
+    means_rest: Tensor
 
     @classmethod
     def of(cls, X: Any, groups: Any = None, *, weights: Any = None) -> GroupMoments:
@@ -80,9 +88,10 @@ class GroupMoments:
         a, b = _aligned(self, other)
         counts = a.counts + b.counts
         share = b.counts / torch.where(counts > 0, counts, 1.0)
-        step = b.means - a.means
+        step = (b.means - a.means) + (b.means_rest - a.means_rest)
         within = a.within + b.within + a.counts * share * (step * step).sum(dim=1)
-        return GroupMoments(a.names, counts, a.means + step * share[:, None], within)
+        means, rest = two_sum(a.means, a.means_rest + step * share[:, None])
+        return GroupMoments(a.names, counts, means, within, rest)
 
     @property
     def n_dims(self) -> int:
@@ -97,18 +106,52 @@ class GroupMoments:
     @property
     def mean(self) -> Tensor:
         """(d,) the mean of all vectors."""
-        return self.counts @ self.means / self.counts.sum()
+        point, steps = self.about
+        return point + self.counts @ steps / self.counts.sum()
+
+    @cached_property
+    def about(self) -> tuple[Tensor, Tensor]:
+        """The (d,) mean of a group amid the others, and the (G, d) means less that point, to rounding.
+
+        Differences about it lose nothing to an offset, nor to a group that one far row draws away.
+        """
+        some = slice(None, None, -(-len(self.means) // _COMPARED))
+        means = self.means[some].detach()
+        gaps = direct_distances(means, means).median(dim=1).values
+        spreads = (self.within / self.counts.clamp(min=1)).detach()[some]
+        place = torch.where(gaps <= 2 * gaps.min(), spreads, torch.inf).argmin()
+        point = means[place]
+        return point, (self.means - point) + self.means_rest
+
+    @property
+    def offsets(self) -> Tensor:
+        """(G, d) the means less the mean of all vectors."""
+        steps = self.about[1]
+        return steps - self.counts @ steps / self.counts.sum()
+
+    def residuals(self, rows: Tensor, codes: Tensor) -> Tensor:
+        """Return rows less the means of their groups, in float64."""
+        residuals = _less(rows.double(), self.means, codes)
+        return residuals - self.means_rest[codes] if self._rest_shows else residuals
+
+    @cached_property
+    def _rest_shows(self) -> bool:
+        rest = (self.means_rest * self.means_rest).sum(dim=1) * self.counts
+        return bool((rest > _SHOWS**2 * self.within).any())
+
+    def check_scale(self) -> None:
+        """Raise InputError where squares leave the range of float64, or keep only some of their digits."""
+        check_spread(float((self.within.sum() + self.between_trace).detach()))
 
     @property
     def between_trace(self) -> Tensor:
         """tr of `between`: Σ n_g ‖mean_g − mean‖²."""
-        centred = self.means - self.mean
-        return self.counts @ (centred * centred).sum(dim=1)
+        return self.counts @ (self.offsets * self.offsets).sum(dim=1)
 
     @property
     def between(self) -> Tensor:
         """(d, d) Σ n_g (mean_g − mean)(mean_g − mean)ᵀ."""
-        centred = (self.means - self.mean) * self.counts.sqrt()[:, None]
+        centred = self.offsets * self.counts.sqrt()[:, None]
         return centred.T @ centred
 
     def _placed(self, names: tuple[Any, ...]) -> GroupMoments:
@@ -118,6 +161,7 @@ class GroupMoments:
             _scatter_rows(self.counts, rows, len(names)),
             _scatter_rows(self.means, rows, len(names)),
             _scatter_rows(self.within, rows, len(names)),
+            _scatter_rows(self.means_rest, rows, len(names)),
         )
 
 
@@ -207,19 +251,29 @@ def _counting(X: Any, groups: Any, weights: Any) -> tuple[Tensor, Labels, Tensor
 def _moments_of_block(block: Tensor, labels: Labels, weights: Tensor | None) -> GroupMoments:
     """Two looks at the block: the means first, then squared distances to them; no cancellation.
 
-    The first row is taken off before rows are added up, so that a large offset gathers no rounding.
+    Each group's first row is taken off before rows are added up, so that no offset gathers rounding, and
+    no row that lies far away takes digits from groups other than its own.
     """
-    shift = block[0].detach()
-    steps = block - shift
+    firsts = labels.codes.new_full((labels.n_labels,), len(block))
+    places = torch.arange(len(block), device=block.device)
+    shifts = block[firsts.scatter_reduce_(0, labels.codes, places, "amin")].detach()
+    steps = _less(block, shifts, labels.codes)
     if weights is None:
         counts, weighed = labels.counts.to(block.device).double(), steps
     else:
         counts, weighed = group_sums(weights, labels), steps * weights[:, None]
     means = group_sums(weighed, labels) / counts[:, None]
-    residuals = steps - means[labels.codes]
-    squares = (residuals * residuals).sum(dim=1)
+    residuals = _less(steps, means, labels.codes)
+    squares = sum_of_squares(residuals)
     within = group_sums(squares if weights is None else squares * weights, labels)
-    return GroupMoments(labels.names, counts, means + shift, within)
+    means, rest = two_sum(shifts, means)
+    return GroupMoments(labels.names, counts, means, within, rest)
+
+
+def _less(rows: Tensor, points: Tensor, codes: Tensor) -> Tensor:
+    """Return rows less the point of each, in the memory of those points where no gradient is asked."""
+    taken = points[codes]
+    return rows - taken if rows.requires_grad or points.requires_grad else torch.sub(rows, taken, out=taken)
 
 
 def _aligned(a: _Groups, b: _Groups) -> tuple[_Groups, _Groups]:

@@ -12,13 +12,16 @@ from torch import Tensor
 
 from isoscope.arrays import as_matrix, block_rows, check_finite, working
 from isoscope.errors import InputError, ShapeError, UndefinedError
-from isoscope.kernels.precision import full_precision
+from isoscope.kernels.precision import full_precision, two_sum
 from isoscope.kernels.products import sum_of_squares, symmetric_product
 from isoscope.space import as_weights
 from isoscope.statistics.chunks import CenteredSums, chunks, near_point, sums_dtype
 
 # float32 squares and cubes are trusted while a coordinate's mean square lies in here; outside, float64
 _FLOAT32_RANGE = (1e-17, 1e17)
+_LEAST_SPREAD = 1e-290  # below, squares of coordinates are held with fewer digits or none
+_TOO_SMALL = "X is too small for float64 to square (under about 1e-145); divide it by its largest"
+_FEW_ROWS = 0.25  # a share of Σ‖u‖⁴ in (Σ‖u‖²)² that four rows far from all others make
 _FLAT = 1e-12  # a mean square spread under this share of the squared mean may be nothing but rounding
 _BLOCKS_AT_ONCE = 4  # rows between two merges in float64, each of which costs several passes over (d, d)
 _FAR = 8.0  # sums about a point that misses the mean, squared, by so many variances lose digits
@@ -39,6 +42,8 @@ class Moments:
     Attributes:
         count: number of vectors, or the sum of their weights; an int where that is whole.
         mean: (d,).
+        mean_rest: (d,) what rounding to float64 left of the mean, so that merging loses nothing of it at
+            large offsets; None counts as 0.
         scatter_matrix: (d, d), or None while the factor is held.
         factor: (r, d) with r < d, or None.
         cubic_sum: (d,), or None where the factor's rows are the vectors themselves, or with fourth=False.
@@ -56,6 +61,7 @@ class Moments:
     factor: Tensor | None
     cubic_sum: Tensor | None
     quartic_sum: Tensor | None
+    mean_rest: Tensor | None = None
 
     @classmethod
     def of(
@@ -95,17 +101,17 @@ class Moments:
         if other.n_dims != self.n_dims:
             raise ShapeError(f"blocks have {self.n_dims} and {other.n_dims} dimensions; wanted the same")
         count = self.count + other.count
-        step = other.mean - self.mean
-        mean = self.mean + step * (other.count / count)
+        step = (other.mean - self.mean) + (_rest(other) - _rest(self))
+        share = other.count / count
+        mean, rest = two_sum(self.mean, _rest(self) + step * share)
         scatter, factor = _merge_scatter(self, other, step * (self.count * other.count / count) ** 0.5)
         if not (self.has_fourth and other.has_fourth):
-            return Moments(count, mean, scatter, factor, None, None)
-        a, b = self.about(mean), other.about(mean)
-        return Moments(count, mean, scatter, factor, a[0] + b[0], a[1] + b[1])
+            return Moments(count, mean, scatter, factor, None, None, rest)
+        a, b = self.moved(step * share), other.moved(step * (share - 1))
+        return Moments(count, mean, scatter, factor, a[0] + b[0], a[1] + b[1], rest)
 
-    def about(self, point: Tensor) -> tuple[Tensor, Tensor]:
-        """Cubic and quartic sums about another point: ‖u−m‖⁴ expanded, using Σu = 0."""
-        m = point - self.mean
+    def moved(self, m: Tensor) -> tuple[Tensor, Tensor]:
+        """Return cubic and quartic sums about the mean plus m: ‖u−m‖⁴ expanded, using Σu = 0."""
         square = m @ m
         Am = self.times(m)
         cubic = self.cubic - m * self.trace - 2 * Am - self.count * square * m
@@ -220,21 +226,32 @@ class Moments:
             raise UndefinedError(f"{what} needs at least {n} vectors; there is {self.count:g}")
 
     def need_spread(self, what: str) -> None:
-        """Raise UndefinedError unless the points differ."""
+        """Raise UndefinedError unless the points differ, InputError where their squares lose digits."""
         self._need(2, what)
+        check_spread(self.spread)
         if not self.trace > 0:
             raise UndefinedError(f"{what} is undefined: all {self.count:g} points are equal")
+
+
+def _hangs_on_one(moments: Moments) -> bool:
+    """Whether a few rows make so much of Σ‖u‖⁴ that what the others add to ‖A‖² needs float64."""
+    return moments.has_fourth and bool(moments.quartic.detach() > _FEW_ROWS * moments.spread**2)
+
+
+def check_spread(spread: float) -> None:
+    """Raise InputError where a sum of squares is so large or small that float64 holds fewer digits of it."""
+    if not spread < torch.inf:
+        raise InputError("X is too large for float64 to square (over about 1e150); divide it by its largest")
+    if 0 < spread < _LEAST_SPREAD:
+        raise InputError(_TOO_SMALL)
 
 
 def _explain(part: Moments, block: Tensor, matrix: Tensor) -> None:
     """Why a block has no spread or an infinite one: equal rows are fine, everything else is an error."""
     check_finite(matrix)  # NaN and Inf show in the sums, so they need no pass of their own
-    if not torch.isfinite(part.trace):
-        raise InputError("X is too large for float64 to square (over about 1e150); divide it by its largest")
+    check_spread(part.spread)
     if not bool((block == block[0]).all()):
-        raise InputError(
-            "X is too small for float64 to square (under about 1e-150); divide it by its largest"
-        )
+        raise InputError(_TOO_SMALL)
 
 
 @full_precision
@@ -253,7 +270,8 @@ def _sums(block: Tensor, fourth: bool, also: Callable[[Tensor], None] | None) ->
         return _of_few_rows(block.double())
     moments = _of_many_rows(block, fourth, also)
     low, high = _FLOAT32_RANGE
-    if block.dtype == torch.float64 or low < moments.spread / block.numel() < high:
+    in_range = low < moments.spread / block.numel() < high
+    if sums_dtype(block) == torch.float64 or (in_range and not _hangs_on_one(moments)):
         return moments
     return _of_many_rows(block.double(), fourth)
 
@@ -284,13 +302,15 @@ def _of_weighted_block(block: Tensor, w: Tensor) -> Moments:
     shift = block[0].detach()
     U = block - shift
     step = w @ U / count
-    U = U * 0 if bool((block == block[0]).all()) else U - step
+    equal = bool((block == block[0]).all())
+    U = U * 0 if equal else U - step
+    mean, rest = two_sum(shift, step)
     V = U * w.sqrt()[:, None]
     squares = sum_of_squares(U)
     few = len(block) < block.shape[1]
     scatter, factor = (None, V) if few else (symmetric_product(V), None)
     weighed = w * squares
-    return Moments(whole(float(count)), shift + step, scatter, factor, weighed @ U, weighed @ squares)
+    return Moments(whole(float(count)), mean, scatter, factor, weighed @ U, weighed @ squares, rest)
 
 
 def _of_equal_rows(block: Tensor) -> Moments:
@@ -302,9 +322,12 @@ def _of_equal_rows(block: Tensor) -> Moments:
 
 
 def _of_few_rows(block: Tensor) -> Moments:
-    """Fewer rows than dimensions: the centred rows themselves are the factor."""
-    mean = block.mean(dim=0)
-    return Moments(block.shape[0], mean, None, block - mean, None, None)
+    """Fewer rows than dimensions: the rows themselves, centred twice, are the factor."""
+    shift = block.mean(dim=0)
+    U = block - shift
+    step = U.mean(dim=0)
+    mean, rest = two_sum(shift, step)
+    return Moments(block.shape[0], mean, None, U - step, None, None, rest)
 
 
 def _of_many_rows(block: Tensor, fourth: bool, also: Callable[[Tensor], None] | None = None) -> Moments:
@@ -323,11 +346,12 @@ def _of_whole_block(block: Tensor, fourth: bool) -> Moments:
     U = block - shift
     step = U.mean(dim=0)
     U = U - step if U.requires_grad else U.sub_(step)
-    scatter, mean = symmetric_product(U).double(), shift.double() + step
+    scatter = symmetric_product(U).double()
+    mean, rest = two_sum(shift.double(), step.double())
     if not fourth:
-        return Moments(len(block), mean, scatter, None, None, None)
+        return Moments(len(block), mean, scatter, None, None, None, rest)
     squares = sum_of_squares(U).double()
-    return Moments(len(block), mean, scatter, None, squares @ U.double(), squares @ squares)
+    return Moments(len(block), mean, scatter, None, squares @ U.double(), squares @ squares, rest)
 
 
 def _of_chunks(block: Tensor, fourth: bool, also: Callable[[Tensor], None] | None) -> Moments:
@@ -360,13 +384,18 @@ def _recentred(sums: CenteredSums) -> tuple[Moments, Tensor]:
     """
     n, A, m = sums.count, sums.scatter, sums.total / sums.count
     square = m @ m
-    mean, scatter = sums.about + m, torch.addr(A, m, m, alpha=-n)
+    scatter = torch.addr(A, m, m, alpha=-n)
+    mean, rest = two_sum(sums.about.double(), m)
     if not sums.fourth:
-        return Moments(n, mean, scatter, None, None, None), m
+        return Moments(n, mean, scatter, None, None, None, rest), m
     Am, trace = A @ m, A.trace()
     cubic = sums.cubic - m * trace - 2 * Am + 2 * n * square * m
     quartic = sums.quartic + 4 * (m @ Am) - 4 * (sums.cubic @ m) + 2 * trace * square - 3 * n * square**2
-    return Moments(n, mean, scatter, None, cubic, quartic), m
+    return Moments(n, mean, scatter, None, cubic, quartic, rest), m
+
+
+def _rest(moments: Moments) -> Tensor | float:
+    return 0.0 if moments.mean_rest is None else moments.mean_rest
 
 
 def _merge_scatter(a: Moments, b: Moments, step: Tensor) -> tuple[Tensor | None, Tensor | None]:

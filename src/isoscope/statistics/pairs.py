@@ -3,25 +3,33 @@
 from __future__ import annotations
 
 import contextlib
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from isoscope.arrays import as_matrix, as_spaces, block_rows, blocks, working_dtype
+from isoscope.arrays import as_matrix, as_spaces, block_rows, blocks
 from isoscope.errors import LabelError, UndefinedError
-from isoscope.kernels.precision import direct_distances
+from isoscope.kernels.precision import crowded_squares, direct_distances
 from isoscope.kernels.tiles import Arranged, Progress, Tile
 from isoscope.labels import Labels, as_clusters, as_labels
 from isoscope.printable import quoted
 from isoscope.statistics.budget import TilePlan, no_room, tile_plans
-from isoscope.statistics.directions import unit_rows
+from isoscope.statistics.directions import cone_axis, unit_rows, unit_steps
 from isoscope.statistics.fused import fixed_order, fused_sums
 from isoscope.statistics.groups import GroupMoments
+from isoscope.statistics.tree import Tree
 
 _BETWEEN_BYTES = 128 * 2**20  # of distances between queries and a block of points
+_NEAR_MEAN = 1e-6  # a squared distance to a mean under this share of its terms is taken by difference
+_PLAIN_LENGTHS = (1e-100, 1e100)  # coordinates whose squares and their sums float64 holds in full
 _REDUCED_BYTES = 2**20  # of sums reduced at a time, so that every temporary stays in cache
+
+Blocks = Callable[[int, int], Tensor]  # rows from one place to another
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,7 +125,7 @@ class Separation:
         clusters = as_clusters(labels, n=matrix.shape[0]).to(matrix.device)
         with fixed_order(deterministic, matrix.device):
             if metric == "sqeuclidean":
-                return _squared_separation(matrix, clusters)
+                return _squared_separation(_scaled(matrix), clusters, matrix.shape[1])
             if metric == "cosine":
                 return _cosine_separation(matrix, clusters)
             return cls._euclidean(matrix, clusters, deterministic, memory_mb, progress)
@@ -247,46 +255,54 @@ def _unsorted(values: Tensor, order: Tensor) -> Tensor:
     return torch.empty_like(values).scatter_(0, order, values)
 
 
-def _squared_separation(matrix: Tensor, clusters: Labels) -> Separation:
+def _squared_separation(rows: Blocks, clusters: Labels, n_dims: int) -> Separation:
     """Squared distances sum in closed form: Σ_{j∈k} ‖x − x_j‖² = n_k ‖x − μ_k‖² + Σ_{j∈k} ‖x_j − μ_k‖².
 
-    With r = x − μ_own and Δ = μ_own − μ_k, ‖x − μ_k‖² = ‖r‖² + 2Δ·r + ‖Δ‖²: no large terms cancel.
+    `rows(start, stop)` gives rows in float64, each time they are asked for.
     """
-    moments = GroupMoments.of(matrix, clusters)
-    means = moments.means - moments.mean
+    n_rows = block_rows(n_dims + clusters.n_labels)
+    cuts = [(start, min(start + n_rows, len(clusters))) for start in range(0, len(clusters), n_rows)]
+    tree = Tree()
+    for cut in cuts:
+        tree.add({"moments": GroupMoments.of(rows(*cut), clusters.rows(*cut))})
+    moments: GroupMoments = tree.total()["moments"]
+    point, means = moments.about
     parts = []
-    n_rows = block_rows(matrix.shape[1] + clusters.n_labels)
-    for start in range(0, len(clusters), n_rows):
-        own = clusters.codes[start : start + n_rows]
-        r = (matrix[start : start + n_rows].double() - moments.mean) - means[own]
-        along = r @ means.T
-        here, place = own.unique(return_inverse=True)
-        gaps = direct_distances(means[here], means).square()[place]
-        squared = (r * r).sum(dim=1, keepdim=True) + 2 * (along.gather(1, own[:, None]) - along) + gaps
-        parts.append(reduce_sums(moments.counts * squared + moments.within, own, moments.counts))
+    for start, stop in cuts:
+        squared = crowded_squares(rows(start, stop) - point, means, near=_NEAR_MEAN)
+        sums = moments.counts * squared + moments.within
+        parts.append(reduce_sums(sums, clusters.codes[start:stop], moments.counts))
     cohesion, separation, nearest = (torch.cat(column) for column in zip(*parts, strict=True))
     return Separation(cohesion, separation, nearest, clusters)
 
 
+def _scaled(matrix: Tensor) -> Blocks:
+    """Return what gives rows of a matrix in float64, divided by a power of two where squares need it."""
+    least, most = (float(extreme) for extreme in torch.aminmax(matrix))
+    unit = 2.0 ** math.frexp(max(-least, most))[1]
+    if _PLAIN_LENGTHS[0] < unit < _PLAIN_LENGTHS[1]:
+        return lambda start, stop: matrix[start:stop].double()
+    return lambda start, stop: matrix[start:stop].double() / unit
+
+
 def _cosine_separation(matrix: Tensor, clusters: Labels) -> Separation:
     """1 − cos is half the squared distance of unit vectors; points without a direction are left out."""
-    units = torch.empty_like(matrix, dtype=working_dtype(matrix.dtype))
-    kept = torch.empty(len(matrix), dtype=torch.bool, device=matrix.device)
-    start = 0
-    for block in blocks(matrix):
-        rows = slice(start, start + len(block))
-        directions, norms = unit_rows(block)
-        units[rows], kept[rows] = directions.to(units.dtype), norms > 0
-        start = rows.stop
-    if bool(kept.all()):
-        return _halved(_squared_separation(units, clusters), None)
-    remaining = Labels(clusters.codes[kept], clusters.names).seen()
-    if not 2 <= remaining.n_labels < len(remaining):
-        raise UndefinedError(
-            f"the cosine silhouette is undefined: {int((~kept).sum())} zero vectors leave {len(remaining)} "
-            f"points and {remaining.n_labels} labels"
-        )
-    return _halved(_squared_separation(units[kept], remaining), kept)
+    kept = torch.cat([(block != 0).any(dim=1) for block in blocks(matrix)])
+    if not bool(kept.all()):
+        matrix, clusters = matrix[kept], Labels(clusters.codes[kept], clusters.names).seen()
+        if not 2 <= clusters.n_labels < len(clusters):
+            raise UndefinedError(
+                f"the cosine silhouette is undefined: {int((~kept).sum())} zero vectors leave "
+                f"{len(clusters)} points and {clusters.n_labels} labels"
+            )
+    axis = cone_axis(matrix)
+    rows = partial(_directions, matrix, axis)
+    return _halved(_squared_separation(rows, clusters, matrix.shape[1]), None if bool(kept.all()) else kept)
+
+
+def _directions(matrix: Tensor, axis: Tensor | None, start: int, stop: int) -> Tensor:
+    block = matrix[start:stop]
+    return unit_rows(block)[0] if axis is None else unit_steps(block, axis)
 
 
 def _halved(squared: Separation, kept: Tensor | None) -> Separation:

@@ -1,0 +1,190 @@
+"""Every metric on spaces made to lose digits, whole and merged from blocks, against 120-digit arithmetic.
+
+A quick grid runs with all tests; ISOSCOPE_EXACT_GRID=1 takes every space in every shape and block size.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from exact import Exact, error
+
+import isoscope as iso
+from isoscope.errors import InputError, UndefinedError
+from isoscope.metrics.registry import KNOWN, Metric
+from isoscope.space import Space
+from isoscope.statistics.gathered import Statistics
+from isoscope.statistics.stream import stream
+
+Make = Callable[[np.ndarray], np.ndarray]
+SPECTRAL = ("effective_rank", "stable_rank")  # their oracle takes eigenvalues: few dimensions only
+COMPARED = [
+    "participation_ratio",
+    "isoscore",
+    "isotropy_defect",
+    "isoscore_debiased",
+    "effective_rank",
+    "stable_rank",
+    "mean_norm",
+    "norm_variation",
+    "mean_cosine",
+    "top_dimension_share",
+    "self_similarity",
+    "s_inter",
+    "between_share",
+    "calinski_harabasz",
+    "davies_bouldin",
+    "dunn_index",
+    "silhouette",
+    "silhouette_macro",
+    "silhouette_squared",
+    "silhouette_cosine",
+]
+DIGITS = {np.float64: 1e-9, np.float32: 2e-5}
+LOOSE = {"norm_variation": 3e-8, "isoscore_debiased": 1e-7}  # as their docstrings say
+NARROW, WIDE, FEW = (24, 5), (40, 36), (10, 36)  # wide: products of float32 rows in float32
+
+
+def far(length: float) -> Make:
+    """One row that far out, neither the first nor the last."""
+
+    def make(X: np.ndarray) -> np.ndarray:
+        row = len(X) // 2
+        return np.concatenate([X[:row], X[row : row + 1] * (length / np.abs(X[row]).max()), X[row + 1 :]])
+
+    return make
+
+
+def first_far(length: float) -> Make:
+    return lambda X: np.roll(far(length)(X), -(len(X) // 2), axis=0)
+
+
+def offset(length: float) -> Make:
+    return lambda X: X + length
+
+
+def scaled(factor: float) -> Make:
+    return lambda X: X * factor
+
+
+SPACES: dict[str, tuple[Make, tuple[type, ...]]] = {
+    "plain": (lambda X: X, (np.float32, np.float64)),
+    "far 1e4": (far(1e4), (np.float32, np.float64)),
+    "far 1e8": (far(1e8), (np.float32, np.float64)),
+    "far 1e15": (far(1e15), (np.float32, np.float64)),
+    "first far 1e15": (first_far(1e15), (np.float32, np.float64)),
+    "far 3e38": (far(3e38), (np.float32, np.float64)),
+    "offset 1e4": (offset(1e4), (np.float32, np.float64)),
+    "offset 1e6": (offset(1e6), (np.float32,)),
+    "offset 1e8": (offset(1e8), (np.float64,)),
+    "offset 1e12": (offset(1e12), (np.float64,)),
+    "offset 1e15": (offset(1e15), (np.float64,)),
+    "scale 1e-160": (scaled(1e-160), (np.float64,)),
+    "scale 1e-140": (scaled(1e-140), (np.float64,)),
+    "scale 1e150": (scaled(1e150), (np.float64,)),
+    "scale 1e-30": (scaled(1e-30), (np.float32,)),
+    "scale 1e30": (scaled(1e30), (np.float32,)),
+    "nearly parallel": (lambda X: 1 + np.arange(X.shape[1]) + 1e-5 * X, (np.float32, np.float64)),
+    "duplicates": (lambda X: np.concatenate([X[: len(X) // 2]] * 2), (np.float32, np.float64)),
+    "one tiny row": (lambda X: np.concatenate([X[:1] * 1e-30, X[1:]]), (np.float32, np.float64)),
+    "tiny dimensions": (lambda X: X * 10.0 ** -(6 * (np.arange(X.shape[1]) % 2)), (np.float32, np.float64)),
+    "large rows": (lambda X: np.where(np.arange(len(X)) % 4, X.T, 1e6 * X.T).T, (np.float32, np.float64)),
+}  # fmt: skip
+# refused: sums of squares or of fourth powers leave the range of float64, or cancel in it
+FOURTH = ("isoscore_debiased",)
+SQUARES = (
+    "participation_ratio",
+    "isoscore",
+    "isotropy_defect",
+    "effective_rank",
+    "stable_rank",
+    "norm_variation",
+    "between_share",
+    "calinski_harabasz",
+    "davies_bouldin",
+)
+REFUSED = {
+    "scale 1e-160": SQUARES + FOURTH,
+    "scale 1e-140": FOURTH,
+    "scale 1e150": FOURTH,
+    "far 1e8": FOURTH,
+    "far 1e15": FOURTH,
+    "first far 1e15": FOURTH,
+    "far 3e38": FOURTH,
+}
+
+
+def space(name: str, shape: tuple[int, int], dtype: type) -> Space:
+    n, d = shape
+    rng = np.random.default_rng(0)
+    labels = np.arange(n) % 3
+    X = rng.normal(size=shape) * np.linspace(0.5, 2, d) + rng.normal(size=(3, d))[labels] + 0.7
+    return Space(SPACES[name][0](X).astype(dtype), labels=labels, token_types=labels)
+
+
+def merged(metric: Metric, whole: Space, n_rows: int) -> float:
+    cuts = range(0, len(whole), n_rows)
+    parts = [whole._rows(start, min(start + n_rows, len(whole))) for start in cuts]
+    return float(metric.compute(stream(lambda: parts, metric.needs - set(KNOWN))))
+
+
+def values(metric: Metric, whole: Space, blocks: tuple[int, ...]) -> list[float]:
+    found = [float(metric.compute(Statistics(whole)))]
+    return found + [merged(metric, whole, n_rows) for n_rows in blocks if metric.streams]
+
+
+def check(name: str, shape: tuple[int, int], dtype: type, blocks: tuple[int, ...]) -> None:
+    whole = space(name, shape, dtype)
+    exact = Exact(whole.vectors.numpy(), whole.labels.codes.numpy())
+    wrong = []
+    for key in COMPARED:
+        if key in SPECTRAL and shape[1] > 8:
+            continue
+        metric = iso.registered()[key]
+        if key in REFUSED.get(name, ()):
+            for n_rows in (len(whole), *blocks):
+                with pytest.raises((InputError, UndefinedError)):
+                    merged(metric, whole, n_rows)
+            continue
+        errors = [error(value, exact[key]) for value in values(metric, whole, blocks)]
+        if max(errors) > max(LOOSE.get(key, 0), DIGITS[dtype]):
+            wrong.append((key, errors))
+    assert not wrong, wrong
+
+
+CASES = [(name, dtype) for name, (_, dtypes) in SPACES.items() for dtype in dtypes]
+
+
+@pytest.mark.parametrize(("name", "dtype"), CASES)
+def test_narrow_spaces(name: str, dtype: type) -> None:
+    check(name, NARROW, dtype, (1, 7))
+
+
+@pytest.mark.parametrize(("name", "dtype"), [case for case in CASES if case[1] is np.float32])
+def test_wide_spaces(name: str, dtype: type) -> None:
+    check(name, WIDE, dtype, (7,))
+
+
+@pytest.mark.parametrize(("name", "dtype"), CASES)
+def test_fewer_rows_than_dimensions(name: str, dtype: type) -> None:
+    check(name, FEW, dtype, (1, 4))
+
+
+@pytest.mark.skipif("ISOSCOPE_EXACT_GRID" not in os.environ, reason="minutes: ISOSCOPE_EXACT_GRID=1 runs it")
+@pytest.mark.parametrize("shape", [NARROW, WIDE, FEW, (120, 36), (64, 17)])
+@pytest.mark.parametrize(("name", "dtype"), CASES)
+def test_every_space_shape_and_block_size(name: str, dtype: type, shape: tuple[int, int]) -> None:
+    check(name, shape, dtype, (1, 2, 5, 17, 33))
+
+
+def test_the_oracle_on_a_space_known_by_hand() -> None:
+    exact = Exact(np.array([[0.0], [1.0], [4.0], [5.0]]), [0, 0, 1, 1])
+    assert exact["calinski_harabasz"] == 32
+    assert exact["davies_bouldin"] == 0.25
+    assert exact["dunn_index"] == 3
+    square = Exact(np.array([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]]), [0, 0, 1, 1])
+    assert square["isoscore"] == square["effective_rank"] - 1 == 1
+    assert square["mean_cosine"] == pytest.approx(-1 / 3)
