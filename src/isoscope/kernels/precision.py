@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from isoscope.arrays import blocks
+from isoscope.errors import InputError
 
 # ‖a‖² + ‖b‖² − 2a·b under this share of its largest term has lost too many digits to cancellation
 NEAR = {torch.float32: 1e-3, torch.float64: 1e-8}
@@ -20,7 +21,8 @@ _PLAIN_UNITS = (2.0**-16, 2.0**16)  # lengths whose squares are far from overflo
 _NARROW = 32  # up to here a product is so cheap that float64 costs nothing
 CROWDED = 0.1  # share of near pairs above which all pairs of a tile are taken again together
 DIRECT_BYTES = 2 * 2**20  # of rows in float64 that are taken by direct difference at a time
-
+_LEAST_SPREAD = 1e-290  # below, squares of coordinates are held with fewer digits or none
+TOO_SMALL = "X is too small for float64 to square (under about 1e-145); divide it by its largest"
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -56,6 +58,14 @@ def center_and_unit(X: Tensor) -> tuple[Tensor, float]:
     largest = max(float((block.double() - center).abs().max()) for block in blocks(X)) or 1.0
     square = sum(float(((block.double() - center) / largest).square().sum()) for block in blocks(X)) / n
     return center, largest * (square**0.5 or 1.0)
+
+
+def check_spread(spread: float) -> None:
+    """Raise InputError where a sum of squares is so large or small that float64 holds fewer digits of it."""
+    if not spread < math.inf:
+        raise InputError("X is too large for float64 to square (over about 1e150); divide it by its largest")
+    if 0 < spread < _LEAST_SPREAD:
+        raise InputError(TOO_SMALL)
 
 
 def two_sum(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:

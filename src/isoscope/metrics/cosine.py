@@ -11,12 +11,12 @@ from torch import Tensor
 
 from isoscope.arrays import as_matrix, scalar
 from isoscope.errors import InputError, ShapeError, UndefinedError
+from isoscope.kernels.precision import check_spread
 from isoscope.kernels.tiles import Arranged, Progress, Tile
 from isoscope.metrics.registry import entries
 from isoscope.statistics.directions import Directions, unit_rows
 from isoscope.statistics.gathered import Statistics
 from isoscope.statistics.leave_one_out import LeftOutCosines, jackknife
-from isoscope.statistics.moments import check_spread
 
 _WANG_2020 = "Wang, Isola 2020, Understanding contrastive representation learning"
 

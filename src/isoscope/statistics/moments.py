@@ -12,15 +12,13 @@ from torch import Tensor
 
 from isoscope.arrays import as_matrix, block_rows, check_finite, working
 from isoscope.errors import InputError, ShapeError, UndefinedError
-from isoscope.kernels.precision import full_precision, two_sum
+from isoscope.kernels.precision import TOO_SMALL, check_spread, full_precision, two_sum
 from isoscope.kernels.products import sum_of_squares, symmetric_product
 from isoscope.space import as_weights
 from isoscope.statistics.chunks import CenteredSums, chunks, near_point, sums_dtype
 
 # float32 squares and cubes are trusted while a coordinate's mean square lies in here; outside, float64
 _FLOAT32_RANGE = (1e-17, 1e17)
-_LEAST_SPREAD = 1e-290  # below, squares of coordinates are held with fewer digits or none
-_TOO_SMALL = "X is too small for float64 to square (under about 1e-145); divide it by its largest"
 _FEW_ROWS = 0.25  # a share of Σ‖u‖⁴ in (Σ‖u‖²)² that four rows far from all others make
 _FLAT = 1e-12  # a mean square spread under this share of the squared mean may be nothing but rounding
 _BLOCKS_AT_ONCE = 4  # rows between two merges in float64, each of which costs several passes over (d, d)
@@ -161,13 +159,15 @@ class Moments:
     @property
     def spread(self) -> float:
         """tr A as a number."""
-        return self._spread_and_length[0]
+        return self._numbers[0]
 
     @cached_property
-    def _spread_and_length(self) -> tuple[float, float]:
-        """tr A and ‖mean‖² as numbers: one wait for the device, however often they are asked."""
-        trace, length = torch.stack([self.trace.detach(), (self.mean @ self.mean).detach()]).tolist()
-        return trace, length
+    def _numbers(self) -> tuple[float, float, float]:
+        """tr A, ‖mean‖² and Σ‖u‖⁴, or 0, as numbers: one wait for the device, however often asked."""
+        quartic = self.trace * 0 if self.quartic_sum is None else self.quartic_sum
+        numbers = torch.stack([self.trace, self.mean @ self.mean, quartic])
+        trace, length, fourth = numbers.detach().tolist()
+        return trace, length, fourth
 
     @cached_property
     def cubic(self) -> Tensor:
@@ -235,15 +235,8 @@ class Moments:
 
 def _hangs_on_one(moments: Moments) -> bool:
     """Whether a few rows make so much of Σ‖u‖⁴ that what the others add to ‖A‖² needs float64."""
-    return moments.has_fourth and bool(moments.quartic.detach() > _FEW_ROWS * moments.spread**2)
-
-
-def check_spread(spread: float) -> None:
-    """Raise InputError where a sum of squares is so large or small that float64 holds fewer digits of it."""
-    if not spread < torch.inf:
-        raise InputError("X is too large for float64 to square (over about 1e150); divide it by its largest")
-    if 0 < spread < _LEAST_SPREAD:
-        raise InputError(_TOO_SMALL)
+    spread, _, quartic = moments._numbers
+    return quartic > _FEW_ROWS * spread * spread
 
 
 def _explain(part: Moments, block: Tensor, matrix: Tensor) -> None:
@@ -251,13 +244,13 @@ def _explain(part: Moments, block: Tensor, matrix: Tensor) -> None:
     check_finite(matrix)  # NaN and Inf show in the sums, so they need no pass of their own
     check_spread(part.spread)
     if not bool((block == block[0]).all()):
-        raise InputError(_TOO_SMALL)
+        raise InputError(TOO_SMALL)
 
 
 @full_precision
 def _of_block(block: Tensor, fourth: bool, also: Callable[[Tensor], None] | None) -> Moments:
     moments = _sums(block, fourth, also)
-    spread, length = moments._spread_and_length
+    spread, length, _ = moments._numbers
     if spread <= _FLAT * block.shape[0] * length and bool((block == block[0]).all()):
         return _of_equal_rows(block)  # what is left of the spread is rounding
     return moments
@@ -302,8 +295,7 @@ def _of_weighted_block(block: Tensor, w: Tensor) -> Moments:
     shift = block[0].detach()
     U = block - shift
     step = w @ U / count
-    equal = bool((block == block[0]).all())
-    U = U * 0 if equal else U - step
+    U = U * 0 if bool((block == block[0]).all()) else U - step
     mean, rest = two_sum(shift, step)
     V = U * w.sqrt()[:, None]
     squares = sum_of_squares(U)
