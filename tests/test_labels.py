@@ -204,3 +204,12 @@ def test_one_long_label_takes_the_memory_of_one() -> None:
     with pytest.raises(LabelError) as error:
         as_clusters(["c" * 500_000] * 3, n=3)
     assert len(str(error.value)) < 200
+
+
+@pytest.mark.parametrize("order", ["<", ">"])
+def test_an_array_of_texts_that_are_no_unicode(order: str) -> None:
+    """NumPy makes strings of such numbers that Python cannot print, nor compare with others safely."""
+    codes = np.array([[97, 98], [99, 0x110000]], dtype=f"{order}u4")
+    with pytest.raises(LabelError, match="no Unicode"):
+        as_labels(codes.view(f"{order}U2")[:, 0])
+    assert as_labels(codes[:1].view(f"{order}U2")[:, 0]).names == ("ab",)

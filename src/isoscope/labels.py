@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
@@ -123,6 +124,8 @@ def _of_array(values: np.ndarray, name: str) -> Labels:
         raise ShapeError(f"{name} has shape {values.shape}; wanted one label for each vector")
     _refuse_missing(np.ma.getmaskarray(values), name)
     values = np.asarray(values)
+    if values.dtype.kind == "U":
+        _refuse_no_unicode(values, name)
     if values.dtype.kind in "OUS":
         return _of_values(values.tolist(), name)
     if values.dtype.kind in "fc":
@@ -133,6 +136,15 @@ def _of_array(values: np.ndarray, name: str) -> Labels:
     if values.dtype.kind in "cmM":
         names = names.astype(str)
     return Labels(torch.from_numpy(codes.reshape(-1).astype(np.int64)), tuple(names.tolist()))
+
+
+def _refuse_no_unicode(values: np.ndarray, name: str) -> None:
+    """Raise LabelError for numbers beyond Unicode, of which NumPy makes strings that Python chokes on."""
+    if values.dtype.itemsize == 0:
+        return
+    characters = np.ascontiguousarray(values).view(np.dtype("u4").newbyteorder(values.dtype.byteorder))
+    if bool((characters > sys.maxunicode).any()):
+        raise LabelError(f"{name} has texts that are no Unicode; wanted labels that np.save wrote")
 
 
 def _of_values(values: list[Any], name: str) -> Labels:

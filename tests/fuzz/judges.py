@@ -20,7 +20,7 @@ FAULTS = (
     "wrong answer", "traceback", "hang", "memory", "escape", "not one line", "exit code", "left behind", "harness",
 )  # fmt: skip
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\u2028\u2029]")
-_TEMPORARY = re.compile(r"(^\.|\.tmp$|\.part$|^tmp|~$)")
+_TEMPORARY = re.compile(r"(\.tmp$|\.part$|^tmp|~$)")
 _CLOCK = ("seconds", "isoscope", "name", "file", "output", "time", "notes")
 
 

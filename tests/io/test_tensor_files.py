@@ -168,6 +168,36 @@ def test_a_flipped_byte_in_pt_is_noticed(tmp_path: Path, member: str) -> None:
         list(open_vectors(path).blocks())
 
 
+def with_member(path: Path, ending: str, content: bytes) -> None:
+    """Write an archive again with other content for one member."""
+    with zipfile.ZipFile(path) as archive:
+        members = [(name, archive.read(name)) for name in archive.namelist()]
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, data in members:
+            archive.writestr(name, content if name.endswith(ending) else data)
+
+
+@pytest.mark.parametrize("content", [b"", bytes(8)])
+def test_a_tensor_without_its_bytes_in_pt(tmp_path: Path, content: bytes) -> None:
+    """torch.load(mmap=True) reads on beyond a member that is too short."""
+    path = tmp_path / "a.pt"
+    torch.save({"x": torch.ones(4, 3), "same size": torch.ones(12)}, path)
+    with_member(path, "data/0", content)
+    with pytest.raises(FileError, match="fewer bytes than its tensors"):
+        read(path)
+
+
+def test_a_flipped_byte_in_labels_of_pt(tmp_path: Path) -> None:
+    path = tmp_path / "a.pt"
+    labels = torch.arange(4)
+    torch.save({"x": torch.ones(4, 3), "y": labels}, path)
+    content = bytearray(path.read_bytes())
+    content[content.index(labels.numpy().tobytes())] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(FileError):
+        read(path, labels="y")
+
+
 def test_pt_without_checksums(tmp_path: Path) -> None:
     try:
         torch.serialization.set_crc32_options(False)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import warnings
 import zipfile
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
@@ -116,6 +117,7 @@ class TorchReader(Reader):
         self._archive = TorchArchive(self.path)
         self._entries = dict(leaves(self._load(), str(self.path)))
         tensors = {name: value for name, value in self._entries.items() if isinstance(value, Tensor)}
+        self._archive.check_sizes(tensors.values())
         shapes = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
         # a file with one tensor in it has no name to choose by; its shape is then what is wrong
         candidates = list(shapes) if len(shapes) == 1 else [name for name in shapes if len(shapes[name]) == 2]
@@ -132,8 +134,11 @@ class TorchReader(Reader):
         yield Chunk(self._vectors)
 
     def label_values(self, column: str) -> Any:
-        """Another entry of the dict: a tensor or a list."""
-        return self._entries[column]
+        """Another entry of the dict: a tensor, if it is as it was written, or a list."""
+        values = self._entries[column]
+        if isinstance(values, Tensor) and _is_stored(values):
+            self._archive.check(values.untyped_storage().nbytes())
+        return values
 
     def _load(self) -> Any:
         try:
@@ -164,6 +169,15 @@ class TorchArchive:
                 raise FileError(f"{path} ({member.filename}) is packed; wanted an archive of torch.save")
         self._check([member for member in self._members if "/data/" not in member.filename])
 
+    def check_sizes(self, tensors: Iterable[Tensor]) -> None:
+        """Raise FileError where a tensor has no member of its size: mapped, it would read on beyond its own."""
+        stored = [tensor.untyped_storage() for tensor in tensors if _is_stored(tensor)]
+        storages = {(storage.data_ptr(), storage.nbytes()) for storage in stored}
+        missing = Counter(n_bytes for _, n_bytes in storages if n_bytes)
+        missing.subtract(member.file_size for member in self._members if "/data/" in member.filename)
+        if max(missing.values(), default=0) > 0:
+            raise FileError(f"{self.path} has fewer bytes than its tensors say: is it truncated?")
+
     @cache  # noqa: B019 - as long as the reader
     def check(self, n_bytes: int) -> None:
         """Raise FileError where a tensor of this size is not as it was written."""
@@ -177,6 +191,11 @@ class TorchArchive:
                 with archive.open(member) as file:
                     while file.read(_CHUNK_BYTES):  # zipfile compares the checksum at the end
                         pass
+
+
+def _is_stored(tensor: Tensor) -> bool:
+    """Whether a tensor's numbers lie in a storage of its own kind: not sparse, not without any."""
+    return tensor.layout == torch.strided and not tensor.is_meta
 
 
 def _check_tensor(tensor: Tensor, what: str) -> tuple[int, int]:
