@@ -170,7 +170,7 @@ class TorchArchive:
         self._check([member for member in self._members if "/data/" not in member.filename])
 
     def check_sizes(self, tensors: Iterable[Tensor]) -> None:
-        """Raise FileError where a tensor has no member of its size: mapped, it would read on beyond its own."""
+        """Raise FileError where a tensor has no member of its size: mapped, it would read on beyond one."""
         stored = [tensor.untyped_storage() for tensor in tensors if _is_stored(tensor)]
         storages = {(storage.data_ptr(), storage.nbytes()) for storage in stored}
         missing = Counter(n_bytes for _, n_bytes in storages if n_bytes)
