@@ -39,7 +39,7 @@ def test_damaged_modules(tmp_path: Path, content: str) -> None:
     pytest.importorskip("transformers")
     (tmp_path / "modules.json").write_text(content)
     (tmp_path / "model.safetensors").write_bytes(b"nothing")
-    with pytest.raises(InputError, match=r"modules\.json is damaged"):
+    with pytest.raises(InputError, match=r"modules\.json( is not JSON|: `)"):
         load_language_model(tmp_path)
 
 
@@ -51,7 +51,7 @@ def test_a_folder_without_a_model_is_refused_in_a_line(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="is a folder without weights"):
         load_language_model(tmp_path)
     (tmp_path / "model.safetensors").write_bytes(b"nothing")
-    with pytest.raises(InputError, match="cannot be loaded") as refused:
+    with pytest.raises(InputError, match=r"config\.json is not JSON") as refused:
         load_language_model(tmp_path)
     assert "\n" not in str(refused.value)
 
@@ -91,7 +91,7 @@ def test_a_broken_gguf_file(tmp_path: Path) -> None:
     pytest.importorskip("gguf")
     file = tmp_path / "model.gguf"
     file.write_bytes(b"GGUF" + bytes(64))
-    with pytest.raises(InputError, match="cannot be loaded"):
+    with pytest.raises(InputError, match=r"model\.gguf is GGUF version 0"):
         load_language_model(file)
 
 

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from isoscope.arrays import working_dtype
 from isoscope.encoders.language_models import LanguageModel
+from isoscope.encoders.model_files import running
 from isoscope.encoders.tokens import Tokenized
 from isoscope.errors import InputError
 
@@ -94,5 +95,6 @@ def _lengths(states: Tensor) -> Tensor:
 
 @torch.no_grad()
 def _forward(model: LanguageModel, ids: Tensor, attended: Tensor) -> tuple[Tensor, ...]:
-    found = model.model(input_ids=ids, attention_mask=attended, output_hidden_states=True)
-    return tuple(found.hidden_states)
+    with running(model.path, "run"):
+        found = model.model(input_ids=ids, attention_mask=attended, output_hidden_states=True)
+        return tuple(found.hidden_states)

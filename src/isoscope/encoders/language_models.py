@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,9 +13,11 @@ from typing import Any
 
 import torch
 
+from isoscope.encoders.model_files import check_model, modules_of, running
 from isoscope.encoders.models import is_gguf, model_folder
 from isoscope.errors import InputError
 from isoscope.io.files import reason
+from isoscope.io.structure import read_json
 
 # their tables of positions begin behind the padding's number: 514 rows serve 512 tokens
 _OFFSET_POSITIONS = {"roberta", "xlm-roberta", "camembert", "mpnet", "longformer"}
@@ -73,26 +74,23 @@ def load_language_model(
     transformers = _transformers()
     path = model_folder(model, download=download)
     folder, options = pretrained(path)
-    with quiet_loading():
-        try:
-            tokenizer = transformers.AutoTokenizer.from_pretrained(folder, **options)
-            weights = {} if is_gguf(path) else {"use_safetensors": True}
-            loaded = transformers.AutoModel.from_pretrained(folder, dtype=torch.float32, **weights, **options)
-        except Exception as error:  # whatever the libraries raise over a folder from a stranger
-            raise InputError(f"the model in {path} cannot be loaded: {reason(error)}") from error
-    loaded.config.use_cache = False  # no text is continued
-    loaded = _placed(_decoder_or_encoder(loaded, path), device)
-    config = loaded.config.get_text_config()
-    return LanguageModel(
-        name=Path(os.fspath(model)).name,
-        path=path,
-        model=loaded.eval().requires_grad_(False),
-        tokenizer=tokenizer,
-        n_layers=int(config.num_hidden_layers) + 1,
-        n_dims=int(config.hidden_size),
-        max_length=token_limit(tokenizer, config),
-        is_causal=_is_causal(config),
-    )
+    with quiet_loading(), running(path):
+        tokenizer = transformers.AutoTokenizer.from_pretrained(folder, **options)
+        weights = {} if is_gguf(path) else {"use_safetensors": True}
+        loaded = transformers.AutoModel.from_pretrained(folder, dtype=torch.float32, **weights, **options)
+        loaded.config.use_cache = False  # no text is continued
+        loaded = _placed(_decoder_or_encoder(loaded, path), device)
+        config = loaded.config.get_text_config()
+        return LanguageModel(
+            name=Path(os.fspath(model)).name,
+            path=path,
+            model=loaded.eval().requires_grad_(False),
+            tokenizer=tokenizer,
+            n_layers=int(config.num_hidden_layers) + 1,
+            n_dims=int(config.hidden_size),
+            max_length=token_limit(tokenizer, config),
+            is_causal=_is_causal(config),
+        )
 
 
 def pretrained(path: Path) -> tuple[Path, dict[str, Any]]:
@@ -100,7 +98,9 @@ def pretrained(path: Path) -> tuple[Path, dict[str, Any]]:
     options: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
     if is_gguf(path):
         need_gguf(path)
+        check_model(path)
         return path.parent, options | {"gguf_file": path.name}
+    check_model(path)
     return _inner(path), options
 
 
@@ -111,14 +111,12 @@ def load_tokenizer(path: Path) -> Any:
     """
     transformers = _transformers()
     folder, options = pretrained(path)
-    with quiet_loading():
-        try:
-            tokenizer = transformers.AutoTokenizer.from_pretrained(folder, **options)
-        except Exception as error:  # whatever the libraries raise over a folder from a stranger
-            raise InputError(f"the tokenizer in {path} cannot be loaded: {reason(error)}") from error
-    if tokenizer.pad_token_id is None:
-        tokenizer.pad_token = tokenizer.eos_token or tokenizer.unk_token or tokenizer.convert_ids_to_tokens(0)
-    return tokenizer
+    with quiet_loading(), running(path):
+        tokenizer = transformers.AutoTokenizer.from_pretrained(folder, **options)
+        if tokenizer.pad_token_id is None:
+            first = tokenizer.convert_ids_to_tokens(0)
+            tokenizer.pad_token = tokenizer.eos_token or tokenizer.unk_token or first
+        return tokenizer
 
 
 def best_device(device: str | torch.device | None) -> torch.device:
@@ -172,13 +170,7 @@ def _inner(folder: Path) -> Path:
     listed = folder / "modules.json"
     if (folder / "config.json").is_file() or not listed.is_file():
         return folder
-    try:
-        inside = Path(str(json.loads(listed.read_text(encoding="utf-8"))[0]["path"]))
-        if inside.is_absolute() or ".." in inside.parts:
-            raise ValueError(f"{inside} leads out of the folder")
-        return folder / inside
-    except (OSError, ValueError, LookupError, TypeError) as error:
-        raise InputError(f"the model in {folder} cannot be loaded: modules.json is damaged") from error
+    return folder / modules_of(read_json(listed))[0]
 
 
 def _decoder_or_encoder(model: Any, path: Path) -> Any:

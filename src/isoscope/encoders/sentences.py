@@ -15,11 +15,11 @@ from torch import Tensor
 
 from isoscope.encoders.cache import VectorStore
 from isoscope.encoders.language_models import best_device, need_gguf, quiet_loading
+from isoscope.encoders.model_files import check_model, running
 from isoscope.encoders.models import is_gguf, resolve_model
 from isoscope.encoders.onnx import OnnxEncoder, is_onnx
 from isoscope.encoders.texts import checked_texts
 from isoscope.errors import InputError
-from isoscope.io.files import reason
 from isoscope.progress import Bar
 
 if TYPE_CHECKING:
@@ -64,7 +64,8 @@ def encode(
     folder = resolve_model(model, download=download)
     load = partial(load_encoder, folder, device=device, pooling=pooling, normalize=normalize)
     store = vector_store(folder, pooling=pooling, normalize=normalize) if cache else None
-    return encode_by(load, texts, store=store, batch_size=batch_size, progress=progress)
+    with running(folder, "run"):
+        return encode_by(load, texts, store=store, batch_size=batch_size, progress=progress)
 
 
 def encode_by(
@@ -110,14 +111,12 @@ def load_encoder(
             "encoding texts needs sentence-transformers, which is not installed: pip install 'isoscope[text]'"
         )
     where = str(best_device(device))
-    with quiet_loading():
-        try:
-            encoder = _from_gguf(folder, where) if is_gguf(folder) else _from_folder(folder, where)
-        except Exception as error:  # whatever the libraries raise over a folder from a stranger
-            if isinstance(error, InputError):
-                raise
-            raise InputError(f"the model in {folder} cannot be loaded: {reason(error)}") from error
-    return _adapted(encoder.eval(), pooling, normalize)
+    if is_gguf(folder):
+        need_gguf(folder)
+    check_model(folder)
+    with quiet_loading(), running(folder):
+        encoder = _from_gguf(folder, where) if is_gguf(folder) else _from_folder(folder, where)
+        return _adapted(encoder.eval(), pooling, normalize)
 
 
 def _from_folder(folder: Path, device: str) -> SentenceTransformer:
@@ -137,7 +136,6 @@ def _from_gguf(file: Path, device: str) -> SentenceTransformer:
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
 
-    need_gguf(file)
     named = {"gguf_file": file.name, "local_files_only": True, "trust_remote_code": False}
     transformer = Transformer(
         str(file.parent),

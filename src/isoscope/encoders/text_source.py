@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from isoscope.encoders.cache import VectorStore
+from isoscope.encoders.model_files import running
 from isoscope.encoders.models import model_folder
 from isoscope.encoders.sentences import checked, encode_by, load_encoder, package_version, vector_store
 from isoscope.errors import ShapeError
@@ -161,14 +162,15 @@ class _Encoding:
             loaded[:] = loaded or [self.load()]
             return loaded[0]
 
-        vectors = encode_by(
-            load,
-            whole,
-            store=vector_store(self.folder, pooling=self.pooling, normalize=self.normalize),
-            batch_size=self.batch_size,
-            progress=self.progress,
-        )
-        limits = _limits(whole, load, self.folder)
+        with running(self.folder, "run"):
+            vectors = encode_by(
+                load,
+                whole,
+                store=vector_store(self.folder, pooling=self.pooling, normalize=self.normalize),
+                batch_size=self.batch_size,
+                progress=self.progress,
+            )
+            limits = _limits(whole, load, self.folder)
         return vectors, sum(limit > 0 for limit in limits), max(limits)
 
 

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from isoscope.encoders.language_models import LanguageModel
+from isoscope.encoders.model_files import running
 from isoscope.encoders.texts import checked_texts
 from isoscope.errors import InputError, ShapeError
 from isoscope.labels import Labels
@@ -123,13 +124,14 @@ def tokenize(
     if not any(text.strip() for text in texts):
         raise ShapeError(f"all {len(texts):,} texts are empty; wanted some words")
     _check_sizes(model, window, max_tokens)
-    if window is None:
-        gathered, notes = _each(texts, model, truncate=truncate, max_tokens=max_tokens)
-    else:
-        gathered, notes = _windows(texts, model, window, max_tokens=max_tokens), ()
-    if padding:
-        _pad_shorter(gathered, model)
-    return _joined(gathered, model, padding=padding, notes=notes)
+    with running(model.path, "run"):
+        if window is None:
+            gathered, notes = _each(texts, model, truncate=truncate, max_tokens=max_tokens)
+        else:
+            gathered, notes = _windows(texts, model, window, max_tokens=max_tokens), ()
+        if padding:
+            _pad_shorter(gathered, model)
+        return _joined(gathered, model, padding=padding, notes=notes)
 
 
 def _check_sizes(model: LanguageModel, window: int | None, max_tokens: int | None) -> None:

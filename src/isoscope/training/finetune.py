@@ -13,9 +13,8 @@ import torch
 
 from isoscope.encoders.cache import fingerprint
 from isoscope.encoders.language_models import load_tokenizer, pretrained, quiet_loading
+from isoscope.encoders.model_files import running
 from isoscope.encoders.models import is_gguf, resolve_model
-from isoscope.errors import InputError
-from isoscope.io.files import reason
 from isoscope.labels import Labels
 from isoscope.losses.covariance import MAX_VECTORS
 from isoscope.progress import Bar
@@ -218,17 +217,12 @@ def _load(path: Path, labels: Labels, seed: int) -> Any:
     names = [str(name) for name in labels.names]
     folder, options = pretrained(path)
     torch.manual_seed(seed)
-    with quiet_loading():
-        try:
-            loaded = transformers.AutoModelForSequenceClassification.from_pretrained(
-                folder, dtype=torch.float32, num_labels=len(names), id2label=dict(enumerate(names)),
-                label2id={name: i for i, name in enumerate(names)}, ignore_mismatched_sizes=True,
-                **({} if is_gguf(path) else {"use_safetensors": True}), **options,
-            )  # fmt: skip
-        except Exception as error:  # whatever the libraries raise over a folder from a stranger
-            raise InputError(
-                f"the model in {path} cannot be loaded to classify texts: {reason(error)}"
-            ) from error
+    with quiet_loading(), running(path, "loaded to classify texts"):
+        loaded = transformers.AutoModelForSequenceClassification.from_pretrained(
+            folder, dtype=torch.float32, num_labels=len(names), id2label=dict(enumerate(names)),
+            label2id={name: i for i, name in enumerate(names)}, ignore_mismatched_sizes=True,
+            **({} if is_gguf(path) else {"use_safetensors": True}), **options,
+        )  # fmt: skip
     if getattr(loaded, "is_quantized", False):
         loaded = unquantized(loaded)
     loaded.config.use_cache = False
