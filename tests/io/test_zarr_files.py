@@ -10,9 +10,10 @@ import pytest
 from file_writers import write_zarr
 
 from isoscope.errors import FileError, ShapeError
-from isoscope.io import open_vectors
+from isoscope.io import open_vectors, read
 
 zarr = pytest.importorskip("zarr", reason="zarr is not installed")
+numcodecs = pytest.importorskip("numcodecs")
 
 
 @pytest.mark.parametrize("zarr_format", [2, 3])
@@ -90,3 +91,49 @@ def test_nothing_is_unpickled(tmp_path: Path, trap: tuple[bytes, Path], how: dic
     with pytest.raises(FileError):
         open_vectors(folder).load()
     assert not sprung.exists()
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+@pytest.mark.parametrize("codec", ["blosc", "zlib", "none"])
+@pytest.mark.parametrize("keep", [0, 1, 15, 16, 0.5, -1])
+def test_a_truncated_chunk_is_an_error(tmp_path: Path, zarr_format: int, codec: str, keep: float) -> None:
+    if zarr_format == 3:
+        from zarr.codecs import BloscCodec, GzipCodec
+
+        packers = {"blosc": BloscCodec(cname="lz4", typesize=4), "zlib": GzipCodec(), "none": None}
+    else:
+        packers = {"blosc": numcodecs.Blosc(), "zlib": numcodecs.Zlib(), "none": None}
+    X = np.random.default_rng(0).normal(size=(40, 4)).astype(np.float32)
+    path = tmp_path / "a.zarr"
+    made = zarr.create_array(
+        str(path), data=X, chunks=(10, 4), zarr_format=zarr_format, compressors=packers[codec]
+    )
+    np.testing.assert_array_equal(read(path).vectors, X)
+    chunk = path / made.metadata.encode_chunk_key((1, 0))
+    data = chunk.read_bytes()
+    chunk.write_bytes(data[: int(keep * len(data)) if isinstance(keep, float) else keep])
+    with pytest.raises(FileError, match=r"a\.zarr"):
+        read(path)
+
+
+def test_absent_chunks_are_noted(tmp_path: Path) -> None:
+    X = np.random.default_rng(0).normal(size=(40, 4))
+    path = tmp_path / "a.zarr"
+    made = zarr.create_array(str(path), data=X, chunks=(10, 4), fill_value=1.5)
+    assert open_vectors(path).notes == []
+    (path / made.metadata.encode_chunk_key((2, 0))).unlink()
+    file = open_vectors(path)
+    assert file.notes == ["1 of 4 chunks are not in the folder; their numbers are the fill value, 1.5"]
+    assert (file.load().vectors[20:30] == 1.5).all()
+
+
+def test_a_truncated_chunk_of_labels(tmp_path: Path) -> None:
+    path = tmp_path / "a.zarr"
+    root = zarr.open_group(str(path), mode="w", zarr_format=2)
+    root.create_array("vectors", data=np.random.default_rng(0).normal(size=(40, 4)))
+    labels = np.random.default_rng(0).integers(0, 2**30, 40)
+    root.create_array("y", data=labels, compressors=numcodecs.Blosc())
+    chunk = path / "y" / "0"
+    chunk.write_bytes(chunk.read_bytes()[:-8])
+    with pytest.raises(FileError, match="is it truncated"):
+        read(path, labels="y")

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +17,7 @@ from isoscope.io.files import SAVE_AGAIN
 from isoscope.io.numpy_files import check_numbers
 
 # codecs whose decoding runs code or makes Python objects of bytes
+_BLOSC_HEADER = 16  # bytes
 _OBJECT_CODECS = ("pickle", "json2", "msgpack2", "vlen")
 
 
@@ -32,6 +36,12 @@ class ZarrReader(Reader):
         self.n_rows, self.n_dims = check_shape(tuple(self._vectors.shape), what)
         self._others = {name: array for name, array in arrays.items() if name != key}
         self.columns = tuple(self._others)
+        n_absent = int(self._vectors.nchunks - self._vectors.nchunks_initialized)
+        if n_absent:
+            self.notes.append(
+                f"{n_absent:,} of {self._vectors.nchunks:,} chunks are not in the folder; "
+                f"their numbers are the fill value, {self._vectors.fill_value}"
+            )
 
     @property
     def seeks(self) -> bool:
@@ -50,13 +60,16 @@ class ZarrReader(Reader):
         first = start
         while first < stop:
             last = min((first // chunk) * chunk + step, stop)
+            check_blosc(self.path, self._vectors, first, last)
             yield Chunk(np.asarray(self._vectors[first:last]))
             first = last
 
     def label_values(self, column: str) -> Any:
         """Another array of the group."""
-        _refuse_objects(self._others[column], f"{self.path} ({column})")
-        return np.asarray(self._others[column][:])
+        array = self._others[column]
+        _refuse_objects(array, f"{self.path} ({column})")
+        check_blosc(self.path, array, 0, len_of(array))
+        return np.asarray(array[:])
 
     def _arrays(self) -> dict[str, Any]:
         zarr = _library(self.path)
@@ -66,6 +79,32 @@ class ZarrReader(Reader):
         return {
             name: array for name, array in sorted(opened.members(max_depth=None)) if hasattr(array, "dtype")
         }
+
+
+def check_blosc(path: Path, array: Any, first: int, last: int) -> None:
+    """Raise FileError over chunks of rows first … last−1 that are not as long as their headers say.
+
+    Blosc believes its header, and reads past the end of a chunk that is cut short.
+    """
+    metadata = array.metadata
+    outermost = getattr(metadata, "compressor", None) or (getattr(metadata, "codecs", None) or (None,))[-1]
+    if "blosc" not in type(outermost).__name__.lower() or not array.shape:
+        return
+    counts = [-(-size // step) for size, step in zip(array.shape, array.chunks, strict=True)]
+    n_bytes = math.prod(array.chunks) * np.dtype(array.dtype).itemsize
+    rows = range(first // array.chunks[0], -(-last // array.chunks[0]))
+    for place in itertools.product(rows, *map(range, counts[1:])):
+        file = path / array.path / metadata.encode_chunk_key(place)
+        if not file.is_file():
+            continue
+        with file.open("rb") as opened:
+            header, size = opened.read(_BLOSC_HEADER), file.stat().st_size
+        unpacked, packed = (int.from_bytes(header[at : at + 4], "little") for at in (4, 12))
+        if len(header) < _BLOSC_HEADER or packed != size or unpacked > 2 * n_bytes + _BLOSC_HEADER:
+            raise FileError(
+                f"{file} is a chunk of {size:,} bytes that says it has {packed:,}, {unpacked:,} unpacked; "
+                f"wanted {n_bytes:,} unpacked: is it truncated?"
+            )
 
 
 def len_of(array: Any) -> int:
