@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 import torch
 
+import isoscope as iso
 from isoscope.errors import LabelError, ShapeError
 from isoscope.labels import Labels, as_clusters, as_labels
 
@@ -213,3 +214,21 @@ def test_an_array_of_texts_that_are_no_unicode(order: str) -> None:
     with pytest.raises(LabelError, match="no Unicode"):
         as_labels(codes.view(f"{order}U2")[:, 0])
     assert as_labels(codes[:1].view(f"{order}U2")[:, 0]).names == ("ab",)
+
+
+@pytest.mark.parametrize(
+    ("labels", "n", "wanted"),
+    [
+        (np.arange(3000) // 2, 3000, "1,500 labels for 3,000 vectors, 2.0 each on average"),
+        (np.arange(300) / 7 % 3, 300, "labels are fractions, such as"),
+        (np.arange(300) % 20, 300, None),
+        (np.arange(300) % 2 * 1.0, 300, None),
+        (list("ab") * 6, 12, None),
+        (np.arange(3000) % 100, 3000, None),
+    ],
+)
+def test_labels_that_may_be_none_are_noted(labels, n: int, wanted: str | None) -> None:
+    X = np.random.default_rng(0).normal(size=(n, 2))
+    notes = iso.measure(X, labels=labels, metrics=["isoscore", "between_share"]).notes
+    told = [note for note in notes if "labels" in note]
+    assert (wanted is None and not told) or (wanted is not None and wanted in " ".join(told))

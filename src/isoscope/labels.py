@@ -21,6 +21,10 @@ _EMPTY = (None, "", b"")
 _COLLECTIONS = (list, tuple, set, frozenset)
 
 
+_FEW_LABELS = 20  # whatever the number of rows
+_FEW_ROWS = 10  # of each label, on average
+
+
 @dataclass(frozen=True, eq=False)
 class Labels:
     """Codes 0 … K−1 for n rows, and the K names they stand for, sorted.
@@ -85,6 +89,20 @@ def as_clusters(labels: Any, *, n: int, name: str = "labels") -> Labels:
     coded = as_labels(labels, n=n, name=name).seen()
     check_clusters(coded.n_labels, n, coded.names, name=name)
     return coded
+
+
+def label_notes(labels: Labels, *, n: int) -> list[str]:
+    """Say so where labels of n rows look like times, scores or identifiers: very many, or fractions."""
+    notes = []
+    if labels.n_labels > _FEW_LABELS and labels.n_labels * _FEW_ROWS > n:
+        notes.append(
+            f"{labels.n_labels:,} labels for {n:,} vectors, {n / labels.n_labels:.1f} each on average: "
+            "is it labels, or identifiers or times?"
+        )
+    fraction = next((name for name in labels.names if isinstance(name, float) and name % 1), None)
+    if fraction is not None:
+        notes.append(f"labels are fractions, such as {fraction:g}: are they labels, or measured values?")
+    return notes
 
 
 def check_clusters(n_labels: int, n: int, names: tuple[Any, ...], *, name: str = "labels") -> None:

@@ -12,6 +12,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from isoscope.errors import InputError, ShapeError, UndefinedError, check_seed
 from isoscope.io.uncached import physical_bytes
+from isoscope.labels import Labels, label_notes
 from isoscope.measurement import Measurement, Reading
 from isoscope.metrics.frontier import between_share, isotropy_ceiling
 from isoscope.metrics.isotropy import is_few
@@ -128,7 +129,12 @@ def measure(
         n_labels=shelf.n_labels,
         dtype=str(first.vectors.dtype).removeprefix("torch."),
         device=str(first.device),
-        notes=tuple(map(printable, (*getattr(source, "notes", ()), *shelf.notes, *_notes(shelf), *left_out))),
+        notes=tuple(
+            map(
+                printable,
+                (*getattr(source, "notes", ()), *shelf.notes, *_notes(shelf, first.labels), *left_out),
+            )
+        ),
         seed=seed,
         seconds=time.perf_counter() - began,
     )
@@ -311,9 +317,9 @@ def _ceiling(shelf: Statistics) -> float | None:
     return isotropy_ceiling(shelf.n_labels, shelf.moments.n_dims, between=share)
 
 
-def _notes(shelf: Statistics) -> list[str]:
+def _notes(shelf: Statistics, labels: Labels | None) -> list[str]:
     """What the reader should know of the space before reading the numbers."""
-    notes = []
+    notes = [] if labels is None else label_notes(labels, n=int(shelf.moments.count))
     n, d, n_zero = shelf.moments.count, shelf.moments.n_dims, shelf.directions.n_zero
     if is_few(n, d):
         notes.append(

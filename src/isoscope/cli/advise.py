@@ -136,13 +136,12 @@ def advise(
             told = {"labels": labels, "key": key, "vector_column": vector_column, **table.given()}
             for name in (name for name, value in told.items() if value is not None):
                 raise InputError(f"--{name.replace('_', '-')} goes with FILE, which is missing")
-            space = _encoded(read, texts)
+            source, space = None, _encoded(read, texts)
         else:
             source = open_input(
                 file, labels=labels, key=key, vector_column=vector_column, table=table, texts=texts
             )
             space = source.load()
-            say_notes(source)
         found = advise_space(
             space,
             pairs=None if read is None else _triples(read, space),
@@ -155,6 +154,8 @@ def advise(
             seed=seed,
         )
         said = [] if save is None else [_saved(found, save)]
+        if source is not None:
+            say_notes(source)
     if file is not None and model is None and not json:
         said += _command(found, file, key, vector_column, table)
     _show(found, said, output, json=json)

@@ -116,12 +116,12 @@ def frontier(
         )
         runs = {name: _run(folder) for name, folder in _named(run or []).items()}
         space = source.load()
-        say_notes(source)
         named = space.labels if clusters is None else _clusters(space, clusters, seed)
         named = as_clusters(named, n=len(space), name="--labels" if clusters is None else "--clusters")
         plain = frontier_position(space, named)
         fair, why = _debiased(space, named)
         parts = attribute_anisotropy(space, named)
+    say_notes(source)
     if output is not None:
         _draw(plain, fair, runs, output)
     if json:

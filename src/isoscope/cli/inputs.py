@@ -17,6 +17,7 @@ from isoscope.io.files import check_file, kind
 from isoscope.io.formats import FORMATS
 from isoscope.io.shards import is_many
 from isoscope.io.text_files import holds_texts
+from isoscope.labels import label_notes
 from isoscope.printable import printable
 from isoscope.space import as_counts
 
@@ -71,7 +72,11 @@ def open_input(
 
 def say_notes(source: VectorFile | VectorShards | TextFile) -> None:
     """Print how vectors were read, to standard error, for commands whose result has no place for notes."""
-    for note in [] if isinstance(source, TextFile) else source.notes:
+    if isinstance(source, TextFile):
+        return
+    labels = source.labels
+    notes = source.notes + ([] if labels is None else label_notes(labels, n=len(labels)))
+    for note in notes:
         typer.echo(printable(f"note: {note}"), err=True)
 
 

@@ -180,7 +180,6 @@ def train(
         # the labels of pairs are not as many as the vectors; a file of them is read before texts are encoded
         named = None if pairs is None else _pair_labels(labels)
         space = source.load()
-        say_notes(source)
     named = space.labels if pairs is None else named
     with interruptible(), as_typed():
         found = train_embeddings(
@@ -195,6 +194,7 @@ def train(
             silhouette_tolerance=tolerance, patience=patience,
             target_accuracy=target_accuracy, run=output, resume=resume, log=log,
         )  # fmt: skip
+    say_notes(source)
     drawn = None if output is None else _draw(found, output)
     if json:
         text = json_text.dumps(found.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)

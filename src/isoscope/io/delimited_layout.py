@@ -16,8 +16,8 @@ from isoscope.errors import FileError, InputError, ShapeError
 from isoscope.io.files import MAX_LINE_BYTES, check_utf8, kind, sample_lines
 from isoscope.table_columns import NUMBERS, TEXTS, VECTORS
 
-MAX_COLUMNS = 2**16  # Arrow takes a minute over 200,000
-_MAX_CELLS = 2**20  # looked at before anything is read
+MAX_COLUMNS = 2**15  # Arrow takes a minute over 200,000
+_MAX_CELLS = 2**18  # looked at before anything is read
 _N_LINES = 20  # compared where a line could be cut by several delimiters
 _N_SHOWN = 3
 INTEGER = re.compile(r"[+-]?\d+", re.ASCII)
