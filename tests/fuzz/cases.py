@@ -3,61 +3,18 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
+from tests.fuzz.case import METRICS, Builder, Case, labels_beside, named
 from tests.fuzz.containers import copy, mutate_file, mutate_folder
 from tests.fuzz.hostile import hostile_numbers, hostile_options, hostile_table
-from tests.fuzz.mutations import ESCAPE
+from tests.fuzz.row_cases import row_file
 from tests.fuzz.scenarios import SCENARIOS
-
-METRICS = "isoscore,mean_cosine,mean_norm"
-_NAMES = (
-    f"v{ESCAPE}", "v\u202ev", "v\nv", "1²2", "-v", "v v", "é", "v'\"", "v%s{}", "*", "[a]", "$(x)", "v\x07", "v\x9b1m",
-    "٣", "v" * 200, "[red]v", "v\udcff",
-)  # fmt: skip
-
-
-@dataclass
-class Case:
-    """What is called, and what is known of the answer.
-
-    family: a row of the table.
-    what: what was done to the input.
-    expect: "file", the readings of what `path` holds by its own library; "accept", likewise, and it must not be
-        refused; "same", the scenario's undisturbed answer; "rows", the readings that labels or
-        weights in `path` lead to; "any", only what every answer keeps.
-    """
-
-    family: str
-    argv: list[str]
-    what: str = "as it is"
-    expect: str = "any"
-    path: str = ""
-    scenario: str = ""
-    may_fail: bool = False
-
-
-Builder = Callable[[random.Random, Path, Path], Case]
 
 
 def build(family: str, rng: random.Random, seeds: Path, folder: Path) -> Case:
     """Write the files of a case into `folder`, which is empty, and return the case."""
     return FAMILIES[family][0](rng, seeds, folder)
-
-
-def _named(rng: random.Random, name: str, share: float = 0.12) -> str:
-    """A name for a file, now and then one that no terminal and no pattern should obey."""
-    if rng.random() >= share:
-        return name
-    _stem, dot, suffix = name.partition(".")
-    return f"{rng.choice(_NAMES)}{dot}{suffix}"
-
-
-def _labels(seeds: Path, folder: Path) -> str:
-    copy(seeds / "rows" / "labels.txt", folder / "labels.txt")
-    return "labels.txt"
 
 
 def _call(rng: random.Random, file: str, seeds: Path, folder: Path) -> tuple[list[str], bool]:
@@ -89,7 +46,7 @@ def _call(rng: random.Random, file: str, seeds: Path, folder: Path) -> tuple[lis
         )
         return [*measure, *more, *json], bool(json)
     if choice == "all":
-        return ["measure", name, "-m", "all", "-l", _labels(seeds, folder), *json], bool(json)
+        return ["measure", name, "-m", "all", "-l", labels_beside(seeds, folder), *json], bool(json)
     if choice == "correct":
         method = rng.choice(
             ("center", "standardize", "normalize", "whiten", "all-but-the-top", "cluster-center")
@@ -101,20 +58,20 @@ def _call(rng: random.Random, file: str, seeds: Path, folder: Path) -> tuple[lis
         gate = ["--gate", "cka>=0.5"] if rng.random() < 0.3 else []
         return ["compare", name, "other.npy", "-m", METRICS, *gate, *json], bool(json)
     if choice == "frontier":
-        return ["frontier", name, "-l", _labels(seeds, folder), *json], bool(json)
+        return ["frontier", name, "-l", labels_beside(seeds, folder), *json], bool(json)
     if choice == "advise":
         few = ["-t", "knn", "-c", "center", "--folds", "2", "--repeats", "1"]
-        return ["advise", name, "-l", _labels(seeds, folder), *few, *json], bool(json)
+        return ["advise", name, "-l", labels_beside(seeds, folder), *few, *json], bool(json)
     if choice == "report":
         return ["report", name, "-o", "page.html", *json], False
     few = ["--steps", "2", "--seeds", "1"]
-    return ["train", name, "-l", _labels(seeds, folder), *few, *json], False
+    return ["train", name, "-l", labels_beside(seeds, folder), *few, *json], False
 
 
 def _vector_file(kind: str, seeds_of_kind: tuple[str, ...]) -> Builder:
     def builder(rng: random.Random, seeds: Path, folder: Path) -> Case:
         seed = rng.choice(seeds_of_kind)
-        name = _named(rng, seed)
+        name = named(rng, seed)
         path = copy(seeds / "vectors" / seed, folder / name)
         clean = rng.random() < 0.1
         other = rng.choice(sorted(path for path in (seeds / "vectors").iterdir() if path.is_file()))
@@ -161,32 +118,9 @@ def _numbers(rng: random.Random, seeds: Path, folder: Path) -> Case:
     return Case("hostile numbers", argv, what, "file", name)
 
 
-def _row_file(stem: str) -> Builder:
-    def builder(rng: random.Random, seeds: Path, folder: Path) -> Case:
-        copy(seeds / "vectors" / "a.npy", folder / "a.npy")
-        source = rng.choice(sorted((seeds / "rows").glob(f"{stem}.*")))
-        name = _named(rng, source.name)
-        path = copy(source, folder / name)
-        what = mutate_file(path, rng)
-        where = name if rng.random() < 0.7 else f"{name}:{rng.choice((stem, 'x', '', '0'))}"
-        metrics = "silhouette,between_share" if stem == "labels" else METRICS
-        command = rng.choices(("measure", "frontier", "report", "train", "advise"), (8, 1, 1, 1, 1))[0]
-        argv = {
-            "measure": ["measure", "a.npy", f"--{stem}={where}", "-m", metrics, "--json"],
-            "frontier": ["frontier", "a.npy", f"--labels={where}", "--json"],
-            "report": ["report", "a.npy", f"--labels={where}", "--json"],
-            "train": ["train", "a.npy", f"--labels={where}", "--steps", "2", "--seeds", "1", "--json"],
-            "advise": ["advise", "a.npy", f"--labels={where}", "-t", "knn", "-c", "center", "--folds", "2", "--repeats", "1"],
-        }["measure" if stem == "weights" else command]  # fmt: skip
-        expect = "rows" if argv[0] == "measure" and where == name else "any"
-        return Case(f"{stem} beside vectors", argv, f"{source.name}: {what}", expect, name)
-
-    return builder
-
-
 def _shards(rng: random.Random, seeds: Path, folder: Path) -> Case:
     kind = rng.choice(("npy", "parquet", "csv", "safetensors"))
-    path = copy(seeds / "shards" / kind, folder / _named(rng, "parts"))
+    path = copy(seeds / "shards" / kind, folder / named(rng, "parts"))
     what = mutate_folder(path, rng)
     bad = ["--skip-bad"] if rng.random() < 0.3 else []
     more = rng.choice(([], [], ["--memory", "1500MB"], ["--checkpoint", "kept"]))
@@ -207,7 +141,7 @@ def _shards(rng: random.Random, seeds: Path, folder: Path) -> Case:
 
 def _texts(rng: random.Random, seeds: Path, folder: Path) -> Case:
     source = rng.choice(sorted((seeds / "texts").glob("texts.*")))
-    path = copy(source, folder / _named(rng, source.name))
+    path = copy(source, folder / named(rng, source.name))
     what = mutate_file(path, rng)
     name = f"./{path.name}"
     model = str(seeds / "models" / rng.choice(("sentences", "bert")))
@@ -224,7 +158,7 @@ def _texts(rng: random.Random, seeds: Path, folder: Path) -> Case:
 
 def _pairs(rng: random.Random, seeds: Path, folder: Path) -> Case:
     name = rng.choice(("pairs.csv", "text-pairs.tsv", "text-pairs.jsonl", "row-pairs.npy"))
-    path = copy(seeds / "texts" / name, folder / _named(rng, name))
+    path = copy(seeds / "texts" / name, folder / named(rng, name))
     copy(seeds / "vectors" / "a.npy", folder / "a.npy")
     what = mutate_file(path, rng)
     given = f"--pairs=./{path.name}"
@@ -236,7 +170,7 @@ def _pairs(rng: random.Random, seeds: Path, folder: Path) -> Case:
             "a.npy",
             given,
             "-l",
-            _labels(seeds, folder),
+            labels_beside(seeds, folder),
             "--steps",
             "2",
             "--seeds",
@@ -254,7 +188,7 @@ def _pairs(rng: random.Random, seeds: Path, folder: Path) -> Case:
 
 def _model(kind: str) -> Builder:
     def builder(rng: random.Random, seeds: Path, folder: Path) -> Case:
-        path = copy(seeds / "models" / kind, folder / _named(rng, kind))
+        path = copy(seeds / "models" / kind, folder / named(rng, kind))
         what = (
             mutate_file(path, rng)
             if path.is_file()
@@ -325,6 +259,10 @@ def _options(rng: random.Random, seeds: Path, folder: Path) -> Case:
     return Case("options", argv, may_fail="--gate" in argv)
 
 
+def _kept(family: str, share: float, *names: str) -> tuple[Builder, float, tuple[str, ...]]:
+    return _scenario(names, family), share, tuple(f"scenarios/{name}" for name in names)
+
+
 _ZARR = ("two.zarr", "three.zarr", "group.zarr")
 # each with its share of the cases and what it cannot do without
 FAMILIES: dict[str, tuple[Builder, float, tuple[str, ...]]] = {
@@ -344,8 +282,8 @@ FAMILIES: dict[str, tuple[Builder, float, tuple[str, ...]]] = {
     ".zarr": (_vector_file(".zarr", _ZARR), 5, ("vectors/two.zarr",)),
     "tables of odd columns": (_odd_table, 4, ()),
     "hostile numbers": (_numbers, 6, ()),
-    "labels beside vectors": (_row_file("labels"), 5, ()),
-    "weights beside vectors": (_row_file("weights"), 3, ()),
+    "labels beside vectors": (row_file("labels"), 5, ()),
+    "weights beside vectors": (row_file("weights"), 3, ()),
     "folders of files": (_shards, 4, ()),
     "bombs": (_bomb, 1, ()),
     "options": (_options, 6, ()),
@@ -356,16 +294,13 @@ FAMILIES: dict[str, tuple[Builder, float, tuple[str, ...]]] = {
     "models: gpt": (_model("gpt"), 1, ("models/gpt",)),
     "models: onnx": (_model("onnx"), 2, ("models/onnx",)),
     "models: gguf": (_model("llama.gguf"), 2, ("models/llama.gguf",)),
-    "checkpoints": (_scenario(("checkpoint", "checkpoint-labels"), "checkpoints"), 6, ("scenarios/checkpoint",)),
-    "corrections": (_scenario(("correction", "correction-clusters"), "corrections"), 5, ("scenarios/correction",)),
-    "runs of train": (
-        _scenario(("train-cut", "train-done", "frontier-run", "report-run"), "runs of train"), 3, ("scenarios/train-cut",)
+    "checkpoints": _kept("checkpoints", 6, "checkpoint", "checkpoint-labels"),
+    "corrections": _kept("corrections", 5, "correction", "correction-clusters"),
+    "runs of train": _kept("runs of train", 3, "train-cut", "train-done", "frontier-run", "report-run"),
+    "runs of finetune, contrast": _kept(
+        "runs of finetune, contrast", 1.5, "finetune-cut", "finetune-done", "contrast-cut", "contrast-done"
     ),
-    "runs of finetune, contrast": (
-        _scenario(("finetune-cut", "finetune-done", "contrast-cut", "contrast-done"), "runs of finetune, contrast"),
-        1.5, ("scenarios/contrast-done",)
-    ),
-    "caches": (_scenario(("cache",), "caches"), 2, ("scenarios/cache",)),
+    "caches": _kept("caches", 2, "cache"),
 }  # fmt: skip
 
 

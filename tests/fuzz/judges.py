@@ -54,7 +54,9 @@ def judge_ending(ended: Ended, may_fail: bool) -> Verdict | None:
         return Verdict("escape", repr(shown[max(0, control.start() - 60) : control.start() + 30]))
     if shown.encode() != ended.out + b"\n" + ended.err:
         return Verdict("escape", "bytes that are no UTF-8")
-    lines = ended.err.decode().splitlines()
+    lines = [
+        line for line in ended.err.decode().split("\n") if line and not line.startswith("isoscope: warning: ")
+    ]
     if ended.code == 2 and (len(lines) != 1 or not lines[0].startswith("isoscope: error: ")):
         return Verdict("not one line", repr(ended.err.decode()[:300]))
     if ended.code == 2 and len(lines[0]) > 2000:

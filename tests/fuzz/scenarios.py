@@ -155,10 +155,20 @@ def _cut(work: Callable[[], None], n: int) -> Callable[[], None]:
 
 
 def write_scenario(name: str, seeds: Path) -> None:
-    """Make one scenario below `seeds`, with the undisturbed answer in `answer.json` and `out.npy`."""
+    """Make one scenario below `seeds`, unless a library that it takes is not installed."""
     scenario = SCENARIOS[name]
     if any(not (seeds / "models" / model).exists() for model in scenario.needs):
         return
+    try:
+        _write_scenario(name, scenario, seeds)
+    except RuntimeError as error:
+        shutil.rmtree(seeds / "scenarios" / name)
+        if "pip install" not in str(error):
+            raise
+
+
+def _write_scenario(name: str, scenario: Scenario, seeds: Path) -> None:
+    """Make it, with the undisturbed answer in `answer.json` and `out.npy`."""
     home = seeds / "scenarios" / name
     folder, clean = home / "folder", home / "clean"
     folder.mkdir(parents=True)

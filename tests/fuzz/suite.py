@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.fuzz import judges
-from tests.fuzz.cases import FAMILIES, Case, build, family_of
+from tests.fuzz.case import Case
+from tests.fuzz.cases import FAMILIES, build, family_of
 from tests.fuzz.judges import REFUSED, Verdict
 from tests.fuzz.oracle import readings
 from tests.fuzz.processes import Ended, forked
