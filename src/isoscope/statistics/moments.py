@@ -20,6 +20,7 @@ from isoscope.statistics.chunks import CenteredSums, chunks, near_point, sums_dt
 # float32 squares and cubes are trusted while a coordinate's mean square lies in here; outside, float64
 _FLOAT32_RANGE = (1e-17, 1e17)
 _FEW_ROWS = 0.25  # a share of Σ‖u‖⁴ in (Σ‖u‖²)² that four rows far from all others make
+_OFFSET = 1e7  # squared means of so many variances show the rounding of the mean, at 1e-12 of a deviation
 _FLAT = 1e-12  # a mean square spread under this share of the squared mean may be nothing but rounding
 _BLOCKS_AT_ONCE = 4  # rows between two merges in float64, each of which costs several passes over (d, d)
 _FAR = 8.0  # sums about a point that misses the mean, squared, by so many variances lose digits
@@ -41,7 +42,7 @@ class Moments:
         count: number of vectors, or the sum of their weights; an int where that is whole.
         mean: (d,).
         mean_rest: (d,) what rounding to float64 left of the mean, so that merging loses nothing of it at
-            large offsets; None counts as 0.
+            large offsets.
         scatter_matrix: (d, d), or None while the factor is held.
         factor: (r, d) with r < d, or None.
         cubic_sum: (d,), or None where the factor's rows are the vectors themselves, or with fourth=False.
@@ -59,7 +60,7 @@ class Moments:
     factor: Tensor | None
     cubic_sum: Tensor | None
     quartic_sum: Tensor | None
-    mean_rest: Tensor | None = None
+    mean_rest: Tensor | float = 0.0
 
     @classmethod
     def of(
@@ -99,9 +100,9 @@ class Moments:
         if other.n_dims != self.n_dims:
             raise ShapeError(f"blocks have {self.n_dims} and {other.n_dims} dimensions; wanted the same")
         count = self.count + other.count
-        step = (other.mean - self.mean) + (_rest(other) - _rest(self))
+        step = (other.mean - self.mean) + (other.mean_rest - self.mean_rest)
         share = other.count / count
-        mean, rest = two_sum(self.mean, _rest(self) + step * share)
+        mean, rest = two_sum(self.mean, self.mean_rest + step * share)
         scatter, factor = _merge_scatter(self, other, step * (self.count * other.count / count) ** 0.5)
         if not (self.has_fourth and other.has_fourth):
             return Moments(count, mean, scatter, factor, None, None, rest)
@@ -165,9 +166,8 @@ class Moments:
     def _numbers(self) -> tuple[float, float, float]:
         """tr A, ‖mean‖² and Σ‖u‖⁴, or 0, as numbers: one wait for the device, however often asked."""
         quartic = self.trace * 0 if self.quartic_sum is None else self.quartic_sum
-        numbers = torch.stack([self.trace, self.mean @ self.mean, quartic])
-        trace, length, fourth = numbers.detach().tolist()
-        return trace, length, fourth
+        numbers = torch.stack([self.trace, self.mean @ self.mean, quartic]).detach()
+        return tuple(numbers.tolist())
 
     @cached_property
     def cubic(self) -> Tensor:
@@ -314,12 +314,16 @@ def _of_equal_rows(block: Tensor) -> Moments:
 
 
 def _of_few_rows(block: Tensor) -> Moments:
-    """Fewer rows than dimensions: the rows themselves, centred twice, are the factor."""
-    shift = block.mean(dim=0)
-    U = block - shift
-    step = U.mean(dim=0)
-    mean, rest = two_sum(shift, step)
-    return Moments(block.shape[0], mean, None, U - step, None, None, rest)
+    """Fewer rows than dimensions: the centred rows themselves are the factor."""
+    mean = block.mean(dim=0)
+    U = block - mean
+    moments = Moments(len(block), mean, None, U, None, None)
+    spread, length, _ = moments._numbers
+    if len(block) * length <= _OFFSET * spread:
+        return moments
+    step = U.mean(dim=0)  # what rounding the mean left, which shows in the spread
+    mean, rest = two_sum(mean, step)
+    return Moments(len(block), mean, None, U - step, None, None, rest)
 
 
 def _of_many_rows(block: Tensor, fourth: bool, also: Callable[[Tensor], None] | None = None) -> Moments:
@@ -339,9 +343,9 @@ def _of_whole_block(block: Tensor, fourth: bool) -> Moments:
     step = U.mean(dim=0)
     U = U - step if U.requires_grad else U.sub_(step)
     scatter = symmetric_product(U).double()
-    mean, rest = two_sum(shift.double(), step.double())
     if not fourth:
-        return Moments(len(block), mean, scatter, None, None, None, rest)
+        return Moments(len(block), shift.double() + step, scatter, None, None, None)
+    mean, rest = two_sum(shift.double(), step.double())
     squares = sum_of_squares(U).double()
     return Moments(len(block), mean, scatter, None, squares @ U.double(), squares @ squares, rest)
 
@@ -384,10 +388,6 @@ def _recentred(sums: CenteredSums) -> tuple[Moments, Tensor]:
     cubic = sums.cubic - m * trace - 2 * Am + 2 * n * square * m
     quartic = sums.quartic + 4 * (m @ Am) - 4 * (sums.cubic @ m) + 2 * trace * square - 3 * n * square**2
     return Moments(n, mean, scatter, None, cubic, quartic, rest), m
-
-
-def _rest(moments: Moments) -> Tensor | float:
-    return 0.0 if moments.mean_rest is None else moments.mean_rest
 
 
 def _merge_scatter(a: Moments, b: Moments, step: Tensor) -> tuple[Tensor | None, Tensor | None]:

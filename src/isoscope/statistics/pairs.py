@@ -25,6 +25,7 @@ from isoscope.statistics.groups import GroupMoments
 from isoscope.statistics.tree import Tree
 
 _BETWEEN_BYTES = 128 * 2**20  # of distances between queries and a block of points
+_KEPT_BYTES = 512 * 2**20  # of unit vectors kept for a second pass; more are made again
 _NEAR_MEAN = 1e-6  # a squared distance to a mean under this share of its terms is taken by difference
 _PLAIN_LENGTHS = (1e-100, 1e100)  # coordinates whose squares and their sums float64 holds in full
 _REDUCED_BYTES = 2**20  # of sums reduced at a time, so that every temporary stays in cache
@@ -281,8 +282,12 @@ def _scaled(matrix: Tensor) -> Blocks:
     least, most = (float(extreme) for extreme in torch.aminmax(matrix))
     unit = 2.0 ** math.frexp(max(-least, most))[1]
     if _PLAIN_LENGTHS[0] < unit < _PLAIN_LENGTHS[1]:
-        return lambda start, stop: matrix[start:stop].double()
-    return lambda start, stop: matrix[start:stop].double() / unit
+        return partial(_cut, matrix)
+    return lambda start, stop: _cut(matrix, start, stop) / unit
+
+
+def _cut(matrix: Tensor, start: int, stop: int) -> Tensor:
+    return matrix[start:stop].double()
 
 
 def _cosine_separation(matrix: Tensor, clusters: Labels) -> Separation:
@@ -295,8 +300,11 @@ def _cosine_separation(matrix: Tensor, clusters: Labels) -> Separation:
                 f"the cosine silhouette is undefined: {int((~kept).sum())} zero vectors leave "
                 f"{len(clusters)} points and {clusters.n_labels} labels"
             )
-    axis = cone_axis(matrix)
+    axis, n = cone_axis(matrix), block_rows(matrix.shape[1])
     rows = partial(_directions, matrix, axis)
+    if 8 * matrix.numel() <= _KEPT_BYTES:
+        units = torch.cat([rows(start, start + n) for start in range(0, len(matrix), n)])
+        rows = partial(_cut, units)
     return _halved(_squared_separation(rows, clusters, matrix.shape[1]), None if bool(kept.all()) else kept)
 
 
