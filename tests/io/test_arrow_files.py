@@ -214,3 +214,15 @@ def test_mapped_blocks_outlive_the_reading(tmp_path: Path) -> None:
     pyarrow.feather.write_feather(pa.table({"v": lists(X)}), str(path), compression="uncompressed")
     blocks = list(open_vectors(path).blocks(7))
     np.testing.assert_array_equal(np.vstack([block.vectors.numpy() for block in blocks]), X)
+
+
+def test_a_flipped_byte_in_a_page_with_a_checksum_is_noticed(tmp_path: Path) -> None:
+    X = np.arange(12, dtype=np.float32).reshape(4, 3)
+    path = tmp_path / "a.parquet"
+    table = pa.table({f"x{j}": X[:, j] for j in range(3)})
+    pq.write_table(table, path, write_page_checksum=True, compression="none", use_dictionary=False)
+    raw = bytearray(path.read_bytes())
+    raw[raw.index(X[:, 1].tobytes())] ^= 1
+    path.write_bytes(raw)
+    with pytest.raises(FileError, match=r"a\.parquet cannot be read: .*CRC"):
+        read(path)

@@ -90,3 +90,14 @@ def test_bad_targets(tmp_path: Path) -> None:
     with pytest.raises(NotFiniteError):
         save(np.full((2, 2), np.nan), tmp_path / "c.npy")
     assert not (tmp_path / "c.npy").exists()
+
+
+def test_a_flipped_byte_in_parquet_that_was_saved_here_is_noticed(tmp_path: Path) -> None:
+    X = np.random.default_rng(0).normal(size=(50, 3)).astype(np.float32)
+    path = tmp_path / "a.parquet"
+    save(Space(X), path)
+    raw = bytearray(path.read_bytes())
+    raw[len(raw) // 4] ^= 1  # within the numbers: the footer is at the end
+    path.write_bytes(raw)
+    with pytest.raises(FileError, match=r"a\.parquet cannot be read"):
+        read(path)

@@ -100,7 +100,7 @@ def _write_parquet(blocks: Iterator[Space], path: Path, *, rows: TableRows | Non
     writer = None
     try:
         for table in _bare_tables(blocks) if rows is None else _whole_tables(blocks, rows):
-            writer = writer or pq.ParquetWriter(path, table.schema)
+            writer = writer or pq.ParquetWriter(path, table.schema, write_page_checksum=True)
             writer.write_table(table)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise FileError(f"a column cannot be written to Parquet: {reason(error)}") from error

@@ -247,7 +247,7 @@ def _write_rows(rows: TokenRows, path: Path) -> None:
         "is_padding": pa.array(rows.is_padding.numpy()),
     }
     try:
-        pq.write_table(pa.table(columns), path)
+        pq.write_table(pa.table(columns), path, write_page_checksum=True)
     except OSError as error:
         raise FileError(f"{path} cannot be written: {error.strerror or error}") from error
 

@@ -74,7 +74,7 @@ def _write_parquet(space: Space, path: Path) -> None:
         columns["label"] = pa.array(names)
     if space.texts is not None:
         columns["text"] = pa.array(list(space.texts), pa.string())
-    pq.write_table(pa.table(columns), path)
+    pq.write_table(pa.table(columns), path, write_page_checksum=True)
 
 
 _WRITERS: dict[str, Callable[[Space, Path], None]] = {
