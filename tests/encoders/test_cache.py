@@ -49,7 +49,18 @@ def test_texts_that_differ_by_anything_differ(store: VectorStore) -> None:
 
 
 @pytest.mark.parametrize(
-    "damage", ["empty", "cut", "flipped", "foreign", "without a checksum", "of another store", "no vectors"]
+    "damage",
+    [
+        "empty",
+        "cut",
+        "flipped",
+        "foreign",
+        "without a checksum",
+        "of another store",
+        "no vectors",
+        "another type",
+        "another width",
+    ],
 )
 def test_damaged_and_foreign_files_are_removed_and_replaced(store: VectorStore, damage: str) -> None:
     store.keep(TEXTS, ROWS)
@@ -61,6 +72,10 @@ def test_damaged_and_foreign_files_are_removed_and_replaced(store: VectorStore, 
         path.touch()
     elif damage == "cut":
         path.write_bytes(content[:-8])
+    elif damage == "another type":
+        save_file({**tensors, "digests": tensors["digests"].view(torch.float8_e4m3fn)}, path)
+    elif damage == "another width":
+        save_file({**tensors, "digests": tensors["digests"][:, :7].contiguous()}, path)
     elif damage == "flipped":
         at = content.index(ROWS.numpy().tobytes()) + 30  # among the vectors
         path.write_bytes(content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :])

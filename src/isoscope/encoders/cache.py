@@ -137,7 +137,12 @@ def _is_small(path: Path) -> bool:
 def _read_shard(path: Path, wanted: Iterable[bytes] | None) -> dict[bytes, Tensor]:
     """Return the rows of a shard, all or the wanted ones; none from a file that is damaged or another's."""
     try:
-        places = _places(peek(path, "digests"), wanted)
+        keys = peek(path, "digests")
+        if keys.dtype != torch.uint8 or keys.shape[1:] != (_DIGEST_BYTES,):
+            raise FileError(
+                f"{path} has digests of {keys.dtype}, shape {tuple(keys.shape)}; wanted those of texts"
+            )
+        places = _places(keys, wanted)
         if not places:
             return {}
         tensors, _ = read_tensors(path, of=path.parent.name)
