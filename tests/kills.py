@@ -4,6 +4,9 @@
 
 Half of the kills hit an operation on a file (a file opened to be written, renamed, removed, a folder made),
 half any moment. Python and torch are started once: every run is a fork of this process.
+
+Each command is also run where no file may grow past some bytes, as on a full disk, and where nothing may be
+written: one line, exit code 2, and what was there before is still there.
 """
 
 from __future__ import annotations
@@ -15,13 +18,15 @@ import importlib
 import json
 import os
 import random
+import resource
 import shutil
 import signal
 import sys
 import tempfile
 import time
+import traceback
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -30,7 +35,10 @@ import numpy as np
 import torch
 
 SIGNALS = (signal.SIGKILL, signal.SIGINT, signal.SIGTERM)
-INTERRUPTED = 130
+INTERRUPTED, REFUSED = 130, 2
+NOBODY = 65534
+FULL_AT = (0, 200, 2_000, 8_000)  # bytes
+OUTPUTS = {"correct": ("corrected.npy", "kept.safetensors"), "report": ("page.html",)}
 EVENTS = {"open": 0, "os.rename": 1, "os.remove": 0, "os.mkdir": 0, "os.rmdir": 0}  # which argument is a path
 WORDS = ("a", "the", "cat", "dog", "sat", "ran", "to", "mat", "on", "hat")
 COMMANDS = {
@@ -96,6 +104,8 @@ def forked(work: Callable[[], int]) -> int:
             code = work()
         except KeyboardInterrupt:  # before or after the command's own part
             code = INTERRUPTED
+        except Exception:
+            traceback.print_exc()
         finally:
             os._exit(code)  # a child must never return into the parent's code
     return child
@@ -115,8 +125,6 @@ def run_command(command: str, files: Path, work: Path, on_event: Callable[[], No
     signal.signal(signal.SIGINT, signal.default_int_handler)
     tempfile.tempdir = str(work / "tmp")
     session._PATIENCE_S = 0.0  # a checkpoint at every update
-    for number, name in ((1, "stdout"), (2, "stderr")):
-        os.dup2(os.open(work / name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), number)
     sys.argv = ["isoscope", *COMMANDS[command].format(files=files, out=work / "out").split()]
 
     def heard(event: str, arguments: tuple[Any, ...]) -> None:
@@ -133,8 +141,16 @@ def run_command(command: str, files: Path, work: Path, on_event: Callable[[], No
     finally:
         for stream in (sys.stdout, sys.stderr):
             stream.flush()
-        (work / "modules").write_text("\n".join(sys.modules))
     return 0
+
+
+def run_into_files(command: str, files: Path, work: Path, on_event: Callable[[], None]) -> int:
+    """Run a command, what it prints in files."""
+    for number, name in ((1, "stdout"), (2, "stderr")):
+        os.dup2(os.open(work / name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), number)
+    code = run_command(command, files, work, on_event)
+    (work / "modules").write_text("\n".join(sys.modules))
+    return code
 
 
 @dataclass
@@ -161,7 +177,7 @@ class Trial:
             if count[0] == at_event:
                 os.kill(os.getpid(), number)
 
-        child = forked(lambda: run_command(self.command, self.files, self.work, on_event))
+        child = forked(lambda: run_into_files(self.command, self.files, self.work, on_event))
         if at_event is None:
             time.sleep(after_s)
             os.kill(child, number)
@@ -172,18 +188,50 @@ class Trial:
         if code not in allowed or "Traceback" in said:
             raise AssertionError(f"{self.command} ended with {code} after signal {number}: {said[-2000:]}")
 
-    def finish(self) -> dict[str, Any]:
-        """Run to the end; all that is there then: each file's hash, and what was printed."""
-        code = ended(forked(lambda: run_command(self.command, self.files, self.work, lambda: None)))
-        said = (self.work / "stderr").read_text()
-        if code != 0 or "Traceback" in said:
-            raise AssertionError(f"{self.command} ended with {code}: {said[-2000:]}")
-        tree: dict[str, Any] = {
+    def fail(self, hinder: Callable[[], None], wanted: dict[str, Any]) -> None:
+        """Run where something hinders the command, and check how it ends and what it leaves."""
+        before = self.content()
+        reader, writer = os.pipe()
+
+        def work() -> int:
+            hinder()
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+            os.dup2(writer, 2)
+            os.close(writer)
+            return run_command(self.command, self.files, self.work, lambda: None)
+
+        child = forked(work)
+        os.close(writer)
+        with open(reader, encoding="utf-8") as pipe:
+            said = pipe.read()
+        code = ended(child)
+        self.stamps["refused" if code == REFUSED else "no matter"] += 1
+        after = self.content()
+        places = [f"out/{name}" for name in OUTPUTS.get(self.command, ())]
+        lost = [place for place in places if after[place] not in (before[place], wanted[place])]
+        left = [name for name in after.keys() - before.keys() if name.endswith(".tmp")]
+        is_told = said.startswith("isoscope: error: ") and said.count("\n") == 1
+        if code not in (0, REFUSED) or is_told != (code == REFUSED) or lost or left:
+            raise AssertionError(
+                f"{self.command} ended with {code}, lost {lost}, left {left}: {said[-2000:]}"
+            )
+
+    def content(self) -> dict[str, Any]:
+        """Every file below the output and the temporary folder with its hash, and every folder."""
+        return {
             path.relative_to(self.work).as_posix(): path.is_file()
             and hashlib.sha256(path.read_bytes()).hexdigest()
             for folder in ("out", "tmp")
             for path in sorted((self.work / folder).rglob("*"))
         }
+
+    def finish(self) -> dict[str, Any]:
+        """Run to the end; all that is there then: each file's hash, and what was printed."""
+        code = ended(forked(lambda: run_into_files(self.command, self.files, self.work, lambda: None)))
+        said = (self.work / "stderr").read_text()
+        if code != 0 or "Traceback" in said:
+            raise AssertionError(f"{self.command} ended with {code}: {said[-2000:]}")
+        tree = self.content()
         printed = (self.work / "stdout").read_text()
         if self.command == "measure":  # what was taken from the checkpoint is noted
             tree["printed"] = {k: v for k, v in json.loads(printed).items() if k not in ("notes", "seconds")}
@@ -199,7 +247,7 @@ class Trial:
             with counted.open("a") as file:
                 file.write(".")
 
-        if ended(forked(lambda: run_command(self.command, self.files, self.work, on_event))) != 0:
+        if ended(forked(lambda: run_into_files(self.command, self.files, self.work, on_event))) != 0:
             raise AssertionError(f"{self.command} fails: {(self.work / 'stderr').read_text()[-2000:]}")
         return len(counted.read_text()) if counted.exists() else 0
 
@@ -253,6 +301,49 @@ def try_command(command: str, n_kills: int, files: Path, scratch: Path, seed: in
     return {"command": command, "kills": n_kills, "runs": n_trials, **stamps, "wrong": wrong}
 
 
+def full_disk(limit: int) -> None:
+    """Let no file of this process grow past so many bytes."""
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
+
+
+def without_rights() -> None:
+    """Be a user who may write nowhere, where this is the one who may write everywhere."""
+    if os.geteuid() == 0:
+        os.setegid(NOBODY)
+        os.seteuid(NOBODY)
+
+
+def hinder_command(command: str, files: Path, scratch: Path) -> dict[str, Any]:
+    """Run a command on full disks and in closed folders; a row of the table."""
+    whole = Trial(command, files, scratch / "whole")
+    whole.prepare()
+    wanted = whole.finish()
+    import_all((whole.work / "modules").read_text().split("\n"))
+    stamps: Counter[str] = Counter()
+    wrong: list[str] = []
+    for limit in (*FULL_AT, None):
+        trial = Trial(command, files, scratch / str(limit), stamps)
+        trial.prepare()
+        for name in OUTPUTS.get(command, ()):
+            (trial.work / "out" / name).write_text("before")
+        if command not in OUTPUTS:
+            trial.kill(signal.SIGKILL, at_event=12)
+        if limit is None:
+            (trial.work / "out").chmod(0o555)
+            trial.fail(without_rights, wanted)
+            (trial.work / "out").chmod(0o755)
+        else:
+            trial.fail(lambda limit=limit: full_disk(limit), wanted)  # type: ignore[misc]
+        wrong += differences(trial.finish(), wanted)
+        shutil.rmtree(trial.work)
+    return {
+        "command": command,
+        "refused": stamps["refused"],
+        "no matter": stamps["no matter"],
+        "wrong": wrong,
+    }
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Kill every command, print a table; 1 where a run came back to anything else."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -262,23 +353,38 @@ def main(arguments: list[str] | None = None) -> int:
     asked = parser.parse_args(arguments)
     names = asked.only.split(",")
     torch.set_num_threads(1)
-    columns = ("command", "kills", "runs", "SIGKILL", "SIGINT", "SIGTERM", "too late", "wrong")
-    print("| " + " | ".join(columns) + " |\n" + "|---" * len(columns) + "|", flush=True)
     problems: list[str] = []
     with tempfile.TemporaryDirectory(prefix="isoscope-kills-") as folder:
+        Path(folder).chmod(0o755)  # for one without rights to read
         files = Path(folder) / "files"
         files.mkdir()
         assert ended(forked(lambda: make_files(files) or 0)) == 0
+        columns = ("command", "kills", "runs", "SIGKILL", "SIGINT", "SIGTERM", "too late", "wrong")
+        shown(columns)
         for place, name in enumerate(names):
             n_kills = asked.kills // len(names) + (place < asked.kills % len(names))
-            scratch = Path(folder) / name
-            row = try_command(name, n_kills, files, scratch, asked.seed)
-            shutil.rmtree(scratch)
-            problems += [f"{name}: {one}" for one in row["wrong"]]
-            row["wrong"] = len(row["wrong"])
-            print("| " + " | ".join(str(row.get(column, 0)) for column in columns) + " |", flush=True)
+            row = try_command(name, n_kills, files, Path(folder) / name, asked.seed)
+            problems += told(row, columns)
+        columns = ("command", "refused", "no matter", "wrong")
+        print("\nOn full disks and in a closed folder:\n")
+        shown(columns)
+        for name in names:
+            problems += told(hinder_command(name, files, Path(folder) / f"{name}-hindered"), columns)
     print("\n".join(problems))
     return int(bool(problems))
+
+
+def shown(columns: Sequence[str]) -> None:
+    """Print the head of a table."""
+    print("| " + " | ".join(columns) + " |\n" + "|---" * len(columns) + "|", flush=True)
+
+
+def told(row: dict[str, Any], columns: Sequence[str]) -> list[str]:
+    """Print a row of a table; what is wrong in it."""
+    wrong = [f"{row['command']}: {one}" for one in row["wrong"]]
+    cells = (row | {"wrong": len(wrong)}).get
+    print("| " + " | ".join(str(cells(column, 0)) for column in columns) + " |", flush=True)
+    return wrong
 
 
 if __name__ == "__main__":

@@ -22,6 +22,7 @@ from isoscope.errors import FileError
 from isoscope.io.files import reason
 
 _TEMPORARY = re.compile(r"\.(?P<name>.*)\.(?P<host>[0-9a-f]{6})-(?P<process>\d+)-[0-9a-f]{8}\.tmp", re.DOTALL)
+_CUT_SHORT = re.compile(r"\d+ requested and \d+ written")  # all that NumPy says of a full disk
 
 
 def beside(path: Path) -> Path:
@@ -114,6 +115,13 @@ def writing(path: Path) -> Iterator[None]:
         raise FileError(f"{path} cannot be written: {why(error)}") from error
 
 
+def failures() -> tuple[type[Exception], ...]:
+    """Return what Python, torch and safetensors raise where a model cannot be written."""
+    from safetensors import SafetensorError
+
+    return OSError, RuntimeError, SafetensorError, FileError
+
+
 def write_atomically(path: Path, write: Callable[[Path], object]) -> Path:
     """Let `write` make a file, then put it in place; a failure leaves what was there as it was."""
     sweep(path.parent, path.name)
@@ -142,6 +150,8 @@ def check_place(path: Path) -> None:
 def why(error: Exception) -> str:
     """What went wrong, in a few words: the system's own for a full disk, a folder closed to us."""
     system = error.strerror if isinstance(error, OSError) else None
+    if not system and _CUT_SHORT.fullmatch(str(error)):
+        return "no space is left, or files may not grow further"
     return system or reason(error)
 
 

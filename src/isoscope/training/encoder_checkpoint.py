@@ -21,7 +21,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from isoscope.errors import FileError
-from isoscope.io.atomic import beside, remove, why
+from isoscope.io.atomic import beside, failures, remove, why
 from isoscope.io.sealed import check_folder, seal_folder
 from isoscope.training.checkpoint import RunFolder, warn_dropped
 
@@ -63,7 +63,7 @@ class Checkpoints:
             made = fill(scratch)
             seal_folder(made, of=self._owner(step))
             os.replace(made, place)
-        except (OSError, RuntimeError, ValueError) as error:  # torch and safetensors have kinds of their own
+        except failures() as error:
             last = self.last_step()
             kept = "there is none from before" if last is None else f"the checkpoint of step {last:,} is kept"
             raise FileError(

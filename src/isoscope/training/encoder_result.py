@@ -21,7 +21,7 @@ from isoscope._version import __version__
 from isoscope.encoders.language_models import quiet_loading
 from isoscope.encoders.sentences import package_version
 from isoscope.errors import FileError
-from isoscope.io.atomic import new_folder, why
+from isoscope.io.atomic import failures, new_folder, why
 from isoscope.io.sealed import check_folder, check_owner, read_json, seal_folder, write_json
 from isoscope.measurement import shown
 from isoscope.training.checkpoint import RunFolder, warn_dropped
@@ -42,7 +42,7 @@ def keep(
         with new_folder(place) as beside, quiet_loading():
             save_model(beside)
             seal_folder(beside, of=run.identity)
-    except (OSError, RuntimeError, FileError) as error:
+    except failures() as error:
         raise FileError(
             f"{place} cannot be written: {why(error)}; the last checkpoint is kept in {run.path}, to be "
             "resumed"
