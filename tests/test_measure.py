@@ -211,7 +211,7 @@ def test_counts_are_shown_whole(rng) -> None:
 
 def test_names_of_strangers_cannot_steer_the_terminal(rng) -> None:
     space = iso.Space(rng.normal(size=(50, 4)), name="\x1b]0;gotcha\x07\nline")
-    assert iso.measure(space).title.startswith("\\x1b]0;gotcha\\x07\\nline: 50 vectors")
+    assert iso.measure(space).title.startswith("\\u001b]0;gotcha\\u0007\\nline: 50 vectors")
 
 
 def test_seed_decides_what_is_sampled(rng) -> None:

@@ -145,13 +145,13 @@ class Measurement:
         return table
 
     def __str__(self) -> str:
-        from rich.console import Console
+        from isoscope.console import Terminal
 
         page = StringIO()
-        console = Console(width=_TABLE_WIDTH, file=page, no_color=True, force_terminal=False)
+        console = Terminal(width=_TABLE_WIDTH, file=page, no_color=True, force_terminal=False)
         console.print(self.table())
         for note in self.notes:
-            console.print(f"note: {note}", markup=False, highlight=False)
+            console.say(f"note: {note}")
         return "\n".join(line.rstrip() for line in page.getvalue().splitlines()).strip("\n")
 
     def _repr_html_(self) -> str:

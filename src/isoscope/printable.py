@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import json
 
-def printable(text: str) -> str:
-    """The text with every control character as its escape.
 
-    >>> printable("red: \\x1b[31m")
-    'red: \\\\x1b[31m'
+def printable(text: str, *, keep: str = "") -> str:
+    r"""Return the text with every character that does not print as its escape, in the way of JSON.
+
+    So JSON stays JSON when its text passes here. `keep` names characters that are left as they are.
+
+    >>> printable("red: \x1b[31m")
+    'red: \\u001b[31m'
     """
-    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c in keep else json.dumps(c)[1:-1] for c in text)
 
 
 def shortened(text: str, length: int = 60) -> str:

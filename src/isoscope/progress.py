@@ -7,6 +7,9 @@ import time
 from types import TracebackType
 from typing import Any
 
+from isoscope.printable import printable
+from isoscope.terminal import unguarded
+
 _PATIENCE_S = 1.0  # work shorter than this shows nothing
 
 
@@ -19,7 +22,7 @@ class Bar:
     """
 
     def __init__(self, *, show: bool | None = None) -> None:
-        self._show = sys.stderr.isatty() if show is None else show
+        self._show = unguarded(sys.stderr).isatty() if show is None else show
         self._began = time.monotonic()
         self._progress: Any = None
         self._task: Any = None
@@ -36,11 +39,11 @@ class Bar:
 
     def step(self, name: str, *, at_once: bool = False) -> None:
         """Begin a step; `at_once` shows it now, where it will be long before the next call."""
-        self._name = name
+        self._name = printable(name)
         if at_once:
             self._began -= _PATIENCE_S
         if self._started():
-            self._progress.reset(self._task, description=name, total=1.0)
+            self._progress.reset(self._task, description=self._name, total=1.0)
 
     def share(self, done: float) -> None:
         """How much of the present step is done, 0 to 1."""
@@ -55,10 +58,17 @@ class Bar:
         return True
 
     def _open(self) -> None:
-        from rich.console import Console
         from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
-        columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
-        self._progress = Progress(*columns, console=Console(stderr=True), transient=True)
+        from isoscope.console import Terminal
+
+        name = TextColumn("{task.description}", markup=False)
+        self._progress = Progress(
+            *(name, BarColumn(), TaskProgressColumn(), TimeRemainingColumn()),
+            console=Terminal(stderr=True),
+            transient=True,
+            redirect_stdout=False,  # rich would obey the styles in what others print meanwhile
+            redirect_stderr=False,
+        )
         self._task = self._progress.add_task(self._name, total=1.0)
         self._progress.start()

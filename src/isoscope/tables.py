@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from io import StringIO
 from typing import TYPE_CHECKING, Literal
 
+from isoscope.printable import printable
+
 if TYPE_CHECKING:
     from rich.table import Table
 
@@ -19,7 +21,7 @@ _BETWEEN = 3  # characters from one column to the next
 
 @dataclass(frozen=True)
 class Grid:
-    """A table before it is drawn: texts only, safe to show.
+    """A table before it is drawn: texts only, which may come from anywhere.
 
     Attributes:
         title: above it; may be empty.
@@ -48,14 +50,14 @@ class Grid:
         from rich.table import Table
         from rich.text import Text
 
-        title = Text(self.title) if self.title else None
+        title = Text(printable(self.title)) if self.title else None
         table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
         whole = self._whole()
         for place, head in enumerate(self.heads):
             side: Literal["right", "left"] = "right" if head in self.numbers else "left"
-            table.add_column(head, justify=side, overflow="fold", no_wrap=place in whole)
+            table.add_column(printable(head), justify=side, overflow="fold", no_wrap=place in whole)
         for row in self.rows:
-            table.add_row(*map(Text, row))
+            table.add_row(*(Text(printable(cell)) for cell in row))
         return table
 
     def _whole(self) -> set[int]:
@@ -80,14 +82,14 @@ class Grid:
 
 def as_text(grids: Iterable[Grid], lines: Iterable[str]) -> str:
     """Tables, then lines, without colour, 110 characters wide."""
-    from rich.console import Console
+    from isoscope.console import Terminal
 
     page = StringIO()
-    console = Console(width=_WIDTH, file=page, no_color=True, force_terminal=False)
+    console = Terminal(width=_WIDTH, file=page, no_color=True, force_terminal=False)
     for grid in grids:
         console.print(grid.to_rich())
     for line in lines:
-        console.print(line, markup=False, highlight=False)
+        console.say(line)
     return "\n".join(line.rstrip() for line in page.getvalue().splitlines()).strip("\n")
 
 

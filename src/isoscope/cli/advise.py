@@ -22,12 +22,11 @@ from isoscope.cli.options import (
     TextColumn,
     VectorColumn,
     as_typed,
-    interruptible,
 )
 from isoscope.cli.table_options import AS_JUDGED, TableOptions, takes_tables
 from isoscope.errors import InputError
-from isoscope.printable import printable
 from isoscope.space import Space
+from isoscope.terminal import say, show_json
 
 if TYPE_CHECKING:
     from isoscope.advice import Advice
@@ -130,7 +129,7 @@ def advise(
     from isoscope.io.pair_files import read_scored_pairs
 
     texts = TextOptions(model, text_column, prefix, pooling, normalize, batch_size, device, download)
-    with interruptible(), as_typed():
+    with as_typed():
         read = None if pairs is None else read_scored_pairs(pairs)
         if file is None:
             told = {"labels": labels, "key": key, "vector_column": vector_column, **table.given()}
@@ -225,16 +224,16 @@ def _show(found: Advice, said: list[str], output: Path | None, *, json: bool) ->
         text = found.to_json() + "\n"
         write_atomically(output, lambda beside: beside.write_text(text, encoding="utf-8"))
     if json:
-        typer.echo(found.to_json())
+        show_json(found.to_dict())
         for line in said:
-            typer.echo(printable(line), err=True)
+            say(line, err=True)
         return
-    from rich.console import Console
+    from isoscope.console import Terminal
 
-    console = Console()
+    console = Terminal()
     for table in found.tables():
         console.print(table)
     for line in found.lines():
-        console.print(line, markup=False, highlight=False)
+        console.say(line)
     for line in said:  # in one piece, to be copied
-        console.print(printable(line), markup=False, highlight=False, soft_wrap=True)
+        console.say(line, whole=True)

@@ -1,18 +1,16 @@
-"""The `isoscope` command and how it fails: one clear line, exit code 2."""
+"""The `isoscope` command."""
 
 from __future__ import annotations
 
-import io
-import os
 import sys
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperCommand
 
 from isoscope._version import __version__
 from isoscope.cli.advise import advise
+from isoscope.cli.commands import Command, Commands, run
 from isoscope.cli.compare import compare
 from isoscope.cli.contrast import contrast
 from isoscope.cli.correct import correct
@@ -24,13 +22,11 @@ from isoscope.cli.metrics import metrics
 from isoscope.cli.report import report
 from isoscope.cli.reproduce import reproduce
 from isoscope.cli.train import train
-from isoscope.errors import InputError, IsoscopeError
-from isoscope.printable import printable
-
-BAD_INPUT = 2
+from isoscope.errors import InputError
+from isoscope.terminal import guarded, say
 
 
-class OneFile(TyperCommand):
+class OneFile(Command):
     """A command of one FILE: of more, a pattern that the shell has spread is the likeliest reason."""
 
     allow_extra_args = True  # refused below, in words of ours
@@ -54,6 +50,7 @@ def _too_many(file: str | Path | None, more: list[str]) -> str:
 
 app = typer.Typer(
     name="isoscope",
+    cls=Commands,
     help="Measure how an embedding space is shaped: isotropy, clusters, spectrum, manifold.",
     no_args_is_help=True,
     rich_markup_mode="markdown",
@@ -62,21 +59,21 @@ app = typer.Typer(
 )
 app.command(cls=OneFile)(measure)
 app.command(cls=OneFile)(correct)
-app.command()(compare)
+app.command(cls=Command)(compare)
 app.command(cls=OneFile)(advise)
 app.command(cls=OneFile)(report)
 app.command(cls=OneFile)(frontier)
-app.command()(layers)
-app.command()(metrics)
-app.command()(train)
-app.command()(finetune)
-app.command()(contrast)
+app.command(cls=Command)(layers)
+app.command(cls=Command)(metrics)
+app.command(cls=Command)(train)
+app.command(cls=Command)(finetune)
+app.command(cls=Command)(contrast)
 app.add_typer(reproduce)
 
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"isoscope {__version__}")
+        say(f"isoscope {__version__}")
         raise typer.Exit
 
 
@@ -91,31 +88,8 @@ def _options(
 
 
 def main() -> None:
-    """Run the command; errors isoscope raises on purpose become one line on standard error."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # a terminal without × or ± shows ? instead of failing
-    try:
-        _run()
-    except IsoscopeError as error:
-        line = printable(" ".join(str(error).split()))
-        typer.echo(f"isoscope: error: {line}", err=True)
-        sys.exit(BAD_INPUT)
-    except BrokenPipeError:  # `isoscope … | head` is no error
-        _forget_output()
-    except OSError as error:  # a full disk behind the output, say
-        _forget_output()
-        typer.echo(f"isoscope: error: cannot write the output: {error.strerror}", err=True)
-        sys.exit(BAD_INPUT)
-
-
-def _run() -> None:
-    try:
-        app()
-    finally:
-        sys.stdout.flush()  # here, where a failure can still be told
-
-
-def _forget_output() -> None:
-    """What could not be written shall not be tried again when Python ends."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    """Run the command; what goes wrong becomes one line on standard error."""
+    with guarded():
+        code = run(app)
+    if code:
+        sys.exit(code)

@@ -21,11 +21,10 @@ from isoscope.cli.options import (
     VectorColumn,
     as_typed,
     complete_metrics,
-    interruptible,
 )
 from isoscope.cli.table_options import AS_JUDGED, TableOptions, takes_tables
 from isoscope.errors import InputError
-from isoscope.printable import printable
+from isoscope.terminal import show_json
 
 if TYPE_CHECKING:
     from isoscope.comparison import Comparison, GateResult
@@ -172,7 +171,7 @@ def compare(
         "text_column": text_column, "prefix": prefix, "pooling": pooling, "normalize": normalize,
         "batch_size": batch_size, "device": device, "download": download,
     }  # fmt: skip
-    with interruptible(), as_typed():
+    with as_typed():
         models, keys, columns = _two("model", model), _two("key", key), _two("ids", ids)
         other = _other(a, b, models, keys)
         sources = [
@@ -267,7 +266,7 @@ def _show(found: Comparison, results: list[GateResult], output: Path | None, *, 
     if output is not None:
         _write(output, text)
     if json:
-        typer.echo(text)
+        show_json(page)
     else:
         _print(found, results)
     if not all(one.passed for one in results):
@@ -281,18 +280,15 @@ def _write(path: Path, text: str) -> None:
 
 
 def _print(found: Comparison, results: list[GateResult]) -> None:
-    from rich.console import Console
-
+    from isoscope.console import Terminal
     from isoscope.measurement import shown
 
-    console = Console()
+    console = Terminal()
     for table in found.tables():
         console.print(table)
     for line in found.lines():
-        console.print(line, markup=False, highlight=False)
+        console.say(line)
     for one in results:
         value = "undefined" if one.value is None else shown(one.value)
         verdict = "pass" if one.passed else "FAIL"
-        console.print(
-            f"gate {verdict}: {printable(str(one.gate))} (is {value})", markup=False, highlight=False
-        )
+        console.say(f"gate {verdict}: {one.gate} (is {value})")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json as json_text
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -18,12 +17,11 @@ from isoscope.cli.options import (
     Resume,
     SaveEvery,
     as_typed,
-    interruptible,
     parse_number,
     parse_numbers,
 )
 from isoscope.errors import FileError, InputError
-from isoscope.printable import printable
+from isoscope.terminal import say, show, show_json
 
 if TYPE_CHECKING:
     from isoscope.training.contrasted import Contrasted
@@ -145,27 +143,26 @@ def contrast(
         number = parse_number("temperature", temperature, such_as="0.05")
         found, named = _pairs_and_columns(pairs, columns, data, download=bool(download))
         texts = None if probe is None else _probe(probe, data, download=bool(download))
-        with interruptible():
-            result = run(
-                model, found, temperature=number, symmetric=symmetric, pooling=pooling,
-                batch_size=batch_size, steps=steps, epochs=epochs, learning_rate=learning_rate, warmup=warmup,
-                max_length=max_length, probe=texts, every=every, layers=parse_numbers("layers", layers),
-                contextual=contextual, seed=seed, run=output, resume=resume, save_every=save_every,
-                precision=precision, device=device, download=bool(download),
-            )  # fmt: skip
+        result = run(
+            model, found, temperature=number, symmetric=symmetric, pooling=pooling,
+            batch_size=batch_size, steps=steps, epochs=epochs, learning_rate=learning_rate, warmup=warmup,
+            max_length=max_length, probe=texts, every=every, layers=parse_numbers("layers", layers),
+            contextual=contextual, seed=seed, run=output, resume=resume, save_every=save_every,
+            precision=precision, device=device, download=bool(download),
+        )  # fmt: skip
     drawn = None if output is None else _draw(result, output)
     if json:
-        typer.echo(json_text.dumps(result.to_dict(), indent=2, ensure_ascii=False, allow_nan=False))
+        show_json(result.to_dict())
         return
-    typer.echo(result.summary())
+    show(result.summary())
     if probe is None:
-        typer.echo("note: the geometry was not followed; --probe FILE follows it on the texts of a file")
+        say("note: the geometry was not followed; --probe FILE follows it on the texts of a file")
     for note in _notes(found, None if columns else named):
-        typer.echo(f"note: {printable(note)}")
+        say(f"note: {note}")
     if output is None:
-        typer.echo("note: the model was not kept; -o FOLDER keeps it")
+        say("note: the model was not kept; -o FOLDER keeps it")
     else:
-        typer.echo(f"wrote {output / 'model'}{drawn}")
+        say(f"wrote {output / 'model'}{drawn}")
 
 
 contrast.__doc__ = f"{contrast.__doc__}\n{_EPILOG}"

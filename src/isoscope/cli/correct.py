@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json as json_text
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,13 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from isoscope.cli.options import Json, Key, VectorColumn, as_typed, interruptible, parse_numbers
+from isoscope.cli.options import Json, Key, VectorColumn, as_typed, parse_numbers
 from isoscope.cli.table_options import AS_JUDGED, TableOptions, takes_tables
 from isoscope.errors import InputError, IsoscopeError
 from isoscope.io import VectorFile, VectorShards, open_vectors
 from isoscope.measure import measure
 from isoscope.progress import Bar
 from isoscope.space import Space
+from isoscope.terminal import show_json
 
 if TYPE_CHECKING:
     from isoscope.corrections import Correction
@@ -158,7 +158,7 @@ def correct(
     }
     given = {name: value for name, value in given.items() if value is not None}
     where: dict[str, Any] = {"key": key, "vector_column": vector_column, **table.given()}
-    with interruptible(), _as_typed(), Bar() as bar:
+    with _as_typed(), Bar() as bar:
         _check_paths(file, fit, load, output, save)
         _check_targets(output, save)
         wanted = _asked(method, given) if load is None else _loaded(load, method, fit, given)
@@ -181,7 +181,7 @@ def correct(
         **found,
     }
     if json:
-        typer.echo(json_text.dumps(result, indent=2, allow_nan=False))
+        show_json(result)
     else:
         _show(result)
 
@@ -371,10 +371,11 @@ def _geometry(source: Any) -> dict[str, float | None]:
 
 
 def _show(result: dict[str, Any]) -> None:
-    from rich.console import Console
     from rich.table import Table
 
-    console = Console()
+    from isoscope.console import Terminal
+
+    console = Terminal()
     title = f"{result['n']:,} vectors, {result['d']} dimensions → {result['d_corrected']}"
     table = Table("metric", title=title, title_justify="left", box=None, pad_edge=False)
     for column in ("before", "after"):
@@ -385,9 +386,9 @@ def _show(result: dict[str, Any]) -> None:
     console.print(table)
     for what in ("output", "saved"):
         if result[what] is not None:
-            console.print(f"wrote {result[what]}", markup=False, highlight=False, soft_wrap=True)
+            console.say(f"wrote {result[what]}", whole=True)
     for note in result["notes"]:
-        console.print(f"note: {note}", markup=False, highlight=False)
+        console.say(f"note: {note}")
 
 
 correct.__doc__ = f"{correct.__doc__}\n{_EPILOG}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json as json_text
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -21,11 +20,11 @@ from isoscope.cli.options import (
     Seeds,
     TextColumn,
     as_typed,
-    interruptible,
     parse_number,
     parse_seeds,
 )
 from isoscope.errors import FileError, InputError
+from isoscope.terminal import say, show, show_json
 
 if TYPE_CHECKING:
     from isoscope.training.finetuned import FineTuned
@@ -141,19 +140,18 @@ def finetune(
             "max_length": max_length, "resume": resume, "save_every": save_every, "precision": precision,
             "device": device, "download": bool(download),
         }  # fmt: skip
-        with interruptible():
-            runs = _runs(model, arguments | options, numbers, output)
+        runs = _runs(model, arguments | options, numbers, output)
     drawn = None if output is None else _draw(runs, output)
     if json:
         found = [run.to_dict() for run in runs]
-        typer.echo(json_text.dumps(found, indent=2, ensure_ascii=False, allow_nan=False))
+        show_json(found)
         return
     _show(runs)
     if output is None:
         model_was, them = ("model was", "it") if len(runs) == 1 else ("models were", "them")
-        typer.echo(f"note: the {model_was} not kept; -o FOLDER keeps {them}")
+        say(f"note: the {model_was} not kept; -o FOLDER keeps {them}")
     else:
-        typer.echo(f"wrote {output / 'seed-N'}{drawn}" if len(runs) > 1 else f"wrote {runs[0].folder}{drawn}")
+        say(f"wrote {output / 'seed-N'}{drawn}" if len(runs) > 1 else f"wrote {runs[0].folder}{drawn}")
 
 
 finetune.__doc__ = f"{finetune.__doc__}\n{_EPILOG}"
@@ -234,13 +232,13 @@ def _runs(
 
 
 def _show(runs: list[FineTuned]) -> None:
-    from rich.console import Console
     from rich.table import Table
 
+    from isoscope.console import Terminal
     from isoscope.measurement import shown
 
     for run in runs:
-        typer.echo(run.summary())
+        show(run.summary())
     if len(runs) < 2:
         return
     table = Table("", "mean", "sd", *(f"seed {run.configuration['seed']}" for run in runs))
@@ -248,7 +246,7 @@ def _show(runs: list[FineTuned]) -> None:
         values = np.array([getattr(run, name) for run in runs])
         cells = (values.mean(), values.std(ddof=1), *values)
         table.add_row(runs[0].metric if name == "score" else name, *(shown(float(cell)) for cell in cells))
-    Console().print(table)
+    Terminal().print(table)
 
 
 def _draw(runs: list[FineTuned], folder: Path) -> str:

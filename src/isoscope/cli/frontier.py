@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json as json_text
 from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Annotated, Any
@@ -25,11 +24,11 @@ from isoscope.cli.options import (
     VectorColumn,
     VectorsOrTexts,
     as_typed,
-    interruptible,
 )
 from isoscope.cli.table_options import AS_JUDGED, TableOptions, takes_tables
 from isoscope.errors import FileError, InputError, UndefinedError
 from isoscope.printable import printable, shortened
+from isoscope.terminal import say, show_json
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -110,7 +109,7 @@ def frontier(
     from isoscope.metrics.attribution import attribute_anisotropy
     from isoscope.metrics.frontier_position import frontier_position
 
-    with interruptible(), as_typed():
+    with as_typed():
         source = open_input(
             file, labels=labels, key=key, vector_column=vector_column, table=table, texts=texts
         )
@@ -131,13 +130,13 @@ def frontier(
             "attribution": parts.to_dict(),
             "runs": {name: _ends(one) for name, one in runs.items()},
         }
-        typer.echo(json_text.dumps(content, indent=2, ensure_ascii=False, allow_nan=False, default=str))
+        show_json(content)
         return
     _show(plain, fair, parts, runs, top=top)
     for note in (*([why] if why else []), *source.notes):
-        typer.echo(f"note: {printable(note)}")
+        say(f"note: {note}")
     if output is not None:
-        typer.echo(f"wrote {output}")
+        say(f"wrote {output}")
 
 
 frontier.__doc__ = f"{frontier.__doc__}\n{_EPILOG}"
@@ -212,27 +211,24 @@ def _show(
     *,
     top: int,
 ) -> None:
-    from rich.console import Console
+    from isoscope.console import Terminal
 
-    console = Console()
-    console.print(f"{plain.n:,} vectors, {plain.n_dims} dimensions, {plain.n_labels} labels", highlight=False)
+    console = Terminal()
+    console.say(f"{plain.n:,} vectors, {plain.n_dims} dimensions, {plain.n_labels} labels")
     console.print(_positions(plain, fair))
-    console.print(_sentence(fair or plain), highlight=False)
-    console.print(
-        f"of ‖Σ‖²: within labels {parts.within:.0%}, between {parts.between:.0%}, both {parts.cross:.0%}",
-        highlight=False,
+    console.say(_sentence(fair or plain))
+    console.say(
+        f"of ‖Σ‖²: within labels {parts.within:.0%}, between {parts.between:.0%}, both {parts.cross:.0%}"
     )
     console.print(_labels(parts, top))
     console.print(_directions(parts, top))
     for name, run in runs.items():
         start, end = _ends(run).values()
-        console.print(
-            f"run {printable(name)}: ρ {start['between_share']:.3f} → {end['between_share']:.3f}, IsoScore "
+        console.say(
+            f"run {name}: ρ {start['between_share']:.3f} → {end['between_share']:.3f}, IsoScore "
             f"{start['isoscore']:.3f} → {end['isoscore']:.3f}, under a ceiling of {start['ceiling']:.3f} → "
             f"{end['ceiling']:.3f}",
-            markup=False,
-            highlight=False,
-            soft_wrap=True,
+            whole=True,
         )
 
 
@@ -300,10 +296,8 @@ def _directions(parts: Attribution, top: int) -> Table:
 
 
 def _plain(name: Any) -> str:
-    """A label as it reads, where rich would take [brackets] for styles."""
-    from rich.markup import escape
-
-    return escape(shortened(printable(str(name))))
+    """Return a label as tables show it."""
+    return shortened(printable(str(name)))
 
 
 def _table(*heads: str) -> Table:

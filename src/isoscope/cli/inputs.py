@@ -6,8 +6,6 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-import typer
-
 from isoscope.cli.table_options import AS_JUDGED, TableOptions
 from isoscope.encoders import TextFile, open_texts
 from isoscope.errors import FileError, InputError
@@ -18,8 +16,8 @@ from isoscope.io.formats import FORMATS
 from isoscope.io.shards import is_many
 from isoscope.io.text_files import holds_texts
 from isoscope.labels import label_notes
-from isoscope.printable import printable
 from isoscope.space import as_counts
+from isoscope.terminal import say
 
 
 @dataclass(frozen=True)
@@ -77,7 +75,7 @@ def say_notes(source: VectorFile | VectorShards | TextFile) -> None:
     labels = source.labels
     notes = source.notes + ([] if labels is None else label_notes(labels, n=len(labels)))
     for note in notes:
-        typer.echo(printable(f"note: {note}"), err=True)
+        say(f"note: {note}", err=True)
 
 
 def _vectors(

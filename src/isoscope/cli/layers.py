@@ -15,16 +15,14 @@ from isoscope.cli.options import (
     Json,
     TextColumn,
     as_typed,
-    interruptible,
     parse_numbers,
 )
 from isoscope.errors import FileError, InputError
 from isoscope.layers.run import MEMORY_MB
-from isoscope.printable import printable
+from isoscope.terminal import say, show_json
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
+    from isoscope.console import Terminal
     from isoscope.layers import LayerComparison, LayerProfile
 
 RUNNING_TEXT = "wikitext2"
@@ -126,17 +124,16 @@ def layers(
             "memory_mb": memory_mb,
             "device": device, "seed": seed, "download": bool(download),
         }  # fmt: skip
-        with interruptible():
-            profiles = [measure_layers(found, model=model, **options) for model in models]
+        profiles = [measure_layers(found, model=model, **options) for model in models]
         comparison = LayerComparison.of(*profiles) if len(profiles) == 2 else None
     shown = profiles[0] if comparison is None else comparison
     written = None if output is None else _write(profiles, shown.to_dict(), output)
     if json:
-        typer.echo(json_text.dumps(shown.to_dict(), indent=2, ensure_ascii=False, allow_nan=False))
+        show_json(shown.to_dict())
         return
     _show(profiles, comparison)
     if written is not None:
-        typer.echo(f"wrote {written}")
+        say(f"wrote {written}")
 
 
 layers.__doc__ = f"{layers.__doc__}\n{_EPILOG}"
@@ -183,29 +180,30 @@ def _write(profiles: list[LayerProfile], content: dict[str, Any], folder: Path) 
 
 
 def _show(profiles: list[LayerProfile], comparison: LayerComparison | None) -> None:
-    from rich.console import Console
+    from isoscope.console import Terminal
 
-    console = Console()
+    console = Terminal()
     for profile in profiles:
         _show_profile(profile, console)
     if comparison is None:
         return
     console.print(comparison.table(sinks=not any(profile.sinks for profile in profiles)))
     for note in comparison.notes:
-        console.print(f"note: {note}", markup=False, highlight=False)
+        console.say(f"note: {note}")
     for word, chosen in zip(("rise", "fall"), comparison.words(), strict=True):
-        listed = "  ".join(f"{printable(name)} {value:+.2f}" for name, value in chosen.items()) or "none"
-        console.print(f"self-similarity {word}s most: {listed}", markup=False, highlight=False)
+        listed = "  ".join(f"{name} {value:+.2f}" for name, value in chosen.items()) or "none"
+        console.say(f"self-similarity {word}s most: {listed}")
 
 
-def _show_profile(profile: LayerProfile, console: Console) -> None:
-    console.print(profile.headline(), markup=False, highlight=False)
+def _show_profile(profile: LayerProfile, console: Terminal) -> None:
+    console.say(profile.headline())
     for sinks in (True, False) if profile.sinks else (True,):
         for table in profile.tables(sinks=sinks):
             console.print(table)
     if profile.sinks:
-        named = "; ".join(map(printable, profile.sinks))
-        console.print(f"attention sinks ({profile.n_sinks:,} tokens): {named}", markup=False, highlight=False)
+        named = "; ".join(profile.sinks)
+        console.say(f"attention sinks ({profile.n_sinks:,} tokens): {named}")
     for note in profile.notes:
-        console.print(f"note: {note}", markup=False, highlight=False)
-    console.print(f"{profile.speed()}\n", markup=False, highlight=False)
+        console.say(f"note: {note}")
+    console.say(profile.speed())
+    console.say("")

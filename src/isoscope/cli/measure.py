@@ -23,10 +23,10 @@ from isoscope.cli.options import (
     VectorColumn,
     as_typed,
     complete_metrics,
-    interruptible,
 )
 from isoscope.cli.table_options import AS_JUDGED, TableOptions, takes_tables
 from isoscope.measure import measure as measure_space
+from isoscope.terminal import show_json
 
 _EPILOG = """
 **Examples**
@@ -122,7 +122,7 @@ def measure(
     encoded once: their vectors are kept for the next time.
     """
     texts = TextOptions(model, text_column, prefix, pooling, normalize, batch_size, device, download)
-    with interruptible(), as_typed():
+    with as_typed():
         source = open_input(
             file,
             labels=labels,
@@ -144,14 +144,14 @@ def measure(
             skip_bad=skip_bad,
         )
     if json:
-        typer.echo(measurement.to_json())
+        show_json(measurement.to_dict())
         return
-    from rich.console import Console
+    from isoscope.console import Terminal
 
-    console = Console()
+    console = Terminal()
     console.print(measurement.table())
     for note in measurement.notes:
-        console.print(f"note: {note}", markup=False, highlight=False)
+        console.say(f"note: {note}")
 
 
 measure.__doc__ = f"{measure.__doc__}\n{_EPILOG}"

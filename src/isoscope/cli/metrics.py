@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json as json_text
 import math
 from typing import Annotated, Any
 
 import typer
 
 from isoscope.metrics.registry import KNOWN, Metric, registered
+from isoscope.terminal import show_json
 
 
 def metrics(
@@ -23,15 +23,13 @@ def metrics(
     Which metrics stream? `isoscope metrics --json | jq 'map(select(.streams)) | map(.name)'`
     """
     if json:
-        typer.echo(
-            json_text.dumps(
-                [_entry(metric) for metric in registered().values()], indent=2, ensure_ascii=False
-            )
-        )
+        show_json([_entry(metric) for metric in registered().values()])
         return
     from rich import box
-    from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
+
+    from isoscope.console import Terminal
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("metric", no_wrap=True)
@@ -43,12 +41,12 @@ def metrics(
         if metric.family != family:
             family = metric.family
             table.add_section()
-            table.add_row(f"[bold]{family}[/bold]")
+            table.add_row(Text(family, style="bold"))
         name = f"{metric.name} •" if metric.default else metric.name
         table.add_row(f"  {name}", _range(metric), metric.high, ", ".join(_known_needs(metric)))
-    console = Console()
+    console = Terminal()
     console.print(table)
-    console.print("• measured unless --metrics says otherwise, where what it needs is given")
+    console.say("• measured unless --metrics says otherwise, where what it needs is given")
 
 
 def _entry(metric: Metric) -> dict[str, Any]:

@@ -14,7 +14,6 @@ import typer
 from isoscope.errors import InputError
 from isoscope.metrics.registry import FAMILIES, registered
 
-INTERRUPTED = 130  # exit code
 # not in a path, where a folder may be called `key=1`
 _ARGUMENT = re.compile(
     r"(?<![\w/\\-])(?P<name>checkpoint|columns|data|decimal|delimiter|download|exclude|header|key|pooling|resume|text_column|"
@@ -193,13 +192,3 @@ def _option(argument: re.Match[str]) -> str:
     """An argument as the option of its name; before a value, a blank."""
     no = "" if argument["no"] is None else "no-"
     return f"--{no}{argument['name'].replace('_', '-')}{'' if argument['value'] is None else ' '}"
-
-
-@contextmanager
-def interruptible() -> Iterator[None]:
-    """Ctrl-C inside says what became of the work, and ends with the shell's code for it."""
-    try:
-        yield
-    except KeyboardInterrupt as stop:
-        typer.echo(f"isoscope: {str(stop) or 'interrupted'}", err=True)
-        raise typer.Exit(INTERRUPTED) from None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json as json_text
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -25,13 +24,12 @@ from isoscope.cli.options import (
     VectorColumn,
     VectorsOrTexts,
     as_typed,
-    interruptible,
 )
 from isoscope.cli.table_options import AS_JUDGED, TableOptions, takes_tables
 from isoscope.errors import FileError, InputError
 from isoscope.io import read_texts
 from isoscope.io.label_files import split_column
-from isoscope.printable import printable
+from isoscope.terminal import say, show_json
 
 if TYPE_CHECKING:
     from isoscope.report import Report
@@ -103,7 +101,7 @@ def report(
     from isoscope.report.runs import load_run
 
     options = TextOptions(model, text_column, prefix, pooling, normalize, batch_size, device, download)
-    with interruptible(), as_typed():
+    with as_typed():
         check_page(output)
         if output.exists() and Path(file).exists() and output.samefile(file):
             raise FileError(f"{output} is FILE itself; wanted another place to write to")
@@ -123,13 +121,13 @@ def report(
             seed=seed,
         )
     if json:
-        typer.echo(json_text.dumps(_as_dict(made), indent=2, ensure_ascii=False, allow_nan=False))
+        show_json(_as_dict(made))
         return
     for sentence in made.headline:
-        typer.echo(printable(sentence.replace("\u00a0", " ")))
+        say(sentence.replace("\u00a0", " "))
     for path in made.figures:
-        typer.echo(printable(f"figure: {path}"))
-    typer.echo(printable(f"page: {output} ({made.n_bytes / 1e6:.1f} MB)"))
+        say(f"figure: {path}")
+    say(f"page: {output} ({made.n_bytes / 1e6:.1f} MB)")
 
 
 class _Described:

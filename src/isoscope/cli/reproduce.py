@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import typer
 
+from isoscope.cli.commands import Command, Commands
 from isoscope.cli.reproduce_classifiers import classifiers
 from isoscope.cli.reproduce_contrastive import contrastive
 from isoscope.cli.reproduce_corrections import corrections
@@ -13,6 +14,7 @@ from isoscope.cli.reproduce_theory import theory
 
 reproduce = typer.Typer(
     name="reproduce",
+    cls=Commands,
     help="Run a paper's experiments and print our figures beside the published ones.",
     no_args_is_help=True,
     rich_markup_mode="markdown",
@@ -25,9 +27,9 @@ def _papers() -> None:
     """Run a paper's experiments and print our figures beside the published ones."""
 
 
-reproduce.command("classifiers")(classifiers)
-reproduce.command("contrastive")(contrastive)
-reproduce.command("corrections")(corrections)
-reproduce.command("istar")(istar)
-reproduce.command("manifolds")(manifolds)
-reproduce.command("theory")(theory)
+reproduce.command("classifiers", cls=Command)(classifiers)
+reproduce.command("contrastive", cls=Command)(contrastive)
+reproduce.command("corrections", cls=Command)(corrections)
+reproduce.command("istar", cls=Command)(istar)
+reproduce.command("manifolds", cls=Command)(manifolds)
+reproduce.command("theory", cls=Command)(theory)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json as json_text
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -22,6 +21,7 @@ from isoscope.cli.options import (
 from isoscope.cli.reproductions import FAILED, Fetch, Output, each, runs_of
 from isoscope.errors import InputError
 from isoscope.papers.classifier_setups import SETUPS, Setup
+from isoscope.terminal import say, show, show_json
 
 if TYPE_CHECKING:
     from isoscope.papers.classifiers import Outcome
@@ -122,14 +122,14 @@ def _chosen(names: list[str] | None, encoder: str | None) -> list[tuple[Setup, s
         wanted = "the name or folder of a model" if is_file else "a file of word vectors"
         raise InputError(f"--encoder {encoder} serves none of {', '.join(others)}; wanted {wanted}")
     if encoder is not None and others:
-        typer.echo(f"{', '.join(others)}: own vectors, not {encoder}", err=True)
+        say(f"{', '.join(others)}: own vectors, not {encoder}", err=True)
     return [(setup, None if setup.name in others else encoder) for setup in setups]
 
 
 def _show(found: Outcome) -> None:
     from isoscope.papers.classifier_report import as_text
 
-    typer.echo(as_text([found]) + "\n")
+    show(as_text([found]) + "\n")
 
 
 def _report(outcomes: list[Outcome], output: Path | None, *, json: bool) -> None:
@@ -138,9 +138,9 @@ def _report(outcomes: list[Outcome], output: Path | None, *, json: bool) -> None
     from isoscope.papers.verdicts import Verdict
 
     if json:
-        typer.echo(json_text.dumps(as_dict(outcomes), indent=2, ensure_ascii=False))
+        show_json(as_dict(outcomes))
     if output is not None:
         written = write_report(outcomes, output, command="isoscope reproduce classifiers")
-        typer.echo("wrote " + ", ".join(map(str, written)), err=json)
+        say("wrote " + ", ".join(map(str, written)), err=json)
     if any(row.verdict is Verdict.DIFFERS for found in outcomes for row in found.rows()):
         raise typer.Exit(FAILED)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json as json_text
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
@@ -22,6 +21,7 @@ from isoscope.papers.contrastive_setups import N_SEEDS, SETUPS, Setup, chosen_se
 from isoscope.papers.dynamics_setups import EPOCHS, PRECISIONS, STARTS
 from isoscope.papers.dynamics_setups import Setup as Run
 from isoscope.papers.dynamics_setups import chosen_setups as chosen_runs
+from isoscope.terminal import say, show, show_json
 
 if TYPE_CHECKING:
     from isoscope.papers.contrastive import Geometry
@@ -204,13 +204,13 @@ def _train(
 def _show(found: Geometry) -> None:
     from isoscope.papers.contrastive_report import as_text
 
-    typer.echo(as_text(found) + "\n")
+    show(as_text(found) + "\n")
 
 
 def _show_training(found: Dynamics) -> None:
     from isoscope.papers.dynamics_report import as_text
 
-    typer.echo(as_text(found) + "\n")
+    show(as_text(found) + "\n")
 
 
 def _report(
@@ -237,9 +237,9 @@ def _report(
         _show_training(training)
     if json:
         about = as_dict(runs) | (dynamics_report.as_dict(trained) if trained else {})
-        typer.echo(json_text.dumps(about, indent=2, ensure_ascii=False, allow_nan=False))
+        show_json(about)
     if output is not None:
         written = write_report(runs, output, command="isoscope reproduce contrastive", dynamics=trained)
-        typer.echo("wrote " + ", ".join(map(str, written)), err=json)
+        say("wrote " + ", ".join(map(str, written)), err=json)
     if any(row.verdict is Verdict.DIFFERS for found in runs for row in rows(found)):
         raise typer.Exit(FAILED)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json as json_text
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -20,6 +19,7 @@ from isoscope.papers.whitening_setups import (
     Setup,
     chosen_setups,
 )
+from isoscope.terminal import say, show, show_json
 
 if TYPE_CHECKING:
     from isoscope.papers.whitening import Outcome
@@ -123,11 +123,7 @@ def _report(outcomes: list[Outcome], output: Path | None, page: Path | None, *, 
     """Print what was found, and write the pages where there is a folder."""
     from isoscope.papers.whitening_report import as_dict, as_text, write_report
 
-    typer.echo(
-        json_text.dumps(as_dict(outcomes), indent=2, ensure_ascii=False, allow_nan=False)
-        if json
-        else as_text(outcomes)
-    )
+    show_json(as_dict(outcomes)) if json else show(as_text(outcomes))
     if output is not None:
         written = write_report(outcomes, output, command=_COMMAND, page=page)
-        typer.echo("wrote " + ", ".join(map(str, written)), err=json)
+        say("wrote " + ", ".join(map(str, written)), err=json)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json as json_text
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated
@@ -17,12 +16,12 @@ from isoscope.cli.options import (
     ReportOnly,
     Seeds,
     as_typed,
-    interruptible,
     parse_seeds,
 )
 from isoscope.cli.reproductions import Fetch, Output, each, runs_of
 from isoscope.errors import InputError
 from isoscope.papers.istar_setups import MODEL, SETUPS, STRENGTHS, Point, Settings, Setup
+from isoscope.terminal import say, show, show_json
 
 if TYPE_CHECKING:
     from isoscope.papers.istar_report import Found
@@ -129,7 +128,7 @@ def istar(
 
             return run_sweep(
                 planned[one], own_settings(settings, one), runs, data=data, download=download,
-                device=device, tell=lambda line: typer.echo(line, err=True),
+                device=device, tell=lambda line: say(line, err=True),
             )  # fmt: skip
 
         if planned:
@@ -176,7 +175,7 @@ def _estimators(runs: Path, *, data: Path | None, download: bool, device: str | 
     from isoscope.papers.istar_estimators import keep, run_study
     from isoscope.papers.istar_populations import spectra, state_populations
 
-    with interruptible(), as_typed():
+    with as_typed():
         place = best_device(device)
         states = state_populations(data=data, download=download, device=device)
         keep(run_study(chain(spectra(), states), device=place), runs)
@@ -192,11 +191,7 @@ def _report(found: Found, output: Path | None, *, json: bool) -> None:
     """Print what was found, and write the pages where there is a folder."""
     from isoscope.papers.istar_report import as_dict, as_text, write_report
 
-    typer.echo(
-        json_text.dumps(as_dict(found), indent=2, ensure_ascii=False, allow_nan=False)
-        if json
-        else as_text(found)
-    )
+    show_json(as_dict(found)) if json else show(as_text(found))
     if output is not None:
         written = write_report(found, output, command=_COMMAND)
-        typer.echo("wrote " + ", ".join(map(str, written)), err=json)
+        say("wrote " + ", ".join(map(str, written)), err=json)

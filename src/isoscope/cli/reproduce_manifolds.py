@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json as json_text
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,6 +17,7 @@ from isoscope.cli.options import (
 )
 from isoscope.cli.reproductions import FAILED, Fetch, Output, each, runs_of
 from isoscope.papers.manifold_setups import SETUPS, Setup
+from isoscope.terminal import say, show, show_json
 
 if TYPE_CHECKING:
     from isoscope.papers.manifolds import Outcome
@@ -112,13 +112,9 @@ def _report(outcomes: list[Outcome], output: Path | None, *, json: bool) -> None
     from isoscope.papers.manifold_report import as_dict, as_text, lid_row, write_report
     from isoscope.papers.verdicts import Verdict
 
-    typer.echo(
-        json_text.dumps(as_dict(outcomes), indent=2, ensure_ascii=False, allow_nan=False)
-        if json
-        else as_text(outcomes)
-    )
+    show_json(as_dict(outcomes)) if json else show(as_text(outcomes))
     if output is not None:
         written = write_report(outcomes, output, command=_COMMAND)
-        typer.echo("wrote " + ", ".join(map(str, written)), err=json)
+        say("wrote " + ", ".join(map(str, written)), err=json)
     if any(lid_row(one).verdict is Verdict.DIFFERS for one in outcomes):
         raise typer.Exit(FAILED)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json as json_text
-
 import typer
 
-from isoscope.cli.options import Data, Json, KeepGoing, ReportOnly, as_typed, interruptible
+from isoscope.cli.options import Data, Json, KeepGoing, ReportOnly, as_typed
 from isoscope.cli.reproductions import FAILED, Fetch, Output
 from isoscope.errors import InputError
+from isoscope.terminal import say, show, show_json
 
 _EPILOG = """
 **Examples**
@@ -36,7 +35,7 @@ def theory(
 
     if report_only and output is None:
         raise InputError("--report-only goes with --output, the folder that holds theory.json")
-    with interruptible(), as_typed():
+    with as_typed():
         if report_only and output is not None:
             found = read_findings(output / "theory.json")
         else:
@@ -44,16 +43,12 @@ def theory(
                 data=data,
                 download=download,
                 keep_going=keep_going,
-                progress=lambda what: typer.echo(what, err=True),
+                progress=lambda what: say(what, err=True),
             )
-    typer.echo(
-        json_text.dumps(found.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
-        if json
-        else as_text(found)
-    )
+    show_json(found.to_dict()) if json else show(as_text(found))
     if output is not None:
         written = write_report(found, output, command="isoscope reproduce theory")
-        typer.echo("wrote " + ", ".join(map(str, written)), err=json)
+        say("wrote " + ", ".join(map(str, written)), err=json)
     if any(held < N_CASES for held in found.held.values()):
         raise typer.Exit(FAILED)
 

@@ -9,8 +9,9 @@ from typing import Annotated, Protocol, TypeVar
 
 import typer
 
-from isoscope.cli.options import as_typed, interruptible
+from isoscope.cli.options import as_typed
 from isoscope.errors import InputError
+from isoscope.terminal import say, unguarded
 
 FAILED = 1  # exit code where a published figure was not reproduced
 
@@ -40,15 +41,15 @@ def each(setups: Iterable[S], run: Callable[[S], R], *, keep_going: bool) -> Ite
     """What every setup comes to; one that cannot be run ends it, or is named and left out."""
     n_run = 0
     for setup in setups:
-        if sys.stderr.isatty():  # texts and model are loaded before there is a bar to show
-            typer.echo(f"{setup.name} …", err=True)
+        if unguarded(sys.stderr).isatty():  # texts and model are loaded before there is a bar to show
+            say(f"{setup.name} …", err=True)
         try:
-            with interruptible(), as_typed():
+            with as_typed():
                 found = run(setup)
         except InputError as error:
             if not keep_going:
                 raise
-            typer.echo(f"{setup.name}: not run: {error}", err=True)
+            say(f"{setup.name}: not run: {error}", err=True)
             continue
         n_run += 1
         yield found

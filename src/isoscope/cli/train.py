@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json as json_text
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -29,7 +28,6 @@ from isoscope.cli.options import (
     VectorsOrTexts,
     as_typed,
     complete_metrics,
-    interruptible,
     parse_numbers,
     parse_seeds,
 )
@@ -38,7 +36,7 @@ from isoscope.errors import FileError, InputError
 from isoscope.io import read_labels
 from isoscope.io.files import reason
 from isoscope.io.label_files import split_column
-from isoscope.printable import printable
+from isoscope.terminal import say, show, show_json
 from isoscope.training import train_embeddings
 from isoscope.training.trajectory_summary import main_pair
 
@@ -168,7 +166,7 @@ def train(
         raise InputError("--resume goes with --output, the folder of the run to continue")
     encoded_on = None if model is None else device  # without a model, vectors go there as they are
     texts = TextOptions(model, text_column, prefix, pooling, normalize, batch_size, encoded_on, download)
-    with interruptible(), as_typed():
+    with as_typed():
         source = open_input(
             file,
             labels=labels if pairs is None else None,
@@ -181,7 +179,7 @@ def train(
         named = None if pairs is None else _pair_labels(labels)
         space = source.load()
     named = space.labels if pairs is None else named
-    with interruptible(), as_typed():
+    with as_typed():
         found = train_embeddings(
             _on_device(space, device),
             named if multi_label is None else _sets(named, multi_label),
@@ -197,14 +195,14 @@ def train(
     say_notes(source)
     drawn = None if output is None else _draw(found, output)
     if json:
-        text = json_text.dumps(found.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
-        typer.echo(text)
+        show_json(found.to_dict())
         return
-    typer.echo(found.summary())
+    show(found.summary())
     for note in source.notes:
-        typer.echo(f"note: {printable(note)}")
+        say(f"note: {note}")
     if output is not None:
-        typer.echo(f"\nwrote {output / 'trajectory.parquet'}{drawn}")
+        say("")
+        say(f"wrote {output / 'trajectory.parquet'}{drawn}")
 
 
 train.__doc__ = f"{train.__doc__}\n{_EPILOG}"

@@ -22,6 +22,7 @@ from isoscope.encoders.folders import cache_folder
 from isoscope.encoders.onnx import is_onnx
 from isoscope.errors import FileError, InputError
 from isoscope.io.files import reason
+from isoscope.progress import Bar
 
 # what encoders read; code, pickled weights and other frameworks' copies are left where they are
 _FETCHED = ("*.json", "*.txt", "*.safetensors", "*.model")
@@ -200,7 +201,9 @@ def _from_hub(hub: str, *, fetch: bool) -> Path | None:
             ) from None
         return None
     try:
-        return Path(snapshot_download(hub, local_files_only=not fetch, allow_patterns=list(_FETCHED)))
+        with Bar(show=None if fetch else False) as bar:
+            bar.step(f"fetching {hub}", at_once=True)
+            return Path(snapshot_download(hub, local_files_only=not fetch, allow_patterns=list(_FETCHED)))
     except Exception as error:  # many kinds, by the library's version: absent, refused, no connection
         if not fetch:
             return None

@@ -75,8 +75,9 @@ class Contrasted(Trained):
 
     def summary(self) -> str:
         """The geometry along the run, as a table."""
-        from rich.console import Console
         from rich.table import Table
+
+        from isoscope.console import Terminal
 
         about, rows = self.configuration, self.rows()
         title = (
@@ -89,13 +90,13 @@ class Contrasted(Trained):
             step, *values = rows[place].values()
             table.add_row(f"{int(step):,}", *(shown_or_dash(value) for value in values))
         out = StringIO()
-        console = Console(file=out, width=_WIDTH)
-        console.print(title, markup=False, highlight=False)
+        console = Terminal(file=out, width=_WIDTH)
+        console.say(title)
         console.print(table)
         if len(places) < len(rows):
-            console.print(f"{len(places)} of {len(rows):,} measurements shown", highlight=False)
+            console.say(f"{len(places)} of {len(rows):,} measurements shown")
         if self.stopped:
-            console.print(f"stopped: {self.stopped}", markup=False, highlight=False)
+            console.say(f"stopped: {self.stopped}")
         return out.getvalue().rstrip()
 
     def __str__(self) -> str:

@@ -109,8 +109,9 @@ class FineTuned(Trained):
 
     def summary(self) -> str:
         """The scores by epoch and the geometry by layer, as tables."""
-        from rich.console import Console
         from rich.table import Table
+
+        from isoscope.console import Terminal
 
         about = self.configuration
         penalty = about["regularizer"]
@@ -130,13 +131,13 @@ class FineTuned(Trained):
         for row in self.geometry:
             layers.add_row(str(row["layer"]), *(shown_or_dash(row[name]) for name in QUANTITIES))
         out = StringIO()
-        console = Console(file=out, width=_WIDTH)
+        console = Terminal(file=out, width=_WIDTH)
         for line in (title, *self._counts()):
-            console.print(line, markup=False, highlight=False)
+            console.say(line)
         console.print(scores)
         console.print(layers)
         if self.stopped:
-            console.print(f"stopped: {self.stopped}", markup=False, highlight=False)
+            console.say(f"stopped: {self.stopped}")
         return out.getvalue().rstrip()
 
     def _counts(self) -> list[str]:

@@ -99,10 +99,10 @@ def as_table(run: Trajectory) -> Table:
 
 def as_text(run: Trajectory) -> str:
     """The table and the correlation as plain text."""
-    from rich.console import Console
+    from isoscope.console import Terminal
 
     page = StringIO()
-    Console(width=_WIDTH, file=page, no_color=True, force_terminal=False).print(as_table(run))
+    Terminal(width=_WIDTH, file=page, no_color=True, force_terminal=False).print(as_table(run))
     lines = [line.rstrip() for line in page.getvalue().splitlines()]
     return "\n".join([title(run), *lines, *correlation_lines(main_correlation(run))]).strip("\n")
 

@@ -1,0 +1,128 @@
+"""How commands show their help, and how they fail: one clear line, exit code 2."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from contextlib import redirect_stdout
+from typing import Any
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+from isoscope.errors import IsoscopeError
+from isoscope.terminal import say, unguarded
+
+FAULT = 1  # exit code of a fault of ours
+BAD_INPUT = 2
+INTERRUPTED = 130
+_OUT_OF_MEMORY = "the memory does not suffice: pass a smaller file, or --memory SIZE where a command takes it"
+_UsageError: Any = typer.BadParameter.__mro__[1]  # of click, or of the copy that typer carries
+# Python's own errors that come of what was given, and what to say of them
+_UNUSUAL: dict[type[Exception], str] = {
+    MemoryError: _OUT_OF_MEMORY,
+    RecursionError: "what was given is nested too deeply to be read",
+    OverflowError: "a number is too large",
+    UnicodeError: "a name or a text is not valid Unicode",
+}
+
+
+class _Typed:
+    """What a command and a group of them do alike."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Print the help, which holds no text of strangers, past the border."""
+        with redirect_stdout(unguarded(sys.stdout)):
+            super().format_help(ctx, formatter)  # type: ignore[misc]
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the arguments; an error knows the command, for its help to be named."""
+        try:
+            return super().parse_args(ctx, args)  # type: ignore[misc]
+        except _UsageError as error:
+            error.ctx = error.ctx or ctx
+            raise
+
+
+class Command(_Typed, TyperCommand):
+    """One command."""
+
+
+class Commands(_Typed, TyperGroup):
+    """Commands that end in one line when they are interrupted."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command; Ctrl-C says what became of the work, and ends with the shell's code for it."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt as stop:
+            say(f"isoscope: {str(stop) or 'interrupted'}", err=True)
+            raise typer.Exit(INTERRUPTED) from None
+
+
+def run(app: typer.Typer) -> int:
+    """Run what was typed and return the exit code; what goes wrong is said in one line."""
+    try:
+        return _run(app)
+    except Exception as error:
+        if isinstance(error, OSError) and not _names_a_file(error):
+            _forget_output()
+        if isinstance(error, BrokenPipeError):  # `isoscope … | head` is no error
+            return 0
+        line = _message(error)
+        if line is None:
+            traceback.print_exc()
+            return FAULT
+        if line:
+            say(f"isoscope: error: {' '.join(line.split())}", err=True)
+        return BAD_INPUT
+
+
+def _run(app: typer.Typer) -> int:
+    try:
+        code = typer.main.get_command(app).main(prog_name="isoscope", standalone_mode=False)
+    finally:
+        sys.stdout.flush()  # here, where a failure can still be told
+    return code if isinstance(code, int) else 0
+
+
+def _message(error: Exception) -> str | None:
+    """Return what is said of an error; None for a fault of ours, nothing where the help was shown."""
+    if isinstance(error, IsoscopeError):
+        return str(error)
+    if isinstance(error, _UsageError):
+        return _usage(error)
+    if isinstance(error, OSError):
+        named = _names_a_file(error)
+        what = f"{os.fsdecode(error.filename)} cannot be used" if named else "cannot write the output"
+        return f"{what}: {error.strerror or error}"
+    for kind, line in _UNUSUAL.items():
+        if isinstance(error, kind):
+            return f"{line} ({type(error).__name__}: {error})" if str(error) else line
+    return _OUT_OF_MEMORY if _is_of_torch_memory(error) else None
+
+
+def _usage(error: Any) -> str:
+    """Return what was typed wrongly, and where to look it up."""
+    message = error.format_message().rstrip(".")
+    if not message:  # nothing was typed
+        return ""
+    path = error.ctx.command_path if error.ctx else "isoscope"
+    return f"{message[0].lower()}{message[1:]} (see {path} --help)"
+
+
+def _names_a_file(error: OSError) -> bool:
+    return isinstance(error.filename, str | bytes)
+
+
+def _is_of_torch_memory(error: Exception) -> bool:
+    return isinstance(error, RuntimeError) and (
+        type(error).__name__ == "OutOfMemoryError" or "can't allocate memory" in str(error)
+    )
+
+
+def _forget_output() -> None:
+    """Drop what could not be written, so that Python does not try again when it ends."""
+    with open(os.devnull, "w") as nothing:
+        os.dup2(nothing.fileno(), sys.stdout.fileno())
