@@ -19,7 +19,7 @@ from isoscope.printable import printable
 
 
 class Spelled(io.TextIOBase):
-    """A text stream that spells out what does not print, line ends aside.
+    r"""A text stream that spells out what does not print, line ends aside.
 
     It has no `buffer` to write bytes to and is no terminal, so that other libraries leave their styles out.
 
