@@ -168,6 +168,37 @@ def test_notes_say_which_space_they_are_about(rng: np.random.Generator) -> None:
     assert any(note.startswith("1 zero vectors") for note in compare(A, B, errors=False).notes)
 
 
+@pytest.mark.parametrize("n", [300, 6000])  # all rows asked for, and a sample of them
+def test_zero_rows_are_left_out_of_the_overlap_by_their_own_numbers(rng: np.random.Generator, n: int) -> None:
+    A, B = pair(rng, n=n)
+    A[[7, 250, 299]] = 0
+    B[[11, 250]] = 0
+    found = compare(iso.Space(A, name="old"), B, metrics="isoscore", n_moved=n)
+    whole = np.setdiff1d(np.arange(n), [7, 11, 250, 299])
+    alone = compare(A[whole], B[whole], metrics="isoscore", n_moved=n)
+    if n == 300:
+        assert found.correspondence("overlap") == alone.correspondence("overlap")
+        assert {one.row for one in found.moved_rows} == set(whole)
+    interval = next(one.interval for one in found.correspondences if one.name == "overlap")
+    assert interval[0] <= alone.correspondence("overlap") <= interval[1]
+    assert not {one.row for one in found.moved_rows} & {7, 11, 250, 299}
+    assert "overlap leaves out the zero rows of A (old), 3: 7, 250, 299, counting from 0" in found.notes
+    assert "overlap leaves out the zero rows of B, 2: 11, 250, counting from 0" in found.notes
+    assert found.check(parse_gates(["overlap>=0.01"]))[0].passed
+
+
+def test_zero_rows_are_named_as_they_came_where_ids_match_them(rng: np.random.Generator) -> None:
+    A, B = pair(rng, n=100)
+    A[30] = B[40] = 0
+    turned = np.arange(100)[::-1]
+    found = compare(A, B[turned], ids=(range(100), turned), metrics="isoscore")
+    assert "overlap leaves out the zero rows of A, 1: 30, counting from 0" in found.notes
+    assert "overlap leaves out the zero rows of B, 1: 59, counting from 0" in found.notes
+    assert not any(
+        "overlap leaves" in note for note in compare(A, B, metric="euclidean", metrics="isoscore").notes
+    )
+
+
 def test_the_interval_of_the_overlap_covers_it() -> None:
     """Against the spread over draws: rows that are neighbours of many make it wider than theirs."""
     values, errors = [], []
@@ -201,12 +232,12 @@ def test_dimensions_may_differ_and_sources_are_read(rng: np.random.Generator, tm
 
 def test_undefined_is_said(rng: np.random.Generator) -> None:
     A, B = pair(rng)
-    A[5] = 0
+    A[5:] = 0
     found = compare(A, B)
     assert found.correspondence("overlap") is None
-    assert "row 5 of X is zero" in str(found)
+    assert f"neighbor_overlap is undefined: 5 of {len(A)} rows" in " ".join(str(found).split())
     assert not found.check(parse_gates(["overlap>=0"]))[0].passed
-    few = compare(A[10:13], B[10:13], k=2)
+    few = compare(A[1:4], B[1:4], k=2)
     assert few.correspondence("cka_debiased") is None
     assert all(change.interval is None for change in few.changes)
     assert all(change.interval is None for change in compare(A, B, errors=False).changes)

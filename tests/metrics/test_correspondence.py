@@ -143,3 +143,19 @@ def test_bad_input(rng: np.random.Generator) -> None:
         iso.neighbor_overlap(X, Y, k=60, sample=5)
     with pytest.raises(iso.InputError, match="sample is 0"):
         iso.neighbor_overlap(X, Y, sample=0)
+
+
+@pytest.mark.parametrize("sample", [None, 40])
+def test_overlap_leaves_zero_rows_out(rng: np.random.Generator, sample: int | None) -> None:
+    A = rng.normal(size=(60, 4))
+    B = A + 0.3 * rng.normal(size=A.shape)
+    A[3] = B[50] = 0
+    shares, rows = neighbor_overlap_samples(A, B, k=5, sample=sample)
+    assert not {3, 50} & set(rows.tolist())
+    assert len(rows) == (sample or 58)
+    whole = np.setdiff1d(np.arange(60), [3, 50])
+    expected, places = neighbor_overlap_samples(A[whole], B[whole], k=5)
+    share = dict(zip(whole[places.numpy()].tolist(), expected.tolist(), strict=True))
+    assert [share[row] for row in rows.tolist()] == shares.tolist()
+    with pytest.raises(iso.UndefinedError, match="5 of 60 rows are not zero"):
+        neighbor_overlap_samples(np.vstack([A[10:15], 0 * A[:55]]), B, k=5)

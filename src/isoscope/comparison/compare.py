@@ -26,6 +26,7 @@ from isoscope.space import Space
 from isoscope.statistics.cross import CrossMoments
 
 _N_NEIGHBORS = 10
+_LISTED = 5  # row numbers in a note
 _MANY = 20_000  # rows whose neighbours take a while to find
 _MIN_ROWS = 40  # fewer leave groups of one, from which no error can be told
 # whole numbers and extremes do not move with a few rows: leaving some out tells nothing of their error
@@ -125,17 +126,30 @@ def _space(X: Any, name: str, labels: Any = None, texts: Sequence[str] | None = 
 
 @dataclass(frozen=True)
 class _Matched:
-    """Both spaces with row i the same item, its row in A as it came, its id, and what was left out."""
+    """Both spaces with row i the same item, where it stood in A and in B, its id, and what was left out."""
 
     first: Space
     second: Space
     rows: Sequence[int]
+    partners: Sequence[int]
     ids: Sequence[str] | None = None
     note: str = ""
 
     def named(self, one: MovedRow) -> MovedRow:
         """A row that moved, by its place in A as it came, and its id."""
         return replace(one, row=int(self.rows[one.row]), id=None if self.ids is None else self.ids[one.row])
+
+    def zero_notes(self, moved: Moved) -> Iterable[str]:
+        """Say of each space which rows have no direction, by their places as they came."""
+        sides = (("A", self.first, self.rows), ("B", self.second, self.partners))
+        for (side, space, rows), zero in zip(sides, moved.zero, strict=True):
+            if len(zero):
+                places = sorted(int(rows[row]) for row in zero.tolist())
+                listed = ", ".join(map(str, places[:_LISTED])) + (", …" if len(places) > _LISTED else "")
+                name = side if space.name in (side, None) else f"{side} ({space.name})"
+                yield (
+                    f"overlap leaves out the zero rows of {name}, {len(places):,}: {listed}, counting from 0"
+                )
 
 
 def _matched(first: Space, second: Space, ids: tuple[Any, Any] | None) -> _Matched:
@@ -145,7 +159,7 @@ def _matched(first: Space, second: Space, ids: tuple[Any, Any] | None) -> _Match
                 f"A has {len(first):,} rows and B {len(second):,}; wanted the same items in the same order: "
                 "pass ids of both to match them"
             )
-        return _Matched(first, second, range(len(first)))
+        return _Matched(first, second, range(len(first)), range(len(first)))
     at = [
         _places(values, space, side) for values, space, side in zip(ids, (first, second), "AB", strict=True)
     ]
@@ -156,7 +170,7 @@ def _matched(first: Space, second: Space, ids: tuple[Any, Any] | None) -> _Match
     n_left = len(first) - len(shared), len(second) - len(shared)
     note = f"{n_left[0]:,} rows of A and {n_left[1]:,} of B have no partner and are left out"
     first, second = _rows(first, torch.tensor(rows[0])), _rows(second, torch.tensor(rows[1]))
-    return _Matched(first, second, rows[0], shared, note if any(n_left) else "")
+    return _Matched(first, second, rows[0], rows[1], shared, note if any(n_left) else "")
 
 
 def _places(values: Any, space: Space, side: str) -> dict[str, int]:
@@ -281,6 +295,7 @@ def _notes(
     for note in dict.fromkeys((*measured.notes, *other.notes)):
         sides = [side for side, one in (("A", measured), ("B", other)) if note in one.notes]
         yield note if len(sides) == 2 else f"{sides[0]}: {note}"
+    yield from matched.zero_notes(moved)
     yield from moved.notes
     if was_chosen and moved.k < _N_NEIGHBORS:
         yield f"overlap of {moved.k} nearest, not {_N_NEIGHBORS}: {measured.n} rows are few"

@@ -12,7 +12,7 @@ from torch import Tensor
 from isoscope.comparison.changes import MovedLabel, MovedRow
 from isoscope.comparison.resampling import N_GROUPS, dealt, half_width, jackknife_error
 from isoscope.errors import InputError, UndefinedError
-from isoscope.metrics.correspondence import neighbor_overlap_samples, shared_counts
+from isoscope.metrics.correspondence import has_direction, neighbor_overlap_samples, shared_counts
 from isoscope.space import Space
 from isoscope.statistics.cross import CrossMoments
 from isoscope.statistics.neighbors import Neighbors
@@ -25,7 +25,8 @@ _MIN_LABEL = 5  # rows of a label, for a mean worth naming
 class Moved:
     """Overlap of neighbours with its interval, the rows and labels that kept least, and notes.
 
-    `reason` says why there is no overlap where there is none.
+    `reason` says why there is no overlap where there is none; `zero` has the rows of either space that have
+    no direction, and so no cosine.
     """
 
     overlap: float | None
@@ -34,6 +35,7 @@ class Moved:
     labels: tuple[MovedLabel, ...]
     notes: tuple[str, ...]
     k: int
+    zero: tuple[Tensor, Tensor]
     reason: str = ""
 
 
@@ -51,6 +53,7 @@ def find_moved(
     """The rows whose neighbours changed most; among equals, those farthest off after the best rotation."""
     if n_moved < 0:
         raise InputError(f"n_moved is {n_moved}; wanted 0 or more")
+    zero = _zero_rows(first.vectors, metric), _zero_rows(second.vectors, metric)
     n = len(first)
     sample = MAX_QUERIES if n > MAX_QUERIES else None
     try:
@@ -58,9 +61,10 @@ def find_moved(
             first.vectors, second.vectors, k=k, metric=metric, sample=sample, seed=seed
         )
     except UndefinedError as undefined:
-        return Moved(None, None, (), (), (), k, str(undefined))
+        return Moved(None, None, (), (), (), k, zero, str(undefined))
     overlap = float(shares.mean())
-    error = overlap_error(first.vectors, second.vectors, k=k, metric=metric, seed=seed) if errors else None
+    X, Y = (_without(space.vectors, torch.cat(zero)) for space in (first, second))
+    error = overlap_error(X, Y, k=k, metric=metric, seed=seed) if errors else None
     if error is not None and sample:
         error = math.hypot(error, float(shares.std()) / math.sqrt(sample))  # of what was not looked up
     notes = (f"neighbours of a random {len(rows):,} of the {n:,} rows, among all (seed {seed})",)
@@ -72,7 +76,23 @@ def find_moved(
         _moved_labels(first, shares, rows, n_moved),
         notes if sample else (),
         k,
+        zero,
     )
+
+
+def _zero_rows(vectors: Tensor, metric: str) -> Tensor:
+    """Return the rows that have no neighbours by this metric."""
+    if metric != "cosine":
+        return torch.arange(0)
+    return (~has_direction(vectors)).nonzero().flatten().cpu()
+
+
+def _without(vectors: Tensor, rows: Tensor) -> Tensor:
+    if not len(rows):
+        return vectors
+    stays = torch.ones(len(vectors), dtype=torch.bool)
+    stays[rows] = False
+    return vectors[stays.to(vectors.device)]
 
 
 def overlap_error(X: Tensor, Y: Tensor, *, k: int, metric: str, seed: int) -> float | None:

@@ -7,9 +7,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from isoscope.arrays import as_matrix
+from isoscope.arrays import as_matrix, blocks
 from isoscope.errors import InputError, ShapeError, UndefinedError, check_seed
 from isoscope.statistics.cross import CrossMoments
+from isoscope.statistics.directions import unit_rows
 from isoscope.statistics.neighbors import Neighbors
 
 _COMPARED_AT_ONCE = 2**22  # pairs of neighbours held against each other
@@ -81,7 +82,8 @@ def neighbor_overlap(
         1/n Σ_i |N_X(i) ∩ N_Y(i)| / k
 
     Range [0, 1]; high means a search finds the same items in both. About k/(n − 1) by chance. Unchanged by
-    rotation and scale of either space, and by a shift where the metric is "euclidean".
+    rotation and scale of either space, and by a shift where the metric is "euclidean". Rows that are zero in
+    either space have no cosine and are left out.
 
     Args:
         X, Y: (n, d) and (n, e) vectors of the same items; or Neighbors of the same items.
@@ -112,6 +114,16 @@ def neighbor_overlap_samples(
         raise ShapeError(f"X has {len(x)} rows and Y {len(y)}; wanted the same items in the same order")
     if sample is not None and sample < 1:
         raise InputError(f"sample is {sample}; wanted at least one point")
+    directed = torch.arange(len(x))
+    if metric == "cosine":
+        directed = directed[has_direction(x).cpu() & has_direction(y).cpu()]
+    if k >= len(directed) < len(x):
+        raise UndefinedError(
+            f"neighbor_overlap is undefined: {len(directed)} of {len(x)} rows are not zero in either space; "
+            f"wanted more than k = {k}"
+        )
+    if len(directed) < len(x):
+        x, y = (space[directed.to(space.device)] for space in (x, y))
     if sample is None or sample >= len(x):
         rows = torch.arange(len(x))
         first, second = (Neighbors.of(space, k=k, metric=metric).indices for space in (x, y))
@@ -119,7 +131,12 @@ def neighbor_overlap_samples(
         generator = torch.Generator().manual_seed(seed)
         rows = torch.randperm(len(x), generator=generator)[:sample].sort().values
         first, second = (_among_others(space, rows, k, metric) for space in (x, y))
-    return shared_counts(first, second.to(first.device)) / k, rows
+    return shared_counts(first, second.to(first.device)) / k, directed[rows]
+
+
+def has_direction(space: Tensor) -> Tensor:
+    """Return for (n, d) vectors which are not zero, (n,)."""
+    return torch.cat([unit_rows(block)[1] > 0 for block in blocks(space)])
 
 
 def _among_others(space: Tensor, rows: Tensor, k: int, metric: str) -> Tensor:
