@@ -5,18 +5,20 @@ from __future__ import annotations
 import os
 import sys
 import traceback
-from contextlib import redirect_stdout
+from contextlib import redirect_stdout, suppress
+from itertools import pairwise
 from typing import Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from isoscope.errors import IsoscopeError
+from isoscope.errors import InputError, IsoscopeError
 from isoscope.terminal import say, unguarded
 
 FAULT = 1  # exit code of a fault of ours
 BAD_INPUT = 2
 INTERRUPTED = 130
+_MAY_BE_EMPTY = {"--prefix"}
 _OUT_OF_MEMORY = "the memory does not suffice: pass a smaller file, or --memory SIZE where a command takes it"
 _UsageError: Any = typer.BadParameter.__mro__[1]  # of click, or of the copy that typer carries
 # Python's own errors that come of what was given, and what to say of them
@@ -46,7 +48,16 @@ class _Typed:
 
 
 class Command(_Typed, TyperCommand):
-    """One command."""
+    """One command; an empty word, as from a variable that is not set, is refused."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the arguments, none of them empty."""
+        for before, word in pairwise(("", *args)):
+            option, equals, value = word.partition("=") if word.startswith("--") else (before, "", word)
+            if not value and (equals or not word) and option not in _MAY_BE_EMPTY:
+                name = option if option.startswith("-") else "an argument"
+                raise InputError(f"{name} is empty; wanted a value: is a variable of the shell not set?")
+        return super().parse_args(ctx, args)
 
 
 class Commands(_Typed, TyperGroup):
@@ -124,5 +135,5 @@ def _is_of_torch_memory(error: Exception) -> bool:
 
 def _forget_output() -> None:
     """Drop what could not be written, so that Python does not try again when it ends."""
-    with open(os.devnull, "w") as nothing:
+    with suppress(OSError), open(os.devnull, "w") as nothing:  # no file behind it: nothing to drop
         os.dup2(nothing.fileno(), sys.stdout.fileno())

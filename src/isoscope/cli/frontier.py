@@ -26,7 +26,7 @@ from isoscope.cli.options import (
     as_typed,
 )
 from isoscope.cli.table_options import AS_JUDGED, TableOptions, takes_tables
-from isoscope.errors import FileError, InputError, UndefinedError
+from isoscope.errors import FileError, InputError, UndefinedError, check_seed
 from isoscope.printable import printable, shortened
 from isoscope.terminal import say, show_json
 
@@ -110,6 +110,7 @@ def frontier(
     from isoscope.metrics.frontier_position import frontier_position
 
     with as_typed():
+        check_seed(seed)
         source = open_input(
             file, labels=labels, key=key, vector_column=vector_column, table=table, texts=texts
         )

@@ -19,6 +19,7 @@ _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*")
 PART_BYTES = 256 * 2**20  # of float32 that make a part of a file that is cut into parts
 _COPIES = 4  # of a block for each core and task ahead of it: lifted, centred, in float64, kept by allocators
 _MATRICES = 24  # of d × d numbers: a tree of scatters, those ahead, their merges, eigenvectors
+_MOST_BYTES = 2**63  # what an address can reach
 _LEAST_ROWS = 64
 _BLOCKS_A_READ = 2  # rows between two merges, which cost several passes over (d, d)
 
@@ -71,9 +72,10 @@ def parse_memory(memory: str | float | None) -> int | None:
         return None
     found = _SIZE.fullmatch(str(memory))
     unit = None if found is None else _UNITS.get(found[2].upper())
-    if found is None or unit is None or isinstance(memory, bool) or not float(found[1]) > 0:
+    n_bytes = 0.0 if found is None or unit is None or isinstance(memory, bool) else float(found[1]) * unit
+    if not 1 <= n_bytes < _MOST_BYTES:
         raise InputError(f"memory is {memory!r}; wanted a size such as 2GB or 500MB")
-    return int(float(found[1]) * unit)
+    return int(n_bytes)
 
 
 def resident_bytes() -> int:
