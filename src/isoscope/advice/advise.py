@@ -28,6 +28,7 @@ from isoscope.progress import Bar
 from isoscope.space import Space
 
 MAX_ROWS, MAX_PAIRS = 2000, 3000
+_MAX_REPEATS = 1000
 _PAIRS_A_FOLD = 4  # at least, for a ranking
 _SHARED = (
     "pairs share many rows: corrections saw vectors, never scores, of rows they were tested on, and "
@@ -142,6 +143,8 @@ def _check(folds: int, repeats: int, max_rows: int, max_pairs: int, seed: int) -
     for name, (value, low) in least.items():
         if not isinstance(value, int) or value < low:
             raise InputError(f"{name} is {value!r}; wanted a whole number from {low} on")
+    if repeats > _MAX_REPEATS:
+        raise InputError(f"repeats is {repeats}; wanted at most {_MAX_REPEATS:,}")
 
 
 def _open_tasks(wanted: list[str], codes: Tensor, folds: int) -> tuple[list[str], list[str]]:

@@ -12,6 +12,7 @@ from typing import Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from isoscope.cli.options import TOO_LARGE
 from isoscope.errors import InputError, IsoscopeError
 from isoscope.terminal import say, unguarded
 
@@ -58,6 +59,15 @@ class Command(_Typed, TyperCommand):
                 name = option if option.startswith("-") else "an argument"
                 raise InputError(f"{name} is empty; wanted a value: is a variable of the shell not set?")
         return super().parse_args(ctx, args)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run it, unless a number is past all that could be meant."""
+        for param in self.params:
+            value = ctx.params.get(param.name or "")
+            if isinstance(value, int) and abs(value) >= TOO_LARGE:
+                name = max(param.opts, key=len)
+                raise InputError(f"{name} is too large a number; wanted one below {TOO_LARGE:,}")
+        return super().invoke(ctx)
 
 
 class Commands(_Typed, TyperGroup):

@@ -14,6 +14,7 @@ import typer
 from isoscope.errors import InputError
 from isoscope.metrics.registry import FAMILIES, registered
 
+TOO_LARGE = 2**32  # for a count or a seed
 # not in a path, where a folder may be called `key=1`
 _ARGUMENT = re.compile(
     r"(?<![\w/\\-])(?P<name>checkpoint|columns|data|decimal|delimiter|download|exclude|header|key|pooling|resume|text_column|"
@@ -151,7 +152,7 @@ def parse_numbers(name: str, text: str) -> list[int]:
         numbers = [int(part) for part in text.split(",") if part.strip()]
     except ValueError:
         numbers = []
-    if not numbers:
+    if not numbers or max(map(abs, numbers)) >= TOO_LARGE:
         raise InputError(f"--{name} is {text!r}; wanted whole numbers with commas between them")
     return numbers
 

@@ -30,6 +30,7 @@ OPTIMIZERS: dict[str, type[torch.optim.Optimizer]] = {
     "adagrad": torch.optim.Adagrad,
 }
 # what is drawn at an update, and the numbers that tell one use from another: changing them changes results
+_MAX_SEEDS = 10_000
 USES = {"sample": (1,), "triplets": (3,), "metrics": tuple(b"metrics")}
 _FUSED = ("adam", "adamw")
 _WITH_BETAS = ("adam", "adamw", "nadam")
@@ -150,7 +151,9 @@ def as_seeds(seeds: int | Iterable[int]) -> tuple[int, ...]:
         if not listed:
             raise InputError("seeds is empty; wanted at least one seed, or how many")
         return listed
-    return tuple(range(whole("seeds", seeds)))
+    if whole("seeds", seeds) > _MAX_SEEDS:
+        raise InputError(f"seeds is {seeds}; wanted at most {_MAX_SEEDS:,}, or the seeds themselves")
+    return tuple(range(seeds))
 
 
 def derived_seed(seed: int, step: int, use: str) -> np.random.SeedSequence:
