@@ -20,7 +20,8 @@ import isoscope as iso
 METRICS = ["isoscore", "mean_cosine", "effective_rank", "silhouette"]
 _MEASURED = """
 import sys, resource
-sys.argv = ["isoscope", "measure", sys.argv[1], "-m", "isoscore,mean_cosine", "--memory", sys.argv[2], "--json"]
+file, memory = sys.argv[1:]
+sys.argv = ["isoscope", "measure", file, "-m", "isoscore,mean_cosine", "--memory", memory, "--json"]
 from isoscope.cli import main
 main()
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024, file=sys.stderr)
