@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import shutil
 import sys
 import tempfile
 import time
-from collections import Counter
-from dataclasses import asdict
 from itertools import count, islice
 from pathlib import Path
 
@@ -18,12 +15,10 @@ from tests.fuzz.suite import prepare
 
 prepare()
 
-from tests.fuzz.judges import FAULTS, PLAUSIBLE, REFUSED, RIGHT, UNREAD  # noqa: E402
-from tests.fuzz.suite import Result, Suite, results, write_seeds  # noqa: E402
+from tests.fuzz.suite import Suite, results, write_seeds  # noqa: E402
+from tests.fuzz.tally import Tally  # noqa: E402
 
 import isoscope.cli  # noqa: E402, F401 - once, before the forks
-
-_COLUMNS = (RIGHT, PLAUSIBLE, REFUSED, UNREAD, *FAULTS)
 
 
 def arguments() -> argparse.Namespace:
@@ -44,6 +39,7 @@ def arguments() -> argparse.Namespace:
         "--seeds", type=Path, help="folder of valid inputs, made where absent [default: a temporary one]"
     )
     parser.add_argument("--json", type=Path, help="write the table and every fault to this file")
+    parser.add_argument("--page", type=Path, help="put the table into this page, docs/security.md")
     return parser.parse_args()
 
 
@@ -78,54 +74,16 @@ def _run(suite: Suite, asked: argparse.Namespace) -> int:
     n = asked.cases if asked.cases is not None else (200_000 if asked.minutes else 2000)
     here = (number for number in count(asked.start) if suite.has(number, asked.family))
     numbers = islice(here, n)
-    start = time.monotonic()
-    until = start + 60 * asked.minutes if asked.minutes else None
-    counts: dict[str, Counter[str]] = {}
-    faults: list[Result] = []
-    slowest, largest, n_done = 0.0, 0.0, 0
+    until = time.monotonic() + 60 * asked.minutes if asked.minutes else None
+    tally = Tally(suite.seed)
     for result in results(suite, numbers, asked.workers, until):
-        counts.setdefault(result.case.family, Counter())[result.verdict.kind] += 1
-        slowest, largest, n_done = max(slowest, result.cpu_seconds), max(largest, result.peak_mb), n_done + 1
-        if result.verdict.is_fault:
-            faults.append(result)
-            print(
-                f"{result.number}: {result.verdict.kind}: {' '.join(result.case.argv)!a}: {result.case.what!a}: {result.verdict.detail}"
-            )
-        if n_done % 500 == 0:
-            print(
-                f"{n_done} cases, {len(faults)} faults, {time.monotonic() - start:.0f} s",
-                file=sys.stderr,
-                flush=True,
-            )
-        sys.stdout.flush()
-    table = table_of(counts)
-    print(table)
-    print(
-        f"{n_done} cases of seed {suite.seed}, {len(faults)} faults; slowest {slowest:.1f} s of CPU, largest {largest:.0f} MB"
-    )
+        tally.add(result)
+    print(f"{tally.table()}\n{tally.summary()}")
     if asked.json:
-        record = {
-            "seed": suite.seed,
-            "cases": n_done,
-            "counts": counts,
-            "slowest_seconds": slowest,
-            "largest_mb": largest,
-            "table": table,
-        }
-        asked.json.write_text(json.dumps({**record, "faults": [asdict(fault) for fault in faults]}, indent=1))
-    return int(bool(faults))
-
-
-def table_of(counts: dict[str, Counter[str]]) -> str:
-    """The verdicts of every family, as a table in Markdown; columns of faults only where there are any, else one of 0."""
-    total: Counter[str] = sum(counts.values(), Counter())
-    shown = [name for name in _COLUMNS if total[name] or name in (RIGHT, PLAUSIBLE, REFUSED, UNREAD)]
-    rows = ["| input | cases | " + " | ".join(shown) + " | faults |", "|---|" + "---:|" * (len(shown) + 2)]
-    for name, counted in [*sorted(counts.items()), ("all", total)]:
-        n_faults = sum(counted[fault] for fault in FAULTS)
-        cells = [str(sum(counted.values())), *(str(counted[kind]) for kind in shown), str(n_faults)]
-        rows.append(f"| {name} | " + " | ".join(cells) + " |")
-    return "\n".join(rows)
+        tally.write_json(asked.json)
+    if asked.page:
+        tally.write_page(asked.page)
+    return int(bool(tally.faults))
 
 
 def _replay(suite: Suite, number: int, keep: Path | None) -> int:

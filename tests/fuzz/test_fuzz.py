@@ -9,8 +9,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.fuzz.judges import FAULTS, judge_ending, judge_folder, judge_numbers, judge_same
+from tests.fuzz.case import Case
+from tests.fuzz.judges import FAULTS, Verdict, judge_ending, judge_folder, judge_numbers, judge_same
 from tests.fuzz.processes import Ended
+from tests.fuzz.suite import Result
+from tests.fuzz.tally import Tally
 
 # cases known to fail, until they are mended
 OPEN = {5}
@@ -32,7 +35,7 @@ def test_quick_cases(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, *call], cwd=ROOT, capture_output=True, text=True, timeout=600)
     assert (tmp_path / "found.json").exists(), done.stderr[-2000:]
     found = json.loads((tmp_path / "found.json").read_text())
-    assert found["cases"] == 150
+    assert found["n_cases"] == 150
     assert [fault for fault in found["faults"] if fault["number"] not in OPEN] == []
     answered = sum(counts.get("right", 0) for counts in found["counts"].values())
     assert answered > 15  # not all can be refused
@@ -118,3 +121,19 @@ def test_limits_and_endings_of_a_child(tmp_path: Path) -> None:
         [1, "", "", True],
         [2, "", "out\n", False],
     ]
+
+
+def test_the_table_has_its_place_on_the_page(tmp_path: Path) -> None:
+    tally = Tally(seed=3)
+    for number, kind in enumerate(("right", "refused", "hang")):
+        tally.add(Result(number, Case(".npy", ["measure", "a.npy"]), Verdict(kind), 1.0 + number, 100.0))
+    page = tmp_path / "page.md"
+    page.write_text("Before.\n<!-- table -->\nold\n<!-- end of table -->\nAfter.\n")
+    tally.write_page(page)
+    tally.write_page(page)  # once more changes nothing
+    lines = page.read_text().splitlines()
+    assert (lines[0], lines[-1]) == ("Before.", "After.")
+    assert "old" not in lines
+    assert "3 cases of seed 3: 1 faults. The slowest took 3.0 s of CPU time, the largest 100 MB." in lines[3]
+    assert "| .npy | 3 | 1 | 0 | 1 | 0 | 1 | 1 |" in lines
+    assert "<!-- table -->" in (ROOT / "docs" / "security.md").read_text()
