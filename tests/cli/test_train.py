@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import sys
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,8 @@ import pytest
 from typer.testing import CliRunner
 
 import isoscope as iso
-from isoscope.cli import app
+from isoscope.cli import app, main
+from isoscope.io.locks import only_user
 
 runner = CliRunner()
 QUICK = ["--steps", "4", "--seeds", "2"]
@@ -235,3 +237,29 @@ def test_labels_are_required_and_help_has_examples(folder: Path) -> None:
     text = runner.invoke(app, ["train", "--help"]).output
     assert "Examples" in text
     assert "--pairs" in text
+
+
+def test_a_damaged_file_is_said_in_one_line(folder: Path, capsys, monkeypatch) -> None:
+    whole = train("-o", "run")
+    content = Path("run/seed-1.safetensors").read_bytes()
+    Path("run/seed-1.safetensors").write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    asked = ["train", "vectors.npy", "--labels", "labels.txt", *QUICK, "-o", "run", "--resume", "--json"]
+    monkeypatch.setattr(sys, "argv", ["isoscope", *asked])
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        with pytest.raises(SystemExit) as stop:
+            main()
+    assert not stop.value.code
+    out, err = capsys.readouterr()
+    assert json.loads(out) == whole
+    assert err == (
+        "isoscope: warning: run/seed-1.safetensors is damaged: its checksum does not match its content; "
+        "the seed begins again\n"
+    )
+    assert Path("run/seed-1.safetensors").read_bytes() == content
+
+
+def test_a_folder_in_use_is_refused(folder: Path, fail) -> None:
+    with only_user(Path("run"), what="run folder"):
+        said = fail("train", "vectors.npy", "--labels", "labels.txt", *QUICK, "-o", "run")
+    assert "run folder run is in use by another process" in said
