@@ -59,7 +59,7 @@ def judge_ending(ended: Ended, may_fail: bool) -> Verdict | None:
     ]
     if ended.code == 2 and (len(lines) != 1 or not lines[0].startswith("isoscope: error: ")):
         return Verdict("not one line", repr(ended.err.decode()[:300]))
-    if ended.code == 2 and len(lines[0]) > 2000:
+    if ended.code == 2 and len(lines[0]) > 8000:
         return Verdict("not one line", f"a line of {len(lines[0])} letters")
     if ended.code not in (0, 2) and not (ended.code == 1 and may_fail):
         return Verdict("exit code", f"{ended.code}: {ended.err.decode()[:200]!r}")
