@@ -169,7 +169,12 @@ def contrast(
         trajectory = run_trajectory(one, journal, about)
         result = {"losses": journal.losses, "configuration": about, "stopped": journal.stopped}
         if folder is not None:
-            keep(folder, result, trajectory, lambda place: _save(place, loaded, tokenizer, pooling, limit))
+            keep(
+                folder,
+                result,
+                trajectory,
+                lambda place: _save(place, loaded, load_tokenizer(path), pooling, limit),
+            )
         return Contrasted(
             losses={name: np.array(values) for name, values in journal.losses.items()},
             trajectory=trajectory,

@@ -164,7 +164,7 @@ def finetune(
             geometry = state_geometry(
                 loaded, task.test, task.train, zeta=zeta, max_vectors=max_vectors, seed=seed
             )  # fmt: skip
-        return _result(one, journal, geometry, about, tokenizer)
+        return _result(one, journal, geometry, about, load_tokenizer(path))  # no batch has set it up
 
 
 def _described(examples: Examples, held_out: Examples, penalty: Regularizer | None) -> dict[str, Any]:
