@@ -68,7 +68,8 @@ class Tally:
 
     def write_json(self, path: Path) -> None:
         """Write everything to a file."""
-        path.write_text(json.dumps(asdict(self), indent=1))
+        content = {**vars(self), "faults": [asdict(fault) for fault in self.faults]}
+        path.write_text(json.dumps(content, indent=1))
 
     def write_page(self, page: Path) -> None:
         """Put summary and table in their place on a page."""

@@ -128,6 +128,10 @@ def test_the_table_has_its_place_on_the_page(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text("Before.\n<!-- table -->\nold\n<!-- end of table -->\nAfter.\n")
     tally.write_page(page)
+    tally.write_json(tmp_path / "found.json")
+    assert json.loads((tmp_path / "found.json").read_text())["counts"] == {
+        ".npy": {"right": 1, "refused": 1, "hang": 1}
+    }
     tally.write_page(page)  # once more changes nothing
     lines = page.read_text().splitlines()
     assert (lines[0], lines[-1]) == ("Before.", "After.")
