@@ -82,7 +82,7 @@ def _vector_file(kind: str, seeds_of_kind: tuple[str, ...]) -> Builder:
         )
         argv, whole = _call(rng, name, seeds, folder)
         expect = "file" if whole else "any"
-        if clean and not _is_pattern(name) and "\n" not in name:
+        if clean and not _is_pattern(name) and name.isprintable():
             expect = "accept" if whole else "any"
         return Case(kind, argv, f"{seed}: {what}", expect, name, may_fail="--gate" in argv)
 

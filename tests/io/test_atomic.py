@@ -117,3 +117,9 @@ def test_a_place_that_cannot_be_taken_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="model"), new_folder(tmp_path / "model"):
         pass
     assert [path.name for path in tmp_path.iterdir()] == ["model"]
+
+
+@pytest.mark.parametrize("place", [".", "/"])
+def test_a_path_without_a_name_cannot_be_written(place: str) -> None:
+    with pytest.raises(FileError, match="cannot be written: Is a directory"):
+        write_atomically(Path(place), lambda path: path.write_text("x"))

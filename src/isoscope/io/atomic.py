@@ -6,6 +6,7 @@ the same file is written again, or when the folder is next opened by the one pro
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import re
@@ -27,6 +28,8 @@ _CUT_SHORT = re.compile(r"\d+ requested and \d+ written")  # all that NumPy says
 
 def beside(path: Path) -> Path:
     """Return a new name in the folder of `path` for what will be moved there."""
+    if not path.name:  # "." and "/"
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     return path.with_name(f".{path.name}.{_host()}-{os.getpid()}-{secrets.token_hex(4)}.tmp")
 
 
