@@ -123,3 +123,13 @@ def test_a_place_that_cannot_be_taken_is_an_error(tmp_path: Path) -> None:
 def test_a_path_without_a_name_cannot_be_written(place: str) -> None:
     with pytest.raises(FileError, match="cannot be written: Is a directory"):
         write_atomically(Path(place), lambda path: path.write_text("x"))
+
+
+def test_a_device_or_pipe_is_not_replaced(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    for attempt in (check_place, lambda path: write_atomically(path, lambda place: place.write_text("x"))):
+        with pytest.raises(FileError, match="a device, a pipe or a socket"):
+            attempt(pipe)
+    assert pipe.is_fifo()
+    assert [path.name for path in tmp_path.iterdir()] == ["pipe"]

@@ -18,6 +18,7 @@ from isoscope.cli.options import (
     parse_numbers,
 )
 from isoscope.errors import FileError, InputError
+from isoscope.io.atomic import write_atomically
 from isoscope.layers.run import MEMORY_MB
 from isoscope.terminal import say, show_json
 
@@ -167,7 +168,9 @@ def _write(profiles: list[LayerProfile], content: dict[str, Any], folder: Path) 
     try:
         folder.mkdir(parents=True, exist_ok=True)
         text = json_text.dumps(content, indent=2, ensure_ascii=False, allow_nan=False)
-        (folder / "layers.json").write_text(text + "\n", encoding="utf-8")
+        write_atomically(
+            folder / "layers.json", lambda place: place.write_text(text + "\n", encoding="utf-8")
+        )
     except OSError as error:
         raise FileError(f"{folder} cannot be written to: {error.strerror or error}") from error
     try:

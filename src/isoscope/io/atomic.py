@@ -65,12 +65,19 @@ def remove(path: Path) -> None:
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """Yield a place beside `path` to write to, moved into it once the block ends without an error."""
+    check_replaceable(path)
     place = beside(path)
     try:
         yield place
         os.replace(place, path)
     finally:
         remove(place)
+
+
+def check_replaceable(path: Path) -> None:
+    """Raise FileError over a device, a pipe or a socket, which moving a file there would destroy."""
+    if path.exists() and not path.is_file() and not path.is_dir():
+        raise FileError(f"{path} is a device, a pipe or a socket; wanted the name of a file")
 
 
 def _never(_path: Path) -> bool:
@@ -139,6 +146,7 @@ def check_place(path: Path) -> None:
         raise FileError(f"{path} is a folder; wanted the name of a file in it")
     if not path.parent.is_dir():
         raise FileError(f"{path.parent} is no folder to write {path.name} to; make it first")
+    check_replaceable(path)
     sweep(path.parent, path.name)
     trial = beside(path)
     try:
