@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import logging
 import shutil
 from pathlib import Path
 
@@ -118,3 +119,13 @@ def test_a_gguf_model_and_its_attention_sink(capfd: pytest.CaptureFixture[str]) 
     last = token_states(["A girl is styling her hair."], model=model, layers=[-1], progress=False)
     torch.testing.assert_close(pooled[0], last.vectors(30).mean(dim=0), atol=1e-3, rtol=1e-3)
     assert "GGUF" not in capfd.readouterr().err
+
+
+def test_notices_while_a_model_is_loaded_are_not_shown(caplog: pytest.LogCaptureFixture) -> None:
+    pytest.importorskip("transformers")
+    library = logging.getLogger("sentence_transformers.some.module")
+    with quiet_loading():
+        library.warning("Ignoring a key")
+    assert caplog.records == []
+    library.warning("as before")
+    assert [record.message for record in caplog.records] == ["as before"]

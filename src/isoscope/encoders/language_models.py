@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import logging
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -131,19 +132,23 @@ def best_device(device: str | torch.device | None) -> torch.device:
 def quiet_loading() -> Iterator[None]:
     """No bars and no notices from the libraries while a model is loaded; their settings are put back."""
     from transformers import modeling_gguf_pytorch_utils as gguf
-    from transformers.utils import logging
+    from transformers.utils import logging as notices
 
-    was_shown, was_level, bar = logging.is_progress_bar_enabled(), logging.get_verbosity(), gguf.tqdm
-    logging.disable_progress_bar()
-    logging.set_verbosity_error()
+    was_shown, was_level, bar = notices.is_progress_bar_enabled(), notices.get_verbosity(), gguf.tqdm
+    sentences = logging.getLogger("sentence_transformers")
+    its_level = sentences.level
+    notices.disable_progress_bar()
+    notices.set_verbosity_error()
+    sentences.setLevel(logging.ERROR)
     gguf.tqdm = partial(bar, disable=True)  # the one bar that heeds no setting
     try:
         yield
     finally:
         gguf.tqdm = bar
-        logging.set_verbosity(was_level)
+        sentences.setLevel(its_level)
+        notices.set_verbosity(was_level)
         if was_shown:
-            logging.enable_progress_bar()
+            notices.enable_progress_bar()
 
 
 def _transformers() -> Any:
