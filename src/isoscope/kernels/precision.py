@@ -13,6 +13,7 @@ from torch import Tensor
 
 from isoscope.arrays import blocks
 from isoscope.errors import InputError
+from isoscope.kernels.selection import medians
 
 # ‖a‖² + ‖b‖² − 2a·b under this share of its largest term has lost too many digits to cancellation
 NEAR = {torch.float32: 1e-3, torch.float64: 1e-8}
@@ -142,7 +143,7 @@ def crowded_squares(A: Tensor, B: Tensor, *, near: float = NEAR[torch.float64]) 
     far from all others make all the rest near by comparison; they need no difference pair by pair. What is
     under the share `near` of its largest term is taken by difference.
     """
-    middle = B.median(dim=0).values
+    middle = medians(B, dim=0)
     a, b = A - middle, B - middle
     own, other = a.square().sum(dim=1), b.square().sum(dim=1)
     squares = torch.addmm(own[:, None] + other, a, b.T, alpha=-2)

@@ -45,6 +45,15 @@ def smallest(values: Tensor, k: int, *, group: int | None = None) -> tuple[Tenso
     return found, columns.gather(1, places)
 
 
+def medians(values: Tensor, *, dim: int) -> Tensor:
+    """Return the lower medians along an axis, by sorting: torch's own does not repeat itself on CUDA.
+
+    >>> medians(torch.tensor([[3.0, 1.0, 2.0, 0.0]]), dim=1)
+    tensor([1.])
+    """
+    return values.sort(dim=dim).values.select(dim, (values.shape[dim] - 1) // 2)
+
+
 def _topk(values: Tensor, k: int) -> tuple[Tensor, Tensor]:
     """The k smallest of a few: NumPy's partition takes half the time of torch's topk on the CPU."""
     if values.device.type != "cpu":

@@ -34,6 +34,7 @@ from isoscope.kernels.precision import (
     pair_dtype,
 )
 from isoscope.kernels.products import sum_of_squares
+from isoscope.kernels.selection import medians
 from isoscope.kernels.workers import in_order
 from isoscope.labels import Labels
 
@@ -281,7 +282,7 @@ def _centers(X: Tensor, codes: Tensor, clusters: list[int]) -> tuple[Tensor, flo
 def _reaches_far(X: Tensor) -> bool:
     """Whether some row lies so far from the others that float32 cannot hold the squares of both lengths."""
     some = X[:: -(-len(X) // _UNIT_ROWS)].double()
-    usual = float(torch.linalg.vector_norm(some - some.median(dim=0).values, dim=1).median())
+    usual = float(torch.linalg.vector_norm(some - medians(some, dim=0), dim=1).median())
     least, most = torch.aminmax(X)
     return 0 < usual * _FAR < float(most) - float(least)
 

@@ -14,6 +14,7 @@ from isoscope.arrays import as_matrix, block_rows, working
 from isoscope.errors import ShapeError
 from isoscope.kernels.precision import check_spread, direct_distances, two_sum
 from isoscope.kernels.products import sum_of_squares
+from isoscope.kernels.selection import medians
 from isoscope.labels import Labels, as_labels
 from isoscope.space import as_weights
 from isoscope.statistics.directions import unit_rows
@@ -117,8 +118,7 @@ class GroupMoments:
         """
         some = slice(None, None, -(-len(self.means) // _COMPARED))
         means = self.means[some].detach()
-        ranked = direct_distances(means, means).sort(dim=1).values  # a median that repeats itself on CUDA
-        gaps = ranked[:, (len(means) - 1) // 2]
+        gaps = medians(direct_distances(means, means), dim=1)
         spreads = (self.within / self.counts.clamp(min=1)).detach()[some]
         place = torch.where(gaps <= 2 * gaps.min(), spreads, torch.inf).argmin()
         point = means[place]
