@@ -239,3 +239,13 @@ def test_bytes_may_be_packed_bits() -> None:
     assert as_matrix(np.unpackbits(codes, axis=1)).shape == (30, 32)
     assert as_matrix(codes.astype(np.float32)).shape == (30, 4)
     assert as_matrix(codes.view(np.int8)).shape == (30, 4)
+
+
+@pytest.mark.parametrize(
+    ("cells", "what"),
+    [([1, "x", 2.0], "texts"), ([False, True, False], "objects"), ([0, True, 2], "objects")],
+)
+def test_objects_of_a_column_are_all_looked_at(cells: list[object], what: str) -> None:
+    frame = pd.DataFrame({"a": [0.5, 1.5, 2.25], "b": pd.Series(cells, dtype=object)})
+    with pytest.raises(InputError, match=f"X has {what} in column 'b'"):
+        as_matrix(frame)

@@ -122,6 +122,8 @@ def test_a_column_is_taken_as_labels() -> None:
         (None, LabelError, "labels is None; wanted a sequence"),
         (np.zeros((3, 2, 2)), ShapeError, "shape"),
         (np.array([[1, 2], [0, 1]]), LabelError, "matrix of 0 and 1"),
+        ([[["a"]], [["b"]]], LabelError, "hold lists or objects"),
+        ([["a"], [{"b": 1}]], LabelError, "hold lists or objects"),
     ],
 )
 def test_bad_labels(labels: object, error: type[Exception], message: str) -> None:

@@ -20,7 +20,7 @@ from isoscope.errors import InputError, NotFiniteError, ShapeError
 BLOCK_BYTES = 16 * 2**20  # of float32: large enough for a fast product, small enough for any cache
 HALVES = (torch.float16, torch.bfloat16)
 _TORCH_FLOATS = (*HALVES, torch.float32, torch.float64)
-_LARGEST_COUNT = 127  # bytes above it use all eight bits, as packed codes do
+LARGEST_BYTE = 127  # bytes above it use all eight bits, as packed codes do
 _SMALL_INTS = (torch.int8, torch.uint8, torch.bool, torch.int16)
 
 
@@ -79,7 +79,7 @@ def as_tensor(X: Any, *, name: str = "X") -> Tensor:
     check_real(X, name=name)
     if X.dtype in _TORCH_FLOATS:
         return X
-    if X.dtype == torch.uint8 and X.numel() and int(X.max()) > _LARGEST_COUNT:
+    if X.dtype == torch.uint8 and X.numel() and int(X.max()) > LARGEST_BYTE:
         raise InputError(
             f"{name} holds bytes (uint8) up to {int(X.max())}: packed bits, or whole numbers? "
             f"wanted one number a dimension: pass np.unpackbits({name}, axis=1), or {name}.astype(np.float32)"

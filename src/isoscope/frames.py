@@ -82,18 +82,16 @@ def _pandas(X: Any) -> list[tuple[Column, str]]:
 
 
 def _object_kind(column: Any) -> str:
-    """What the Python objects of a column are, by the first that is not missing."""
+    """What the Python objects of a column are, missing ones aside."""
     missing = ("NoneType", "NAType", "NaTType")
-    first = next((cell for cell in column if type(cell).__name__ not in missing and not _is_nan(cell)), None)
-    if isinstance(first, list | tuple | np.ndarray):
+    cells = [cell for cell in column if type(cell).__name__ not in missing]
+    if any(isinstance(cell, list | tuple | np.ndarray) for cell in cells):
         return "vectors"
-    if isinstance(first, str):
+    if any(isinstance(cell, str) for cell in cells):
         return "texts"
-    return "f" if isinstance(first, float | int | Decimal | np.number) and first is not True else "objects"
-
-
-def _is_nan(cell: Any) -> bool:
-    return isinstance(cell, float) and cell != cell
+    are_numbers = all(isinstance(cell, float | int | Decimal | np.number) for cell in cells)
+    has_truths = any(isinstance(cell, bool) for cell in cells)
+    return "f" if cells and are_numbers and not has_truths else "objects"
 
 
 def _polars(X: Any) -> list[tuple[Column, str]]:

@@ -19,8 +19,6 @@ from isoscope.printable import quoted
 _PLAIN = {str, bytes, int, bool, float}  # types that are labels as they are
 _EMPTY = (None, "", b"")
 _COLLECTIONS = (list, tuple, set, frozenset)
-
-
 _FEW_LABELS = 20  # whatever the number of rows
 _FEW_ROWS = 10  # of each label, on average
 
@@ -171,7 +169,7 @@ def _of_values(values: list[Any], name: str) -> Labels:
         values = [_array(row).tolist() if isinstance(row, np.ndarray | Tensor) else row for row in values]
     if not kinds <= _PLAIN:
         some_sets = any(isinstance(row, _COLLECTIONS) for row in values)
-        values = _set_names(values) if some_sets else [_plain(label) for label in values]
+        values = _set_names(values, name) if some_sets else [_plain(label) for label in values]
     distinct = dict.fromkeys(values)
     types = set(map(type, distinct))
     missing = {label for label in _EMPTY if label in distinct}
@@ -256,9 +254,14 @@ def _of_indicator(matrix: np.ndarray, name: str) -> Labels:
     return _of_values([names[code] for code in codes.reshape(-1).tolist()], name)
 
 
-def _set_names(rows: list[Any]) -> list[str | None]:
+def _set_names(rows: list[Any], name: str) -> list[str | None]:
     """Return the names of sets of labels; a single label is a set of one, a missing one makes none."""
-    sets = [frozenset(row) if isinstance(row, _COLLECTIONS) else frozenset([row]) for row in rows]
+    try:
+        sets = [frozenset(row) if isinstance(row, _COLLECTIONS) else frozenset([row]) for row in rows]
+    except TypeError as error:
+        raise LabelError(
+            f"{name} has sets of labels that hold lists or objects ({error}); wanted texts or numbers in each"
+        ) from None
     names = {members: _set_name(members) for members in dict.fromkeys(sets)}
     return [names[members] for members in sets]
 

@@ -83,9 +83,14 @@ def test_identifiers_change_no_number() -> None:
     assert found["notes"][0] == "left out as no dimensions, by their names: id (`columns` would take them)"
 
 
-def test_notes_reach_commands_without_a_place_for_them() -> None:
-    result = runner.invoke(app, ["frontier", "id.csv", "--labels", "labels.txt"])
-    assert "note: left out as no dimensions, by their names: id" in result.output
+@pytest.mark.parametrize("command", [["frontier"], ["train", "--steps", "2"], ["advise", "--repeats", "1"]])
+def test_every_command_says_once_how_a_table_was_read(command: list[str]) -> None:
+    note = "note: left out as no dimensions, by their names: id"
+    typed = [*command, "id.csv", "--labels", "labels.txt"]
+    assert runner.invoke(app, typed).output.count(note) == 1
+    as_json = runner.invoke(app, [*typed, "--json"])
+    assert note not in as_json.stdout
+    assert as_json.stderr.count(note) == 1
 
 
 def test_how_a_table_is_written() -> None:

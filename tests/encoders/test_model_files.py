@@ -9,6 +9,8 @@ from typing import Any
 
 import hostile_models
 import pytest
+import torch
+from safetensors.torch import save_file
 
 from isoscope.encoders import encode, load_language_model
 from isoscope.encoders.model_files import check_model
@@ -105,3 +107,14 @@ def test_json_within_json_is_bounded(copied: Path) -> None:
     (copied / "tokenizer.json").write_text("[" * 100_000)
     with pytest.raises(InputError, match=r"tokenizer\.json has JSON nested more than"):
         encode(["a cat"], model=copied, cache=False)
+
+
+@pytest.mark.parametrize("name", ["vocab_size_per_layer_input", "shared_expert_intermediate_size"])
+def test_a_size_for_each_layer_is_no_number_of_layers(copied: Path, name: str) -> None:
+    settings = json.loads((copied / "config.json").read_text())
+    save_file({"wide": torch.zeros(3000, 1)}, copied / "more.safetensors")
+    (copied / "config.json").write_text(json.dumps({**settings, name: 3000}))
+    check_model(copied)
+    (copied / "config.json").write_text(json.dumps({**settings, name: 300_000}))
+    with pytest.raises(FileError, match=rf"`{name}` must be a whole number of 0 to "):
+        check_model(copied)

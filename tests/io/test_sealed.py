@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +16,7 @@ import torch
 from safetensors.torch import save_file
 
 from isoscope.errors import FileError
+from isoscope.io.atomic import beside
 from isoscope.io.sealed import (
     check_folder,
     digest,
@@ -163,3 +167,12 @@ def test_a_folder_is_checked_file_by_file(tmp_path: Path, damage: str) -> None:
     DAMAGES[damage](folder)
     with pytest.raises(FileError, match="folder"):
         check_folder(folder, of="x")
+
+
+def test_what_a_killed_process_was_writing_is_removed(tmp_path: Path) -> None:
+    with subprocess.Popen([sys.executable, "-c", ""]) as ended:
+        pass
+    leftover = beside(tmp_path / "a.safetensors").name.replace(f"-{os.getpid()}-", f"-{ended.pid}-")
+    (tmp_path / leftover).touch()
+    write_tensors(tmp_path / "a.safetensors", TENSORS)
+    assert [path.name for path in tmp_path.iterdir()] == ["a.safetensors"]

@@ -239,3 +239,10 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("text,label\n" + "\n".join(lines), encoding="utf-8")
     for name in ("t.jsonl", "t.json", "t.txt", "t.parquet", "t.csv"):
         assert read_texts(tmp_path / name) == texts, name
+
+
+def test_either_of_two_columns_of_one_name(tmp_path: Path) -> None:
+    path = tmp_path / "twice.csv"
+    path.write_text("text,text\na cat,a dog\nred,blue\n")
+    assert open_text_file(path, column="text").texts == ["a cat", "red"]
+    assert open_text_file(path, column="text (1)").texts == ["a dog", "blue"]

@@ -154,7 +154,7 @@ def advise(
         )
         said = [] if save is None else [_saved(found, save)]
         if source is not None:
-            say_notes(source)
+            say_notes(source, err=True)
     if file is not None and model is None and not json:
         said += _command(found, file, key, vector_column, table)
     _show(found, said, output, json=json)

@@ -121,7 +121,6 @@ def frontier(
         plain = frontier_position(space, named)
         fair, why = _debiased(space, named)
         parts = attribute_anisotropy(space, named)
-    say_notes(source)
     if output is not None:
         _draw(plain, fair, runs, output)
     if json:
@@ -132,10 +131,12 @@ def frontier(
             "runs": {name: _ends(one) for name, one in runs.items()},
         }
         show_json(content)
+        say_notes(source, err=True)
         return
     _show(plain, fair, parts, runs, top=top)
-    for note in (*([why] if why else []), *source.notes):
-        say(f"note: {note}")
+    if why:
+        say(f"note: {why}")
+    say_notes(source)
     if output is not None:
         say(f"wrote {output}")
 

@@ -68,14 +68,11 @@ def open_input(
     return open_texts(path, model=texts.model, labels=labels, **texts.given())
 
 
-def say_notes(source: VectorFile | VectorShards | TextFile) -> None:
-    """Print how vectors were read, to standard error, for commands whose result has no place for notes."""
-    if isinstance(source, TextFile):
-        return
+def say_notes(source: VectorFile | VectorShards | TextFile, *, err: bool = False) -> None:
+    """Print how the input was read; to standard error where standard output has no place for notes."""
     labels = source.labels
-    notes = source.notes + ([] if labels is None else label_notes(labels, n=len(labels)))
-    for note in notes:
-        say(f"note: {note}", err=True)
+    for note in source.notes + ([] if labels is None else label_notes(labels, n=len(labels))):
+        say(f"note: {note}", err=err)
 
 
 def _vectors(

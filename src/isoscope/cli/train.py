@@ -192,14 +192,13 @@ def train(
             silhouette_tolerance=tolerance, patience=patience,
             target_accuracy=target_accuracy, run=output, resume=resume, log=log,
         )  # fmt: skip
-    say_notes(source)
     drawn = None if output is None else _draw(found, output)
     if json:
         show_json(found.to_dict())
+        say_notes(source, err=True)
         return
     show(found.summary())
-    for note in source.notes:
-        say(f"note: {note}")
+    say_notes(source)
     if output is not None:
         say("")
         say(f"wrote {output / 'trajectory.parquet'}{drawn}")

@@ -99,10 +99,8 @@ def pretrained(path: Path) -> tuple[Path, dict[str, Any]]:
     options: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
     if is_gguf(path):
         need_gguf(path)
-        check_model(path)
-        return path.parent, options | {"gguf_file": path.name}
     check_model(path)
-    return _inner(path), options
+    return (path.parent, options | {"gguf_file": path.name}) if is_gguf(path) else (_inner(path), options)
 
 
 def load_tokenizer(path: Path) -> Any:

@@ -14,7 +14,8 @@ from isoscope.io.structure import Field, read_json
 
 _MAX_VOCABULARY_BYTES = 256 * 2**20
 _LEAST_SIZE = 1024  # what no model's width has to be below, however few weights it has
-_LAYERS = ("layer", "expert", "block_count")
+_COUNTED = ("layer", "expert", "block_count")
+_MEASURED = ("size", "dim")  # `vocab_size_per_layer_input` is a size, not a number of layers
 _SIZES = (
     "hidden_size",
     "hidden_dim",
@@ -49,13 +50,13 @@ def check_model(path: Path) -> None:
         for name, check in _CHECKS.items():
             if (file := path / name).is_file():
                 check(read_json(file))
-        for module in _modules(path):
-            if (file := path / module / "config.json").is_file() and module != Path():
-                _check_module(read_json(file))
+        inner = [path / module / "config.json" for module in _modules(path) if module != Path()]
+        for config in filter(Path.is_file, inner):
+            _check_module(read_json(config))
         for vocabulary in ("tokenizer.json", "vocab.json"):
             if (file := path / vocabulary).is_file():
                 read_json(file, max_bytes=_MAX_VOCABULARY_BYTES).mapping()
-        for config in [path / "config.json", *(path / module / "config.json" for module in _modules(path))]:
+        for config in (path / "config.json", *inner):
             if config.is_file() and (shapes := _weights(config.parent)):
                 _check_sizes(read_json(config), shapes)
 
@@ -93,11 +94,13 @@ def _check_sizes(config: Field, shapes: Mapping[str, tuple[int, ...]]) -> None:
     lengths = {length for shape in shapes.values() for length in shape}
     widest = max(*lengths, _LEAST_SIZE)
     for name, field in config.mapping().items():
+        is_counted = any(word in name for word in _COUNTED)
+        is_size = name in _SIZES or (is_counted and any(word in name for word in _MEASURED))
         if isinstance(field.value, dict):
             _check_sizes(field, shapes)
-        elif _is_number(field.value) and any(word in name for word in _LAYERS):
+        elif _is_number(field.value) and is_counted and not is_size:
             field.number(at_most=max(len(shapes), _LEAST_SIZE))
-        elif field.value is not None and name in _SIZES and not isinstance(field.value, list):
+        elif field.value is not None and is_size and not isinstance(field.value, list):
             field.whole(at_least=0, at_most=widest)
             if name in _WIDTHS and field.value not in lengths:
                 field.refuse("a length in the shape of a weight")
@@ -165,7 +168,6 @@ def _is_number(value: object) -> bool:
 
 _CHECKS: dict[str, Callable[[Field], Any]] = {
     "config.json": Field.mapping,
-    "modules.json": modules_of,
     "config_sentence_transformers.json": _check_prompts,
     "sentence_bert_config.json": _check_sentences,
     "tokenizer_config.json": _check_tokenizer,

@@ -107,7 +107,7 @@ def _delimited(path: Path, heads: Collection[str], named: Collection[str]) -> Co
         holds[name if name not in holds else f"{name} ({len(holds)})"] = held  # two of one name are two
 
     def read(name: str | None) -> list[str]:
-        return delimited.read_cells(path, shape, shape.names.index(name or ""))
+        return delimited.read_cells(path, shape, list(holds).index(name or ""))
 
     return Columns(path, holds, read, is_typed=False)
 

@@ -37,8 +37,8 @@ class DelimitedReader(Reader):
             self.path, header=request.header, delimiter=request.delimiter, decimal=request.decimal
         )
         self.columns = shape.names
-        for question in shape.questions:
-            raise FileError(question)
+        if shape.questions:
+            raise FileError(shape.questions[0])
         self._check_known()
         vectors = self._list_place()
         self._is_list = vectors is not None

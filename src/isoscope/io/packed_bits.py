@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from isoscope.arrays import LARGEST_BYTE
 from isoscope.errors import FileError
 from isoscope.io.chunks import Request
 
@@ -19,14 +20,16 @@ def as_coordinates(vectors: Any, request: Request) -> Any:
     """
     is_bytes = vectors.dtype in (np.uint8, torch.uint8)
     if request.unpack_bits is None:
-        if is_bytes and len(vectors) and int(vectors.max()) > 127:
+        if is_bytes and len(vectors) and int(vectors.max()) > LARGEST_BYTE:
             raise FileError(
                 f"{request.path} holds bytes (uint8) up to {int(vectors.max())}: packed bits, or whole "
                 "numbers? say unpack_bits=True or unpack_bits=False"
             )
         return vectors
     if not request.unpack_bits:
-        return vectors.astype(np.float32) if is_bytes and isinstance(vectors, np.ndarray) else _wide(vectors)
+        if not is_bytes:
+            return vectors
+        return vectors.astype(np.float32) if isinstance(vectors, np.ndarray) else vectors.float()
     array = np.asarray(vectors)
     if array.dtype == np.int8:
         array = (array.astype(np.int16) + 128).astype(np.uint8)
@@ -36,7 +39,3 @@ def as_coordinates(vectors: Any, request: Request) -> Any:
             "leave unpack_bits=True out"
         )
     return np.unpackbits(array, axis=1)
-
-
-def _wide(vectors: Any) -> Any:
-    return vectors.float() if vectors.dtype == torch.uint8 else vectors

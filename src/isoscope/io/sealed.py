@@ -24,7 +24,7 @@ from torch import Tensor
 
 from isoscope.errors import FileError
 from isoscope.io import structure
-from isoscope.io.atomic import replacing, writing
+from isoscope.io.atomic import write_atomically
 from isoscope.io.files import reading
 
 CHECKSUM = "checksum"
@@ -63,9 +63,8 @@ def write_tensors(
     described[CHECKSUM] = digest(held, described)
     # one entry, for safetensors writes several in any order; and not by save_file, which makes files that
     # only their owner may read
-    with writing(path), replacing(path) as beside:
-        beside.write_bytes(save(held, {_SEAL: json.dumps(described, sort_keys=True)}))
-    return path
+    raw = save(held, {_SEAL: json.dumps(described, sort_keys=True)})
+    return write_atomically(path, lambda beside: beside.write_bytes(raw))
 
 
 def read_tensors(
@@ -111,9 +110,7 @@ def write_json(path: Path, content: Mapping[str, Any], *, of: str = "", indent: 
     described = {**content, OWNER: of} if of else dict(content)
     described[CHECKSUM] = digest({}, {"": _canonical(described)})
     text = json.dumps(described, indent=indent, ensure_ascii=False)
-    with writing(path), replacing(path) as beside:
-        beside.write_text(text + "\n", encoding="utf-8")
-    return path
+    return write_atomically(path, lambda beside: beside.write_text(text + "\n", encoding="utf-8"))
 
 
 def read_json(path: Path, *, of: str = "", sealed: bool = True) -> dict[str, Any]:

@@ -16,8 +16,8 @@ from isoscope.io.chunks import Chunk, Reader, check_shape, choose
 from isoscope.io.files import SAVE_AGAIN
 from isoscope.io.numpy_files import check_numbers
 
-# codecs whose decoding runs code or makes Python objects of bytes
 _BLOSC_HEADER = 16  # bytes
+# codecs whose decoding runs code or makes Python objects of bytes
 _OBJECT_CODECS = ("pickle", "json2", "msgpack2", "vlen")
 
 

@@ -29,8 +29,8 @@ OPTIMIZERS: dict[str, type[torch.optim.Optimizer]] = {
     "rmsprop": torch.optim.RMSprop,
     "adagrad": torch.optim.Adagrad,
 }
-# what is drawn at an update, and the numbers that tell one use from another: changing them changes results
 _MAX_SEEDS = 10_000
+# what is drawn at an update, and the numbers that tell one use from another: changing them changes results
 USES = {"sample": (1,), "triplets": (3,), "metrics": tuple(b"metrics")}
 _FUSED = ("adam", "adamw")
 _WITH_BETAS = ("adam", "adamw", "nadam")
