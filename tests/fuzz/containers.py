@@ -41,6 +41,13 @@ _TYPES = [
 ]
 
 
+# what is damaged already, or nested too deep, to be damaged by its structure
+_UNPARSED = (
+    *(ValueError, KeyError, IndexError, struct.error, zipfile.BadZipFile, OSError, SyntaxError),
+    RecursionError,
+)
+
+
 def mutate_file(path: Path, rng: random.Random, other: bytes = b"") -> str:
     """Damage a file in place, by bytes or by structure; what was done."""
     data = path.read_bytes()
@@ -50,7 +57,7 @@ def mutate_file(path: Path, rng: random.Random, other: bytes = b"") -> str:
     else:
         try:
             what, data = change(data, rng)
-        except (ValueError, KeyError, IndexError, struct.error, zipfile.BadZipFile, OSError, SyntaxError):
+        except _UNPARSED:
             what, data = damaged(data, rng, other)
     path.write_bytes(data)
     return what

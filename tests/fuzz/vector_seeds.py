@@ -6,11 +6,8 @@ import gzip
 import importlib.util
 import json
 import random
-import struct
 import zipfile
-import zlib
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -142,61 +139,20 @@ def write_texts(folder: Path) -> None:
 
 def write_bombs(folder: Path) -> None:
     """Small files that say they are, or become, gigabytes; files nested deep."""
+    from tests.io import hostile_files
+
     folder.mkdir()
-    gigabytes = 3
-    header = _npy_header("<f4", (gigabytes * 2**30 // 20, 5))
-    block = zlib.compressobj(9, zlib.DEFLATED, -15)
-    zeros = bytes(2**24)
-    chunk = block.compress(zeros) + block.flush(zlib.Z_FULL_FLUSH)
-    first = zlib.compressobj(9, zlib.DEFLATED, -15)
-    start = first.compress(header) + first.flush(zlib.Z_FULL_FLUSH)
-    repeats = gigabytes * 64
-    stream = start + chunk * repeats + zlib.compressobj(9, zlib.DEFLATED, -15).flush()
-    check = zlib.crc32(header)
-    for _ in range(repeats):
-        check = zlib.crc32(zeros, check)
-    size = len(header) + repeats * 2**24
-    (folder / "bomb.npz").write_bytes(_zip_of_deflated("v.npy", stream, check, size))
-    (folder / "bomb.csv.gz").write_bytes(
-        b"\x1f\x8b\x08\0\0\0\0\0\0\3" + stream + struct.pack("<II", check, size % 2**32)
-    )
+    gigabytes = 3 * 2**30
+    hostile_files.write_npz_bomb(folder / "bomb.npz", gigabytes)
+    hostile_files.write_gzip_bomb(folder / "bomb.csv.gz", b"0,0,0,0\n", gigabytes)
     for kind in ("|S0", "|V0", "<f4"):
-        (folder / f"huge-{kind.strip('|<')}.npy").write_bytes(_npy_header(kind, (6_000_000_000,)))
+        hostile_files.write_npy(folder / f"huge-{kind.strip('|<')}.npy", (hostile_files.HUGE,), kind)
+    hostile_files.write_shared_dicts(folder / "shared.pt", 28)
     (folder / "wide.csv").write_text(",".join(["0.5"] * 200_000) + "\n")
     (folder / "deep.json").write_text("[" * 100_000 + "]" * 100_000)
     (folder / "deep.jsonl").write_text("[" * 100_000 + "]" * 100_000 + "\n")
     (folder / "long.txt").write_text("word " + "1" * 3_000_000 + "\n")
     (folder / "long-label.txt").write_text("a\n" * (N - 1) + "b" * 500_000 + "\n")
-    (folder / "shared.pt").write_bytes(_shared_dicts(28))
-
-
-def _npy_header(kind: str, shape: tuple[int, ...]) -> bytes:
-    text = repr({"descr": kind, "fortran_order": False, "shape": shape}).encode()
-    text += b" " * (-(len(text) + 11) % 64) + b"\n"
-    return b"\x93NUMPY\1\0" + struct.pack("<H", len(text)) + text
-
-
-def _zip_of_deflated(name: str, stream: bytes, check: int, size: int) -> bytes:
-    """A zip file of one member whose deflated bytes are at hand."""
-    fields = (20, 0, 8, 0, 0x21, check, len(stream), size, len(name), 0)
-    local = struct.pack("<4s5H3I2H", b"PK\3\4", *fields) + name.encode()
-    entry = struct.pack("<4s6H3I5H2I", b"PK\1\2", 20, *fields, 0, 0, 0, 0, 0) + name.encode()
-    end = struct.pack("<4s4H2IH", b"PK\5\6", 0, 0, 1, 1, len(entry), len(local) + len(stream), 0)
-    return local + stream + entry + end
-
-
-def _shared_dicts(depth: int) -> bytes:
-    """A .pt file of dicts in dicts that are shared, 2^depth of them once they are all walked through."""
-    import io
-
-    import torch
-
-    value: Any = {"x": torch.ones(2, 2)}
-    for _ in range(depth):
-        value = {"a": value, "b": value}
-    buffer = io.BytesIO()
-    torch.save(value, buffer)
-    return buffer.getvalue()
 
 
 def rezipped(members: list[tuple[str, bytes]], compressed: bool) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -131,3 +132,15 @@ def test_weights_of_a_file(tmp_path: Path) -> None:
     (tmp_path / "w.txt").write_text("one\n" * N)
     with pytest.raises(InputError, match="no numbers"):
         iso.measure(iso.open_vectors(tmp_path / "b.npy", weights=tmp_path / "w.txt"))
+
+
+def test_one_long_weight_takes_the_memory_of_one(tmp_path: Path) -> None:
+    np.save(tmp_path / "b.npy", np.ones((2000, 2)))
+    (tmp_path / "w.txt").write_text("1\n" * 1999 + "b" * 500_000 + "\n")
+    file = iso.open_vectors(tmp_path / "b.npy", weights=tmp_path / "w.txt")
+    tracemalloc.start()
+    with pytest.raises(InputError, match="no numbers"):
+        _ = file.weights
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1e7

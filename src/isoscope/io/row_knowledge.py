@@ -80,8 +80,10 @@ def as_numbers(values: Any, *, name: str) -> Any:
     if isinstance(values, Tensor):
         return values
     try:
+        if isinstance(values, list):  # NumPy would make all texts as wide as the longest
+            return np.fromiter(map(float, values), np.float64, len(values))
         return np.asarray(values).astype(np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise InputError(
             f"{name} has entries that are no numbers; wanted how often each row counts"
         ) from None
