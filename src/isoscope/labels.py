@@ -95,7 +95,7 @@ def label_notes(labels: Labels, *, n: int) -> list[str]:
     if labels.n_labels > _FEW_LABELS and labels.n_labels * _FEW_ROWS > n:
         notes.append(
             f"{labels.n_labels:,} labels for {n:,} vectors, {n / labels.n_labels:.1f} each on average: "
-            "is it labels, or identifiers or times?"
+            "are they labels, or identifiers or times?"
         )
     fraction = next((name for name in labels.names if isinstance(name, float) and name % 1), None)
     if fraction is not None:

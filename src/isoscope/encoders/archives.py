@@ -14,8 +14,8 @@ from pathlib import Path, PurePosixPath
 from isoscope.errors import FileError
 from isoscope.io.atomic import new_folder
 from isoscope.io.sealed import check_folder, seal_folder
+from isoscope.io.structure import MAX_GROWTH
 
-_MAX_GROWTH = 20  # unpacked bytes for each packed one; weights hardly shrink, bombs grow a thousandfold
 _CHUNK_BYTES = 2**20
 
 
@@ -123,9 +123,9 @@ def unpack_tar(packed: Path, place: Path, *, also: Sequence[Path] = ()) -> None:
                     raise FileError(
                         f"the archive of {place.name} has a member {member.name!r} that is no plain file"
                     )
-            if sum(member.size for member in members) > _MAX_GROWTH * n_bytes:
+            if sum(member.size for member in members) > MAX_GROWTH * n_bytes:
                 raise FileError(
-                    f"the archive of {place.name} would grow to more than {_MAX_GROWTH} times its size"
+                    f"the archive of {place.name} would grow to more than {MAX_GROWTH} times its size"
                 )
             archive.extractall(folder, members, filter="data")
             for beside in also:
@@ -162,8 +162,8 @@ def _check_members(members: list[zipfile.ZipInfo], n_bytes: int, name: str) -> N
         is_link = (member.external_attr >> 16) & 0o170000 == 0o120000
         if path.is_absolute() or ".." in path.parts or ":" in member.filename or is_link:
             raise FileError(f"the archive of {name} has a member {member.filename!r} that leads out of it")
-    if sum(member.file_size for member in members) > _MAX_GROWTH * n_bytes:
-        raise FileError(f"the archive of {name} would grow to more than {_MAX_GROWTH} times its size")
+    if sum(member.file_size for member in members) > MAX_GROWTH * n_bytes:
+        raise FileError(f"the archive of {name} would grow to more than {MAX_GROWTH} times its size")
 
 
 def _write(archive: zipfile.ZipFile, member: zipfile.ZipInfo, folder: Path) -> None:

@@ -160,8 +160,9 @@ def file_hash(path: Path) -> str:
 def check(path: Path, wanted: object, got: str) -> None:
     """Raise FileError unless a file's checksum is the one of its content."""
     if wanted != got:
-        told = "has no checksum" if wanted is None else "is damaged: its checksum does not match its content"
-        raise FileError(f"{path} {told}")
+        if wanted is None:
+            raise FileError(f"{path} has no checksum: it was edited, or written by an earlier isoscope")
+        raise FileError(f"{path} is damaged: its checksum does not match its content")
 
 
 def check_owner(path: Path, got: object, wanted: str) -> None:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import IO, Any, NoReturn
 
 from isoscope.errors import FileError
+from isoscope.printable import shortened
 
 MAX_JSON_BYTES = 16 * 2**20
 MAX_JSON_DEPTH = 64
@@ -119,7 +120,7 @@ class Field:
         return self.value
 
     def _inside(self, name: object) -> str:
-        shown = str(name) if len(str(name)) <= _LONGEST_SHOWN else f"{str(name)[:_LONGEST_SHOWN]}…"
+        shown = shortened(str(name), _LONGEST_SHOWN)
         return f"{self.name}.{shown}" if self.name else shown
 
 
@@ -165,7 +166,7 @@ def described(value: object) -> str:
     if isinstance(value, int) and abs(value) >= 10**_LONGEST_SHOWN:
         return f"a whole number of {value.bit_length()} bits"
     if isinstance(value, str):
-        return repr(value if len(value) <= _LONGEST_SHOWN else f"{value[:_LONGEST_SHOWN]}…")
+        return repr(shortened(value, _LONGEST_SHOWN))
     return repr(value)[:_LONGEST_SHOWN]
 
 
