@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 import torch
@@ -43,6 +45,39 @@ def test_groups_merge_by_name_even_when_blocks_know_different_ones(labelled) -> 
     parts = GroupDirections.of(X[:15], y[:15]).update(X[15:], y[15:])
     assert torch.allclose(parts.unit_sums, directions.unit_sums)
     assert torch.equal(parts.counts, directions.counts)
+
+
+@pytest.mark.parametrize("blocks", ["merged", "updated", "sorted in one array"])
+def test_a_group_that_one_side_has_not_seen_keeps_what_rounding_left_of_its_mean(
+    rng, blocks, monkeypatch
+) -> None:
+    """Fractions of the offset: Σ‖x − mean‖² and the gap between means are of the size of an ulp."""
+    y = np.repeat([0, 1], 20)
+    X = rng.normal(size=(40, 5)) + 1e15
+    X[20:] += 1
+    if blocks == "merged":
+        moments = GroupMoments.of(X[20:], y[20:]).merge(GroupMoments.of(X[:20], y[:20]))
+    elif blocks == "updated":
+        moments = GroupMoments.of(X[:20], y[:20]).update(X[20:], y[20:])
+    else:
+        monkeypatch.setattr("isoscope.statistics.groups.block_rows", lambda d: 8)
+        moments = GroupMoments.of(X, y)
+    steps = [[Fraction(value) - 10**15 for value in column] for column in X.T]
+    means = [[sum(column[k : k + 20]) / 20 for k in (0, 20)] for column in steps]
+    gap = sum((a - b) ** 2 for a, b in means)
+    within = sum((v - m[k // 20]) ** 2 for c, m in zip(steps, means, strict=True) for k, v in enumerate(c))
+    assert float(moments.between_trace) == pytest.approx(float(gap) * 10, rel=1e-9)
+    assert float(moments.within.sum()) == pytest.approx(float(within), rel=1e-9)
+
+
+def test_a_group_far_out_that_one_side_has_not_seen() -> None:
+    far = GroupMoments.of(np.full((3, 2), 1e200), [1, 1, 1])
+    for moments in (
+        far.merge(GroupMoments.of(np.eye(2), [0, 0])),
+        GroupMoments.of(np.eye(2), [0, 0]).merge(far),
+    ):
+        assert moments.within.tolist() == pytest.approx([1, 0])
+        assert moments.means[1].tolist() == [1e200, 1e200]
 
 
 def test_collapsed_groups_keep_their_spread(rng) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -87,6 +87,8 @@ class GroupMoments:
     def merge(self, other: GroupMoments) -> GroupMoments:
         """Group by group, the moments of both sets of vectors together."""
         a, b = _aligned(self, other)
+        if self.names != other.names:
+            a, b = a._filled(b), b._filled(a)
         counts = a.counts + b.counts
         share = b.counts / torch.where(counts > 0, counts, 1.0)
         step = (b.means - a.means) + (b.means_rest - a.means_rest)
@@ -154,6 +156,12 @@ class GroupMoments:
         """(d, d) Σ n_g (mean_g − mean)(mean_g − mean)ᵀ."""
         centred = self.offsets * self.counts.sqrt()[:, None]
         return centred.T @ centred
+
+    def _filled(self, other: GroupMoments) -> GroupMoments:
+        """Return these moments with absent groups at the means of the other: merging rounds no step to them."""
+        absent = (self.counts == 0)[:, None]
+        means = torch.where(absent, other.means, self.means)
+        return replace(self, means=means, means_rest=torch.where(absent, other.means_rest, self.means_rest))
 
     def _placed(self, names: tuple[Any, ...]) -> GroupMoments:
         rows = _positions(self.names, names, self.counts.device)
