@@ -277,3 +277,36 @@ def test_no_graph_is_kept_and_autocast_changes_nothing(rng) -> None:
         assert iso.silhouette_score(X, y) == pytest.approx(expected, abs=1e-12)
         assert iso.isoscore(X.detach()) == pytest.approx(iso.isoscore(X.detach().clone()), abs=0)
         assert iso.lid(X.detach(), k=10) == pytest.approx(iso.lid(X.detach().double(), k=10), rel=1e-5)
+
+
+RAY = np.array([3.0, 1, 7, 2, 5])
+
+
+@pytest.mark.parametrize("n_dims", [5, 400])
+def test_parallel_rows_have_no_cosine_silhouette(rng, n_dims: int) -> None:
+    """Multiples of one vector point one way, and half of them turned round are two points."""
+    rays = np.outer(np.arange(1, 41), np.resize(RAY, n_dims))
+    labels = np.arange(40) % 2
+    assert not iso.silhouette_samples(rays, labels, metric="cosine").any()
+    turned = np.concatenate([rays * np.pi, -rays * 0.3])
+    four = np.concatenate([labels, labels + 2])
+    assert not iso.silhouette_samples(turned, four, metric="cosine").any()
+    assert iso.silhouette_score(turned, four // 2, metric="cosine") == pytest.approx(1)
+
+
+def test_one_row_amid_identical_ones_by_cosine(rng) -> None:
+    """Its 8 companions are nearer to other clusters, at distance 0: −1 each; all else scores 0."""
+    X = np.tile(rng.normal(size=8).astype("f4"), (27, 1))
+    X[6] *= 1.5
+    X[6, 0] += 0.01
+    assert iso.silhouette_score(X, np.arange(27) % 3, metric="cosine") == pytest.approx(-8 / 27, rel=1e-9)
+
+
+def test_parallel_rows_beside_spread_ones_by_cosine(rng) -> None:
+    X = np.concatenate([np.outer(np.arange(1, 21), RAY), RAY + 0.05 * rng.normal(size=(20, 5))])
+    scores = iso.silhouette_samples(X, [0, 1] * 10 + [2] * 20, metric="cosine")
+    assert not scores[:20].any()
+    units = X / np.linalg.norm(X, axis=1)[:, None]
+    distances = 1 - units @ units.T
+    a, b = distances[20:, 20:].sum(1) / 19, distances[20:, :20].mean(1)
+    assert scores[20:] == pytest.approx((b - a) / np.maximum(a, b), rel=1e-9)

@@ -158,7 +158,7 @@ class GroupMoments:
         return centred.T @ centred
 
     def _filled(self, other: GroupMoments) -> GroupMoments:
-        """Return these moments with absent groups at the means of the other: merging rounds no step to them."""
+        """Return these moments with absent groups at the means of the other, so that no step is rounded."""
         absent = (self.counts == 0)[:, None]
         means = torch.where(absent, other.means, self.means)
         return replace(self, means=means, means_rest=torch.where(absent, other.means_rest, self.means_rest))

@@ -28,6 +28,7 @@ _BETWEEN_BYTES = 128 * 2**20  # of distances between queries and a block of poin
 _KEPT_BYTES = 512 * 2**20  # of unit vectors kept for a second pass; more are made again
 _NEAR_MEAN = 1e-6  # a squared distance to a mean under this share of its terms is taken by difference
 _PLAIN_LENGTHS = (1e-100, 1e100)  # coordinates whose squares and their sums float64 holds in full
+_PARALLEL = 2e-31  # a mean of 1 − cos under this is rounding of unit vectors in float64
 _REDUCED_BYTES = 2**20  # of sums reduced at a time, so that every temporary stays in cache
 
 Blocks = Callable[[int, int], Tensor]  # rows from one place to another
@@ -314,4 +315,7 @@ def _directions(matrix: Tensor, axis: Tensor | None, start: int, stop: int) -> T
 
 
 def _halved(squared: Separation, kept: Tensor | None) -> Separation:
-    return Separation(squared.cohesion / 2, squared.separation / 2, squared.nearest, squared.labels, kept)
+    cohesion, separation = (
+        torch.where(half > _PARALLEL, half, 0.0) for half in (squared.cohesion / 2, squared.separation / 2)
+    )
+    return Separation(cohesion, separation, squared.nearest, squared.labels, kept)
