@@ -26,6 +26,7 @@ from isoscope.statistics.gathered import Statistics
 from isoscope.statistics.stream import STREAMED, WEIGHTED, stream
 
 # what a space in memory takes at most, of what is at hand: vectors, a sorted copy, statistics
+_FIRST_ROWS = 64  # read before the rest, to know what there is
 _SHARE_OF_MEMORY = 0.5
 _COPIES = 4
 
@@ -189,11 +190,11 @@ def _first_block(source: Source | Space, scale: Scale | None) -> Space:
     """The first rows that can be read; of many files those of one, for all would read all labels first."""
     for shard in getattr(source, "shards", ()) if scale is not None else ():
         try:
-            return next(iter(shard.blocks()))
+            return next(iter(shard.blocks(_FIRST_ROWS)))
         except InputError:
             if scale is None or not scale.skip_bad:
                 raise
-    return next(iter(source.blocks()))
+    return next(iter(source.blocks(_FIRST_ROWS)))
 
 
 def _without(

@@ -67,6 +67,7 @@ def gather(
         runner(scale.scheduler, getattr(source, "client", None)) as run,
         _kept(scale, parts, wanted, seed) as kept,
     ):
+        most_rows = scale.rows_left_out()
         work = _Work(run, parts, _n_dims(source), scale, kept, progress)
         first = work.passed("first", first_pass(wanted), keep_labels="separation" in wanted)
         labels = first.found.pop("row_labels", None)
@@ -74,7 +75,7 @@ def gather(
         shelf.notes += work.notes()
         if check:
             check(shelf)
-        later = second_pass(wanted, vars(shelf), seed=seed)
+        later = second_pass(wanted, vars(shelf), seed=seed, most_rows=most_rows)
         if later:
             vars(shelf).update(work.passed("second", later).found)
             note_sample(shelf, later)
@@ -148,6 +149,7 @@ class _Work:
     ) -> None:
         self._run, self._parts, self._n_dims = run, parts, n_dims
         self._scale, self._kept, self._progress = scale, kept, progress
+        self._block_rows = scale.rows_of_block(n_dims)
         size = -(-len(parts) // min(len(parts), _GROUPS))
         self._groups = [range(i, min(i + size, len(parts))) for i in range(0, len(parts), size)]
         self._bad: dict[int, str] | None = None
@@ -157,7 +159,7 @@ class _Work:
         again = self._bad is not None
         task = PassTask(
             work,
-            self._scale.rows_of_block(self._n_dims),
+            self._block_rows,
             self._n_dims,
             keep_labels=keep_labels,
             skip_bad=self._scale.skip_bad and not again,

@@ -12,6 +12,7 @@ import torch
 from isoscope.arrays import block_rows
 from isoscope.errors import InputError
 from isoscope.kernels.workers import AHEAD
+from isoscope.statistics.stream import LEFT_OUT_ROWS
 
 _UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 _UNITS |= {"KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
@@ -19,6 +20,9 @@ _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*")
 PART_BYTES = 256 * 2**20  # of float32 that make a part of a file that is cut into parts
 _COPIES = 4  # of a block for each core and task ahead of it: lifted, centred, in float64, kept by allocators
 _MATRICES = 24  # of d × d numbers: a tree of scatters, those ahead, their merges, eigenvectors
+_LOADED_BYTES = 32 * 10**6  # of code that libraries load when it first runs
+_LEFT_OUT_BYTES = 8 * 4 * 3  # for each row left out for a standard error: four numbers, thrice as they merge
+_LEFT_OUT_SHARE = 0.25  # of the room, for those
 _MOST_BYTES = 2**63  # what an address can reach
 _LEAST_ROWS = 64
 _BLOCKS_A_READ = 2  # rows between two merges, which cost several passes over (d, d)
@@ -45,12 +49,23 @@ class Scale:
         """Whether anything is asked for beyond what `measure` does by itself."""
         return self != Scale()
 
+    def rows_left_out(self) -> int | None:
+        """Return about how many rows may have a number each for standard errors; None for no bound."""
+        if self.memory is None:
+            return None
+        room = self.memory - resident_bytes() - _LOADED_BYTES
+        return min(LEFT_OUT_ROWS, max(_LEAST_ROWS, int(_LEFT_OUT_SHARE * room) // _LEFT_OUT_BYTES))
+
     def rows_of_block(self, n_dims: int, n_labels: int = 0) -> int:
-        """How many rows to read at a time, so that all that is held keeps within the bound."""
+        """Return how many rows to read at a time, so that all that is held keeps within the bound.
+
+        Asked once, before anything is read: allocators keep what was freed, which would count as held.
+        """
         wanted = _BLOCKS_A_READ * block_rows(n_dims)
         if self.memory is None:
             return wanted
-        held = resident_bytes() + 8 * _MATRICES * n_dims * n_dims + 8 * 4 * n_labels * n_dims
+        held = resident_bytes() + _LOADED_BYTES + _LEFT_OUT_BYTES * (self.rows_left_out() or 0)
+        held += 8 * _MATRICES * n_dims * n_dims + 8 * 4 * n_labels * n_dims
         row_bytes = 4 * _COPIES * n_dims * (AHEAD + 1) * torch.get_num_threads()
         fitting = int((self.memory - held) // row_bytes)
         if fitting < _LEAST_ROWS:

@@ -133,15 +133,20 @@ def first_pass(needs: Iterable[str]) -> Pass:
     return Pass(tuple(name for name in _FIRST if name in wanted), {})
 
 
-def second_pass(needs: Iterable[str], shelf: Mapping[str, Any], *, seed: int = 0) -> Pass | None:
-    """The pass for what builds on the first one's statistics; None where nothing asked for does."""
+def second_pass(
+    needs: Iterable[str], shelf: Mapping[str, Any], *, seed: int = 0, most_rows: int | None = None
+) -> Pass | None:
+    """Return the pass for what builds on the first one's statistics; None where nothing asked for does.
+
+    most_rows: about how many rows may have a number each; LEFT_OUT_ROWS by default.
+    """
     wanted = set(needs)
     names = tuple(name for name in _SECOND if name in wanted)
     if not names:
         return None
     built_on = {name: shelf[name] for name in {BUILT_ON[name] for name in names}}
     n_rows = max(statistic.count for statistic in built_on.values())
-    return Pass(names, built_on, sample=min(1.0, LEFT_OUT_ROWS / n_rows), seed=seed)
+    return Pass(names, built_on, sample=min(1.0, (most_rows or LEFT_OUT_ROWS) / n_rows), seed=seed)
 
 
 def refuse_unstreamed(needs: Iterable[str]) -> None:
@@ -191,10 +196,12 @@ def stream(
 def note_sample(shelf: Statistics, later: Pass) -> None:
     """Say on the shelf that standard errors come from some of the rows only."""
     if later.sample < 1 and any(name in _ROW_BY_ROW for name in later.names):
+        n_rows = max(statistic.count for statistic in later.built_on.values())
+        n_drawn = round(later.sample * n_rows)
         shelf.notes.append(
-            f"standard errors of isotropy and cosines are from a sample of about {LEFT_OUT_ROWS:,} of "
-            f"{shelf.moments.count:,} vectors (seed {later.seed}), and known to "
-            f"± {100 * 1.96 / (2 * LEFT_OUT_ROWS) ** 0.5:.2g} %"
+            f"standard errors of isotropy and cosines are from a sample of about {n_drawn:,} of "
+            f"{n_rows:,} vectors (seed {later.seed}), and known to "
+            f"± {100 * 1.96 / (2 * n_drawn) ** 0.5:.2g} %"
         )
 
 
