@@ -183,6 +183,11 @@ def as_counts(weights: Any, *, n: int, name: str = "weights") -> Tensor:
     return counts
 
 
+def whole(number: float) -> Any:
+    """A sum of weights as an int where it is one."""
+    return int(number) if number == int(number) else number
+
+
 def _named(values: Any, n: int, name: str) -> Labels | None:
     return None if values is None else as_labels(values, n=n, name=name)
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import isoscope as iso
-from isoscope.errors import InputError, ShapeError
+from isoscope.errors import InputError, ShapeError, UndefinedError
 from isoscope.metrics.registry import KNOWN
 from isoscope.space import Space
 from isoscope.statistics.groups import GroupMoments
@@ -80,6 +80,37 @@ def test_merging_and_fractions() -> None:
     np.testing.assert_allclose(parts.scatter, ((X - mean).T * w) @ (X - mean))
     np.testing.assert_allclose(parts.covariance, np.cov(X.T, ddof=0, aweights=w) * w.sum() / (w.sum() - 1))
     assert parts.count == pytest.approx(w.sum())
+
+
+@pytest.mark.parametrize(("n", "d"), [(30, 38), (38, 30), (37, 38)])
+def test_rankme_counts_rows_and_not_their_weights(n: int, d: int) -> None:
+    rng = np.random.default_rng(0)
+    X, w = rng.normal(size=(n, d)), rng.random(n)
+    sigma = np.linalg.svd(X * np.sqrt(w)[:, None], compute_uv=False)
+    p = sigma / sigma.sum() + 1e-7
+    expected = pytest.approx(np.exp(-(p * np.log(p)).sum()), rel=1e-9)
+    assert iso.rankme(iso.Moments.of(X, weights=w)) == expected
+    assert iso.measure(X, weights=w, metrics="rankme")["rankme"] == expected
+    parts = [iso.Moments.of(X[rows], weights=w[rows]) for rows in (slice(0, 9), slice(9, 20), slice(20, n))]
+    assert iso.rankme(parts[0].merge(parts[1]).merge(parts[2])) == expected
+    for weight in (0.5, 2):
+        assert iso.rankme(iso.Moments.of(X, weights=np.full(n, weight))) == pytest.approx(iso.rankme(X))
+
+
+def test_spectra_of_fractional_weights() -> None:
+    X, _, _ = rows(2)
+    w = np.full(N, 0.1)
+    condition = iso.condition_number(iso.Moments.of(X, weights=w))
+    assert condition == pytest.approx(iso.condition_number(X))
+    exponent = iso.power_law_exponent(iso.Moments.of(X, weights=w))
+    assert exponent == pytest.approx(iso.power_law_exponent(X))
+
+
+def test_weights_that_add_up_to_fewer_than_the_labels() -> None:
+    X, _, _ = rows(2)
+    moments = GroupMoments.of(X, np.arange(N) % 5, weights=np.full(N, 0.1))
+    with pytest.raises(UndefinedError, match="weights add up to 4 for 5 labels"):
+        iso.calinski_harabasz_score(moments)
 
 
 def test_equal_rows_have_no_spread() -> None:

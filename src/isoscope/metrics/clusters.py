@@ -38,6 +38,10 @@ def calinski_harabasz_score(X: Any, labels: Any = None) -> Any:
         raise UndefinedError("calinski_harabasz_score is undefined: every cluster has collapsed to a point")
     moments.check_scale()
     n, K = moments.count, len(moments.names)
+    if not n > K:
+        raise UndefinedError(
+            f"calinski_harabasz_score needs more vectors than labels; weights add up to {n:g} for {K} labels"
+        )
     return scalar(moments.between_trace / (K - 1) / (within / (n - K)))
 
 

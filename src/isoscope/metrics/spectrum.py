@@ -70,6 +70,7 @@ def rankme(X: Any) -> Any:
 
         RankMe = exp(−Σ p_i log p_i),   p_i = σ_i/Σ σ + 1e-7,   σ the min(n, d) singular values of X
 
+    With weights w, σ are those of √w·x, and n is the number of rows, whatever their weights.
     X is not centred, so a large mean lowers it. Singular values below the rounding of the products are
     taken as 0. Range [1, min(n, d)] up to the paper's 1e-7; high is isotropic about the origin.
     Invariant to rotation and one scale. Paper: Garrido et al. 2023, RankMe.
@@ -226,9 +227,9 @@ def _standing_eigenvalues(X: Any, name: str) -> tuple[Moments, Tensor]:
     moments.need_spread(name)
     values = torch.linalg.eigvalsh(moments.smaller_side.detach()).flip(0)
     mean_square = float((moments.trace / moments.count + moments.mean @ moments.mean) / moments.n_dims)
-    noise = _noise(values, max(moments.count, moments.n_dims))
+    noise = _noise(values, max(moments.n_rows, moments.n_dims))
     kept = values > max(noise, moments.count * eps**2 * mean_square)
-    return moments, torch.masked_select(values, kept)[: moments.count - 1] / (moments.count - 1)
+    return moments, torch.masked_select(values, kept)[: moments.n_rows - 1] / (moments.count - 1)
 
 
 def _entropy(p: Tensor) -> Tensor:
@@ -256,7 +257,7 @@ def _uncentred_spectrum(moments: Moments) -> Tensor:
     else:
         rows = torch.cat([moments.factor, math.sqrt(moments.count) * moments.mean[None]])
         squares = torch.linalg.eigvalsh(rows @ rows.T)
-    squares = squares.flip(0)[: min(moments.count, moments.n_dims)]
+    squares = squares.flip(0)[: min(moments.n_rows, moments.n_dims)]
     noise = _noise(squares.detach(), len(squares))
     return torch.where(squares > noise, squares, 0.0)
 

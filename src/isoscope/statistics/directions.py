@@ -12,9 +12,9 @@ from torch import Tensor
 from isoscope.arrays import HALVES, as_matrix, blocks
 from isoscope.errors import ShapeError, UndefinedError
 from isoscope.kernels.products import weighted_sums
-from isoscope.space import as_weights
+from isoscope.space import as_weights, whole
 from isoscope.statistics.chunks import chunks
-from isoscope.statistics.moments import Moments, whole
+from isoscope.statistics.moments import Moments
 
 _WIDE_BYTES = 2**20  # of float64: rows lifted, squared and added up while they are in cache
 _CONE_ROWS = 256  # looked at for whether all rows point one way

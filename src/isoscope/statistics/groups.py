@@ -16,9 +16,8 @@ from isoscope.kernels.precision import check_spread, direct_distances, two_sum
 from isoscope.kernels.products import sum_of_squares
 from isoscope.kernels.selection import medians
 from isoscope.labels import Labels, as_labels
-from isoscope.space import as_weights
+from isoscope.space import as_weights, whole
 from isoscope.statistics.directions import unit_rows
-from isoscope.statistics.moments import whole
 
 _COMPARED = 64  # groups looked at for one amid the others
 _SHOWS = 1e-12  # a rest of a mean above this share of the spread about it changes distances to the mean

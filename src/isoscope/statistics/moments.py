@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import Any
 
 import torch
@@ -14,7 +14,7 @@ from isoscope.arrays import as_matrix, block_rows, check_finite, working
 from isoscope.errors import InputError, ShapeError, UndefinedError
 from isoscope.kernels.precision import TOO_SMALL, check_spread, full_precision, two_sum
 from isoscope.kernels.products import sum_of_squares, symmetric_product
-from isoscope.space import as_weights
+from isoscope.space import as_weights, whole
 from isoscope.statistics.chunks import CenteredSums, chunks, near_point, sums_dtype
 
 # float32 squares and cubes are trusted while a coordinate's mean square lies in here; outside, float64
@@ -41,12 +41,12 @@ class Moments:
     Attributes:
         count: number of vectors, or the sum of their weights; an int where that is whole.
         mean: (d,).
-        mean_rest: (d,) what rounding to float64 left of the mean, so that merging loses nothing of it at
-            large offsets.
+        mean_rest: (d,) what rounding to float64 left of the mean; it shows at large offsets.
         scatter_matrix: (d, d), or None while the factor is held.
         factor: (r, d) with r < d, or None.
         cubic_sum: (d,), or None where the factor's rows are the vectors themselves, or with fourth=False.
         quartic_sum: scalar tensor, likewise.
+        weighted_rows: how many rows of weight above 0 there are; None without weights.
 
     >>> whole = Moments.of([[1.0, 0.0], [0.0, 2.0], [3.0, 1.0]])
     >>> parts = Moments.of([[1.0, 0.0]]).merge(Moments.of([[0.0, 2.0], [3.0, 1.0]]))
@@ -61,6 +61,7 @@ class Moments:
     cubic_sum: Tensor | None
     quartic_sum: Tensor | None
     mean_rest: Tensor | float = 0.0
+    weighted_rows: int | None = None
 
     @classmethod
     def of(
@@ -104,10 +105,11 @@ class Moments:
         share = other.count / count
         mean, rest = two_sum(self.mean, self.mean_rest + step * share)
         scatter, factor = _merge_scatter(self, other, step * (self.count * other.count / count) ** 0.5)
+        rows = None if self.weighted_rows is other.weighted_rows is None else self.n_rows + other.n_rows
         if not (self.has_fourth and other.has_fourth):
-            return Moments(count, mean, scatter, factor, None, None, rest)
+            return Moments(count, mean, scatter, factor, None, None, rest, rows)
         a, b = self.moved(step * share), other.moved(step * (share - 1))
-        return Moments(count, mean, scatter, factor, a[0] + b[0], a[1] + b[1], rest)
+        return Moments(count, mean, scatter, factor, a[0] + b[0], a[1] + b[1], rest, rows)
 
     def moved(self, m: Tensor) -> tuple[Tensor, Tensor]:
         """Return cubic and quartic sums about the mean plus m: ‖u−m‖⁴ expanded, using Σu = 0."""
@@ -132,6 +134,11 @@ class Moments:
     def n_dims(self) -> int:
         """d, the number of dimensions."""
         return int(self.mean.shape[0])
+
+    @property
+    def n_rows(self) -> int:
+        """How many vectors there are, whatever their weights: they span no more dimensions."""
+        return int(self.count) if self.weighted_rows is None else self.weighted_rows
 
     @cached_property
     def scatter(self) -> Tensor:
@@ -269,11 +276,6 @@ def _sums(block: Tensor, fourth: bool, also: Callable[[Tensor], None] | None) ->
     return _of_many_rows(block.double(), fourth)
 
 
-def whole(number: float) -> Any:
-    """A sum of weights as an int where it is one."""
-    return int(number) if number == int(number) else number
-
-
 def _of_weighted(matrix: Tensor, weights: Tensor) -> Moments:
     check_finite(matrix)
     parts = []
@@ -282,10 +284,7 @@ def _of_weighted(matrix: Tensor, weights: Tensor) -> Moments:
         counting = w > 0
         if bool(counting.any()):
             parts.append(_of_weighted_block(rows[counting].double(), w[counting]))
-    moments = parts[0]
-    for part in parts[1:]:
-        moments = moments.merge(part)
-    return moments
+    return reduce(Moments.merge, parts)
 
 
 @full_precision
@@ -302,7 +301,8 @@ def _of_weighted_block(block: Tensor, w: Tensor) -> Moments:
     few = len(block) < block.shape[1]
     scatter, factor = (None, V) if few else (symmetric_product(V), None)
     weighed = w * squares
-    return Moments(whole(float(count)), mean, scatter, factor, weighed @ U, weighed @ squares, rest)
+    sums = weighed @ U, weighed @ squares
+    return Moments(whole(float(count)), mean, scatter, factor, *sums, rest, len(block))
 
 
 def _of_equal_rows(block: Tensor) -> Moments:
