@@ -172,7 +172,7 @@ class Moments:
     @cached_property
     def _numbers(self) -> tuple[float, float, float]:
         """tr A, ‖mean‖² and Σ‖u‖⁴, or 0, as numbers: one wait for the device, however often asked."""
-        quartic = self.trace * 0 if self.quartic_sum is None else self.quartic_sum
+        quartic = self.quartic if self.has_fourth else self.trace * 0
         numbers = torch.stack([self.trace, self.mean @ self.mean, quartic]).detach()
         return tuple(numbers.tolist())
 
@@ -240,7 +240,7 @@ class Moments:
             raise UndefinedError(f"{what} is undefined: all {self.count:g} points are equal")
 
 
-def _hangs_on_one(moments: Moments) -> bool:
+def hangs_on_few(moments: Moments) -> bool:
     """Whether a few rows make so much of Σ‖u‖⁴ that what the others add to ‖A‖² needs float64."""
     spread, _, quartic = moments._numbers
     return quartic > _FEW_ROWS * spread * spread
@@ -271,7 +271,7 @@ def _sums(block: Tensor, fourth: bool, also: Callable[[Tensor], None] | None) ->
     moments = _of_many_rows(block, fourth, also)
     low, high = _FLOAT32_RANGE
     in_range = low < moments.spread / block.numel() < high
-    if sums_dtype(block) == torch.float64 or (in_range and not _hangs_on_one(moments)):
+    if sums_dtype(block) == torch.float64 or (in_range and not hangs_on_few(moments)):
         return moments
     return _of_many_rows(block.double(), fourth)
 
