@@ -1,10 +1,16 @@
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
+
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from isoscope.errors import InputError
-from isoscope.table_columns import Column, as_choice, judge, names_no_dimension, places_of
+from isoscope.frames import from_arrow, from_frame
+from isoscope.io import open_vectors
+from isoscope.table_columns import Column, as_choice, judge, names_no_dimension, places_of, whole_numbers
 
 NAMES = ["id", "d0", "d1", "d2", "a,b", "x:y"]
 rng = np.random.default_rng(0)
@@ -75,3 +81,46 @@ def test_an_unnamed_first_column_beside_named_ones() -> None:
     values = rng.normal(size=20)
     assert judge([Column("", True, False, values), Column("a", True, False, values)]).named == [0]
     assert judge([Column("", True, False, values), Column("", True, False, values)]).dimensions == [0, 1]
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [5] * 300,
+        [2**60 + i for i in range(300)],
+        [2**63 + i for i in range(300)],
+        [i % 3 for i in range(300)],
+    ],
+)
+@pytest.mark.parametrize("form", ["csv", "parquet", "pandas", "polars", "arrow"])
+def test_whole_numbers_among_fractions_are_asked_about(tmp_path: Path, form: str, values: list[int]) -> None:
+    import pandas as pd
+    import polars as pl
+
+    frame = pd.DataFrame({"a": rng.normal(size=300), "foo": values, "b": rng.normal(size=300)})
+    path = tmp_path / f"x.{form}"
+    if form == "csv":
+        frame.to_csv(path, index=False)
+    elif form == "parquet":
+        frame.to_parquet(path)
+    read: dict[str, Callable[[], object]] = {
+        "csv": lambda: open_vectors(path),
+        "parquet": lambda: open_vectors(path),
+        "pandas": lambda: from_frame(frame, "X"),
+        "polars": lambda: from_frame(pl.from_pandas(frame), "X"),
+        "arrow": lambda: from_arrow(pa.Table.from_pandas(frame), "X"),
+    }
+    with pytest.raises(InputError, match="'foo'"):
+        read[form]()
+
+
+def test_huge_identifiers_among_whole_numbers() -> None:
+    columns = [Column(f"x{j}", True, True, rng.integers(-128, 128, 60)) for j in range(20)]
+    columns.append(Column("number", True, True, whole_numbers(2**60 + i for i in range(60))))
+    columns.append(Column("other", True, True, whole_numbers(2**63 + i for i in range(60))))
+    assert judge(columns).doubtful == [20, 21]
+
+
+def test_noughts_are_an_unused_dimension() -> None:
+    columns = [Column("a", True, False, rng.normal(size=20)), Column("b", True, True, np.zeros(20, int))]
+    assert judge(columns).dimensions == [0, 1]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from isoscope.errors import InputError, NotFiniteError, ShapeError
-from isoscope.table_columns import N_JUDGED, Column, judge
+from isoscope.table_columns import N_JUDGED, Column, judge, whole_numbers
 
 
 def from_frame(X: Any, name: str) -> np.ndarray:
@@ -73,12 +73,15 @@ def _pandas(X: Any) -> list[tuple[Column, str]]:
         for place, dtype in enumerate(X.dtypes)
     ]
     kinds = _numeric(kinds)
-    places = [place for place, kind in enumerate(kinds) if kind in ("f", "i", "u")]
-    head = X.iloc[:N_JUDGED, places].to_numpy(dtype=float, na_value=np.nan)
+    fractions = [place for place, kind in enumerate(kinds) if kind == "f"]
+    numbers = X.iloc[:N_JUDGED, fractions].to_numpy(dtype=float, na_value=np.nan)
+    head = dict(zip(fractions, numbers.T, strict=True)) | {
+        place: whole_numbers(X.iloc[:N_JUDGED, place].dropna())
+        for place, kind in enumerate(kinds)
+        if kind in ("i", "u")
+    }
     types = [kind if len(kind) > 1 else str(dtype) for kind, dtype in zip(kinds, X.dtypes, strict=True)]
-    return _columns(
-        [str(column) for column in X.columns], kinds, types, dict(zip(places, head.T, strict=True))
-    )
+    return _columns([str(column) for column in X.columns], kinds, types, head)
 
 
 def _object_kind(column: Any) -> str:
@@ -104,8 +107,11 @@ def _polars(X: Any) -> list[tuple[Column, str]]:
         else:
             kinds.append({"String": "texts", "Boolean": "b"}.get(str(dtype), "O"))
     kinds = _numeric(kinds)
-    places = [place for place, kind in enumerate(kinds) if kind in ("f", "i")]
-    head = {place: X.to_series(place).head(N_JUDGED).cast(float).to_numpy() for place in places}
+    head = {
+        place: whole_numbers(column.drop_nulls()) if kind in ("i", "u") else column.cast(float).to_numpy()
+        for place, (kind, column) in enumerate(zip(kinds, X.head(N_JUDGED).get_columns(), strict=True))
+        if kind in ("f", "i", "u")
+    }
     types = [kind if len(kind) > 1 else str(dtype) for kind, dtype in zip(kinds, X.dtypes, strict=True)]
     return _columns(X.columns, kinds, types, head)
 
@@ -125,10 +131,18 @@ def _arrow(X: Any) -> list[tuple[Column, str]]:
 
     fields = list(X.schema)
     kinds = _numeric([kind_of(field.type) for field in fields])
-    places = [place for place, kind in enumerate(kinds) if kind in ("f", "i")]
-    head = {place: np.array(X.column(place).slice(0, N_JUDGED).to_pylist(), dtype=float) for place in places}
+    head = {
+        place: _arrow_numbers(X.column(place).slice(0, N_JUDGED), is_integer=kind in ("i", "u"))
+        for place, kind in enumerate(kinds)
+        if kind in ("f", "i", "u")
+    }
     types = [kind if len(kind) > 1 else str(field.type) for kind, field in zip(kinds, fields, strict=True)]
     return _columns([field.name for field in fields], kinds, types, head)
+
+
+def _arrow_numbers(column: Any, *, is_integer: bool) -> np.ndarray:
+    cells = column.drop_null().to_pylist()
+    return whole_numbers(cells) if is_integer else np.array(cells, dtype=float)
 
 
 def _numeric(kinds: list[str]) -> list[str]:
@@ -150,7 +164,7 @@ def _columns(
 
 
 def _present(values: np.ndarray) -> np.ndarray:
-    return values[~np.isnan(values)]
+    return values[~np.isnan(values)] if values.dtype.kind == "f" else values
 
 
 def _is_list(kind: Any) -> bool:

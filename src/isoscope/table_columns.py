@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -30,7 +31,7 @@ class Column:
     name: what it is called.
     is_number: whether it holds numbers, rather than texts, dates or truth values.
     is_integer: whether its type, or the way it is written, is that of whole numbers.
-    values: some of its first numbers, missing ones left out.
+    values: some of its first numbers, missing ones left out; integers by `whole_numbers`.
     """
 
     name: str
@@ -67,9 +68,9 @@ def names_no_dimension(name: str) -> bool:
 def judge(columns: Sequence[Column]) -> Verdict:
     """Tell dimensions from identifiers, labels and times, by type, name and first values.
 
-    A column is doubtful when it holds whole numbers, not all the same, beside columns of fractions; or,
-    where all columns hold whole numbers, when it alone rises from row to row or never repeats a number over
-    a range far wider than the others'.
+    A column is doubtful when it holds whole numbers, not all 0, beside columns of fractions; or, where
+    all columns hold whole numbers, when it alone rises from row to row or never repeats a number over a range
+    far wider than the others'.
     """
     others = [place for place, column in enumerate(columns) if not column.is_number]
     numbers = [place for place, column in enumerate(columns) if column.is_number]
@@ -94,7 +95,7 @@ def _doubtful(columns: list[Column]) -> list[bool]:
     whole = [_is_whole(column.values) for column in columns]
     if not all(whole):
         return [is_whole and _stands_out(column) for column, is_whole in zip(columns, whole, strict=True)]
-    ranges = [float(np.ptp(column.values)) if len(column.values) else 0.0 for column in columns]
+    ranges = [_span(column.values) if len(column.values) else 0.0 for column in columns]
     usual = float(np.median(ranges)) if ranges else 0.0
     counts = [
         len(column.values) >= _MANY
@@ -105,13 +106,28 @@ def _doubtful(columns: list[Column]) -> list[bool]:
 
 
 def _stands_out(column: Column) -> bool:
-    """Whether whole numbers beside fractions may be no coordinates: a constant, such as 0, is one."""
+    """Whether whole numbers beside fractions may be no coordinates; noughts alone are an unused one."""
     if column.is_integer:
-        return len(column.values) >= _FEW and bool(np.ptp(column.values) > 0)
+        return len(column.values) >= _FEW and bool(np.any(column.values != 0))
     return len(column.values) >= _MANY and _is_distinct(column.values)
 
 
+def whole_numbers(values: Iterable[Any]) -> np.ndarray:
+    """Return integers of any size, exactly: as float64, neighbours past 2^53 would be equal."""
+    numbers = [int(value) for value in values]
+    try:
+        return np.array(numbers, dtype=np.int64)
+    except OverflowError:
+        return np.array(numbers, dtype=object)
+
+
+def _are_integers(values: np.ndarray) -> bool:
+    return values.dtype.kind in "iuO"
+
+
 def _is_whole(values: np.ndarray) -> bool:
+    if _are_integers(values):
+        return True
     return bool(np.all(np.isfinite(values)) and np.all(values == np.trunc(values)))
 
 
@@ -119,9 +135,14 @@ def _is_distinct(values: np.ndarray) -> bool:
     return len(np.unique(values)) == len(values)
 
 
+def _span(values: np.ndarray) -> float:
+    low, high = values.min(), values.max()
+    return float(int(high) - int(low) if _are_integers(values) else high - low)
+
+
 def _rises(values: np.ndarray) -> bool:
-    steps = np.diff(values)
-    return bool(np.all(steps > 0) or np.all(steps < 0))
+    before, after = values[:-1], values[1:]
+    return bool(np.all(after > before) or np.all(after < before))
 
 
 def as_choice(columns: str | int | Sequence[str | int] | None) -> tuple[str, ...] | None:

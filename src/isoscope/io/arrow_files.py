@@ -25,7 +25,7 @@ from isoscope.io.chunks import Chunk, Reader
 from isoscope.io.dimension_columns import choose_dimensions, excluded
 from isoscope.io.files import listed
 from isoscope.io.table_rows import TableRows
-from isoscope.table_columns import N_JUDGED, Column
+from isoscope.table_columns import N_JUDGED, Column, whole_numbers
 
 TEXT_COLUMN = "text"
 _ROWS_BESIDE = 1024  # read at a time, each with texts of any length
@@ -153,7 +153,11 @@ def _holds_floats(kind: Any) -> bool:
 
 def _present(batch: Any, name: str) -> np.ndarray:
     """The first numbers of a column, missing ones left out."""
-    return np.array([] if batch is None else batch.column(name).drop_null().to_pylist(), dtype=float)
+    if batch is None:
+        return np.empty(0)
+    column = batch.column(name)
+    cells = column.drop_null().to_pylist()
+    return whole_numbers(cells) if is_whole(column.type) else np.array(cells, dtype=float)
 
 
 def _has_text(schema: Any) -> bool:

@@ -14,12 +14,13 @@ import numpy as np
 
 from isoscope.errors import FileError, InputError, ShapeError
 from isoscope.io.files import MAX_LINE_BYTES, check_utf8, kind, sample_lines
-from isoscope.table_columns import NUMBERS, TEXTS, VECTORS
+from isoscope.table_columns import NUMBERS, TEXTS, VECTORS, whole_numbers
 
 MAX_COLUMNS = 2**15  # Arrow takes a minute over 200,000
 _MAX_CELLS = 2**18  # looked at before anything is read
 _N_LINES = 20  # compared where a line could be cut by several delimiters
 _N_SHOWN = 3
+_MAX_DIGITS = 40  # of a whole number that is compared exactly
 INTEGER = re.compile(r"[+-]?\d+", re.ASCII)
 _COMMA = re.compile(r"[+-]?(\d*,\d+|\d+,)([eE][+-]?\d+)?")
 _THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+")
@@ -56,7 +57,9 @@ class Layout:
 
     def numbers(self, place: int) -> np.ndarray:
         """The first numbers of a column."""
-        cells = (cell for cell in self.cells(place) if is_number(cell, self.decimal))
+        cells = [cell for cell in self.cells(place) if is_number(cell, self.decimal)]
+        if self.is_written_whole(place) and all(len(cell) <= _MAX_DIGITS for cell in cells):
+            return whole_numbers(cells)
         return np.array([as_number(cell, self.decimal) for cell in cells])
 
     def is_written_whole(self, place: int) -> bool:
