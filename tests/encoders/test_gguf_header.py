@@ -12,6 +12,7 @@ import pytest
 
 from isoscope.encoders import encode, load_language_model
 from isoscope.encoders.gguf_header import read_gguf_header
+from isoscope.encoders.model_files import check_model
 from isoscope.errors import FileError
 
 pytest.importorskip("gguf", reason="needs the extra `gguf`")
@@ -45,6 +46,17 @@ def test_headers_that_lie(tmp_path: Path, name: str, how: str) -> None:
     assert path.name in str(error.value)
     assert "\n" not in str(error.value)
     assert len(str(error.value)) < 500
+
+
+def test_a_size_of_0_is_refused_only_where_tensors_need_it(tmp_path: Path) -> None:
+    path = tmp_path / "mamba.gguf"
+    no_heads = hostile_models.field("llama.attention.head_count", hostile_models.U32, struct.pack("<I", 0))
+    fields = [hostile_models.ARCHITECTURE, no_heads]
+    path.write_bytes(hostile_models.gguf_bytes(fields, [hostile_models.WEIGHT], hostile_models.BODY))
+    check_model(path)
+    path.write_bytes(hostile_models.GGUF["no-width"])
+    with pytest.raises(FileError, match=r"`llama\.embedding_length` must be a whole number of 1 to 8, got 0"):
+        check_model(path)
 
 
 def test_any_damage_to_a_header_is_refused_or_harmless(tmp_path: Path) -> None:

@@ -38,6 +38,10 @@ def test_a_sound_folder(copied: Path) -> None:
         ("config.json", ("vocab_size",), 2**63),
         ("config.json", ("intermediate_size",), 2**31),
         ("config.json", ("num_attention_heads",), 2**63),
+        ("config.json", ("hidden_size",), 0),
+        ("config.json", ("intermediate_size",), 0),
+        ("config.json", ("num_attention_heads",), 0),
+        ("config.json", ("vocab_size",), 0),
         ("config.json", (), []),
         ("modules.json", (), {}),
         ("modules.json", (), []),
@@ -101,6 +105,13 @@ def test_a_language_model_of_absurd_depth(tiny_bert: Path, tmp_path: Path) -> No
     hostile_models.write_replaced(copied / "config.json", ("num_hidden_layers",), 2**63)
     with pytest.raises(FileError, match=r"config\.json: `num_hidden_layers` must be"):
         load_language_model(copied)
+
+
+def test_a_size_of_0_is_refused_without_safetensors(copied: Path) -> None:
+    (copied / "model.safetensors").unlink()
+    hostile_models.write_replaced(copied / "config.json", ("intermediate_size",), 0)
+    with pytest.raises(FileError, match=r"config\.json: `intermediate_size` must be a whole number"):
+        check_model(copied)
 
 
 def test_json_within_json_is_bounded(copied: Path) -> None:

@@ -114,6 +114,14 @@ GGUF: dict[str, bytes] = {
     "width": gguf_bytes(
         [ARCHITECTURE, field("llama.embedding_length", U32, struct.pack("<I", 2**31))], [WEIGHT], BODY
     ),
+    "no-width": gguf_bytes(
+        [ARCHITECTURE, field("llama.embedding_length", U32, struct.pack("<I", 0))], [WEIGHT], BODY
+    ),
+    "no-heads": gguf_bytes(
+        [ARCHITECTURE, field("llama.attention.head_count", U32, struct.pack("<I", 0))],
+        [tensor("blk.0.attn_q.weight", (4, 8))],
+        BODY,
+    ),
     "width-is-text": gguf_bytes(
         [ARCHITECTURE, field("llama.embedding_length", TEXT, text("x"))], [WEIGHT], BODY
     ),

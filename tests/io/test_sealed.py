@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -167,6 +170,36 @@ def test_a_folder_is_checked_file_by_file(tmp_path: Path, damage: str) -> None:
     DAMAGES[damage](folder)
     with pytest.raises(FileError, match="folder"):
         check_folder(folder, of="x")
+
+
+@pytest.mark.parametrize("name", ["../secret", "b/../../secret", "absolute", "link", "/dev/zero", "pipe"])
+def test_a_folder_lists_only_files_of_its_own(tmp_path: Path, name: str) -> None:
+    folder, secret = tmp_path / "folder", tmp_path / "secret"
+    (folder / "b").mkdir(parents=True)
+    secret.write_bytes(b"1")
+    (folder / "link").symlink_to(secret)
+    os.mkfifo(folder / "pipe")
+    listed = str(secret) if name == "absolute" else name
+    checksum = hashlib.sha256(b"1").hexdigest()
+    write_json(folder / ".checksums.json", {"files": {listed: checksum}})
+    with time_limit(5), pytest.raises(FileError, match=r"checksums\.json lists .*; wanted "):
+        check_folder(folder)
+
+
+@contextmanager
+def time_limit(seconds: int) -> Iterator[None]:
+    """Raise TimeoutError within a block that waits for a file without end."""
+
+    def stop(*_: object) -> None:
+        raise TimeoutError
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def test_what_a_killed_process_was_writing_is_removed(tmp_path: Path) -> None:

@@ -27,7 +27,15 @@ _SIZES = (
     "n_inner",
 )
 _WIDTHS = ("hidden_size", "d_model", "n_embd")
-_GGUF_SIZES = ("embedding_length", "feed_forward_length", "vocab_size", "head_count", "head_count_kv")
+_HEADS = ("num_attention_heads", "num_heads", "n_heads", "n_head")
+# each with a part of the names of the tensors that cannot be without it: Mamba has 0 heads and no attention
+_GGUF_SIZES = {
+    "embedding_length": "",
+    "vocab_size": "",
+    "feed_forward_length": "ffn",
+    "attention.head_count": "attn",
+    "attention.head_count_kv": "attn",
+}
 
 
 @contextmanager
@@ -56,9 +64,11 @@ def check_model(path: Path) -> None:
         for vocabulary in ("tokenizer.json", "vocab.json"):
             if (file := path / vocabulary).is_file():
                 read_json(file, max_bytes=_MAX_VOCABULARY_BYTES).mapping()
-        for config in (path / "config.json", *inner):
-            if config.is_file() and (shapes := _weights(config.parent)):
-                _check_sizes(read_json(config), shapes)
+        for config in filter(Path.is_file, (path / "config.json", *inner)):
+            settings = read_json(config)
+            _check_not_zero(settings)
+            if shapes := _weights(config.parent):
+                _check_sizes(settings, shapes)
 
 
 def modules_of(listing: Field) -> list[Path]:
@@ -87,6 +97,15 @@ def _weights(folder: Path) -> dict[str, tuple[int, ...]]:
         with reading(path), safe_open(str(path), framework="pt") as file:
             shapes |= {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118
     return shapes
+
+
+def _check_not_zero(config: Field) -> None:
+    """Raise FileError over a width, a vocabulary or a number of heads of 0, wherever it is nested."""
+    for name, field in config.mapping().items():
+        if isinstance(field.value, dict):
+            _check_not_zero(field)
+        elif name in (*_SIZES, *_HEADS) and _is_number(field.value):
+            field.whole(at_least=1)
 
 
 def _check_sizes(config: Field, shapes: Mapping[str, tuple[int, ...]]) -> None:
@@ -122,7 +141,8 @@ def _check_gguf(path: Path) -> None:
         if key == "block_count":
             field.whole(at_least=1, at_most=len(header.shapes))
         elif key in _GGUF_SIZES:
-            field.whole(at_least=0, at_most=widest)
+            is_used = any(_GGUF_SIZES[key] in tensor for tensor in header.shapes)
+            field.whole(at_least=int(is_used), at_most=widest)
 
 
 def _check_prompts(settings: Field) -> None:

@@ -148,6 +148,7 @@ def check_folder(folder: Path, *, of: str = "") -> None:
         raise FileError(f"{folder / FILES} lists no files")
     for name, checksum in files.items():
         with reading(folder / name):
+            _check_inside(folder, name)
             check(folder / name, checksum, file_hash(folder / name))
 
 
@@ -169,6 +170,16 @@ def check_owner(path: Path, got: object, wanted: str) -> None:
     """Raise FileError unless a file belongs to what is wanted."""
     if got != wanted:
         raise FileError(f"{path} belongs to another run, or to another place in this one")
+
+
+def _check_inside(folder: Path, name: str) -> None:
+    """Raise FileError unless a listed name can only be a regular file within the folder."""
+    path = folder / name
+    leads_out = Path(name).is_absolute() or ".." in Path(name).parts
+    if leads_out or not path.resolve().is_relative_to(folder.resolve()):
+        raise FileError(f"{folder / FILES} lists {structure.described(name)}; wanted files within its folder")
+    if path.exists() and not path.is_file():
+        raise FileError(f"{folder / FILES} lists {structure.described(name)}; wanted regular files")
 
 
 @lru_cache(maxsize=256)
