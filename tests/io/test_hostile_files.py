@@ -53,6 +53,12 @@ def test_vectors(tmp_path: Path, name: str, whole: bool) -> None:
     assert name in refused(read)
 
 
+@pytest.mark.parametrize("name", ["bomb.csv.gz", "bomb.tsv.gz", "bomb.vec.gz"])
+def test_text_that_swells_is_refused_before_its_rows_are_read(tmp_path: Path, name: str) -> None:
+    hostile_files.VECTORS[name](tmp_path / name)
+    assert "gunzip it first" in refused(lambda: open_vectors(tmp_path / name))
+
+
 @pytest.mark.parametrize("name", hostile_files.LABELS)
 def test_labels(tmp_path: Path, name: str, vectors: np.ndarray) -> None:
     np.save(tmp_path / "vectors.npy", vectors)

@@ -17,6 +17,7 @@ from isoscope.io.structure import BoundedStream
 # a longer line is no row of numbers, and must not be read into memory to find that out
 MAX_LINE_BYTES = 16 * 2**20
 _UNPACKED_BYTES = 2**18  # at a time
+_SMALL_GZIP_BYTES = 8 * 2**20  # what it may unpack to is looked through in under a second
 PICKLES = (".pkl", ".pickle", ".joblib", ".p")
 SAVE_AGAIN = (
     "isoscope never unpickles, since a pickle can run code: "
@@ -72,7 +73,10 @@ def first_bytes(path: Path, n: int = 8) -> bytes:
 
 
 def sample_lines(path: Path, *, what: str, n_lines: int = 100) -> list[bytes]:
-    """The first lines of a text file, few enough to judge it by whatever a stranger put in them."""
+    """The first lines of a text file, few enough to judge it by whatever a stranger put in them.
+
+    A small .gz is unpacked to its end, so that one that swells is refused before its rows are computed with.
+    """
     lines: list[bytes] = []
     with open_bytes(path) as file:
         while len(lines) < n_lines and sum(map(len, lines)) < MAX_LINE_BYTES:
@@ -80,6 +84,9 @@ def sample_lines(path: Path, *, what: str, n_lines: int = 100) -> list[bytes]:
             check_text(lines[-1], path, what=what)
             if not lines[-1]:
                 return lines[:-1]
+        if is_gzip(path) and path.stat().st_size <= _SMALL_GZIP_BYTES:
+            while file.read(_UNPACKED_BYTES):
+                pass
     return lines
 
 
