@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from functools import reduce
 
 import numpy as np
 import pytest
@@ -17,6 +18,8 @@ from isoscope.errors import InputError, UndefinedError
 from isoscope.metrics.registry import KNOWN, Metric
 from isoscope.space import Space
 from isoscope.statistics.gathered import Statistics
+from isoscope.statistics.groups import GroupMoments
+from isoscope.statistics.moments import Moments
 from isoscope.statistics.stream import stream
 
 Make = Callable[[np.ndarray], np.ndarray]
@@ -178,6 +181,61 @@ def test_fewer_rows_than_dimensions(name: str, dtype: type) -> None:
 @pytest.mark.parametrize(("name", "dtype"), CASES)
 def test_every_space_shape_and_block_size(name: str, dtype: type, shape: tuple[int, int]) -> None:
     check(name, shape, dtype, (1, 2, 5, 17, 33))
+
+
+def _groups(X: np.ndarray) -> GroupMoments:
+    """Merged from single rows."""
+    return reduce(GroupMoments.merge, (GroupMoments.of(X[i : i + 1], [i % 2]) for i in range(len(X))))
+
+
+SQUARED: dict[str, Callable[[np.ndarray], object]] = {
+    "eigenvalues": iso.eigenvalues,
+    "rankme": iso.rankme,
+    "norm_statistics": iso.norm_statistics,
+    "isotropy_objective": iso.isotropy_objective,
+    "davies_bouldin": lambda X: iso.davies_bouldin_score(X, np.arange(len(X)) % 2),
+    "calinski_harabasz": lambda X: iso.calinski_harabasz_score(X, np.arange(len(X)) % 2),
+    "between_share": lambda X: iso.between_share(X, np.arange(len(X)) % 2),
+    "silhouette_objective": lambda X: iso.silhouette_objective(X, np.arange(len(X)) % 2),
+    "merged calinski_harabasz": lambda X: iso.calinski_harabasz_score(_groups(X)),
+    "merged between_share": lambda X: iso.between_share(_groups(X)),
+    "merged silhouette_objective": lambda X: iso.silhouette_objective(_groups(X)),
+    "merged eigenvalues": lambda X: iso.eigenvalues(reduce(Moments.merge, map(Moments.of, X[:4, None]))),
+}
+
+
+@pytest.mark.parametrize("compute", SQUARED.values(), ids=list(SQUARED))
+@pytest.mark.parametrize("scale", [1e-155, 1e-160, 1e-170, 1e-300])
+def test_squares_that_underflow_are_refused(compute: Callable[[np.ndarray], object], scale: float) -> None:
+    X = np.random.default_rng(0).normal(size=(20, 8))
+    compute(X * 1e-140)
+    with pytest.raises(InputError, match="too small for float64 to square"):
+        compute(X * scale)
+
+
+def test_equal_points_are_not_too_small_to_square() -> None:
+    X = np.full((6, 8), 0.1)
+    assert iso.silhouette_objective(X, [0, 1] * 3) == iso.isotropy_objective(X) == 0
+    assert not iso.eigenvalues(X).any()
+    with pytest.raises(UndefinedError, match="every cluster has collapsed"):
+        iso.calinski_harabasz_score(X, [0, 1] * 3)
+    with pytest.raises(InputError, match="too small for float64 to square"):
+        iso.rankme(X * 1e-170)
+    with pytest.raises(UndefinedError, match="zero"):
+        iso.rankme(X * 0)
+
+
+@pytest.mark.parametrize("shape", [NARROW, FEW])
+def test_the_debiased_score_is_right_or_refused_at_every_scale(shape: tuple[int, int]) -> None:
+    X = np.random.default_rng(0).normal(size=shape)
+    expected = iso.isoscore(X, debias=True)
+    for exponent in range(-90, -60):
+        try:
+            found = iso.isoscore(X * 10.0**exponent, debias=True)
+        except InputError:
+            assert exponent < -71
+        else:
+            assert found == pytest.approx(expected, rel=1e-9), exponent
 
 
 def test_the_oracle_on_a_space_known_by_hand() -> None:

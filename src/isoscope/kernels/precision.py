@@ -22,8 +22,8 @@ _PLAIN_UNITS = (2.0**-16, 2.0**16)  # lengths whose squares are far from overflo
 _NARROW = 32  # up to here a product is so cheap that float64 costs nothing
 CROWDED = 0.1  # share of near pairs above which all pairs of a tile are taken again together
 DIRECT_BYTES = 2 * 2**20  # of rows in float64 that are taken by direct difference at a time
-_LEAST_SPREAD = 1e-290  # below, squares of coordinates are held with fewer digits or none
-TOO_SMALL = "X is too small for float64 to square (under about 1e-145); divide it by its largest"
+LEAST_SUM = 1e-290  # below, squares and fourth powers are held with fewer digits or none
+_VANISHED = 1e-305  # stands for squares that underflow, so that a sum of them is refused as too small
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -61,12 +61,24 @@ def center_and_unit(X: Tensor) -> tuple[Tensor, float]:
     return center, largest * (square**0.5 or 1.0)
 
 
-def check_spread(spread: float) -> None:
-    """Raise InputError where a sum of squares is so large or small that float64 holds fewer digits of it."""
+def check_spread(spread: float, *, differ: bool = False) -> None:
+    """Raise InputError where a sum of squares is so large or small that float64 holds fewer digits of it.
+
+    A sum of 0 is refused too where what was squared is known to `differ` from 0.
+    """
     if not spread < math.inf:
         raise InputError("X is too large for float64 to square (over about 1e150); divide it by its largest")
-    if 0 < spread < _LEAST_SPREAD:
-        raise InputError(TOO_SMALL)
+    if 0 < spread < LEAST_SUM or (differ and spread == 0):
+        raise InputError(
+            "X is too small for float64 to square (under about 1e-145); divide it by its largest"
+        )
+
+
+def seen_squares(squares: Tensor, steps: Tensor) -> Tensor:
+    """Return sums of the squares of steps; where all underflow to 0, a number that `check_spread` refuses."""
+    if bool(squares.any()) or not bool(steps.any()):
+        return squares
+    return squares + _VANISHED
 
 
 def two_sum(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:

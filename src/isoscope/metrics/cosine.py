@@ -147,7 +147,7 @@ def _norm_variation(directions: Directions) -> Tensor:
     if not mean > 0:
         raise UndefinedError("norm_variation is undefined: every vector is zero")
     n = directions.count + directions.n_zero
-    check_spread(float(directions.norm_square_sum.detach()))
+    check_spread(float(directions.norm_square_sum.detach()), differ=True)
     return (directions.norm_square_sum / mean / mean / n - 1).clamp(min=0).sqrt()
 
 

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from isoscope.arrays import as_matrix, scalar
 from isoscope.errors import InputError, NotFiniteError, ShapeError, UndefinedError
+from isoscope.kernels.precision import LEAST_SUM
 from isoscope.metrics.registry import ALL_INVARIANCES, Metric
 from isoscope.statistics.gathered import Statistics
 from isoscope.statistics.leave_one_out import LeftOutMoments, jackknife
@@ -165,16 +166,16 @@ def _debiased(moments: Moments) -> Tensor:
     if moments.count < 4:
         raise UndefinedError(f"the debiased isoscore needs at least 4 vectors; there are {moments.count}")
     sums = (moments.trace, moments.squared_frobenius, moments.quartic)
-    if not 0 < float(moments.quartic.detach()) < math.inf:
+    if not LEAST_SUM < float(moments.quartic.detach()) < math.inf:
         raise InputError(
-            "X leaves the range float64 can square twice (about 1e-75 to 1e75); divide it by its largest"
+            "X leaves the range float64 can square twice (about 1e-72 to 1e75); divide it by its largest"
         )
     squared_trace, trace_of_square = _unbiased(moments.count, *sums)
     quartic_share = moments.quartic / moments.trace / moments.trace
     if quartic_share > _ONE_FAR and trace_of_square <= _LOST * quartic_share:
         raise UndefinedError(
-            "the debiased isoscore is undefined: a vector lies so far from all others that float64 cannot "
-            "tell them from it; leave it out, or use isoscore"
+            "the debiased isoscore is undefined: a vector lies so far from all others that the estimate "
+            "hangs on it alone; leave it out, or use isoscore"
         )
     if trace_of_square <= _NO_SQUARE * squared_trace:
         raise UndefinedError(

@@ -38,8 +38,8 @@ def silhouette_objective(X: Any, labels: Any = None) -> Any:
     24.0
     """
     groups = _label_moments(X, labels)
-    offsets = groups.offsets
-    total = groups.within.sum() + groups.counts @ (offsets * offsets).sum(dim=1)
+    groups.check_scale()
+    total = groups.within.sum() + groups.between_trace
     return scalar(2 * groups.count * total - 4 * (groups.counts @ groups.within))
 
 
@@ -56,6 +56,7 @@ def isotropy_objective(X: Any) -> Any:
     28.0
     """
     moments = Moments.of(X)
+    moments.check_scale()
     return scalar(2 * moments.count * moments.trace)
 
 

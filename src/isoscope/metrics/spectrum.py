@@ -11,6 +11,7 @@ from torch import Tensor
 
 from isoscope.arrays import as_matrix, blocks, like, scalar
 from isoscope.errors import InputError, UndefinedError
+from isoscope.kernels.precision import check_spread
 from isoscope.metrics.registry import ALL_INVARIANCES, entries
 from isoscope.statistics.moments import Moments
 
@@ -79,6 +80,8 @@ def rankme(X: Any) -> Any:
     2.0
     """
     moments = Moments.of(X)
+    total = float((moments.trace + moments.count * (moments.mean @ moments.mean)).detach())
+    check_spread(total, differ=bool(moments.mean.any()))
     squares = _uncentred_spectrum(moments)
     kept = squares > 0
     if not kept.any():

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from isoscope.arrays import as_matrix, block_rows, working
 from isoscope.errors import ShapeError
-from isoscope.kernels.precision import check_spread, direct_distances, two_sum
+from isoscope.kernels.precision import check_spread, direct_distances, seen_squares, two_sum
 from isoscope.kernels.products import sum_of_squares
 from isoscope.kernels.selection import medians
 from isoscope.labels import Labels, as_labels
@@ -92,6 +92,7 @@ class GroupMoments:
         share = b.counts / torch.where(counts > 0, counts, 1.0)
         step = (b.means - a.means) + (b.means_rest - a.means_rest)
         within = a.within + b.within + a.counts * share * (step * step).sum(dim=1)
+        within = seen_squares(within, step)
         means, rest = two_sum(a.means, a.means_rest + step * share[:, None])
         return GroupMoments(a.names, counts, means, within, rest)
 
@@ -143,7 +144,8 @@ class GroupMoments:
 
     def check_scale(self) -> None:
         """Raise InputError where squares leave the range of float64, or keep only some of their digits."""
-        check_spread(float((self.within.sum() + self.between_trace).detach()))
+        spread = float((self.within.sum() + self.between_trace).detach())
+        check_spread(spread, differ=bool(self.offsets.any()))
 
     @property
     def between_trace(self) -> Tensor:
@@ -274,6 +276,7 @@ def _moments_of_block(block: Tensor, labels: Labels, weights: Tensor | None) -> 
     residuals = _less(steps, means, labels.codes)
     squares = sum_of_squares(residuals)
     within = group_sums(squares if weights is None else squares * weights, labels)
+    within = seen_squares(within, residuals)
     means, rest = two_sum(shifts, means)
     return GroupMoments(labels.names, counts, means, within, rest)
 

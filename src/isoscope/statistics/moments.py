@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from isoscope.arrays import as_matrix, block_rows, check_finite, working
-from isoscope.errors import InputError, ShapeError, UndefinedError
-from isoscope.kernels.precision import TOO_SMALL, check_spread, full_precision, two_sum
+from isoscope.errors import ShapeError, UndefinedError
+from isoscope.kernels.precision import check_spread, full_precision, two_sum
 from isoscope.kernels.products import sum_of_squares, symmetric_product
 from isoscope.space import as_weights, whole
 from isoscope.statistics.chunks import CenteredSums, chunks, near_point, sums_dtype
@@ -113,8 +113,7 @@ class Moments:
 
     def moved(self, m: Tensor) -> tuple[Tensor, Tensor]:
         """Return cubic and quartic sums about the mean plus m: ‖u−m‖⁴ expanded, using Σu = 0."""
-        square = m @ m
-        Am = self.times(m)
+        square, Am = m @ m, self.times(m)
         cubic = self.cubic - m * self.trace - 2 * Am - self.count * square * m
         quartic = (
             self.quartic
@@ -228,14 +227,19 @@ class Moments:
             return self.factor.T @ (self.factor @ vectors)
         return self.scatter @ vectors
 
+    def check_scale(self) -> None:
+        """Raise InputError where squares leave the range of float64, or keep only some of their digits."""
+        differ = not self.spread and self.factor is not None and bool(self.factor.any())
+        check_spread(self.spread, differ=differ)
+
     def _need(self, n: int, what: str) -> None:
         if self.count < n:
             raise UndefinedError(f"{what} needs at least {n} vectors; there is {self.count:g}")
+        self.check_scale()
 
     def need_spread(self, what: str) -> None:
         """Raise UndefinedError unless the points differ, InputError where their squares lose digits."""
         self._need(2, what)
-        check_spread(self.spread)
         if not self.trace > 0:
             raise UndefinedError(f"{what} is undefined: all {self.count:g} points are equal")
 
@@ -249,9 +253,7 @@ def hangs_on_few(moments: Moments) -> bool:
 def _explain(part: Moments, block: Tensor, matrix: Tensor) -> None:
     """Why a block has no spread or an infinite one: equal rows are fine, everything else is an error."""
     check_finite(matrix)  # NaN and Inf show in the sums, so they need no pass of their own
-    check_spread(part.spread)
-    if not bool((block == block[0]).all()):
-        raise InputError(TOO_SMALL)
+    check_spread(part.spread, differ=not bool((block == block[0]).all()))
 
 
 @full_precision
@@ -269,8 +271,7 @@ def _sums(block: Tensor, fourth: bool, also: Callable[[Tensor], None] | None) ->
             also(working(block))
         return _of_few_rows(block.double())
     moments = _of_many_rows(block, fourth, also)
-    low, high = _FLOAT32_RANGE
-    in_range = low < moments.spread / block.numel() < high
+    in_range = _FLOAT32_RANGE[0] < moments.spread / block.numel() < _FLOAT32_RANGE[1]
     if sums_dtype(block) == torch.float64 or (in_range and not hangs_on_few(moments)):
         return moments
     return _of_many_rows(block.double(), fourth)
@@ -298,8 +299,7 @@ def _of_weighted_block(block: Tensor, w: Tensor) -> Moments:
     mean, rest = two_sum(shift, step)
     V = U * w.sqrt()[:, None]
     squares = sum_of_squares(U)
-    few = len(block) < block.shape[1]
-    scatter, factor = (None, V) if few else (symmetric_product(V), None)
+    scatter, factor = (None, V) if len(block) < block.shape[1] else (symmetric_product(V), None)
     weighed = w * squares
     sums = weighed @ U, weighed @ squares
     return Moments(whole(float(count)), mean, scatter, factor, *sums, rest, len(block))
