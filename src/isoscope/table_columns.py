@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from isoscope.errors import InputError
+from isoscope.errors import InputError, ShapeError
 
 TEXTS, NUMBERS, VECTORS, OTHER = "texts", "numbers", "vectors", "other"  # what a column holds
+MAX_COLUMNS = 2**15  # Arrow takes a minute over 200,000
 N_JUDGED = 100  # rows a column is judged by
 _FEW = 5  # with fewer rows, whole numbers among fractions may be chance
 _MANY = 10  # with fewer rows, numbers that rise or never repeat may be chance
@@ -54,6 +55,12 @@ class Verdict:
     others: list[int]
     named: list[int]
     doubtful: list[int]
+
+
+def check_n_columns(n_columns: int, where: object, hint: str = "save it as .npy") -> None:
+    """Raise ShapeError over more columns than a table may have."""
+    if n_columns > MAX_COLUMNS:
+        raise ShapeError(f"{where} has {n_columns:,} columns; wanted at most {MAX_COLUMNS:,}: {hint}")
 
 
 def names_no_dimension(name: str) -> bool:

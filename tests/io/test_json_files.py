@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -134,3 +135,21 @@ def test_whole_numbers_first_and_fractions_later(tmp_path: Path, monkeypatch: py
     rows = [{"v": [0, 1]}] * 200 + [{"v": [0.5, 1.5]}] * 200
     (tmp_path / "a.jsonl").write_text(lines(rows))
     assert read(tmp_path / "a.jsonl").vectors.sum() == 200 + 400
+
+
+def test_as_many_columns_as_keys(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    row = {f"k{i}": i + 0.5 for i in range(20_000)}
+    path.write_text(lines([row, row]))
+    start = time.process_time()
+    assert read(path).vectors.tolist() == [list(row.values())] * 2
+    assert time.process_time() - start < 20  # over 60 s where each name is looked up in a list
+
+
+@pytest.mark.parametrize("suffix", ["json", "jsonl"])
+def test_more_keys_than_columns_may_be(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"a.{suffix}"
+    rows = [{f"k{i}": 0.5 for i in range(first, first + 30_000)} for first in (0, 30_000)]
+    path.write_text(lines(rows) if suffix == "jsonl" else json.dumps(rows))
+    with pytest.raises(ShapeError, match=r"60,000 columns; wanted at most 32,768"):
+        open_vectors(path)

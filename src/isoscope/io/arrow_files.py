@@ -25,7 +25,7 @@ from isoscope.io.chunks import Chunk, Reader
 from isoscope.io.dimension_columns import choose_dimensions, excluded
 from isoscope.io.files import listed
 from isoscope.io.table_rows import TableRows
-from isoscope.table_columns import N_JUDGED, Column, whole_numbers
+from isoscope.table_columns import N_JUDGED, Column, check_n_columns, whole_numbers
 
 TEXT_COLUMN = "text"
 _ROWS_BESIDE = 1024  # read at a time, each with texts of any length
@@ -43,6 +43,7 @@ class ArrowReader(Reader):
         """Choose the columns by the schema; a list's length is that of its first row."""
         self._table = self.opener(self.path)
         schema = self._table.schema
+        check_n_columns(len(schema), self.path)
         self.columns = tuple(schema.names)
         lists = self._list_columns(schema)
         if len(lists) > 1:
@@ -80,9 +81,10 @@ class ArrowReader(Reader):
     def table_rows(self) -> TableRows | None:
         """The columns that are not vectors."""
         schema = self._table.schema
-        others = [name for name in schema.names if name not in self._columns]
+        vectors = set(self._columns)
+        others = [name for name in self.columns if name not in vectors]
         return TableRows(
-            tuple(schema.names),
+            self.columns,
             tuple(self._columns),
             schema.field(self._columns[0]).type if self._is_list else None,
             self.label_column() is not None,
@@ -95,7 +97,7 @@ class ArrowReader(Reader):
         if asked is None:
             if self.request.columns is not None:
                 return []
-            out = {schema.names[place] for place in excluded(self.request, schema.names)}
+            out = {self.columns[place] for place in excluded(self.request, self.columns)}
             lists = [name for name in lists if name != self.label_column() and name not in out]
             # beside a column of float vectors, lists of integers are token ids or the like
             return [name for name in lists if _holds_floats(schema.field(name).type)] or lists
@@ -112,9 +114,9 @@ class ArrowReader(Reader):
         numbers = [field.name for field in schema if is_number(field.type)]
         first = next(iter(self._table.batches(numbers, N_JUDGED)), None) if numbers else None
         columns = [
-            Column(field.name, False)
-            if field.name not in numbers
-            else Column(field.name, True, is_whole(field.type), _present(first, field.name))
+            Column(field.name, True, is_whole(field.type), _present(first, field.name))
+            if is_number(field.type)
+            else Column(field.name, False)
             for field in schema
         ]
         places, notes = choose_dimensions(self.request, columns)
@@ -124,7 +126,7 @@ class ArrowReader(Reader):
                 f"{self.path} has no column of vectors or dimensions; it has {held or 'no columns'}"
             )
         self.notes += notes
-        return [schema.names[place] for place in places]
+        return [self.columns[place] for place in places]
 
     def _list_length(self, schema: Any, column: str) -> int:
         import pyarrow as pa

@@ -14,9 +14,8 @@ import numpy as np
 
 from isoscope.errors import FileError, InputError, ShapeError
 from isoscope.io.files import MAX_LINE_BYTES, check_utf8, kind, sample_lines
-from isoscope.table_columns import NUMBERS, TEXTS, VECTORS, whole_numbers
+from isoscope.table_columns import MAX_COLUMNS, NUMBERS, TEXTS, VECTORS, check_n_columns, whole_numbers
 
-MAX_COLUMNS = 2**15  # Arrow takes a minute over 200,000
 _MAX_CELLS = 2**18  # looked at before anything is read
 _N_LINES = 20  # compared where a line could be cut by several delimiters
 _N_SHOWN = 3
@@ -135,11 +134,7 @@ def _rows(path: Path, lines: list[str], delimiter: str) -> tuple[list[list[str]]
         for row in reader:
             if not row:
                 continue
-            if len(row) > MAX_COLUMNS:
-                raise ShapeError(
-                    f"{path} has {len(row):,} columns; wanted at most {MAX_COLUMNS:,}: save it as .npy, or "
-                    f"name another delimiter="
-                )
+            check_n_columns(len(row), path, "save it as .npy, or name another delimiter=")
             rows.append(row)
             ends.append(reader.line_num)
             if len(rows) * len(row) > _MAX_CELLS and len(rows) > 1:

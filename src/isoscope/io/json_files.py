@@ -13,7 +13,7 @@ from isoscope.io.arrow_files import ArrowReader
 from isoscope.io.arrow_tables import Table, column_values
 from isoscope.io.columns import json_rows, load_json
 from isoscope.io.files import kind, reason
-from isoscope.table_columns import N_JUDGED
+from isoscope.table_columns import N_JUDGED, check_n_columns
 
 _LONE = "vector"  # the column of lists that have no name
 _MOST_ROWS = 1024  # parsed at a time: as Python's numbers they take several times their size
@@ -69,6 +69,7 @@ def _columns(path: Path, found: Any) -> dict[str, list[Any]]:
         if len(rows) == 1:  # {"data": [{"embedding": …}, …], "model": …}
             return _columns(path, lists[rows[0]])
         if len({len(values) for values in lists.values()}) == 1:
+            check_n_columns(len(lists), path)
             return lists
         raise FileError(
             f"{path} is an object without lists of one length; wanted vectors in a list, one entry a row"
@@ -76,6 +77,7 @@ def _columns(path: Path, found: Any) -> dict[str, list[Any]]:
     if isinstance(found, list) and found:
         if all(isinstance(row, dict) for row in found):
             names = dict.fromkeys(name for row in found for name in row)
+            check_n_columns(len(names), path)
             return {name: [row.get(name) for row in found] for name in names}
         if all(isinstance(row, list) for row in found):
             return {_LONE: found}
