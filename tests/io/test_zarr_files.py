@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 
 import numpy as np
@@ -137,3 +138,47 @@ def test_a_truncated_chunk_of_labels(tmp_path: Path) -> None:
     chunk.write_bytes(chunk.read_bytes()[:-8])
     with pytest.raises(FileError, match="is it truncated"):
         read(path, labels="y")
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+@pytest.mark.parametrize(
+    ("shape", "chunks", "message"),
+    [
+        ([10**8, 8], [5, 4], r"40,000,000 chunks, but its folder has \d+ files"),
+        ([10**18, 8], [5, 4], r"chunks, but its folder has \d+ files"),
+        ([2**23, 1], [1, 1], r"8,388,608 chunks, but its folder has \d+ files"),
+        ([11, 4], [10**8, 8], r"claims chunks of 6,400,000,000 bytes, but its largest file has \d+"),
+        ([10**18, 8], [10**18, 8], r"claims chunks of 64,0[0,]+ bytes, but its largest file has \d+"),
+    ],
+)
+def test_what_is_only_claimed_is_refused_before_it_is_read(
+    tmp_path: Path, zarr_format: int, shape: list[int], chunks: list[int], message: str
+) -> None:
+    folder = tmp_path / "a.zarr"
+    zarr.create_array(
+        str(folder), data=np.ones((11, 4)), chunks=(5, 4), zarr_format=zarr_format, compressors=None
+    )
+    metadata = folder / (".zarray" if zarr_format == 2 else "zarr.json")
+    about = json.loads(metadata.read_text())
+    about["shape"] = shape
+    if zarr_format == 2:
+        about["chunks"] = chunks
+    else:
+        about["chunk_grid"]["configuration"]["chunk_shape"] = chunks
+    metadata.write_text(json.dumps(about))
+    start = time.process_time()
+    with pytest.raises(FileError, match=message):
+        open_vectors(folder)
+    assert time.process_time() - start < 5
+
+
+@pytest.mark.parametrize("shards", [None, (10, 4)])
+def test_absent_chunks_are_counted(tmp_path: Path, shards: tuple[int, int] | None) -> None:
+    array = zarr.create_array(
+        str(tmp_path / "a.zarr"), shape=(40, 4), chunks=(5, 4), shards=shards, dtype="f8", fill_value=0.5
+    )
+    array[10:20] = 1.0
+    source = open_vectors(tmp_path / "a.zarr")
+    counted = "3 of 4" if shards else "6 of 8"
+    assert any(note.startswith(f"{counted} chunks are not in the folder") for note in source.notes)
+    assert source.load().vectors.sum() == 4 * (10 * 1.0 + 30 * 0.5)

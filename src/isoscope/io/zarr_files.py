@@ -15,8 +15,13 @@ from isoscope.errors import FileError
 from isoscope.io.chunks import Chunk, Reader, check_shape, choose
 from isoscope.io.files import SAVE_AGAIN
 from isoscope.io.numpy_files import check_numbers
+from isoscope.io.structure import declared_bytes
 
 _BLOSC_HEADER = 16  # bytes
+# what claims less is harmless; what claims more must have a hundredth of it in the folder
+_MAX_CLAIMED_BYTES = 256 * 2**20
+_MAX_CLAIMED_CHUNKS = 2**20
+_MAX_GROWTH = 100
 # codecs whose decoding runs code or makes Python objects of bytes
 _OBJECT_CODECS = ("pickle", "json2", "msgpack2", "vlen")
 
@@ -36,10 +41,10 @@ class ZarrReader(Reader):
         self.n_rows, self.n_dims = check_shape(tuple(self._vectors.shape), what)
         self._others = {name: array for name, array in arrays.items() if name != key}
         self.columns = tuple(self._others)
-        n_absent = int(self._vectors.nchunks - self._vectors.nchunks_initialized)
+        n_absent, n_chunks = count_absent(self.path, self._vectors, what)
         if n_absent:
             self.notes.append(
-                f"{n_absent:,} of {self._vectors.nchunks:,} chunks are not in the folder; "
+                f"{n_absent:,} of {n_chunks:,} chunks are not in the folder; "
                 f"their numbers are the fill value, {self._vectors.fill_value}"
             )
 
@@ -68,6 +73,7 @@ class ZarrReader(Reader):
         """Another array of the group."""
         array = self._others[column]
         _refuse_objects(array, f"{self.path} ({column})")
+        count_absent(self.path, array, f"{self.path} ({column})")
         check_blosc(self.path, array, 0, len_of(array))
         return np.asarray(array[:])
 
@@ -79,6 +85,36 @@ class ZarrReader(Reader):
         return {
             name: array for name, array in sorted(opened.members(max_depth=None)) if hasattr(array, "dtype")
         }
+
+
+def count_absent(path: Path, array: Any, what: str) -> tuple[int, int]:
+    """Return how many chunks, or shards, are not in the folder, and how many there should be.
+
+    Raises:
+        FileError: the metadata claim very much that is not there, in all or in one chunk.
+    """
+    folder, item_bytes = path / array.path, np.dtype(array.dtype).itemsize
+    found = (file for file in folder.rglob("*") if file.is_file())
+    sizes = {file.relative_to(folder).as_posix(): file.stat().st_size for file in found}
+    lengths = tuple(array.shards or array.chunks)
+    counts = [-(-size // max(1, step)) for size, step in zip(array.shape, lengths, strict=True)]
+    n_chunks, n_bytes = math.prod(counts), declared_bytes(array.shape, item_bytes, what)
+    is_large = n_bytes > _MAX_CLAIMED_BYTES or n_chunks > _MAX_CLAIMED_CHUNKS
+    if is_large and n_chunks > _MAX_GROWTH * len(sizes):
+        raise FileError(
+            f"{what} claims {n_bytes:,} bytes in {n_chunks:,} chunks, but its folder has "
+            f"{len(sizes):,} files; wanted at least one chunk in {_MAX_GROWTH}: "
+            f"is the shape {tuple(array.shape)} right?"
+        )
+    largest = max(sizes.values(), default=0)
+    chunk_bytes = declared_bytes(lengths, item_bytes, what)
+    if chunk_bytes > max(_MAX_CLAIMED_BYTES, _MAX_GROWTH * largest):
+        raise FileError(
+            f"{what} claims chunks of {chunk_bytes:,} bytes, but its largest file has {largest:,}; "
+            f"wanted at most {_MAX_GROWTH} times as many: save it with smaller chunks"
+        )
+    key = array.metadata.encode_chunk_key
+    return sum(key(place) not in sizes for place in itertools.product(*map(range, counts))), n_chunks
 
 
 def check_blosc(path: Path, array: Any, first: int, last: int) -> None:
