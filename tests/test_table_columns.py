@@ -124,3 +124,12 @@ def test_huge_identifiers_among_whole_numbers() -> None:
 def test_noughts_are_an_unused_dimension() -> None:
     columns = [Column("a", True, False, rng.normal(size=20)), Column("b", True, True, np.zeros(20, int))]
     assert judge(columns).dimensions == [0, 1]
+
+
+@pytest.mark.parametrize("categories", [[1, 2, 3], [0.5, 1.5, 2.5], ["p", "q", "r"]])
+def test_a_categorical_column_is_no_dimension(categories: list[object]) -> None:
+    import pandas as pd
+
+    column = pd.Categorical([categories[i % 3] for i in range(30)])
+    with pytest.raises(InputError, match="'c'"):
+        from_frame(pd.DataFrame({"a": rng.normal(size=30), "c": column, "b": rng.normal(size=30)}), "X")

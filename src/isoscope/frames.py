@@ -69,7 +69,7 @@ def _shown(names: Iterable[str]) -> str:
 
 def _pandas(X: Any) -> list[tuple[Column, str]]:
     kinds = [
-        _object_kind(X.iloc[:N_JUDGED, place]) if dtype.kind == "O" else dtype.kind
+        _object_kind(X.iloc[:N_JUDGED, place], dtype) if dtype.kind == "O" else dtype.kind
         for place, dtype in enumerate(X.dtypes)
     ]
     kinds = _numeric(kinds)
@@ -84,7 +84,7 @@ def _pandas(X: Any) -> list[tuple[Column, str]]:
     return _columns([str(column) for column in X.columns], kinds, types, head)
 
 
-def _object_kind(column: Any) -> str:
+def _object_kind(column: Any, dtype: Any) -> str:
     """What the Python objects of a column are, missing ones aside."""
     missing = ("NoneType", "NAType", "NaTType")
     cells = [cell for cell in column if type(cell).__name__ not in missing]
@@ -92,6 +92,8 @@ def _object_kind(column: Any) -> str:
         return "vectors"
     if any(isinstance(cell, str) for cell in cells):
         return "texts"
+    if dtype.name == "category":
+        return "categories"
     are_numbers = all(isinstance(cell, float | int | Decimal | np.number) for cell in cells)
     has_truths = any(isinstance(cell, bool) for cell in cells)
     return "f" if cells and are_numbers and not has_truths else "objects"

@@ -209,3 +209,19 @@ def test_texts_are_called_texts(tmp_path) -> None:
     path.write_text("review,stars\ngood,many\nbad,few\n")
     with pytest.raises(FileError, match=r"only texts \(its first line has 'review', 'stars'\); wanted"):
         open_vectors(path)
+
+
+@pytest.mark.parametrize("index", [True, False])
+def test_names_of_columns_that_are_written_as_fractions(path: Path, index: bool) -> None:
+    import pandas as pd
+
+    X = np.random.default_rng(0).normal(size=(30, 8))
+    pd.DataFrame(X, columns=np.arange(8.0)).to_csv(path, index=index)
+    with pytest.raises(FileError, match=r"header=True or header=False"):
+        read(path)
+    np.testing.assert_array_equal(read(path, header=True).vectors, X)
+
+
+def test_fractions_in_the_first_row_are_a_row(path: Path) -> None:
+    path.write_text("0.0,2.0,5.0\n0.5,1.5,2.5\n")
+    assert len(read(path).vectors) == 2

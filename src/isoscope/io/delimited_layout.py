@@ -206,14 +206,16 @@ def _is_header(path: Path, rows: list[list[str]], decimal: str) -> tuple[bool, l
         return True, []
     # pandas names columns by number, and leaves the name over its row index empty
     counted = [head for head in heads if head]
+    are_floats = all(head.endswith(".0") for head in counted)  # pandas pivots and merges to such names
+    counted = [head.removesuffix(".0") for head in counted] if are_floats else counted
     if not all(map(INTEGER.fullmatch, counted)) or len(set(counted)) < len(counted):
         return False, []
     n_whole = sum(all(map(INTEGER.fullmatch, _present(columns[place]))) for place in places[-len(counted) :])
     is_range = [int(head) - int(counted[0]) for head in counted] == list(range(len(counted)))
-    if is_range and counted[0] in ("0", "1") and n_whole < len(counted):
+    if is_range and not are_floats and counted[0] in ("0", "1") and n_whole < len(counted):
         return True, []
-    is_range = is_range and len(counted) > (1 if counted[0] == "0" else 2)
-    if is_range or (len(counted) > 1 and _mostly_fractions(columns, places)):
+    is_range = is_range and len(counted) > (1 if counted[0] == "0" and not are_floats else 2)
+    if is_range or (len(counted) > 1 and not are_floats and _mostly_fractions(columns, places)):
         shown = ", ".join(counted[:_N_SHOWN]) + (", …" if len(counted) > _N_SHOWN else "")
         question = f"{path} begins with {shown}: names of columns, or a row? say header=True or header=False"
         return is_range and counted[0] == "0", [question]
