@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from isoscope_papers.corpora import load_texts
 
-from isoscope.corpora import load_texts
 from isoscope.encoders import load_language_model
 from isoscope.encoders.batches import usual_batch
 from isoscope.encoders.language_models import LanguageModel

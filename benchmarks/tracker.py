@@ -12,9 +12,9 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from isoscope_papers.corpora import load_corpus
 
 from benchmarks.timing import take_turns
-from isoscope.corpora import load_corpus
 from isoscope.encoders import load_language_model
 from isoscope.training import GeometryTracker
 

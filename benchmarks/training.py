@@ -32,7 +32,8 @@ def polarity() -> tuple[np.ndarray, np.ndarray, str]:
     """Vectors, labels and what they are: the encoded sentences where data and model are there."""
     if "ISOSCOPE_DATA" in os.environ:
         try:
-            from isoscope.corpora import load_corpus
+            from isoscope_papers.corpora import load_corpus
+
             from isoscope.encoders import encode
 
             corpus = load_corpus("polarity")

@@ -25,12 +25,12 @@ from unittest import mock
 
 import numpy as np
 import typer
+from isoscope_papers.theory.equations import statements_table
 from typer.testing import CliRunner
 
 import isoscope as iso
 from isoscope.cli import app
 from isoscope.metrics.registry import FAMILIES, KNOWN
-from isoscope.papers.equations import statements_table
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
@@ -104,7 +104,7 @@ def _yes(value: bool) -> str:
 API = {
     "Measure": ("isoscope.measure", "isoscope.measurement", "isoscope.space", "isoscope.labels"),
     "Files": ("isoscope.io",),
-    "Texts and words": ("isoscope.encoders", "isoscope.corpora"),
+    "Texts and words": ("isoscope.encoders", "isoscope_papers.corpora"),
     "Layers of a model": ("isoscope.layers",),
     "Reports and figures": ("isoscope.report",),
     "Isotropy": ("isoscope.metrics.isotropy",),

@@ -67,7 +67,7 @@ def test_kmeans_is_the_cpus() -> None:
 
 
 def test_a_layer_of_manifolds_is_the_cpus() -> None:
-    from isoscope.papers.manifold_layers import measure_layer
+    from isoscope_papers.manifolds.layers import measure_layer
 
     X, lumps = space(3000, 40, 4, spread=0.4)
     g = torch.Generator().manual_seed(1)

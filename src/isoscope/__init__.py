@@ -13,16 +13,6 @@ from isoscope._version import __version__
 from isoscope.advice import Advice, advise
 from isoscope.clustering import ChosenClusters, Clustering, choose_clusters, kmeans
 from isoscope.comparison import Comparison, compare
-from isoscope.corpora import (
-    ClassificationTask,
-    Corpus,
-    Texts,
-    corpus_names,
-    load_corpus,
-    load_pairs,
-    load_task,
-    load_texts,
-)
 from isoscope.encoders import (
     LanguageModel,
     TextFile,
@@ -191,7 +181,6 @@ __all__ = [
     "Center",
     "Chain",
     "ChosenClusters",
-    "ClassificationTask",
     "ClusterAdjustedSimilarities",
     "ClusterCenter",
     "ClusterDistances",
@@ -200,7 +189,6 @@ __all__ = [
     "ClusterwiseAllButTheTop",
     "Comparison",
     "Contrasted",
-    "Corpus",
     "Correction",
     "Correlation",
     "CosineRegularizer",
@@ -244,7 +232,6 @@ __all__ = [
     "Space",
     "Standardize",
     "TextFile",
-    "Texts",
     "TokenRows",
     "TokenStates",
     "TradeOff",
@@ -273,7 +260,6 @@ __all__ = [
     "compare",
     "condition_number",
     "contrast",
-    "corpus_names",
     "davies_bouldin_score",
     "dimension_contributions",
     "dimensions_for_share",
@@ -308,12 +294,8 @@ __all__ = [
     "lightning_callback",
     "linear_cka",
     "linear_probe_accuracy",
-    "load_corpus",
     "load_correction",
     "load_language_model",
-    "load_pairs",
-    "load_task",
-    "load_texts",
     "mean_cosine",
     "measure",
     "measure_layers",

@@ -268,7 +268,7 @@ def test_loading_is_quiet_and_leaves_settings(tiny_model: Path, capfd: pytest.Ca
 
 
 def test_importing_encoders_is_light() -> None:
-    code = "import isoscope.encoders, isoscope.corpora, sys; print(' '.join(sys.modules))"
+    code = "import isoscope.encoders, isoscope_papers.corpora, sys; print(' '.join(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = {name.split(".")[0] for name in done.stdout.split()}
     assert not loaded & {"transformers", "sentence_transformers", "huggingface_hub", "pyarrow", "datasets"}

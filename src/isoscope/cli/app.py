@@ -20,10 +20,12 @@ from isoscope.cli.layers import layers
 from isoscope.cli.measure import measure
 from isoscope.cli.metrics import metrics
 from isoscope.cli.report import report
-from isoscope.cli.reproduce import reproduce
 from isoscope.cli.train import train
 from isoscope.errors import InputError
+from isoscope.plugins import commands, missing
 from isoscope.terminal import guarded, say
+
+REPRODUCE = "reproduce"
 
 
 class OneFile(Command):
@@ -48,9 +50,41 @@ def _too_many(file: str | Path | None, more: list[str]) -> str:
     )
 
 
+class MissingCommand(Command):
+    """A command whose package is not installed: whatever follows it, the answer is how to get it."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Raise InputError with the package to install."""
+        del ctx
+        raise missing(f"`isoscope {self.name}`")
+
+
+_NO_PAPERS = MissingCommand(
+    REPRODUCE,
+    short_help="Run a paper's experiments (needs the package isoscope-papers).",
+    context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
+    add_help_option=False,
+)
+
+
+class WithPlugins(Commands):
+    """The commands of isoscope and those of other packages, which are imported when they are asked for."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return all names; `reproduce` among them where its package is absent, to say how to get it."""
+        return [*super().list_commands(ctx), *sorted({*commands(), REPRODUCE})]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Return a command by its name, or None."""
+        found = commands().get(cmd_name)
+        if found is not None:
+            return typer.main.get_command(found.load())
+        return _NO_PAPERS if cmd_name == REPRODUCE else super().get_command(ctx, cmd_name)
+
+
 app = typer.Typer(
     name="isoscope",
-    cls=Commands,
+    cls=WithPlugins,
     help="Measure how an embedding space is shaped: isotropy, clusters, spectrum, manifold.",
     no_args_is_help=True,
     rich_markup_mode="markdown",
@@ -68,7 +102,6 @@ app.command(cls=Command)(metrics)
 app.command(cls=Command)(train)
 app.command(cls=Command)(finetune)
 app.command(cls=Command)(contrast)
-app.add_typer(reproduce)
 
 
 def _print_version(wanted: bool) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from isoscope.cli.corpora import named_pairs, texts_of
 from isoscope.cli.options import (
     Data,
     Device,
@@ -142,7 +143,7 @@ def contrast(
     with as_typed():
         number = parse_number("temperature", temperature, such_as="0.05")
         found, named = _pairs_and_columns(pairs, columns, data, download=bool(download))
-        texts = None if probe is None else _probe(probe, data, download=bool(download))
+        texts = None if probe is None else texts_of(probe, data, download=bool(download))
         result = run(
             model, found, temperature=number, symmetric=symmetric, pooling=pooling,
             batch_size=batch_size, steps=steps, epochs=epochs, learning_rate=learning_rate, warmup=warmup,
@@ -179,18 +180,14 @@ def _pairs_and_columns(
     where: str, columns: str | None, data: Path | None, *, download: bool
 ) -> tuple[list[tuple[str, str]], tuple[str, str] | None]:
     """The pairs, and of a file the names of their columns."""
-    from isoscope.corpora import load_pairs, pair_names
     from isoscope.io import read_texts
 
+    named = named_pairs(where, data, download=download)
+    if named is not None and columns is not None:
+        raise InputError(f"--columns goes with a file, and --pairs {where} is a corpus; leave it out")
+    if named is not None:
+        return named, None
     path = Path(where)
-    if where in pair_names() and not path.is_file():
-        if columns is not None:
-            raise InputError(f"--columns goes with a file, and --pairs {where} is a corpus; leave it out")
-        return list(zip(*load_pairs(where, data=data, download=download).columns, strict=True)), None
-    if not path.exists():
-        raise FileError(
-            f"{where} does not exist; wanted a file of pairs, or one of {', '.join(pair_names())}"
-        )
     first, second = _two_columns(path, columns)
     read = zip(read_texts(path, column=first), read_texts(path, column=second), strict=True)
     return list(read), (first, second)
@@ -244,19 +241,6 @@ def _two_columns(path: Path, columns: str | None) -> tuple[str, str]:
     raise FileError(
         f"{path} has columns {listed(found.names)}; say which two hold the texts with --columns A,B"
     )
-
-
-def _probe(where: str, data: Path | None, *, download: bool) -> list[str]:
-    from isoscope.corpora import load_texts, text_names
-    from isoscope.io import read_texts
-
-    if where in text_names() and not Path(where).is_file():
-        return list(load_texts(where, data=data, download=download))
-    if not Path(where).exists():
-        raise FileError(
-            f"{where} does not exist; wanted a file of texts, or one of {', '.join(text_names())}"
-        )
-    return read_texts(Path(where))
 
 
 def _draw(result: Contrasted, folder: Path) -> str:

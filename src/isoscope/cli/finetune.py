@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 
+from isoscope.cli.corpora import named_task
 from isoscope.cli.options import (
     Data,
     Device,
@@ -123,7 +124,9 @@ def finetune(
         raise InputError("--resume goes with --output, the folder of the run to continue")
     with as_typed(test="held-out"):
         arguments = (
-            _task(task, data, download) if task else _labelled(texts, labels, text_column, pair_column)
+            named_task(task, data, download=bool(download))
+            if task
+            else _labelled(texts, labels, text_column, pair_column)
         )
         if task and (texts or labels or text_column or pair_column):
             raise InputError("--task brings its own texts; leave --texts, --labels and their columns out")
@@ -180,12 +183,6 @@ def parse_share(text: str) -> float:
     if not 0 < share < 1:
         raise InputError(f"--held-out is {text}; wanted a share between 0 and 1, such as 0.2")
     return share
-
-
-def _task(name: str, data: Path | None, download: bool | None) -> dict[str, Any]:
-    from isoscope.corpora import load_task
-
-    return load_task(name, data=data, download=bool(download)).arguments()
 
 
 def _labelled(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from isoscope.cli.corpora import texts_of
 from isoscope.cli.options import (
     Data,
     Device,
@@ -117,7 +118,13 @@ def layers(
     from isoscope.layers import LayerComparison, measure_layers
 
     with as_typed():
-        found, running = _texts(texts, text_column, data, download=bool(download), skip=window is not None)
+        is_file = Path(texts).exists()
+        if data is not None and is_file:
+            raise InputError(f"--data goes with a corpus by name; {texts} is a file")
+        found = texts_of(
+            texts, data, column=text_column, download=bool(download), skip_blank=window is not None
+        )
+        running = texts == RUNNING_TEXT and not is_file
         options: dict[str, Any] = {
             "layers": None if only is None else parse_numbers("layers", only),
             "window": _WINDOW if window is None and running else window, "truncate": truncate,
@@ -138,29 +145,6 @@ def layers(
 
 
 layers.__doc__ = f"{layers.__doc__}\n{_EPILOG}"
-
-
-def _texts(
-    where: str, column: str | None, data: Path | None, *, download: bool, skip: bool
-) -> tuple[list[str], bool]:
-    """The texts of a file, or of a corpus by its name, and whether they are running text.
-
-    Blank lines are nothing to a stream, and are skipped where there is one.
-    """
-    from isoscope.corpora import load_texts, text_names
-    from isoscope.io import read_texts
-
-    if where in text_names() and not Path(where).exists():
-        if column is not None:
-            raise InputError(f"--text-column goes with a file; {where} is a corpus by name")
-        return list(load_texts(where, data=data, download=download)), where == RUNNING_TEXT
-    if not Path(where).exists():
-        raise FileError(
-            f"{where} does not exist; wanted a file of texts, or one of {', '.join(text_names())}"
-        )
-    if data is not None:
-        raise InputError(f"--data goes with a corpus ({', '.join(text_names())}); {where} is a file")
-    return read_texts(Path(where), column=column, skip_blank=skip), False
 
 
 def _write(profiles: list[LayerProfile], content: dict[str, Any], folder: Path) -> str:

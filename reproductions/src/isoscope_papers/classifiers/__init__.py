@@ -1,0 +1,1 @@
+"""Mickus, Grönroos and Attieh 2024: isotropy against clusters while a linear classifier trains."""

@@ -1,0 +1,35 @@
+"""`isoscope reproduce PAPER`: one command a paper."""
+
+from __future__ import annotations
+
+import typer
+
+from isoscope.cli.commands import Command, Commands
+from isoscope_papers.commands.classifiers import classifiers
+from isoscope_papers.commands.contrastive import contrastive
+from isoscope_papers.commands.corrections import corrections
+from isoscope_papers.commands.istar import istar
+from isoscope_papers.commands.manifolds import manifolds
+from isoscope_papers.commands.theory import theory
+
+reproduce = typer.Typer(
+    name="reproduce",
+    cls=Commands,
+    help="Run a paper's experiments and print our figures beside the published ones.",
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+    pretty_exceptions_enable=False,
+)
+
+
+@reproduce.callback()
+def _papers() -> None:
+    """Run a paper's experiments and print our figures beside the published ones."""
+
+
+reproduce.command("classifiers", cls=Command)(classifiers)
+reproduce.command("contrastive", cls=Command)(contrastive)
+reproduce.command("corrections", cls=Command)(corrections)
+reproduce.command("istar", cls=Command)(istar)
+reproduce.command("manifolds", cls=Command)(manifolds)
+reproduce.command("theory", cls=Command)(theory)

@@ -1,0 +1,1 @@
+"""Whether to whiten: corrections tried on 28 tasks."""

@@ -1,0 +1,327 @@
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import sys
+import tomllib
+import types
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from isoscope_papers.corpora import corpus_names, load_corpus
+from isoscope_papers.corpora.registry import CORPORA
+
+from isoscope.errors import FileError, InputError
+
+DATA = os.environ.get("ISOSCOPE_DATA")
+needs_data = pytest.mark.skipif(not DATA, reason="needs the corpora: set ISOSCOPE_DATA to their folder")
+
+
+@pytest.fixture(autouse=True)
+def no_data_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("ISOSCOPE_DATA", raising=False)
+
+
+def write(folder: Path, file: str, records: list[dict[str, Any]]) -> None:
+    path = folder / file
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(gzip.compress("".join(json.dumps(r) + "\n" for r in records).encode()))
+
+
+# items, distinct strings, texts an item, labels; the first seven as Mickus et al. 2024 count parameters
+COUNTS = {
+    "polarity": (10_662, 10_662, 1, 2),
+    "snli": (9_842, 12_982, 2, 3),
+    "cola": (8_551, 8_532, 1, 2),
+    "sst2": (67_349, 66_978, 1, 2),
+    "mrpc": (3_668, 7_052, 2, 2),
+    "rte": (2_490, 4_523, 2, 2),
+    "wnli": (635, 925, 2, 2),
+    "qnli": (5_463, 8_011, 2, 2),
+    "qqp": (23_497, 43_948, 2, 2),
+    "mnli": (9_815, 13_143, 2, 3),
+    "banking77": (10_003, 10_003, 1, 77),
+    "stackoverflow": (20_000, 19_985, 1, 20),
+    "pos": (77_503, 77_503, 1, 4),
+    "supersense": (55_191, 55_191, 1, 26),
+}
+
+
+@needs_data
+@pytest.mark.parametrize("name", COUNTS)
+def test_counts_of_the_data_folder(name: str) -> None:
+    assert DATA
+    corpus = load_corpus(name, data=DATA, source="folder")
+    found = (len(corpus), len(corpus.distinct()), len(corpus.columns), len(corpus.label_names))
+    assert found == COUNTS[name]
+    assert corpus.source in {Path(file).name for _, file in CORPORA[name].files}
+
+
+@needs_data
+def test_the_folder_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert DATA
+    monkeypatch.setenv("ISOSCOPE_DATA", DATA)
+    assert load_corpus("wnli").split == "train"
+    assert load_corpus("qnli").split == "dev"  # the train set is not in the folder: say so
+    assert load_corpus("pos").split == "embedded"
+    assert load_corpus("pos", source="folder").split == "all words"
+
+
+def test_all_corpora_are_counted() -> None:
+    assert set(corpus_names()) == set(COUNTS)
+
+
+def test_embedded_corpora() -> None:
+    pos = load_corpus("pos")
+    assert (len(pos), len(pos.distinct()), len(pos.label_names)) == (11_462, 11_462, 4)
+    held = dict(zip(pos.columns[0], pos.labels, strict=True))
+    assert held["run"] == {"noun", "verb"}
+    assert held["well"] == {"noun", "verb", "adjective", "adverb"}
+    assert held["quickly"] == {"adverb"}
+    supersense = load_corpus("supersense")
+    assert (len(supersense), len(supersense.label_names)) == (2_275, 26)
+    held = dict(zip(supersense.columns[0], supersense.labels, strict=True))
+    assert held["dog"] == {"animal", "artifact", "food", "person"}
+    assert held["person"] == {"Tops", "body", "communication"}
+    polarity = load_corpus("polarity")
+    assert (len(polarity), polarity.label_names) == (10_568, ("negative", "positive"))
+    held = dict(zip(polarity.columns[0], polarity.labels, strict=True))
+    assert held["A masterpiece four years in the making."] == "positive"
+    assert held["A real snooze."] == "negative"
+    assert "vaderSentiment" in polarity.source
+
+
+def test_tables_have_their_licences_and_stay_small() -> None:
+    from isoscope_papers.corpora import tables
+
+    folder = Path(tables.__file__).parent
+    assert (
+        "WordNet 3.0 Copyright 2006 by Princeton University" in (folder / "WORDNET-LICENSE.txt").read_text()
+    )
+    assert "Copyright (c) 2016 C.J. Hutto" in (folder / "VADER-LICENSE.txt").read_text()
+    sizes = {path.name: path.stat().st_size for path in folder.glob("*.gz")}
+    assert sizes["pos.tsv.gz"] + sizes["supersense.tsv.gz"] < 300_000
+    assert sum(sizes.values()) < 600_000
+
+
+def test_a_pair_task_from_a_folder(tmp_path: Path) -> None:
+    rows = [
+        {"premise": "a", "hypothesis": " b", "label": "neutral", "id": 1},
+        {"premise": "a", "hypothesis": "c", "label": 2},
+        {"premise": "x", "hypothesis": "y", "label": -1},  # annotators did not agree
+    ]
+    write(tmp_path, "snli/snli_dev.jsonl.gz", rows)
+    corpus = load_corpus("snli", data=tmp_path)
+    assert list(corpus.items) == [(("a", " b"), "neutral"), (("a", "c"), "contradiction")]
+    assert corpus.split == "dev"
+    assert corpus.licence.startswith("CC BY-SA")
+    assert corpus.source == "snli_dev.jsonl.gz"  # what pages show: no folder of this machine
+
+
+@pytest.mark.parametrize(
+    ("record", "match"),
+    [
+        ({"sentence": "a", "label": 7}, r"cola_train.*line 2: the label '7' is not one of unacceptable"),
+        ({"sentence": "a", "label": None}, "line 2: the label is None"),
+        ({"sentence": "a", "label": 1.0}, r"line 2: the label is 1\.0; wanted a name or a whole number"),
+        ({"sentence": 3, "label": 1}, "line 2: sentence is 3; wanted a text"),
+        ({"label": 1}, "no 'sentence' in line 2"),
+    ],
+)
+def test_malformed_records_are_named(tmp_path: Path, record: dict[str, Any], match: str) -> None:
+    write(tmp_path, "glue/cola_train.jsonl.gz", [{"sentence": "a", "label": 1}, record])
+    with pytest.raises(FileError, match=match):
+        load_corpus("cola", data=tmp_path)
+
+
+def test_the_papers_split_comes_first(tmp_path: Path) -> None:
+    for split in ("dev", "train"):
+        write(tmp_path, f"glue/cola_{split}.jsonl.gz", [{"sentence": split, "label": 0}])
+    corpus = load_corpus("cola", data=tmp_path)
+    assert (corpus.split, corpus.columns, corpus.labels) == ("train", (("train",),), ("unacceptable",))
+
+
+def test_a_folder_means_the_same_by_argument_and_by_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, label in (("pos", "n"), ("supersense", "animal")):
+        path = tmp_path / CORPORA[name].files[0][1]
+        path.parent.mkdir()
+        path.write_bytes(gzip.compress(f"word\t{CORPORA[name].label}\nzebra\t{label}\n".encode()))
+    write(tmp_path, "sentence_polarity/sentence_polarity.jsonl.gz", [{"text": "t", "label": 1}])
+    names = ("pos", "supersense", "polarity")
+    by_argument = [load_corpus(name, data=tmp_path) for name in names]
+    folder_alone = [load_corpus(name, data=tmp_path, source="folder") for name in names]
+    monkeypatch.setenv("ISOSCOPE_DATA", str(tmp_path))
+    by_environment = [load_corpus(name) for name in names]
+    for corpora in (by_argument, by_environment):
+        assert [len(corpus) for corpus in corpora] == [11_462, 2_275, 1]
+    assert [len(corpus) for corpus in folder_alone] == [1, 1, 1]
+
+
+def test_what_is_missing_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(InputError, match="corpus 'colla' is not known; wanted one of polarity, snli, cola"):
+        load_corpus("colla")
+    with pytest.raises(
+        InputError, match=r"ISOSCOPE_DATA names no folder with glue/cola_train.*download=True"
+    ):
+        load_corpus("cola")
+    with pytest.raises(
+        FileError, match=r"has no glue/cola_train.jsonl.gz; .*fields sentence, label; or pass download=True"
+    ):
+        load_corpus("cola", data=tmp_path)
+    with pytest.raises(FileError, match=r"data names .*nowhere, which is no folder"):
+        load_corpus("cola", data=tmp_path / "nowhere")
+    with pytest.raises(InputError, match="does not come with isoscope"):
+        load_corpus("cola", source="embedded")
+    with pytest.raises(InputError, match="there is no data folder for 'cola'"):
+        load_corpus("cola", source="folder")
+    with pytest.raises(InputError, match="pass download=True"):
+        load_corpus("cola", source="hub")
+    with pytest.raises(InputError, match="it is not on the hub"):
+        load_corpus("stackoverflow", source="hub", download=True)
+    monkeypatch.setenv("ISOSCOPE_DATA", str(tmp_path / "nowhere"))
+    with pytest.raises(FileError, match=r"ISOSCOPE_DATA names .*nowhere"):
+        load_corpus("polarity")
+    monkeypatch.setenv("ISOSCOPE_DATA", str(tmp_path))
+    assert load_corpus("polarity").split == "embedded"
+    with pytest.raises(FileError, match="sentence_polarity"):
+        load_corpus("polarity", data=tmp_path)
+
+
+class Table(list[dict[str, Any]]):
+    """As much of a Dataset as is used."""
+
+    @property
+    def column_names(self) -> list[str]:
+        return list(self[0])
+
+    def select_columns(self, fields: list[str]) -> Iterator[dict[str, Any]]:
+        return ({field: row[field] for field in fields} for row in self)
+
+
+@pytest.fixture
+def hub(monkeypatch: pytest.MonkeyPatch) -> dict[tuple[str, str | None, str], Table]:
+    """A stand-in for the `datasets` package, with the tables a test puts into it."""
+    tables: dict[tuple[str, str | None, str], Table] = {}
+    package = types.ModuleType("datasets")
+
+    def load_dataset(path: str, name: str | None = None, *, split: str) -> Table:
+        if (path, name, split) not in tables:
+            raise ConnectionError(f"no {path}\nand much more")
+        return tables[path, name, split]
+
+    package.load_dataset = load_dataset  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "datasets", package)
+    return tables
+
+
+def test_from_the_hub(hub: dict[tuple[str, str | None, str], Table]) -> None:
+    hub["nyu-mll/glue", "rte", "train"] = Table(
+        [
+            {"sentence1": "a", "sentence2": "b ", "label": 1, "idx": 0},
+            {"sentence1": "c", "sentence2": "a", "label": 0, "idx": 1},
+        ]
+    )
+    corpus = load_corpus("rte", download=True)
+    assert list(corpus.items) == [(("a", "b "), "not_entailment"), (("c", "a"), "entailment")]
+    assert corpus.source == "Hugging Face's hub, nyu-mll/glue, rte"
+
+
+def test_a_folder_without_the_corpus_is_followed_by_the_hub(
+    hub: dict[tuple[str, str | None, str], Table], tmp_path: Path
+) -> None:
+    hub["nyu-mll/glue", "cola", "train"] = Table([{"sentence": "from the hub", "label": 1}])
+    assert load_corpus("cola", data=tmp_path, download=True).columns == (("from the hub",),)
+    write(tmp_path, "glue/cola_train.jsonl.gz", [{"sentence": "from the folder", "label": 1}])
+    assert load_corpus("cola", data=tmp_path, download=True).columns == (("from the folder",),)
+    with pytest.raises(FileError, match=r"has no short_text/stackoverflow.jsonl.gz; .*text, label$"):
+        load_corpus("stackoverflow", data=tmp_path, download=True)  # the hub does not have it
+    with pytest.raises(InputError, match="rotten_tomatoes cannot be fetched"):  # and not another in its place
+        load_corpus("polarity", data=tmp_path, download=True)
+
+
+def test_splits_of_the_hub_are_joined(hub: dict[tuple[str, str | None, str], Table]) -> None:
+    for i, split in enumerate(("train", "validation", "test")):
+        rows = Table([{"text": split, "label": i % 2}])
+        hub["cornell-movie-review-data/rotten_tomatoes", None, split] = rows
+    corpus = load_corpus("polarity", download=True)
+    assert corpus.columns == (("train", "validation", "test"),)
+    assert corpus.labels == ("negative", "positive", "negative")
+    assert load_corpus("polarity").split == "embedded"  # not without leave
+
+
+def test_another_label_column_on_the_hub(hub: dict[tuple[str, str | None, str], Table]) -> None:
+    hub["mteb/banking77", None, "train"] = Table([{"text": "t", "label": 3, "label_text": "card_arrival"}])
+    assert load_corpus("banking77", download=True).labels == ("card_arrival",)
+
+
+def test_the_hub_fails_in_one_line(hub: dict[tuple[str, str | None, str], Table]) -> None:
+    with pytest.raises(
+        InputError, match=r"nyu-mll/glue cannot be fetched: no nyu-mll/glue; pass a data folder"
+    ):
+        load_corpus("cola", download=True)
+    hub["nyu-mll/glue", "cola", "train"] = Table([{"text": "a"}])
+    with pytest.raises(FileError, match="nyu-mll/glue has no column 'sentence'; it has text"):
+        load_corpus("cola", download=True)
+    hub["nyu-mll/glue", "cola", "train"] = Table([{"sentence": "a", "label": 5}])
+    with pytest.raises(FileError, match="nyu-mll/glue, row 0: the label '5' is not one of"):
+        load_corpus("cola", download=True)
+
+
+def test_a_long_refusal_of_the_hub_is_cut(
+    hub: dict[tuple[str, str | None, str], Table], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(path: str, name: str | None = None, *, split: str) -> Table:
+        raise ConnectionError("no way. " * 100)
+
+    monkeypatch.setattr(sys.modules["datasets"], "load_dataset", refuse)
+    with pytest.raises(InputError, match=r"cannot be fetched: (no way\. ){19}no way; pass") as refusal:
+        load_corpus("cola", download=True)
+    assert len(str(refusal.value)) < 300
+
+
+def test_without_the_datasets_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "datasets", None)
+    with pytest.raises(InputError, match=r"pip install 'isoscope\[hub\]'"):
+        load_corpus("cola", download=True)
+
+
+def test_the_extra_that_the_message_names_brings_the_package() -> None:
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
+    assert [wanted.partition(">=")[0] for wanted in project["optional-dependencies"]["hub"]] == ["datasets"]
+
+
+def test_a_real_datasets_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    datasets = pytest.importorskip("datasets")
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"sentence": ["a ", "b"], "label": [1, 0], "idx": [0, 1]}), path)
+    local = datasets.load_dataset(
+        "parquet", data_files=str(path), split="train", cache_dir=str(tmp_path / "cache")
+    )
+    monkeypatch.setattr(datasets, "load_dataset", lambda path, name, split: local)
+    assert list(load_corpus("cola", download=True).items) == [
+        (("a ",), "acceptable"),
+        (("b",), "unacceptable"),
+    ]
+
+
+@pytest.mark.parametrize("name", CORPORA)
+def test_declarations_hold_together(name: str) -> None:
+    declared = CORPORA[name]
+    assert len(declared.columns) in (1, 2)
+    assert declared.licence
+    assert declared.files
+    assert len(set(declared.label_names.values())) == len(declared.label_names)
+    assert not declared.unlabelled & declared.label_names.keys()
+
+
+def test_an_unknown_source_is_refused() -> None:
+    with pytest.raises(InputError, match="source is 'zzz'; wanted one of folder, hub, embedded"):
+        load_corpus("pos", source="zzz")

@@ -1,0 +1,213 @@
+from __future__ import annotations
+
+import json
+import os
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from isoscope_papers.classifiers import run as classifiers
+from isoscope_papers.classifiers.report import as_dict, as_text, sections, write_report
+from isoscope_papers.classifiers.run import chosen_setups, outcome, prepare_task, read_outcomes, run_setup
+from isoscope_papers.classifiers.setups import GLOVE, MINILM, MPNET, SETUPS, Published, Setup
+from isoscope_papers.corpora import Corpus, load_corpus
+from isoscope_papers.verdicts import Verdict
+
+from isoscope.errors import FileError, InputError
+from isoscope.training import train_embeddings
+
+HAS_DATA = bool(os.environ.get("ISOSCOPE_DATA"))
+TEXTS = tuple(f"text {i % 40}" for i in range(48))
+LABELS = tuple("ab"[i % 2] for i in range(48))
+
+
+@pytest.fixture
+def fake(monkeypatch) -> None:
+    """A corpus of 48 items with 40 distinct texts, and an encoder that needs no model."""
+    corpus = Corpus("tiny", (TEXTS,), LABELS, source="made")
+    monkeypatch.setattr(classifiers, "load_corpus", lambda name, **_: corpus)
+
+    def encode(texts, **_):
+        rows = [np.random.default_rng(abs(hash(text)) % 2**32).normal(size=6) for text in texts]
+        return torch.tensor(np.array(rows), dtype=torch.float32)
+
+    monkeypatch.setattr(classifiers, "encode", encode)
+
+
+TINY = Setup("tiny", "tiny", "tiny", "main", 5, published={MINILM: Published(48, 254, -0.5, -0.1)})
+
+
+def test_each_string_once_or_a_row_an_item(fake) -> None:
+    once = prepare_task(TINY)
+    assert once.vectors.shape == (40, 6)
+    assert once.pairs is not None
+    assert once.pairs[:, 0].tolist() == [i % 40 for i in range(48)]
+    rows = prepare_task(replace(TINY, once=False))
+    assert rows.vectors.shape == (48, 6)
+    assert rows.pairs is None
+
+
+def test_rows_compare_with_what_is_published(fake) -> None:
+    found = run_setup(TINY, progress=False)
+    rows = {row.quantity: row for row in found.rows()}
+    assert found.comparable
+    assert rows["items"].verdict is Verdict.REPRODUCED
+    assert rows["parameters"].ours == 40 * 6 + 2 * (6 + 1)
+    assert rows["parameters"].verdict is Verdict.REPRODUCED
+    assert rows["sd, largest"].ours > 0
+    run = found.trajectory
+    assert rows["r"].ours == run.correlation("isoscore", "silhouette").r
+    assert rows["silhouette, end"].ours == run.mean()["silhouette"][-1]
+
+
+OTHER = [{"steps": 3}, {"every": 2}, {"encoder": MPNET}, {"seeds": 1}, {"tolerance": 0.5}]
+
+
+@pytest.mark.parametrize("change", OTHER, ids=str)
+def test_another_protocol_or_encoder_is_not_compared(fake, change: dict) -> None:
+    found = run_setup(TINY, progress=False, **change)
+    assert not found.comparable
+    assert {row.verdict for row in found.rows()} == {Verdict.NOT_COMPARABLE, Verdict.UNPUBLISHED}
+
+
+def test_another_number_of_items_is_not_compared(fake) -> None:
+    published = {MINILM: Published(49, 254, -0.5, -0.1)}
+    assert not run_setup(replace(TINY, published=published), progress=False).comparable
+
+
+def test_a_run_in_a_folder_is_found_again(fake, tmp_path, monkeypatch) -> None:
+    monkeypatch.setitem(SETUPS, "tiny", TINY)
+    first = run_setup(TINY, seeds=2, folder=tmp_path / "run", progress=False)
+    for state in (tmp_path / "run").glob("seed-*.safetensors"):
+        state.unlink()  # the rows alone say that the run has ended
+    again = run_setup(TINY, seeds=2, folder=tmp_path / "run", progress=False)
+    assert again.seconds == first.seconds
+    kept = read_outcomes(tmp_path)
+    assert [(found.title, found.source) for found in kept] == [(first.title, "made")]
+    assert kept[0].seconds == first.seconds
+    assert np.array_equal(first.trajectory["silhouette"], again.trajectory["silhouette"])
+
+
+def test_words_with_one_label_only(monkeypatch) -> None:
+    corpus = Corpus("words", (("cat", "dog", "run"),), tuple(map(frozenset, ({"n"}, {"n", "v"}, {"v"}))))
+    monkeypatch.setattr(classifiers, "load_corpus", lambda name, **_: corpus)
+    monkeypatch.setattr(
+        classifiers, "static_vectors", lambda words, model: (torch.eye(3), torch.tensor([0, 1, 2]))
+    )
+    setup = Setup("w", "w", "words", "exception", 5, encoder=GLOVE, is_static=True)
+    assert prepare_task(setup).labels == list(corpus.labels)
+    single = prepare_task(replace(setup, only_single=True))
+    assert single.labels == ["n", "v"]
+    assert single.vectors.tolist() == [[1, 0, 0], [0, 0, 1]]
+
+
+def test_setups_are_chosen_by_name() -> None:
+    assert [setup.name for setup in chosen_setups(["snli,polarity"])] == ["polarity", "snli"]
+    assert chosen_setups(["all"]) == list(SETUPS.values())
+    with pytest.raises(InputError, match="setup 'poalrity' is not known"):
+        chosen_setups(["poalrity"])
+
+
+@pytest.mark.parametrize("name", [name for name, setup in SETUPS.items() if setup.part == "glue"])
+def test_parameter_counts_grow_with_the_encoder_alone(name: str) -> None:
+    """Twice the dimensions: (count − biases) doubles, so the table rows are whole in both."""
+    published = SETUPS[name].published
+    labels = 3 if name == "mnli" else 2
+    small, large = (published[encoder].n_parameters - labels for encoder in (MINILM, MPNET))
+    assert large == 2 * small
+    assert small % 384 == 0
+
+
+@pytest.mark.skipif(not HAS_DATA, reason="ISOSCOPE_DATA is not set")
+@pytest.mark.parametrize("name", ["polarity", "snli", "cola", "sst2", "mrpc", "rte", "wnli"])
+def test_the_corpora_have_the_published_sizes(name: str) -> None:
+    setup = SETUPS[name]
+    corpus, theirs = load_corpus(setup.corpus), setup.published[MINILM]
+    n_rows = len(corpus.distinct()) if setup.once else len(corpus)
+    n_labels, n_columns = len(corpus.label_names), len(corpus.columns)
+    assert len(corpus) == theirs.n_items
+    assert n_rows * 384 + n_labels * (n_columns * 384 + setup.bias) == theirs.n_parameters
+
+
+def _ran(setup: Setup, n_labels: int = 2):
+    X = torch.randn(60, 5, generator=torch.Generator().manual_seed(0))
+    run = train_embeddings(X, [i % n_labels for i in range(60)], steps=4, seeds=2, progress=False)
+    return outcome(setup, None, run, "a corpus, made")
+
+
+def test_the_report_has_text_pages_figures_and_json(tmp_path) -> None:
+    names = ("polarity", "supersense", "supersense-single", "cola")
+    outcomes = [_ran(SETUPS[name], 9 if name == "supersense" else 2) for name in names]
+    written = write_report(outcomes, tmp_path / "out", command="isoscope reproduce classifiers")
+    assert [path.name for path in written] == ["classifiers.json", "classifiers.md", "classifiers.html"]
+    found = {path.name for path in (tmp_path / "out").iterdir()}
+    figures = {"figure-2", "figure-3", f"figure-4-{MINILM}"}
+    assert {f"{figure}.{kind}" for figure in figures for kind in ("png", "pdf")} <= found
+    page = (tmp_path / "out" / "classifiers.md").read_text()
+    assert "| polarity, all-MiniLM-L6-v2 | 60 (10,662) ≠ |" in page
+    assert "more labels than dimensions" in page
+    assert len(as_dict(outcomes)["rows"]) == sum(len(found.rows()) for found in outcomes)
+    assert "paper    4,094,976" in as_text(outcomes)
+
+
+def test_the_ceiling_tells_the_exception() -> None:
+    many, few = _ran(SETUPS["supersense"], 9), _ran(SETUPS["supersense-single"], 3)
+    assert many.ceiling() == (9, 5, 1.0)
+    assert few.ceiling() == (3, 5, pytest.approx(1 / 4))
+    exception = next(s for s in sections([many, few]) if s.title.startswith("The exception"))
+    assert [cells[1:4] for cells in exception.cells] == [("9", "5", "1.000"), ("3", "5", "0.250")]
+
+
+def test_a_folder_without_runs_is_refused(tmp_path) -> None:
+    with pytest.raises(InputError, match="holds no finished runs"):
+        read_outcomes(tmp_path)
+    (tmp_path / "x").mkdir()
+    (tmp_path / "x" / "setup.json").write_text('{"setup": "none"}')
+    with pytest.raises(FileError, match="does not say which setup"):
+        read_outcomes(tmp_path)
+
+
+def test_the_start_is_left_out_where_the_setup_says_so() -> None:
+    late = replace(SETUPS["polarity"], first_step=1)
+    rows = {row.quantity: row.ours for row in _ran(late).rows()}
+    whole = {row.quantity: row.ours for row in _ran(SETUPS["polarity"]).rows()}
+    assert rows["r with the start"] == whole["r"]
+    assert rows["r"] != whole["r"]
+
+
+def test_the_page_of_the_documentation_is_what_the_kept_runs_give(tmp_path) -> None:
+    kept = Path(__file__).parents[2] / "docs" / "reproduction"
+    write_report(read_outcomes(kept / "runs"), tmp_path, command="isoscope reproduce classifiers")
+    wanted = (kept / "classifiers.md").read_text()
+    assert (tmp_path / "classifiers.md").read_text() == wanted, "reproduce classifiers --report-only"
+    ours, theirs = (
+        json.loads((place / "classifiers.json").read_text())["rows"] for place in (tmp_path, kept)
+    )
+    for row, known in zip(ours, theirs, strict=True):
+        assert row == known | {"ours": pytest.approx(known["ours"], rel=1e-9)}
+
+
+def test_without_matplotlib_the_page_says_so(tmp_path, monkeypatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    write_report([_ran(SETUPS["polarity"])], tmp_path, command="x")
+    assert "- No figures: a figure needs matplotlib" in (tmp_path / "classifiers.md").read_text()
+    assert not list(tmp_path.glob("*.png"))
+
+
+def test_a_device_that_is_not_there(fake) -> None:
+    with pytest.raises(InputError, match="device 'cuda:99' cannot be used"):
+        run_setup(TINY, device="cuda:99")
+
+
+def test_estimated_silhouettes_give_the_same_correlation() -> None:
+    X = torch.randn(1500, 12, generator=torch.Generator().manual_seed(0))
+    y = (X[:, 0] > 0).long()
+    exact, estimated = (
+        train_embeddings(X, y, steps=60, seeds=1, learning_rate=0.02, progress=False, **options)
+        for options in ({}, {"silhouette_tolerance": 2e-3})
+    )
+    assert (estimated["silhouette_high"] > estimated["silhouette_low"]).all()  # an estimate, not the exact
+    assert estimated.correlation().r == pytest.approx(exact.correlation().r, abs=1e-3)

@@ -1,0 +1,58 @@
+"""Texts as a command takes them: a file, or a corpus by its name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from isoscope.errors import FileError, InputError
+from isoscope.io import read_texts
+from isoscope.plugins import corpora, missing
+
+
+def texts_of(
+    where: str,
+    data: Path | None,
+    *,
+    column: str | None = None,
+    download: bool = False,
+    skip_blank: bool = False,
+) -> list[str]:
+    """Return the texts of a file, or of a corpus by its name."""
+    named = corpora()
+    names = [] if named is None else named.text_names()
+    if where in names and not Path(where).exists():
+        if column is not None:
+            raise InputError(f"--text-column goes with a file; {where} is a corpus by name")
+        return list(named.load_texts(where, data=data, download=download))
+    check_exists(where, "texts", names)
+    return read_texts(Path(where), column=column, skip_blank=skip_blank)
+
+
+def named_pairs(where: str, data: Path | None, *, download: bool) -> list[tuple[str, str]] | None:
+    """Return the pairs of a corpus by its name, or None where `where` is a file."""
+    named = corpora()
+    names = [] if named is None else named.pair_names()
+    if where in names and not Path(where).is_file():
+        return list(zip(*named.load_pairs(where, data=data, download=download).columns, strict=True))
+    check_exists(where, "pairs", names)
+    return None
+
+
+def named_task(name: str, data: Path | None, *, download: bool) -> dict[str, Any]:
+    """Return the arguments of `finetune` for a task by its name."""
+    named = corpora()
+    if named is None:
+        raise missing(f"the task {name!r}")
+    arguments: dict[str, Any] = named.load_task(name, data=data, download=download).arguments()
+    return arguments
+
+
+def check_exists(where: str, what: str, names: list[str]) -> None:
+    """Raise FileError unless there is a file, and name the corpora that would do."""
+    if not Path(where).exists():
+        raise FileError(f"{where} does not exist; wanted a file of {what}{_listed(names, ', or one of {}')}")
+
+
+def _listed(names: list[str], form: str) -> str:
+    return form.format(", ".join(names)) if names else ""
