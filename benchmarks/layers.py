@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from isoscope_papers.corpora import load_texts
 
 from isoscope.encoders import load_language_model
 from isoscope.encoders.batches import usual_batch
@@ -24,6 +23,7 @@ from isoscope.encoders.tokens import tokenize
 from isoscope.layers import measure_layers
 from isoscope.layers.plan import LayerPlan
 from isoscope.layers.run import MEMORY_MB, layer_groups
+from isoscope_papers.corpora import load_texts
 
 RESULTS = Path(__file__).parent / "results" / "layers.json"
 MODEL, WINDOW, SAMPLE = "smollm2-135m", 512, 2500

@@ -12,11 +12,11 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from isoscope_papers.corpora import load_corpus
 
 from benchmarks.timing import take_turns
 from isoscope.encoders import load_language_model
 from isoscope.training import GeometryTracker
+from isoscope_papers.corpora import load_corpus
 
 N_TEXTS, EVERY, BATCH = 256, 100, 32
 # what is followed: the default metrics of the last layer; the same of all, with the contextual ones

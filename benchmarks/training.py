@@ -32,9 +32,8 @@ def polarity() -> tuple[np.ndarray, np.ndarray, str]:
     """Vectors, labels and what they are: the encoded sentences where data and model are there."""
     if "ISOSCOPE_DATA" in os.environ:
         try:
-            from isoscope_papers.corpora import load_corpus
-
             from isoscope.encoders import encode
+            from isoscope_papers.corpora import load_corpus
 
             corpus = load_corpus("polarity")
             return encode(corpus.columns[0]).numpy(), np.array(corpus.labels), "polarity"

@@ -25,12 +25,12 @@ from unittest import mock
 
 import numpy as np
 import typer
-from isoscope_papers.theory.equations import statements_table
 from typer.testing import CliRunner
 
 import isoscope as iso
 from isoscope.cli import app
 from isoscope.metrics.registry import FAMILIES, KNOWN
+from isoscope_papers.theory.equations import statements_table
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"

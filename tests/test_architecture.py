@@ -23,13 +23,13 @@ ORDER = (
     ("kernels",),
     ("statistics",),
     ("metrics",),
-    ("clustering", "io", "losses", "measurement", "progress", "tables"),
+    ("clustering", "io", "losses", "measurement", "plugins", "progress", "tables"),
     ("scale",),
     ("measure",),
     ("comparison", "corrections", "encoders", "figures"),
-    ("advice", "corpora", "layers"),
+    ("advice", "layers"),
     ("training",),
-    ("papers", "report"),
+    ("report",),
     ("cli",),
 )
 LEVEL = {part: level for level, parts in enumerate(ORDER) for part in parts}

@@ -9,15 +9,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+
+from isoscope.errors import FileError, InputError
+from isoscope.training import train_embeddings
 from isoscope_papers.classifiers import run as classifiers
 from isoscope_papers.classifiers.report import as_dict, as_text, sections, write_report
 from isoscope_papers.classifiers.run import chosen_setups, outcome, prepare_task, read_outcomes, run_setup
 from isoscope_papers.classifiers.setups import GLOVE, MINILM, MPNET, SETUPS, Published, Setup
 from isoscope_papers.corpora import Corpus, load_corpus
 from isoscope_papers.verdicts import Verdict
-
-from isoscope.errors import FileError, InputError
-from isoscope.training import train_embeddings
 
 HAS_DATA = bool(os.environ.get("ISOSCOPE_DATA"))
 TEXTS = tuple(f"text {i % 40}" for i in range(48))

@@ -10,6 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+
+from isoscope.encoders import TokenStates
+from isoscope.errors import FileError, InputError
 from isoscope_papers.contrastive.comparison import rows
 from isoscope_papers.contrastive.run import (
     Geometry,
@@ -23,9 +26,6 @@ from isoscope_papers.contrastive.run import (
 )
 from isoscope_papers.contrastive.setups import CLEAN, PAPER, REMOVED, SETUPS, Setup, chosen_setups
 from isoscope_papers.verdicts import Verdict
-
-from isoscope.encoders import TokenStates
-from isoscope.errors import FileError, InputError
 
 WORDS = ["a", "the", "cat", "dog", "sat", "ran", "to", "mat", "on", "hat"]
 DATA = os.environ.get("ISOSCOPE_DATA")

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 import torch
+
+from isoscope.encoders import TokenStates
+from isoscope.errors import InputError
 from isoscope_papers.contrastive.comparison import change_correlation, n_for, rows, token_correlation, word
 from isoscope_papers.contrastive.report import as_dict, as_text, sections, write_report
 from isoscope_papers.contrastive.run import Geometry, geometry_of, read_runs, token_changes
 from isoscope_papers.contrastive.setups import SETUPS, Setup
 from isoscope_papers.dynamics.run import read_dynamics
 from isoscope_papers.verdicts import Verdict
-
-from isoscope.encoders import TokenStates
-from isoscope.errors import InputError
 
 
 @pytest.fixture

@@ -12,6 +12,10 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+
+import isoscope as iso
+from isoscope.errors import FileError, InputError
+from isoscope.training.trajectory import Trajectory
 from isoscope_papers.claims import Holding
 from isoscope_papers.corpora import SimilarityPairs, Texts
 from isoscope_papers.dynamics import claims
@@ -30,10 +34,6 @@ from isoscope_papers.dynamics.run import (
 )
 from isoscope_papers.dynamics.setups import EVERY, STARTS, Setup, Start, chosen_setups, variants
 from isoscope_papers.dynamics.views import INTRA, SELF, averaged, views
-
-import isoscope as iso
-from isoscope.errors import FileError, InputError
-from isoscope.training.trajectory import Trajectory
 
 WORDS = ("a", "the", "cat", "dog", "sat", "ran", "to", "mat", "on", "hat")
 SOURCE = random.Random(0)

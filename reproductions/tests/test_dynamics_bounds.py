@@ -7,6 +7,9 @@ from decimal import Decimal, localcontext
 
 import pytest
 import torch
+
+from isoscope.errors import InputError
+from isoscope.losses import MultipleNegativesLoss
 from isoscope_papers.dynamics.bounds import (
     attainable_loss,
     contrastive_loss,
@@ -16,9 +19,6 @@ from isoscope_papers.dynamics.bounds import (
     thrust,
     upper_loss,
 )
-
-from isoscope.errors import InputError
-from isoscope.losses import MultipleNegativesLoss
 
 TAUS, SIZES, POSITIVES = (0.01, 0.025, 0.05, 0.1, 1.0), (2, 4, 64), (1.0, 0.95, 0.8)
 

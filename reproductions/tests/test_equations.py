@@ -5,12 +5,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from isoscope.metrics.isotropy import isoscore
 from isoscope_papers.theory import checks as equation_checks
 from isoscope_papers.theory import equations
 from isoscope_papers.theory.counterexamples import cosine_to_ones
 from isoscope_papers.theory.equations import STATEMENTS, Truth, checked, statements_table
-
-from isoscope.metrics.isotropy import isoscore
 
 BY_KEY = {one.key: one for one in STATEMENTS}
 

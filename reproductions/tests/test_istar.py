@@ -13,6 +13,10 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from scipy import stats
+
+import isoscope as iso
+from isoscope.errors import InputError, NotFiniteError
 from isoscope_papers.claims import Claim, Holding
 from isoscope_papers.corpora import load_task
 from isoscope_papers.istar import claims
@@ -33,10 +37,6 @@ from isoscope_papers.istar.setups import (
     points,
 )  # fmt: skip
 from isoscope_papers.istar.sweep import SweepRun, keep, own_settings, read_run, read_runs, run_sweep
-from scipy import stats
-
-import isoscope as iso
-from isoscope.errors import InputError, NotFiniteError
 
 LAMBDAS = (-1.0, -0.3, -0.1, -0.03, 0.0, 0.03, 0.1, 0.3, 1.0)
 

@@ -9,6 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+
+import isoscope as iso
+from isoscope.encoders import TokenStates
+from isoscope.errors import FileError
 from isoscope_papers.istar import estimators as study
 from isoscope_papers.istar.estimators import (
     DEBIASED,
@@ -23,10 +27,6 @@ from isoscope_papers.istar.estimators import (
     run_study,
 )  # fmt: skip
 from isoscope_papers.istar.populations import FRESH, STALE, STRETCH, Spectrum, States, of_states, spectra
-
-import isoscope as iso
-from isoscope.encoders import TokenStates
-from isoscope.errors import FileError
 
 
 def source(seed: int = 0) -> torch.Generator:

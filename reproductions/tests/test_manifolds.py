@@ -9,6 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+
+import isoscope as iso
+from isoscope.errors import FileError, InputError
+from isoscope.labels import as_labels
 from isoscope_papers.claims import Claim, Holding, claims_table
 from isoscope_papers.manifolds import claims
 from isoscope_papers.manifolds import run as manifolds
@@ -34,10 +38,6 @@ from isoscope_papers.manifolds.report import (
 from isoscope_papers.manifolds.run import Outcome, StaticFigures, keep, read_outcomes, run_setup
 from isoscope_papers.manifolds.setups import PUBLISHED, SETUPS, Setup, chosen_setups, own_setup, published_of
 from isoscope_papers.verdicts import Verdict
-
-import isoscope as iso
-from isoscope.errors import FileError, InputError
-from isoscope.labels import as_labels
 
 
 def layer(**changes: object) -> LayerFigures:

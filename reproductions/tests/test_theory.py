@@ -4,12 +4,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from isoscope_papers.claims import Holding
-from isoscope_papers.theory import run as theory
-from isoscope_papers.theory.deep_classifiers import DeepRun, deep_claims, run_deep
-from isoscope_papers.theory.equations import STATEMENTS
-from isoscope_papers.theory.report import as_text, write_report
-from isoscope_papers.theory.run import Findings, read_findings, run_theory
 from typer.testing import CliRunner
 
 from isoscope.cli import app
@@ -17,6 +11,12 @@ from isoscope.errors import FileError, InputError
 from isoscope.metrics.frontier import between_share
 from isoscope.metrics.isotropy import isoscore
 from isoscope.training import trade_off
+from isoscope_papers.claims import Holding
+from isoscope_papers.theory import run as theory
+from isoscope_papers.theory.deep_classifiers import DeepRun, deep_claims, run_deep
+from isoscope_papers.theory.equations import STATEMENTS
+from isoscope_papers.theory.report import as_text, write_report
+from isoscope_papers.theory.run import Findings, read_findings, run_theory
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "reproduction"
 RNG = np.random.default_rng(0)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pytest
+
 from isoscope_papers.verdicts import Row, Verdict, below, equal, unpublished, within
 
 

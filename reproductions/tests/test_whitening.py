@@ -10,16 +10,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+
+from isoscope.advice import Outcome as Tried
+from isoscope.advice import TaskAdvice
+from isoscope.errors import FileError, InputError
 from isoscope_papers.claims import Holding
 from isoscope_papers.corrections.answer import answer
 from isoscope_papers.corrections.claims import all_claims, best_of, interval, tally
 from isoscope_papers.corrections.report import as_dict, as_text, sections, write_report
 from isoscope_papers.corrections.run import Outcome, Result, keep, read_outcomes, run_setup
 from isoscope_papers.corrections.setups import DATASETS, SETUPS, Setup, chosen_datasets, chosen_setups
-
-from isoscope.advice import Outcome as Tried
-from isoscope.advice import TaskAdvice
-from isoscope.errors import FileError, InputError
 
 WORDS = ["ant", "bee", "cat", "dog", "elk", "fox", "gnu", "hen", "ibis", "jay"]
 KEPT = Path(__file__).resolve().parents[2] / "docs" / "reproduction" / "runs"

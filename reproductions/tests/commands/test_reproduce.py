@@ -4,12 +4,12 @@ import json
 
 import pytest
 import torch
-from isoscope_papers.classifiers import run as classifiers
-from isoscope_papers.corpora import Corpus
 from typer.testing import CliRunner
 
 from isoscope.cli.app import app
 from isoscope.errors import InputError
+from isoscope_papers.classifiers import run as classifiers
+from isoscope_papers.corpora import Corpus
 
 LABELS = tuple("ab"[i % 2] for i in range(30))
 

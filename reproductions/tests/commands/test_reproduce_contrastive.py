@@ -4,14 +4,14 @@ import json
 from dataclasses import replace
 
 import pytest
-from isoscope_papers.contrastive import run as contrastive
-from isoscope_papers.contrastive.run import Geometry
-from isoscope_papers.dynamics import run as dynamics
-from isoscope_papers.dynamics.run import Dynamics
 from typer.testing import CliRunner
 
 from isoscope.cli.app import app
 from isoscope.errors import InputError
+from isoscope_papers.contrastive import run as contrastive
+from isoscope_papers.contrastive.run import Geometry
+from isoscope_papers.dynamics import run as dynamics
+from isoscope_papers.dynamics.run import Dynamics
 
 
 def made(setup: str, model: str) -> Geometry:

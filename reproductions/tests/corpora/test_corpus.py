@@ -4,10 +4,10 @@ import dataclasses
 
 import numpy as np
 import pytest
-from isoscope_papers.corpora import Corpus
 
 from isoscope.errors import ShapeError
 from isoscope.labels import as_labels
+from isoscope_papers.corpora import Corpus
 
 
 def test_distinct_strings_and_their_places_rebuild_the_columns() -> None:

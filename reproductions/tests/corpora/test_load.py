@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from isoscope_papers.corpora import corpus_names, load_corpus
-from isoscope_papers.corpora.registry import CORPORA
 
 from isoscope.errors import FileError, InputError
+from isoscope_papers.corpora import corpus_names, load_corpus
+from isoscope_papers.corpora.registry import CORPORA
 
 DATA = os.environ.get("ISOSCOPE_DATA")
 needs_data = pytest.mark.skipif(not DATA, reason="needs the corpora: set ISOSCOPE_DATA to their folder")

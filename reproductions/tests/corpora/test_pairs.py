@@ -6,9 +6,9 @@ import os
 from pathlib import Path
 
 import pytest
-from isoscope_papers.corpora import load_pairs, pair_names
 
 from isoscope.errors import FileError, InputError
+from isoscope_papers.corpora import load_pairs, pair_names
 
 DATA = os.environ.get("ISOSCOPE_DATA")
 needs_data = pytest.mark.skipif(not DATA, reason="needs the corpora: set ISOSCOPE_DATA to their folder")

@@ -5,10 +5,10 @@ import json
 from pathlib import Path
 
 import pytest
-from isoscope_papers.corpora import rows
-from isoscope_papers.corpora.rows import read_rows
 
 from isoscope.errors import FileError
+from isoscope_papers.corpora import rows
+from isoscope_papers.corpora.rows import read_rows
 
 # everything that some reader takes for the end of a line, a quote, a missing value or the end of a text
 ODD = [

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from isoscope_papers.corpora import load_similarity_pairs, load_texts, running_text
 
 from isoscope.errors import FileError, InputError
+from isoscope_papers.corpora import load_similarity_pairs, load_texts, running_text
 
 DATA = os.environ.get("ISOSCOPE_DATA")
 

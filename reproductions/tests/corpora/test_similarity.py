@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from isoscope_papers.corpora import SimilarityPairs, load_similarity_pairs, similarity, similarity_names
-from isoscope_papers.corpora.registry import Hub
 
 import isoscope as iso
+from isoscope_papers.corpora import SimilarityPairs, load_similarity_pairs, similarity, similarity_names
+from isoscope_papers.corpora.registry import Hub
 
 
 def written(folder: Path, records: list[dict]) -> Path:

@@ -7,9 +7,9 @@ import tarfile
 from pathlib import Path
 
 import pytest
-from isoscope_papers.corpora.tables import make
 
 from isoscope.errors import FileError
+from isoscope_papers.corpora.tables import make
 
 WORDNET = Path(os.environ.get("ISOSCOPE_WORDNET", "/usr/share/wordnet"))
 LICENCE = "  1 This software and database is being provided to you  \n"

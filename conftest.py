@@ -70,7 +70,7 @@ def interpret() -> Callable[[str], str]:
         done = subprocess.run(
             [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-W", "ignore", file],
             env=os.environ | {"TRITON_INTERPRET": "1"},
-            cwd=Path(__file__).parents[1],
+            cwd=Path(__file__).parent,
             capture_output=True,
             text=True,
             check=False,
@@ -166,3 +166,23 @@ def hears_interrupts() -> Iterator[None]:
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
+
+
+@pytest.fixture
+def fail(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
+    """Run a command that must fail: the one line on standard error, and exit code 2."""
+
+    from isoscope.cli import main
+
+    def run(*arguments: str) -> str:
+        monkeypatch.setattr(sys, "argv", ["isoscope", *arguments])
+        with pytest.raises(SystemExit) as stop:
+            main()
+        assert stop.value.code == 2
+        out, err = capsys.readouterr()
+        assert out == ""
+        assert err.startswith("isoscope: error: ")
+        assert err.count("\n") == 1
+        return err
+
+    return run
