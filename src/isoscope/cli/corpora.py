@@ -21,7 +21,7 @@ def texts_of(
     """Return the texts of a file, or of a corpus by its name."""
     named = corpora()
     names = [] if named is None else named.text_names()
-    if where in names and not Path(where).exists():
+    if named is not None and where in names and not Path(where).exists():
         if column is not None:
             raise InputError(f"--text-column goes with a file; {where} is a corpus by name")
         return list(named.load_texts(where, data=data, download=download))
@@ -33,7 +33,7 @@ def named_pairs(where: str, data: Path | None, *, download: bool) -> list[tuple[
     """Return the pairs of a corpus by its name, or None where `where` is a file."""
     named = corpora()
     names = [] if named is None else named.pair_names()
-    if where in names and not Path(where).is_file():
+    if named is not None and where in names and not Path(where).is_file():
         return list(zip(*named.load_pairs(where, data=data, download=download).columns, strict=True))
     check_exists(where, "pairs", names)
     return None
