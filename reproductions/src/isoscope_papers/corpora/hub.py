@@ -17,7 +17,7 @@ def hub_rows(hub: Hub, fields: Sequence[str]) -> Iterator[Record]:
         import datasets
     except ImportError:
         raise InputError(
-            f"{hub.path} cannot be fetched without the datasets package: pip install 'isoscope[hub]'"
+            f"{hub.path} cannot be fetched without the datasets package: pip install 'isoscope-papers[hub]'"
         ) from None
     for split in hub.splits:
         try:

@@ -1,4 +1,4 @@
-"""`load_corpus`: a corpus by name, from a data folder, Hugging Face's hub, or what comes with isoscope."""
+"""`load_corpus`: a corpus by name, from a data folder, Hugging Face's hub, or what comes with this package."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def load_corpus(
 ) -> Corpus:
     """A corpus of labelled texts.
 
-    Looked for in this order: a data folder, Hugging Face's hub if `download`, a table inside isoscope.
+    Looked for in this order: a data folder, Hugging Face's hub if `download`, a table inside this package.
     `pos` and `supersense` are always the table, which has the paper's size, unless `source` says otherwise.
     Where `data` is passed, no table takes the place of a file that is not in it. Texts are as the file has
     them, character by character; labels are strings.
@@ -143,7 +143,7 @@ def _from_table(
     table = declared.embedded
     if table is None:
         if must:
-            raise InputError(f"corpus {name!r} does not come with isoscope{_or_download(declared)}")
+            raise InputError(f"corpus {name!r} does not come with isoscope-papers{_or_download(declared)}")
         return None
     path = _TABLES / table.table
     rows = read_rows(path, (*declared.columns, declared.label))

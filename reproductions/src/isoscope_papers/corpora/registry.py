@@ -1,4 +1,4 @@
-"""The corpora the papers use: where each lies in a data folder, on the hub, or inside isoscope."""
+"""The corpora the papers use: where each lies in a data folder, on the hub, or inside this package."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Hub:
 
 @dataclass(frozen=True)
 class Embedded:
-    """A table that comes with isoscope, with a sentence on what it is."""
+    """A table that comes with isoscope-papers, with a sentence on what it is."""
 
     table: str
     source: str
@@ -35,7 +35,7 @@ class Declaration:
     label_names: what a label is called where the file has a code for it.
     unlabelled: codes that say an item has no label; such items are left out.
     is_set: the label is a set, its members joined by commas.
-    prefers_embedded: the table inside isoscope has the paper's size, the folder's file has not.
+    prefers_embedded: the table inside this package has the paper's size, the folder's file has not.
     """
 
     columns: tuple[str, ...]
@@ -105,10 +105,9 @@ CORPORA: dict[str, Declaration] = {
         label_names=_SENTIMENT,
         hub=Hub("cornell-movie-review-data/rotten_tomatoes", ("train", "validation", "test")),
         embedded=Embedded(
-            table="polarity.tsv.gz",
-            source="snippets of film reviews with the sign of a crowd's mean rating, "
-            "from vaderSentiment 3.3.2 (Hutto and Gilbert 2014)",
-            licence="MIT, C.J. Hutto",
+            table="sentence_polarity.jsonl.gz",
+            source="the sentence polarity dataset, as it comes with isoscope-papers",
+            licence="CC BY 4.0, Bo Pang and Lillian Lee",
         ),
     ),
     "snli": Declaration(
@@ -118,6 +117,11 @@ CORPORA: dict[str, Declaration] = {
         label_names=_THREE_WAY,
         unlabelled=frozenset({"-1", "-"}),
         hub=Hub("stanfordnlp/snli", ("validation",)),
+        embedded=Embedded(
+            table="snli_dev.jsonl.gz",
+            source="SNLI's development set, as it comes with isoscope-papers",
+            licence="CC BY-SA 4.0, Bowman, Angeli, Potts and Manning",
+        ),
     ),
     "cola": _glue(
         "cola", _ONE, {"0": "unacceptable", "1": "acceptable"}, "not stated (Warstadt et al. 2019)"

