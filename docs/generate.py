@@ -30,6 +30,7 @@ from typer.testing import CliRunner
 import isoscope as iso
 from isoscope.cli import app
 from isoscope.metrics.registry import FAMILIES, KNOWN
+from isoscope_papers import corpora
 from isoscope_papers.theory.equations import statements_table
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -104,7 +105,7 @@ def _yes(value: bool) -> str:
 API = {
     "Measure": ("isoscope.measure", "isoscope.measurement", "isoscope.space", "isoscope.labels"),
     "Files": ("isoscope.io",),
-    "Texts and words": ("isoscope.encoders", "isoscope_papers.corpora"),
+    "Texts and words": ("isoscope.encoders",),
     "Layers of a model": ("isoscope.layers",),
     "Reports and figures": ("isoscope.report",),
     "Isotropy": ("isoscope.metrics.isotropy",),
@@ -159,6 +160,8 @@ def api_page() -> str:
     ]
     for title, names in groups.items():
         parts += [f"## {title}\n", *(f"::: isoscope.{name}\n" for name in names)]
+    parts.append("## Corpora\n\nThese are in `isoscope_papers.corpora`, of the package isoscope-papers.\n")
+    parts += [f"::: isoscope_papers.corpora.{name}\n" for name in corpora.__all__]
     return "\n".join(parts)
 
 
@@ -192,7 +195,8 @@ def cli_page() -> str:
 
 def commands(group: Any, above: str = "") -> Iterator[tuple[str, Any]]:
     """Every command by its full name, those of groups too."""
-    for name, command in group.commands.items():
+    for name in group.list_commands(None):
+        command = group.get_command(None, name)
         if hasattr(command, "commands"):
             yield from commands(command, f"{above}{name} ")
         else:

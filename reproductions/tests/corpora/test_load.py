@@ -288,7 +288,7 @@ def test_a_long_refusal_of_the_hub_is_cut(
 
 def test_without_the_datasets_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "datasets", None)
-    with pytest.raises(InputError, match=r"pip install 'isoscope\[hub\]'"):
+    with pytest.raises(InputError, match=r"pip install 'isoscope-papers\[hub\]'"):
         load_corpus("cola", download=True)
 
 

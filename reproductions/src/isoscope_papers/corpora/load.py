@@ -1,4 +1,4 @@
-"""`load_corpus`: a corpus by name, from a data folder, Hugging Face's hub, or what comes with this package."""
+"""`load_corpus`: a corpus by name, from a data folder, Hugging Face's hub, or this package."""
 
 from __future__ import annotations
 
