@@ -137,7 +137,8 @@ STATEMENTS = (
         "Both objectives can only be jointly maximised where no two data points have the same label.",
         Truth.FALSE,
         "True for K ≤ d labels: collapsed ones have IsoScore (K − 2)/(d − 1) at most. From K = d + 1 on, "
-        "labels collapsed to a simplex have IsoScore 1 and silhouette 1 together.",
+        "labels collapsed to distinct points of a tight frame (a simplex where K = d + 1) have IsoScore 1 "
+        "and silhouette 1 together.",
         checks.incompatible,
         counterexamples.incompatible,
     ),
@@ -146,10 +147,10 @@ STATEMENTS = (
         "summary (i)",
         "Point clouds cannot both contain well-defined clusters and be isotropic.",
         Truth.FALSE,
-        "K ≥ d + 1 labels at the corners of a simplex are both. Nor is it true of two labels, where clusters "
-        "are what the mean silhouette says they are: one label of many points in one place, in the middle of "
-        "another that spreads evenly, has IsoScore 1, and a mean silhouette as near to 1 as one likes. Its ρ "
-        "is 0: the frontier bounds ρ, and that alone.",
+        "K ≥ d + 1 labels at distinct points of a tight frame (a simplex where K = d + 1) are both. Nor is it "
+        "true of two labels, where clusters are what the mean silhouette says they are: one label of many "
+        "points in one place, in the middle of another that spreads evenly, has IsoScore 1, and a mean "
+        "silhouette as near to 1 as one likes. Its ρ is 0: the frontier bounds ρ, and that alone.",
         checks.clusters,
         counterexamples.clusters,
     ),
