@@ -147,8 +147,8 @@ STATEMENTS = (
         "summary (i)",
         "Point clouds cannot both contain well-defined clusters and be isotropic.",
         Truth.FALSE,
-        "K ≥ d + 1 labels at distinct points of a tight frame (a simplex where K = d + 1) are both. Nor is it "
-        "true of two labels, where clusters are what the mean silhouette says they are: one label of many "
+        "K ≥ d + 1 labels at distinct points of a tight frame (a simplex where K = d + 1) are both. Nor is "
+        "it true of two labels, where clusters are what the mean silhouette says they are: one label of many "
         "points in one place, in the middle of another that spreads evenly, has IsoScore 1, and a mean "
         "silhouette as near to 1 as one likes. Its ρ is 0: the frontier bounds ρ, and that alone.",
         checks.clusters,
