@@ -8,7 +8,14 @@ import torch
 from torch import Tensor
 
 from isoscope.arrays import block_rows, working_dtype
-from isoscope.kernels.products import add_upper, add_upper_product, mirrored, sum_of_squares, weighted_sums
+from isoscope.kernels.products import (
+    add_upper,
+    add_upper_product,
+    mirrored,
+    product_of_runs,
+    sum_of_squares,
+    weighted_sums,
+)
 
 # of float32. Measured, 2 cores, d = 384: smaller ones are cheaper alone (1.5 MB by a twentieth), but many
 # short calls wait for each other's turn in Python (1.5 MB lose a tenth); products are the same from 1 to 8 MB
@@ -18,6 +25,7 @@ _NARROW = 16  # dimensions: rows of fewer are added up in float64, which costs t
 # rows whose products are added up in float32, then in float64: libraries differ in how they add up, and the
 # worst add row after row, where every row may lose 2⁻²⁴ of the sum so far
 _RUN_ROWS = 8192
+_FEW = 48  # dimensions: rows of no more are multiplied in shorter runs at no cost
 _NEAR_ROWS = 256  # rows that tell about where the mean is
 _NEAR_ZERO = 4.0  # a squared mean of so many variances costs float32 sums two bits
 
@@ -132,6 +140,9 @@ class CenteredSums:
     def _add_products(self, V: Tensor) -> None:
         if self._run is self._upper:
             add_upper_product(self._upper, V)
+            return
+        if V.shape[1] <= _FEW:
+            self._upper += product_of_runs(V)
             return
         for rows in V.split(_RUN_ROWS):
             if self._run_rows + len(rows) > _RUN_ROWS:
