@@ -58,6 +58,14 @@ def alone() -> Iterator[None]:
 
 
 @pytest.fixture
+def set_threads() -> Iterator[Callable[[int], None]]:
+    """Set torch's number of threads until the test ends."""
+    before = torch.get_num_threads()
+    yield torch.set_num_threads
+    torch.set_num_threads(before)
+
+
+@pytest.fixture
 def rng() -> np.random.Generator:
     return np.random.default_rng(0)
 

@@ -19,12 +19,14 @@ import isoscope as iso
 
 METRICS = ["isoscore", "mean_cosine", "effective_rank", "silhouette"]
 _MEASURED = """
-import sys, resource
+import sys
 file, memory = sys.argv[1:]
 sys.argv = ["isoscope", "measure", file, "-m", "isoscore,mean_cosine", "--memory", memory, "--json"]
 from isoscope.cli import main
 main()
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024, file=sys.stderr)
+# not ru_maxrss, which a process takes over from the one that started it
+peak = next(line for line in open("/proc/self/status") if line.startswith("VmHWM"))
+print(int(peak.split()[1]) * 1024, file=sys.stderr)
 """
 
 

@@ -46,7 +46,8 @@ NAMES = {"--checkpoint", "--figures", "--output", "--save", "--title"}
 def options(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], str]]:
     """Yield each option that takes a value, with the words of its command."""
     if hasattr(command, "commands"):
-        for name, inner in command.commands.items():
+        for name in command.list_commands(None):
+            inner = command.get_command(None, name)
             yield from options(inner, (*path, name))
         return
     for param in command.params:

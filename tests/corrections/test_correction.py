@@ -241,13 +241,15 @@ def test_a_large_offset_costs_no_digits(rng) -> None:
 
 
 @each()
-def test_blocks_on_all_cores_give_what_one_call_gives(correction: Any, X: np.ndarray, monkeypatch) -> None:
+def test_blocks_on_all_cores_give_what_one_call_gives(
+    correction: Any, X: np.ndarray, monkeypatch, set_threads
+) -> None:
     fitted = clone(correction).fit(X)
     many = np.tile(X, (4, 1))
     whole = {dtype: fitted.transform(many.astype(dtype)) for dtype in (np.float64, np.float32, np.float16)}
     monkeypatch.setattr("isoscope.corrections.correction._WHOLE_NUMBERS", 0)
     monkeypatch.setattr("isoscope.corrections.correction._BLOCK_NUMBERS", 0)  # 128 rows a task
-    monkeypatch.setattr(torch, "get_num_threads", lambda: 3)
+    set_threads(3)
     for dtype, wanted in whole.items():
         assert np.allclose(
             fitted.transform(many.astype(dtype)), wanted, rtol=1e-3 if dtype == np.float16 else 1e-5

@@ -102,7 +102,7 @@ def test_unpacked_whole_or_not_at_all(tmp_path: Path) -> None:
     place = tmp_path / "place"
     unpack_tar(packed(tmp_path, ["a.onnx", "a.onnx.data"]), place, also=[also])
     assert is_complete(place)
-    assert set(json.loads((place / ".complete.json").read_text())) == {
+    assert set(json.loads((place / ".checksums.json").read_text())["files"]) == {
         "a.onnx",
         "a.onnx.data",
         "tokenizer.json",

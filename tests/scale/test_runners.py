@@ -104,8 +104,8 @@ class TestHere:
 
     @pytest.mark.parametrize("one_core", [False, True])
     @pytest.mark.parametrize("sizes", [[1], [3, 1, 5], [2, 2], [7] * 9])
-    def test_every_job_has_its_own_outcome(self, sizes: list[int], one_core: bool, monkeypatch: Any) -> None:
-        monkeypatch.setattr(torch, "get_num_threads", lambda: 2)  # with one, calls never run at once
+    def test_every_job_has_its_own_outcome(self, sizes: list[int], one_core: bool, set_threads: Any) -> None:
+        set_threads(2)  # with one, calls never run at once
         told: list[int] = []
         found = list(Here().outcomes(self.jobs(sizes), told.append, one_core=one_core))
         edges = np.cumsum([0, *sizes])
@@ -114,8 +114,8 @@ class TestHere:
         assert [float(one.found["sum"].sums) for one in found] == wanted
         assert told == [number + 1 for size in sizes for number in range(size)]
 
-    def test_several_calls_run_at_once_only_on_a_core_each(self, monkeypatch: Any) -> None:
-        monkeypatch.setattr(torch, "get_num_threads", lambda: 2)
+    def test_several_calls_run_at_once_only_on_a_core_each(self, set_threads: Any) -> None:
+        set_threads(2)
         beside: list[int] = []
 
         def task(place: int) -> Outcome:
