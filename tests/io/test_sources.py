@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from isoscope.errors import FileError, InputError, LabelError, NotFiniteError, ShapeError
 from isoscope.io import open_vectors, read
+from isoscope.io.files import reading
 from isoscope.io.formats import FORMATS
 
 
@@ -383,3 +384,9 @@ def test_packed_bits_are_asked_about(tmp_path) -> None:
     np.save(tmp_path / "float.npy", packed.astype(float))
     with pytest.raises(FileError, match="holds float64 numbers; wanted bytes"):
         read(tmp_path / "float.npy", unpack_bits=True)
+
+
+def test_a_lack_of_memory_is_named(tmp_path: Path) -> None:
+    wanted = r"a\.npy cannot be read: it asks for more memory than there is"
+    with pytest.raises(FileError, match=wanted), reading(tmp_path / "a.npy"):
+        raise MemoryError

@@ -125,6 +125,8 @@ def reading(path: Path) -> Iterator[None]:
 
 def reason(error: Exception) -> str:
     """An exception in a few words: the first line of its message."""
+    if isinstance(error, MemoryError):
+        return "it asks for more memory than there is"
     lines = str(error).strip().splitlines()
     message = lines[0] if lines else type(error).__name__
     return message[:160].rstrip(" .;:")
