@@ -183,6 +183,19 @@ def test_every_space_shape_and_block_size(name: str, dtype: type, shape: tuple[i
     check(name, shape, dtype, (1, 2, 5, 17, 33))
 
 
+@pytest.mark.parametrize("angle", [1e-8, 1e-10])
+def test_small_angles_outside_one_cone_keep_the_digits_that_are_promised(angle: float) -> None:
+    rng = np.random.default_rng(0)
+    axis = np.array([3.0, 1, 7, 2, 5])
+    steps = angle * (rng.normal(size=(40, 5)) + 3 * np.eye(5)[np.arange(40) % 2])
+    X, labels = (
+        np.where(np.arange(40)[:, None] < 20, axis, -axis) + steps,
+        np.arange(40) % 2 + np.arange(40) // 20 * 2,
+    )
+    score = iso.silhouette_score(X, labels, metric="cosine")
+    assert score == pytest.approx(float(Exact(X, labels)["silhouette_cosine"]), abs=5e-16 / angle)
+
+
 def _groups(X: np.ndarray) -> GroupMoments:
     """Merged from single rows."""
     return reduce(GroupMoments.merge, (GroupMoments.of(X[i : i + 1], [i % 2]) for i in range(len(X))))
