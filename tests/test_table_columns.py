@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from isoscope.errors import InputError
+from isoscope.errors import InputError, NotFiniteError
 from isoscope.frames import from_arrow, from_frame
 from isoscope.io import open_vectors
 from isoscope.table_columns import Column, as_choice, judge, names_no_dimension, places_of, whole_numbers
@@ -133,3 +133,36 @@ def test_a_categorical_column_is_no_dimension(categories: list[object]) -> None:
     column = pd.Categorical([categories[i % 3] for i in range(30)])
     with pytest.raises(InputError, match="'c'"):
         from_frame(pd.DataFrame({"a": rng.normal(size=30), "c": column, "b": rng.normal(size=30)}), "X")
+
+
+@pytest.mark.parametrize("index", [True, False])
+@pytest.mark.parametrize("form", ["csv", "parquet", "jsonl"])
+def test_truth_values_alone_are_noughts_and_ones(tmp_path: Path, form: str, index: bool) -> None:
+    import pandas as pd
+
+    frame = pd.get_dummies(pd.Series([f"c{i}" for i in rng.integers(0, 5, 40)]))
+    assert set(frame.dtypes) == {np.dtype(bool)}
+    path = tmp_path / f"x.{form}"
+    if form == "csv":
+        frame.to_csv(path, index=index)
+    elif form == "parquet":
+        frame.to_parquet(path, index=index)
+    else:
+        frame.to_json(path, orient="records", lines=True)
+    assert open_vectors(path).load().vectors.tolist() == frame.to_numpy(float).tolist()
+
+
+def test_truth_values_without_a_header(tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_text("True,False\nFalse,True\ntrue,FALSE\n")
+    assert open_vectors(tmp_path / "x.csv").load().vectors.tolist() == [[1, 0], [0, 1], [1, 0]]
+
+
+def test_missing_truth_values(tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_text("True,False\nFalse,\ntrue,FALSE\n")
+    with pytest.raises(NotFiniteError):
+        open_vectors(tmp_path / "x.csv").load()
+
+
+def test_truth_values_beside_numbers_are_left_out(tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_text("a,b,flag\n0.1,0.2,True\n0.3,0.4,False\n")
+    assert open_vectors(tmp_path / "x.csv").load().vectors.tolist() == [[0.1, 0.2], [0.3, 0.4]]

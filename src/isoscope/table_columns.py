@@ -72,6 +72,14 @@ def names_no_dimension(name: str) -> bool:
     return _NO_DIMENSION.fullmatch(name.strip().lower()) is not None
 
 
+def are_truth_values(names: Sequence[str], is_truth: Sequence[bool]) -> bool:
+    """Whether all columns hold truth values, a row index or identifiers aside: they are 0 and 1."""
+    named = (
+        names_no_dimension(name) or (place == 0 and not name.strip()) for place, name in enumerate(names)
+    )
+    return any(is_truth) and all(truth or other for truth, other in zip(is_truth, named, strict=True))
+
+
 def judge(columns: Sequence[Column]) -> Verdict:
     """Tell dimensions from identifiers, labels and times, by type, name and first values.
 

@@ -25,7 +25,7 @@ from isoscope.io.chunks import Chunk, Reader
 from isoscope.io.dimension_columns import choose_dimensions, excluded
 from isoscope.io.files import listed
 from isoscope.io.table_rows import TableRows
-from isoscope.table_columns import N_JUDGED, Column, check_n_columns, whole_numbers
+from isoscope.table_columns import N_JUDGED, Column, are_truth_values, check_n_columns, whole_numbers
 
 TEXT_COLUMN = "text"
 _ROWS_BESIDE = 1024  # read at a time, each with texts of any length
@@ -111,13 +111,19 @@ class ArrowReader(Reader):
         return [asked]
 
     def _number_columns(self, schema: Any) -> list[str]:
-        numbers = [field.name for field in schema if is_number(field.type)]
+        import pyarrow as pa
+
+        truths = [pa.types.is_boolean(field.type) for field in schema]
+        taken = (
+            truths if are_truth_values(self.columns, truths) else [is_number(field.type) for field in schema]
+        )
+        numbers = [name for name, is_taken in zip(self.columns, taken, strict=True) if is_taken]
         first = next(iter(self._table.batches(numbers, N_JUDGED)), None) if numbers else None
         columns = [
             Column(field.name, True, is_whole(field.type), _present(first, field.name))
-            if is_number(field.type)
+            if is_taken
             else Column(field.name, False)
-            for field in schema
+            for field, is_taken in zip(schema, taken, strict=True)
         ]
         places, notes = choose_dimensions(self.request, columns)
         if not places:

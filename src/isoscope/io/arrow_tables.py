@@ -146,7 +146,7 @@ def table_array(batch: Any) -> np.ndarray:
     """A batch of number columns as (n, d), missing numbers as NaN; float32 where nothing is lost by it."""
     import pyarrow as pa
 
-    narrow = (pa.float16(), pa.float32(), pa.int8(), pa.uint8(), pa.int16(), pa.uint16())
+    narrow = (pa.bool_(), pa.float16(), pa.float32(), pa.int8(), pa.uint8(), pa.int16(), pa.uint16())
     target = pa.float32() if all(field.type in narrow for field in batch.schema) else pa.float64()
     columns = [
         column if column.type == target else column.cast(target, safe=False) for column in batch.columns

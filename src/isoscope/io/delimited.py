@@ -58,9 +58,8 @@ class DelimitedReader(Reader):
     def pieces(self) -> Iterator[Chunk]:
         """Rows as Arrow parses them, float64."""
         start = 0
-        for batch in read_batches(
-            self.path, self._layout, self._places, "string" if self._is_list else "double"
-        ):
+        type_name = "string" if self._is_list else "bool" if self._layout.is_boolean else "double"
+        for batch in read_batches(self.path, self._layout, self._places, type_name):
             if not len(batch):
                 continue
             if self._is_list:
@@ -199,7 +198,7 @@ def read_batches(path: Path, shape: Layout, places: list[int], type_name: str) -
     # columns go by their place, so that two of one name do no harm
     columns = [str(place) for place in places]
     kind_of_value = pa.type_for_alias(type_name)
-    smallest = _BLOCK_BYTES if type_name == "double" else _TEXT_BLOCK_BYTES
+    smallest = _TEXT_BLOCK_BYTES if type_name == "string" else _BLOCK_BYTES
     try:
         # Arrow's own file, not Python's: its reading thread may outlive an error, and the interpreter
         with pa.input_stream(path, compression="gzip" if is_gzip(path) else None) as file:

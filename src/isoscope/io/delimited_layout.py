@@ -14,7 +14,15 @@ import numpy as np
 
 from isoscope.errors import FileError, InputError, ShapeError
 from isoscope.io.files import MAX_LINE_BYTES, check_utf8, kind, sample_lines
-from isoscope.table_columns import MAX_COLUMNS, NUMBERS, TEXTS, VECTORS, check_n_columns, whole_numbers
+from isoscope.table_columns import (
+    MAX_COLUMNS,
+    NUMBERS,
+    TEXTS,
+    VECTORS,
+    are_truth_values,
+    check_n_columns,
+    whole_numbers,
+)
 
 _MAX_CELLS = 2**18  # looked at before anything is read
 _N_LINES = 20  # compared where a line could be cut by several delimiters
@@ -23,6 +31,7 @@ _MAX_DIGITS = 40  # of a whole number that is compared exactly
 INTEGER = re.compile(r"[+-]?\d+", re.ASCII)
 _COMMA = re.compile(r"[+-]?(\d*,\d+|\d+,)([eE][+-]?\d+)?")
 _THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+")
+_TRUTHS, _TRUTH_VALUES = "truths", ("true", "false")
 NULLS = ["", "NA", "N/A", "n/a", "#N/A", "nan", "NaN", "NAN", "-nan", "-NaN", "null", "NULL", "None", "none"]
 MISSING = {null.lower() for null in NULLS} | {"inf", "-inf", "+inf", "infinity", "-infinity"}
 
@@ -38,6 +47,7 @@ class Layout:
     rows: the first rows of data.
     longest_line: of those looked at, in characters.
     questions: what cannot be told and changes the numbers, as messages.
+    is_boolean: whether the numbers are written as truth values.
     """
 
     delimiter: str
@@ -48,6 +58,7 @@ class Layout:
     rows: list[list[str]]
     longest_line: int
     questions: tuple[str, ...]
+    is_boolean: bool = False
 
     def cells(self, place: int) -> list[str]:
         """The first cells of a column that are not missing, without the blanks around them."""
@@ -84,9 +95,21 @@ def layout(
         raise ShapeError(f"{path} has a header but no rows; wanted at least one row")
     names = rows[0] if header else [str(place) for place in range(len(rows[0]))]
     columns = _columns(data, len(names))
-    holds = tuple(_holds(cells, mark) for cells in columns)
+    holds = [_holds(cells, mark) for cells in columns]
+    is_boolean = are_truth_values(names, [held == _TRUTHS for held in holds])
+    known = {_TRUTHS: NUMBERS if is_boolean else TEXTS}
     longest = max(map(len, lines), default=0)
-    return Layout(between, mark, tuple(names), holds, ends[0] if header else 0, data, longest, tuple(doubts))
+    return Layout(
+        between,
+        mark,
+        tuple(names),
+        tuple(known.get(held, held) for held in holds),
+        ends[0] if header else 0,
+        data,
+        longest,
+        tuple(doubts),
+        is_boolean,
+    )
 
 
 def is_number(cell: str, decimal: str = ".") -> bool:
@@ -202,7 +225,7 @@ def _is_header(path: Path, rows: list[list[str]], decimal: str) -> tuple[bool, l
     if not places:
         return False, []
     heads = [first[place].strip() for place in places]
-    if sum(not is_number(head, decimal) and not is_list(head) for head in heads) * 2 > len(heads):
+    if 2 * sum(not is_number(head, decimal) and not _is_value(head) for head in heads) > len(heads):
         return True, []
     # pandas names columns by number, and leaves the name over its row index empty
     counted = [head for head in heads if head]
@@ -241,7 +264,14 @@ def _holds(cells: list[str], decimal: str) -> str:
     present = _present(cells)
     if 2 * sum(is_number(cell, decimal) for cell in present) > len(present):
         return NUMBERS
+    if present and all(cell.lower() in _TRUTH_VALUES for cell in present):
+        return _TRUTHS
     return VECTORS if 2 * sum(map(is_list, present)) > len(present) else TEXTS
+
+
+def _is_value(cell: str) -> bool:
+    """Whether a cell that is no number is no name either."""
+    return is_list(cell) or cell.lower() in _TRUTH_VALUES
 
 
 def is_list(cell: str) -> bool:
