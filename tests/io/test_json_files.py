@@ -153,3 +153,21 @@ def test_more_keys_than_columns_may_be(tmp_path: Path, suffix: str) -> None:
     path.write_text(lines(rows) if suffix == "jsonl" else json.dumps(rows))
     with pytest.raises(ShapeError, match=r"60,000 columns; wanted at most 32,768"):
         open_vectors(path)
+
+
+@pytest.mark.parametrize("suffix", ["json", "jsonl"])
+@pytest.mark.parametrize("row", [0, 5, 250])
+def test_truth_values_in_a_vector(tmp_path: Path, suffix: str, row: int) -> None:
+    path = tmp_path / f"a.{suffix}"
+    rows = [{"embedding": [0.5, 1.5, 2.5]} for _ in range(300)]
+    rows[row]["embedding"][1] = True
+    path.write_text(lines(rows) if suffix == "jsonl" else json.dumps(rows))
+    with pytest.raises(FileError, match="embedding"):
+        read(path)
+
+
+def test_a_truth_value_in_a_column_of_numbers(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text(lines([{"a": 0.5, "b": 1.5}] * 200 + [{"a": True, "b": 1.5}]))
+    with pytest.raises(FileError, match="'True' in line 201, column 'a'; wanted a number"):
+        read(path)

@@ -89,13 +89,26 @@ def _array(path: Path, name: str, values: list[Any]) -> Any:
     import pyarrow as pa
 
     try:
-        return pa.array(values)
+        return _typed(values)
     except (pa.ArrowException, OverflowError) as error:
         if isinstance(values[0], list):
             raise FileError(
                 f"{path} has lists in {name!r} that are not all of numbers: {reason(error)}"
             ) from error
         return pa.array([None if value is None else str(value) for value in values], pa.string())
+
+
+def _typed(values: list[Any], of: Any = None) -> Any:
+    """Return an Arrow array of a type, or of the one the values have; Arrow alone would take true as 1."""
+    import pyarrow as pa
+
+    array = pa.array(values, of)
+    inner = array.type.value_type if pa.types.is_list(array.type) else array.type
+    if pa.types.is_floating(inner):
+        for value in values:
+            if bool in set(map(type, value if isinstance(value, list) else [value])):
+                raise pa.ArrowTypeError("a truth value among numbers")
+    return array
 
 
 class JsonLinesTable(Table):
@@ -134,11 +147,11 @@ class JsonLinesTable(Table):
 
         cells = [_cell(row, name) for _, row in rows]
         try:
-            return pa.array(cells, of)
+            return _typed(cells, of)
         except (pa.ArrowException, OverflowError):
             for (line, _), cell in zip(rows, cells, strict=True):
                 try:
-                    pa.array([cell], of)
+                    _typed([cell], of)
                 except (pa.ArrowException, OverflowError) as error:
                     raise FileError(
                         f"{self.path} has {str(cell)[:40]!r} in line {line}, column {name!r}; "
