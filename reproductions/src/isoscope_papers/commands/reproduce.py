@@ -17,6 +17,7 @@ reproduce = typer.Typer(
     cls=Commands,
     help="Run a paper's experiments and print our figures beside the published ones.",
     no_args_is_help=True,
+    add_completion=False,
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
 )
