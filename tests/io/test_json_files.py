@@ -171,3 +171,14 @@ def test_a_truth_value_in_a_column_of_numbers(tmp_path: Path) -> None:
     path.write_text(lines([{"a": 0.5, "b": 1.5}] * 200 + [{"a": True, "b": 1.5}]))
     with pytest.raises(FileError, match="'True' in line 201, column 'a'; wanted a number"):
         read(path)
+
+
+def test_lists_of_numbers_by_name_may_be_columns_or_vectors(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    words = {f"word{i}": row for i, row in enumerate(X.tolist())}
+    path.write_text(json.dumps(words))
+    with pytest.raises(FileError, match=r"30 lists of 3 numbers by name: 30 columns, or 30 vectors\?"):
+        open_vectors(path)
+    assert read(path, columns=":").vectors.tolist() == X.T.tolist()
+    path.write_text(json.dumps({"x": [0.5, 1.5], "y": [2.5, 3.5], "name": ["p", "q"]}))
+    assert read(path).vectors.tolist() == [[0.5, 2.5], [1.5, 3.5]]  # texts are a column

@@ -27,6 +27,21 @@ class JsonReader(ArrowReader):
         """A list of rows is parsed whole, lines as they come."""
         return JsonLinesTable if kind(self.path) == ".jsonl" else JsonTable
 
+    def open(self) -> None:
+        """Choose the columns; lists of numbers by name may be columns or rows, which only the caller knows."""
+        super().open()
+        request, table = self.request, self._table
+        is_said = any(
+            of is not None for of in (request.columns, request.exclude, request.labels, request.weights)
+        )
+        if isinstance(table, JsonTable) and table.is_object and not self._is_list and not is_said:
+            n_lists, length = len(self.columns), table.count()
+            if n_lists == len(self._columns) and n_lists > 1:
+                raise FileError(
+                    f"{self.path} has {n_lists:,} lists of {length:,} numbers by name: {n_lists:,} columns, or "
+                    f"{n_lists:,} vectors? say columns=':' for columns; save vectors as a list of lists"
+                )
+
     def table_rows(self) -> None:
         """None: what is in a row beside its vector may be of another type in each."""
         return
@@ -35,11 +50,15 @@ class JsonReader(ArrowReader):
 class JsonTable(Table):
     """A .json file: a list of lists, a list of objects, or an object of lists."""
 
+    is_object = False  # known once it is parsed
+
     @cached_property
     def _table(self) -> Any:
         import pyarrow as pa
 
-        columns = _columns(self.path, load_json(self.path))
+        found = load_json(self.path)
+        columns = _columns(self.path, found)
+        self.is_object = isinstance(found, dict) and columns.keys() <= found.keys()
         arrays = {name: _array(self.path, name, values) for name, values in columns.items()}
         return pa.table(arrays)
 
