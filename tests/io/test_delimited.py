@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import gzip
+import re
 import tracemalloc
 from pathlib import Path
 
@@ -225,3 +226,18 @@ def test_names_of_columns_that_are_written_as_fractions(path: Path, index: bool)
 def test_fractions_in_the_first_row_are_a_row(path: Path) -> None:
     path.write_text("0.0,2.0,5.0\n0.5,1.5,2.5\n")
     assert len(read(path).vectors) == 2
+
+
+@pytest.mark.parametrize("names", [list("abcd"), [0, 1, 2, 3]])
+def test_a_row_index_of_several_levels_without_names(path: Path, names: list[object]) -> None:
+    import pandas as pd
+
+    X = np.random.default_rng(0).normal(size=(40, 4))
+    levels = pd.MultiIndex.from_product([range(8), range(5)])
+    pd.DataFrame(X, columns=names, index=levels).to_csv(path)
+    with pytest.raises(FileError, match="may be identifiers") as error:
+        read(path, header=True)
+    answer = re.search(r"say (\w+)='([^']*)'", str(error.value))
+    assert answer is not None
+    assert answer[2]  # an empty word is refused by the command line
+    np.testing.assert_array_equal(read(path, header=True, **{answer[1]: answer[2]}).vectors, X)

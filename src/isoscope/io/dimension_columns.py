@@ -38,7 +38,7 @@ def choose_dimensions(request: Request, columns: Sequence[Column]) -> tuple[list
         for places in (verdict.dimensions, verdict.others, verdict.named, verdict.doubtful)
     )
     if doubtful:
-        raise FileError(_question(request, [names[place] for place in doubtful]))
+        raise FileError(_question(request, names, doubtful, taken))
     notes = []
     if others:
         notes.append(f"left out non-numeric columns: {listed(names[place] for place in others)}")
@@ -64,11 +64,17 @@ def _asked(request: Request, columns: Sequence[Column], rest: list[int]) -> tupl
     return [place for place in chosen if columns[place].is_number], notes
 
 
-def _question(request: Request, names: list[str]) -> str:
-    several = len(names) > 1
-    shown = listed(map(repr, names), at_most=4)
+def _question(request: Request, names: list[str], doubtful: list[int], taken: list[int]) -> str:
+    several = len(doubtful) > 1
+    shown = listed((repr(names[place]) for place in doubtful), at_most=4)
+    # a column without a name goes by its place, unless another has that number for a name
+    words = [names[place] if names[place].strip() else str(place) for place in doubtful]
+    if any(not names[place].strip() and str(place) in names for place in doubtful) and taken:
+        answer = f"columns='{names[taken[0]]}:{names[taken[-1]]}' to leave out"
+    else:
+        answer = f"exclude='{','.join(words[:4])}{',…' if several and len(words) > 4 else ''}'"
     return (
         f"{request.path} has whole numbers in column{'s' if several else ''} {shown} "
         f"that may be identifiers, labels or times: {'dimensions' if several else 'a dimension'} or not? say "
-        f"exclude='{','.join(names[:4])}{',…' if len(names) > 4 else ''}', or columns=':' to take all"
+        f"{answer}, or columns=':' to take all"
     )

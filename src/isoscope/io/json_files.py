@@ -28,7 +28,7 @@ class JsonReader(ArrowReader):
         return JsonLinesTable if kind(self.path) == ".jsonl" else JsonTable
 
     def open(self) -> None:
-        """Choose the columns; lists of numbers by name may be columns or rows, which only the caller knows."""
+        """Choose the columns, unless lists of numbers by name may be columns or vectors."""
         super().open()
         request, table = self.request, self._table
         is_said = any(
@@ -38,8 +38,9 @@ class JsonReader(ArrowReader):
             n_lists, length = len(self.columns), table.count()
             if n_lists == len(self._columns) and n_lists > 1:
                 raise FileError(
-                    f"{self.path} has {n_lists:,} lists of {length:,} numbers by name: {n_lists:,} columns, or "
-                    f"{n_lists:,} vectors? say columns=':' for columns; save vectors as a list of lists"
+                    f"{self.path} has {n_lists:,} lists of {length:,} numbers by name: {n_lists:,} "
+                    f"columns, or {n_lists:,} vectors? say columns=':' for columns; "
+                    "save vectors as a list of lists"
                 )
 
     def table_rows(self) -> None:
