@@ -241,3 +241,8 @@ def test_a_row_index_of_several_levels_without_names(path: Path, names: list[obj
     assert answer is not None
     assert answer[2]  # an empty word is refused by the command line
     np.testing.assert_array_equal(read(path, header=True, **{answer[1]: answer[2]}).vectors, X)
+
+
+def test_blanks_between_cells_below_names(path: Path) -> None:
+    path.write_text("a b c\n0.1 0.2 0.3\n0.4 0.5 0.6\n")
+    assert read(path).vectors.tolist() == [[0.1, 0.2, 0.3], [0.4, 0.5, 0.6]]

@@ -179,11 +179,16 @@ def _delimiter(path: Path, lines: list[str]) -> str:
     if kind(path) == ".tsv":
         return "\t"
     candidates = [mark for mark in ",;\t" if mark in first]
-    if " " in first.strip() and all(is_number(cell) or _COMMA.fullmatch(cell) for cell in first.split()):
+    n_words = len(first.split())
+    if n_words > 1 and any(_are_numbers(line.split(), n_words) for line in lines[:2]):  # perhaps below names
         candidates.append(" ")
     if len(candidates) < 2:
         return candidates[0] if candidates else ","
     return max(candidates, key=lambda mark: _share_of_numbers(lines, mark))  # the first of equals
+
+
+def _are_numbers(cells: list[str], n_cells: int) -> bool:
+    return len(cells) == n_cells and all(is_number(cell) or _COMMA.fullmatch(cell) for cell in cells)
 
 
 def _share_of_numbers(lines: list[str], delimiter: str) -> float:
