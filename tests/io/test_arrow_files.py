@@ -226,3 +226,12 @@ def test_a_flipped_byte_in_a_page_with_a_checksum_is_noticed(tmp_path: Path) -> 
     path.write_bytes(raw)
     with pytest.raises(FileError, match=r"a\.parquet cannot be read: .*CRC"):
         read(path)
+
+
+def test_columns_of_bytes_may_be_packed_bits(path: Path) -> None:
+    X = np.random.default_rng(0).integers(0, 256, (40, 8), dtype=np.uint8)
+    write(path, pa.table({f"d{j}": column for j, column in enumerate(X.T)}))
+    with pytest.raises(FileError, match="packed bits, or whole numbers"):
+        read(path)
+    assert read(path, unpack_bits=False).vectors.tolist() == X.tolist()
+    assert read(path, unpack_bits=True).vectors.tolist() == np.unpackbits(X, axis=1).tolist()

@@ -71,7 +71,7 @@ class ArrowReader(Reader):
                 if self._is_list
                 else table_array(batch)
             )
-            yield Chunk(vectors, texts)
+            yield Chunk(vectors if self._is_list else _as_bytes(vectors, batch), texts)
             start += len(batch)
 
     def label_values(self, column: str) -> Any:
@@ -166,6 +166,14 @@ def _present(batch: Any, name: str) -> np.ndarray:
     column = batch.column(name)
     cells = column.drop_null().to_pylist()
     return whole_numbers(cells) if is_whole(column.type) else np.array(cells, dtype=float)
+
+
+def _as_bytes(vectors: np.ndarray, batch: Any) -> np.ndarray:
+    """Return columns that are all bytes as bytes, which may be packed bits."""
+    import pyarrow as pa
+
+    are_bytes = all(field.type == pa.uint8() for field in batch.schema)
+    return vectors.astype(np.uint8) if are_bytes and np.isfinite(vectors).all() else vectors
 
 
 def _has_text(schema: Any) -> bool:
