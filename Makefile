@@ -29,7 +29,7 @@ $(VENV)/.dev: $(VENV)/.base
 
 demo: $(VENV)/.models
 	$(BIN)/python examples/first_look.py
-	$(BIN)/isoscope reproduce classifiers --setup polarity,snli --seeds 1 --every 2 --tolerance 0.0002 --output build/demo/classifiers
+	$(BIN)/isoscope reproduce classifiers --setup polarity,snli --seeds 1 --every 5 --tolerance 0.0002 --output build/demo/classifiers
 
 # Two processes of one core each: two cores do not get in each other's way.
 test: $(VENV)/.dev $(VENV)/.models

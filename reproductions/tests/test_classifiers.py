@@ -63,7 +63,7 @@ def test_rows_compare_with_what_is_published(fake) -> None:
     assert rows["silhouette, end"].ours == run.mean()["silhouette"][-1]
 
 
-OTHER = [{"steps": 3}, {"every": 2}, {"encoder": MPNET}, {"seeds": 1}, {"tolerance": 0.5}]
+OTHER = [{"steps": 3}, {"every": 6}, {"encoder": MPNET}, {"tolerance": 0.5}]
 
 
 @pytest.mark.parametrize("change", OTHER, ids=str)
@@ -71,6 +71,18 @@ def test_another_protocol_or_encoder_is_not_compared(fake, change: dict) -> None
     found = run_setup(TINY, progress=False, **change)
     assert not found.comparable
     assert {row.verdict for row in found.rows()} == {Verdict.NOT_COMPARABLE, Verdict.UNPUBLISHED}
+
+
+def test_a_sampled_run_is_compared_and_says_so(fake) -> None:
+    found = run_setup(TINY, progress=False, seeds=1, every=2, tolerance=1e-3)
+    assert found.comparable
+    assert "1 of the paper's 5 seeds, measured at every 2 updates" in found.sampled
+    mean = found.trajectory.mean()
+    steps = np.arange(int(mean["step"][-1]) + 1)
+    curves = [np.interp(steps, mean["step"], mean[name]) for name in ("isoscore", "silhouette")]
+    rows = {row.quantity: row for row in found.rows()}
+    assert rows["r"].ours == pytest.approx(np.corrcoef(*curves)[0, 1])
+    assert not run_setup(TINY, progress=False).sampled
 
 
 def test_another_number_of_items_is_not_compared(fake) -> None:

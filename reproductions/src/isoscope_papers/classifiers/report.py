@@ -115,6 +115,8 @@ def as_text(outcomes: Sequence[Outcome]) -> str:
     lines = []
     for outcome in outcomes:
         lines.append(f"{outcome.title}  ({outcome.source})")
+        if outcome.sampled:
+            lines.append(f"  sampled: {outcome.sampled}")
         for row in outcome.rows():
             theirs = "" if row.verdict is Verdict.UNPUBLISHED else f"paper {row.published_shown:>12}"
             verdict = "" if row.verdict is Verdict.UNPUBLISHED else str(row.verdict)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.stats import spearmanr
 from torch import Tensor
 
 from isoscope.arrays import as_device
@@ -23,6 +24,7 @@ from isoscope_papers.corpora import Corpus, load_corpus
 from isoscope_papers.verdicts import Row, below, equal, unpublished, within
 
 R_TOLERANCE = 0.003
+MAX_EVERY, MAX_TOLERANCE = 5, 1e-3  # updates between measurements, and error of a silhouette
 N_SEEDS = 5
 _ABOUT = "setup.json"
 
@@ -100,6 +102,18 @@ class Outcome:
             below(self.title, "sd, largest", most, theirs.max_sd_below, comparable=same),
             below(self.title, "sd, mean", average, theirs.mean_sd_below, comparable=same),
         ]
+
+    @property
+    def sampled(self) -> str:
+        """What of the paper's protocol was sampled, in words; empty where nothing was."""
+        about = self.trajectory.configuration
+        n_seeds, every, tolerance = len(about["seeds"]), about["every"], about["silhouette_tolerance"]
+        parts = [
+            f"{n_seeds} of the paper's {N_SEEDS} seeds" if n_seeds != N_SEEDS else "",
+            f"measured at every {every} updates and interpolated" if every > 1 else "",
+            f"silhouettes estimated to ± {tolerance:g}" if tolerance is not None else "",
+        ]
+        return ", ".join(part for part in parts if part)
 
     def ceiling(self) -> tuple[int, int, float]:
         """Distinct label sets K, dimensions d of an item, and the IsoScore collapsed labels cannot pass."""
@@ -248,13 +262,28 @@ def outcome(
 
 
 def _by_protocol(about: Mapping[str, Any], setup: Setup) -> bool:
-    """Whether a run had the paper's updates, five seeds, and every metric exactly at each update."""
-    exact = about["every"] == 1 and about["silhouette_tolerance"] is None
-    return exact and about["steps"] == setup.steps and len(about["seeds"]) == N_SEEDS
+    """Whether a run had the paper's updates and was measured closely enough for its correlation to stand.
+
+    Fewer seeds, and curves between updates, move r by less than R_TOLERANCE: of the kept runs of five seeds
+    measured at every update, one seed at every fifth update is within 0.003.
+    """
+    tolerance = about["silhouette_tolerance"]
+    close = about["every"] <= MAX_EVERY and (tolerance is None or tolerance <= MAX_TOLERANCE)
+    return bool(close and about["steps"] == setup.steps)
 
 
 def _correlations(run: Trajectory, first_step: int) -> tuple[float | None, float | None]:
-    """r and ρ of the curves averaged over the seeds, from a step on."""
+    """r and ρ of the curves averaged over the seeds, from a step on; the paper has every update in them.
+
+    Between the updates that were measured, curves are interpolated linearly.
+    """
+    if run.configuration["every"] > 1:
+        mean = run.mean()
+        steps = np.arange(first_step, int(mean["step"][-1]) + 1)
+        curves = [np.interp(steps, mean["step"], mean[name]) for name in ("isoscore", "silhouette")]
+        if any(np.ptp(curve) == 0 for curve in curves):
+            return None, None
+        return float(np.corrcoef(*curves)[0, 1]), float(spearmanr(*curves).statistic)
     try:
         found = run.correlation("isoscore", "silhouette", from_step=first_step)
     except UndefinedError:
