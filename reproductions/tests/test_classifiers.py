@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from isoscope_papers.classifiers.report import as_dict, as_text, sections, write_report
 
 from isoscope.errors import FileError, InputError
 from isoscope.training import train_embeddings
 from isoscope_papers.classifiers import run as classifiers
-from isoscope_papers.classifiers.report import as_dict, as_text, sections, write_report
 from isoscope_papers.classifiers.run import chosen_setups, outcome, prepare_task, read_outcomes, run_setup
 from isoscope_papers.classifiers.setups import GLOVE, MINILM, MPNET, SETUPS, Published, Setup
 from isoscope_papers.corpora import Corpus, load_corpus

@@ -29,7 +29,10 @@ def draw_figures(outcomes: Sequence[Outcome], folder: Path) -> dict[str, Path]:
         drawn[caption] = _relations(main, folder / "figure-3")
     exception = beside_the_rule(outcomes)
     if exception:
-        caption = "More labels than dimensions, and fewer: silhouette against IsoScore, mean of the seeds"
+        caption = (
+            "The same words as they are, at mean length 1, and with one label each: silhouette against "
+            "IsoScore, mean of the seeds"
+        )
         drawn[caption] = _relations(exception, folder / "figure-exception")
     for encoder in dict.fromkeys(outcome.encoder for outcome in outcomes if outcome.setup.part == "glue"):
         glue = [o for o in outcomes if o.setup.part == "glue" and o.encoder == encoder]

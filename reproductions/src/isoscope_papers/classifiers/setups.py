@@ -39,7 +39,7 @@ class Setup:
         name: what it is called on the command line.
         title: in figures and tables.
         corpus: of `isoscope_papers.corpora`.
-        part: "main" (section 3), "glue" (appendix A) or "exception" (ours: more labels than dimensions).
+        part: "main" (section 3), "glue" (appendix A) or "exception" (ours: why r can be positive).
         steps: updates.
         encoder: used where no other is asked for.
         is_static: texts are words, looked up in a table of word vectors.
@@ -49,6 +49,7 @@ class Setup:
             samples; the figures published for them fit if the start is left out, those of smaller sets if
             it is taken in.
         only_single: of items with a set of labels, take those with one label, as a single-label task.
+        unit_length: divide the vectors by their mean length.
         published: by encoder.
         note: what departs from the paper.
     """
@@ -64,6 +65,7 @@ class Setup:
     bias: bool = True
     first_step: int = 0
     only_single: bool = False
+    unit_length: bool = False
     published: Mapping[str, Published] = field(default_factory=dict)
     note: str = ""
 
@@ -98,7 +100,12 @@ _DECLARED = (
     Setup(
         "supersense", "supersenses", "supersense", "main", 1000, encoder=GLOVE, is_static=True,
         published={WORD2VEC: _main(2_275, 690_326, -0.978)},
-        note=f"{_WORDS}; here there are more label sets than dimensions: see the exception",
+        note=f"{_WORDS}; here r is positive: see the exception",
+    ),
+    Setup(
+        "supersense-unit", "supersenses, mean length 1", "supersense", "exception", 1000,
+        encoder=GLOVE, is_static=True, unit_length=True,
+        note="the same words and label sets, the vectors divided by their mean length",
     ),
     Setup(
         "supersense-single", "supersenses, one a word", "supersense", "exception", 1000,

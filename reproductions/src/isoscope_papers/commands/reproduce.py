@@ -1,11 +1,11 @@
-"""`isoscope reproduce PAPER`: one command a paper."""
+"""`isoscope reproduce STUDY`: one command for each study."""
 
 from __future__ import annotations
 
 import typer
 
 from isoscope.cli.commands import Command, Commands
-from isoscope_papers.commands.classifiers import classifiers
+from isoscope_papers.command import command
 from isoscope_papers.commands.contrastive import contrastive
 from isoscope_papers.commands.corrections import corrections
 from isoscope_papers.commands.istar import istar
@@ -28,7 +28,7 @@ def _papers() -> None:
     """Run a paper's experiments and print our figures beside the published ones."""
 
 
-reproduce.command("classifiers", cls=Command)(classifiers)
+reproduce.command("classifiers", cls=Command)(command("classifiers"))
 reproduce.command("contrastive", cls=Command)(contrastive)
 reproduce.command("corrections", cls=Command)(corrections)
 reproduce.command("istar", cls=Command)(istar)

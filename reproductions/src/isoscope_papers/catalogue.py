@@ -1,0 +1,138 @@
+"""The catalogue of everything the papers say, do and show, and the claims it becomes with our findings.
+
+`claims/PAPER.toml` lists the claims of one paper in the order of the paper. A claim of the kind "ours" is one
+that we test beside the paper's.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from isoscope_papers.rows import Table
+from isoscope_papers.verdict import Finding, Verdict, together
+
+PAPERS = {
+    "classifiers": "Mickus, Grönroos and Attieh 2024, Isotropy, Clusters, and Classifiers",
+    "istar": "Rudman and Eickhoff 2024, Stable Anisotropic Regularization",
+    "manifolds": "Cai, Huang, Bian and Church 2021, Isotropy in the Contextual Embedding Space",
+    "contrastive": "Xiao, Long and Al Moubayed 2023, On Isotropy, Contextualization and Learning Dynamics",
+}
+OURS = "ours"
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One thing a paper says, does or shows, with what we found.
+
+    Attributes:
+        paper: a key of `PAPERS`.
+        key: the claim's own name, unique in its paper.
+        where: where in the paper.
+        kind: "says", "does" (a step of the protocol), "shows" (a figure or table), or "ours".
+        statement: the claim in one sentence.
+        quantity: what is measured to decide it.
+        published: the paper's number, as it prints it.
+        untested: why it cannot be tested here; empty where it can.
+        follows: of a step of the protocol, what shows that our runs take it.
+        departs: of a step of the protocol, how our runs depart from it.
+        findings: what we found, subject by subject.
+    """
+
+    paper: str
+    key: str
+    where: str
+    kind: str
+    statement: str
+    quantity: str = ""
+    published: str = ""
+    untested: str = ""
+    follows: str = ""
+    departs: str = ""
+    findings: tuple[Finding, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """Return the claim as findings name it."""
+        return f"{self.paper}/{self.key}"
+
+    @property
+    def verdict(self) -> Verdict:
+        """Return the verdict over all subjects; a step of the protocol is held where our runs take it."""
+        if self.findings or self.untested:
+            return together(self.findings)[0]
+        return Verdict.HELD if self.follows and not self.departs else Verdict.CONDITION
+
+    @property
+    def condition(self) -> str:
+        """Return the condition under which it held, or why it could not be tested."""
+        return together(self.findings)[1] if self.findings else self.untested or self.departs
+
+    @property
+    def ours(self) -> str:
+        """Return our figures in words: of the one subject, or of each by name."""
+        if not self.findings:
+            return self.follows
+        if len(self.findings) == 1:
+            return self.findings[0].ours
+        return "; ".join(f"{one.subject}: {one.ours}" for one in self.findings if one.ours)
+
+    @property
+    def evidence(self) -> str:
+        """Return the models, data and seeds the verdict rests on."""
+        return "; ".join(dict.fromkeys(one.evidence for one in self.findings if one.evidence))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything, JSON-ready."""
+        return {
+            "claim": self.name, "where": self.where, "kind": self.kind, "statement": self.statement,
+            "quantity": self.quantity, "published": self.published, "verdict": str(self.verdict),
+            "condition": self.condition,
+            "findings": [
+                {"subject": one.subject, "verdict": str(one.verdict), "ours": one.ours,
+                 "condition": one.condition, "evidence": one.evidence, "study": one.study}
+                for one in self.findings
+            ],
+        }  # fmt: skip
+
+
+@cache
+def catalogue() -> dict[str, Claim]:
+    """Return every claim of every paper by name, without findings, in the order of the papers."""
+    claims = {}
+    for paper in PAPERS:
+        text = files(__package__).joinpath("claims", f"{paper}.toml").read_text(encoding="utf-8")
+        for entry in tomllib.loads(text)["claims"]:
+            claim = Claim(paper, **entry)
+            claims[claim.name] = claim
+    return claims
+
+
+def with_findings(findings: Iterable[Finding]) -> list[Claim]:
+    """Return the claims that were tested, in the order of the papers, with their findings."""
+    by_claim: dict[str, list[Finding]] = {}
+    for one in findings:
+        by_claim.setdefault(one.claim, []).append(one)
+    unknown = sorted(set(by_claim) - set(catalogue()))
+    if unknown:
+        raise KeyError(f"no claim {unknown[0]!r} in the catalogue")
+    return [
+        replace(claim, findings=tuple(by_claim[name]))
+        for name, claim in catalogue().items()
+        if name in by_claim
+    ]
+
+
+def claims_table(claims: Iterable[Claim]) -> Table:
+    """Return heads and cells for a study's page: each claim, then each subject it was tested on."""
+    lines = []
+    for claim in claims:
+        where = "ours" if claim.kind == OURS else claim.where
+        for place, one in enumerate(claim.findings):
+            head = (claim.statement, where, claim.published) if place == 0 else ("", "", "")
+            lines.append((*head, one.subject, one.shown, one.ours))
+    return ("claim", "where", "paper", "tested on", "verdict", "our figures"), tuple(lines)

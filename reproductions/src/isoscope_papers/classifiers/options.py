@@ -1,0 +1,50 @@
+"""Reproduce Mickus, Grönroos and Attieh 2024: isotropy against clusters while a linear classifier trains.
+
+With --output each run is kept, a finished one is not run again, and the page is of all runs the folder holds.
+Exit code 1 if a figure that can be compared was not reproduced.
+
+**Examples**
+
+What needs no data folder: `isoscope reproduce classifiers --setup pos,supersense`
+
+Every setup at hand: `isoscope reproduce classifiers --setup all --data data -o results`
+
+Another encoder: `isoscope reproduce classifiers --setup cola,rte --encoder all-mpnet-base-v2`
+
+On a GPU: `isoscope reproduce classifiers --setup polarity --device cuda -o results`
+
+Quickly, with estimated silhouettes: `isoscope reproduce classifiers --setup polarity --tolerance 0.0002`
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import typer
+
+from isoscope.cli.options import Every, Log, Seeds
+from isoscope_papers.classifiers.setups import SETUPS
+
+DEFAULT = ("polarity", "snli", "pos", "supersense")
+SETUPS_HELP = f"{', '.join(SETUPS)}, or all; comma-separated or repeated. [default: {', '.join(DEFAULT)}]"
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the command takes beside what all studies take."""
+
+    encoder: Annotated[
+        str | None,
+        typer.Option("--encoder", help="A model, its folder, or a file of word vectors.", metavar="NAME"),
+    ] = None
+    steps: Annotated[
+        int | None,
+        typer.Option("--steps", help="Updates. [default: the paper's: 1,000, or 250 for GLUE]", min=1),
+    ] = None
+    seeds: Seeds = "5"
+    every: Every = 1
+    tolerance: Annotated[
+        float | None, typer.Option("--tolerance", help="Estimate silhouettes to ± this instead of exactly.")
+    ] = None
+    log: Log = None

@@ -1,0 +1,176 @@
+"""The study of isotropy, clusters and classifiers: its claims and its page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from isoscope.cli.options import parse_seeds
+from isoscope.errors import InputError
+from isoscope.terminal import say
+from isoscope_papers.classifiers.figures import beside_the_rule, draw_figures
+from isoscope_papers.classifiers.options import Options
+from isoscope_papers.classifiers.run import Outcome, read_outcomes, run_setup
+from isoscope_papers.classifiers.setups import SETUPS, Setup
+from isoscope_papers.page import Section, drawn
+from isoscope_papers.rows import Table, table
+from isoscope_papers.study import Place, Study, chosen_setups
+from isoscope_papers.verdict import Finding
+
+_INTRO = (
+    "Vectors and a linear classifier are trained together, full batch, while IsoScore and silhouette are "
+    "measured at every update (Mickus, Grönroos and Attieh 2024, with five seeds). Each cell is our figure, "
+    "with the paper's in brackets: ✓ reproduced (r and ρ within 0.003, or below the bound where only a bound "
+    "is published; counts equal), ✗ not, ≠ other data, vectors or protocol than the paper's, so not "
+    "comparable. Correlations are those of the curves averaged over the seeds, with the plain IsoScore."
+)
+_PARTS = {
+    "main": ("Section 3: four setups", ""),
+    "exception": (
+        "The exception: a positive correlation",
+        "With GloVe's vectors the supersenses move with a positive r. The number of label sets, larger than "
+        "the number of dimensions, is not the reason: the same words, label sets and dimensions with the "
+        "vectors divided by their mean length turn the sign. Both metrics ignore the scale; the optimiser "
+        "does not: a vector of length 5 hardly turns in 1,000 updates of 0.001. The ceiling is the largest "
+        "IsoScore that fully collapsed labels can have, (K − 2)/(d − 1), or 1 from K = d + 1 on; labels that "
+        "are not collapsed may lie above it, as they do at the start.",
+    ),
+    "glue": (
+        "Appendix A: GLUE",
+        "Sets over 20,000 items are measured on a fresh sample at each update. What is published of those "
+        "fits only where the start, before the first update, is left out of the correlation; the paper does "
+        "not say so. Another column has r with the start.",
+    ),
+}
+_FIGURES = {"main": ("figure-2", "figure-3"), "exception": ("figure-exception",), "glue": ("figure-4",)}
+
+
+def _choose(names: Sequence[str], options: Options) -> list[Setup]:
+    """Return the setups; an encoder that serves none of them is an error, one that serves some is said."""
+    setups = chosen_setups(SETUPS, names)
+    if options.encoder is None:
+        return setups
+    others = [setup.name for setup in setups if not _serves(options.encoder, setup)]
+    if len(others) == len(setups):
+        is_file = Path(options.encoder).is_file()
+        wanted = "the name or folder of a model" if is_file else "a file of word vectors"
+        raise InputError(f"--encoder {options.encoder} serves none of {', '.join(others)}; wanted {wanted}")
+    if others:
+        say(f"{', '.join(others)}: own vectors, not {options.encoder}", err=True)
+    return setups
+
+
+def _serves(encoder: str, setup: Setup) -> bool:
+    """Return whether an encoder is of the setup's kind: a file of vectors for words, a model for texts."""
+    return setup.is_static == Path(encoder).is_file()
+
+
+def _run(setup: Setup, options: Options, place: Place) -> list[Outcome]:
+    own = options.encoder if options.encoder is not None and _serves(options.encoder, setup) else None
+    folder = place.runs and place.runs / f"{setup.name}-{Path(own or setup.encoder).name}"
+    return [
+        run_setup(
+            setup, encoder=own, data=place.data, download=place.download, device=place.device,
+            seeds=parse_seeds(options.seeds), steps=options.steps, every=options.every,
+            tolerance=options.tolerance, log=options.log, folder=folder,
+        )
+    ]  # fmt: skip
+
+
+def findings(outcomes: Sequence[Outcome]) -> Iterator[Finding]:
+    """Yield what the runs say of the paper's claims."""
+    return iter(())
+
+
+def sections(outcomes: Sequence[Outcome], folder: Path | None = None) -> list[Section]:
+    """Return one section for each part of the paper, with its figures where a folder is given."""
+    figures, undrawn = drawn(lambda place: draw_figures(outcomes, place), folder)
+    parts = []
+    for part, (title, text) in _PARTS.items():
+        own = [outcome for outcome in outcomes if outcome.setup.part == part]
+        some = beside_the_rule(outcomes) if part == "exception" else own
+        if not some:
+            continue
+        heads, cells = _ceilings(some) if part == "exception" else table(rows(some))
+        shown = {caption: path for caption, path in figures.items() if path.name.startswith(_FIGURES[part])}
+        text = " ".join(words for words in (_protocol(some), text) if words)
+        parts.append(Section(title, text, (*_notes(some), *undrawn), heads, cells, shown))
+    return parts
+
+
+def rows(outcomes: Sequence[Outcome]) -> list[Any]:
+    """Return ours beside published, quantity by quantity."""
+    return [row for outcome in outcomes for row in outcome.rows()]
+
+
+def _protocol(outcomes: Sequence[Outcome]) -> str:
+    """Say how the runs of a section were made, from the runs themselves."""
+    settings = [outcome.trajectory.configuration for outcome in outcomes]
+    updates, every = ({one[key] for one in settings} for key in ("steps", "every"))
+    seeds = {len(one["seeds"]) for one in settings}
+    devices = {str(one["device"]).partition(":")[0] for one in settings}
+    measured = "every update" if every == {1} else f"every {_listed(every)} updates"
+    return (
+        f"{_listed(updates)} updates, {_listed(seeds)} seeds, measured at {measured}, on {_listed(devices)}; "
+        "seconds, where noted, are of all seeds, metrics included."
+    )
+
+
+def _listed(values: set[Any]) -> str:
+    return " or ".join(f"{value:,}" if isinstance(value, int) else str(value) for value in sorted(values))
+
+
+def _notes(outcomes: Sequence[Outcome]) -> tuple[str, ...]:
+    """Say where the texts came from, and what departs from the paper."""
+    return tuple(
+        dict.fromkeys(
+            f"{one.setup.title}: {one.source}" + (f"; {one.setup.note}" if one.setup.note else "")
+            for one in outcomes
+        )
+    )
+
+
+def _ceilings(outcomes: Sequence[Outcome]) -> Table:
+    """Return labels, dimensions, ceiling and correlation: why the sign turns."""
+    cells = []
+    for outcome in outcomes:
+        K, d, ceiling = outcome.ceiling()
+        values = {row.quantity: row.ours_shown for row in outcome.rows()}
+        ends = (
+            f"{values[f'{name}, start']} → {values[f'{name}, end']}" for name in ("silhouette", "isoscore")
+        )
+        cells.append((outcome.title, f"{K:,}", str(d), f"{ceiling:.3f}", values["r"], *ends))
+    heads = ("setup", "label sets K", "dimensions d", "ceiling of IsoScore", "r", "silhouette", "IsoScore")
+    return heads, tuple(cells)
+
+
+def _results(outcomes: Sequence[Outcome]) -> dict[str, Any]:
+    """Return the settings of every run."""
+    return {
+        "runs": {
+            one.title: {"source": one.source, "configuration": dict(one.trajectory.configuration)}
+            for one in outcomes
+        }
+    }
+
+
+def _sampled(outcomes: Sequence[Outcome]) -> list[str]:
+    """Say what of the paper's protocol was sampled."""
+    return [f"{one.title}: sampled: {one.sampled}" for one in outcomes if one.sampled]
+
+
+STUDY: Study[Setup, Outcome] = Study(
+    name="classifiers",
+    title="Isotropy, Clusters, and Classifiers: reproduced",
+    intro=_INTRO,
+    setups=SETUPS,
+    choose=_choose,
+    run=_run,
+    read=read_outcomes,
+    findings=findings,
+    sections=sections,
+    rows=rows,
+    results=_results,
+    notes=_sampled,
+)

@@ -1,0 +1,166 @@
+"""Our figures beside the published ones, and the tables that show them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from isoscope_papers.verdict import Finding, Verdict
+
+OTHER_DATA = "other data, vectors or protocol than the paper's"
+Table = tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]
+
+
+@dataclass(frozen=True)
+class Row:
+    """One quantity of one setup.
+
+    Attributes:
+        setup: which setup, with its encoder.
+        quantity: what is compared.
+        ours: our value; None where it is undefined.
+        published: theirs: a number, a bound such as "< -0.998", or None.
+        verdict: whether it was reproduced; None where nothing is published.
+        digits: decimals to show; 0 for whole numbers.
+    """
+
+    setup: str
+    quantity: str
+    ours: float | None
+    published: float | str | None = None
+    verdict: Verdict | None = None
+    digits: int = 3
+
+    @property
+    def ours_shown(self) -> str:
+        """Return our value, rounded for reading."""
+        return "—" if self.ours is None else shown(self.ours, self.digits)
+
+    @property
+    def published_shown(self) -> str:
+        """Return their value as they give it."""
+        if self.published is None or isinstance(self.published, str):
+            return self.published or "—"
+        return shown(self.published, self.digits)
+
+    @property
+    def cell(self) -> str:
+        """Return ours, and theirs with a mark where they have one."""
+        if self.verdict is None:
+            return self.ours_shown
+        if self.verdict is Verdict.HELD and self.ours_shown == self.published_shown:
+            return f"{self.ours_shown} {self.verdict.mark}"
+        return f"{self.ours_shown} ({self.published_shown}) {self.verdict.mark}"
+
+    def finding(self, claim: str, *, evidence: str = "", why: str = OTHER_DATA) -> Finding:
+        """Return this row as a test of a claim; `why` is the reason where it cannot be compared."""
+        verdict = self.verdict or Verdict.NOT_TESTABLE
+        condition = why if verdict is Verdict.NOT_TESTABLE else ""
+        return Finding(claim, self.setup, verdict, self.ours_shown, condition, evidence)
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the unrounded values, JSON-ready."""
+        verdict = None if self.verdict is None else str(self.verdict)
+        return {
+            "setup": self.setup, "quantity": self.quantity, "ours": self.ours, "published": self.published,
+            "verdict": verdict,
+        }  # fmt: skip
+
+
+def shown(value: float, digits: int = 3) -> str:
+    """Format a number: whole ones with thousands separators, others with their decimals.
+
+    >>> shown(10662, 0), shown(-0.5, 2)
+    ('10,662', '-0.50')
+    """
+    return f"{value:,.0f}" if digits == 0 else f"{value:.{digits}f}"
+
+
+def number(value: float | None, digits: int = 3) -> str:
+    """Format a number for a page: a true minus sign, a dash for None."""
+    return "—" if value is None else f"{value:.{digits}f}".replace("-", "−")
+
+
+def signed(value: float | None, digits: int | None = 3) -> str:
+    """Format a number with its sign; digits None shows as many as it has.
+
+    >>> signed(-0.5, 2), signed(0.25, None)
+    ('−0.50', '+0.25')
+    """
+    if value is None:
+        return "—"
+    return (f"{value:+g}" if digits is None else f"{value:+.{digits}f}").replace("-", "−")
+
+
+def span(values: Sequence[float], digits: int = 3) -> str:
+    """Format the range of some values, or the one value they share.
+
+    >>> span([0.1, 0.25, -0.5], 2)
+    '−0.50 … 0.25'
+    """
+    if not values:
+        return "—"
+    low, high = number(min(values), digits), number(max(values), digits)
+    return low if low == high else f"{low} … {high}"
+
+
+def equal(setup: str, quantity: str, ours: int, published: int | None, *, comparable: bool) -> Row:
+    """Compare whole numbers, which have to be the same."""
+    return Row(setup, quantity, ours, published, _verdict(comparable, published, ours == published), 0)
+
+
+def within(
+    setup: str,
+    quantity: str,
+    ours: float | None,
+    published: float | None,
+    *,
+    tolerance: float,
+    comparable: bool,
+    digits: int = 5,
+) -> Row:
+    """Compare a number, which has to be within a tolerance of theirs."""
+    close = ours is not None and published is not None and abs(ours - published) <= tolerance
+    return Row(setup, quantity, ours, published, _verdict(comparable, published, close), digits)
+
+
+def below(
+    setup: str, quantity: str, ours: float | None, bound: float | None, *, comparable: bool, digits: int = 5
+) -> Row:
+    """Compare a number with an upper bound they state."""
+    under = ours is not None and bound is not None and ours < bound
+    theirs = None if bound is None else f"< {bound}"
+    return Row(setup, quantity, ours, theirs, _verdict(comparable, bound, under), digits)
+
+
+def above(
+    setup: str, quantity: str, ours: float | None, bound: float | None, *, comparable: bool, digits: int = 5
+) -> Row:
+    """Compare a number with a lower bound they state."""
+    over = ours is not None and bound is not None and ours > bound
+    theirs = None if bound is None else f"> {bound}"
+    return Row(setup, quantity, ours, theirs, _verdict(comparable, bound, over), digits)
+
+
+def unpublished(setup: str, quantity: str, ours: float | None, digits: int = 3) -> Row:
+    """Show a number they give in a figure at most."""
+    return Row(setup, quantity, ours, digits=digits)
+
+
+def _verdict(comparable: bool, published: object, holds: bool) -> Verdict | None:
+    if published is None:
+        return None
+    if not comparable:
+        return Verdict.NOT_TESTABLE
+    return Verdict.HELD if holds else Verdict.NOT_HELD
+
+
+def table(rows: Sequence[Row]) -> Table:
+    """Return heads and cells: a line for each setup, a column for each quantity."""
+    quantities = list(dict.fromkeys(row.quantity for row in rows))
+    setups = list(dict.fromkeys(row.setup for row in rows))
+    cells = {(row.setup, row.quantity): row.cell for row in rows}
+    lines = tuple(
+        (setup, *(cells.get((setup, quantity), "—") for quantity in quantities)) for setup in setups
+    )
+    return ("setup", *quantities), lines

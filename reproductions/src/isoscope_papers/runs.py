@@ -1,0 +1,54 @@
+"""Keep a run, a dataclass of plain values and other dataclasses, as a JSON file, and read it again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, TypeVar
+
+import cattrs
+
+from isoscope.errors import FileError, InputError
+from isoscope.io.sealed import read_json, write_json
+from isoscope_papers.page import make_folder
+
+R = TypeVar("R")
+_CONVERTER = cattrs.Converter()
+
+
+def as_plain(run: Any) -> Any:
+    """Return a dataclass as dictionaries and lists, JSON-ready."""
+    return _CONVERTER.unstructure(run)
+
+
+def from_plain(content: Any, kind: type[R]) -> R:
+    """Return the dataclass that `as_plain` took apart."""
+    return _CONVERTER.structure(content, kind)
+
+
+def keep(run: Any, path: Path) -> Path:
+    """Write a run, all or nothing, and return its path."""
+    make_folder(path.parent)
+    return write_json(path, as_plain(run), indent=1)
+
+
+def read(path: Path, kind: type[R]) -> R:
+    """Read a run that `keep` wrote."""
+    try:
+        return from_plain(read_json(path, sealed=False), kind)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, cattrs.BaseValidationError) as error:
+        raise FileError(f"{path} does not hold a run of this study: {_reason(error)}") from error
+
+
+def read_all(folder: Path, prefix: str, kind: type[R]) -> list[R]:
+    """Read every run of a folder whose file begins with a prefix, by name."""
+    paths = sorted(folder.glob(f"{prefix}*.json"))
+    if not paths:
+        raise InputError(f"{folder} holds no runs; wanted {prefix}….json, as --output keeps them")
+    return [read(path, kind) for path in paths]
+
+
+def _reason(error: Exception) -> str:
+    """Return one line on what is wrong; cattrs' own messages have many."""
+    if isinstance(error, cattrs.BaseValidationError):
+        return "; ".join(cattrs.transform_error(error)[:2])
+    return f"{type(error).__name__}: {error}"

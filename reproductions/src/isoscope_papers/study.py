@@ -1,0 +1,194 @@
+"""A study: the setups of a paper, how one is run, what its runs say of the paper's claims, and its page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Generic, Protocol, TypeVar
+
+from isoscope.errors import InputError
+from isoscope.io.sealed import write_json
+from isoscope_papers.catalogue import Claim, claims_table, with_findings
+from isoscope_papers.page import Section, as_html, as_markdown, make_folder, write_text
+from isoscope_papers.rows import Row
+from isoscope_papers.verdict import Finding, Verdict
+
+STUDIES = ("classifiers", "theory", "contrastive", "dynamics", "manifolds", "istar", "corrections")
+
+
+class Setup(Protocol):
+    """One experiment of a study."""
+
+    @property
+    def name(self) -> str:
+        """Return the name it has on the command line."""
+        ...
+
+
+S = TypeVar("S", bound=Setup)
+R = TypeVar("R")
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a run finds its data, where it computes, and where it is kept.
+
+    Attributes:
+        data: folder of the corpora; ISOSCOPE_DATA where it is None.
+        download: fetch texts and models that are not on this machine.
+        device: "cpu", "cuda"; None chooses.
+        runs: folder that keeps the runs; None keeps none.
+    """
+
+    data: Path | None = None
+    download: bool = False
+    device: str | None = None
+    runs: Path | None = None
+
+
+def _nothing(_: Any) -> dict[str, Any]:
+    return {}
+
+
+def _no_rows(_: Any) -> list[Row]:
+    return []
+
+
+def _no_notes(_: Any) -> list[str]:
+    return []
+
+
+@dataclass(frozen=True)
+class Study(Generic[S, R]):
+    """One paper's experiments, or one part of them.
+
+    Attributes:
+        name: on the command line; its package is `isoscope_papers.NAME`.
+        title: of the page.
+        intro: of the page; made from the runs where it is a function.
+        setups: by name, in the order of the paper.
+        choose: the setups for the names asked for and the study's own options; by default those of `setups`.
+        run: run a setup, keep it where the place has a folder, and return its runs.
+        read: the runs that a folder keeps.
+        findings: what the runs say of the papers' claims.
+        sections: the page behind the claims; figures are written where a folder is given.
+        rows: ours beside published, for the terminal and the exit code.
+        results: what else goes into the JSON file, unrounded.
+        notes: what to know of the runs, for the terminal.
+        stem: of the files; the study's name by default.
+    """
+
+    name: str
+    title: str
+    intro: str | Callable[[Sequence[R]], str]
+    setups: Mapping[str, S]
+    run: Callable[[S, Any, Place], Sequence[R]]
+    read: Callable[[Path], list[R]]
+    findings: Callable[[Sequence[R]], Iterable[Finding]]
+    sections: Callable[[Sequence[R], Path | None], list[Section]]
+    rows: Callable[[Sequence[R]], list[Row]] = _no_rows
+    results: Callable[[Sequence[R]], dict[str, Any]] = _nothing
+    notes: Callable[[Sequence[R]], Sequence[str]] = _no_notes
+    choose: Callable[[Sequence[str], Any], list[S]] | None = None
+    stem: str = ""
+
+    def chosen(self, names: Sequence[str], options: Any = None) -> list[S]:
+        """Return the setups with these names, comma-separated or one by one, in the order of the paper."""
+        if self.choose is not None:
+            return self.choose(split_names(names), options)
+        return chosen_setups(self.setups, split_names(names))
+
+    def claims(self, runs: Sequence[R]) -> list[Claim]:
+        """Return every claim these runs test, with what was found."""
+        return with_findings(replace(one, study=self.name) for one in self.findings(runs))
+
+    def as_dict(self, runs: Sequence[R]) -> dict[str, Any]:
+        """Return rows, claims and results, unrounded, JSON-ready."""
+        return {
+            "rows": [row.to_dict() for row in self.rows(runs)],
+            "claims": [claim.to_dict() for claim in self.claims(runs)],
+            **self.results(runs),
+        }
+
+    def as_text(self, runs: Sequence[R]) -> str:
+        """Return lines for the terminal: ours beside published, then each claim."""
+        return "\n\n".join(block for block in (self.rows_text(runs), self.claims_text(runs)) if block)
+
+    def rows_text(self, runs: Sequence[R]) -> str:
+        """Return ours beside published for the terminal, and what to know of the runs."""
+        return "\n".join([*_rows_lines(self.rows(runs)), *self.notes(runs)])
+
+    def claims_text(self, runs: Sequence[R]) -> str:
+        """Return the answer in words where the study has one, then every claim with its findings."""
+        answer = [self.intro(runs), ""] if callable(self.intro) else []
+        return "\n".join([*answer, *_claims_lines(self.claims(runs))])
+
+    def differs(self, runs: Sequence[R]) -> bool:
+        """Return whether a figure that can be compared was not reproduced."""
+        return any(row.verdict is Verdict.NOT_HELD for row in self.rows(runs))
+
+    def write(self, runs: Sequence[R], folder: Path, *, page: Path | None = None) -> list[Path]:
+        """Write the JSON file, the Markdown page (to `page` where given), the HTML page and the figures."""
+        make_folder(folder)
+        stem = self.stem or self.name
+        markdown = page or folder / f"{stem}.md"
+        intro = self.intro(runs) if callable(self.intro) else self.intro
+        sections = self.sections(runs, folder)
+        claims = self.claims(runs)
+        if claims:
+            heads, cells = claims_table(claims)
+            sections.insert(0, Section("The claims", tallied(claims), (), heads, cells))
+        command = f"isoscope reproduce {self.name}"
+        text = as_markdown(self.title, intro, sections, command=command, folder=markdown.parent)
+        return [
+            write_json(folder / f"{stem}.json", self.as_dict(runs), indent=2),
+            write_text(markdown, text),
+            write_text(folder / f"{stem}.html", as_html(self.title, intro, sections)),
+        ]
+
+
+def study(name: str) -> Study[Any, Any]:
+    """Import a study by its name."""
+    return import_module(f"isoscope_papers.{name}.study").STUDY
+
+
+def split_names(names: Sequence[str]) -> list[str]:
+    """Split comma-separated names into a list."""
+    return [part.strip() for name in names for part in name.split(",") if part.strip()]
+
+
+def chosen_setups(setups: Mapping[str, S], names: Sequence[str]) -> list[S]:
+    """Return the setups with these names, in their order; "all" is every one."""
+    unknown = [name for name in names if name != "all" and name not in setups]
+    if unknown:
+        raise InputError(f"setup {unknown[0]!r} is not known; wanted all, or some of {', '.join(setups)}")
+    return [setup for name, setup in setups.items() if "all" in names or name in names]
+
+
+def tallied(claims: Sequence[Claim]) -> str:
+    """Return how many claims came to which verdict, in a sentence."""
+    counts = {verdict: sum(claim.verdict is verdict for claim in claims) for verdict in Verdict}
+    parts = [f"{n} {verdict} {verdict.mark}" for verdict, n in counts.items() if n]
+    return f"Of {len(claims)} claims: {', '.join(parts)}."
+
+
+def _rows_lines(rows: Sequence[Row]) -> list[str]:
+    lines: list[str] = []
+    for setup in dict.fromkeys(row.setup for row in rows):
+        lines += ["", setup]
+        for row in rows:
+            if row.setup == setup:
+                theirs = "" if row.verdict is None else f"paper {row.published_shown:>12}"
+                verdict = "" if row.verdict is None else f"{row.verdict.mark} {row.verdict}"
+                lines.append(f"  {row.quantity:<20}{row.ours_shown:>12}   {theirs:<20}{verdict}".rstrip())
+    return lines[1:]
+
+
+def _claims_lines(claims: Sequence[Claim]) -> list[str]:
+    lines: list[str] = []
+    for claim in claims:
+        lines.append(claim.statement)
+        lines += [f"  {one.shown} [{one.subject}]: {one.ours}" for one in claim.findings]
+    return [*lines, tallied(claims)] if lines else []

@@ -1,0 +1,155 @@
+"""Verdicts on a paper's claims: what they are, and how one is reached from the parts of a test."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import groupby
+
+
+class Verdict(StrEnum):
+    """What testing a claim came to.
+
+    HELD: as claimed, everywhere it was tested.
+    CONDITION: as claimed under a condition, which is stated, and not otherwise.
+    NOT_HELD: the contrary was found, or a published number was not reached.
+    INCONCLUSIVE: the interval holds both.
+    NOT_TESTABLE: other data or models than the claim is about, or none at hand; the reason is stated.
+    """
+
+    HELD = "held"
+    CONDITION = "held under a condition"
+    NOT_HELD = "not held"
+    INCONCLUSIVE = "inconclusive"
+    NOT_TESTABLE = "not testable here"
+
+    @property
+    def mark(self) -> str:
+        """Return the sign that tables show."""
+        return _MARKS[self]
+
+
+_MARKS = {
+    Verdict.HELD: "✓",
+    Verdict.CONDITION: "◐",
+    Verdict.NOT_HELD: "✗",
+    Verdict.INCONCLUSIVE: "?",
+    Verdict.NOT_TESTABLE: "≠",
+}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One claim tested on one subject.
+
+    Attributes:
+        claim: the claim as "paper/key" of the catalogue.
+        subject: the model, data set or space it was tested on.
+        verdict: the outcome.
+        ours: our figures in words, with their interval.
+        condition: under which condition it held, or why it could not be tested.
+        evidence: models, data and seeds.
+        study: the study that tested it, whose page has the details.
+    """
+
+    claim: str
+    subject: str
+    verdict: Verdict
+    ours: str
+    condition: str = ""
+    evidence: str = ""
+    study: str = ""
+
+    @property
+    def shown(self) -> str:
+        """Return the verdict with its mark and condition."""
+        condition = f": {self.condition}" if self.condition else ""
+        return f"{self.verdict.mark} {self.verdict}{condition}"
+
+
+def judged(signs: Mapping[str, int | bool], *, where: str = "{}") -> tuple[Verdict, str]:
+    """Return the verdict on a claim that has to hold in every part, and the condition under which it holds.
+
+    Args:
+        signs: by part, 1 (or True) as claimed, -1 (or False) the contrary, 0 too close to tell.
+        where: the condition in words, with {} for the parts that hold.
+
+    >>> judged({"1": True, "2": True})
+    (<Verdict.HELD: 'held'>, '')
+    >>> judged({"1": False, "2": True, "3": True}, where="in layers {}")
+    (<Verdict.CONDITION: 'held under a condition'>, 'in layers 2–3')
+    >>> [str(judged(dict(enumerate(signs)))[0]) for signs in ([0, -1], [0, 0], [False])]
+    ['not held', 'inconclusive', 'not held']
+    """
+    values = {
+        str(part): (1 if sign else -1) if isinstance(sign, bool) else sign for part, sign in signs.items()
+    }
+    if not values:
+        return Verdict.NOT_TESTABLE, "nothing was measured"
+    holding = [part for part, sign in values.items() if sign > 0]
+    if len(holding) == len(values):
+        return Verdict.HELD, ""
+    if holding:
+        return Verdict.CONDITION, where.format(ranges(holding))
+    return (Verdict.NOT_HELD if min(values.values()) < 0 else Verdict.INCONCLUSIVE), ""
+
+
+def by_interval(low: float, high: float, bound: float = 0.0) -> Verdict:
+    """Return the verdict on "above the bound" from an interval.
+
+    >>> str(by_interval(0.1, 0.4)), str(by_interval(-0.1, 0.4)), str(by_interval(-0.4, -0.1))
+    ('held', 'inconclusive', 'not held')
+    """
+    if low > bound:
+        return Verdict.HELD
+    return Verdict.NOT_HELD if high < bound else Verdict.INCONCLUSIVE
+
+
+def ranges(parts: Sequence[str]) -> str:
+    """Join names with commas, and runs of whole numbers with a dash.
+
+    >>> ranges(["1", "2", "3", "7"]), ranges(["MiniLM", "mpnet"])
+    ('1–3, 7', 'MiniLM, mpnet')
+    """
+    numbered = [(place, part) for place, part in enumerate(parts)]
+    if not all(part.isdecimal() for part in parts):
+        return ", ".join(parts)
+    runs = [
+        [int(part) for _, part in group] for _, group in groupby(numbered, lambda one: int(one[1]) - one[0])
+    ]
+    return ", ".join(f"{run[0]}–{run[-1]}" if len(run) > 1 else str(run[0]) for run in runs)
+
+
+def together(findings: Iterable[Finding]) -> tuple[Verdict, str]:
+    """Return the verdict on a claim from its findings on all subjects, and its condition.
+
+    Findings that are not testable count only where there are no others. One clear counterexample is enough
+    for "not held" unless the claim held on another subject; then the condition names where.
+    """
+    listed = list(findings)
+    tested = [one for one in listed if one.verdict is not Verdict.NOT_TESTABLE]
+    if not tested:
+        return Verdict.NOT_TESTABLE, "; ".join(
+            dict.fromkeys(one.condition for one in listed if one.condition)
+        )
+    verdicts = {one.verdict for one in tested}
+    if verdicts == {Verdict.HELD}:
+        return Verdict.HELD, ""
+    if verdicts & {Verdict.HELD, Verdict.CONDITION}:
+        return Verdict.CONDITION, _where(tested)
+    return (Verdict.NOT_HELD if Verdict.NOT_HELD in verdicts else Verdict.INCONCLUSIVE), ""
+
+
+def _where(tested: Sequence[Finding]) -> str:
+    """Name the subjects on which a claim held, each with its own condition."""
+    held = [one.subject for one in tested if one.verdict is Verdict.HELD]
+    partly = [f"{one.subject} {one.condition}".strip() for one in tested if one.verdict is Verdict.CONDITION]
+    if len(partly) == len(tested) == 1:
+        return tested[0].condition
+    others = [one for one in tested if one.verdict in (Verdict.NOT_HELD, Verdict.INCONCLUSIVE)]
+    words = "on " + "; ".join([ranges(held)] * bool(held) + partly)
+    for verdict, name in ((Verdict.NOT_HELD, "not on"), (Verdict.INCONCLUSIVE, "inconclusive on")):
+        subjects = [one.subject for one in others if one.verdict is verdict]
+        words += f"; {name} {ranges(subjects)}" if subjects else ""
+    return words
