@@ -9,16 +9,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from isoscope_papers.classifiers.report import as_dict, as_text, sections, write_report
 
 from isoscope.errors import FileError, InputError
 from isoscope.training import train_embeddings
 from isoscope_papers.classifiers import run as classifiers
-from isoscope_papers.classifiers.run import chosen_setups, outcome, prepare_task, read_outcomes, run_setup
+from isoscope_papers.classifiers.options import Options
+from isoscope_papers.classifiers.run import outcome, prepare_task, read_outcomes, run_setup
 from isoscope_papers.classifiers.setups import GLOVE, MINILM, MPNET, SETUPS, Published, Setup
+from isoscope_papers.classifiers.study import STUDY, sections
 from isoscope_papers.corpora import Corpus, load_corpus
-from isoscope_papers.verdicts import Verdict
+from isoscope_papers.verdict import Verdict
 
+KEPT = Path(__file__).parents[2] / "docs" / "reproduction"
 HAS_DATA = bool(os.environ.get("ISOSCOPE_DATA"))
 TEXTS = tuple(f"text {i % 40}" for i in range(48))
 LABELS = tuple("ab"[i % 2] for i in range(48))
@@ -54,9 +56,9 @@ def test_rows_compare_with_what_is_published(fake) -> None:
     found = run_setup(TINY, progress=False)
     rows = {row.quantity: row for row in found.rows()}
     assert found.comparable
-    assert rows["items"].verdict is Verdict.REPRODUCED
+    assert rows["items"].verdict is Verdict.HELD
     assert rows["parameters"].ours == 40 * 6 + 2 * (6 + 1)
-    assert rows["parameters"].verdict is Verdict.REPRODUCED
+    assert rows["parameters"].verdict is Verdict.HELD
     assert rows["sd, largest"].ours > 0
     run = found.trajectory
     assert rows["r"].ours == run.correlation("isoscore", "silhouette").r
@@ -70,7 +72,7 @@ OTHER = [{"steps": 3}, {"every": 6}, {"encoder": MPNET}, {"tolerance": 0.5}]
 def test_another_protocol_or_encoder_is_not_compared(fake, change: dict) -> None:
     found = run_setup(TINY, progress=False, **change)
     assert not found.comparable
-    assert {row.verdict for row in found.rows()} == {Verdict.NOT_COMPARABLE, Verdict.UNPUBLISHED}
+    assert {row.verdict for row in found.rows()} == {Verdict.NOT_TESTABLE, None}
 
 
 def test_a_sampled_run_is_compared_and_says_so(fake) -> None:
@@ -103,6 +105,36 @@ def test_a_run_in_a_folder_is_found_again(fake, tmp_path, monkeypatch) -> None:
     assert np.array_equal(first.trajectory["silhouette"], again.trajectory["silhouette"])
 
 
+def test_vectors_of_mean_length_one(monkeypatch) -> None:
+    corpus = Corpus("words", (("cat", "dog"),), tuple(map(frozenset, ({"n"}, {"v"}))))
+    monkeypatch.setattr(classifiers, "load_corpus", lambda name, **_: corpus)
+    monkeypatch.setattr(
+        classifiers, "static_vectors", lambda words, model: (2 * torch.eye(2), torch.tensor([0, 1]))
+    )
+    setup = Setup("w", "w", "words", "exception", 5, encoder=GLOVE, is_static=True, unit_length=True)
+    assert prepare_task(setup).vectors.tolist() == [[1, 0], [0, 1]]
+
+
+def test_rho_is_compared_with_its_own_figure() -> None:
+    """A published ρ is a number to be reached; a bound decides only where there is no number."""
+    found = _ran(SETUPS["polarity"])
+    rho = next(row.ours for row in found.rows() if row.quantity == "ρ")
+    for published, verdict in ((Published(rho=rho - 0.01), "not held"), (Published(rho=rho), "held")):
+        row = next(
+            row for row in replace(found, published=published, comparable=True).rows() if row.quantity == "ρ"
+        )
+        assert row.verdict == verdict
+    bounded = replace(found, published=Published(rho_below=rho + 0.01), comparable=True)
+    assert next(row.verdict for row in bounded.rows() if row.quantity == "ρ") == "held"
+
+
+def test_a_claim_on_all_setups_names_the_exception() -> None:
+    outcomes = STUDY.read(KEPT / "runs")
+    claim = next(one for one in STUDY.claims(outcomes) if one.key == "empirical-conflict")
+    assert claim.verdict is Verdict.CONDITION
+    assert "supersenses, glove-6b-50d (r +0.988)" in claim.condition
+
+
 def test_words_with_one_label_only(monkeypatch) -> None:
     corpus = Corpus("words", (("cat", "dog", "run"),), tuple(map(frozenset, ({"n"}, {"n", "v"}, {"v"}))))
     monkeypatch.setattr(classifiers, "load_corpus", lambda name, **_: corpus)
@@ -117,10 +149,10 @@ def test_words_with_one_label_only(monkeypatch) -> None:
 
 
 def test_setups_are_chosen_by_name() -> None:
-    assert [setup.name for setup in chosen_setups(["snli,polarity"])] == ["polarity", "snli"]
-    assert chosen_setups(["all"]) == list(SETUPS.values())
+    assert [setup.name for setup in STUDY.chosen(["snli,polarity"], Options())] == ["polarity", "snli"]
+    assert STUDY.chosen(["all"], Options()) == list(SETUPS.values())
     with pytest.raises(InputError, match="setup 'poalrity' is not known"):
-        chosen_setups(["poalrity"])
+        STUDY.chosen(["poalrity"], Options())
 
 
 @pytest.mark.parametrize("name", [name for name, setup in SETUPS.items() if setup.part == "glue"])
@@ -153,16 +185,16 @@ def _ran(setup: Setup, n_labels: int = 2):
 def test_the_report_has_text_pages_figures_and_json(tmp_path) -> None:
     names = ("polarity", "supersense", "supersense-single", "cola")
     outcomes = [_ran(SETUPS[name], 9 if name == "supersense" else 2) for name in names]
-    written = write_report(outcomes, tmp_path / "out", command="isoscope reproduce classifiers")
+    written = STUDY.write(outcomes, tmp_path / "out")
     assert [path.name for path in written] == ["classifiers.json", "classifiers.md", "classifiers.html"]
     found = {path.name for path in (tmp_path / "out").iterdir()}
     figures = {"figure-2", "figure-3", f"figure-4-{MINILM}"}
     assert {f"{figure}.{kind}" for figure in figures for kind in ("png", "pdf")} <= found
     page = (tmp_path / "out" / "classifiers.md").read_text()
     assert "| polarity, all-MiniLM-L6-v2 | 60 (10,662) ≠ |" in page
-    assert "more labels than dimensions" in page
-    assert len(as_dict(outcomes)["rows"]) == sum(len(found.rows()) for found in outcomes)
-    assert "paper    4,094,976" in as_text(outcomes)
+    assert "The exception: a positive correlation" in page
+    assert len(STUDY.as_dict(outcomes)["rows"]) == sum(len(found.rows()) for found in outcomes)
+    assert "paper    4,094,976" in STUDY.as_text(outcomes)
 
 
 def test_the_ceiling_tells_the_exception() -> None:
@@ -191,12 +223,11 @@ def test_the_start_is_left_out_where_the_setup_says_so() -> None:
 
 
 def test_the_page_of_the_documentation_is_what_the_kept_runs_give(tmp_path) -> None:
-    kept = Path(__file__).parents[2] / "docs" / "reproduction"
-    write_report(read_outcomes(kept / "runs"), tmp_path, command="isoscope reproduce classifiers")
-    wanted = (kept / "classifiers.md").read_text()
+    STUDY.write(STUDY.read(KEPT / "runs"), tmp_path)
+    wanted = (KEPT / "classifiers.md").read_text()
     assert (tmp_path / "classifiers.md").read_text() == wanted, "reproduce classifiers --report-only"
     ours, theirs = (
-        json.loads((place / "classifiers.json").read_text())["rows"] for place in (tmp_path, kept)
+        json.loads((place / "classifiers.json").read_text())["rows"] for place in (tmp_path, KEPT)
     )
     for row, known in zip(ours, theirs, strict=True):
         assert row == known | {"ours": pytest.approx(known["ours"], rel=1e-9)}
@@ -204,7 +235,7 @@ def test_the_page_of_the_documentation_is_what_the_kept_runs_give(tmp_path) -> N
 
 def test_without_matplotlib_the_page_says_so(tmp_path, monkeypatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    write_report([_ran(SETUPS["polarity"])], tmp_path, command="x")
+    STUDY.write([_ran(SETUPS["polarity"])], tmp_path)
     assert "- No figures: a figure needs matplotlib" in (tmp_path / "classifiers.md").read_text()
     assert not list(tmp_path.glob("*.png"))
 

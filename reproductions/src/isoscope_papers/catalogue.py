@@ -40,6 +40,7 @@ class Claim:
         untested: why it cannot be tested here; empty where it can.
         follows: of a step of the protocol, what shows that our runs take it.
         departs: of a step of the protocol, how our runs depart from it.
+        contrary: the fact that contradicts it, where reading decides and no run is needed.
         findings: what we found, subject by subject.
     """
 
@@ -53,6 +54,7 @@ class Claim:
     untested: str = ""
     follows: str = ""
     departs: str = ""
+    contrary: str = ""
     findings: tuple[Finding, ...] = ()
 
     @property
@@ -65,6 +67,8 @@ class Claim:
         """Return the verdict over all subjects; a step of the protocol is held where our runs take it."""
         if self.findings or self.untested:
             return together(self.findings)[0]
+        if self.contrary:
+            return Verdict.NOT_HELD
         return Verdict.HELD if self.follows and not self.departs else Verdict.CONDITION
 
     @property
@@ -76,7 +80,7 @@ class Claim:
     def ours(self) -> str:
         """Return our figures in words: of the one subject, or of each by name."""
         if not self.findings:
-            return self.follows
+            return self.follows or self.contrary
         if len(self.findings) == 1:
             return self.findings[0].ours
         return "; ".join(f"{one.subject}: {one.ours}" for one in self.findings if one.ours)

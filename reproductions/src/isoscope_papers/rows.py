@@ -71,14 +71,14 @@ def shown(value: float, digits: int = 3) -> str:
     """Format a number: whole ones with thousands separators, others with their decimals.
 
     >>> shown(10662, 0), shown(-0.5, 2)
-    ('10,662', '-0.50')
+    ('10,662', '−0.50')
     """
-    return f"{value:,.0f}" if digits == 0 else f"{value:.{digits}f}"
+    return (f"{value:,.0f}" if digits == 0 else f"{value:.{digits}f}").replace("-", "−")
 
 
 def number(value: float | None, digits: int = 3) -> str:
     """Format a number for a page: a true minus sign, a dash for None."""
-    return "—" if value is None else f"{value:.{digits}f}".replace("-", "−")
+    return "—" if value is None else shown(value, digits)
 
 
 def signed(value: float | None, digits: int | None = 3) -> str:
@@ -129,7 +129,7 @@ def below(
 ) -> Row:
     """Compare a number with an upper bound they state."""
     under = ours is not None and bound is not None and ours < bound
-    theirs = None if bound is None else f"< {bound}"
+    theirs = None if bound is None else f"< {bound}".replace("-", "−")
     return Row(setup, quantity, ours, theirs, _verdict(comparable, bound, under), digits)
 
 
@@ -138,7 +138,7 @@ def above(
 ) -> Row:
     """Compare a number with a lower bound they state."""
     over = ours is not None and bound is not None and ours > bound
-    theirs = None if bound is None else f"> {bound}"
+    theirs = None if bound is None else f"> {bound}".replace("-", "−")
     return Row(setup, quantity, ours, theirs, _verdict(comparable, bound, over), digits)
 
 

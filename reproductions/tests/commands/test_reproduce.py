@@ -41,8 +41,8 @@ def run(*arguments: str):
 def test_ours_stand_beside_published(tmp_path) -> None:
     found = run("--setup", "polarity", "--seeds", "2", "-o", str(tmp_path / "out"))
     assert found.exit_code == 0, found.output
-    assert "polarity, all-MiniLM-L6-v2  (made)" in found.output
-    assert "paper    4,094,976  not comparable" in found.output
+    assert "polarity, all-MiniLM-L6-v2\n" in found.output
+    assert "paper    4,094,976  ≠ not testable here" in found.output
     assert (tmp_path / "out" / "classifiers.html").exists()
     assert (tmp_path / "out" / "runs" / "polarity-all-MiniLM-L6-v2" / "trajectory.parquet").exists()
 
@@ -101,7 +101,7 @@ def test_a_figure_that_differs_sets_the_exit_code(monkeypatch) -> None:
     monkeypatch.setitem(SETUPS, "polarity", wrong)
     found = run("-s", "polarity")
     assert found.exit_code == 1
-    assert "differs" in found.output
+    assert "✗ not held" in found.output
 
 
 def test_a_report_of_kept_runs_needs_no_data(tmp_path, fake) -> None:

@@ -26,6 +26,7 @@ from isoscope_papers.rows import Row, below, equal, unpublished, within
 R_TOLERANCE = RHO_TOLERANCE = 0.003
 MAX_EVERY, MAX_TOLERANCE = 5, 1e-3  # updates between measurements, and error of a silhouette
 N_SEEDS = 5
+PREFIXES = {"e5-small": "query: "}  # what an encoder was trained with before each text
 _ABOUT = "setup.json"
 
 
@@ -143,9 +144,10 @@ def prepare_task(
     if setup.is_static:
         return _words(setup, corpus, encoder)
     texts = corpus.distinct() if setup.once else corpus.columns[0]
-    vectors = encode(
-        texts, model=encoder or setup.encoder, download=download, device=device, progress=progress
-    )
+    model = encoder or setup.encoder
+    prefix = PREFIXES.get(Path(model).name, "")
+    prefixed = [prefix + text for text in texts]
+    vectors = encode(prefixed, model=model, download=download, device=device, progress=progress)
     return Task(vectors, corpus.labels, corpus.pairs if setup.once else None, corpus.source)
 
 

@@ -12,11 +12,11 @@ from isoscope.terminal import say
 from isoscope_papers.classifiers.figures import beside_the_rule, draw_figures
 from isoscope_papers.classifiers.options import Options
 from isoscope_papers.classifiers.run import Outcome, read_outcomes, run_setup
-from isoscope_papers.classifiers.setups import SETUPS, Setup
+from isoscope_papers.classifiers.setups import R_GLUE, RHO_GLUE, SETUPS, Setup
 from isoscope_papers.page import Section, drawn
-from isoscope_papers.rows import Table, table
+from isoscope_papers.rows import OTHER_DATA, Row, Table, number, signed, table
 from isoscope_papers.study import Place, Study, chosen_setups
-from isoscope_papers.verdict import Finding
+from isoscope_papers.verdict import Finding, Verdict, judged, ranges
 
 _INTRO = (
     "Vectors and a linear classifier are trained together, full batch, while IsoScore and silhouette are "
@@ -80,7 +80,69 @@ def _run(setup: Setup, options: Options, place: Place) -> list[Outcome]:
 
 def findings(outcomes: Sequence[Outcome]) -> Iterator[Finding]:
     """Yield what the runs say of the paper's claims."""
-    return iter(())
+    for one in outcomes:
+        by_name = {row.quantity: row for row in one.rows()}
+        if one.setup.part == "glue":
+            yield _merged(one, f"parameters-{one.setup.name}", [by_name["items"], by_name["parameters"]])
+            yield _merged(one, f"{one.setup.name}-correlation", [by_name["r"], by_name["ρ"]])
+            yield _moves(one, "figure-4")
+        elif one.setup.published:
+            yield _merged(one, f"{one.setup.name}-setup", [by_name["items"], by_name["parameters"]])
+            yield by_name["r"].finding(f"classifiers/{one.setup.name}-r", evidence=_evidence(one))
+            yield by_name["ρ"].finding("classifiers/spearman-main", evidence=_evidence(one))
+            yield _moves(one, "silhouette-rises", ("silhouette",))
+            yield _moves(one, "isoscore-falls", ("isoscore",))
+            if "sd, mean" in by_name:
+                yield _merged(one, "seeds-spread", [by_name["sd, largest"], by_name["sd, mean"]])
+        if one.setup.part == "main" and one.seconds is not None:
+            took = f"{one.seconds:.1f} s for {len(one.trajectory.seeds)} seeds"
+            why = "another machine, and the share of the metrics is not recorded"
+            yield Finding("classifiers/cost", one.title, Verdict.NOT_TESTABLE, took, why, _evidence(one))
+    yield from _over_all(outcomes)
+
+
+def _evidence(one: Outcome) -> str:
+    about = one.trajectory.configuration
+    return f"{one.encoder}, {one.source}, {len(about['seeds'])} seeds"
+
+
+def _merged(one: Outcome, key: str, own: Sequence[Row]) -> Finding:
+    """Return one finding from several rows: held where each of them is."""
+    verdicts = {row.verdict or Verdict.NOT_TESTABLE for row in own}
+    order = (Verdict.NOT_TESTABLE, Verdict.NOT_HELD, Verdict.HELD)
+    verdict = next(verdict for verdict in order if verdict in verdicts)
+    ours = ", ".join(f"{row.quantity} {row.ours_shown}" for row in own)
+    why = OTHER_DATA if verdict is Verdict.NOT_TESTABLE else ""
+    return Finding(f"classifiers/{key}", one.title, verdict, ours, why, _evidence(one))
+
+
+def _moves(one: Outcome, key: str, names: Sequence[str] = ("silhouette", "isoscore")) -> Finding:
+    """Test whether the silhouette rises and IsoScore falls from the start to the end."""
+    mean = one.trajectory.mean()
+    ends = {name: (float(mean[name][0]), float(mean[name][-1])) for name in names}
+    held = {name: (last > first) == (name == "silhouette") for name, (first, last) in ends.items()}
+    verdict, condition = judged(held, where="for {}")
+    ours = ", ".join(f"{name} {number(a)} → {number(b, 4)}" for name, (a, b) in ends.items())
+    return Finding(f"classifiers/{key}", one.title, verdict, ours, condition, _evidence(one))
+
+
+def _over_all(outcomes: Sequence[Outcome]) -> Iterator[Finding]:
+    """Test the claims that are made of all setups together."""
+    r, rho = ({o.title: row.ours for o in outcomes for row in o.rows() if row.quantity == q} for q in "rρ")
+    known = {title: value for title, value in r.items() if value is not None}
+    if known:
+        contrary = [f"{title} (r {signed(value)})" for title, value in known.items() if value >= 0]
+        verdict = Verdict.CONDITION if 0 < len(contrary) < len(known) else judged({"r": not contrary})[0]
+        condition = f"not in {ranges(contrary)}" if verdict is Verdict.CONDITION else ""
+        ours = f"r is negative in {len(known) - len(contrary)} of {len(known)} runs"
+        yield Finding("classifiers/empirical-conflict", "all setups", verdict, ours, condition)
+    cells = [one.title for one in outcomes if one.setup.part == "glue" and one.comparable]
+    if cells:
+        tops = max(r[title] or 0 for title in cells), max(rho[title] or 0 for title in cells)
+        held = {"r": tops[0] < R_GLUE, "ρ": tops[1] < RHO_GLUE}
+        verdict, condition = judged(held, where="for {}")
+        ours = f"largest r {number(tops[0], 5)}, largest ρ {number(tops[1], 5)}"
+        yield Finding("classifiers/glue-bounds", f"{len(cells)} cells", verdict, ours, condition)
 
 
 def sections(outcomes: Sequence[Outcome], folder: Path | None = None) -> list[Section]:
@@ -99,7 +161,7 @@ def sections(outcomes: Sequence[Outcome], folder: Path | None = None) -> list[Se
     return parts
 
 
-def rows(outcomes: Sequence[Outcome]) -> list[Any]:
+def rows(outcomes: Sequence[Outcome]) -> list[Row]:
     """Return ours beside published, quantity by quantity."""
     return [row for outcome in outcomes for row in outcome.rows()]
 

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from isoscope_papers.pages import Section, as_html, as_markdown, table
-from isoscope_papers.verdicts import equal, within
+from isoscope_papers.page import Section, as_html, as_markdown
+from isoscope_papers.rows import equal, table, within
 
 ROWS = [
     equal("one", "items", 5, 5, comparable=True),
