@@ -235,7 +235,7 @@ def _word2vec(path: Path) -> np.ndarray:
     data = path.read_bytes()
     data = gzip.decompress(data) if path.suffix == ".gz" else data
     head, _, rest = data.partition(b"\n")
-    n, d = (int(cell) for cell in head.split(b" "))
+    n, d = (int(cell) for cell in head.split())
     if n < 1 or d < 1 or n * d > 10**6:
         raise InvalidError("sizes")
     rows = []
