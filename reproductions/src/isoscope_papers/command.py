@@ -12,7 +12,7 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
-from isoscope.cli.options import Data, Device, Json, KeepGoing, ReportOnly, as_typed
+from isoscope.cli import Data, Device, Json, KeepGoing, ReportOnly, as_typed
 from isoscope.errors import InputError
 from isoscope.terminal import say, show, show_json, unguarded
 from isoscope_papers.study import Place, Study, study

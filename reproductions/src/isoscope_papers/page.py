@@ -10,7 +10,7 @@ from html import escape
 from pathlib import Path
 
 from isoscope.errors import FileError, InputError
-from isoscope.io.atomic import write_atomically
+from isoscope.io import write_atomically
 from isoscope_papers.verdict import Verdict
 
 _STYLE = """

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import cattrs
 
 from isoscope.errors import FileError, InputError
-from isoscope.io.sealed import read_json, write_json
+from isoscope.io import read_json, write_json
 from isoscope_papers.page import make_folder
 
 R = TypeVar("R")

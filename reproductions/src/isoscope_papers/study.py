@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
 from isoscope.errors import InputError
-from isoscope.io.sealed import write_json
+from isoscope.io import write_json
 from isoscope_papers.catalogue import Claim, claims_table, with_findings
 from isoscope_papers.page import Section, as_html, as_markdown, make_folder, write_text
 from isoscope_papers.rows import Row

@@ -1,4 +1,7 @@
-"""The command line: parse, call, print; one file a command."""
+"""The command line: parse, call, print; one file a command.
+
+Commands of other packages are built from `Command` and the options here, to look and fail like ours.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +9,38 @@ import sys
 
 try:
     from isoscope.cli.app import app, main
+    from isoscope.cli.commands import Command, Commands
+    from isoscope.cli.options import (
+        Data,
+        Device,
+        Every,
+        Json,
+        KeepGoing,
+        Log,
+        ReportOnly,
+        Seeds,
+        as_typed,
+        parse_numbers,
+        parse_seeds,
+    )
 except KeyboardInterrupt:  # importing takes a second or two, and nobody wants a traceback of it
     sys.stderr.write("isoscope: interrupted\n")
     sys.exit(130)
 
-__all__ = ["app", "main"]
+__all__ = [
+    "Command",
+    "Commands",
+    "Data",
+    "Device",
+    "Every",
+    "Json",
+    "KeepGoing",
+    "Log",
+    "ReportOnly",
+    "Seeds",
+    "app",
+    "as_typed",
+    "main",
+    "parse_numbers",
+    "parse_seeds",
+]

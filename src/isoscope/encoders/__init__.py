@@ -3,8 +3,11 @@
     encode(texts)               one vector a text, through sentence-transformers
     open_texts(file)            the texts of a file as vectors, for `measure`
     static_vectors(words)       one vector a word, from a table of word vectors
+    vocabulary()                the words of such a table, most frequent first
     token_states(texts)         one vector a token and layer, of any language model
+    load_language_model(name)   a transformer with its tokenizer; load_tokenizer the tokenizer alone
     resolve_model(name)         the folder or file a model lies in
+    best_device(name)           the device asked for, or the best there is
 
 What is encoded is kept on disk: see `isoscope.encoders.cache`.
 """
@@ -12,24 +15,28 @@ What is encoded is kept on disk: see `isoscope.encoders.cache`.
 from __future__ import annotations
 
 from isoscope.encoders.folders import cache_folder
-from isoscope.encoders.language_models import LanguageModel, load_language_model
+from isoscope.encoders.language_models import LanguageModel, best_device, load_language_model, load_tokenizer
 from isoscope.encoders.models import resolve_model
 from isoscope.encoders.sentences import encode
 from isoscope.encoders.states import TokenStates, token_states
-from isoscope.encoders.static import static_vectors
+from isoscope.encoders.static import GLOVE, static_vectors, vocabulary
 from isoscope.encoders.text_source import TextFile, open_texts
 from isoscope.encoders.tokens import TokenRows
 
 __all__ = [
+    "GLOVE",
     "LanguageModel",
     "TextFile",
     "TokenRows",
     "TokenStates",
+    "best_device",
     "cache_folder",
     "encode",
     "load_language_model",
+    "load_tokenizer",
     "open_texts",
     "resolve_model",
     "static_vectors",
     "token_states",
+    "vocabulary",
 ]

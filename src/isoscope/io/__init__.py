@@ -5,16 +5,31 @@
     read_labels(path)           labels from a file of their own
     read_texts(path)            texts, from lines or a column
     save(space, path)           write, all or nothing
+    write_json, read_json       a JSON file written all or nothing, with a checksum, and read again
+    write_atomically(path, …)   any file, all or nothing
 
 Nothing is ever unpickled.
 """
 
 from __future__ import annotations
 
+from isoscope.io.atomic import write_atomically
 from isoscope.io.label_files import read_labels
 from isoscope.io.save import save
+from isoscope.io.sealed import read_json, write_json
 from isoscope.io.shards import VectorShards
 from isoscope.io.sources import VectorFile, open_vectors, read
 from isoscope.io.text_files import read_texts
 
-__all__ = ["VectorFile", "VectorShards", "open_vectors", "read", "read_labels", "read_texts", "save"]
+__all__ = [
+    "VectorFile",
+    "VectorShards",
+    "open_vectors",
+    "read",
+    "read_json",
+    "read_labels",
+    "read_texts",
+    "save",
+    "write_atomically",
+    "write_json",
+]

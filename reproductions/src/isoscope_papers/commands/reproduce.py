@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from isoscope.cli.commands import Command, Commands
+from isoscope.cli import Command, Commands
 from isoscope_papers.command import command
 from isoscope_papers.commands.contrastive import contrastive
 from isoscope_papers.commands.corrections import corrections

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from isoscope.cli.options import Data, Json, KeepGoing, ReportOnly, as_typed
+from isoscope.cli import Data, Json, KeepGoing, ReportOnly, as_typed
 from isoscope.errors import InputError
 from isoscope.terminal import say, show, show_json
 from isoscope_papers.commands.setups import FAILED, Fetch, Output

@@ -13,7 +13,7 @@ import numpy as np
 
 from isoscope.encoders import encode
 from isoscope.errors import FileError, InputError
-from isoscope.io.sealed import read_json
+from isoscope.io import read_json
 from isoscope.training.trade_off import trade_off
 from isoscope.training.trade_off_result import TradeOff
 from isoscope_papers.classifiers.run import prepare_task

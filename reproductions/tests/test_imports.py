@@ -1,0 +1,294 @@
+"""The studies stand on isoscope's public names alone.
+
+Public is
+
+    from isoscope import X          X in isoscope.__all__
+    from isoscope.PART import X     PART one level down, without underscore, and X in its __all__; in a module
+                                    without __all__ (isoscope.figures, isoscope.terminal), X a name without
+                                    underscore that the module itself defines
+
+and nothing else: no module two levels down, no `import isoscope.PART`, no package without __all__.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import isoscope_papers
+
+ROOT = Path(isoscope_papers.__file__).parent
+# by study, what it still takes from inside isoscope; this only shrinks
+NOT_YET: dict[str, frozenset[str]] = {
+    "classifiers": frozenset(
+        {
+            "isoscope.cli.options:Every",
+            "isoscope.cli.options:Log",
+            "isoscope.cli.options:Seeds",
+            "isoscope.cli.options:parse_seeds",
+            "isoscope.io.sealed:read_json",
+            "isoscope.io.sealed:write_json",
+            "isoscope.metrics.frontier:isotropy_ceiling",
+        }
+    ),
+    "commands": frozenset(
+        {
+            "isoscope.cli.options:Data",
+            "isoscope.cli.options:Device",
+            "isoscope.cli.options:Json",
+            "isoscope.cli.options:KeepGoing",
+            "isoscope.cli.options:ReportOnly",
+            "isoscope.cli.options:Seeds",
+            "isoscope.cli.options:as_typed",
+            "isoscope.cli.options:parse_numbers",
+            "isoscope.cli.options:parse_seeds",
+            "isoscope.encoders.language_models:best_device",
+            "isoscope.training.configuration:as_seeds",
+        }
+    ),
+    "contrastive": frozenset(
+        {
+            "isoscope.io.sealed:read_json",
+            "isoscope.io.sealed:write_json",
+            "isoscope.metrics.contextual:draw_rows",
+            "isoscope.metrics.contextual:intra_similarity",
+            "isoscope.metrics.contextual:sampled_anisotropy",
+            "isoscope.metrics.contextual:self_similarity",
+            "isoscope.metrics.contextual_change:RunningCorrelation",
+            "isoscope.metrics.contextual_change:adjusted_type_similarities",
+            "isoscope.metrics.contextual_change:extremes",
+            "isoscope.metrics.contextual_change:running_correlation",
+            "isoscope.metrics.contextual_change:self_similarity_change",
+            "isoscope.metrics.cosine:mean_cosine",
+            "isoscope.metrics.cosine:norm_statistics",
+            "isoscope.metrics.dimensions:DimensionShares",
+            "isoscope.metrics.dimensions:self_similarity_shares",
+            "isoscope.metrics.informativity:informativity_curve",
+            "isoscope.metrics.isotropy:isoscore",
+            "isoscope.metrics.sinks:find_sinks",
+            "isoscope.statistics.groups:GroupDirections",
+        }
+    ),
+    "corpora": frozenset(
+        {
+            "isoscope.encoders.static:vocabulary",
+            "isoscope.io.files:MAX_LINE_BYTES",
+            "isoscope.io.files:check_file",
+            "isoscope.io.files:kind",
+            "isoscope.io.files:listed",
+            "isoscope.io.files:open_bytes",
+            "isoscope.io.files:reading",
+            "isoscope.io.files:reason",
+        }
+    ),
+    "corrections": frozenset(
+        {
+            "isoscope.advice.candidates:DESCRIPTIONS",
+            "isoscope.advice.outcomes:HELPS",
+            "isoscope.advice.outcomes:HURTS",
+            "isoscope.advice.outcomes:LEAVE",
+            "isoscope.advice.tasks:LABEL_TASKS",
+            "isoscope.advice.tasks:PAIR_TASK",
+            "isoscope.advice.trials:drawn",
+            "isoscope.encoders.averaged:averaged_vectors",
+            "isoscope.encoders.static:GLOVE",
+            "isoscope.encoders.static:static_vectors",
+            "isoscope.encoders.static:vocabulary",
+            "isoscope.errors:check_seed",
+            "isoscope.io.atomic:write_atomically",
+            "isoscope.io.sealed:read_json",
+            "isoscope.io.sealed:write_json",
+        }
+    ),
+    "dynamics": frozenset(
+        {
+            "isoscope.encoders.language_models:LanguageModel",
+            "isoscope.encoders.language_models:load_language_model",
+            "isoscope.encoders.language_models:load_tokenizer",
+            "isoscope.encoders.models:resolve_model",
+            "isoscope.encoders.pooling:pool_padded",
+            "isoscope.io.sealed:read_json",
+            "isoscope.io.sealed:write_json",
+            "isoscope.metrics.contextual_change:extremes",
+            "isoscope.metrics.contextual_change:self_similarity_change",
+            "isoscope.metrics.sinks:sink_thresholds",
+            "isoscope.training.contrast:contrast",
+            "isoscope.training.correlation:pearson",
+            "isoscope.training.correlation:ranks",
+            "isoscope.training.masked:MaskedLM",
+            "isoscope.training.masked:train_masked_lm",
+            "isoscope.training.sequences:tokenized",
+            "isoscope.training.tracker:GeometryTracker",
+            "isoscope.training.tracker:SINK_SHARE",
+            "isoscope.training.tracker:WITHOUT_SINKS",
+            "isoscope.training.untouched:untouched",
+        }
+    ),
+    "istar": frozenset(
+        {
+            "isoscope.encoders.language_models:best_device",
+            "isoscope.encoders.language_models:load_tokenizer",
+            "isoscope.encoders.models:resolve_model",
+            "isoscope.encoders.states:TokenStates",
+            "isoscope.encoders.states:token_states",
+            "isoscope.io.atomic:write_atomically",
+            "isoscope.io.sealed:read_json",
+            "isoscope.io.sealed:write_json",
+            "isoscope.metrics.isotropy:isoscore",
+            "isoscope.metrics.manifold:twonn",
+            "isoscope.metrics.sinks:find_sinks",
+            "isoscope.training.correlation:ranks",
+            "isoscope.training.encoder_run:limit_of",
+            "isoscope.training.finetune:finetune",
+            "isoscope.training.finetuned:FineTuned",
+            "isoscope.training.held_out:some_examples",
+            "isoscope.training.regularizers:REGULARIZERS",
+            "isoscope.training.sequences:Sequences",
+            "isoscope.training.sequences:tokenized",
+            "isoscope.training.untouched:device_of",
+            "isoscope.training.untouched:untouched",
+        }
+    ),
+    "manifolds": frozenset(
+        {
+            "isoscope.encoders.language_models:best_device",
+            "isoscope.encoders.language_models:load_language_model",
+            "isoscope.encoders.states:TokenStates",
+            "isoscope.encoders.states:token_states",
+            "isoscope.encoders.static:GLOVE",
+            "isoscope.encoders.static:static_vectors",
+            "isoscope.encoders.static:vocabulary",
+            "isoscope.errors:check_seed",
+            "isoscope.io.atomic:write_atomically",
+            "isoscope.io.files:reading",
+            "isoscope.io.sealed:read_json",
+            "isoscope.io.sealed:write_json",
+            "isoscope.metrics.cluster_adjusted:cluster_adjusted_similarities",
+            "isoscope.metrics.contextual:draw_rows",
+            "isoscope.metrics.contextual:s_inter",
+            "isoscope.metrics.contextual:s_intra",
+            "isoscope.metrics.cosine:mean_cosine",
+            "isoscope.metrics.manifold:lid",
+            "isoscope.metrics.sinks:find_sinks",
+            "isoscope.statistics.groups:GroupDirections",
+            "isoscope.statistics.moments:Moments",
+            "isoscope.statistics.neighbors:Neighbors",
+        }
+    ),
+    "pages": frozenset(
+        {
+            "isoscope.io.atomic:write_atomically",
+            "isoscope.io.sealed:write_json",
+        }
+    ),
+    "theory": frozenset(
+        {
+            "isoscope.errors:check_seed",
+            "isoscope.metrics.clusters:calinski_harabasz_score",
+            "isoscope.metrics.clusters:davies_bouldin_score",
+            "isoscope.metrics.clusters:dunn_index",
+            "isoscope.metrics.frontier:isotropy_ceiling",
+            "isoscope.metrics.frontier:scatter_decomposition",
+            "isoscope.metrics.frontier_space:frontier_space",
+            "isoscope.metrics.isotropy:isoscore",
+            "isoscope.metrics.objectives:classifier_objective",
+            "isoscope.metrics.objectives:classifier_objective_expansion",
+            "isoscope.metrics.objectives:isotropy_objective",
+            "isoscope.metrics.objectives:silhouette_objective",
+            "isoscope.metrics.objectives:triplet_bound",
+            "isoscope.metrics.objectives:triplet_objective",
+            "isoscope.metrics.silhouette:silhouette_score",
+            "isoscope.training.frontier_figure:draw_curve",
+            "isoscope.training.trade_off:trade_off",
+            "isoscope.training.trade_off_result:TradeOff",
+        }
+    ),
+}
+
+
+def taken(source: str) -> Iterator[tuple[str, str]]:
+    """Yield module and name of everything that a module imports from isoscope, or takes from it by a dot."""
+    tree = ast.parse(source)
+    aliases = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "isoscope":
+            yield from ((node.module or "", alias.name) for alias in node.names)
+        elif isinstance(node, ast.Import):
+            for alias in node.names:
+                if alias.name == "isoscope":
+                    aliases.add(alias.asname or alias.name)
+                elif alias.name.startswith("isoscope."):
+                    yield alias.name, ""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in aliases:
+            yield "isoscope", node.attr
+
+
+def is_public(module: str, name: str) -> bool:
+    parts = module.split(".")
+    if len(parts) > 2 or not name or any(part.startswith("_") for part in parts):
+        return False
+    imported = import_module(module)
+    if hasattr(imported, "__all__"):
+        return name in imported.__all__
+    return not hasattr(imported, "__path__") and not name.startswith("_") and name in defined(imported)
+
+
+def defined(module: ModuleType) -> set[str]:
+    """Return the names that a module defines itself, at its top."""
+    names = set()
+    for node in ast.parse(Path(str(module.__file__)).read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            names.add(node.name)
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            names |= {target.id for target in targets if isinstance(target, ast.Name)}
+    return names
+
+
+def private(path: Path) -> set[str]:
+    found = taken(path.read_text(encoding="utf-8"))
+    return {f"{module}:{name}" for module, name in found if not is_public(module, name)}
+
+
+STUDIES = sorted({path.relative_to(ROOT).parts[0].removesuffix(".py") for path in ROOT.rglob("*.py")})
+
+
+@pytest.mark.parametrize("study", STUDIES)
+def test_a_study_imports_public_names_only(study: str) -> None:
+    paths = [ROOT / f"{study}.py"] if (ROOT / f"{study}.py").exists() else (ROOT / study).rglob("*.py")
+    found = set().union(*map(private, paths))
+    listed = NOT_YET.get(study, frozenset())
+    assert not found - listed, "not public: take it from isoscope, or export it there"
+    assert not listed - found, "no longer taken: strike it from NOT_YET"
+
+
+def test_every_listed_study_is_there() -> None:
+    assert set(NOT_YET) <= set(STUDIES)
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("from isoscope import isoscore", True),
+        ("from isoscope import as_matrix", False),
+        ("from isoscope.errors import InputError", True),
+        ("from isoscope.errors import check_seed", False),
+        ("from isoscope.figures import INK", True),
+        ("from isoscope.figures import Path", False),
+        ("from isoscope.metrics import ALL", False),
+        ("from isoscope.metrics.isotropy import isoscore", False),
+        ("from isoscope._starting import signal", False),
+        ("import isoscope.metrics", False),
+        ("import isoscope as iso\niso.isoscore", True),
+        ("import isoscope as iso\niso.metrics", False),
+        ("def f():\n    from isoscope.io.files import kind", False),
+    ],
+)
+def test_what_is_public(source: str, expected: bool) -> None:
+    assert all(is_public(module, name) for module, name in taken(source)) is expected
