@@ -67,9 +67,8 @@ class Claim:
         """Return the verdict over all subjects; a step of the protocol is held where our runs take it."""
         if self.findings or self.untested:
             return together(self.findings)[0]
-        if self.contrary:
-            return Verdict.NOT_HELD
-        return Verdict.HELD if self.follows and not self.departs else Verdict.CONDITION
+        decided = {"contrary": Verdict.NOT_HELD, "departs": Verdict.CONDITION, "follows": Verdict.HELD}
+        return next((one for name, one in decided.items() if getattr(self, name)), Verdict.NOT_TESTABLE)
 
     @property
     def condition(self) -> str:

@@ -139,3 +139,24 @@ def _each(
         yield runs
     if not n_run:
         raise InputError("no setup could be run")
+
+
+def index(
+    output: Annotated[
+        Path,
+        typer.Option("--output", "-o", help="Folder that holds the runs of all studies.", metavar="FOLDER"),
+    ],
+    readme: Annotated[
+        Path | None, typer.Option("--readme", help="Write the short form into this README.", metavar="FILE")
+    ] = None,
+) -> None:
+    """Write the page at a glance: every claim of every paper, with our verdict, from the kept runs.
+
+    **Examples**
+
+    The page of this documentation: `isoscope reproduce index -o docs/reproduction --readme README.md`
+    """
+    from isoscope_papers.glance import write_index
+
+    with as_typed():
+        say("wrote " + ", ".join(map(str, write_index(output, readme=readme))))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import typer
 
 from isoscope.cli import Command, Commands
-from isoscope_papers.command import command
+from isoscope_papers.command import command, index
 from isoscope_papers.commands.contrastive import contrastive
 from isoscope_papers.commands.corrections import corrections
 from isoscope_papers.commands.istar import istar
@@ -34,3 +34,4 @@ reproduce.command("corrections", cls=Command)(corrections)
 reproduce.command("istar", cls=Command)(istar)
 reproduce.command("manifolds", cls=Command)(manifolds)
 reproduce.command("theory", cls=Command)(theory)
+reproduce.command("index", cls=Command)(index)

@@ -1,0 +1,168 @@
+"""Every claim of every paper on one page, `index.md`, and the twelve that the README shows."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from isoscope.errors import InputError
+from isoscope.io.sealed import write_json
+from isoscope_papers.catalogue import OURS, PAPERS, Claim, catalogue
+from isoscope_papers.classifiers.setups import SETUPS
+from isoscope_papers.page import make_folder, markdown_table, plain, write_text
+from isoscope_papers.study import STUDIES, Study, study, tallied
+from isoscope_papers.verdict import Verdict
+
+COMMAND = "isoscope reproduce index"
+FEW = 2  # findings that are shown one by one; more are counted
+BEGIN = "<!-- claims: written by `isoscope reproduce index --readme`; do not edit -->"
+END = "<!-- end of claims -->"
+HEADS = ("claim", "where", "paper", "ours", "verdict", "evidence")
+MEANINGS = {
+    Verdict.HELD: "as claimed, everywhere it was tested; a published number within its tolerance",
+    Verdict.CONDITION: "as claimed under the condition stated, and not otherwise",
+    Verdict.NOT_HELD: "the contrary was found, or a published number was not reached",
+    Verdict.INCONCLUSIVE: "the interval holds both",
+    Verdict.NOT_TESTABLE: "no data or models at hand that the claim is about; the reason is stated",
+}
+HEADLINES = (
+    "classifiers/polarity-r",
+    "classifiers/snli-r",
+    "classifiers/glue-bounds",
+    "classifiers/incompatible-objectives",
+    "classifiers/isotropy-helps-sentences",
+    "istar/star-stable",
+    "istar/performance-falls",
+    "istar/negative-beats-none",
+    "manifolds/lid-lower",
+    "contrastive/anisotropy-output",
+    "contrastive/intra-rises",
+    "contrastive/temperature-anisotropy",
+)
+
+
+def all_claims(runs: Path) -> list[Claim]:
+    """Return every claim of the catalogue with what the kept runs of all studies say of it."""
+    found: dict[str, Claim] = {}
+    for name in STUDIES:
+        one: Study = study(name)  # type: ignore[type-arg]
+        for claim in one.claims(one.read(runs)):
+            earlier = found.get(claim.name, claim)
+            merged = claim.findings if earlier is claim else (*earlier.findings, *claim.findings)
+            found[claim.name] = replace(claim, findings=merged)
+    return [found.get(name, claim) for name, claim in catalogue().items()]
+
+
+def of_papers(claims: Sequence[Claim]) -> list[Claim]:
+    """Return the claims that are the papers' own."""
+    return [claim for claim in claims if claim.kind != OURS]
+
+
+def headline(claims: Sequence[Claim]) -> str:
+    """Return three sentences: how many claims came to what, the numbers that were reproduced, the rest."""
+    theirs = of_papers(claims)
+    n = {verdict: sum(claim.verdict is verdict for claim in theirs) for verdict in Verdict}
+    tested = len(theirs) - n[Verdict.NOT_TESTABLE]
+    numbers = [claim for claim in theirs if claim.published and claim.verdict is not Verdict.NOT_TESTABLE]
+    same = sum(claim.verdict is Verdict.HELD for claim in numbers)
+    return (
+        f"The four papers say, do or show {len(theirs)} things that can be checked one by one; {tested} of "
+        f"them were put to the test: {n[Verdict.HELD]} held, {n[Verdict.CONDITION]} held under a condition, "
+        f"{n[Verdict.NOT_HELD]} did not hold and {n[Verdict.INCONCLUSIVE]} are inconclusive. Of the "
+        f"{len(numbers)} that come with a published number and could be compared, {same} agree everywhere "
+        f"they were tested. The other {n[Verdict.NOT_TESTABLE]} could not be tested here, each for the "
+        "reason given in its row."
+    )
+
+
+def short(claim: Claim) -> str:
+    """Return our figures for a row: one by one where they are few, else how many came to what."""
+    findings = [one for one in claim.findings if one.verdict is not Verdict.NOT_TESTABLE] or claim.findings
+    if len(findings) <= FEW:
+        return replace(claim, findings=tuple(findings)).ours
+    counts = {verdict: sum(one.verdict is verdict for one in findings) for verdict in Verdict}
+    said = ", ".join(f"{n} {verdict}" for verdict, n in counts.items() if n)
+    return f"{len(findings)} tests: {said}; {findings[0].subject}: {findings[0].ours}"
+
+
+def as_markdown(claims: Sequence[Claim]) -> str:
+    """Return the page: the headline, how to read it, a table for each paper, what was not run."""
+    lines = [f"<!-- written by `{COMMAND}`; do not edit -->", "# The papers at a glance", ""]
+    lines += [headline(claims), "", "| verdict | means |", "|---|---|"]
+    lines += [f"| {verdict.mark} {verdict} | {meaning} |" for verdict, meaning in MEANINGS.items()]
+    for paper, title in PAPERS.items():
+        lines += _part(title, [claim for claim in of_papers(claims) if claim.paper == paper])
+    lines += _part("Ours, tested beside them", [claim for claim in claims if claim.kind == OURS])
+    lines += ["", "## What was not run", "", not_run(claims), ""]
+    untested = [claim for claim in of_papers(claims) if claim.verdict is Verdict.NOT_TESTABLE]
+    lines += [f"- {plain(claim.statement)} *{plain(claim.condition)}*" for claim in untested]
+    return "\n".join(lines) + "\n"
+
+
+def _part(title: str, claims: Sequence[Claim]) -> list[str]:
+    """Return a heading, the counts and the table of some claims; the site filters what is in the div."""
+    if not claims:
+        return []
+    table = markdown_table(HEADS, [_row(claim) for claim in claims])
+    counted = tallied(claims)
+    return ["", f"## {title}", "", counted, "", '<div class="claims" markdown>', "", *table, "", "</div>"]
+
+
+def _row(claim: Claim) -> tuple[str, ...]:
+    condition = f": {claim.condition}" if claim.condition else ""
+    links = [f"[{name}]({_page(name)})" for name in dict.fromkeys(one.study for one in claim.findings)]
+    where = "; ".join([claim.where, *links])
+    verdict = f"{claim.verdict.mark} {claim.verdict}{condition}"
+    return claim.statement, where, claim.published, short(claim), verdict, claim.evidence
+
+
+def _page(name: str) -> str:
+    return "../should-i-whiten.md" if name == "corrections" else f"{name}.md"
+
+
+def not_run(claims: Sequence[Claim]) -> str:
+    """Say which cells of the GLUE tables were run."""
+    cells = {
+        one.subject
+        for claim in claims
+        if claim.paper == "classifiers" and claim.key.endswith("-correlation")
+        for one in claim.findings
+        if one.verdict is not Verdict.NOT_TESTABLE
+    }
+    n_cells = sum(len(setup.published) for setup in SETUPS.values() if setup.part == "glue")
+    return (
+        f"Of the {n_cells} cells of the GLUE tables (tasks by encoders) {len(cells)} were run on the paper's "
+        f"own data: {', '.join(sorted(cells))}. The encoder distilroberta and the training sets of the "
+        "other tasks are not at hand; rows marked ≠ on the paper's page have other sets in their place. "
+        "These claims could not be tested:"
+    )
+
+
+def readme_table(claims: Sequence[Claim]) -> list[str]:
+    """Return the lines of the README's short form."""
+    by_name = {claim.name: claim for claim in claims}
+    chosen = [by_name[name] for name in HEADLINES]
+    rows = [(one.statement, one.published or "—", short(one), one.verdict.mark) for one in chosen]
+    return markdown_table(("claim", "paper", "ours", ""), rows)
+
+
+def write_index(folder: Path, *, readme: Path | None = None) -> list[Path]:
+    """Write index.md and index.json beside the runs of a folder, and the table of a README where given."""
+    claims = all_claims(make_folder(folder) / "runs")
+    written = [
+        write_text(folder / "index.md", as_markdown(claims)),
+        write_json(folder / "index.json", {"claims": [claim.to_dict() for claim in claims]}, indent=1),
+    ]
+    if readme is not None:
+        written.append(write_text(readme, in_readme(readme.read_text(encoding="utf-8"), claims)))
+    return written
+
+
+def in_readme(text: str, claims: Sequence[Claim]) -> str:
+    """Return a README with its table of claims written anew, between its two marks."""
+    if BEGIN not in text or END not in text:
+        raise InputError(f"the README has no place for the claims; wanted the lines {BEGIN} and {END}")
+    table = "\n".join([BEGIN, headline(claims), "", *readme_table(claims), END])
+    return re.sub(re.escape(BEGIN) + ".*?" + re.escape(END), lambda _: table, text, flags=re.DOTALL)
