@@ -3,6 +3,7 @@ from __future__ import annotations
 import gzip
 import json
 import time
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 
 from isoscope.errors import FileError, InputError, NotFiniteError, ShapeError
 from isoscope.io import open_vectors, read
+from isoscope.io.text_files import holds_texts
 
 X = np.random.default_rng(0).normal(size=(30, 3)).round(6)
 ROWS: list[dict[str, Any]] = [
@@ -182,3 +184,32 @@ def test_lists_of_numbers_by_name_may_be_columns_or_vectors(tmp_path: Path) -> N
     assert read(path, columns=":").vectors.tolist() == X.T.tolist()
     path.write_text(json.dumps({"x": [0.5, 1.5], "y": [2.5, 3.5], "name": ["p", "q"]}))
     assert read(path).vectors.tolist() == [[0.5, 2.5], [1.5, 3.5]]  # texts are a column
+
+
+@pytest.mark.parametrize("suffix", [".json", ".jsonl"])
+def test_vectors_in_strings_and_in_inner_objects(tmp_path: Path, suffix: str) -> None:
+    shapes = {
+        "string": [{"text": f"a {i}", "embedding": json.dumps(row.tolist())} for i, row in enumerate(X)],
+        "inner": [{"text": f"a {i}", "data": {"embedding": row.tolist()}} for i, row in enumerate(X)],
+    }
+    for name, rows in shapes.items():
+        path = tmp_path / f"{name}{suffix}"
+        path.write_text(lines(rows) if suffix == ".jsonl" else json.dumps(rows))
+        assert np.array_equal(read(path).vectors.numpy(), X)
+        assert not holds_texts(path)
+
+
+def test_texts_in_brackets_stay_texts(tmp_path: Path) -> None:
+    path = tmp_path / "t.jsonl"
+    path.write_text(lines([{"text": text} for text in ("[1, 2]", "[applause]", "[]", "plain")]))
+    assert holds_texts(path)
+
+
+def test_an_inner_object_with_a_long_name_takes_no_memory(tmp_path: Path) -> None:
+    path = tmp_path / "t.jsonl"
+    path.write_text(json.dumps({"a" * 10**6: {str(i): 0.5 for i in range(900)}, "text": "b"}))
+    tracemalloc.start()
+    assert holds_texts(path)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 50 * 2**20

@@ -21,6 +21,7 @@ from isoscope.io.structure import parse_json
 from isoscope.table_columns import N_JUDGED, NUMBERS, OTHER, TEXTS, VECTORS
 
 _MAX_JSON_BYTES = 64 * 2**20
+_MAX_INNER, _MAX_NAME = 1000, 100  # entries of an inner object, letters of its name
 
 
 @dataclass(frozen=True)
@@ -168,7 +169,8 @@ def load_json(path: Path) -> Any:
             f"{path} has more than {_MAX_JSON_BYTES:,} bytes of JSON; wanted fewer: "
             "save it as .jsonl, a row a line"
         )
-    return parse_json(raw, str(path), max_bytes=_MAX_JSON_BYTES).value
+    value = parse_json(raw, str(path), max_bytes=_MAX_JSON_BYTES).value
+    return [_flat(row) for row in value] if isinstance(value, list) else value
 
 
 def json_rows(path: Path, what: str) -> Iterator[tuple[int, Any]]:
@@ -185,7 +187,35 @@ def json_rows(path: Path, what: str) -> Iterator[tuple[int, Any]]:
         except (ValueError, RecursionError) as error:
             why = getattr(error, "msg", "it is nested too deep, or has too long a number")
             raise FileError(f"{path} has no JSON in line {number}: {why}; wanted an object a line") from error
-        yield number, row
+        yield number, _flat(row)
+
+
+def _flat(row: Any) -> Any:
+    """Return a row with the values of inner objects under dotted names, and vectors written as strings read.
+
+    Long names and large inner objects stay as they are: their dotted names would take too much memory.
+    """
+    if not isinstance(row, dict):
+        return row
+    flat: dict[str, Any] = {}
+    for name, value in row.items():
+        if isinstance(value, dict) and len(value) <= _MAX_INNER and len(name) <= _MAX_NAME:
+            flat |= {f"{name}.{inner}": _vector_in(cell) for inner, cell in value.items()}
+        else:
+            flat[name] = _vector_in(value)
+    return flat
+
+
+def _vector_in(value: Any) -> Any:
+    """Return the numbers of a string such as "[0.5, -1.25]", or the value where it is anything else."""
+    if not (isinstance(value, str) and value[:1] == "["):
+        return value
+    try:
+        numbers = json.loads(value)
+    except (ValueError, RecursionError):
+        return value
+    types = set(map(type, numbers)) if isinstance(numbers, list) else set()
+    return numbers if float in types and types <= {int, float} else value
 
 
 def _json_lines(path: Path, what: str) -> Columns:
