@@ -253,6 +253,15 @@ def test_a_table_keeps_its_columns(folder: Path, kind: str, suffix: str) -> None
     assert torch.allclose(after, before - before.mean(0), atol=1e-5)
 
 
+def test_a_table_keeps_its_index(folder: Path) -> None:
+    pandas = pytest.importorskip("pandas")
+    index = pandas.Index([f"k{i}" for i in range(40)], name="key")
+    frame = pandas.DataFrame({"text": ["t"] * 40, "embedding": list(np.eye(40)[:, :4])}, index=index)
+    frame.to_parquet("in.parquet")
+    run("in.parquet", "--method", "center", "-o", "out.parquet")
+    assert pandas.read_parquet("out.parquet").index.equals(index)
+
+
 @pytest.mark.parametrize("kind", ["list", "numbers"])
 def test_a_table_of_fewer_dimensions_keeps_its_other_columns(folder: Path, kind: str) -> None:
     pq.write_table(table_of(kind), "in.parquet")

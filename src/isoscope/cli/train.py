@@ -34,8 +34,10 @@ from isoscope.cli.options import (
 from isoscope.cli.table_options import AS_JUDGED, TableOptions, takes_tables
 from isoscope.errors import FileError, InputError
 from isoscope.io import read_labels
-from isoscope.io.files import reason
+from isoscope.io.columns import text_lines
+from isoscope.io.files import reading, reason
 from isoscope.io.label_files import split_column
+from isoscope.io.numpy_files import map_npy
 from isoscope.terminal import say, show, show_json
 from isoscope.training import train_embeddings
 from isoscope.training.trajectory_summary import main_pair
@@ -217,12 +219,13 @@ def read_pairs(path: Path) -> np.ndarray:
     """(m, c) whole numbers from a .npy, or from text with commas, tabs or blanks between them."""
     if not path.is_file():
         raise FileError(f"{path} is not there; wanted a file of pairs")
+    if path.suffix.lower() == ".npy":
+        with reading(path):
+            return np.array(map_npy(path))
     try:
-        if path.suffix.lower() == ".npy":
-            return np.load(path, allow_pickle=False)
-        lines = path.read_text(encoding="utf-8").replace(",", " ").split("\n")
-        return np.array([[int(cell) for cell in line.split()] for line in lines if line.strip()])
-    except (OSError, ValueError, EOFError) as error:
+        lines = [line.replace(",", " ").split() for line in text_lines(path, what="pairs")]
+        return np.array([[int(cell) for cell in line] for line in lines if line])
+    except (OSError, ValueError) as error:
         raise FileError(f"{path} cannot be read as pairs of whole numbers: {reason(error)}") from error
 
 

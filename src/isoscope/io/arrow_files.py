@@ -89,6 +89,7 @@ class ArrowReader(Reader):
             schema.field(self._columns[0]).type if self._is_list else None,
             self.label_column() is not None,
             lambda: self._table.batches(others, _ROWS_BESIDE),
+            (schema.metadata or {}).get(b"pandas"),
         )
 
     def _list_columns(self, schema: Any) -> list[str]:

@@ -19,6 +19,7 @@ class TableRows:
         list_type: the Arrow type of the column of lists; None where each dimension is a column.
         has_labels: whether the labels of the rows are among the columns.
         read: the other columns as Arrow record batches, from the first row on.
+        pandas: what pandas noted in the file, which of the columns is the index among it.
     """
 
     names: tuple[str, ...]
@@ -26,6 +27,7 @@ class TableRows:
     list_type: Any
     has_labels: bool
     read: Callable[[], Iterator[Any]]
+    pandas: bytes | None = None
 
     def where(self, n_dims: int) -> dict[str, Any]:
         """The options that read vectors of n_dims again from the table once it is written."""
@@ -49,7 +51,8 @@ class TableRows:
                     columns.update(new)
             order = [name for name in self.names if name in columns]
             order = order if set(new) <= set(order) else list(columns)
-            yield pa.table({name: columns[name] for name in order})
+            noted = {b"pandas": self.pandas} if self.pandas and set(order) == set(self.names) else None
+            yield pa.table({name: columns[name] for name in order}).replace_schema_metadata(noted)
 
     @property
     def _list_name(self) -> str:
