@@ -150,3 +150,9 @@ def test_a_text_of_special_tokens_only_has_no_vector_without_them(tiny_bert: Pat
     assert states.sentence_space(1).vectors.shape == (2, 16)
     with pytest.raises(InputError, match=r"texts\[1\] has no token but special ones"):
         states.sentence_space(1, special=False)
+
+
+def test_a_configuration_that_the_weights_contradict(model: LanguageModel) -> None:
+    """A damaged GGUF file may lose its width, and the model's default takes its place."""
+    with pytest.raises(FileError, match="states of 16 dimensions where its configuration has 4,096"):
+        token_states(TEXTS, model=replace(model, n_dims=4096), progress=False)

@@ -12,7 +12,7 @@ from isoscope.arrays import working_dtype
 from isoscope.encoders.language_models import LanguageModel
 from isoscope.encoders.model_files import running
 from isoscope.encoders.tokens import Tokenized
-from isoscope.errors import InputError
+from isoscope.errors import FileError, InputError
 
 BATCH_TOKENS, CUDA_BATCH_TOKENS = 4096, 32768
 _TEXTS_SORTED = 2048  # texts of one length are put together within so many
@@ -97,4 +97,10 @@ def _lengths(states: Tensor) -> Tensor:
 def _forward(model: LanguageModel, ids: Tensor, attended: Tensor) -> tuple[Tensor, ...]:
     with running(model.path, "run"):
         found = model.model(input_ids=ids, attention_mask=attended, output_hidden_states=True)
-        return tuple(found.hidden_states)
+    widths = {states.shape[-1] for states in found.hidden_states} - {model.n_dims}
+    if widths:
+        raise FileError(
+            f"{model.path} has states of {widths.pop():,} dimensions where its configuration has "
+            f"{model.n_dims:,}; is the file damaged?"
+        )
+    return tuple(found.hidden_states)
