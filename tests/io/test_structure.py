@@ -5,14 +5,17 @@ from __future__ import annotations
 import io
 import json
 import time
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+import torch
 
 from isoscope.errors import FileError
-from isoscope.io import structure
+from isoscope.io import read, structure
 from isoscope.io.structure import (
     BoundedStream,
     Field,
@@ -183,3 +186,19 @@ def test_mappings_that_share_their_entries_are_bounded(monkeypatch: pytest.Monke
     circle["a"] = circle
     with pytest.raises(FileError, match=r"nested entries|letters"):
         list(leaves(circle, "a.pt"))
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".pt"])
+def test_an_archive_with_one_name_twice(tmp_path: Path, suffix: str) -> None:
+    """Readers differ in which of the two they take, so the numbers would depend on the reader."""
+    path = tmp_path / f"a{suffix}"
+    if suffix == ".npz":
+        np.savez(path, a=np.ones((4, 3)))
+        again = "a.npy"
+    else:
+        torch.save({"a": torch.ones(4, 3)}, path)
+        again = "a/data/0"
+    with zipfile.ZipFile(path, "a") as archive, pytest.warns(UserWarning, match="Duplicate name"):
+        archive.writestr(again, b"other bytes")
+    with pytest.raises(FileError, match=f"holds '{again}' 2 times"):
+        read(path)

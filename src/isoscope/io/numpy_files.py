@@ -15,7 +15,7 @@ from isoscope.errors import FileError, ShapeError
 from isoscope.io.chunks import Chunk, Reader, check_shape, choose
 from isoscope.io.files import SAVE_AGAIN, first_bytes, is_gzip
 from isoscope.io.raw_rows import RawRows
-from isoscope.io.structure import check_growth, check_held, declared_bytes
+from isoscope.io.structure import check_distinct, check_growth, check_held, declared_bytes
 
 NPY_MAGIC = b"\x93NUMPY"
 _PACKINGS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # as NumPy writes; others ask for memory by a claim
@@ -121,6 +121,7 @@ def npz_members(path: Path) -> dict[str, Member]:
     if first_bytes(path, 6) == NPY_MAGIC:
         raise FileError(f"{path} is a single array under another name; rename it to .npy")
     with zipfile.ZipFile(path) as archive:
+        check_distinct(archive.namelist(), str(path))
         names = [name for name in archive.namelist() if name.endswith(".npy")]
         return {name.removesuffix(".npy"): _member(archive, name, path) for name in names}
 

@@ -9,7 +9,8 @@ import io
 import json
 import math
 import re
-from collections.abc import Collection, Iterator
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
@@ -251,3 +252,10 @@ def _span(at_least: float, at_most: float | None) -> str:
     if at_most is None or at_most in (math.inf, LARGEST_WHOLE):
         return f"at least {at_least}"
     return f"at most {at_most}" if math.isinf(at_least) else f"{at_least} to {at_most}"
+
+
+def check_distinct(names: Iterable[str], what: str) -> None:
+    """Raise FileError where an archive holds two members of one name: readers differ in which they take."""
+    name, n = max(Counter(names).items(), key=lambda one: one[1], default=("", 0))
+    if n > 1:
+        raise FileError(f"{what} holds {described(name)} {n} times; wanted an archive with each name once")

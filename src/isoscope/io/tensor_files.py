@@ -19,7 +19,7 @@ from isoscope.errors import FileError, InputError
 from isoscope.io.chunks import Chunk, Reader, check_shape, choose
 from isoscope.io.files import SAVE_AGAIN, first_bytes, is_gzip
 from isoscope.io.raw_rows import RawRows
-from isoscope.io.structure import leaves, parse_json
+from isoscope.io.structure import check_distinct, leaves, parse_json
 
 # the header promises little-endian numbers; bfloat16, unknown to NumPy, is read as 16 bits and viewed
 _STORED = {
@@ -164,6 +164,7 @@ class TorchArchive:
         self.path = path
         with zipfile.ZipFile(path) as archive:
             self._members = archive.infolist()
+        check_distinct((member.filename for member in self._members), str(path))
         for member in self._members:
             if member.compress_type != zipfile.ZIP_STORED or member.file_size != member.compress_size:
                 raise FileError(f"{path} ({member.filename}) is packed; wanted an archive of torch.save")
