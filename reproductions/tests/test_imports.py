@@ -45,7 +45,6 @@ NOT_YET: dict[str, frozenset[str]] = {
             "isoscope.cli.options:ReportOnly",
             "isoscope.cli.options:Seeds",
             "isoscope.cli.options:as_typed",
-            "isoscope.cli.options:parse_numbers",
             "isoscope.cli.options:parse_seeds",
             "isoscope.encoders.language_models:best_device",
             "isoscope.training.configuration:as_seeds",
@@ -84,25 +83,6 @@ NOT_YET: dict[str, frozenset[str]] = {
             "isoscope.io.files:open_bytes",
             "isoscope.io.files:reading",
             "isoscope.io.files:reason",
-        }
-    ),
-    "corrections": frozenset(
-        {
-            "isoscope.advice.candidates:DESCRIPTIONS",
-            "isoscope.advice.outcomes:HELPS",
-            "isoscope.advice.outcomes:HURTS",
-            "isoscope.advice.outcomes:LEAVE",
-            "isoscope.advice.tasks:LABEL_TASKS",
-            "isoscope.advice.tasks:PAIR_TASK",
-            "isoscope.advice.trials:drawn",
-            "isoscope.encoders.averaged:averaged_vectors",
-            "isoscope.encoders.static:GLOVE",
-            "isoscope.encoders.static:static_vectors",
-            "isoscope.encoders.static:vocabulary",
-            "isoscope.errors:check_seed",
-            "isoscope.io.atomic:write_atomically",
-            "isoscope.io.sealed:read_json",
-            "isoscope.io.sealed:write_json",
         }
     ),
     "dynamics": frozenset(
@@ -152,32 +132,6 @@ NOT_YET: dict[str, frozenset[str]] = {
             "isoscope.training.sequences:tokenized",
             "isoscope.training.untouched:device_of",
             "isoscope.training.untouched:untouched",
-        }
-    ),
-    "manifolds": frozenset(
-        {
-            "isoscope.encoders.language_models:best_device",
-            "isoscope.encoders.language_models:load_language_model",
-            "isoscope.encoders.states:TokenStates",
-            "isoscope.encoders.states:token_states",
-            "isoscope.encoders.static:GLOVE",
-            "isoscope.encoders.static:static_vectors",
-            "isoscope.encoders.static:vocabulary",
-            "isoscope.errors:check_seed",
-            "isoscope.io.atomic:write_atomically",
-            "isoscope.io.files:reading",
-            "isoscope.io.sealed:read_json",
-            "isoscope.io.sealed:write_json",
-            "isoscope.metrics.cluster_adjusted:cluster_adjusted_similarities",
-            "isoscope.metrics.contextual:draw_rows",
-            "isoscope.metrics.contextual:s_inter",
-            "isoscope.metrics.contextual:s_intra",
-            "isoscope.metrics.cosine:mean_cosine",
-            "isoscope.metrics.manifold:lid",
-            "isoscope.metrics.sinks:find_sinks",
-            "isoscope.statistics.groups:GroupDirections",
-            "isoscope.statistics.moments:Moments",
-            "isoscope.statistics.neighbors:Neighbors",
         }
     ),
     "pages": frozenset(

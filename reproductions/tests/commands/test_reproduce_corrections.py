@@ -46,6 +46,7 @@ def test_text_runs_and_pages(folder: Path) -> None:
     result = run(*BASE, "-d", "sts12", "-o", "out", "--page", "page.md")
     assert result.exit_code == 0, result.output
     assert "table.txt" in result.output
+    assert "Before you whiten" in result.output
     assert Path("out/runs/corrections-table.txt.json").exists()
     assert "Should I whiten?" in Path("page.md").read_text()
     more = run(*BASE, "-d", "sts13", "-o", "out", "--json")

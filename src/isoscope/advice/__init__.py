@@ -7,8 +7,20 @@ try_corrections(…)              the scores behind it
 from __future__ import annotations
 
 from isoscope.advice.advise import advise
+from isoscope.advice.candidates import DESCRIPTIONS
 from isoscope.advice.outcomes import Outcome, TaskAdvice
 from isoscope.advice.result import Advice
 from isoscope.advice.trials import try_corrections
+from isoscope.advice.validation import Gain, gain, holm
 
-__all__ = ["Advice", "Outcome", "TaskAdvice", "advise", "try_corrections"]
+__all__ = [
+    "DESCRIPTIONS",
+    "Advice",
+    "Gain",
+    "Outcome",
+    "TaskAdvice",
+    "advise",
+    "gain",
+    "holm",
+    "try_corrections",
+]

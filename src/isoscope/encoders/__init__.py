@@ -3,6 +3,7 @@
     encode(texts)               one vector a text, through sentence-transformers
     open_texts(file)            the texts of a file as vectors, for `measure`
     static_vectors(words)       one vector a word, from a table of word vectors
+    averaged_vectors(texts)     one vector a text, the mean of its words' in such a table
     vocabulary()                the words of such a table, most frequent first
     token_states(texts)         one vector a token and layer, of any language model
     load_language_model(name)   a transformer with its tokenizer; load_tokenizer the tokenizer alone
@@ -14,6 +15,7 @@ What is encoded is kept on disk: see `isoscope.encoders.cache`.
 
 from __future__ import annotations
 
+from isoscope.encoders.averaged import averaged_vectors
 from isoscope.encoders.folders import cache_folder
 from isoscope.encoders.language_models import LanguageModel, best_device, load_language_model, load_tokenizer
 from isoscope.encoders.models import resolve_model
@@ -29,6 +31,7 @@ __all__ = [
     "TextFile",
     "TokenRows",
     "TokenStates",
+    "averaged_vectors",
     "best_device",
     "cache_folder",
     "encode",

@@ -7,9 +7,7 @@ import typer
 from isoscope.cli import Command, Commands
 from isoscope_papers.command import command, index
 from isoscope_papers.commands.contrastive import contrastive
-from isoscope_papers.commands.corrections import corrections
 from isoscope_papers.commands.istar import istar
-from isoscope_papers.commands.manifolds import manifolds
 from isoscope_papers.commands.theory import theory
 
 reproduce = typer.Typer(
@@ -30,8 +28,8 @@ def _papers() -> None:
 
 reproduce.command("classifiers", cls=Command)(command("classifiers"))
 reproduce.command("contrastive", cls=Command)(contrastive)
-reproduce.command("corrections", cls=Command)(corrections)
+reproduce.command("corrections", cls=Command)(command("corrections"))
 reproduce.command("istar", cls=Command)(istar)
-reproduce.command("manifolds", cls=Command)(manifolds)
+reproduce.command("manifolds", cls=Command)(command("manifolds"))
 reproduce.command("theory", cls=Command)(theory)
 reproduce.command("index", cls=Command)(index)

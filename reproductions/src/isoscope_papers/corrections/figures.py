@@ -8,10 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
-from isoscope.advice.outcomes import HELPS, HURTS
 from isoscope.figures import INK, new_figure, save_figure
-from isoscope_papers.corrections.claims import GROUPS, corrections_of, tries
 from isoscope_papers.corrections.run import Outcome
+from isoscope_papers.corrections.tallies import GROUPS, HELPS, HURTS, corrections_of, tries
 
 _DARK = 0.5  # of the last colour: dots are white from here on
 _MOST = 0.15  # gains beyond are drawn in the last colour
@@ -61,7 +60,7 @@ def _columns(outcomes: Sequence[Outcome]) -> list[tuple[str, str, str]]:
         for one in outcomes:
             for name in corrections_of(one)[:1]:
                 for result, _ in tries(one, group, name):
-                    found[group, result.dataset.name] = result.dataset.title
+                    found[group, result.dataset] = result.title
     return [(group, name, title) for (group, name), title in found.items()]
 
 
@@ -80,7 +79,7 @@ def _gains(
         for group in GROUPS:
             for result, one in tries(found, group, correction):
                 if one.gain is not None:
-                    at = place[group, result.dataset.name]
+                    at = place[group, result.dataset]
                     gains[row, at] = one.gain
                     marks[row, at] = one.verdict in (HELPS, HURTS)
     return gains, marks

@@ -2,43 +2,63 @@
 
 from __future__ import annotations
 
+import csv
+import gzip
 import os
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from isoscope import encode, isoscore, mean_cosine, neighbor_overlap, static_vectors
 from isoscope.advice import Outcome as Tried
-from isoscope.advice import TaskAdvice, advise
-from isoscope.advice.trials import drawn
-from isoscope.encoders import encode
-from isoscope.encoders.averaged import averaged_vectors
-from isoscope.encoders.static import GLOVE, static_vectors, vocabulary
-from isoscope.errors import FileError, InputError, check_seed
-from isoscope.io.sealed import read_json, write_json
+from isoscope.advice import TaskAdvice, advise, gain, holm
+from isoscope.corrections import AllButTheTop, Center, Whiten
+from isoscope.encoders import averaged_vectors, vocabulary
+from isoscope.errors import InputError
 from isoscope.progress import Bar
 from isoscope_papers.corpora import SimilarityPairs, load_corpus, load_similarity_pairs
+from isoscope_papers.corrections.options import Options
 from isoscope_papers.corrections.setups import (
-    FOLDS,
+    ANALOGIES,
+    ANALOGY_DATASET,
+    GLOVE,
     LABELS,
-    MAX_PAIRS,
-    MAX_ROWS,
-    REPEATS,
+    NOISE,
+    NOISE_DATASET,
+    PROBE,
     SENTENCES,
     SETUPS,
+    TASKS,
     WORDS,
     Dataset,
     Setup,
     chosen_datasets,
 )
-from isoscope_papers.pages import make_folder
+from isoscope_papers.runs import keep, read, read_all
+from isoscope_papers.study import Place, split_names
 
 _STEM = "corrections-"
 _FREQUENT = 20_000  # words of a static table that corrections are fitted on besides those of the pairs
+PENALTIES = (1e-6, 1e6, 25)  # of the probe with a wide range: from, to, how many
+NOISE_POWER = 0.1  # of the variance of the vectors it is added to
+N_NEIGHBORS = 10
+ANALOGY_WORDS = 100_000  # the most frequent ones, among which the answer is looked for
+
+
+@dataclass(frozen=True)
+class Task:
+    """One task: what is scored, on how many items, the score without a correction, and with each."""
+
+    score: str
+    n_items: int
+    baseline: float
+    corrections: Mapping[str, Tried]
 
 
 @dataclass(frozen=True)
@@ -48,28 +68,12 @@ class Result:
     n_left: items left out, since a static table has no word of theirs.
     """
 
-    dataset: Dataset
-    tasks: tuple[TaskAdvice, ...]
+    dataset: str
+    title: str
+    kind: str
+    n_left: int
     geometry: Mapping[str, Mapping[str, float | None]]
-    n_left: int = 0
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-ready."""
-        return {
-            "dataset": self.dataset.name,
-            "title": self.dataset.title,
-            "kind": self.dataset.kind,
-            "n_left": self.n_left,
-            "geometry": {name: dict(figures) for name, figures in self.geometry.items()},
-            "tasks": {one.task: one.to_dict() for one in self.tasks},
-        }
-
-    @classmethod
-    def from_dict(cls, facts: Mapping[str, Any]) -> Result:
-        """From `to_dict`."""
-        dataset = Dataset(facts["dataset"], facts["title"], facts["kind"])
-        tasks = tuple(_task(name, one) for name, one in facts["tasks"].items())
-        return cls(dataset, tasks, facts["geometry"], facts["n_left"])
+    tasks: Mapping[str, Task]
 
 
 @dataclass(frozen=True)
@@ -82,176 +86,291 @@ class Outcome:
 
     @property
     def title(self) -> str:
-        """In tables and figures."""
+        """The encoder, in tables and figures."""
         return self.setup.title
 
 
-def run_setup(
-    setup: Setup,
-    *,
-    datasets: Sequence[str] | None = None,
-    data: str | os.PathLike[str] | None = None,
-    download: bool = False,
-    device: str | None = None,
-    max_pairs: int = MAX_PAIRS,
-    max_rows: int = MAX_ROWS,
-    folds: int = FOLDS,
-    repeats: int = REPEATS,
-    seed: int = 0,
-    progress: bool | None = None,
-) -> Outcome:
+def run_setup(setup: Setup, options: Options, place: Place, *, progress: bool | None = None) -> Outcome:
     """Try every correction on every data set.
 
     Corrections are fitted without labels or scores: for pairs, on all sentences (or words) of all sets that
     are in no held-out pair; for labels, on the training folds.
-
-    Args:
-        setup: of `SETUPS`, or `own_setup(model)`.
-        datasets: names or kinds; all by default.
-        data: folder of the corpora; ISOSCOPE_DATA where not given.
-        download: fetch texts and model where they are not on this machine.
-        device: where texts are encoded.
-        max_pairs, max_rows: of each data set, drawn by `seed`.
-        folds, repeats: of the cross-validation.
-        seed: of draws, folds and k-means.
-        progress: show a bar.
     """
-    check_seed(seed)
+    if options.seed < 0:
+        raise InputError(f"seed is {options.seed}; wanted a whole number from 0 on")
     began = time.perf_counter()
-    chosen = chosen_datasets(datasets)
-    options: dict[str, Any] = {"folds": folds, "repeats": repeats, "seed": seed, "progress": False}
-    reader: dict[str, Any] = {"data": data, "download": download}
-    encoder: dict[str, Any] = {"device": device, "download": download, "progress": progress}
-    results: list[Result] = []
+    chosen = chosen_datasets(split_names(options.dataset or []))
     with Bar(show=progress) as bar:
-        for kind in (SENTENCES, WORDS):
-            named = [one for one in chosen if one.kind == kind]
-            if not named:
-                continue
-            bar.step(f"{setup.title}: encoding {kind}")
-            chosen_pairs = {
-                one.name: _some(load_similarity_pairs(one.name, **reader), max_pairs, seed) for one in named
-            }
-            pool = list(dict.fromkeys(text for pairs in chosen_pairs.values() for text in pairs.texts))
-            vectors, at = _encoded(setup, pool, encoder, frequent=kind == WORDS)
-            for place, one in enumerate(named):
-                bar.step(f"{setup.title}: {one.title}")
-                bar.share(place / len(named))
-                results.append(_on_pairs(one, chosen_pairs[one.name], vectors, at, options))
-        for one in (one for one in chosen if one.kind == LABELS):
-            bar.step(f"{setup.title}: {one.title}", at_once=True)
-            results.append(_on_labels(setup, one, max_rows, reader, encoder, options))
+        results = tuple(_results(_Run(setup, options, place, progress), chosen, bar))
     about = {
         "model": setup.model,
-        "max_pairs": max_pairs,
-        "max_rows": max_rows,
-        "folds": folds,
-        "repeats": repeats,
-        "seed": seed,
+        "max_pairs": options.max_pairs,
+        "max_rows": options.max_rows,
+        "folds": options.folds,
+        "repeats": options.repeats,
+        "seed": options.seed,
         "torch": torch.__version__,
         "seconds": round(time.perf_counter() - began, 1),
     }
-    return Outcome(setup, about, tuple(results))
+    return Outcome(setup, about, results)
 
 
-def _some(pairs: SimilarityPairs, most: int, seed: int) -> SimilarityPairs:
-    """At most so many pairs, drawn; a smaller draw is part of a larger one."""
-    which = drawn(len(pairs), most, seed).tolist()
+@dataclass(frozen=True)
+class _Run:
+    """What the parts of a run share."""
+
+    setup: Setup
+    options: Options
+    place: Place
+    progress: bool | None
+
+    @property
+    def reader(self) -> dict[str, Any]:
+        return {"data": self.place.data, "download": self.place.download}
+
+    @property
+    def splits(self) -> dict[str, Any]:
+        one = self.options
+        return {"folds": one.folds, "repeats": one.repeats, "seed": one.seed, "progress": False}
+
+    def encoded(self, texts: list[str], *, frequent: bool = False) -> tuple[Tensor, dict[str, int]]:
+        """Return vectors, and the row of each text that has one; of a table, frequent words after them."""
+        setup = self.setup
+        if not setup.is_static:
+            vectors = encode(
+                [setup.prefix + text for text in texts], model=setup.model, device=self.place.device,
+                download=self.place.download, progress=self.progress,
+            )  # fmt: skip
+            return vectors, {text: row for row, text in enumerate(texts)}
+        vectors, kept = averaged_vectors(texts, model=setup.model)
+        at = {texts[place]: row for row, place in enumerate(kept.tolist())}
+        if frequent and setup.model == GLOVE:
+            more = [word for word in vocabulary()[:_FREQUENT] if word not in at]
+            vectors = torch.cat([vectors, static_vectors(more, model=setup.model)[0]])
+        return vectors, at
+
+    def labelled(self, dataset: Dataset) -> tuple[Tensor, list[str], int]:
+        """Return vectors and labels of the texts that are drawn, and how many have no vector."""
+        corpus = load_corpus(dataset.name, **self.reader)
+        which = _drawn(len(corpus), self.options.max_rows, self.options.seed)
+        texts, labels = [corpus.columns[0][i] for i in which], [str(corpus.labels[i]) for i in which]
+        vectors, at = self.encoded(list(dict.fromkeys(texts)))
+        kept = [place for place, text in enumerate(texts) if text in at]
+        rows = vectors[[at[texts[place]] for place in kept]]
+        return rows, [labels[place] for place in kept], len(texts) - len(kept)
+
+
+def _results(run: _Run, chosen: Sequence[Dataset], bar: Bar) -> Iterator[Result]:
+    part, title = run.setup.part, run.setup.title
+    labelled = [one for one in chosen if one.kind == LABELS]
+    if part == ANALOGIES:
+        yield _on_analogies(run)
+    elif part == NOISE:
+        yield _on_noise(run)
+    for kind in (SENTENCES, WORDS) if part == TASKS else ():
+        named = [one for one in chosen if one.kind == kind]
+        bar.step(f"{title}: encoding {kind}")
+        chosen_pairs = {one.name: _some(load_similarity_pairs(one.name, **run.reader), run) for one in named}
+        pool = list(dict.fromkeys(text for pairs in chosen_pairs.values() for text in pairs.texts))
+        vectors, at = run.encoded(pool, frequent=kind == WORDS) if named else (torch.empty(0), {})
+        for place, one in enumerate(named):
+            bar.step(f"{title}: {one.title}")
+            bar.share(place / len(named))
+            yield _on_pairs(run, one, chosen_pairs[one.name], vectors, at)
+    for one in labelled if part in (TASKS, PROBE) else ():
+        bar.step(f"{title}: {one.title}", at_once=True)
+        yield _on_labels(run, one) if part == TASKS else _on_penalties(run, one)
+
+
+def _drawn(n: int, most: int, seed: int) -> list[int]:
+    """Draw places among n, in order; a smaller draw is part of a larger one."""
+    order = torch.randperm(n, generator=torch.Generator().manual_seed(seed))
+    return order[:most].sort().values.tolist()
+
+
+def _some(pairs: SimilarityPairs, run: _Run) -> SimilarityPairs:
+    which = _drawn(len(pairs), run.options.max_pairs, run.options.seed)
     first, second = (tuple(column[i] for i in which) for column in pairs.columns)
     return SimilarityPairs(pairs.name, (first, second), tuple(pairs.scores[i] for i in which))
 
 
-def _encoded(
-    setup: Setup, texts: list[str], encoder: dict[str, Any], *, frequent: bool = False
-) -> tuple[Tensor, dict[str, int]]:
-    """Vectors, and the row of each text that has one; of a static table, frequent words after them."""
-    if not setup.is_static:
-        vectors = encode([setup.prefix + text for text in texts], model=setup.model, **encoder)
-        return vectors, {text: row for row, text in enumerate(texts)}
-    vectors, kept = averaged_vectors(texts, model=setup.model)
-    at = {texts[place]: row for row, place in enumerate(kept.tolist())}
-    if frequent and setup.model == GLOVE:
-        more = [word for word in vocabulary()[:_FREQUENT] if word not in at]
-        vectors = torch.cat([vectors, static_vectors(more, model=setup.model)[0]])
-    return vectors, at
-
-
 def _on_pairs(
-    dataset: Dataset, pairs: SimilarityPairs, vectors: Tensor, at: dict[str, int], options: dict[str, Any]
+    run: _Run, dataset: Dataset, pairs: SimilarityPairs, vectors: Tensor, at: dict[str, int]
 ) -> Result:
     triples = [
         (at[first], at[second], score)
         for first, second, score in zip(*pairs.columns, pairs.scores, strict=True)
         if first in at and second in at
     ]
-    found = advise(vectors, pairs=triples, max_pairs=max(len(triples), 20), **options)
-    return Result(dataset, found.tasks, found.geometry, len(pairs) - len(triples))
+    found = advise(vectors, pairs=triples, max_pairs=max(len(triples), 20), **run.splits)
+    return _result(dataset, found.tasks, found.geometry, len(pairs) - len(triples))
 
 
-def _on_labels(
-    setup: Setup,
+def _on_labels(run: _Run, dataset: Dataset) -> Result:
+    rows, labels, n_left = run.labelled(dataset)
+    found = advise(rows, labels=labels, max_rows=max(len(rows), 50), **run.splits)
+    return _result(dataset, found.tasks, found.geometry, n_left)
+
+
+def _result(
     dataset: Dataset,
-    max_rows: int,
-    reader: dict[str, Any],
-    encoder: dict[str, Any],
-    options: dict[str, Any],
+    tasks: Sequence[TaskAdvice],
+    geometry: Mapping[str, Mapping[str, float | None]],
+    n_left: int = 0,
 ) -> Result:
-    corpus = load_corpus(dataset.name, **reader)
-    which = drawn(len(corpus), max_rows, options["seed"]).tolist()
-    texts, labels = [corpus.columns[0][i] for i in which], [str(corpus.labels[i]) for i in which]
-    vectors, at = _encoded(setup, list(dict.fromkeys(texts)), encoder)
-    kept = [place for place, text in enumerate(texts) if text in at]
-    rows = vectors[[at[texts[place]] for place in kept]]
-    found = advise(rows, labels=[labels[place] for place in kept], max_rows=max(len(kept), 50), **options)
-    return Result(dataset, found.tasks, found.geometry, len(texts) - len(kept))
-
-
-def keep(found: Outcome, folder: Path) -> Path:
-    """Write `corrections-NAME.json`; results of other data sets that an earlier run of it left there stay."""
-    path = folder / f"{_STEM}{found.setup.name}.json"
-    results = {one.dataset.name: one for one in (_read(path).results if path.exists() else ())}
-    results |= {one.dataset.name: one for one in found.results}
-    facts = {
-        "setup": vars(found.setup),
-        "about": dict(found.about),
-        "results": [one.to_dict() for one in results.values()],
+    named = {
+        one.task: Task(
+            one.score_name, one.n_items, one.baseline, {each.correction: each for each in one.outcomes}
+        )
+        for one in tasks
     }
-    make_folder(folder)
-    return write_json(path, facts, indent=1)
+    return Result(dataset.name, dataset.title, dataset.kind, n_left, geometry, named)
 
 
-def read_outcomes(folder: str | os.PathLike[str]) -> list[Outcome]:
-    """The runs a folder keeps, those of `SETUPS` first and in their order."""
-    files = sorted(Path(folder).glob(f"{_STEM}*.json"))
-    if not files:
-        raise InputError(f"{folder} holds no runs; wanted {_STEM}NAME.json, as --output keeps them")
+def _on_penalties(run: _Run, dataset: Dataset) -> Result:
+    """A linear classifier by least squares, its penalty chosen by leave-one-out within the training folds."""
+    from sklearn.linear_model import RidgeClassifierCV
+    from sklearn.model_selection import RepeatedStratifiedKFold, cross_validate
+    from sklearn.pipeline import make_pipeline
+
+    rows, labels, n_left = run.labelled(dataset)
+    X = rows.double().numpy()
+    options = run.options
+    folds = RepeatedStratifiedKFold(
+        n_splits=options.folds, n_repeats=options.repeats, random_state=options.seed
+    )
+    scores, geometry = {}, {}
+    for name, correction in _whitenings(X.shape[1]).items():
+        classifier = RidgeClassifierCV(alphas=np.geomspace(*PENALTIES))
+        found = cross_validate(
+            make_pipeline(correction, classifier), X, labels, cv=folds, return_estimator=True
+        )
+        scores[name] = found["test_score"].tolist()
+        chosen = np.median([each[-1].alpha_ for each in found["estimator"]])
+        geometry[name] = {**_geometry(correction.fit(X).transform(X)), "penalty": float(chosen)}
+    said = "accuracy of a ridge classifier, its penalty by leave-one-out"
+    return _result(dataset, [_tried("linear_probe", said, len(X), scores, options.folds)], geometry, n_left)
+
+
+def _whitenings(n_dims: int) -> dict[str, Any]:
+    return {
+        "none": Center(),
+        "whiten_soft": Whiten(strength=0.5),
+        "whiten_shrunk": Whiten(regularization=0.1),
+        "whiten_reduced": Whiten(max(1, n_dims // 2)),
+        "whiten": Whiten(),
+    }
+
+
+def _on_noise(run: _Run) -> Result:
+    """Neighbours that stay neighbours under noise, added to the corrected vectors or to what is corrected."""
+    rows, _, n_left = run.labelled(NOISE_DATASET)
+    X = rows.double().numpy()
+    after: dict[str, list[float]] = {}
+    before: dict[str, list[float]] = {}
+    geometry = {}
+    for name, correction in _whitenings(X.shape[1]).items():
+        clean = correction.fit(X).transform(X)
+        geometry[name] = _geometry(clean)
+        for seed in range(run.options.folds * run.options.repeats):
+            noise = np.random.default_rng(seed).normal(size=X.shape)
+            noisy = correction.transform(X + _scaled(noise, X))
+            before.setdefault(name, []).append(neighbor_overlap(clean, noisy, k=N_NEIGHBORS))
+            noisy = clean + _scaled(noise[:, : clean.shape[1]], clean)
+            after.setdefault(name, []).append(neighbor_overlap(clean, noisy, k=N_NEIGHBORS))
+    said = f"share of the {N_NEIGHBORS} nearest that stay, noise of {NOISE_POWER:.0%} of the variance"
+    tasks = [
+        _tried(f"noise {when} correction", said, len(X), scores, None)
+        for when, scores in (("after", after), ("before", before))
+    ]
+    return _result(NOISE_DATASET, tasks, geometry, n_left)
+
+
+def _scaled(noise: np.ndarray, X: np.ndarray) -> np.ndarray:
+    """Return noise with a set share of the variance of X, the same in every direction."""
+    return noise * np.sqrt(NOISE_POWER * X.var(axis=0).sum() / noise.var(axis=0).sum())
+
+
+def _on_analogies(run: _Run) -> Result:
+    """a is to b as c is to which word? By b − a + c and cosines, the three words left out (3CosAdd)."""
+    questions = _questions(run.place.data)
+    words = vocabulary()[:ANALOGY_WORDS]
+    at = {word: row for row, word in enumerate(words)}
+    known = [(kind, [at[word] for word in four]) for kind, four in questions if all(w in at for w in four)]
+    kinds = [kind for kind, _ in known]
+    rows = torch.tensor([four for _, four in known])
+    X = static_vectors(words, model=run.setup.model)[0].double().numpy()
+    ways = {
+        "none": None, "center": Center(), "all_but_the_top": AllButTheTop(max(1, X.shape[1] // 100)),
+        "whiten_soft": Whiten(strength=0.5), "whiten": Whiten(),
+    }  # fmt: skip
+    scores, geometry = {}, {}
+    for name, correction in ways.items():
+        vectors = X if correction is None else correction.fit(X).transform(X)
+        geometry[name] = _geometry(vectors)
+        right = _answered(torch.from_numpy(vectors).float(), rows)
+        scores[name] = [
+            float(np.mean([hit for hit, kind in zip(right, kinds, strict=True) if kind == one]))
+            for one in dict.fromkeys(kinds)
+        ]
+    said = "accuracy, mean over the categories"
+    task = _tried("analogies", said, len(known), scores, None)
+    return _result(ANALOGY_DATASET, [task], geometry, len(questions) - len(known))
+
+
+def _questions(data: Path | None) -> list[tuple[str, list[str]]]:
+    folder = data or Path(os.environ.get("ISOSCOPE_DATA", ""))
+    path = folder / "wordsim" / f"{ANALOGY_DATASET.name}.tsv.gz"
+    if not path.is_file():
+        raise InputError(f"{path} is not there; wanted the Google analogies: set --data or ISOSCOPE_DATA")
+    with gzip.open(path, "rt", encoding="utf-8") as file:
+        lines = list(csv.reader(file, delimiter="\t"))[1:]
+    return [(kind, [word.lower() for word in four]) for kind, *four in lines]
+
+
+def _answered(X: Tensor, rows: Tensor) -> list[bool]:
+    """Return for each (a, b, c, d) of rows whether d is the word nearest to b − a + c."""
+    units = torch.nn.functional.normalize(X, dim=1)
+    right = []
+    for some in rows.split(500):
+        a, b, c, d = some.T
+        cosines = (units[b] - units[a] + units[c]) @ units.T
+        cosines.scatter_(1, some[:, :3], -torch.inf)
+        right += (cosines.argmax(dim=1) == d).tolist()
+    return right
+
+
+def _geometry(X: np.ndarray) -> dict[str, float | None]:
+    return {"isoscore": float(isoscore(X)), "mean_cosine": float(mean_cosine(X))}
+
+
+def _tried(
+    task: str, said: str, n_items: int, scores: Mapping[str, Sequence[float]], folds: int | None
+) -> TaskAdvice:
+    """Return what each correction gains over none, by paired scores of folds, draws or categories."""
+    baseline = np.asarray(scores["none"])
+    share = 0.0 if folds is None else 1 / (folds - 1)  # folds share rows to train on; draws do not
+    names = [name for name in scores if name != "none"]
+    gains = [gain((np.asarray(scores[name]) - baseline).tolist(), test_share=share) for name in names]
+    outcomes = tuple(
+        Tried(name, float(np.mean(scores[name])), one.mean, one.interval, p_value, tuple(scores[name]))
+        for name, one, p_value in zip(names, gains, holm([one.p_value for one in gains]), strict=True)
+    )
+    return TaskAdvice(task, said, n_items, float(baseline.mean()), outcomes)
+
+
+def keep_outcome(found: Outcome, folder: Path) -> None:
+    """Write `corrections-NAME.json`; results of other data sets that an earlier run left there stay."""
+    path = folder / f"{_STEM}{found.setup.name}.json"
+    earlier = read(path, Outcome).results if path.exists() else ()
+    results = {one.dataset: one for one in (*earlier, *found.results)}
+    keep(replace(found, results=tuple(results.values())), path)
+
+
+def read_outcomes(folder: Path) -> list[Outcome]:
+    """Read the runs a folder keeps, those of `SETUPS` first and in their order."""
     order = list(SETUPS)
     return sorted(
-        map(_read, files),
+        read_all(folder, _STEM, Outcome),
         key=lambda one: order.index(one.setup.name) if one.setup.name in order else len(order),
     )
-
-
-def _read(path: Path) -> Outcome:
-    try:
-        facts = read_json(path, sealed=False)
-        results = tuple(Result.from_dict(one) for one in facts["results"])
-        return Outcome(Setup(**facts["setup"]), dict(facts["about"]), results)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise FileError(f"{path} does not hold a run of corrections: {error}") from error
-
-
-def _task(name: str, facts: Mapping[str, Any]) -> TaskAdvice:
-    outcomes = tuple(
-        Tried(
-            one["correction"],
-            one["score"],
-            one["gain"],
-            None if one["interval"] is None else (one["interval"][0], one["interval"][1]),
-            one["p_value"],
-            tuple(one["scores"]),
-            one["reason"],
-        )
-        for one in facts["corrections"].values()
-    )
-    return TaskAdvice(name, facts["score"], facts["n_items"], facts["baseline"], outcomes)

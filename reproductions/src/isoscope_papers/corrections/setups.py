@@ -9,17 +9,19 @@ al. 2024 show that isotropy is at odds with clusters, so that tasks with labels 
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from isoscope.encoders.static import GLOVE
 from isoscope.errors import InputError
 
+GLOVE = "glove-6b-50d"
 MAX_PAIRS, MAX_ROWS = 1500, 2000
 FOLDS, REPEATS = 5, 2
 SENTENCES, WORDS, LABELS = "sentences", "words", "labels"  # kinds of data sets
+# parts: every correction on every data set; a linear probe with a wide range of penalties; nearest neighbours
+# under noise; word analogies
+TASKS, PROBE, NOISE, ANALOGIES = "tasks", "probe", "noise", "analogies"
 
 
 @dataclass(frozen=True)
@@ -27,12 +29,13 @@ class Setup:
     """One encoder.
 
     Attributes:
-        name: what it is called on the command line and in files.
+        name: on the command line and in files.
         title: in figures and tables.
         model: name, folder or hub id of a model; name or file of word vectors.
         is_static: word vectors, averaged over the words of a text.
         prefix: put before each text.
         note: what to know of it.
+        part: TASKS, PROBE, NOISE or ANALOGIES.
     """
 
     name: str
@@ -41,6 +44,7 @@ class Setup:
     is_static: bool = False
     prefix: str = ""
     note: str = ""
+    part: str = TASKS
 
 
 @dataclass(frozen=True)
@@ -52,15 +56,18 @@ class Dataset:
     kind: str
 
 
+_ENCODERS = (
+    Setup("minilm", "MiniLM-L6", "all-MiniLM-L6-v2", note="tuned for sentences with a contrastive loss"),
+    Setup("e5", "e5-small", "e5-small", prefix="query: ", note="contrastive with a low temperature, ONNX"),
+    Setup("smollm2", "SmolLM2-135M", "smollm2-135m", note="a language model, its last states averaged"),
+    Setup("glove", "GloVe 6B", GLOVE, is_static=True, note="50 dimensions, words averaged"),
+)
 SETUPS = {
     setup.name: setup
     for setup in (
-        Setup("minilm", "MiniLM-L6", "all-MiniLM-L6-v2", note="tuned for sentences with a contrastive loss"),
-        Setup(
-            "e5", "e5-small", "e5-small", prefix="query: ", note="contrastive with a low temperature, ONNX"
-        ),
-        Setup("smollm2", "SmolLM2-135M", "smollm2-135m", note="a language model, its last states averaged"),
-        Setup("glove", "GloVe 6B", GLOVE, is_static=True, note="50 dimensions, words averaged"),
+        *_ENCODERS,
+        *(replace(one, name=f"{one.name}-{part}", part=part) for part in (PROBE, NOISE) for one in _ENCODERS),
+        replace(_ENCODERS[-1], name="glove-analogies", part=ANALOGIES),
     )
 }
 DATASETS = {
@@ -80,30 +87,19 @@ DATASETS = {
         Dataset("stackoverflow", "StackOverflow", LABELS),
     )
 }
+NOISE_DATASET = DATASETS["banking77"]
+ANALOGY_DATASET = Dataset("google_analogies", "Google analogies", WORDS)
 
 
-def chosen_setups(
-    names: Iterable[str] | None, models: Iterable[str | os.PathLike[str]] | None = None
-) -> list[Setup]:
-    """The setups with these names, in their order ("all" is every one), and one for each further model."""
-    wanted = [part.strip() for name in names or () for part in name.split(",") if part.strip()]
-    unknown = [name for name in wanted if name != "all" and name not in SETUPS]
-    if unknown:
-        raise InputError(f"setup {unknown[0]!r} is not known; wanted all, or some of {', '.join(SETUPS)}")
-    found = [setup for setup in SETUPS.values() if "all" in wanted or setup.name in wanted]
-    return [*found, *(own_setup(model) for model in models or ())]
-
-
-def own_setup(model: str | os.PathLike[str]) -> Setup:
-    """A setup for a model of the caller's own: a file is one of word vectors, all else a sentence encoder."""
+def own_setup(model: str) -> Setup:
+    """Return a setup for a model of one's own: a file is one of word vectors, all else an encoder."""
     path = Path(model)
     is_static = path.is_file() and path.suffix.lower() != ".gguf"
-    return Setup(path.name, path.name, os.fspath(model), is_static=is_static)
+    return Setup(path.name, path.name, model, is_static=is_static)
 
 
-def chosen_datasets(names: Iterable[str] | None) -> list[Dataset]:
-    """The data sets with these names or of these kinds, in their order; all by default."""
-    wanted = [part.strip() for name in names or () for part in name.split(",") if part.strip()]
+def chosen_datasets(wanted: Sequence[str]) -> list[Dataset]:
+    """Return the data sets with these names or of these kinds, in their order; all by default."""
     known = {*DATASETS, *(one.kind for one in DATASETS.values())}
     unknown = [name for name in wanted if name not in known]
     if unknown:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import cycle
 from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,138 +11,135 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from isoscope.figures import INK, PALETTE, new_figure, save_figure
-from isoscope_papers.manifolds.layers import LayerFigures
-from isoscope_papers.manifolds.run import Outcome, Shown
+from isoscope_papers.manifolds.findings import early_layer, told_by
+from isoscope_papers.manifolds.run import Outcome
 from isoscope_papers.manifolds.setups import CONTEXTUAL, PUBLISHED
+from isoscope_papers.rows import number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-Value = Callable[[LayerFigures], float | None]
-_COSINES: tuple[tuple[str, Value, Value], ...] = (
-    (
-        r"$S_\mathrm{inter}$, different types",
-        lambda one: one.cosines.s_inter,
-        lambda one: one.adjusted.s_inter,
-    ),
-    (r"$S_\mathrm{intra}$, the same type", lambda one: one.cosines.s_intra, lambda one: one.adjusted.s_intra),
+_DASHED = (0, (3, 1.5))
+_COSINES = (
+    (r"$S_\mathrm{inter}$, different types", "s_inter"),
+    (r"$S_\mathrm{intra}$, the same type", "s_intra"),
 )
 
 
 def draw_figures(outcomes: Sequence[Outcome], folder: Path) -> dict[str, Path]:
-    """Write the figures the outcomes allow, as .png and .pdf: where each .png lies, by its caption."""
+    """Write the figures the outcomes allow, as .png and .pdf, and return each .png by its caption."""
     models = [one for one in outcomes if one.layers]
-    drawn = {}
+    shown = [one for one in models if one.shown is not None]
+    drawn: dict[str, Path] = {}
     if models:
-        caption = (
+        drawn[
             "Mean cosines by layer, before and after every cluster is centred on its own mean; without "
             "attention sinks"
-        )
-        drawn[caption] = _cosines(models, folder / "manifolds-cosines")
-        caption = (
+        ] = _saved(folder / "manifolds-cosines", (7.0, 2.7), lambda figure: _cosines(figure, models))
+        drawn[
             "Local intrinsic dimension by layer (the paper's figure 9), and as in its table 3; dashed: "
             "static vectors; at the edge: the paper's means of its own models"
-        )
-        drawn[caption] = _dimensions(outcomes, folder / "manifolds-dimension")
-    shown = [one for one in models if one.shown is not None]
+        ] = _saved(folder / "manifolds-dimension", (7.0, 2.7), lambda figure: _dimensions(figure, outcomes))
     if shown:
-        caption = "Clusters on the first two principal components, in the layer with the highest silhouette"
-        drawn[caption] = _clusters(shown, folder / "manifolds-clusters")
-        caption = (
-            "An early layer on its first three principal components, by word frequency and by position in "
-            "the window; R² of the 20 nearest there"
+        drawn["Clusters on the first two principal components, in the layer with the highest silhouette"] = (
+            _saved(
+                folder / "manifolds-clusters",
+                (2.35 * len(shown), 2.4),
+                lambda figure: _clusters(figure, shown),
+            )
         )
-        drawn[caption] = _manifolds(shown, folder / "manifolds-axes")
+        drawn[
+            "An early layer on its first three principal components, by word frequency and by position in "
+            "the window; R² is that of the tokens shown, by the mean of the 20 nearest there"
+        ] = _saved(
+            folder / "manifolds-axes", (2.2 * len(shown) + 0.6, 4.3), lambda figure: _manifolds(figure, shown)
+        )
     return drawn
 
 
-def _cosines(models: Sequence[Outcome], stem: Path) -> Path:
-    """One panel for each cosine, a colour a model; full lines before, dashed after."""
+def _saved(stem: Path, inches: tuple[float, float], draw: Callable[[Figure], None]) -> Path:
+    with new_figure(inches) as figure:
+        draw(figure)
+        for suffix in (".pdf", ".png"):
+            path = save_figure(figure, stem.with_name(stem.name + suffix))
+    return path
+
+
+def _cosines(figure: Figure, models: Sequence[Outcome]) -> None:
+    """Draw one panel for each cosine, a colour a model; full lines before, dashed after."""
     from matplotlib.lines import Line2D
 
-    with new_figure((7.0, 2.7)) as figure:
-        panels = figure.subplots(1, 2, sharey=True)
-        for letter, panel, (title, before, after) in zip("ab", panels, _COSINES, strict=True):
-            for color, model in zip(_colors(), models, strict=False):
-                depth = _depths(model)
-                panel.plot(depth, _values(model, before), color=color, label=model.title, **_line(model))
-                panel.plot(depth, _values(model, after), color=color, linestyle=(0, (3, 1.5)), **_line(model))
-            panel.axhline(0, color=INK, linewidth=0.5)
-            panel.set_title(f"({letter}) {title}", loc="left", color=INK)
-            panel.set_xlabel("layer, share of the depth")
-            panel.set_ylim(top=1.02)
-        panels[0].set_ylabel("mean cosine")
-        lines, labels = panels[0].get_legend_handles_labels()
-        styles = [
-            Line2D([], [], color=INK, linewidth=1.2),
-            Line2D([], [], color=INK, linewidth=1.2, linestyle=(0, (3, 1.5))),
-        ]
-        figure.legend(
-            [*lines, *styles],
-            [*labels, "as it is", "clusters centred"],
-            loc="outside right center",
-            frameon=False,
-            fontsize=7.5,
-        )
-        return _save(figure, stem)
+    panels = figure.subplots(1, 2, sharey=True)
+    for letter, panel, (title, name) in zip("ab", panels, _COSINES, strict=True):
+        for color, model in zip(cycle(PALETTE), models, strict=False):
+            _line(panel, model, f"cosines.{name}", color=color, label=model.title)
+            _line(panel, model, f"adjusted.{name}", color=color, linestyle=_DASHED)
+        panel.axhline(0, color=INK, linewidth=0.5)
+        panel.set_title(f"({letter}) {title}", loc="left", color=INK)
+        panel.set_ylim(top=1.02)
+    panels[0].set_ylabel("mean cosine")
+    lines, labels = panels[0].get_legend_handles_labels()
+    styles = [Line2D([], [], color=INK, linewidth=1.2, linestyle=style) for style in ("-", _DASHED)]
+    _legend(figure, [*lines, *styles], [*labels, "as it is", "clusters centred"])
 
 
-def _dimensions(outcomes: Sequence[Outcome], stem: Path) -> Path:
-    """Euclidean beside what the paper's table takes; static tables as level lines."""
-    models, tables = [one for one in outcomes if one.layers], [one for one in outcomes if one.static]
-    with new_figure((7.0, 2.7)) as figure:
-        panels = figure.subplots(1, 2)
-        kinds = (("(a) Euclidean distances", "lid"), ("(b) 1 − cos for a distance", "lid_cosine"))
-        for panel, (title, name) in zip(panels, kinds, strict=True):
-            colors = _colors()
-            for color, model in zip(colors, models, strict=False):
-                # the paper's layers begin with the first block; in the embedding layer tokens coincide
-                blocks = np.array(model.about["layers"]) > 0
-                values = _values(model, attrgetter(name))[blocks]
-                panel.plot(_depths(model)[blocks], values, color=color, label=model.title, **_line(model))
-            for color, table in zip(colors, tables, strict=False):
-                level = getattr(table.static, name)
-                if level is not None:
-                    label = f"{table.title} (static)"
-                    panel.axhline(level, color=color, linewidth=1.2, linestyle=(0, (3, 1.5)), label=label)
-            panel.set_title(title, loc="left", color=INK)
-            panel.set_xlabel("layer, share of the depth")
-            panel.set_ylim(bottom=0)
-            panel.set_xlim(-0.03, 1.03)
-        panels[0].set_ylabel("local intrinsic dimension")
-        _published_ticks(panels[1])
-        lines, labels = panels[0].get_legend_handles_labels()
-        figure.legend(lines, labels, loc="outside right center", frameon=False, fontsize=7.5)
-        return _save(figure, stem)
+def _dimensions(figure: Figure, outcomes: Sequence[Outcome]) -> None:
+    """Draw Euclidean beside what the paper's table takes; static tables as level lines."""
+    panels = figure.subplots(1, 2)
+    kinds = (("(a) Euclidean distances", "lid"), ("(b) 1 − cos for a distance", "lid_cosine"))
+    for panel, (title, name) in zip(panels, kinds, strict=True):
+        colors = cycle(PALETTE)
+        for color, model in zip(colors, [one for one in outcomes if one.layers], strict=False):
+            # the paper's layers begin with the first block; in the embedding layer tokens coincide
+            _line(panel, model, name, first=1, color=color, label=model.title)
+        for color, table in zip(colors, [one for one in outcomes if one.static], strict=False):
+            if (level := getattr(table.static, name)) is not None:
+                label = f"{table.title} (static)"
+                panel.axhline(level, color=color, linewidth=1.2, linestyle=_DASHED, label=label)
+        panel.set_title(title, loc="left", color=INK)
+        panel.set_ylim(bottom=0)
+        panel.set_xlim(-0.03, 1.03)
+    panels[0].set_ylabel("local intrinsic dimension")
+    _published_ticks(panels[1])
+    _legend(figure, *panels[0].get_legend_handles_labels())
+
+
+def _line(panel: Axes, model: Outcome, name: str, *, first: int = 0, **look: Any) -> None:
+    """Draw a figure of every layer, none where it is undefined, over the depth."""
+    numbers = np.array(model.about["layers"], dtype=float)
+    found = [attrgetter(name)(one) for one in model.plain_layers]
+    values = np.array([np.nan if value is None else value for value in found])
+    few = len(model.layers) <= 14
+    kept = numbers >= first
+    panel.plot(
+        numbers[kept] / max(numbers.max(), 1.0), values[kept], linewidth=1.2, marker="o" if few else None,
+        markersize=2.2, **look,
+    )  # fmt: skip
+    panel.set_xlabel("layer, share of the depth")
+
+
+def _legend(figure: Figure, lines: Sequence[Any], labels: Sequence[str]) -> None:
+    figure.legend(lines, labels, loc="outside right center", frameon=False, fontsize=7.5)
 
 
 def _published_ticks(panel: Axes) -> None:
-    """The means the paper gives of its contextual models, at the right edge."""
+    """Write the means the paper gives of its contextual models at the right edge."""
     found = [PUBLISHED[name] for name in CONTEXTUAL]
     panel.set_ylim(top=max(panel.get_ylim()[1], 1.1 * max(one.lid for one in found)))
-    places = _spread(sorted((one.lid, one.title) for one in found), apart=_unit_of(panel) * 0.062)
-    for lid, place, title in places:
-        panel.annotate(
-            title,
-            (1.0, lid),
-            xytext=(1.05, place),
-            xycoords=("axes fraction", "data"),
-            textcoords=("axes fraction", "data"),
-            fontsize=6,
-            color=INK,
-            va="center",
-            arrowprops={"arrowstyle": "-", "linewidth": 0.4, "color": INK, "shrinkA": 0, "shrinkB": 0},
-        )
-
-
-def _unit_of(panel: Axes) -> float:
     low, high = panel.get_ylim()
-    return float(high - low)
+    for lid, place, title in spread(
+        sorted((one.lid, one.title) for one in found), apart=(high - low) * 0.062
+    ):
+        panel.annotate(
+            title, (1.0, lid), xytext=(1.05, place), xycoords=("axes fraction", "data"),
+            textcoords=("axes fraction", "data"), fontsize=6, color=INK, va="center",
+            arrowprops={"arrowstyle": "-", "linewidth": 0.4, "color": INK, "shrinkA": 0, "shrinkB": 0},
+        )  # fmt: skip
 
 
-def _spread(found: Sequence[tuple[float, str]], apart: float) -> Iterator[tuple[float, float, str]]:
-    """Places for names beside their values, none over another, each run of them about its own mean."""
+def spread(found: Sequence[tuple[float, str]], apart: float) -> Iterator[tuple[float, float, str]]:
+    """Yield places for names beside their values, none over another, each run of them about its own mean."""
     runs: list[list[float]] = []  # values less the room of the names before: level within a run
     for place, (value, _) in enumerate(found):
         runs.append([value - place * apart])
@@ -152,102 +150,51 @@ def _spread(found: Sequence[tuple[float, str]], apart: float) -> Iterator[tuple[
         yield value, start + place * apart, title
 
 
-def _clusters(models: Sequence[Outcome], stem: Path) -> Path:
-    """One panel a model."""
-    with new_figure((2.35 * len(models), 2.4)) as figure:
-        for panel, model in zip(figure.subplots(1, len(models), squeeze=False).flat, models, strict=True):
-            _cluster_panel(panel, model)
-        return _save(figure, stem)
+def _clusters(figure: Figure, models: Sequence[Outcome]) -> None:
+    """Draw one panel a model, in the layer with the highest silhouette."""
+    for panel, model in zip(figure.subplots(1, len(models), squeeze=False).flat, models, strict=True):
+        assert model.shown is not None
+        blocks = model.blocks() or dict(zip(model.about["layers"], model.plain_layers, strict=True))
+        layer, figures = max(blocks.items(), key=lambda one: one[1].silhouette or -1.0)
+        points, codes = model.shown.at(layer)
+        for color, code in zip(cycle(PALETTE), np.unique(codes), strict=False):
+            x, y = points[codes == code, :2].T
+            panel.scatter(x, y, s=3, color=color, linewidths=0, alpha=0.7, rasterized=True)
+        silhouette = f"silhouette {figures.silhouette or -1.0:.2f}"
+        panel.set_title(f"{model.title}, layer {layer}\n$K$ = {figures.n_clusters}, {silhouette}")
+        panel.set(xlabel="component 1", ylabel="component 2", xticks=[], yticks=[])
 
 
-def _cluster_panel(panel: Axes, model: Outcome) -> None:
-    shown = _points(model)
-    numbers = model.about["layers"]
-    blocks = [
-        (-1.0 if one.silhouette is None else one.silhouette, number, one)
-        for number, one in zip(numbers, model.plain_layers, strict=True)
-    ]
-    blocks = [found for found in blocks if found[1] > 0] or blocks
-    silhouette, layer, figures = max(blocks, key=lambda found: found[0])
-    points, codes = shown.axes[layer].astype(float), shown.clusters[layer]
-    for place, code in enumerate(np.unique(codes)):
-        inside = codes == code
-        color = PALETTE[place % len(PALETTE)]
-        x, y = points[inside, :2].T
-        panel.scatter(x, y, s=3, color=color, linewidths=0, alpha=0.7, rasterized=True)
-    panel.set_title(f"{model.title}, layer {layer}\n$K$ = {figures.n_clusters}, silhouette {silhouette:.2f}")
-    panel.set_xlabel("component 1")
-    panel.set_ylabel("component 2")
-    panel.set_xticks([])
-    panel.set_yticks([])
-
-
-def _manifolds(models: Sequence[Outcome], stem: Path) -> Path:
-    """A column a model: by frequency above, by position below."""
-    with new_figure((2.2 * len(models) + 0.6, 4.3)) as figure:
-        panels = figure.subplots(2, len(models), squeeze=False, subplot_kw={"projection": "3d"})
-        kinds = (("log_frequencies", "log₁₀ frequency", "viridis"), ("positions", "position", "plasma"))
-        for row, (name, label, cmap) in enumerate(kinds):
-            drawn: Any = None
-            most = max(float(getattr(_points(model), name).max()) for model in models)
-            for panel, model in zip(panels[row], models, strict=True):
-                drawn = _manifold_panel(panel, model, name, with_title=row == 0)
-                drawn.set(cmap=cmap, clim=(0, most))
-            bar = figure.colorbar(drawn, ax=list(panels[row]), shrink=0.7, pad=0.02, aspect=25)
-            bar.set_label(label)
-            bar.outline.set_linewidth(0.4)
-        return _save(figure, stem)
+def _manifolds(figure: Figure, models: Sequence[Outcome]) -> None:
+    """Draw a column a model: by frequency above, by position below."""
+    panels = figure.subplots(2, len(models), squeeze=False, subplot_kw={"projection": "3d"})
+    kinds = (("log_frequencies", "log₁₀ frequency", "viridis"), ("positions", "position", "plasma"))
+    for row, (name, label, cmap) in enumerate(kinds):
+        most = max(float(getattr(model.shown, name).max()) for model in models)
+        for panel, model in zip(panels[row], models, strict=True):
+            points = _manifold_panel(panel, model, name, with_title=row == 0)
+            points.set(cmap=cmap, clim=(0, most))
+        bar = figure.colorbar(points, ax=list(panels[row]), shrink=0.7, pad=0.02, aspect=25)
+        bar.set_label(label)
+        bar.outline.set_linewidth(0.4)
 
 
 def _manifold_panel(panel: Any, model: Outcome, name: str, *, with_title: bool) -> Any:
-    shown = _points(model)
+    assert model.shown is not None
     layer = early_layer(model)
-    points = shown.axes[layer].astype(float)
-    drawn = panel.scatter(*points.T, c=getattr(shown, name), s=2.5, linewidths=0, alpha=0.8, rasterized=True)
-    figures = dict(zip(model.about["layers"], model.plain_layers, strict=True))[layer]
-    told = figures.log_frequency if name == "log_frequencies" else figures.position
+    points = panel.scatter(
+        *model.shown.at(layer)[0].T, c=getattr(model.shown, name), s=2.5, linewidths=0, alpha=0.8,
+        rasterized=True,
+    )  # fmt: skip
+    told = told_by(model, layer, name)
     lines = [f"{model.title}, layer {layer}"] if with_title else []
-    panel.set_title("\n".join([*lines, f"$R^2$ = {told.nearby:.2f}" if told else ""]), pad=0)
+    panel.set_title(
+        "\n".join([*lines, f"$R^2$ = {number(round(told.nearby, 2) + 0.0, 2)}" if told else ""]), pad=0
+    )
     for axis in (panel.xaxis, panel.yaxis, panel.zaxis):
         axis.set_ticklabels([])
         axis.set_pane_color((1.0, 1.0, 1.0, 0.0))
         axis.line.set_linewidth(0.5)
         axis._axinfo["grid"].update(linewidth=0.3, color="#dddddd")
     panel.set_box_aspect((1, 1, 0.85), zoom=1.1)
-    return drawn
-
-
-def early_layer(model: Outcome) -> int:
-    """The second block, as the paper shows, or the last layer there is before it."""
-    numbers = model.about["layers"]
-    return int(max((number for number in numbers if number <= 2), default=numbers[0]))
-
-
-def _points(model: Outcome) -> Shown:
-    assert model.shown is not None
-    return model.shown
-
-
-def _colors() -> Iterator[str]:
-    while True:
-        yield from PALETTE
-
-
-def _depths(model: Outcome) -> np.ndarray:
-    numbers = np.array(model.about["layers"], dtype=float)
-    return numbers / max(numbers.max(), 1.0)
-
-
-def _values(model: Outcome, value: Value) -> np.ndarray:
-    return np.array([np.nan if (found := value(one)) is None else found for one in model.plain_layers])
-
-
-def _line(model: Outcome) -> dict[str, Any]:
-    few = len(model.layers) <= 14
-    return {"linewidth": 1.2, "marker": "o" if few else None, "markersize": 2.2}
-
-
-def _save(figure: Figure, stem: Path) -> Path:
-    for suffix in (".pdf", ".png"):
-        path = save_figure(figure, stem.with_name(stem.name + suffix))
-    return path
+    return points

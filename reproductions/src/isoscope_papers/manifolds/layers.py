@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from isoscope.clustering import choose_clusters
-from isoscope.errors import UndefinedError
-from isoscope.labels import Labels
-from isoscope.metrics.cluster_adjusted import cluster_adjusted_similarities
-from isoscope.metrics.contextual import draw_rows, s_inter, s_intra
-from isoscope.metrics.manifold import lid
-from isoscope.statistics.groups import GroupDirections
-from isoscope.statistics.moments import Moments
-from isoscope.statistics.neighbors import Neighbors
+from isoscope import (
+    GroupDirections,
+    Labels,
+    Moments,
+    Neighbors,
+    UndefinedError,
+    choose_clusters,
+    cluster_adjusted_similarities,
+    isoscore,
+    lid,
+    s_inter,
+    s_intra,
+    silhouette_score,
+)
 from isoscope_papers.manifolds.setups import (
     LID_NEIGHBORS,
+    LID_POINTS,
     MAX_CLUSTERS,
     MAX_INSTANCES,
     MIN_SILHOUETTE,
@@ -27,9 +34,9 @@ from isoscope_papers.manifolds.setups import (
 )
 
 N_AXES = 3
-LID_POINTS = 20_000  # whose neighbours are searched among all: the mean is known to about 0.3 %
 _FOLLOWERS = 20  # neighbours on the main axes whose position or frequency foretells a token's own
 _FOLLOWED = 20_000  # tokens that is tried on
+_PARTS_SAMPLE = 2000  # tokens that the silhouettes and the probe of a layer's parts are taken on
 
 
 @dataclass(frozen=True)
@@ -73,19 +80,15 @@ class SmallestCluster:
 
     @classmethod
     def of(cls, clusters: Tensor, types: Labels, is_sink: Tensor) -> SmallestCluster | None:
-        """From each token's cluster, type and whether it is a sink; None where there is one cluster."""
-        codes = clusters.cpu()
-        sizes = torch.bincount(codes)
-        present = sizes.nonzero().flatten()
+        """Describe it by each token's cluster, type and whether it is a sink; None of one cluster."""
+        present, sizes = clusters.cpu().unique(return_counts=True)
         if len(present) < 2:
             return None
-        inside = codes == present[sizes[present].argmin()]
+        inside = clusters.cpu() == present[sizes.argmin()]
         counts = torch.bincount(types.codes[inside], minlength=types.n_labels)
-        n = int(inside.sum())
-        top = int(counts.argmax())
-        return cls(
-            n / len(codes), int(is_sink[inside].sum()) / n, str(types.names[top]), int(counts[top]) / n
-        )
+        n, top = int(inside.sum()), int(counts.argmax())
+        of_sinks = int(is_sink[inside].sum()) / n
+        return cls(n / len(clusters), of_sinks, str(types.names[top]), int(counts[top]) / n)
 
 
 @dataclass(frozen=True)
@@ -102,9 +105,9 @@ class LayerFigures:
         lid: mean local intrinsic dimension, Euclidean distances.
         lid_squared: from squared distances, as the paper's code takes them: half of it.
         lid_cosine: from 1 − cos, as in the paper's table 3: half of what unit vectors have.
-        smallest: what the smallest cluster is made of; None of one cluster.
         top_variance: share of the variance on the first three principal components.
         position, log_frequency: how well these components tell them; frequency by one token of each type.
+        smallest: what the smallest cluster is made of; None of one cluster.
     """
 
     n_tokens: int
@@ -122,20 +125,30 @@ class LayerFigures:
     log_frequency: Followed | None
     smallest: SmallestCluster | None = None
 
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-ready."""
-        return asdict(self)
 
-    @classmethod
-    def from_dict(cls, found: Mapping[str, Any]) -> LayerFigures:
-        """What `to_dict` wrote."""
-        parts = dict(found)
-        parts["cosines"], parts["adjusted"] = Cosines(**found["cosines"]), Cosines(**found["adjusted"])
-        for name in ("position", "log_frequency"):
-            parts[name] = None if found[name] is None else Followed(**found[name])
-        smallest = found.get("smallest")
-        parts["smallest"] = None if smallest is None else SmallestCluster(**smallest)
-        return cls(**parts)
+@dataclass(frozen=True)
+class LayerParts:
+    """What the anisotropy of a layer is made of, and whether symbols lie apart from words.
+
+    Attributes:
+        isoscore: of the layer; `isoscore_within` with each k-means cluster centred on its mean.
+        s_inter: exact; `s_inter_centred` with the mean of all tokens taken off, `s_inter_within` with each
+            cluster centred on its mean.
+        n_clusters: chosen as in the layers' table, on fewer tokens.
+        symbols: share of the tokens that have no letter and no digit.
+        silhouette: of symbols and words as two clusters.
+        probe: balanced accuracy of a linear classifier of symbols and words, on token types it never saw.
+    """
+
+    isoscore: float
+    isoscore_within: float
+    s_inter: float | None
+    s_inter_centred: float | None
+    s_inter_within: float | None
+    n_clusters: int
+    symbols: float
+    silhouette: float
+    probe: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,60 +164,105 @@ def measure_layer(
     X: Tensor,
     types: Labels,
     *,
-    positions: Tensor | None = None,
-    log_frequencies: Tensor | None = None,
+    positions: Tensor,
+    log_frequencies: Tensor,
+    is_sink: Tensor,
     seed: int = 0,
 ) -> MeasuredLayer:
-    """Everything of one layer, on the device its (n, d) states lie on."""
+    """Measure everything of one layer, on the device its (n, d) states lie on."""
     directions = GroupDirections.of(X, types)
     chosen = choose_clusters(
-        X,
-        max_clusters=MAX_CLUSTERS,
-        sample=SILHOUETTE_SAMPLE,
-        min_silhouette=MIN_SILHOUETTE,
-        seed=seed,
+        X, max_clusters=MAX_CLUSTERS, sample=SILHOUETTE_SAMPLE, min_silhouette=MIN_SILHOUETTE, seed=seed
     )
     adjusted, n_skipped = _adjusted(X, types, chosen.labels, seed)
-    euclidean, cosine = mean_lid(X, seed=seed), mean_lid(directions_of(X), seed=seed)
+    dimensions = mean_lids(X, seed=seed)
     axes, top_variance = main_axes(X)
+    order = torch.randperm(len(X), generator=torch.Generator().manual_seed(seed)).numpy()
+    one_each = torch.from_numpy(
+        np.sort(order[np.unique(types.codes.cpu().numpy()[order], return_index=True)[1]])
+    )
     figures = LayerFigures(
-        n_tokens=len(X),
-        cosines=Cosines(
+        len(X),
+        Cosines(
             _or_none(s_inter, directions),
             _or_none(s_intra, directions),
             _or_none(s_inter, X, token_types=types, sampled=True, seed=seed),
             _or_none(s_intra, X, token_types=types, max_instances=MAX_INSTANCES, seed=seed),
         ),
-        n_clusters=chosen.n_clusters,
-        silhouette=chosen.silhouette,
-        silhouettes={str(K): value for K, value in chosen.silhouettes.items()},
-        adjusted=adjusted,
-        n_skipped=n_skipped,
-        lid=euclidean,
-        lid_squared=None if euclidean is None else euclidean / 2,
-        lid_cosine=None if cosine is None else cosine / 2,
-        top_variance=top_variance,
-        position=None if positions is None else followed(axes, positions, seed=seed),
-        log_frequency=None if log_frequencies is None else _by_type(axes, types, log_frequencies, seed),
+        chosen.n_clusters,
+        chosen.silhouette,
+        {str(K): value for K, value in chosen.silhouettes.items()},
+        adjusted,
+        n_skipped,
+        *dimensions,
+        top_variance,
+        followed(axes, positions, seed=seed),
+        # others of a type lie near, and have its frequency anyway
+        followed(axes[one_each.to(axes.device)], log_frequencies[one_each], seed=seed),
+        SmallestCluster.of(chosen.labels.codes, types, is_sink),
     )
     return MeasuredLayer(figures, axes, chosen.labels.codes)
 
 
-def mean_lid(X: Tensor, *, n_points: int = LID_POINTS, seed: int = 0) -> float | None:
-    """Mean local intrinsic dimension at random points, by their neighbours among all points.
+def measure_parts(X: Tensor, types: Labels, *, seed: int = 0) -> LayerParts:
+    """Measure what the anisotropy of (n, d) states is made of, and where symbols lie."""
+    from sklearn.linear_model import RidgeClassifier
+    from sklearn.model_selection import StratifiedGroupKFold, cross_val_score
 
-    None where there are too few points, or all have equally distant neighbours.
+    chosen = choose_clusters(
+        X,
+        max_clusters=MAX_CLUSTERS,
+        sample=_PARTS_SAMPLE,
+        min_silhouette=MIN_SILHOUETTE,
+        n_init=2,
+        seed=seed,
+    )
+    means = torch.stack([X[chosen.labels.codes == code].mean(dim=0) for code in range(chosen.n_clusters)])
+    within = X - means[chosen.labels.codes]
+    is_symbol = torch.tensor([not any(map(str.isalnum, str(name))) for name in types.names])[types.codes]
+    some = drawn(len(X), _PARTS_SAMPLE, seed)
+    rows, symbols, groups = X[some].cpu().numpy(), is_symbol[some].numpy(), types.codes[some].cpu().numpy()
+    probe = cross_val_score(
+        RidgeClassifier(alpha=float(np.square(rows).sum(axis=1).mean()), class_weight="balanced"),
+        rows - rows.mean(axis=0), symbols, groups=groups,
+        cv=StratifiedGroupKFold(5, shuffle=True, random_state=seed), scoring="balanced_accuracy",
+    )  # fmt: skip
+    return LayerParts(
+        float(isoscore(X)),
+        float(isoscore(within)),
+        _or_none(s_inter, X, token_types=types),
+        _or_none(s_inter, X - X.mean(dim=0), token_types=types),
+        _adjusted(X, types, chosen.labels, seed)[0].s_inter,
+        chosen.n_clusters,
+        float(is_symbol.float().mean()),
+        float(silhouette_score(X[some], symbols)),
+        float(probe.mean()),
+    )
+
+
+def mean_lids(
+    X: Tensor, *, n_points: int = LID_POINTS, seed: int = 0
+) -> tuple[float | None, float | None, float | None]:
+    """Return the mean local intrinsic dimension: Euclidean, from squared distances, and from 1 − cos.
+
+    It is taken at random points, by their neighbours among all points; None where there are too few points,
+    or all have equally distant neighbours.
     """
+    lengths = X.norm(dim=1, keepdim=True)
+    euclidean, cosine = (_mean_lid(rows, n_points, seed) for rows in (X, (X / lengths)[lengths[:, 0] > 0]))
+    return euclidean, euclidean and euclidean / 2, cosine and cosine / 2
+
+
+def _mean_lid(X: Tensor, n_points: int, seed: int) -> float | None:
     if len(X) <= LID_NEIGHBORS:
         return None
-    some = _drawn(len(X), n_points, seed).to(X.device)
+    some = drawn(len(X), n_points, seed).to(X.device)
     # one more than wanted: each point finds itself, at distance 0, which the estimate leaves out
-    found = Neighbors.between(X[some], X, k=LID_NEIGHBORS + 1)
-    return _or_none(lid, found, k=LID_NEIGHBORS + 1)
+    return _or_none(lid, Neighbors.between(X[some], X, k=LID_NEIGHBORS + 1), k=LID_NEIGHBORS + 1)
 
 
 def main_axes(X: Tensor) -> tuple[Tensor, float]:
-    """(n, 3) centred rows on the first principal components, and the share of variance those have.
+    """Return (n, 3) centred rows on the first principal components, and the share of variance those have.
 
     A component's sign is such that its largest entry is positive.
     """
@@ -218,58 +276,37 @@ def main_axes(X: Tensor) -> tuple[Tensor, float]:
 
 
 def followed(axes: Tensor, target: Tensor, *, seed: int = 0) -> Followed | None:
-    """How well places on the axes tell a target, on at most 20,000 tokens; None where it does not vary."""
-    some = _drawn(len(axes), _FOLLOWED, seed)
-    points, wanted = axes[some.to(axes.device)].double(), target[some.to(target.device)].double()
-    wanted = wanted.to(points.device) - wanted.mean().to(points.device)
+    """Return how well places on the axes tell a target, on at most 20,000 tokens; None if it is constant."""
+    some = drawn(len(axes), _FOLLOWED, seed)
+    points = axes[some.to(axes.device)].double()
+    wanted = target[some.to(target.device)].double().to(points.device)
+    wanted = wanted - wanted.mean()
     total = float(wanted @ wanted)
     if total == 0 or len(points) <= _FOLLOWERS:
         return None
     with_constant = torch.cat([points - points.mean(dim=0), torch.ones_like(points[:, :1])], dim=1)
     scaled = with_constant / with_constant.norm(dim=0).clamp(min=1e-300)
-    fit = torch.linalg.pinv(scaled) @ wanted
     near = wanted[Neighbors.of(points, k=_FOLLOWERS).indices].mean(dim=1)
-    return Followed(
-        linear=1 - float((wanted - scaled @ fit).square().sum()) / total,
-        nearby=1 - float((wanted - near).square().sum()) / total,
-    )
+    fit = scaled @ (torch.linalg.pinv(scaled) @ wanted)
+    return Followed(*(1 - float((wanted - told).square().sum()) / total for told in (fit, near)))
 
 
-def _by_type(axes: Tensor, types: Labels, target: Tensor, seed: int) -> Followed | None:
-    """The same with one token of each type: others of a type lie near, and have its frequency anyway."""
-    generator = torch.Generator().manual_seed(seed)
-    one_each = draw_rows(types.to(torch.device("cpu")), at_most=1, generator=generator)
-    return followed(axes[one_each.to(axes.device)], target[one_each.to(target.device)], seed=seed)
+def drawn(n: int, at_most: int, seed: int) -> Tensor:
+    """Draw places among n, in order."""
+    return torch.randperm(n, generator=torch.Generator().manual_seed(seed))[:at_most].sort().values
 
 
 def _adjusted(X: Tensor, types: Labels, clusters: Labels, seed: int) -> tuple[Cosines, int]:
-    """The cosines inside clusters, and how many clusters have none."""
+    """Return the cosines inside clusters, and how many clusters have none."""
+    given: dict[str, Any] = {"token_types": types, "clusters": clusters}
     try:
-        exact = cluster_adjusted_similarities(X, token_types=types, clusters=clusters)
-        drawn = cluster_adjusted_similarities(
-            X,
-            token_types=types,
-            clusters=clusters,
-            sampled=True,
-            max_instances=MAX_INSTANCES,
-            seed=seed,
+        exact = cluster_adjusted_similarities(X, **given)
+        sampled = cluster_adjusted_similarities(
+            X, **given, sampled=True, max_instances=MAX_INSTANCES, seed=seed
         )
     except UndefinedError:
         return Cosines(None, None, None, None), clusters.n_labels
-    return Cosines(exact.s_inter, exact.s_intra, drawn.s_inter, drawn.s_intra), exact.n_skipped
-
-
-def directions_of(X: Tensor) -> Tensor:
-    """Rows of length 1, without those that have no direction."""
-    lengths = X.norm(dim=1, keepdim=True)
-    kept = lengths[:, 0] > 0
-    return X[kept] / lengths[kept]
-
-
-def _drawn(n: int, at_most: int, seed: int) -> Tensor:
-    if n <= at_most:
-        return torch.arange(n)
-    return torch.randperm(n, generator=torch.Generator().manual_seed(seed))[:at_most].sort().values
+    return Cosines(exact.s_inter, exact.s_intra, sampled.s_inter, sampled.s_intra), exact.n_skipped
 
 
 def _or_none(metric: Any, *arguments: Any, **options: Any) -> float | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -13,30 +12,41 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from isoscope import (
+    TokenStates,
+    find_sinks,
+    load_language_model,
+    mean_cosine,
+    read,
+    static_vectors,
+    token_states,
+)
 from isoscope.arrays import as_matrix
-from isoscope.encoders.language_models import best_device, load_language_model
-from isoscope.encoders.states import TokenStates, token_states
-from isoscope.encoders.static import GLOVE, static_vectors, vocabulary
-from isoscope.errors import FileError, InputError, check_seed
-from isoscope.io import read
-from isoscope.io.atomic import write_atomically
-from isoscope.io.files import reading
-from isoscope.io.sealed import read_json, write_json
-from isoscope.metrics.cosine import mean_cosine
-from isoscope.metrics.sinks import find_sinks
+from isoscope.encoders import best_device, vocabulary
+from isoscope.errors import FileError, InputError
 from isoscope.progress import Bar
 from isoscope_papers.corpora import load_texts
 from isoscope_papers.manifolds.layers import (
-    LID_POINTS,
     LayerFigures,
+    LayerParts,
     MeasuredLayer,
-    SmallestCluster,
-    directions_of,
-    mean_lid,
+    drawn,
+    mean_lids,
     measure_layer,
+    measure_parts,
 )
-from isoscope_papers.manifolds.setups import SETUPS, WINDOW, Published, Setup, own_setup, published_of
-from isoscope_papers.pages import make_folder
+from isoscope_papers.manifolds.setups import (
+    GLOVE,
+    LID_POINTS,
+    PARTS_TOKENS,
+    PUBLISHED,
+    SETUPS,
+    WINDOW,
+    Published,
+    Setup,
+)
+from isoscope_papers.runs import keep as keep_run
+from isoscope_papers.runs import read_all
 
 CORPUS = "wikitext2"
 N_SHOWN = 1500  # tokens of each layer that are kept for the figures
@@ -60,60 +70,78 @@ class Shown:
     """Some tokens for the figures, the same in every layer, attention sinks left out.
 
     Attributes:
-        axes: by layer, (m, 3) float16 on the first principal components.
-        clusters: by layer, (m,) uint8.
+        layers: (L,) their numbers.
+        axes: (L, m, 3) float16 on the first principal components, scaled to 1.
+        clusters: (L, m) uint8.
         positions: (m,) in the window.
         log_frequencies: (m,) log₁₀ of how often the type occurs.
     """
 
-    axes: Mapping[int, np.ndarray]
-    clusters: Mapping[int, np.ndarray]
+    layers: np.ndarray
+    axes: np.ndarray
+    clusters: np.ndarray
     positions: np.ndarray
     log_frequencies: np.ndarray
 
+    def at(self, layer: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return the (m, 3) places of the tokens in a layer, and their clusters."""
+        place = self.layers.tolist().index(layer)
+        return self.axes[place].astype(float), self.clusters[place]
 
-@dataclass(frozen=True, eq=False)
+
+@dataclass(frozen=True)
 class Outcome:
     """A setup that was run.
 
     Attributes:
-        setup: what was run.
+        setup, model, title, is_static: of the setup.
         about: source, split, tokens, types, dimensions, window, device, seconds, seed, library versions.
+        sinks: what attention sinks there are, in words.
         layers: figures of every layer with all tokens, the embedding layer first; none of a static table.
         without_sinks: the same without attention sinks; empty where there are none.
-        sinks: what these are, in words.
         static: figures of a static table.
-        shown: tokens for the figures.
+        parts: what each layer is made of, without sinks; of the setups for this alone.
+        shown: tokens for the figures, kept in a file of their own.
     """
 
-    setup: Setup
+    setup: str
+    model: str
+    title: str
+    is_static: bool
     about: Mapping[str, Any]
+    sinks: tuple[str, ...] = ()
     layers: tuple[LayerFigures, ...] = ()
     without_sinks: tuple[LayerFigures, ...] = ()
-    sinks: tuple[str, ...] = ()
     static: StaticFigures | None = None
-    shown: Shown | None = field(default=None, repr=False)
-
-    @property
-    def title(self) -> str:
-        """In tables and figures."""
-        return self.setup.title
+    parts: tuple[LayerParts, ...] = ()
+    shown: Shown | None = field(default=None, repr=False, compare=False)
 
     @property
     def published(self) -> Published | None:
         """The line of the paper's table 3, where this is its very model."""
-        return published_of(self.setup)
+        return PUBLISHED.get(Path(self.model).name)
+
+    @property
+    def is_causal(self) -> bool:
+        """Whether the model is GPT-like."""
+        declared = SETUPS.get(self.setup)
+        return declared.is_causal if declared else "gpt" in self.setup.lower()
 
     @property
     def plain_layers(self) -> tuple[LayerFigures, ...]:
         """Without sinks where there are any."""
         return self.without_sinks or self.layers
 
+    def blocks(self, layers: Iterable[Any] | None = None) -> dict[int, Any]:
+        """Figures by the number of the layer, without the embedding layer: the paper's layer 0 is a block."""
+        chosen = self.plain_layers if layers is None else layers
+        return {n: one for n, one in zip(self.about.get("layers", ()), chosen, strict=False) if n > 0}
+
 
 def run_setup(
     setup: Setup,
     *,
-    data: str | os.PathLike[str] | None = None,
+    data: Path | None = None,
     download: bool = False,
     device: str | None = None,
     split: str = "test",
@@ -135,7 +163,8 @@ def run_setup(
         seed: of the paper's draws, of k-means and of samples.
         progress: show a bar.
     """
-    check_seed(seed)
+    if seed < 0:
+        raise InputError(f"seed is {seed}; wanted a whole number from 0 on")
     place = best_device(device)
     began = time.perf_counter()
     if setup.is_static:
@@ -143,6 +172,8 @@ def run_setup(
     texts = load_texts(CORPUS, data=data, split=split, download=download)
     model = load_language_model(setup.model, device=place, download=download)
     window = min(WINDOW, model.max_length or WINDOW)
+    if setup.parts and max_tokens is None:
+        max_tokens = PARTS_TOKENS
     if max_tokens is not None and max_tokens < window:
         raise InputError(
             f"max_tokens is {max_tokens}; wanted at least {window}, the window {model.name} reads"
@@ -159,12 +190,12 @@ def measure_states(
     setup: Setup,
     states: TokenStates,
     *,
-    about: Mapping[str, Any] | None = None,
-    seed: int = 0,
-    began: float | None = None,
+    about: Mapping[str, Any],
+    seed: int,
+    began: float,
     progress: bool | None = None,
 ) -> Outcome:
-    """Every layer of states at hand: with all tokens but special ones, and without attention sinks."""
+    """Measure every layer: with all tokens but special ones, and without attention sinks; or its parts."""
     counted = ~(states.rows.is_special | states.rows.is_padding)
     norms = torch.stack([states.vectors(layer).norm(dim=1).cpu() for layer in states.layers])
     rows = states.rows.select(counted)
@@ -173,18 +204,22 @@ def measure_states(
     )
     places = counted.nonzero().flatten()
     kept = places[~sinks.mask]
-    found: dict[str, list[MeasuredLayer]] = {"all": [], "without": []}
+    whole: list[MeasuredLayer] = []
+    without: list[MeasuredLayer] = []
+    parts: list[LayerParts] = []
     with Bar(show=progress) as bar:
         for number, layer in enumerate(states.layers):
             bar.step(f"{setup.title}, layer {layer} of {states.layers[-1]}")
-            found["all"].append(_measured(states, layer, places, sinks.mask, seed))
-            bar.share((number + 0.5) / len(states.layers))
+            bar.share(number / len(states.layers))
+            if setup.parts:
+                vectors = states.vectors(layer)
+                of_kept = states.rows.select(kept)
+                parts.append(measure_parts(vectors[kept.to(vectors.device)], of_kept.types.seen(), seed=seed))
+                continue
+            whole.append(_measured(states, layer, places, sinks.mask, seed))
             if len(sinks):
-                none = torch.zeros(len(kept), dtype=torch.bool)
-                found["without"].append(_measured(states, layer, kept, none, seed))
-    shown = _shown(states, kept, found["without"] or found["all"], seed)
-    device = states.vectors(states.layers[0]).device
-    facts = dict(about or {}) | {
+                without.append(_measured(states, layer, kept, sinks.mask[~sinks.mask], seed))
+    facts = dict(about) | {
         "model": states.model,
         "n_tokens": len(places),
         "n_types": rows.types.seen().n_labels,
@@ -192,163 +227,85 @@ def measure_states(
         "n_dims": states.n_dims,
         "layers": states.layers,
         "seed": seed,
-        **_machine(device, began),
+        **_machine(states.vectors(states.layers[0]).device, began),
     }
-    return Outcome(
-        setup,
-        facts,
-        tuple(one.figures for one in found["all"]),
-        tuple(one.figures for one in found["without"]),
-        sinks.names,
-        shown=shown,
+    return replace(
+        _outcome(setup, facts),
+        sinks=tuple(sinks.names),
+        layers=tuple(one.figures for one in whole),
+        without_sinks=tuple(one.figures for one in without),
+        parts=tuple(parts),
+        shown=None if setup.parts else _shown(states, kept, without or whole, seed),
     )
+
+
+def _outcome(setup: Setup, about: Mapping[str, Any]) -> Outcome:
+    return Outcome(setup.name, setup.model, setup.title, setup.is_static, about)
 
 
 def _measured(states: TokenStates, layer: int, places: Tensor, is_sink: Tensor, seed: int) -> MeasuredLayer:
-    vectors = states.vectors(layer)
-    rows = states.rows.select(places)
-    found = measure_layer(
-        vectors[places.to(vectors.device)],
-        rows.types.seen(),
-        positions=rows.positions,
-        log_frequencies=rows.counts.double().log10(),
-        seed=seed,
-    )
-    smallest = SmallestCluster.of(found.clusters, rows.types, is_sink)
-    return replace(found, figures=replace(found.figures, smallest=smallest))
+    vectors, rows = states.vectors(layer), states.rows.select(places)
+    return measure_layer(
+        vectors[places.to(vectors.device)], rows.types.seen(), positions=rows.positions,
+        log_frequencies=rows.counts.double().log10(), is_sink=is_sink, seed=seed,
+    )  # fmt: skip
 
 
 def _shown(states: TokenStates, places: Tensor, measured: list[MeasuredLayer], seed: int) -> Shown:
-    some = torch.randperm(len(places), generator=torch.Generator().manual_seed(seed))[:N_SHOWN].sort().values
-    axes, clusters = {}, {}
-    for layer, one in zip(states.layers, measured, strict=True):
-        points = one.axes[some.to(one.axes.device)].cpu()
-        largest = float(points.abs().max()) or 1.0
-        axes[layer] = (points / largest).numpy().astype(np.float16)  # half precision, whatever the scale
-        clusters[layer] = one.clusters[some.to(one.clusters.device)].cpu().numpy().astype(np.uint8)
+    some = drawn(len(places), N_SHOWN, seed)
+    axes = [one.axes[some.to(one.axes.device)].cpu() for one in measured]
+    clusters = [one.clusters[some.to(one.clusters.device)].cpu() for one in measured]
     rows = states.rows.select(places)
     return Shown(
-        axes,
-        clusters,
+        np.array(states.layers),
+        # half precision, whatever the scale
+        np.stack([(one / (float(one.abs().max()) or 1.0)).numpy().astype(np.float16) for one in axes]),
+        np.stack([one.numpy().astype(np.uint8) for one in clusters]),
         rows.positions[some].numpy().astype(np.int32),
         rows.counts[some].double().log10().numpy().astype(np.float32),
     )
 
 
 def _static(setup: Setup, device: torch.device, seed: int, began: float) -> Outcome:
-    X = _table(setup).to(device)
-    euclidean, cosine = mean_lid(X, seed=seed), mean_lid(directions_of(X), seed=seed)
-    figures = StaticFigures(
-        n_vectors=len(X),
-        n_dims=int(X.shape[1]),
-        mean_cosine=float(mean_cosine(X)),
-        lid=euclidean,
-        lid_squared=None if euclidean is None else euclidean / 2,
-        lid_cosine=None if cosine is None else cosine / 2,
-    )
+    """Measure all vectors of a static table."""
+    table = static_vectors(vocabulary(), model=GLOVE)[0] if setup.model == GLOVE else read(setup.model)
+    X = as_matrix(table).float().to(device)
+    figures = StaticFigures(len(X), int(X.shape[1]), float(mean_cosine(X)), *mean_lids(X, seed=seed))
     facts = {"model": Path(setup.model).name, "source": "its own words", "seed": seed}
-    return Outcome(setup, facts | _machine(device, began), static=figures)
+    return replace(_outcome(setup, facts | _machine(device, began)), static=figures)
 
 
-def _table(setup: Setup) -> Tensor:
-    """All vectors of a static table."""
-    if setup.model == GLOVE:
-        return static_vectors(vocabulary(), model=GLOVE)[0]
-    return as_matrix(read(setup.model)).float()
-
-
-def _machine(device: torch.device, began: float | None) -> dict[str, Any]:
-    named = torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu"
+def _machine(device: torch.device, began: float) -> dict[str, Any]:
     return {
-        "device": named,
+        "device": torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu",
         "torch": torch.__version__,
         "lid_points": LID_POINTS,
-        "seconds": None if began is None else round(time.perf_counter() - began, 1),
+        "seconds": round(time.perf_counter() - began, 1),
     }
 
 
-def keep(found: Outcome, folder: Path) -> list[Path]:
+def keep(found: Outcome, folder: Path) -> None:
     """Write `manifolds-NAME.json`, and `manifolds-NAME.npz` with the tokens for the figures."""
-    stem = folder / f"{_STEM}{found.setup.name}"
-    facts = {
-        "setup": found.setup.name,
-        "model": found.setup.model,
-        "title": found.setup.title,
-        "is_static": found.setup.is_static,
-        "about": dict(found.about),
-        "sinks": list(found.sinks),
-        "layers": [one.to_dict() for one in found.layers],
-        "without_sinks": [one.to_dict() for one in found.without_sinks],
-        "static": None if found.static is None else vars(found.static),
-    }
-    make_folder(folder)
-    written = [write_json(stem.with_name(stem.name + ".json"), facts, indent=1)]
+    keep_run(replace(found, shown=None), folder / f"{_STEM}{found.setup}.json")
     if found.shown is not None:
-        arrays = _arrays(found.shown)
-        written.append(
-            write_atomically(
-                stem.with_name(stem.name + ".npz"),
-                lambda path: _save_arrays(path, arrays),
-            )
-        )
-    return written
+        np.savez_compressed(folder / f"{_STEM}{found.setup}.npz", allow_pickle=False, **vars(found.shown))
 
 
-def _save_arrays(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
-    with path.open("wb") as file:  # given a name, NumPy would add a suffix of its own
-        np.savez_compressed(file, allow_pickle=False, **arrays)
-
-
-def _arrays(shown: Shown) -> dict[str, np.ndarray]:
-    layers = sorted(shown.axes)
-    return {
-        "layers": np.array(layers),
-        "axes": np.stack([shown.axes[layer] for layer in layers]),
-        "clusters": np.stack([shown.clusters[layer] for layer in layers]),
-        "positions": shown.positions,
-        "log_frequencies": shown.log_frequencies,
-    }
-
-
-def read_outcomes(folder: str | os.PathLike[str]) -> list[Outcome]:
-    """The runs a folder keeps, those of `SETUPS` first and in their order."""
-    files = sorted(Path(folder).glob(f"{_STEM}*.json"))
-    if not files:
-        raise InputError(f"{folder} holds no runs; wanted {_STEM}NAME.json, as --output keeps them")
-    found = [_read(path) for path in files]
+def read_outcomes(folder: Path) -> list[Outcome]:
+    """Read the runs a folder keeps, those of `SETUPS` first and in their order."""
     order = list(SETUPS)
-    return sorted(
-        found, key=lambda one: order.index(one.setup.name) if one.setup.name in order else len(order)
+    found = sorted(
+        read_all(folder, _STEM, Outcome),
+        key=lambda one: order.index(one.setup) if one.setup in order else len(order),
     )
-
-
-def _read(path: Path) -> Outcome:
-    try:
-        facts = read_json(path, sealed=False)
-        setup = SETUPS.get(facts["setup"]) or own_setup(facts["model"])
-        if setup.name != facts["setup"] or setup.is_static != facts["is_static"]:
-            setup = Setup(facts["setup"], facts["title"], facts["model"], is_static=facts["is_static"])
-        return Outcome(
-            setup,
-            dict(facts["about"]),
-            tuple(LayerFigures.from_dict(one) for one in facts["layers"]),
-            tuple(LayerFigures.from_dict(one) for one in facts["without_sinks"]),
-            tuple(facts["sinks"]),
-            None if facts["static"] is None else StaticFigures(**facts["static"]),
-            _read_shown(path.with_suffix(".npz")),
-        )
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise FileError(f"{path} does not hold a run of manifolds: {error}") from error
+    return [replace(one, shown=_read_shown(folder / f"{_STEM}{one.setup}.npz")) for one in found]
 
 
 def _read_shown(path: Path) -> Shown | None:
     if not path.exists():
         return None
-    with reading(path), np.load(path, allow_pickle=False) as arrays:  # a zip has checksums of its own
-        layers = arrays["layers"].tolist()
-        return Shown(
-            dict(zip(layers, arrays["axes"], strict=True)),
-            dict(zip(layers, arrays["clusters"], strict=True)),
-            arrays["positions"],
-            arrays["log_frequencies"],
-        )
+    try:
+        with np.load(path, allow_pickle=False) as arrays:  # a zip has checksums of its own
+            return Shown(**arrays)
+    except (OSError, ValueError, TypeError) as error:
+        raise FileError(f"{path} does not hold tokens for figures: {error}") from error

@@ -1,6 +1,6 @@
 """Cai, Huang, Bian and Church 2021, *Isotropy in the Contextual Embedding Space*: setups, as published.
 
-    isoscope reproduce manifolds --setup minilm --tokens 20000
+    isoscope reproduce manifolds --setup minilm --max-tokens 20000
 
 takes the cosines between and within token types in every layer, before and after each cluster is centred on
 its own mean, and the local intrinsic dimension. The paper's own models are taken by name where they are at
@@ -9,12 +9,8 @@ hand (`--model gpt2 --download`); those in the setups are others, on which its c
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-
-from isoscope.errors import InputError
 
 WINDOW = 512  # tokens a model reads at once
 MAX_CLUSTERS = 15
@@ -22,6 +18,9 @@ SILHOUETTE_SAMPLE = 20_000
 MIN_SILHOUETTE = 0.1
 MAX_INSTANCES = 1000
 LID_NEIGHBORS = 100
+LID_POINTS = 20_000  # whose neighbours are searched among all: the mean is known to about 0.3 %
+PARTS_TOKENS = 8192  # tokens that the parts of a space are measured on
+GLOVE = "glove-6b-50d"
 
 
 @dataclass(frozen=True)
@@ -39,10 +38,12 @@ class Setup:
     """One space, or the layers of one model.
 
     Attributes:
-        name: what it is called on the command line and in files.
+        name: on the command line and in files.
         title: in figures and tables.
         model: name, folder or hub id of a model; name or file of word vectors.
         is_static: one vector a word, of no context.
+        is_causal: a GPT-like model, of which alone the paper shows manifolds.
+        parts: measure the parts of the space (symbols and words, clusters and the common mean) instead.
         note: what to know of it.
     """
 
@@ -50,18 +51,27 @@ class Setup:
     title: str
     model: str
     is_static: bool = False
+    is_causal: bool = False
+    parts: bool = False
     note: str = ""
 
 
+_MINILM, _MPNET, _SMOLLM2 = "all-MiniLM-L6-v2", "all-mpnet-base-v2", "smollm2-135m"
 SETUPS = {
     setup.name: setup
     for setup in (
-        Setup("minilm", "MiniLM-L6", "all-MiniLM-L6-v2", note="BERT-like, tuned for sentences"),
-        Setup("mpnet", "MPNet", "all-mpnet-base-v2", note="BERT-like, tuned for sentences"),
-        Setup("smollm2", "SmolLM2-135M", "smollm2-135m", note="GPT-like, rotary positions, 4-bit weights"),
-        Setup("glove", "GloVe 6B", "glove-6b-50d", is_static=True, note="static, 50 dimensions"),
+        Setup("minilm", "MiniLM-L6", _MINILM, note="BERT-like, tuned for sentences"),
+        Setup("mpnet", "MPNet", _MPNET, note="BERT-like, tuned for sentences"),
+        Setup(
+            "smollm2", "SmolLM2-135M", _SMOLLM2, is_causal=True,
+            note="GPT-like, rotary positions, 4-bit weights",
+        ),
+        Setup("glove", "GloVe 6B", GLOVE, is_static=True, note="static, 50 dimensions"),
+        Setup("minilm-parts", "MiniLM-L6", _MINILM, parts=True),
+        Setup("mpnet-parts", "MPNet", _MPNET, parts=True),
+        Setup("smollm2-parts", "SmolLM2-135M", _SMOLLM2, is_causal=True, parts=True),
     )
-}
+}  # fmt: skip
 
 # table 3: contextual ones by the hub's names of the models
 _BERT = Published("BERT", 1_190_000, 768, 5.6)
@@ -78,42 +88,19 @@ PUBLISHED = {
     "glove.840B.300d.txt": Published("GloVe-2M", 2_200_000, 300, 26.1),
     "GoogleNews-vectors-negative300.bin": Published("GNEWS", 3_000_000, 300, 21.1),
 }
-CONTEXTUAL, STATIC = (
-    ("bert-base-uncased", "distilbert-base-uncased", "openai-gpt", "gpt2", "elmo"),
-    ("glove.twitter.27B.100d.txt", "glove.840B.300d.txt", "GoogleNews-vectors-negative300.bin"),
-)
+CONTEXTUAL = ("bert-base-uncased", "distilbert-base-uncased", "openai-gpt", "gpt2", "elmo")
+STATIC = ("glove.twitter.27B.100d.txt", "glove.840B.300d.txt", "GoogleNews-vectors-negative300.bin")
 
 
-def chosen_setups(
-    names: Iterable[str] | None, models: Iterable[str | os.PathLike[str]] | None = None
-) -> list[Setup]:
-    """The setups with these names, in their order ("all" is every one), and one for each further model.
-
-    Where only models are asked for, there are no others.
-    """
-    wanted = [part.strip() for name in names or () for part in name.split(",") if part.strip()]
-    others = [own_setup(model) for model in models or ()]
-    unknown = [name for name in wanted if name != "all" and name not in SETUPS]
-    if unknown:
-        raise InputError(f"setup {unknown[0]!r} is not known; wanted all, or some of {', '.join(SETUPS)}")
-    found = [setup for setup in SETUPS.values() if "all" in wanted or setup.name in wanted]
-    return [*found, *others]
-
-
-def own_setup(model: str | os.PathLike[str]) -> Setup:
-    """A setup for a model of the caller's own: a file is one of word vectors, all else a language model.
+def own_setup(model: str) -> Setup:
+    """Return the setup of a model: a file is one of word vectors, all else a language model.
 
     >>> own_setup("openai-community/gpt2").name
     'gpt2'
     """
     path = Path(model)
-    named = [setup for setup in SETUPS.values() if setup.model == os.fspath(model)]
+    named = [setup for setup in SETUPS.values() if setup.model == str(model)]
     if named:
         return named[0]
     is_static = path.is_file() and path.suffix.lower() != ".gguf"
-    return Setup(path.name, path.name, os.fspath(model), is_static=is_static)
-
-
-def published_of(setup: Setup) -> Published | None:
-    """What the paper reports of the very model a setup takes; None for all others."""
-    return PUBLISHED.get(Path(setup.model).name)
+    return Setup(path.name, path.name, str(model), is_static=is_static, is_causal="gpt" in path.name.lower())

@@ -1,0 +1,62 @@
+"""Should I whiten? Every correction on sentence and word similarity, classification and clustering.
+
+Does it hold that graded tasks gain from isotropy and that tasks with labels lose by it (Mu and Viswanath
+2018, Su et al. 2021, Rajaee and Pilehvar 2021, Mickus et al. 2024)? Claims with their figures, what each
+correction gains, and the best for each encoder and kind of task.
+
+**Examples**
+
+Word vectors, minutes on a CPU: `isoscope reproduce corrections --setup glove --data data`
+
+All encoders, with the page: `isoscope reproduce corrections --setup all --data data -o results`
+
+A linear probe whose penalty is chosen in a wide range: `isoscope reproduce corrections --setup minilm-probe`
+
+A model of your own, on sentence similarity: `isoscope reproduce corrections --model my-model -d sentences`
+
+The page from runs made elsewhere: `isoscope reproduce corrections --report-only -o results`
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import typer
+
+from isoscope_papers.corrections.setups import DATASETS, FOLDS, MAX_PAIRS, MAX_ROWS, REPEATS, SETUPS
+
+DEFAULT = ("minilm", "glove")
+SETUPS_HELP = f"{', '.join(SETUPS)}, or all; comma-separated or repeated. [default: {', '.join(DEFAULT)}]"
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the command takes beside what all studies take."""
+
+    model: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--model",
+            help="A sentence encoder's name, folder or hub id, or a file of word vectors; may be repeated.",
+            metavar="NAME",
+        ),
+    ] = None
+    dataset: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--dataset",
+            "-d",
+            help=f"{', '.join(DATASETS)}; or sentences, words, labels. [default: all]",
+            metavar="NAMES",
+        ),
+    ] = None
+    max_pairs: Annotated[
+        int, typer.Option("--max-pairs", help="Pairs of each data set, drawn at random.", metavar="N")
+    ] = MAX_PAIRS
+    max_rows: Annotated[
+        int, typer.Option("--max-rows", help="Labelled texts of each data set, drawn at random.", metavar="N")
+    ] = MAX_ROWS
+    folds: Annotated[int, typer.Option("--folds", help="Of the cross-validation.", metavar="N")] = FOLDS
+    repeats: Annotated[int, typer.Option("--repeats", help="Of the cross-validation.", metavar="N")] = REPEATS
+    seed: Annotated[int, typer.Option("--seed", help="Of draws, folds and k-means.")] = 0

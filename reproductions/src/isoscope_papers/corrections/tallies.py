@@ -1,0 +1,175 @@
+"""How often a correction helps and hurts, what it gains on average, and the answer that follows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from isoscope.advice import Outcome as Tried
+from isoscope_papers.corrections.run import Outcome, Result
+from isoscope_papers.corrections.setups import LABELS, SENTENCES, WORDS
+from isoscope_papers.rows import signed
+
+WHITEN, HELPS, HURTS = "whiten", "helps", "hurts"
+GROUPS: dict[str, tuple[str, str]] = {  # kind of data and task, by what a column is called
+    "sentences": (SENTENCES, "similarity"),
+    "words": (WORDS, "similarity"),
+    "linear probe": (LABELS, "linear_probe"),
+    "knn": (LABELS, "knn"),
+    "clustering": (LABELS, "clustering"),
+    "retrieval": (LABELS, "retrieval"),
+}
+
+
+@dataclass(frozen=True)
+class Tally:
+    """One correction over the data sets of a group: where it helps and hurts, its gains."""
+
+    helped: tuple[str, ...]
+    hurt: tuple[str, ...]
+    gains: tuple[float, ...]
+
+    @property
+    def n(self) -> int:
+        """Data sets on which it could be fitted."""
+        return len(self.gains)
+
+    @property
+    def mean(self) -> float | None:
+        """Mean gain over the data sets."""
+        return math.fsum(self.gains) / self.n if self.n else None
+
+    @property
+    def words(self) -> str:
+        """The counts, and the mean gain with its interval."""
+        said = f"helps on {len(self.helped)}, hurts on {len(self.hurt)} of {self.n}"
+        if self.n < 3:
+            return said
+        low, high = interval(self.gains)
+        return f"{said}; mean gain {signed(self.mean)}, 95 % over sets {signed(low)} … {signed(high)}"
+
+
+def tries(found: Outcome, group: str, correction: str) -> Iterator[tuple[Result, Tried]]:
+    """Yield one correction on each data set of a group, where it was tried."""
+    kind, task = GROUPS[group]
+    for result in found.results:
+        if result.kind == kind and task in result.tasks:
+            tried = result.tasks[task].corrections.get(correction)
+            if tried is not None:
+                yield result, tried
+
+
+def tally(found: Outcome, group: str, correction: str) -> Tally:
+    """Count one correction on all data sets of a group."""
+    return overall(found, correction, [group])
+
+
+def overall(found: Outcome, correction: str, groups: Sequence[str] = tuple(GROUPS)) -> Tally:
+    """Count one correction on every task of some groups."""
+    tried = [(result.title, one) for group in groups for result, one in tries(found, group, correction)]
+    return Tally(
+        tuple(title for title, one in tried if one.verdict == HELPS),
+        tuple(title for title, one in tried if one.verdict == HURTS),
+        tuple(one.gain for _, one in tried if one.gain is not None),
+    )
+
+
+def groups_of(*kinds: str) -> list[str]:
+    """Return the groups with data of some kinds."""
+    return [group for group, (kind, _) in GROUPS.items() if kind in kinds]
+
+
+def differences(found: Outcome, groups: Sequence[str], correction: str, other: str) -> list[float]:
+    """Return the gains of a correction less those of another, the mean over the tasks of each data set."""
+    by_dataset: dict[str, list[float]] = {}
+    for group in groups:
+        others = {result.dataset: one.gain for result, one in tries(found, group, other)}
+        for result, one in tries(found, group, correction):
+            theirs = others.get(result.dataset)
+            if one.gain is not None and theirs is not None:
+                by_dataset.setdefault(result.dataset, []).append(one.gain - theirs)
+    return [math.fsum(gains) / len(gains) for gains in by_dataset.values()]
+
+
+def interval(values: Sequence[float]) -> tuple[float, float]:
+    """Return the 95 % interval of the mean over data sets, by Student's t."""
+    from scipy.stats import t
+
+    n = len(values)
+    mean = math.fsum(values) / n
+    error = math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (n - 1) / n)
+    half = float(t.ppf(0.975, n - 1)) * error
+    return mean - half, mean + half
+
+
+def corrections_of(found: Outcome) -> list[str]:
+    """Return the corrections that were tried, in their order."""
+    return list(
+        dict.fromkeys(
+            name for one in found.results for task in one.tasks.values() for name in task.corrections
+        )
+    )
+
+
+def best_of(found: Outcome, group: str) -> tuple[str, Tally] | None:
+    """Return the correction that helps on some set of a group, hurts on none, and gains most."""
+    tallies = {name: tally(found, group, name) for name in corrections_of(found)}
+    able = {name: one for name, one in tallies.items() if one.helped and not one.hurt}
+    return max(able.items(), key=lambda one: one[1].mean or 0.0) if able else None
+
+
+def answer(outcomes: Sequence[Outcome]) -> str:
+    """Answer "should I whiten?" in a few sentences, by the runs."""
+    gain = [one for one in outcomes if _advised(one) == "whiten"]
+    lose = [one for one in outcomes if _advised(one) == "do not"]
+    mixed = [one for one in outcomes if one not in (*gain, *lose)]
+    short = "Whiten" if not (lose or mixed) else "No" if not (gain or mixed) else "It depends on the encoder"
+    said = [f"{short}."]
+    if gain:
+        said.append(f"Whitening pays for {_with_counts(gain)}.")
+    if lose:
+        said.append(f"It does harm to {_with_counts(lose)}: leave such vectors alone.")
+    said += [f"Of {_with_counts([one])} it depends on the task: {_by_group(one)}." for one in mixed]
+    graded, labelled = (
+        [overall(one, WHITEN, groups_of(*kinds)) for one in outcomes]
+        for kinds in ((SENTENCES, WORDS), (LABELS,))
+    )
+    said.append(
+        f"Over all encoders whitening helps {_share(graded, HELPS)} of the tasks with graded scores and "
+        f"hurts {_share(graded, HURTS)}; with labels it helps {_share(labelled, HELPS)} and hurts "
+        f"{_share(labelled, HURTS)}. Before you whiten, ask `isoscope advise` on your own vectors and task."
+    )
+    return " ".join(said)
+
+
+def _advised(found: Outcome) -> str:
+    """Return what whitening does to an encoder, all tasks together: one way at least four times as often."""
+    one = overall(found, WHITEN)
+    if len(one.helped) >= 4 * max(len(one.hurt), 1):
+        return "whiten"
+    return "do not" if len(one.hurt) >= 4 * max(len(one.helped), 1) else "mixed"
+
+
+def _with_counts(outcomes: Sequence[Outcome]) -> str:
+    parts = []
+    for found in outcomes:
+        one = overall(found, WHITEN)
+        about = f"{found.setup.note}; " if found.setup.note else ""
+        counts = f"of {one.n} tasks it helps {len(one.helped)}, hurts {len(one.hurt)}"
+        parts.append(f"{found.title} ({about}{counts})")
+    return ", ".join(parts[:-1]) + " and " + parts[-1] if len(parts) > 1 else parts[0]
+
+
+def _by_group(found: Outcome) -> str:
+    """Name the kinds of tasks where whitening helps more often than it hurts, and the other way."""
+    tallies = {group: tally(found, group, WHITEN) for group in GROUPS}
+    helped = [group for group, one in tallies.items() if len(one.helped) > len(one.hurt)]
+    hurt = [group for group, one in tallies.items() if len(one.hurt) > len(one.helped)]
+    parts = ((helped, f"it helps {', '.join(helped)}"), (hurt, f"it hurts {', '.join(hurt)}"))
+    return " and ".join(words for groups, words in parts if groups) or "no difference is seen"
+
+
+def _share(tallies: Sequence[Tally], verdict: str) -> str:
+    number = sum(len(one.helped if verdict == HELPS else one.hurt) for one in tallies)
+    return f"{number} of {sum(one.n for one in tallies)}"
