@@ -32,9 +32,10 @@ _PARTS = {
         "With GloVe's vectors the supersenses move with a positive r. The number of label sets, larger than "
         "the number of dimensions, is not the reason: the same words, label sets and dimensions with the "
         "vectors divided by their mean length turn the sign. Both metrics ignore the scale; the optimiser "
-        "does not: a vector of length 5 hardly turns in 1,000 updates of 0.001. The ceiling is the largest "
-        "IsoScore that fully collapsed labels can have, (K − 2)/(d − 1), or 1 from K = d + 1 on; labels that "
-        "are not collapsed may lie above it, as they do at the start.",
+        "does not: a vector of length 5 hardly turns in 1,000 updates of 0.001. Shorter vectors go further, "
+        "and their curve turns twice (the figure): what r comes to depends on where training stops. The "
+        "ceiling is the largest IsoScore that fully collapsed labels can have, (K − 2)/(d − 1), or 1 from "
+        "K = d + 1 on; labels that are not collapsed may lie above it, as they do at the start.",
     ),
     "glue": (
         "Appendix A: GLUE",
