@@ -12,37 +12,39 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from typer.testing import CliRunner
 
 import isoscope as iso
+from isoscope.cli.app import app
 from isoscope.errors import FileError, InputError
 from isoscope.training.trajectory import Trajectory
-from isoscope_papers.claims import Holding
 from isoscope_papers.corpora import SimilarityPairs, Texts
-from isoscope_papers.dynamics import claims
-from isoscope_papers.dynamics.readings import token_change
-from isoscope_papers.dynamics.report import as_dict, as_text, sections
+from isoscope_papers.dynamics import run as training
+from isoscope_papers.dynamics.findings import GLOVE_RHO, findings
 from isoscope_papers.dynamics.run import (
     Dynamics,
     Material,
     as_written,
-    keep_dynamics,
-    read_dynamics,
-    read_one,
     rows_of,
     run_dynamics,
     run_path,
+    token_change,
 )
-from isoscope_papers.dynamics.setups import EVERY, STARTS, Setup, Start, chosen_setups, variants
+from isoscope_papers.dynamics.setups import EVERY, STARTS, Setup, Start, chosen_runs, variants
+from isoscope_papers.dynamics.study import STUDY, sections
 from isoscope_papers.dynamics.views import INTRA, SELF, averaged, views
+from isoscope_papers.runs import keep
+from isoscope_papers.study import Place
+from isoscope_papers.verdict import Finding, Verdict
 
 WORDS = ("a", "the", "cat", "dog", "sat", "ran", "to", "mat", "on", "hat")
 SOURCE = random.Random(0)
 SENTENCES = tuple(" ".join(SOURCE.choices(WORDS, k=SOURCE.randint(3, 9))) for _ in range(80))
 
 
-def material_of(**options: Any) -> Material:
+def material_of(runs: Path | None = None) -> Material:
     """Made sentences in place of the corpora."""
-    made = Material(device="cpu", progress=False, **options)
+    made = Material(Place(device="cpu", runs=runs), progress=False)
     made.pairs = Texts("made", (SENTENCES[:70], tuple(" ".join(s.split()[::-1]) for s in SENTENCES[:70])))
     made.probe = SENTENCES[:30]
     made.scored = SimilarityPairs(
@@ -99,9 +101,8 @@ def test_a_causal_model_has_two_views(tiny_gpt: Path) -> None:
     assert found.rows["mean_cosine"][0] != pytest.approx(found.rows["mean_cosine_without_sinks"][0], rel=0.02)
     assert [view.title for view in views([found])] == ["GPT", "GPT, no sinks"]
     assert found.change["sinks"] > 0
-    assert [one.subject for one in claims.all_claims([found]) if one.claim == claims.CONTENT] == [
-        "GPT, no sinks"
-    ]
+    subjects = [one.subject for one in findings([found]) if one.claim == "contrastive/intra-unique"]
+    assert subjects == ["GPT, no sinks"]  # of what is read without sinks
     with pytest.raises(InputError, match="take lasttoken"):
         run_dynamics(Setup(start, "pooling=cls", pooling="cls"), material)
     with pytest.raises(InputError, match="precision is 'half'"):
@@ -123,17 +124,20 @@ def test_the_masked_model_is_trained_once_and_kept(tmp_path: Path, tiny_bert: Pa
         return Texts(name, (SENTENCES,))
 
     monkeypatch.setattr("isoscope_papers.dynamics.run.load_texts", texts)
-    small = {"steps": 3, "n_layers": 1, "n_dims": 16, "n_heads": 2, "window": 12, "batch_size": 8}
-    setup = replace(chosen_setups(["masked:tau=1"])[0], batch_size=32)
+    small = {"n_layers": 1, "n_dims": 16, "n_heads": 2, "window": 12, "batch_size": 8}
+    train = training.train_masked_lm
+    monkeypatch.setattr(training, "train_masked_lm", lambda *texts, **o: train(*texts, **o | small))
+    monkeypatch.setattr(training, "MASKED_STEPS", 3)
+    setup = replace(chosen_runs(["masked:tau=1"])[0], batch_size=32)
     with pytest.raises(InputError, match="pass --output"):
         run_dynamics(setup, material_of(), epochs=1)
-    found = run_dynamics(setup, material_of(output=tmp_path, masked_options=small), epochs=1)
+    found = run_dynamics(setup, material_of(tmp_path / "runs"), epochs=1)
     assert asked == [("wikitext2", "train"), ("wikitext2", "valid")]
     assert found.pretraining["held_out_loss"] > 0
     assert found.pretraining["steps"] == 3
     assert (tmp_path / "models" / "masked" / "model" / "model.safetensors").exists()
     assert found.layers == {}  # of the base run only
-    again = run_dynamics(setup, material_of(output=tmp_path), epochs=1)
+    again = run_dynamics(setup, material_of(tmp_path / "runs"), epochs=1)
     assert len(asked) == 2
     assert again.rows == found.rows
 
@@ -149,12 +153,11 @@ def test_runs_are_kept_and_read_again(trained: Dynamics, tmp_path: Path) -> None
     path = run_path(tmp_path / "runs", setup, 0)
     assert path.name == "dynamics-a-b-tau-0.05.json"
     assert run_path(tmp_path, setup, 3).name == "dynamics-a-b-tau-0.05-seed-3.json"
-    assert read_dynamics(tmp_path / "runs") == []
-    keep_dynamics(trained, path)
-    assert read_dynamics(tmp_path / "runs") == [trained]
+    keep(trained, path)
+    assert STUDY.read(tmp_path / "runs") == [trained]
     path.write_text("{}")
-    with pytest.raises(FileError, match="is not a kept run"):
-        read_one(path)
+    with pytest.raises(FileError, match="does not hold a run"):
+        STUDY.read(tmp_path / "runs")
 
 
 def test_setups_are_those_of_the_paper() -> None:
@@ -163,15 +166,15 @@ def test_setups_are_those_of_the_paper() -> None:
         "tau=0.001", "tau=0.01", "tau=0.025", "tau=0.05", "tau=0.1", "tau=1", "batch=16", "batch=256",
         "pooling=lasttoken", "pooling=max",
     ]  # fmt: skip
-    assert len(chosen_setups(None)) == 20
-    assert len(chosen_setups(["masked"])) == 10
-    assert {setup.batch_size * setup.every for setup in chosen_setups(None)} == {64 * EVERY}
-    own = chosen_setups(["tau=1,pooling=max"], "folder/mine")
+    assert len(chosen_runs(["all"])) == 20
+    assert len(chosen_runs(["masked"])) == 10
+    assert {setup.batch_size * setup.every for setup in chosen_runs(["all"])} == {64 * EVERY}
+    own = chosen_runs(["tau=1", "pooling=max"], "folder/mine")
     assert [setup.name for setup in own] == ["mine:tau=1", "mine:pooling=max"]
-    assert chosen_setups(["tau=1"], "smollm2-135m")[0].start is STARTS["smollm2"]
+    assert chosen_runs(["tau=1"], "smollm2-135m")[0].start is STARTS["smollm2"]
     for wrong in (["bert"], ["masked:tau=7"], ["tau=1"]):
         with pytest.raises(InputError, match="is not known; wanted all, masked, smollm2"):
-            chosen_setups(wrong)
+            chosen_runs(wrong)
 
 
 Make = Callable[..., Dynamics]
@@ -202,7 +205,7 @@ def make(trained: Dynamics) -> Make:
 def as_claimed(make: Make) -> list[Dynamics]:
     """Runs that are all the paper says."""
     ends = {
-        "tau=0.001": (0.8, 9.0, 0.1, 0.05), "tau=0.025": (0.3, 4.0, 0.45, 0.4),
+        "tau=0.001": (0.8, 9.0, 0.08, 0.05), "tau=0.025": (0.3, 4.0, 0.45, 0.4),
         "tau=0.05": (0.1, 3.0, 0.4, 0.6), "tau=0.1": (0.02, 2.0, 0.3, 0.7),
         "batch=16": (0.11, 3.1, 0.41, 0.61), "pooling=cls": (0.4, 4.0, 0.4, 0.5),
         "pooling=max": (0.2, 3.0, 0.3, 0.8),
@@ -216,20 +219,30 @@ def as_claimed(make: Make) -> list[Dynamics]:
     return [replace(run, change=change if run.variant == "tau=0.05" else {}) for run in runs]
 
 
-ALL = {
-    claims.ISOTROPY, claims.SHARP, claims.HIGHER_ANISOTROPY, claims.HIGHER_NORM, claims.LOW_ANISOTROPY,
-    claims.LOW_NORM, claims.LOW_OFFSET, claims.HOT_SELF, claims.HOT_INTRA, claims.BATCH, claims.SLOWEST,
-    claims.BEST, claims.EXCESSIVE, claims.GRAMMAR, claims.CONTENT,
-}  # fmt: skip
+TESTED = (
+    "contrastive-isotropy", "intra-rises", "temperature-anisotropy", "temperature-norm",
+    "low-raises-anisotropy", "low-raises-norm", "low-offset", "hot-self", "hot-intra", "batch-small",
+    "cls-slowest", "mean-best", "max-excessive", "function-falls", "content-rises", "norm-output",
+    "pooling-consistent",
+)  # fmt: skip
+
+
+def judged(runs: list[Dynamics]) -> dict[str, Finding]:
+    found = {one.claim.removeprefix("contrastive/"): one for one in findings(runs)}
+    return {name: found[name] for name in TESTED if name in found}
+
+
+def verdicts(runs: list[Dynamics]) -> dict[str, Verdict]:
+    return {name: one.verdict for name, one in judged(runs).items()}
 
 
 def test_claims_hold_on_what_the_paper_describes(make: Make) -> None:
-    found = {one.claim: one for one in claims.all_claims(as_claimed(make))}
-    assert set(found) == ALL
-    assert {one.holding for one in found.values()} == {Holding.HELD}
-    assert found[claims.HOT_SELF].evidence == "0.300 against 0.400"
-    assert found[claims.GRAMMAR].evidence == "mean −0.200; 2 of 2 tokens"
-    assert claims.tallies(list(found.values())) == ("masked: of 15 claims 15 held",)
+    found = judged(as_claimed(make))
+    assert set(found) == set(TESTED)
+    assert {one.verdict for one in found.values()} == {Verdict.HELD}
+    assert found["hot-self"].ours == "0.300 against 0.400"
+    assert found["function-falls"].ours == "mean −0.200; 2 of 2 tokens"
+    assert found["hot-self"].evidence == "masked, 7 trainings on 70 entailment pairs, 1 seed"
 
 
 def test_claims_fail_on_the_contrary(make: Make) -> None:
@@ -241,44 +254,65 @@ def test_claims_fail_on_the_contrary(make: Make) -> None:
             rows[name] = [first, 2 * first - rows[name][-1]]
         change = run.change and {**run.change, "change": [-value for value in run.change["change"]]}
         mirrored.append(replace(run, rows=rows, change=change))
-    found = {one.claim: one.holding for one in claims.all_claims(mirrored)}
-    assert set(found) == ALL
-    assert {name for name, holding in found.items() if holding is not Holding.NOT_HELD} == {claims.BATCH}
+    found = verdicts(mirrored)
+    assert set(found) == set(TESTED)
+    assert {name for name, verdict in found.items() if verdict is not Verdict.NOT_HELD} == {"batch-small"}
     far = [run for run in runs if run.variant != "batch=16"]
     far.append(make("batch=16", mean_cosine=0.9, mean_norm=30.0, **{SELF: 0.9, INTRA: 0.0}))
-    batch = next(one for one in claims.all_claims(far) if one.claim == claims.BATCH)
-    assert batch.holding is Holding.NOT_HELD
+    assert verdicts(far)["batch-small"] is Verdict.NOT_HELD
     partly = make("tau=0.1", mean_cosine=0.2, mean_norm=3.5, **{SELF: 0.3, INTRA: 0.7})
-    runs = [partly if run.variant == "tau=0.1" else run for run in runs]
-    found = {one.claim: one.holding for one in claims.all_claims(runs)}
-    assert found[claims.HIGHER_ANISOTROPY] is found[claims.HIGHER_NORM] is Holding.DEPENDS
+    found = judged([partly if run.variant == "tau=0.1" else run for run in runs])
+    for name in ("temperature-anisotropy", "temperature-norm"):
+        assert found[name].shown == "◐ held under a condition: from τ = 0.025 to 0.05"
 
 
-def test_what_one_seed_cannot_tell_depends(make: Make) -> None:
+def test_what_one_seed_cannot_tell_is_inconclusive(make: Make) -> None:
     """Differences of cosines under 0.01 and of norms under 1 % count as none."""
     runs = [run for run in as_claimed(make) if run.variant not in ("tau=0.1", "pooling=max", "tau=0.001")]
     runs += [
         make("tau=0.1", mean_cosine=0.095, mean_norm=2.96, **{SELF: 0.395, INTRA: 0.607}),
-        make("tau=0.001", mean_cosine=0.509, mean_norm=5.04, **{SELF: 0.395, INTRA: 0.1}),
+        make("tau=0.001", mean_cosine=0.509, mean_norm=5.04, **{SELF: 0.095, INTRA: 0.05}),
         make("pooling=max", mean_cosine=0.1, mean_norm=3.0, **{SELF: 0.3, INTRA: 0.605}),
     ]
     small = {"name": ["the", "piano"], "change": [-0.009, 0.009], "sinks": 0.0}
-    runs = [replace(run, change=small if run.change else {}) for run in runs]
-    found = {one.claim: one.holding for one in claims.all_claims(runs)}
-    assert {claim for claim, holding in found.items() if holding is Holding.DEPENDS} == {
-        claims.HIGHER_ANISOTROPY, claims.HIGHER_NORM, claims.HOT_SELF, claims.HOT_INTRA,
-        claims.LOW_ANISOTROPY, claims.LOW_NORM, claims.LOW_OFFSET, claims.BEST, claims.EXCESSIVE,
-        claims.GRAMMAR, claims.CONTENT,
+    found = verdicts([replace(run, change=small if run.change else {}) for run in runs])
+    assert {name for name, verdict in found.items() if verdict is Verdict.INCONCLUSIVE} == {
+        "hot-self", "hot-intra", "low-raises-anisotropy", "low-raises-norm", "function-falls",
+        "content-rises",
     }  # fmt: skip
-    assert Holding.NOT_HELD not in found.values()
+    partly = {"temperature-anisotropy", "temperature-norm", "mean-best", "max-excessive"}
+    assert {name for name, verdict in found.items() if verdict is Verdict.CONDITION} == partly
+    assert Verdict.NOT_HELD not in found.values()
 
 
 def test_the_best_of_three_is_not_the_second(make: Make) -> None:
-    """Ahead of one and behind another is no "depends"."""
+    """Ahead of one and behind another does not hold under a condition."""
     runs = [make("tau=0.05", mean_cosine=0.1), make("pooling=cls", mean_cosine=0.2)]
     runs.append(make("pooling=max", mean_cosine=0.05))
-    found = {one.claim: one.holding for one in claims.all_claims(runs)}
-    assert found[claims.BEST] is Holding.NOT_HELD
+    assert verdicts(runs)["mean-best"] is Verdict.NOT_HELD
+
+
+def test_the_geometry_is_related_to_the_task(make: Make) -> None:
+    """A run that is more anisotropic than the start and scores as well says that isotropy is not why."""
+    runs = [
+        replace(run, task={"before": 0.4, "after": 0.6 + place / 1000})
+        for place, run in enumerate(as_claimed(make))
+    ]
+    found = {one.claim: one for one in findings(runs)}
+    assert found["contrastive/gain-not-isotropy"].verdict is Verdict.HELD
+    assert found["contrastive/vanilla-below-glove"].verdict is Verdict.HELD
+    runs = [replace(run, task={"before": 0.5, "after": 0.9 - run.rows["mean_cosine"][-1]}) for run in runs]
+    found = {one.claim: one for one in findings(runs)}
+    assert found["contrastive/gain-not-isotropy"].verdict is Verdict.NOT_HELD
+    assert found["contrastive/contrastive-improves"].condition == "at τ = 0.025, 0.05, 0.1"
+    assert found["contrastive/vanilla-below-glove"].verdict is Verdict.NOT_HELD
+
+
+def test_glove_scores_as_the_kept_run_of_corrections_says() -> None:
+    path = Path(__file__).parents[2] / "docs" / "reproduction" / "runs" / "corrections-glove.json"
+    similarity = json.loads(path.read_text())["results"][0]["tasks"]["similarity"]
+    assert similarity["n_items"] == 1379
+    assert similarity["baseline"] == pytest.approx(GLOVE_RHO, abs=0.0005)
 
 
 def test_a_sink_of_before_or_after_is_left_out_of_the_change(tiny_bert: Path) -> None:
@@ -296,14 +330,14 @@ def test_a_sink_of_before_or_after_is_left_out_of_the_change(tiny_bert: Path) ->
 def test_the_page_says_what_was_not_run(make: Make) -> None:
     short = [replace(make(name), epochs=1, steps=158, seconds=40.0) for name in ("tau=0.05", "tau=1")]
     notes = sections(short)[0].notes
-    assert "masked: 1 of 3 epochs, 158 updates of 474, to save device time: 40 s a run" in notes[-2]
-    assert notes[-1] == (
+    assert "masked: 1 of 3 epochs, 158 updates of 474, to save device time: 40 s a run" in notes[-3]
+    assert notes[-2] == (
         "masked: declared but not run: tau=0.001, tau=0.01, tau=0.025, tau=0.1, batch=16, batch=256, "
         "pooling=cls, pooling=max"
     )
     titles = [section.title for section in sections(short)]
-    assert "Dynamics: temperature" in titles
-    assert "Dynamics: batch size" not in titles  # one size is no comparison
+    assert "Temperature" in titles
+    assert "Batch size" not in titles  # one size is no comparison
     whole = [make(setup.variant) for setup in variants(STARTS["masked"])]
     assert not [note for note in sections(whole)[0].notes if "not run" in note or "device time" in note]
 
@@ -323,11 +357,9 @@ def test_one_scale_for_all_rows_of_a_metric() -> None:
 
 
 def test_claims_wait_for_their_runs(make: Make) -> None:
-    assert claims.all_claims([make("tau=0.1")]) == []
-    assert {one.claim for one in claims.all_claims([make("tau=0.05")])} >= {claims.ISOTROPY, claims.SHARP}
-    assert {one.claim for one in claims.all_claims([make("tau=0.001")])} == {
-        claims.LOW_ANISOTROPY, claims.LOW_NORM, claims.LOW_OFFSET,
-    }  # fmt: skip
+    assert verdicts([make("tau=0.1")]) == {}
+    assert set(verdicts([make("tau=0.05")])) >= {"contrastive-isotropy", "intra-rises"}
+    assert set(verdicts([make("tau=0.001")])) == {"low-raises-anisotropy", "low-raises-norm", "low-offset"}
 
 
 def test_seeds_are_averaged(make: Make) -> None:
@@ -340,12 +372,10 @@ def test_seeds_are_averaged(make: Make) -> None:
 
 def test_the_spread_of_seeds_is_said(make: Make) -> None:
     runs = as_claimed(make)
-    section = sections(runs)[-1]
-    assert section.notes[-1].startswith("One seed a run")
+    assert "one seed a run" in sections(runs)[0].notes[-1]
     other = replace(next(run for run in runs if run.variant == "tau=0.05"), seed=1)
     other = replace(other, rows={**other.rows, "mean_cosine": [0.5, 0.3]})
-    note = sections([*runs, other])[-1].notes[-1]
-    assert "over 2 seeds: anisotropy 0.1414, mean norm 0.0000" in note
+    assert "over 2 seeds: anisotropy 0.1414, mean norm 0.0000" in sections([*runs, other])[0].notes[-1]
 
 
 def test_the_loss_of_a_row_is_the_mean_since_the_row_before() -> None:
@@ -363,36 +393,83 @@ def test_pages_have_every_question_and_a_figure_each(make: Make, tmp_path: Path)
     runs += [replace(run, start="gpt", title="GPT") for run in runs]
     found = {section.title: section for section in sections(runs, tmp_path)}
     assert list(found) == [
-        "Training dynamics", "Dynamics: temperature", "Dynamics: batch size", "Dynamics: pooling",
-        "Dynamics: every layer", "Dynamics: self-similarity change", "Dynamics: equation 17",
-        "Dynamics: the claims",
+        "The trainings", "Temperature", "Batch size", "Pooling", "Every layer", "Self-similarity change",
+        "Equation 17",
     ]  # fmt: skip
     assert {path.stem for path in tmp_path.glob("*.pdf")} == {
         "dynamics-temperatures", "dynamics-batches", "dynamics-poolings", "dynamics-bounds",
     }  # fmt: skip
-    table = found["Dynamics: temperature"].cells
+    table = found["Temperature"].cells
     assert [cells[:3] for cells in table[:2]] == [
         ("masked", "start", "0.500"),
         ("masked", "τ = 0.001", "0.800"),
     ]
-    assert found["Dynamics: the claims"].notes[0] == "masked: of 15 claims 15 held"
-    assert all(not section.figures for section in sections(runs))
-    words = found["Dynamics: self-similarity change"].cells[0]
+    words = found["Self-similarity change"].cells[0]
     assert words[1].startswith("piano · onion")
     assert words[2].startswith("12 · the")
-    json.dumps(as_dict(runs), allow_nan=False)
+    json.dumps(STUDY.as_dict(runs), allow_nan=False)
 
 
-def test_text_says_start_and_end(trained: Dynamics, make: Make) -> None:
-    text = as_text(make("tau=0.1", mean_cosine=0.25))
-    assert "τ = 0.1, batches of 64, mean pooling" in text
-    assert "anisotropy                     0.500 →    0.250" in text
-    about = {
-        "steps": 5,
-        "batch_size": 2,
-        "window": 8,
-        "n_tokens": 1000,
-        "held_out_loss": 2.0,
-        "unigram_loss": 7.0,
-    }
-    assert "costs 2.000 nats, and 7.000 by frequency" in as_text(replace(trained, pretraining=about))
+@pytest.fixture
+def trainings(monkeypatch, make: Make) -> list[dict[str, Any]]:
+    """Trainings that need no model; what was asked of them."""
+    calls: list[dict[str, Any]] = []
+
+    def train(setup, material, **options):
+        calls.append({"setup": setup.name, "place": material.place, **options})
+        if setup.variant == "pooling=max":
+            raise InputError("no room for it")
+        run = make(setup.variant, start=setup.start.name, mean_cosine=0.25)
+        about = {"title": setup.start.title, "batch_size": setup.batch_size, "pooling": setup.pooling}
+        return replace(run, **about, **options)
+
+    monkeypatch.setattr(training, "run_dynamics", train)
+    return calls
+
+
+def run(*arguments: str):
+    return CliRunner().invoke(app, ["reproduce", "dynamics", *arguments])
+
+
+def test_trainings_take_their_options(trainings, tmp_path: Path) -> None:
+    found = run(
+        "-s", "masked:tau=0.1", "-s", "smollm2:batch=16", "--seeds", "2,3", "--epochs", "5", "--precision",
+        "tf32", "--device", "cpu", "--data", str(tmp_path),
+    )  # fmt: skip
+    assert found.exit_code == 0, found.output
+    assert [(call["setup"], call["seed"]) for call in trainings] == [
+        ("masked:tau=0.1", 2), ("masked:tau=0.1", 3), ("smollm2:batch=16", 2), ("smollm2:batch=16", 3),
+    ]  # fmt: skip
+    assert trainings[0] == {
+        "setup": "masked:tau=0.1", "place": Place(tmp_path, device="cpu"), "seed": 2, "epochs": 5,
+        "precision": "tf32",
+    }  # fmt: skip
+    assert "SmolLM2, batch=16: τ = 0.05, batches of 16" in found.output
+    assert "anisotropy 0.500 → 0.250" in found.output
+    trainings.clear()
+    assert run("--model", "folder/mine", "-s", "tau=1").exit_code == 0
+    assert [(call["setup"], call["seed"], call["epochs"]) for call in trainings] == [("mine:tau=1", 0, 3)]
+    assert isinstance(run("-s", "minilm").exception, InputError)
+
+
+def test_a_training_that_is_kept_is_not_run_again(trainings, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    first = run("-s", "masked:tau=0.05", "-o", str(tmp_path))
+    assert first.exit_code == 0, first.output
+    assert [path.name for path in (tmp_path / "runs").iterdir()] == ["dynamics-masked-tau-0.05.json"]
+    found = run("-s", "masked:tau=0.05,masked:tau=1", "-o", str(tmp_path), "--json")
+    assert found.exit_code == 0, found.output
+    assert [call["setup"] for call in trainings] == ["masked:tau=0.05", "masked:tau=1"]
+    assert "contrastive/intra-rises" in {one["claim"] for one in json.loads(found.stdout)["claims"]}
+    other = run("-s", "masked:tau=1", "-o", str(tmp_path), "--epochs", "4")
+    assert "was run with epochs 3, now 4" in str(other.exception)
+    left = run("-s", "masked:pooling=max,masked:tau=1", "--keep-going")
+    assert "masked:pooling=max: not run: no room for it" in left.output
+
+
+def test_the_page_of_the_documentation_is_what_the_kept_runs_give(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    kept = Path(__file__).parents[2] / "docs" / "reproduction"
+    STUDY.write(STUDY.read(kept / "runs"), tmp_path)
+    wanted = (kept / "dynamics.md").read_text()
+    assert (tmp_path / "dynamics.md").read_text() == wanted, "reproduce dynamics --report-only"

@@ -50,29 +50,6 @@ NOT_YET: dict[str, frozenset[str]] = {
             "isoscope.training.configuration:as_seeds",
         }
     ),
-    "contrastive": frozenset(
-        {
-            "isoscope.io.sealed:read_json",
-            "isoscope.io.sealed:write_json",
-            "isoscope.metrics.contextual:draw_rows",
-            "isoscope.metrics.contextual:intra_similarity",
-            "isoscope.metrics.contextual:sampled_anisotropy",
-            "isoscope.metrics.contextual:self_similarity",
-            "isoscope.metrics.contextual_change:RunningCorrelation",
-            "isoscope.metrics.contextual_change:adjusted_type_similarities",
-            "isoscope.metrics.contextual_change:extremes",
-            "isoscope.metrics.contextual_change:running_correlation",
-            "isoscope.metrics.contextual_change:self_similarity_change",
-            "isoscope.metrics.cosine:mean_cosine",
-            "isoscope.metrics.cosine:norm_statistics",
-            "isoscope.metrics.dimensions:DimensionShares",
-            "isoscope.metrics.dimensions:self_similarity_shares",
-            "isoscope.metrics.informativity:informativity_curve",
-            "isoscope.metrics.isotropy:isoscore",
-            "isoscope.metrics.sinks:find_sinks",
-            "isoscope.statistics.groups:GroupDirections",
-        }
-    ),
     "corpora": frozenset(
         {
             "isoscope.encoders.static:vocabulary",
@@ -83,30 +60,6 @@ NOT_YET: dict[str, frozenset[str]] = {
             "isoscope.io.files:open_bytes",
             "isoscope.io.files:reading",
             "isoscope.io.files:reason",
-        }
-    ),
-    "dynamics": frozenset(
-        {
-            "isoscope.encoders.language_models:LanguageModel",
-            "isoscope.encoders.language_models:load_language_model",
-            "isoscope.encoders.language_models:load_tokenizer",
-            "isoscope.encoders.models:resolve_model",
-            "isoscope.encoders.pooling:pool_padded",
-            "isoscope.io.sealed:read_json",
-            "isoscope.io.sealed:write_json",
-            "isoscope.metrics.contextual_change:extremes",
-            "isoscope.metrics.contextual_change:self_similarity_change",
-            "isoscope.metrics.sinks:sink_thresholds",
-            "isoscope.training.contrast:contrast",
-            "isoscope.training.correlation:pearson",
-            "isoscope.training.correlation:ranks",
-            "isoscope.training.masked:MaskedLM",
-            "isoscope.training.masked:train_masked_lm",
-            "isoscope.training.sequences:tokenized",
-            "isoscope.training.tracker:GeometryTracker",
-            "isoscope.training.tracker:SINK_SHARE",
-            "isoscope.training.tracker:WITHOUT_SINKS",
-            "isoscope.training.untouched:untouched",
         }
     ),
     "istar": frozenset(

@@ -3,6 +3,7 @@
 train_embeddings(X, y)      the experiment of Mickus, Grönroos and Attieh 2024 -> Trajectory
 finetune(model, texts, y)   a model trained to classify texts, with a penalty on its states -> FineTuned
 contrast(model, pairs)      a sentence encoder trained on pairs, its geometry followed -> Contrasted
+train_masked_lm(texts)      a small BERT trained from nothing, to start from -> MaskedLM
 GeometryTracker(probe)      follows any model's layers in any loop; adapters for three trainers
 trade_off(X, y)             vectors optimised for isotropy and clusters at once -> TradeOff
 plot_against_frontier(…)            spaces and runs under the frontier
@@ -19,6 +20,7 @@ from isoscope.training.embeddings import train_embeddings
 from isoscope.training.finetune import finetune
 from isoscope.training.finetuned import FineTuned
 from isoscope.training.frontier_figure import plot_against_frontier
+from isoscope.training.masked import MaskedLM, train_masked_lm
 from isoscope.training.tracker import GeometryTracker
 from isoscope.training.trade_off import trade_off
 from isoscope.training.trade_off_result import TradeOff, TradeOffPoint
@@ -29,6 +31,7 @@ __all__ = [
     "Correlation",
     "FineTuned",
     "GeometryTracker",
+    "MaskedLM",
     "TradeOff",
     "TradeOffPoint",
     "Trajectory",
@@ -40,4 +43,5 @@ __all__ = [
     "plot_against_frontier",
     "trade_off",
     "train_embeddings",
+    "train_masked_lm",
 ]

@@ -6,7 +6,6 @@ import typer
 
 from isoscope.cli import Command, Commands
 from isoscope_papers.command import command, index
-from isoscope_papers.commands.contrastive import contrastive
 from isoscope_papers.commands.istar import istar
 from isoscope_papers.commands.theory import theory
 
@@ -27,8 +26,9 @@ def _papers() -> None:
 
 
 reproduce.command("classifiers", cls=Command)(command("classifiers"))
-reproduce.command("contrastive", cls=Command)(contrastive)
+reproduce.command("contrastive", cls=Command)(command("contrastive"))
 reproduce.command("corrections", cls=Command)(command("corrections"))
+reproduce.command("dynamics", cls=Command)(command("dynamics"))
 reproduce.command("istar", cls=Command)(istar)
 reproduce.command("manifolds", cls=Command)(command("manifolds"))
 reproduce.command("theory", cls=Command)(theory)

@@ -2,29 +2,34 @@
 
 from __future__ import annotations
 
-import os
-import re
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
-from pathlib import Path
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from isoscope.encoders import TokenRows, TokenStates, load_language_model, token_states
-from isoscope.errors import FileError, InputError
-from isoscope.io.sealed import read_json, write_json
-from isoscope.metrics.contextual import draw_rows, intra_similarity, sampled_anisotropy, self_similarity
-from isoscope.metrics.contextual_change import adjusted_type_similarities, self_similarity_change
-from isoscope.metrics.cosine import mean_cosine, norm_statistics
-from isoscope.metrics.dimensions import DimensionShares, self_similarity_shares
-from isoscope.metrics.informativity import informativity_curve
-from isoscope.metrics.isotropy import isoscore
-from isoscope.metrics.sinks import find_sinks
-from isoscope.space import Space
-from isoscope.statistics.groups import GroupDirections
+from isoscope import (
+    DimensionShares,
+    GroupDirections,
+    Space,
+    TokenRows,
+    TokenStates,
+    adjusted_type_similarities,
+    find_sinks,
+    informativity_curve,
+    intra_similarity,
+    isoscore,
+    load_language_model,
+    mean_cosine,
+    norm_statistics,
+    sampled_anisotropy,
+    self_similarity,
+    self_similarity_shares,
+    token_states,
+)
+from isoscope.errors import InputError
 from isoscope_papers.contrastive.setups import (
     CLEAN,
     N_SAMPLED,
@@ -32,20 +37,21 @@ from isoscope_papers.contrastive.setups import (
     N_TOKENS,
     PAPER,
     REMOVED,
+    SETUPS,
     SPLIT,
     TEXTS,
     Protocol,
     Setup,
 )
 from isoscope_papers.corpora import load_texts
-from isoscope_papers.pages import make_folder
+from isoscope_papers.study import Place
 
-_PREFIX = "contrastive-"  # of the files that keep runs
+PREFIX = "contrastive-"  # of the files that keep runs
 
 
 @dataclass(frozen=True)
 class Geometry:
-    """What was measured of one model; everything is JSON-ready.
+    """What was measured of one model.
 
     Attributes:
         setup, model: what was run.
@@ -53,14 +59,13 @@ class Geometry:
         n_sentences, n_tokens, n_special, n_types, n_dims: how much there is; types are those that count in
             the paper's self-similarity.
         seeds: of what is sampled.
-        paper, clean, without_sinks: a dict of readings for each layer, by each protocol; the last one is
-            the clean one over tokens that are no attention sinks, empty where there are none.
+        paper, clean, without_sinks: the readings of each layer, by each protocol; the last one is the clean
+            one over tokens that are no attention sinks, empty where there are none.
         sinks: the sinks in words, their share of tokens, and by layer their median norm and that of all.
         shares: of the last layer's dimensions in self-similarity, the largest first, by "paper" and "clean".
         informativity: k, then mean and standard deviation over the seeds of r² with and without special
             tokens.
         tokens: name, count and adjusted self-similarity in the last layer of the most frequent tokens.
-        change: the self-similarity change against another model; empty where none was given.
         seconds: how long it took.
     """
 
@@ -80,55 +85,51 @@ class Geometry:
     shares: dict[str, list[float]]
     informativity: dict[str, Any]
     tokens: dict[str, list[Any]]
-    change: dict[str, Any]
-    seconds: float
+    seconds: float = 0.0
+
+    @property
+    def declared(self) -> Setup:
+        """Return the setup it is of; one without published figures where the paper has none."""
+        return SETUPS.get(self.setup, Setup(self.setup, self.setup, self.model))
+
+    @property
+    def title(self) -> str:
+        """Return its name in figures and tables."""
+        return self.declared.title
+
+    @property
+    def token_values(self) -> dict[str, float]:
+        """Return the adjusted self-similarity of the most frequent tokens, the most frequent first."""
+        return dict(zip(self.tokens["name"], self.tokens["adjusted_self_similarity"], strict=True))
+
+    def layers(self, view: str = "paper") -> list[dict[str, float]]:
+        """Return the readings of every layer, with both similarities less the anisotropy."""
+        return [
+            reading | {f"adjusted_{name}": reading[name] - reading["anisotropy"]
+                       for name in ("self_similarity", "intra_similarity")}
+            for reading in getattr(self, view)
+        ]  # fmt: skip
+
+    def n_for(self, share: float, view: str = "paper") -> int:
+        """Return how many of the top dimensions make a share of the last layer's self-similarity."""
+        return DimensionShares(torch.tensor(self.shares[view], dtype=torch.float64)).n_for(share)
 
 
 def measure_geometry(
-    setup: Setup,
-    *,
-    before: str | None = None,
-    data: str | os.PathLike[str] | None = None,
-    download: bool = False,
-    device: str | None = None,
-    seeds: int | Sequence[int] = N_SEEDS,
-    progress: bool | None = None,
+    setup: Setup, place: Place, *, seeds: int | Sequence[int] = N_SEEDS, progress: bool | None = None
 ) -> Geometry:
-    """Read the sentences with a model and measure every layer.
-
-    Args:
-        setup: which model; of `SETUPS`, or any.
-        before: a model to compare with, such as the same one before contrastive training.
-        data: folder of the corpora; ISOSCOPE_DATA where not given.
-        download: fetch sentences and models where they are not on this machine.
-        device: where the model computes.
-        seeds: how many samples, or their seeds.
-        progress: show a bar.
-    """
+    """Read the sentences with a model and measure every layer."""
     began = time.perf_counter()
-    texts = load_texts(TEXTS, split=SPLIT, data=data, download=download)
-    states = _states(texts.columns[0], setup.model, download=download, device=device, progress=progress)
-    change: dict[str, Any] = {}
-    if before is not None:
-        earlier = _states(texts.columns[0], before, download=download, device=device, progress=progress)
-        change = token_changes(earlier, states)
-    found = geometry_of(setup, states, seeds=seeds, change=change, source=texts.source)
-    return Geometry(**{**asdict(found), "seconds": time.perf_counter() - began})
-
-
-def _states(texts: Sequence[str], model: str, *, progress: bool | None, **options: Any) -> TokenStates:
-    loaded = load_language_model(model, **options)
+    texts = load_texts(TEXTS, split=SPLIT, data=place.data, download=place.download)
+    loaded = load_language_model(setup.model, device=place.device, download=place.download)
     can_pad = loaded.tokenizer.pad_token_id is not None and not loaded.is_causal
-    return token_states(texts, model=loaded, padding=can_pad, truncate=True, progress=progress)
+    states = token_states(texts.columns[0], model=loaded, padding=can_pad, truncate=True, progress=progress)
+    found = geometry_of(setup, states, seeds=seeds, source=texts.source)
+    return replace(found, seconds=time.perf_counter() - began)
 
 
 def geometry_of(
-    setup: Setup,
-    states: TokenStates,
-    *,
-    seeds: int | Sequence[int] = N_SEEDS,
-    change: dict[str, Any] | None = None,
-    source: str = "",
+    setup: Setup, states: TokenStates, *, seeds: int | Sequence[int] = N_SEEDS, source: str = ""
 ) -> Geometry:
     """Measure states that are there already."""
     numbers = list(range(seeds)) if isinstance(seeds, int) else list(seeds)
@@ -136,76 +137,51 @@ def geometry_of(
         raise InputError(f"seeds is {seeds}; wanted at least 2, whose spread says how near a sample is")
     rows, last = states.rows, states.layers[-1]
     sinks, keep = _sinks(states)
-    views = {
-        name: [layer_readings(states, layer, protocol, seeds=numbers, keep=mask) for layer in states.layers]
-        for name, protocol, mask in (
-            ("paper", PAPER, None),
-            ("clean", CLEAN, None),
-            ("sinkless", CLEAN, keep),
-        )
-        if name != "sinkless" or mask is not None
-    }
+
+    def view(protocol: Protocol, mask: Tensor | None = None) -> list[dict[str, float]]:
+        return [layer_readings(states, layer, protocol, numbers, mask) for layer in states.layers]
+
     shares = {
-        name: _shares(states, last, protocol) for name, protocol in (("paper", PAPER), ("clean", CLEAN))
+        name: self_similarity_shares(_types(states, last, protocol), diagonal=protocol.diagonal)
+        for name, protocol in (("paper", PAPER), ("clean", CLEAN))
     }
     return Geometry(
-        setup=setup.name,
-        model=setup.model,
-        source=source,
-        n_sentences=rows.sentences.n_labels,
-        n_tokens=int((~rows.is_padding).sum()),
-        n_special=int(rows.is_special.sum()),
-        n_types=int((type_directions_of(states, last, PAPER).counts >= 2).sum()),
-        n_dims=states.n_dims,
-        seeds=numbers,
-        paper=views["paper"],
-        clean=views["clean"],
-        without_sinks=views.get("sinkless", []),
-        sinks=sinks,
-        shares={name: found.shares[found.order].tolist() for name, found in shares.items()},
+        setup=setup.name, model=setup.model, source=source, n_sentences=rows.sentences.n_labels,
+        n_tokens=int((~rows.is_padding).sum()), n_special=int(rows.is_special.sum()),
+        n_types=int((_types(states, last, PAPER).counts >= 2).sum()), n_dims=states.n_dims, seeds=numbers,
+        paper=view(PAPER), clean=view(CLEAN), without_sinks=[] if keep is None else view(CLEAN, keep),
+        sinks=sinks, shares={name: found.shares[found.order].tolist() for name, found in shares.items()},
         informativity=_informativity(states, last, shares["paper"].order, numbers),
-        tokens=_tokens(states, last),
-        change=change or {},
-        seconds=0.0,
-    )
+        tokens=_tokens(states.space(last, rows=token_rows(rows, CLEAN))),
+    )  # fmt: skip
 
 
 def layer_readings(
-    states: TokenStates,
-    layer: int,
-    protocol: Protocol,
-    *,
-    seeds: Sequence[int],
-    keep: Tensor | None = None,
+    states: TokenStates, layer: int, protocol: Protocol, seeds: Sequence[int], keep: Tensor | None = None
 ) -> dict[str, float]:
-    """One layer by one protocol; `keep` is a mask of the tokens that are looked at."""
+    """Read one layer by one protocol; `keep` is a mask of the tokens that are looked at."""
     tokens = states.space(layer, rows=token_rows(states.rows, protocol, keep))
-    types = type_directions_of(states, layer, protocol, keep)
-    if protocol.sampled:
-        draws = torch.tensor([sampled_anisotropy(tokens, n_sentences=N_SAMPLED, seed=seed) for seed in seeds])
-        anisotropy, spread = float(draws.mean()), float(draws.std())
-    else:
-        anisotropy, spread = float(mean_cosine(tokens)), 0.0
+    types = _types(states, layer, protocol, keep)
     shares = self_similarity_shares(types, diagonal=protocol.diagonal)
     found = {
         "self_similarity": float(self_similarity(types)),
         "intra_similarity": float(intra_similarity(tokens)),
-        "anisotropy": anisotropy,
-        "anisotropy_sd": spread,
         "norm": norm_statistics(tokens).mean,
         "top_share": shares.top(1)[0],
         "dimensions_for_half": shares.n_for(0.5),
     }
-    if not protocol.sampled:
-        found["isoscore"] = float(isoscore(tokens))
-    return found
+    if protocol.sampled:
+        sample = torch.tensor(
+            [sampled_anisotropy(tokens, n_sentences=N_SAMPLED, seed=seed) for seed in seeds]
+        )
+        return found | {"anisotropy": float(sample.mean()), "anisotropy_sd": float(sample.std())}
+    exact = {"anisotropy": float(mean_cosine(tokens)), "isoscore": float(isoscore(tokens))}
+    return found | exact | {"anisotropy_sd": 0.0}
 
 
 def token_rows(rows: TokenRows, protocol: Protocol, keep: Tensor | None = None) -> Tensor:
     """(n,) the tokens that count in anisotropy, intra-sentence similarity and norms; padding never does."""
-    mask = ~rows.is_padding
-    if not protocol.special:
-        mask &= ~rows.is_special
+    mask = ~rows.is_padding if protocol.special else ~(rows.is_padding | rows.is_special)
     return mask if keep is None else mask & keep
 
 
@@ -217,32 +193,20 @@ def type_rows(rows: TokenRows, protocol: Protocol, keep: Tensor | None = None) -
     if not protocol.special:
         mask &= ~rows.is_special
     if protocol.first_only:
-        mask &= _is_first(rows)
+        keys = rows.sentences.codes * rows.types.n_labels + rows.types.codes
+        order = keys.sort(stable=True)
+        is_first = torch.ones(len(rows), dtype=torch.bool)
+        is_first[order.indices[1:]] = order.values[1:] != order.values[:-1]
+        mask &= is_first
     return mask if keep is None else mask & keep
 
 
-def _is_first(rows: TokenRows) -> Tensor:
-    """(n,) whether a token is the first of its type in its sentence."""
-    keys = rows.sentences.codes * rows.types.n_labels + rows.types.codes
-    _, places = torch.unique(keys, return_inverse=True)
-    first = torch.full((int(places.max()) + 1,), len(rows)).scatter_reduce(
-        0, places, torch.arange(len(rows)), "amin"
-    )
-    mask = torch.zeros(len(rows), dtype=torch.bool)
-    mask[first] = True
-    return mask
-
-
-def type_directions_of(
+def _types(
     states: TokenStates, layer: int, protocol: Protocol, keep: Tensor | None = None
 ) -> GroupDirections:
-    """The unit vectors of a layer summed by token type, of the tokens that count in self-similarity."""
+    """Sum a layer's unit vectors by token type, over the tokens that count in self-similarity."""
     space = states.space(layer, rows=type_rows(states.rows, protocol, keep))
     return GroupDirections.of(space, space.token_types, squares=not protocol.diagonal)
-
-
-def _shares(states: TokenStates, layer: int, protocol: Protocol) -> DimensionShares:
-    return self_similarity_shares(type_directions_of(states, layer, protocol), diagonal=protocol.diagonal)
 
 
 def _informativity(states: TokenStates, layer: int, order: Tensor, seeds: Sequence[int]) -> dict[str, Any]:
@@ -252,15 +216,21 @@ def _informativity(states: TokenStates, layer: int, order: Tensor, seeds: Sequen
     found: dict[str, Any] = {"k": ks}
     for name, protocol in (("paper", PAPER), ("clean", CLEAN)):
         space = states.space(layer, rows=token_rows(states.rows, protocol, early))
-        curves = torch.tensor([list(_curve(space, ks, order, seed).values()) for seed in seeds])
+        curves = torch.tensor(
+            [list(informativity_curve(one_each(space, seed), ks=ks, order=order).values()) for seed in seeds]
+        )
         found[name] = {"mean": curves.mean(dim=0).tolist(), "sd": curves.std(dim=0).tolist()}
     return found
 
 
-def _curve(space: Space, ks: Sequence[int], order: Tensor, seed: int) -> dict[int, float]:
+def one_each(space: Space, seed: int) -> Tensor:
+    """(n_sentences, d) one random token from each sentence."""
     assert space.sentences is not None
-    drawn = draw_rows(space.sentences, at_most=1, generator=torch.Generator().manual_seed(seed))
-    return informativity_curve(space.vectors[drawn], ks=ks, order=order)
+    shuffled = torch.randperm(len(space), generator=torch.Generator().manual_seed(seed))
+    by_sentence = space.sentences.codes[shuffled].sort(stable=True)
+    first = torch.ones(len(space), dtype=torch.bool)
+    first[1:] = by_sentence.values[1:] != by_sentence.values[:-1]
+    return space.vectors[shuffled[by_sentence.indices[first]]]
 
 
 def _sinks(states: TokenStates) -> tuple[dict[str, Any], Tensor | None]:
@@ -269,22 +239,16 @@ def _sinks(states: TokenStates) -> tuple[dict[str, Any], Tensor | None]:
     known = states.rows.select(real)
     norms = torch.stack([states.vectors(layer)[real].double().norm(dim=1).cpu() for layer in states.layers])
     sinks = find_sinks(norms, positions=known.positions, token_types=known.types, layers=states.layers)
+    about = {"names": list(sinks.names), "share": len(sinks) / sinks.n_rows, "median": sinks.medians.tolist()}
     if not len(sinks):
-        return {"names": [], "share": 0.0, "median": sinks.medians.tolist(), "norm": []}, None
+        return about | {"norm": []}, None
     keep = torch.ones(len(states), dtype=torch.bool)
     keep[real.nonzero().flatten()[sinks.mask]] = False
-    about = {
-        "names": list(sinks.names),
-        "share": len(sinks) / sinks.n_rows,
-        "median": sinks.medians.tolist(),
-        "norm": sinks.sink_norms.quantile(0.5, dim=0).tolist(),
-    }
-    return about, keep
+    return about | {"norm": sinks.sink_norms.quantile(0.5, dim=0).tolist()}, keep
 
 
-def _tokens(states: TokenStates, layer: int) -> dict[str, list[Any]]:
-    """The most frequent tokens by the clean protocol, with their adjusted self-similarity."""
-    space = states.space(layer, rows=token_rows(states.rows, CLEAN))
+def _tokens(space: Space) -> dict[str, list[Any]]:
+    """Return the most frequent tokens with their adjusted self-similarity."""
     types = GroupDirections.of(space, space.token_types)
     counts = dict(zip(types.names, types.counts.long().tolist(), strict=True))
     adjusted = dict(list(adjusted_type_similarities(types).items())[:N_TOKENS])
@@ -293,42 +257,3 @@ def _tokens(states: TokenStates, layer: int) -> dict[str, list[Any]]:
         "count": [counts[name] for name in adjusted],
         "adjusted_self_similarity": list(adjusted.values()),
     }
-
-
-def token_changes(before: TokenStates, after: TokenStates) -> dict[str, Any]:
-    """The change of self-similarity by token between the last layers of two models, by the clean protocol."""
-    spaces = [
-        states.space(states.layers[-1], rows=token_rows(states.rows, CLEAN)) for states in (before, after)
-    ]
-    change = self_similarity_change(*spaces, n_types=N_TOKENS)
-    return {
-        "before": before.model,
-        "name": list(change.changes),
-        "count": list(change.counts.values()),
-        "change": list(change.changes.values()),
-        "only_before": len(change.only_before),
-        "only_after": len(change.only_after),
-    }
-
-
-def keep_run(found: Geometry, folder: Path) -> Path:
-    """Write a run below a folder of runs, by its setup's name."""
-    name = re.sub(r"[^\w.-]", "_", found.setup)
-    make_folder(folder)
-    return write_json(folder / f"{_PREFIX}{name}.json", asdict(found))
-
-
-def read_runs(folder: Path) -> list[Geometry]:
-    """The runs kept below a folder, by name."""
-    found = [_read(path) for path in sorted(folder.glob(f"{_PREFIX}*.json"))]
-    if not found:
-        raise InputError(f"{folder} holds no runs; wanted {_PREFIX}….json, as --output keeps them")
-    return found
-
-
-def _read(path: Path) -> Geometry:
-    try:
-        about = read_json(path, sealed=False)
-        return Geometry(**{field.name: about[field.name] for field in fields(Geometry)})
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise FileError(f"{path} is not a kept run: {type(error).__name__}: {error}") from error

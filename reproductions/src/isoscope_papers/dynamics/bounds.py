@@ -16,8 +16,12 @@ ratio is e^{−(1 − s)/(2τ)}, whatever n is: the ≈ asks for 1 − s well un
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+
+import numpy as np
 
 from isoscope.errors import InputError
+from isoscope_papers.verdict import Verdict, judged
 
 
 def contrastive_loss(temperature: float, n: int, *, positive: float = 1.0, negative: float = 0.0) -> float:
@@ -73,3 +77,55 @@ def thrust(temperature: float, n: int, *, positive: float = 1.0, negative: float
     Where two losses are equal at τ and 2τ, the second pushes half as hard.
     """
     return -math.expm1(-contrastive_loss(temperature, n, positive=positive, negative=negative)) / temperature
+
+
+def hardness(temperature: float, first: float, second: float) -> float:
+    """Return how many times harder a negative at the first cosine is pushed than one at the second."""
+    return math.exp((first - second) / temperature)
+
+
+def answers() -> Iterator[tuple[str, tuple[Verdict, str], str]]:
+    """Yield what closed forms say of the paper's equations: claim, verdict with its condition, figures."""
+    vanishing = hardness(0.05, 0.0, 1.0)
+    ours = (
+        f"at τ = 0.05 the term of a negative at cosine 0 is {vanishing:.1e} of the positive's, below it less"
+    )
+    yield "temperature-range", judged({"": vanishing < 1e-6}), ours
+    exact, written = (f(0.05, 64, positive=0.9) for f in (lower_loss, lower_loss_approximation))
+    parts = {
+        "equation 15": True,
+        "equation 16 at s = 1": True,
+        "equation 16 below": abs(written / exact - 1) < 0.1,
+    }
+    ours = f"its last step (s + 1)/τ ≈ 2s/τ makes {written:.2e} of {exact:.2e} at τ = 0.05, n = 64, s = 0.9"
+    yield "loss-bounds", judged(parts, where="{}"), ours
+    ratios = {s: doubling_ratio(0.05, 64, positive=s) for s in (1.0, 0.95, 0.9)}
+    ours = "ratio at τ = 0.05, n = 64: " + ", ".join(
+        f"{ratio:.3f} at s = {s:g}" for s, ratio in ratios.items()
+    )
+    yield "equation-17", (Verdict.CONDITION, "for 1 − s ≤ 0.21·τ, within 10 %"), ours
+    push = thrust(0.1, 64, negative=-1.0) / thrust(0.05, 64)
+    ours = (
+        f"at s = 1 the negatives are pushed {push:.2f} times as hard at 2τ and cosine −1 as at τ and cosine 0"
+    )
+    yield "double-temperature", judged({"": abs(push - 1) < 0.1}), ours
+    cold, warm = hardness(0.025, 0.8, 0.2), hardness(1.0, 0.8, 0.2)
+    ours = f"cosine 0.8 against 0.2: {cold:.1e} times the gradient at τ = 0.025, {warm:.1f} times at τ = 1"
+    yield "hard-negatives", judged({"": cold > 10 * warm}), ours
+    flat = {f"{tau:g}": hardness(tau, 0.0, -1.0) for tau in (0.025, 0.05, 0.1, 1.0)}
+    ours = "gradient at cosine 0 over that at −1, e^{1/τ}: " + ", ".join(
+        f"{ratio:.1e} at τ = {tau}" for tau, ratio in flat.items()
+    )
+    yield "flat-gradients", judged({tau: ratio < 1.1 for tau, ratio in flat.items()}), ours
+    largest = max(map(_largest_share, range(100)))
+    ours = (
+        f"largest eigenvalue at most {largest:.3f} of the sum of entries, in 100 random non-negative matrices"
+    )
+    yield "spectrum-bound", judged({"": largest <= 1}), ours
+
+
+def _largest_share(seed: int) -> float:
+    """Return a random non-negative similarity matrix's largest eigenvalue over the sum of its entries."""
+    W = np.abs(np.random.default_rng(seed).normal(size=(2 + seed % 20, 8)))
+    similarity = W @ W.T
+    return float(np.linalg.eigvalsh(similarity)[-1] / similarity.sum())

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from isoscope.figures import INK, PALETTE, new_figure, save_figure
+from isoscope.figures import INK, PALETTE, new_figure
+from isoscope_papers.contrastive.figures import save_both
 from isoscope_papers.dynamics.bounds import lower_loss, upper_loss
-from isoscope_papers.dynamics.run import Dynamics
+from isoscope_papers.dynamics.run import PREFIX, Dynamics
 from isoscope_papers.dynamics.views import TITLES, View, views
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 # from dark to light in even steps of grey too: an order that can be seen without hues
 _ORDERED = ("#14213d", "#2c3f8f", "#4f6fc0", "#c4572e", "#e39a3b", "#efcf6d")
@@ -21,10 +21,9 @@ _DWARFS = 30  # times the smallest value of a panel
 _POSITIVES = (1.0, 0.95, 0.9, 0.8)  # cosines of the positive pair in the figure of equation 17
 
 
-def draw_figures(runs: Sequence[Dynamics], folder: Path) -> dict[str, dict[str, Path]]:
-    """Write the figures the runs allow, as .png and .pdf: where each .png lies, by part and caption."""
-    shown = views(runs)
-    drawn: dict[str, dict[str, Path]] = {}
+def draw_figures(runs: Sequence[Dynamics], folder: Path) -> dict[str, Path]:
+    """Write the figures the runs allow, as .png and .pdf, and return each .png by its caption."""
+    shown, drawn = views(runs), {}
     for part, words in (
         ("temperatures", "each temperature (the paper's figures 8 to 15)"),
         ("batches", "each batch size, against the pairs seen (figures 16 to 19)"),
@@ -33,25 +32,26 @@ def draw_figures(runs: Sequence[Dynamics], folder: Path) -> dict[str, dict[str, 
         lines = [(view, own) for view in shown if len(own := _lines(view, part)) > 1]
         if lines:
             caption = f"The last layer along training with {words}, a row for each start"
-            drawn[part] = {caption: _trajectories(lines, part, folder / f"dynamics-{part}")}
+            drawn[caption] = _trajectories(lines, part, folder / f"{PREFIX}{part}")
     caption = (
         "Equation 17, batches of 64: left, ℓ_upper(τ) as lines and ℓ_lower(2τ) dashed, for the positive pair "
         "at cosine 1, where they are one line, and 0.8; right, their ratio"
     )
-    drawn["bounds"] = {caption: _bounds(folder / "dynamics-bounds")}
+    drawn[caption] = _bounds(folder / f"{PREFIX}bounds")
     return drawn
 
 
 def _lines(view: View, part: str) -> dict[str, str]:
-    """Labels in their order, each with its run."""
-    if part == "temperatures":
-        return {f"{tau:g}": name for tau, name in view.temperatures().items()}
-    if part == "batches":
-        return {str(n): name for n, name in view.batches().items()}
-    return view.poolings()
+    """Return labels in their order, each with its run."""
+    return {
+        f"{key:g}" if part == "temperatures" else str(key): name
+        for key, name in getattr(view, part)().items()
+    }
 
 
 def _trajectories(lines: Sequence[tuple[View, Mapping[str, str]]], part: str, stem: Path) -> Path:
+    from matplotlib.lines import Line2D
+
     labels = list(dict.fromkeys(label for _, own in lines for label in own))
     if part == "temperatures":
         labels.sort(key=float)
@@ -71,8 +71,13 @@ def _trajectories(lines: Sequence[tuple[View, Mapping[str, str]]], part: str, st
                              for view, own in lines])  # fmt: skip
         for panel in panels[-1]:
             panel.set_xlabel("pairs seen, thousands" if part == "batches" else "update")
-        _legend(figure, colors, {"temperatures": "τ = ", "batches": "batch ", "poolings": ""}[part])
-        return _save(figure, stem)
+        before = {"temperatures": "τ = ", "batches": "batch ", "poolings": ""}[part]
+        handles = [Line2D([], [], color=color, linewidth=1.4, label=before + label)
+                   for label, color in colors.items()]  # fmt: skip
+        figure.legend(
+            handles=handles, loc="outside upper center", ncols=len(handles), frameon=False, fontsize=7.5
+        )
+        return save_both(figure, stem, dpi=200)
 
 
 def _curve(view: View, name: str, metric: str, *, by_pairs: bool) -> tuple[list[float], list[float]]:
@@ -84,7 +89,7 @@ def _curve(view: View, name: str, metric: str, *, by_pairs: bool) -> tuple[list[
 
 
 def _scaled(panels: Iterable[Axes], values: Sequence[Sequence[float]]) -> None:
-    """One kind of scale for all rows of a metric: logarithmic where one run dwarfs the others in any."""
+    """Use one kind of scale for all rows of a metric: logarithmic where one run dwarfs the others in any."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
     positive = all(min(own) > 0 for own in values)
@@ -100,22 +105,10 @@ def _scaled(panels: Iterable[Axes], values: Sequence[Sequence[float]]) -> None:
 
 
 def _spread(n: int) -> list[str]:
-    """n colours of the ordered ones, as far apart as they come."""
+    """Return n colours of the ordered ones, as far apart as they come."""
     if n <= 1:
         return [_ORDERED[0]]
     return [_ORDERED[round(place * (len(_ORDERED) - 1) / (n - 1))] for place in range(n)]
-
-
-def _legend(figure: Figure, colors: Mapping[str, str], before: str) -> None:
-    from matplotlib.lines import Line2D
-
-    handles: list[Any] = [
-        Line2D([], [], color=color, linewidth=1.4, label=f"{before}{label}")
-        for label, color in colors.items()
-    ]
-    figure.legend(
-        handles=handles, loc="outside upper center", ncols=len(handles), frameon=False, fontsize=7.5
-    )
 
 
 def _bounds(stem: Path) -> Path:
@@ -142,11 +135,4 @@ def _bounds(stem: Path) -> Path:
             panel.set_xlabel("τ")
         left.set_xlim(left=0.03)
         right.legend(frameon=False, fontsize=7.5, loc="lower right")
-        return _save(figure, stem)
-
-
-def _save(figure: Figure, stem: Path) -> Path:
-    """Write stem.pdf for a paper and stem.png for a page; where the latter lies."""
-    for suffix in (".pdf", ".png"):
-        path = save_figure(figure, stem.with_name(stem.name + suffix), dpi=200)
-    return path
+        return save_both(figure, stem, dpi=200)

@@ -3,29 +3,37 @@
 from __future__ import annotations
 
 import math
-import os
 import re
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import torch
+from scipy.stats import spearmanr
+from torch import Tensor
 
-from isoscope.encoders.language_models import LanguageModel, load_language_model, load_tokenizer
-from isoscope.encoders.models import resolve_model
-from isoscope.errors import FileError, InputError
-from isoscope.io.sealed import read_json, write_json
-from isoscope.training.contrast import contrast
-from isoscope.training.masked import MaskedLM, train_masked_lm
-from isoscope.training.tracker import GeometryTracker
-from isoscope_papers.contrastive.setups import SPLIT, TEXTS
+from isoscope import (
+    GeometryTracker,
+    LanguageModel,
+    TokenStates,
+    contrast,
+    load_language_model,
+    resolve_model,
+    self_similarity_change,
+    sink_thresholds,
+    token_states,
+)
+from isoscope.encoders import load_tokenizer
+from isoscope.errors import InputError
+from isoscope.training import MaskedLM, train_masked_lm
+from isoscope_papers.contrastive.run import token_rows
+from isoscope_papers.contrastive.setups import CLEAN, N_TOKENS, SPLIT, TEXTS
 from isoscope_papers.corpora import SimilarityPairs, Texts, load_pairs, load_similarity_pairs, load_texts
-from isoscope_papers.dynamics.readings import layer_values, read_states, task_score, token_change
 from isoscope_papers.dynamics.setups import (
     BASE,
     EPOCHS,
@@ -37,18 +45,19 @@ from isoscope_papers.dynamics.setups import (
     Setup,
     Start,
 )
-from isoscope_papers.pages import make_folder
+from isoscope_papers.study import Place
 
-_PREFIX = "dynamics-"  # of the files that keep runs
+PREFIX = "dynamics-"  # of the files that keep runs
 METRICS = ("mean_cosine", "self_similarity", "intra_similarity")
 _TOKENIZER = "all-MiniLM-L6-v2"  # whose words the masked model reads
 # WikiText-2 as it was tokenised, to words as they are written
 _WRITTEN = ((" @-@ ", "-"), (" @,@ ", ","), (" @.@ ", "."))
+Columns = dict[str, list[float | None]]
 
 
 @dataclass(frozen=True)
 class Dynamics:
-    """One run; everything is JSON-ready.
+    """One run.
 
     Attributes:
         start, variant, title, model: what was trained, from where.
@@ -77,32 +86,25 @@ class Dynamics:
     precision: str
     n_pairs: int
     n_sentences: int
-    rows: dict[str, list[float | None]]
-    layers: dict[str, dict[str, list[float | None]]]
+    rows: Columns
+    layers: dict[str, Columns]
     task: dict[str, float]
     change: dict[str, Any]
     pretraining: dict[str, Any]
     seconds: float
 
+    @property
+    def changes(self) -> dict[str, float]:
+        """Return the change of self-similarity by token; empty but for the base run."""
+        return dict(zip(self.change.get("name", ()), self.change.get("change", ()), strict=True))
+
 
 @dataclass
 class Material:
-    """What several runs share, each part loaded when the first asks for it.
+    """What several runs share, each part loaded when the first asks for it."""
 
-    Attributes:
-        output: folder for the masked model; kept with the process only where None.
-        data: folder of the corpora; ISOSCOPE_DATA where not given.
-        download: fetch what is not on this machine.
-        device: where models compute.
-        masked_options: other settings of `train_masked_lm` than the declared ones.
-    """
-
-    output: Path | None = None
-    data: str | os.PathLike[str] | None = None
-    download: bool = False
-    device: str | None = None
+    place: Place
     progress: bool | None = None
-    masked_options: dict[str, Any] | None = None
 
     def __post_init__(self) -> None:
         self._begun: dict[str, Begun] = {}
@@ -110,56 +112,51 @@ class Material:
     @cached_property
     def pairs(self) -> Texts:
         """What is trained on."""
-        return load_pairs(PAIRS, data=self.data, download=self.download)
+        return load_pairs(PAIRS, data=self.place.data, download=self.place.download)
 
     @cached_property
     def probe(self) -> tuple[str, ...]:
         """The sentences on which the geometry is followed."""
-        return load_texts(TEXTS, split=SPLIT, data=self.data, download=self.download).columns[0]
+        return load_texts(TEXTS, split=SPLIT, data=self.place.data, download=self.place.download).columns[0]
 
     @cached_property
     def scored(self) -> SimilarityPairs:
         """What the encoder is scored on."""
-        return load_similarity_pairs(TEXTS, data=self.data, download=self.download)
+        return load_similarity_pairs(TEXTS, data=self.place.data, download=self.place.download)
 
     def begin(self, start: Start) -> Begun:
-        """The model a run begins from, loaded once."""
+        """Return the model a run begins from, loaded once."""
         if start.name not in self._begun:
             self._begun[start.name] = self._made(start)
         return self._begun[start.name]
 
     def _made(self, start: Start) -> Begun:
         if start.model is not None:
-            loaded = load_language_model(start.model, device=self.device, download=self.download)
+            loaded = load_language_model(start.model, device=self.place.device, download=self.place.download)
             return Begun(replace(loaded, tokenizer=load_tokenizer(loaded.path)), {})
-        if self.output is None:
+        if self.place.runs is None:
             raise InputError(f"{start.name} is trained first, and kept: pass --output with a folder for it")
-        trained = self._masked_model(self.output / "models" / start.name)
+        trained = self._masked_model(self.place.runs.parent / "models" / start.name)
         assert trained.model_folder is not None
-        about = {
-            "held_out_loss": trained.held_out_loss,
-            "unigram_loss": trained.unigram_loss,
-            **{
-                name: trained.configuration[name]
-                for name in ("steps", "batch_size", "window", "n_tokens", "n_layers", "n_dims")
-            },
-        }
-        return Begun(load_language_model(trained.model_folder, device=self.device), about)
+        names = ("steps", "batch_size", "window", "n_tokens", "n_layers", "n_dims")
+        about = {"held_out_loss": trained.held_out_loss, "unigram_loss": trained.unigram_loss}
+        about |= {name: trained.configuration[name] for name in names}
+        return Begun(load_language_model(trained.model_folder, device=self.place.device), about)
 
     def _masked_model(self, folder: Path) -> MaskedLM:
         if (folder / "result.json").exists():
             return MaskedLM.load(folder)
-        tokenizer = load_tokenizer(resolve_model(_TOKENIZER, download=self.download))
+        place = self.place
+        tokenizer = load_tokenizer(resolve_model(_TOKENIZER, download=place.download))
         train, valid = (
-            load_texts("wikitext2", split=split, data=self.data, download=self.download)
+            load_texts("wikitext2", split=split, data=place.data, download=place.download)
             for split in ("train", "valid")
         )
-        has_cuda = torch.cuda.is_available() and (self.device or "cuda").startswith("cuda")
-        options: dict[str, Any] = {"steps": MASKED_STEPS, "precision": "bf16" if has_cuda else "float32"}
+        has_cuda = torch.cuda.is_available() and (place.device or "cuda").startswith("cuda")
         return train_masked_lm(
             as_written(train, tokenizer), tokenizer=tokenizer, held_out=as_written(valid, tokenizer),
-            run=folder, resume=True, device=self.device, progress=self.progress,
-            **options | (self.masked_options or {}),
+            steps=MASKED_STEPS, precision="bf16" if has_cuda else "float32", run=folder, resume=True,
+            device=place.device, progress=self.progress,
         )  # fmt: skip
 
 
@@ -171,17 +168,17 @@ class Begun:
     pretraining: dict[str, Any]
 
     def __post_init__(self) -> None:
-        self._states: Any = None
+        self._states: tuple[TokenStates, Tensor] | None = None
 
-    def states(self, probe: Sequence[str]) -> Any:
-        """The token states of the probe, read once."""
+    def states(self, probe: Sequence[str]) -> tuple[TokenStates, Tensor]:
+        """Return the token states of the probe, read once."""
         if self._states is None:
             self._states = read_states(self.model, probe)
         return self._states
 
 
 def as_written(texts: Texts, tokenizer: Any) -> list[str]:
-    """WikiText-2 without its marks: unknown words are the tokenizer's, numbers and hyphens whole."""
+    """Return WikiText-2 without its marks: unknown words are the tokenizer's, numbers and hyphens whole."""
     found = []
     for text in texts:
         for mark, written in (*_WRITTEN, ("<unk>", tokenizer.unk_token)):
@@ -191,22 +188,9 @@ def as_written(texts: Texts, tokenizer: Any) -> list[str]:
 
 
 def run_dynamics(
-    setup: Setup,
-    material: Material,
-    *,
-    epochs: int = EPOCHS,
-    seed: int = 0,
-    precision: str = "float32",
+    setup: Setup, material: Material, *, epochs: int = EPOCHS, seed: int = 0, precision: str = "float32"
 ) -> Dynamics:
-    """One run: what is read before, the training with its measurements, what is read after.
-
-    Args:
-        setup: of `chosen_setups`.
-        material: what runs share.
-        epochs: passes over the pairs.
-        seed: of order and dropout.
-        precision: of the training: "float32"; "tf32", whose products have 10 bits, on CUDA; or "bf16".
-    """
+    """Run one setup: what is read before, the training with its measurements, what is read after."""
     if precision not in PRECISIONS:
         raise InputError(f"precision is {precision!r}; wanted one of {', '.join(PRECISIONS)}")
     began = time.perf_counter()
@@ -218,15 +202,15 @@ def run_dynamics(
         probe, tokenizer=before.tokenizer, every=setup.every, metrics=METRICS, contextual=True, sinks=True,
         max_length=MAX_LENGTH, seed=seed,
     )  # fmt: skip
-    with products(precision):
+    with _products(precision):
         found = contrast(
             before, list(zip(*material.pairs.columns, strict=True)), temperature=setup.temperature,
             batch_size=setup.batch_size, pooling=setup.pooling, epochs=epochs, warmup=WARMUP,
             learning_rate=setup.start.learning_rate, max_length=MAX_LENGTH, seed=seed, tracker=tracker,
-            precision="bf16" if precision == "bf16" else "float32", device=material.device,
+            precision="bf16" if precision == "bf16" else "float32", device=material.place.device,
             progress=material.progress,
         )  # fmt: skip
-    after = replace(before, model=found.model)
+    both = {"before": before, "after": replace(before, model=found.model)}
     is_base = setup.variant == BASE
     return Dynamics(
         start=setup.start.name, variant=setup.variant, title=setup.start.title,
@@ -234,76 +218,83 @@ def run_dynamics(
         batch_size=setup.batch_size, pooling=setup.pooling, learning_rate=setup.start.learning_rate,
         epochs=epochs, steps=len(found.loss), seed=seed, precision=precision, n_pairs=len(material.pairs),
         n_sentences=len(probe), rows=rows_of(found.trajectory, found.loss.tolist()),
-        layers={
-            when: layer_values(model, probe, METRICS)
-            for when, model in (("before", before), ("after", after))
-            if is_base
-        },
-        task={
-            when: task_score(model, material.scored, pooling=setup.pooling)
-            for when, model in (("before", before), ("after", after))
-        },
-        change=token_change(begun.states(probe), read_states(after, probe)) if is_base else {},
+        layers={when: _layers(model, probe) for when, model in both.items() if is_base},
+        task={when: task_score(model, material.scored, setup.pooling) for when, model in both.items()},
+        change=token_change(begun.states(probe), read_states(both["after"], probe)) if is_base else {},
         pretraining=begun.pretraining, seconds=time.perf_counter() - began,
     )  # fmt: skip
 
 
 @contextmanager
-def products(precision: str) -> Iterator[None]:
-    """float32 products on CUDA with 10 bits inside, where "tf32" is asked for; then as it was."""
-    was = torch.backends.cuda.matmul.allow_tf32
-    torch.backends.cuda.matmul.allow_tf32 = was or precision == "tf32"
+def _products(precision: str) -> Iterator[None]:
+    """Give float32 products on CUDA 10 bits inside, where "tf32" is asked for; then as it was."""
+    was = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("high" if precision == "tf32" else was)
     try:
         yield
     finally:
-        torch.backends.cuda.matmul.allow_tf32 = was
+        torch.set_float32_matmul_precision(was)
 
 
-def rows_of(trajectory: Any, losses: Sequence[float]) -> dict[str, list[float | None]]:
-    """The columns of a trajectory; the loss is the mean over the updates since the row before."""
+def rows_of(trajectory: Any, losses: Sequence[float]) -> Columns:
+    """Return the columns of a trajectory; the loss is the mean over the updates since the row before."""
     steps = [int(step) for step in trajectory["step"]]
-    means: list[float | None] = [None]
-    for first, last in pairwise(steps):
-        means.append(math.fsum(losses[first:last]) / (last - first))
-    found: dict[str, list[float | None]] = {"step": list(map(float, steps)), "loss": means}
-    for name in trajectory.metrics:
-        found[name] = [None if value != value else float(value) for value in trajectory[name]]
-    return found
+    means = [math.fsum(losses[first:last]) / (last - first) for first, last in pairwise(steps)]
+    found: Columns = {"step": list(map(float, steps)), "loss": [None, *means]}
+    return found | {name: _known(trajectory[name]) for name in trajectory.metrics}
+
+
+def _known(values: Sequence[float]) -> list[float | None]:
+    return [None if value != value else float(value) for value in values]
+
+
+def _layers(model: LanguageModel, probe: Sequence[str]) -> Columns:
+    """Return by metric one value a layer, the embedding layer first; with and without attention sinks."""
+    tracker = GeometryTracker(
+        list(probe), tokenizer=model.tokenizer, layers=range(model.n_layers), metrics=METRICS,
+        contextual=True, sinks=True, max_length=MAX_LENGTH,
+    )  # fmt: skip
+    values = tracker.read(model.model)
+    return {name: _known([values[f"{name}@{layer}"] for layer in tracker.layers]) for name in tracker.metrics}
+
+
+def task_score(model: LanguageModel, pairs: SimilarityPairs, pooling: str) -> float:
+    """Return Spearman's correlation of the cosines of pairs with what people scored."""
+    last = model.n_layers - 1
+    first, second = (
+        token_states(texts, model=model, layers=[last], truncate=True, progress=False)
+        .sentence_space(last, pooling=pooling).vectors.double()
+        for texts in pairs.columns
+    )  # fmt: skip
+    return float(spearmanr(torch.nn.functional.cosine_similarity(first, second), pairs.scores).statistic)
+
+
+def read_states(model: LanguageModel, probe: Sequence[str]) -> tuple[TokenStates, Tensor]:
+    """Return the last layer's states of the probe, and (n,) which tokens are sinks in any layer."""
+    states = token_states(list(probe), model=model, truncate=True, keep_on=model.device, progress=False)
+    norms = torch.stack([states.vectors(layer).norm(dim=1).cpu() for layer in states.layers])
+    is_sink = (norms.double() > sink_thresholds(norms)[:, None]).any(dim=0)
+    last = states.layers[-1]
+    return TokenStates(states.rows, {last: states.vectors(last).cpu()}, states.model), is_sink
+
+
+def token_change(before: tuple[TokenStates, Tensor], after: tuple[TokenStates, Tensor]) -> dict[str, Any]:
+    """Return each token's change of adjusted self-similarity, without sinks of before or after."""
+    is_sink = before[1] | after[1]
+    spaces = [
+        states.space(states.layers[-1], rows=token_rows(states.rows, CLEAN, ~is_sink))
+        for states, _ in (before, after)
+    ]
+    change = self_similarity_change(*spaces, n_types=N_TOKENS)
+    return {
+        "name": list(change.changes),
+        "count": list(change.counts.values()),
+        "change": list(change.changes.values()),
+        "sinks": float(is_sink.double().mean()),
+    }
 
 
 def run_path(folder: Path, setup: Setup, seed: int) -> Path:
-    """Where a run is kept below a folder of runs."""
+    """Return where a run is kept below a folder of runs."""
     name = re.sub(r"[^\w.-]", "-", f"{setup.start.name}-{setup.variant}")
-    return folder / f"{_PREFIX}{name}{f'-seed-{seed}' if seed else ''}.json"
-
-
-def keep_dynamics(found: Dynamics, path: Path) -> Path:
-    """Write a run, all or nothing."""
-    make_folder(path.parent)
-    return write_json(path, asdict(found))
-
-
-def read_dynamics(folder: Path) -> list[Dynamics]:
-    """The runs kept below a folder, by name; none where there are none."""
-    return [read_one(path) for path in sorted(folder.glob(f"{_PREFIX}*.json"))]
-
-
-def same_run(path: Path, **settings: object) -> Dynamics:
-    """A kept run, which must have been made with these settings."""
-    found = read_one(path)
-    for name, wanted in settings.items():
-        if getattr(found, name) != wanted:
-            raise InputError(
-                f"{path} was run with {name} {getattr(found, name)}, now {wanted}; delete it, or choose "
-                "another folder"
-            )
-    return found
-
-
-def read_one(path: Path) -> Dynamics:
-    """A kept run."""
-    try:
-        about = read_json(path, sealed=False)
-        return Dynamics(**{field.name: about[field.name] for field in fields(Dynamics)})
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise FileError(f"{path} is not a kept run: {type(error).__name__}: {error}") from error
+    return folder / f"{PREFIX}{name}{f'-seed-{seed}' if seed else ''}.json"

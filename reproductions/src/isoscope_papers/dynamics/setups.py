@@ -1,6 +1,6 @@
 """Xiao, Long and Al Moubayed 2023, section 4 and appendices A, B and D: what is trained, and on what.
 
-    isoscope reproduce contrastive --part dynamics --setup masked --data data -o results
+    isoscope reproduce dynamics --setup masked --data data -o results
 
 trains one small masked model, then from it one sentence encoder for each temperature, batch size and pooling
 of the paper, and follows the geometry of the last layer. The paper trains mpnet-base on 314,000 entailment
@@ -9,6 +9,7 @@ pairs for 4,912 updates, with a checkpoint every 200; learning rate, warm-up and
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,27 +28,13 @@ WARMUP = 0.1
 MASKED_STEPS = 4000  # updates of the masked model
 PRECISIONS = ("float32", "tf32", "bf16")
 
-# words that carry grammar rather than a topic: determiners, pronouns, prepositions, conjunctions, auxiliaries
-_GRAMMAR = """
-    a an the this that these those i you he she it we they me him her us them my your his its our their who
-    whom which what whose and or but nor so yet if because while although than as of in on at by for with
-    about against between into through during before after above below to from up down out off over under
-    again then once is am are was were be been being have has had having do does did doing will would shall
-    should can could may might must not no there here when where why how all any both each few more
-    most other some such
-    only own same too very just also s t
-"""
-FUNCTION_WORDS = frozenset(_GRAMMAR.split())
-MARKS = frozenset(".,;:!?'\"()-–—[]/`$%&")
-
 
 @dataclass(frozen=True)
 class Start:
     """A model that training begins from.
 
-    name: on the command line; title: in figures and tables; model: what is loaded, None where the command
-    trains it first; learning_rate: of the contrastive training; poolings: the first is that of the base run,
-    the second takes the part of [CLS].
+    model: what is loaded, None where the command trains it first; poolings: the first is that of the base
+    run, the second takes the part of [CLS].
     """
 
     name: str
@@ -70,12 +57,12 @@ class Setup:
 
     @property
     def name(self) -> str:
-        """On the command line."""
+        """Return the name it has on the command line."""
         return f"{self.start.name}:{self.variant}"
 
     @property
     def every(self) -> int:
-        """Updates between measurements: the pairs seen between two are the same for all batch sizes."""
+        """Return the updates between measurements, as many pairs for every batch size."""
         return max(1, EVERY * BASE_BATCH // self.batch_size)
 
 
@@ -95,14 +82,8 @@ STARTS: dict[str, Start] = {start.name: start for start in _DECLARED}
 OWN_RATE = 2e-5  # learning rate for a model of the user's
 
 
-def start_of(model: str) -> Start:
-    """A start from another model, named by it."""
-    known = [start for start in _DECLARED if start.model == model]
-    return known[0] if known else Start(Path(model).name, Path(model).name, model, OWN_RATE)
-
-
 def variants(start: Start) -> list[Setup]:
-    """All runs from one start, each temperature, batch size and pooling; the base run is in all three.
+    """Return all runs from one start: each temperature, batch size and pooling; the base run is in all three.
 
     >>> [setup.variant for setup in variants(STARTS["masked"])][-4:]
     ['batch=16', 'batch=256', 'pooling=cls', 'pooling=max']
@@ -113,32 +94,32 @@ def variants(start: Start) -> list[Setup]:
     return found
 
 
-def chosen_setups(names: list[str] | None, model: str | None = None) -> list[Setup]:
-    """The runs with these names: `masked` all of one start, `masked:tau=0.1` one, `all`, or none for all.
+SETUPS = {setup.name: setup for start in _DECLARED for setup in variants(start)}
+
+
+def chosen_runs(names: Sequence[str], model: str | None = None) -> list[Setup]:
+    """Return the runs with these names: `masked` all of one start, `masked:tau=0.1` one, or `all`.
 
     With a model of one's own, names are those of its runs: `tau=0.1`.
 
-    >>> [setup.name for setup in chosen_setups(["smollm2:batch=16, masked:tau=1"])]
+    >>> [setup.name for setup in chosen_runs(["smollm2:batch=16", "masked:tau=1"])]
     ['masked:tau=1', 'smollm2:batch=16']
-    >>> chosen_setups(["tau=0.05"], "microsoft/mpnet-base")[0].name
+    >>> chosen_runs(["tau=0.05"], "microsoft/mpnet-base")[0].name
     'mpnet-base:tau=0.05'
     """
-    starts = _DECLARED if model is None else (start_of(model),)
-    there = [setup for start in starts for setup in variants(start)]
-    known = {"all", *(s.name for s in there), *(s.start.name for s in there)}
-    wanted = {part.strip() for name in names or ["all"] for part in name.split(",") if part.strip()}
+    setups = list(SETUPS.values())
     if model is not None:
-        known |= {setup.variant for setup in there}
-    unknown = sorted(wanted - known)
+        own = Start(Path(model).name, Path(model).name, model, OWN_RATE)
+        setups = variants(next((start for start in _DECLARED if start.model == model), own))
+
+    def named(setup: Setup) -> set[str]:
+        return {"all", setup.name, setup.start.name} | ({setup.variant} if model is not None else set())
+
+    unknown = [name for name in names if not any(name in named(setup) for setup in setups)]
     if unknown:
-        shown = ", ".join(setup.variant for setup in variants(starts[0]))
+        starts = ", ".join(dict.fromkeys(setup.start.name for setup in setups))
         raise InputError(
-            f"setup {unknown[0]!r} is not known; wanted all, {', '.join(start.name for start in starts)}, or "
-            f"one run of it such as {there[0].name}: {shown}"
+            f"setup {unknown[0]!r} is not known; wanted all, {starts}, or one run of it such as "
+            f"{setups[0].name}: {', '.join(setup.variant for setup in variants(setups[0].start))}"
         )
-    own = {"all"} if model is None else {"all", *(setup.variant for setup in there)}
-    return [
-        setup
-        for setup in there
-        if wanted & {setup.name, setup.start.name, "all"} or setup.variant in wanted & own
-    ]
+    return [setup for setup in setups if named(setup) & set(names)]

@@ -1,0 +1,195 @@
+"""Our figures beside the published ones, and what they say of the paper's claims on trained models."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations
+
+from isoscope_papers.catalogue import catalogue
+from isoscope_papers.contrastive.run import Geometry
+from isoscope_papers.contrastive.setups import N_SENTENCES
+from isoscope_papers.contrastive.tokens import agreement
+from isoscope_papers.rows import Row, above, below, span, unpublished, within
+from isoscope_papers.verdict import Finding, Verdict, judged
+
+SIMILARITY, NORM, R2 = 0.0005, 0.002, 0.04  # tolerances
+N_SD = 4  # the tolerance of what is sampled, in standard deviations over the seeds
+CONE = 0.1  # the mean cosine from which a layer is called a narrow cone
+READINGS = {
+    "self-similarity": "self_similarity",
+    "intra-sentence": "intra_similarity",
+    "anisotropy": "anisotropy",
+    "norm": "norm",
+    "adjusted self-similarity": "adjusted_self_similarity",
+    "adjusted intra-sentence": "adjusted_intra_similarity",
+}
+LAST = "last layer: "  # how the quantities of what the paper says in words begin
+HALF = "dimensions for 50 %"
+OFTEN, N_OFTEN, PEAK = 9, 204, 0.857  # the paper's 204 tokens, over which changes correlate most
+SHARPLY = 0.1  # what adjusted intra-sentence similarity must rise by
+_FIGURES = {  # claims on every layer, before training and after
+    "figure-2-self": "self-similarity, ",
+    "figure-3-intra": "intra-sentence, ",
+    "norm-output": "norm, ",
+    "self-higher-after": "adjusted self-similarity, ",
+}
+_WORDS = {  # claims on the last layer before training and after
+    "intra-rises": "adjusted intra-sentence over the highest before",
+    "space-toward-origin": "norm over that of the one before",
+    "dimensions-flattened": "top 1 share",
+}
+
+
+def rows(run: Geometry) -> list[Row]:
+    """Return ours beside published, quantity by quantity."""
+    theirs, title = run.declared.published, run.title
+    n_published = len(theirs.self_similarity) or len(run.paper)
+    same = run.n_sentences == N_SENTENCES and len(run.paper) == n_published
+    result = [
+        _layer_row(run, layer, words, reading, same)
+        for layer, reading in enumerate(run.layers())
+        for words in READINGS
+    ]
+    result += [
+        unpublished(title, f"top {place} share", share, 4)
+        for place, share in enumerate(run.shares["paper"][:3], 1)
+    ]
+    for share in (10, 20):
+        result.append(unpublished(title, f"dimensions for {share} %", run.n_for(share / 100), 0))
+    last, half = run.layers()[-1], theirs.dimensions_for_half
+    result.append(
+        within(title, HALF, last["dimensions_for_half"], half, tolerance=1, comparable=same,
+               digits=0)
+    )  # fmt: skip
+    for place, (k, mean) in enumerate(
+        zip(run.informativity["k"], run.informativity["paper"]["mean"], strict=True)
+    ):
+        value = theirs.informativity[place] if place < len(theirs.informativity) else None
+        result.append(within(title, f"r², k = {k}", mean, value, tolerance=R2, comparable=same, digits=3))
+    return result + (_in_words(run, same) if theirs.is_contrastive else [])
+
+
+def _layer_row(run: Geometry, layer: int, words: str, reading: dict[str, float], same: bool) -> Row:
+    name = READINGS[words]
+    published = getattr(run.declared.published, name)
+    sampled = N_SD * reading["anisotropy_sd"]
+    tolerance = {"anisotropy": sampled, "norm": NORM}.get(
+        name, SIMILARITY + (sampled if name.startswith("adjusted") else 0)
+    )
+    return within(
+        run.title, f"{words}, layer {layer}", reading[name],
+        published[layer] if layer < len(published) else None, tolerance=tolerance, comparable=same,
+        digits=4 if name in ("self_similarity", "intra_similarity") else 3,
+    )  # fmt: skip
+
+
+def _in_words(run: Geometry, same: bool) -> list[Row]:
+    """Return what the paper says in words of the models after contrastive training; the bounds are ours."""
+    layers, title = run.layers(), run.title
+    last, intra = layers[-1], [layer["adjusted_intra_similarity"] for layer in layers]
+    gain, ratio = intra[-1] - max(intra[:-1]), last["norm"] / layers[-2]["norm"]
+    return [
+        below(title, f"{LAST}anisotropy", last["anisotropy"], 0.02, comparable=same, digits=3),
+        above(title, f"{LAST}adjusted intra-sentence over the highest before", gain, 0, comparable=same,
+              digits=3),
+        below(title, f"{LAST}norm over that of the one before", ratio, 1, comparable=same, digits=3),
+        below(title, f"{LAST}top 1 share", last["top_share"], 0.01, comparable=same, digits=4),
+    ]  # fmt: skip
+
+
+def findings(runs: Sequence[Geometry]) -> Iterator[Finding]:
+    """Yield what the runs say of the paper's claims."""
+    for run in runs:
+        about = f"{run.model}, {run.n_sentences:,} sentences of STS-B, {len(run.seeds)} seeds"
+        for claim, (verdict, condition), ours in _of_run(run):
+            yield Finding(f"contrastive/{claim}", run.title, verdict, ours, condition, about)
+    by_setup = {run.setup: run for run in runs}
+    changes = {run.title: change for run in runs if (change := change_of(run, by_setup))}
+    yield from change_findings(changes, "STS-B, clean definitions")
+
+
+_Answer = tuple[str, tuple[Verdict, str], str]  # claim, verdict with its condition, our figures
+
+
+def _of_run(run: Geometry) -> Iterator[_Answer]:
+    total = sum(run.shares["paper"])
+    adds_up = judged({"": abs(total - 1) < 1e-9})
+    yield "dimension-contributions", adds_up, f"shares of {run.n_dims} dimensions add up to {total:.6f}"
+    n_often = sum(count > OFTEN for count in run.tokens["count"])
+    ours = f"{n_often} tokens appear more than {OFTEN} times, special ones not counted"
+    yield "ssc-nine-times", judged({"": n_often == N_OFTEN}), ours
+    yield from _of_tuned(run) if run.declared.published.is_contrastive else _of_untuned(run)
+
+
+def _of_tuned(run: Geometry) -> Iterator[_Answer]:
+    compared = {row.quantity: row for row in rows(run) if row.verdict}
+    for claim, quantity in _FIGURES.items():
+        own = [row for name, row in compared.items() if name.startswith(quantity)]
+        if own:
+            n_reached = sum(row.verdict is Verdict.HELD for row in own)
+            value = span([row.ours for row in own if row.ours is not None])
+            yield claim, _half(own), f"{n_reached} of {len(own)} published figures reached: {value}"
+    for claim, quantity in _WORDS.items():
+        row = compared[f"{LAST}{quantity}"]
+        yield claim, _half([row]), f"{quantity} {row.ours_shown}"
+    for claim, quantity in (("anisotropy-output", f"{LAST}anisotropy"), ("dimensions-for-half", HALF)):
+        row = compared[quantity]
+        yield claim, (row.verdict or Verdict.NOT_TESTABLE, ""), f"{row.ours_shown} ({row.published_shown})"
+    r2 = [row for name, row in compared.items() if name.startswith("r²")]
+    listed = " ".join(row.ours_shown.lstrip("0") for row in r2)
+    if f"contrastive/informativity-{run.setup}" in catalogue():
+        yield (
+            f"informativity-{run.setup}",
+            judged({row.quantity: row.verdict is Verdict.HELD for row in r2}),
+            listed,
+        )
+    last = run.clean[-1]
+    signs = {"mean cosine": last["anisotropy"] < 0.02, "IsoScore": last["isoscore"] > 0.9}
+    ours = f"mean cosine {last['anisotropy']:.3f}, IsoScore {last['isoscore']:.3f}"
+    yield "contrastive-isotropy", judged(signs, where="by {} only"), ours
+
+
+def _half(own: Sequence[Row]) -> tuple[Verdict, str]:
+    """Judge a claim on before and after of which only the model after training is at hand."""
+    verdicts = {row.verdict for row in own}
+    if verdicts == {Verdict.HELD}:
+        return Verdict.CONDITION, "as far as the tuned model shows it; the vanilla one is not at hand"
+    return (Verdict.NOT_HELD if Verdict.NOT_HELD in verdicts else Verdict.NOT_TESTABLE), ""
+
+
+def _of_untuned(run: Geometry) -> Iterator[_Answer]:
+    view = "without_sinks" if run.without_sinks else "clean"
+    layers = run.layers(view)
+    cosines = [layer["anisotropy"] for layer in layers[1:]]
+    scores = [layer["isoscore"] for layer in layers[1:]]
+    signs = {str(place): value > CONE for place, value in enumerate(cosines, 1)}
+    ours = f"mean cosine {span(cosines)}, IsoScore {span(scores)} above the embedding layer"
+    yield "vanilla-cone", judged(signs, where="in layers {}"), ours
+    intra = [layer["adjusted_intra_similarity"] for layer in layers]
+    ours = f"adjusted intra-sentence {intra[-1]:.3f} in the last layer, at most {max(intra[:-1]):.3f} before"
+    yield "intra-unique", judged({"": intra[-1] - max(intra[:-1]) < SHARPLY}), ours
+    top, even = run.shares["paper"][:3], 1 / run.n_dims
+    ours = f"top 3 shares {', '.join(f'{share:.3f}' for share in top)}; even ones would be {even:.4f}"
+    yield "dimensions-unequal", judged({"": top[0] > 10 * even}), ours
+
+
+def change_of(run: Geometry, runs: Mapping[str, Geometry]) -> dict[str, float]:
+    """Return each token's self-similarity change from the vanilla model, where that was run too."""
+    before = runs.get(run.declared.vanilla)
+    values = before.token_values if before else {}
+    return {name: value - values[name] for name, value in run.token_values.items() if name in values}
+
+
+def change_findings(changes: Mapping[str, Mapping[str, float]], evidence: str) -> Iterator[Finding]:
+    """Yield how far two models' self-similarity changes agree."""
+    for (one, first), (other, second) in combinations(changes.items(), 2):
+        if (curve := agreement(first, second)) is not None:
+            n, peak = curve.highest()
+            subject, last = f"{one} and {other}", curve.values[-1] or 0.0
+            reached = judged({"": abs(peak - PEAK) < 0.01})[0]
+            ours = f"highest {peak:.3f} over the {n} most frequent of {len(curve.names)} shared tokens"
+            yield Finding("contrastive/ssc-peak", subject, reached, ours, evidence=evidence)
+            ours = f"{last:.3f} over all {len(curve.names)} shared tokens"
+            yield Finding(
+                "contrastive/ssc-all", subject, judged({"": last > 0.8})[0], ours, evidence=evidence
+            )

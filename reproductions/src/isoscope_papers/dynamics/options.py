@@ -1,0 +1,48 @@
+"""Reproduce Xiao, Long and Al Moubayed 2023: the geometry of sentence encoders along contrastive training.
+
+Encoders are trained with the paper's temperatures, batch sizes and poolings, and the claims are put to these
+trainings. With --output each run is kept as soon as it is done and not run again, and the page is of all runs
+the folder holds. What the paper says of trained models is in `isoscope reproduce contrastive`.
+
+**Examples**
+
+All trainings: `isoscope reproduce dynamics --data data -o results --device cuda`
+
+Some of them: `isoscope reproduce dynamics -s masked,smollm2:tau=0.1 -o results`
+
+From your own model: `isoscope reproduce dynamics --model path/to/mpnet-base -s tau=0.05 -o results`
+
+The pages again: `isoscope reproduce dynamics --report-only -o results`
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import typer
+
+from isoscope.cli import Seeds
+from isoscope_papers.dynamics.setups import EPOCHS, PRECISIONS, STARTS
+
+DEFAULT = ("all",)
+SETUPS_HELP = (
+    f"{', '.join(STARTS)}, or a run such as masked:tau=0.1, masked:batch=16, masked:pooling=cls; or all; "
+    "comma-separated or repeated. [default: all]"
+)
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the command takes beside what all studies take."""
+
+    model: Annotated[
+        str | None,
+        typer.Option("--model", help="Begin from another model: its name or folder.", metavar="MODEL"),
+    ] = None
+    seeds: Seeds = "1"
+    epochs: Annotated[int, typer.Option("--epochs", help="Passes over the pairs.", min=1)] = EPOCHS
+    precision: Annotated[
+        str,
+        typer.Option("--precision", help=f"Of the training: {', '.join(PRECISIONS)}.", metavar="TYPE"),
+    ] = PRECISIONS[0]
