@@ -31,7 +31,7 @@ import isoscope as iso
 from isoscope.cli import app
 from isoscope.metrics.registry import FAMILIES, KNOWN
 from isoscope_papers import corpora
-from isoscope_papers.theory.equations import statements_table
+from isoscope_papers.theory.statements import statements_table
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"

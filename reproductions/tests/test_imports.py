@@ -93,28 +93,6 @@ NOT_YET: dict[str, frozenset[str]] = {
             "isoscope.io.sealed:write_json",
         }
     ),
-    "theory": frozenset(
-        {
-            "isoscope.errors:check_seed",
-            "isoscope.metrics.clusters:calinski_harabasz_score",
-            "isoscope.metrics.clusters:davies_bouldin_score",
-            "isoscope.metrics.clusters:dunn_index",
-            "isoscope.metrics.frontier:isotropy_ceiling",
-            "isoscope.metrics.frontier:scatter_decomposition",
-            "isoscope.metrics.frontier_space:frontier_space",
-            "isoscope.metrics.isotropy:isoscore",
-            "isoscope.metrics.objectives:classifier_objective",
-            "isoscope.metrics.objectives:classifier_objective_expansion",
-            "isoscope.metrics.objectives:isotropy_objective",
-            "isoscope.metrics.objectives:silhouette_objective",
-            "isoscope.metrics.objectives:triplet_bound",
-            "isoscope.metrics.objectives:triplet_objective",
-            "isoscope.metrics.silhouette:silhouette_score",
-            "isoscope.training.frontier_figure:draw_curve",
-            "isoscope.training.trade_off:trade_off",
-            "isoscope.training.trade_off_result:TradeOff",
-        }
-    ),
 }
 
 

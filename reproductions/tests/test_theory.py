@@ -1,4 +1,3 @@
-import json
 from pathlib import Path
 
 import numpy as np
@@ -6,17 +5,18 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
+from isoscope import between_share, isoscore, trade_off
 from isoscope.cli import app
 from isoscope.errors import FileError, InputError
-from isoscope.metrics.frontier import between_share
-from isoscope.metrics.isotropy import isoscore
-from isoscope.training import trade_off
-from isoscope_papers.claims import Holding
+from isoscope_papers.runs import keep
+from isoscope_papers.study import Place
 from isoscope_papers.theory import run as theory
-from isoscope_papers.theory.deep_classifiers import DeepRun, deep_claims, run_deep
-from isoscope_papers.theory.equations import STATEMENTS
-from isoscope_papers.theory.report import as_text, write_report
-from isoscope_papers.theory.run import Findings, read_findings, run_theory
+from isoscope_papers.theory.deep import DeepRun, deep_findings, run_deep
+from isoscope_papers.theory.run import Followed, Run, read_runs, run_setup
+from isoscope_papers.theory.setups import N_CASES, SETUPS
+from isoscope_papers.theory.statements import STATEMENTS
+from isoscope_papers.theory.study import STUDY
+from isoscope_papers.verdict import Verdict
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "reproduction"
 RNG = np.random.default_rng(0)
@@ -32,15 +32,10 @@ def deep():
 def test_networks_are_trained_and_measured(deep):
     assert [(run.width, run.depth) for run in deep] == [(8, 1), (8, 2), (3, 1), (3, 2)]
     for run in deep:
-        assert run.steps[0] == 0
-        assert run.steps[-1] == 150
+        assert (run.steps[0], run.steps[-1]) == (0, 150)
         assert len(run.steps) == len(run.isoscore) == len(run.between_share) == len(run.score_isoscore)
-        assert run.isoscore[-1] <= run.ceiling + 1e-9
-        assert DeepRun.from_dict(json.loads(json.dumps(run.to_dict()))) == run
     assert deep[0].accuracy[-1] > 0.95 > deep[0].accuracy[0]
     assert deep[0].between_share[-1] > deep[0].between_share[0]
-    assert deep[0].simplex == pytest.approx(2 / 7)
-    assert deep[2].simplex == 1  # four labels in three dimensions
     again = run_deep(X, Y, data="noise", depths=(1,), widths=(8,), steps=150, seeds=(0,))
     assert again[0] == deep[0]
 
@@ -60,83 +55,88 @@ def test_the_last_hidden_layer_is_what_is_measured(deep):
     assert deep[0].input_isoscore == pytest.approx(isoscore(X), rel=1e-5)
 
 
-def run_of(start, end, share, *, width=8, n_labels=4):
-    return DeepRun(
-        "made", 1, width, 60, n_labels, (0, 9), (start, end), (0.2, share), (0.3, 1.0), 0.6, (0.5, 0.4)
-    )
+def run_of(start, end, depth=1):
+    return DeepRun("made", depth, 8, 60, 4, (0, 9), (start, end), (0.2, 0.9), (0.3, 1.0), 0.6, (0.5, 0.4))
 
 
-def test_claims_hold_or_not():
-    held = {claim.claim.split(":")[0]: claim.holding for claim in deep_claims([run_of(0.4, 0.29, 0.95)])}
-    assert set(held.values()) == {Holding.HELD}
-    assert len(held) == 3
-    not_held = deep_claims([run_of(0.4, 0.7, 0.95)])
-    assert {claim.holding for claim in not_held} == {Holding.NOT_HELD}
-    assert len(deep_claims([run_of(0.4, 0.1, 0.5)])) == 2  # nothing has collapsed
-    assert len(deep_claims([run_of(0.4, 0.1, 0.95, width=3)])) == 2  # a simplex would be isotropic
+def test_the_conjecture_holds_at_some_depths_at_all_or_at_none():
+    def verdicts(*runs):
+        return [(one.verdict, one.condition) for one in deep_findings(runs)]
+
+    assert verdicts(run_of(0.4, 0.29)) == [(Verdict.HELD, "")] * 2
+    assert verdicts(run_of(0.4, 0.7)) == [(Verdict.NOT_HELD, "")] * 2
+    assert verdicts(run_of(0.4, 0.7), run_of(0.4, 0.1, 2)) == [(Verdict.CONDITION, "depth 2")] * 2
 
 
-@pytest.fixture(scope="module")
-def found(deep):
-    trades = {"noise: silhouette": trade_off(X, Y, weights=3, steps=20)}
-    held = {one.key: theory.N_CASES for one in STATEMENTS}
-    return Findings(held, tuple(deep), trades, ("something was left out",))
+def followed(objective="triplet", end=0.1):
+    curves = {name: [[0.3, end], [0.3, end]] for name in ("loss", "accuracy", *theory.FOLLOWED)}
+    return Followed(objective, "noise", 60, (0, 5), curves, -0.9, (-0.9, -0.8))
 
 
-def test_report_and_back(found, tmp_path):
+def test_a_triplet_loss_that_lowers_isoscore_is_told_from_one_that_does_not():
+    def verdict(*runs):
+        return [one.verdict for one in STUDY.findings([Run("triplet", followed=runs)])]
+
+    assert verdict(followed(), followed("classifier", 0.5)) == [Verdict.HELD]
+    assert verdict(followed(end=0.4)) == [Verdict.NOT_HELD]
+
+
+def test_report_and_back(deep, tmp_path):
     pytest.importorskip("matplotlib")
-    written = write_report(found, tmp_path, command="isoscope reproduce theory")
-    assert [path.name for path in written] == ["theory.json", "theory.md", "theory.html"]
-    page = (tmp_path / "theory.md").read_text()
-    for words in ("something was left out", "Traded: noise: silhouette", "theory-deep-noise.png", "eq. 4"):
-        assert words in page
-    assert (tmp_path / "theory-trade-noise-silhouette.png").is_file()
-    again = read_findings(tmp_path / "theory.json")
-    assert again.to_dict() == found.to_dict()
+    trades = {"noise: silhouette": trade_off(X, Y, weights=3, steps=20).to_dict()}
+    kept = [
+        Run("statements", dict.fromkeys(STATEMENTS, N_CASES)),
+        Run("digits", deep=tuple(deep), trades=trades),
+        Run("triplet", followed=(followed(), followed("classifier"))),
+    ]
+    for run in kept:
+        keep(run, tmp_path / "runs" / f"theory-{run.setup}.json")
+    assert read_runs(tmp_path / "runs") == kept
     result = CliRunner().invoke(app, ["reproduce", "theory", "--report-only", "-o", str(tmp_path)])
-    assert result.exit_code == 0
-    assert as_text(found) in result.output
-    assert (tmp_path / "theory.md").read_text() == page
-    found.held["chord"] -= 1
-    try:
-        write_report(found, tmp_path, command="isoscope reproduce theory")
-        result = CliRunner().invoke(
-            app, ["reproduce", "theory", "--report-only", "-o", str(tmp_path), "--json"]
-        )
-        assert result.exit_code == 1
-    finally:
-        found.held["chord"] += 1
+    assert result.exit_code == 0, result.output
+    page = (tmp_path / "theory.md").read_text()
+    for words in ("Traded: noise: silhouette", "theory-deep-noise.png", "equation 4", "theory-chord.png"):
+        assert words in page
+    for name in ("trade-noise-silhouette", "deep-noise", "chord", "triplet"):
+        assert (tmp_path / f"theory-{name}.png").is_file()
+    assert "noise: silhouette\n60 vectors" in result.output
+
+
+def test_a_setup_does_what_it_declares_and_is_kept(monkeypatch, tmp_path):
+    monkeypatch.setitem(theory._SPACES, "polarity", lambda _: (X, Y.tolist()))
+    monkeypatch.setattr(theory.setups, "FOLLOW", {"steps": 4, "every": 2, "seeds": 2})
+    (run,) = run_setup(SETUPS["triplet"], None, Place(runs=tmp_path))
+    assert [one.objective for one in run.followed] == ["triplet", "classifier"]
+    assert run.followed[0].steps == (0, 2, 4)
+    assert np.shape(run.followed[0].curves["isoscore"]) == (2, 3)
+    assert read_runs(tmp_path) == [run]
+    monkeypatch.setattr(theory.setups, "N_CASES", 1)
+    (run,) = run_setup(SETUPS["statements"], None, Place())
+    assert set(run.held.values()) == {1}
 
 
 def test_bad_input(tmp_path):
-    with pytest.raises(FileError, match="does not hold the findings"):
-        read_findings(tmp_path / "absent.json")
+    (tmp_path / "runs").mkdir()
+    with pytest.raises(InputError, match="holds no runs"):
+        read_runs(tmp_path / "runs")
+    (tmp_path / "runs" / "theory-digits.json").write_text('{"setup": 3, "deep": 1}')
+    with pytest.raises(FileError, match="does not hold a run"):
+        read_runs(tmp_path / "runs")
     result = CliRunner().invoke(app, ["reproduce", "theory", "--report-only"])
     assert isinstance(result.exception, InputError)
 
 
-def test_what_is_not_at_hand_is_left_out(monkeypatch):
-    def absent(**_):
-        raise InputError("no texts here")
-
-    monkeypatch.setattr(theory, "polarity", absent)
-    monkeypatch.setattr(theory, "supersenses", absent)
-    monkeypatch.setattr(theory, "run_deep", lambda *_, **__: [run_of(0.4, 0.1, 0.5)])
-    monkeypatch.setattr(theory, "checked", lambda *_, **__: 1)
-    assert len(run_theory(keep_going=True).notes) == 2
-    with pytest.raises(InputError, match="no texts here"):
-        run_theory()
-
-
-def test_the_page_is_what_its_findings_say(tmp_path):
-    """The kept page, written again from the kept findings."""
+def test_the_page_is_what_its_runs_say(tmp_path):
+    """The kept page, written again from the kept runs."""
     pytest.importorskip("matplotlib")
-    kept = read_findings(DOCS / "theory.json")
-    write_report(kept, tmp_path, command="isoscope reproduce theory")
+    runs = read_runs(DOCS / "runs")
+    STUDY.write(runs, tmp_path)
     assert (tmp_path / "theory.md").read_text() == (DOCS / "theory.md").read_text(), "--report-only"
-    assert set(kept.held) == {one.key for one in STATEMENTS}
-    assert all(held == theory.N_CASES for held in kept.held.values())
-    for one in kept.trades.values():
-        assert all(point.isoscore < point.ceiling + 1e-9 for point in (one.start, *one.points))
-    for name in (tmp_path).glob("*.png"):
+    assert [run.setup for run in runs] == list(SETUPS)
+    assert runs[0].held == dict.fromkeys(STATEMENTS, N_CASES)
+    for trade in (trade for run in runs for trade in run.trades.values()):
+        assert all(
+            point["isoscore"] < point["ceiling"] + 1e-9 for point in (trade["start"], *trade["points"])
+        )
+    for name in tmp_path.glob("*.png"):
         assert (DOCS / name.name).is_file()

@@ -7,7 +7,6 @@ import typer
 from isoscope.cli import Command, Commands
 from isoscope_papers.command import command, index
 from isoscope_papers.commands.istar import istar
-from isoscope_papers.commands.theory import theory
 
 reproduce = typer.Typer(
     name="reproduce",
@@ -31,5 +30,5 @@ reproduce.command("corrections", cls=Command)(command("corrections"))
 reproduce.command("dynamics", cls=Command)(command("dynamics"))
 reproduce.command("istar", cls=Command)(istar)
 reproduce.command("manifolds", cls=Command)(command("manifolds"))
-reproduce.command("theory", cls=Command)(theory)
+reproduce.command("theory", cls=Command)(command("theory"))
 reproduce.command("index", cls=Command)(index)

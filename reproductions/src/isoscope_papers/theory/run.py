@@ -1,145 +1,151 @@
-"""Experiments on what Mickus et al. 2024 conjecture, and on what isotropy and clusters can have at once."""
+"""Run a setup of the theory, keep it, and read it again."""
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from isoscope.encoders import encode
-from isoscope.errors import FileError, InputError
-from isoscope.io import read_json
-from isoscope.training.trade_off import trade_off
-from isoscope.training.trade_off_result import TradeOff
+from isoscope import encode, trade_off, train_embeddings
 from isoscope_papers.classifiers.run import prepare_task
-from isoscope_papers.classifiers.setups import SETUPS
+from isoscope_papers.classifiers.setups import SETUPS as CLASSIFIERS
 from isoscope_papers.corpora import load_corpus
-from isoscope_papers.theory.deep_classifiers import DeepRun, run_deep
-from isoscope_papers.theory.equations import STATEMENTS, checked
+from isoscope_papers.runs import keep, read_all
+from isoscope_papers.study import Place
+from isoscope_papers.theory import setups
+from isoscope_papers.theory.deep import DeepRun, run_deep
+from isoscope_papers.theory.setups import SETUPS, Setup
+from isoscope_papers.theory.statements import STATEMENTS
 
-MODEL = "all-MiniLM-L6-v2"
-N_CASES = 200  # random cases each statement is checked on
-N_ROWS = 1000  # vectors a network is trained on
-N_TRADED = 300  # vectors that are moved
-N_TRADE_LABELS = 5  # the most frequent supersenses
-TRADE_STEPS = 300
-_SECONDS = ("silhouette", "cross_entropy")
+Labelled = tuple[Any, Sequence[Any]]
+FOLLOWED = ("isoscore", "silhouette", "between_share")
 
 
 @dataclass(frozen=True)
-class Findings:
-    """Everything that was found.
+class Followed:
+    """Vectors trained for one objective.
 
     Attributes:
-        held: of each statement, in how many random cases its finding was so.
+        objective: "triplet" or "classifier".
+        data: which vectors.
+        n: how many.
+        steps: updates at which they were measured.
+        curves: of each quantity, the values of every seed at these updates.
+        r: correlation of IsoScore and silhouette, of the curves averaged over the seeds.
+        r_by_seed: of each seed's own.
+    """
+
+    objective: str
+    data: str
+    n: int
+    steps: tuple[int, ...]
+    curves: dict[str, list[list[float]]]
+    r: float
+    r_by_seed: tuple[float, ...]
+
+    def mean(self, name: str) -> np.ndarray:
+        """Return the mean of a curve over the seeds."""
+        return np.mean(self.curves[name], axis=0)
+
+
+@dataclass(frozen=True)
+class Run:
+    """One setup that was run.
+
+    Attributes:
+        setup: its name.
+        held: of each statement, in how many random cases what is said of it was so.
         deep: networks of all depths.
-        trades: trade-offs, by what was traded on what.
-        notes: what was left out, and why.
+        trades: trade-offs as `TradeOff.to_dict` gives them, by what was traded on what.
+        followed: vectors trained for each objective.
     """
 
-    held: dict[str, int]
-    deep: tuple[DeepRun, ...]
-    trades: dict[str, TradeOff]
-    notes: tuple[str, ...] = ()
+    setup: str
+    held: dict[str, int] = field(default_factory=dict)
+    deep: tuple[DeepRun, ...] = ()
+    trades: dict[str, Any] = field(default_factory=dict)
+    followed: tuple[Followed, ...] = ()
 
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-ready, unrounded."""
-        return {
-            "n_cases": N_CASES,
-            "held": self.held,
-            "deep": [run.to_dict() for run in self.deep],
-            "trades": {name: found.to_dict() for name, found in self.trades.items()},
-            "notes": list(self.notes),
+
+def run_setup(setup: Setup, _options: Any, place: Place) -> list[Run]:
+    """Do what a setup declares, and keep it where there is a folder."""
+    if not setup.space:
+        run = Run(setup.name, {key: one.n_held(n_cases=setups.N_CASES) for key, one in STATEMENTS.items()})
+    else:
+        X, y = _SPACES[setup.space](place)
+        traded = {
+            f"{setup.title}: {second}": trade_off(
+                X,
+                y,
+                objectives=("isoscore", second),
+                steps=setups.TRADE_STEPS,
+                sample=setups.N_TRADED,
+                progress=False,
+            ).to_dict()
+            for second in setup.trades
         }
+        deep = run_deep(X, y, data=setup.title) if setup.deep else ()
+        followed = [_followed(X, y, objective, setup.title) for objective in setup.objectives]
+        run = Run(setup.name, {}, tuple(deep), traded, tuple(followed))
+    if place.runs is not None:
+        keep(run, place.runs / f"theory-{setup.name}.json")
+    return [run]
 
 
-def run_theory(
-    *,
-    data: str | os.PathLike[str] | None = None,
-    download: bool = False,
-    keep_going: bool = False,
-    progress: Callable[[str], None] = lambda _: None,
-) -> Findings:
-    """Check every statement, train networks on digits and sentences, trade isotropy against clusters.
-
-    Args:
-        data: folder of the corpora; ISOSCOPE_DATA where not given.
-        download: fetch texts and model where they are not on this machine.
-        keep_going: leave out what is not at hand, and say so.
-        progress: called with what is done next.
-    """
-    progress("statements")
-    held = {one.key: checked(one, n_cases=N_CASES) for one in STATEMENTS}
-    spaces: dict[str, tuple[Any, Sequence[Any]]] = {"digits": digits()}
-    words: tuple[Any, Sequence[Any]] | None = None
-    notes = []
-    try:
-        spaces[f"polarity, {MODEL}"] = polarity(data=data, download=download)
-    except InputError as error:
-        if not keep_going:
-            raise
-        notes.append(f"polarity was left out: {error}")
-    try:
-        words = supersenses(data=data, download=download)
-    except InputError as error:
-        if not keep_going:
-            raise
-        notes.append(f"supersenses were left out: {error}")
-    deep = [run for name, space in spaces.items() for run in run_deep(*space, data=name, progress=progress)]
-    traded = {name: space for name, space in spaces.items() if name != "digits"}
-    if words is not None:
-        traded[f"{N_TRADE_LABELS} supersenses, GloVe"] = words
-    trades = {}
-    for name, (X, y) in traded.items():
-        for second in _SECONDS:
-            progress(f"{name}: isoscore against {second}")
-            trades[f"{name}: {second}"] = trade_off(
-                X, y, objectives=("isoscore", second), steps=TRADE_STEPS, sample=N_TRADED, progress=False
-            )
-    return Findings(held, tuple(deep), trades, tuple(notes))
+def read_runs(folder: Path) -> list[Run]:
+    """Read the runs of a folder in the order of the setups."""
+    return sorted(read_all(folder, "theory-", Run), key=lambda run: list(SETUPS).index(run.setup))
 
 
-def digits() -> tuple[Any, Sequence[Any]]:
-    """Handwritten digits, 64 numbers each, that come with scikit-learn."""
+def _followed(X: Any, y: Sequence[Any], objective: str, data: str) -> Followed:
+    """Train the vectors themselves; triplets are drawn at each update."""
+    found = train_embeddings(
+        X, y, objective=objective, n_triplets=setups.N_TRIPLETS if objective == "triplet" else None,
+        metrics=FOLLOWED, progress=False, **setups.FOLLOW,
+    )  # fmt: skip
+    curves = {name: found.curves(name).tolist() for name in ("loss", "accuracy", *FOLLOWED)}
+    relation = found.correlation("isoscore", "silhouette")
+    steps = tuple(int(step) for step in found.steps)
+    return Followed(objective, data, len(y), steps, curves, relation.r, tuple(relation.r_by_seed))
+
+
+def _digits(_place: Place) -> Labelled:
+    """Return handwritten digits, 64 numbers each, that come with scikit-learn."""
     from sklearn.datasets import load_digits
 
-    found = load_digits()
-    chosen = np.sort(np.random.default_rng(0).permutation(len(found.target))[:N_ROWS])
-    return found.data[chosen], found.target[chosen].tolist()
+    digits = load_digits()
+    rows = _some_rows(len(digits.target))
+    return digits.data[rows], digits.target[rows].tolist()
 
 
-def polarity(*, data: str | os.PathLike[str] | None, download: bool) -> tuple[Any, Sequence[Any]]:
-    """Sentences of film reviews, encoded."""
-    corpus = load_corpus("polarity", data=data, download=download)
-    chosen = np.sort(np.random.default_rng(0).permutation(len(corpus))[:N_ROWS]).tolist()
-    texts = [corpus.columns[0][row] for row in chosen]
-    vectors = encode(texts, model=MODEL, download=download, progress=False)
-    return vectors, [str(corpus.labels[row]) for row in chosen]
+def _polarity(place: Place) -> Labelled:
+    """Return sentences of film reviews, encoded."""
+    corpus = load_corpus("polarity", data=place.data, download=place.download)
+    rows = _some_rows(len(corpus))
+    texts = [corpus.columns[0][row] for row in rows]
+    vectors = encode(texts, model=setups.MODEL, download=place.download, progress=False)
+    return vectors, [str(corpus.labels[row]) for row in rows]
 
 
-def supersenses(*, data: str | os.PathLike[str] | None, download: bool) -> tuple[Any, Sequence[Any]]:
-    """Words of the most frequent supersenses, each of one only."""
-    task = prepare_task(SETUPS["supersense-single"], data=data, download=download)
+def _supersenses(place: Place) -> Labelled:
+    """Return words of the most frequent supersenses, each of one only."""
+    task = prepare_task(CLASSIFIERS["supersense-single"], data=place.data, download=place.download)
     names = [str(label) for label in task.labels]
-    frequent = {name for name, _ in Counter(names).most_common(N_TRADE_LABELS)}
+    frequent = {name for name, _ in Counter(names).most_common(setups.N_TRADE_LABELS)}
     rows = [row for row, name in enumerate(names) if name in frequent]
     return task.vectors[rows], [names[row] for row in rows]
 
 
-def read_findings(path: Path) -> Findings:
-    """What was kept in a report's JSON."""
-    try:
-        kept = read_json(path, sealed=False)
-        return Findings(
-            held=dict(kept["held"]),
-            deep=tuple(DeepRun.from_dict(run) for run in kept["deep"]),
-            trades={name: TradeOff.from_dict(one) for name, one in kept["trades"].items()},
-            notes=tuple(kept["notes"]),
-        )
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise FileError(f"{path} does not hold the findings of isoscope reproduce theory: {error}") from error
+def _some_rows(n: int) -> list[int]:
+    return np.sort(np.random.default_rng(0).permutation(n)[: setups.N_ROWS]).tolist()
+
+
+_SPACES: dict[str, Callable[[Place], Labelled]] = {
+    "digits": _digits,
+    "polarity": _polarity,
+    "supersense": _supersenses,
+}

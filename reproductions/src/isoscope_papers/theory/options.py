@@ -1,0 +1,24 @@
+"""Test the theory of Mickus, Grönroos and Attieh 2024: statements, deep classifiers, triplets, trade-offs.
+
+With --output each setup is kept, and the page is of all setups the folder holds.
+
+**Examples**
+
+Everything, some ten minutes on two cores: `isoscope reproduce theory --data data -o docs/reproduction`
+
+The statements alone, which need no data: `isoscope reproduce theory --setup statements`
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from isoscope_papers.theory.setups import SETUPS
+
+DEFAULT = ("all",)
+SETUPS_HELP = f"{', '.join(SETUPS)}, or all; comma-separated or repeated. [default: all]"
+
+
+@dataclass(frozen=True)
+class Options:
+    """Nothing beside what all studies take."""
