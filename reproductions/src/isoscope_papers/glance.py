@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from isoscope.errors import InputError
-from isoscope.io.sealed import write_json
+from isoscope.io import write_json
 from isoscope_papers.catalogue import OURS, PAPERS, Claim, catalogue
 from isoscope_papers.classifiers.setups import SETUPS
 from isoscope_papers.page import make_folder, markdown_table, plain, write_text
