@@ -50,18 +50,6 @@ NOT_YET: dict[str, frozenset[str]] = {
             "isoscope.training.configuration:as_seeds",
         }
     ),
-    "corpora": frozenset(
-        {
-            "isoscope.encoders.static:vocabulary",
-            "isoscope.io.files:MAX_LINE_BYTES",
-            "isoscope.io.files:check_file",
-            "isoscope.io.files:kind",
-            "isoscope.io.files:listed",
-            "isoscope.io.files:open_bytes",
-            "isoscope.io.files:reading",
-            "isoscope.io.files:reason",
-        }
-    ),
     "istar": frozenset(
         {
             "isoscope.encoders.language_models:best_device",

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import isoscope as iso
-from isoscope_papers.corpora import SimilarityPairs, load_similarity_pairs, similarity, similarity_names
+from isoscope_papers.corpora import SimilarityPairs, load_similarity_pairs, rows, similarity_names
 from isoscope_papers.corpora.registry import Hub
 
 
@@ -48,7 +48,7 @@ def test_broken_records(tmp_path: Path, record: dict, said: str) -> None:
 
 
 def test_absent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(iso.InputError, match=r"wanted sts/sts13.jsonl.gz; or pass download=True"):
+    with pytest.raises(iso.InputError, match=r"has no sts/sts13.jsonl.gz, .*; or pass download=True"):
         load_similarity_pairs("sts13", data=tmp_path)
     monkeypatch.delenv("ISOSCOPE_DATA", raising=False)
     with pytest.raises(iso.InputError, match="names no folder"):
@@ -60,11 +60,13 @@ def test_absent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_splits_and_the_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
 
-    def rows(hub: Hub, fields: tuple[str, ...]) -> Iterator[dict[str, object]]:
-        asked.append((hub.path, hub.splits, fields))
-        yield {"sentence1": "a", "sentence2": "b", "score": 4}
+    def fetch(
+        hub: Hub, splits: tuple[str, ...], fields: tuple[str, ...]
+    ) -> Iterator[tuple[str, dict[str, object]]]:
+        asked.append((hub.path, splits, fields))
+        yield "row 0", {"sentence1": "a", "sentence2": "b", "score": 4}
 
-    monkeypatch.setattr(similarity, "hub_rows", rows)
+    monkeypatch.setattr(rows, "hub_rows", fetch)
     pairs = load_similarity_pairs("stsb", data=tmp_path, split="dev", download=True)
     assert (pairs.split, pairs.scores) == ("dev", (4.0,))
     assert asked == [("mteb/stsbenchmark-sts", ("validation",), ("sentence1", "sentence2", "score"))]

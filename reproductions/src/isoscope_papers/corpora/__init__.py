@@ -7,17 +7,16 @@
     load_similarity_pairs(name) pairs of sentences or words with how alike people found them
     load_task(name)             a corpus to train on and one to score on
 
-`registry.py` declares them; `tables/` holds those that come with isoscope-papers, with their licences.
+`registry.toml` declares them; `tables/` holds those that come with isoscope-papers, with their licences.
 """
 
 from __future__ import annotations
 
 from isoscope_papers.corpora.corpus import Corpus
 from isoscope_papers.corpora.load import corpus_names, load_corpus
-from isoscope_papers.corpora.pairs import load_pairs, pair_names
-from isoscope_papers.corpora.running_text import Texts, load_texts, text_names
 from isoscope_papers.corpora.similarity import SimilarityPairs, load_similarity_pairs, similarity_names
 from isoscope_papers.corpora.tasks import ClassificationTask, load_task, task_names
+from isoscope_papers.corpora.texts import Texts, load_pairs, load_texts, pair_names, text_names
 
 __all__ = [
     "ClassificationTask",

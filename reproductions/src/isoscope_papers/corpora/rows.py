@@ -1,59 +1,110 @@
-"""Records of a text file, one a line, exactly as written: JSON lines, a table with tabs, plain text."""
+"""Records of a declared corpus: lines of a file, exactly as written, or rows of a dataset on the hub."""
 
 from __future__ import annotations
 
+import gzip
 import json
+import os
+import zlib
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from isoscope.errors import FileError
-from isoscope.io.files import MAX_LINE_BYTES, check_file, kind, listed, open_bytes, reading
+from isoscope.errors import FileError, InputError
+from isoscope_papers.corpora.registry import Declaration, Hub, on_hub
 
+DATA_VARIABLE = "ISOSCOPE_DATA"
+MAX_LINE_BYTES = 16 * 2**20
 Record = dict[str, Any]
+Rows = Iterator[tuple[str, Record]]  # where it stands, for messages, and the record
 
 
-def read_rows(path: Path, fields: Sequence[str]) -> Iterator[tuple[int, Record]]:
-    """Line numbers, from 1, and records that have all the fields; `.jsonl`, `.tsv` or `.txt`, perhaps
-    with `.gz`. Of plain text, each line that is not blank is a record with one field, `text`.
+@dataclass(frozen=True)
+class Found:
+    """Records with the split they are of, and where they were found, in words."""
+
+    rows: Rows
+    split: str
+    source: str
+
+
+def data_folder(data: str | os.PathLike[str] | None) -> Path | None:
+    """Return the folder asked for, else the one in ISOSCOPE_DATA; None where neither is set."""
+    named = os.fspath(data) if data is not None else os.environ.get(DATA_VARIABLE)
+    if not named:
+        return None
+    folder = Path(named).expanduser()
+    if not folder.is_dir():
+        asked = "data" if data is not None else DATA_VARIABLE
+        raise FileError(f"{asked} names {folder}, which is no folder; wanted the folder of the corpora")
+    return folder
+
+
+def in_folder(declared: Declaration, folder: Path | None, split: str | None = None) -> Found | None:
+    """Return the records of a split, or of the first there is, in a data folder."""
+    for one, file in declared.files.items():
+        if folder is not None and split in (None, one) and (path := folder / file).exists():
+            return Found(read_rows(path, declared.fields), one, path.name)
+    return None
+
+
+def fetched(declared: Declaration, split: str | None = None) -> Found:
+    """Return the records of a split, or of those declared, from the hub."""
+    assert declared.hub is not None
+    hub, splits = declared.hub, declared.hub.splits if split is None else (on_hub(split),)
+    source = f"Hugging Face's hub, {hub.path}" + (f", {hub.config}" if hub.config else "")
+    fields = (*declared.columns, *[hub.label or declared.label] * bool(declared.label))
+    return Found(hub_rows(hub, splits, fields), split or " + ".join(splits), source)
+
+
+def not_found(what: str, declared: Declaration, folder: Path | None, split: str | None = None) -> InputError:
+    """Return the error over a corpus that is in no folder: which file is wanted, and how to get it."""
+    file = declared.files[split or next(iter(declared.files))]
+    looked = f"{folder} has no {file}" if folder else f"{DATA_VARIABLE} names no folder with {file}"
+    fetch = "; or pass download=True to fetch it from Hugging Face's hub" if declared.hub else ""
+    fields = f", one record a line with the fields {', '.join(declared.fields)}" if folder else ""
+    kind = FileError if folder else InputError
+    named = f"{what} {declared.name!r} {'is' if what == 'corpus' else 'are'} not on this machine"
+    return kind(f"{named}: {looked}{fields}{fetch}")
+
+
+def read_rows(path: Path, fields: Sequence[str]) -> Rows:
+    """Yield records that have all the fields, of `.jsonl`, `.tsv` or `.txt`, perhaps with `.gz`.
+
+    Of plain text, each line that is not blank is a record with one field, `text`.
 
     Raises:
         FileError: the file is absent, of another kind or broken; the message names the line.
     """
-    check_file(path, what="labelled texts")
-    parse = _PARSERS.get(kind(path))
-    if parse is None:
-        raise FileError(f"{path} is of an unknown kind {kind(path)!r}; wanted one of {listed(_PARSERS)}")
-    with reading(path):
-        n_rows = 0
-        for number, record in parse(path):
-            absent = [field for field in fields if field not in record]
-            if absent:
-                raise FileError(
-                    f"{path} has no {absent[0]!r} in line {number}; it has {listed(record)}, "
-                    f"and wanted is {listed(fields)}"
-                )
-            n_rows += 1
-            yield number, record
-        if not n_rows:
-            raise FileError(f"{path} has no rows; wanted at least one labelled text")
+    suffix = path.with_suffix("").suffix if path.suffix == ".gz" else path.suffix
+    if suffix not in _PARSERS:
+        raise FileError(f"{path} is of an unknown kind {suffix!r}; wanted one of {', '.join(_PARSERS)}")
+    number = 0
+    for number, record in _PARSERS[suffix](path):
+        if absent := [field for field in fields if field not in record]:
+            has = f"it has {', '.join(record)}, and wanted is {', '.join(fields)}"
+            raise FileError(f"{path} has no {absent[0]!r} in line {number}; {has}")
+        yield f"{path}, line {number}", record
+    if not number:
+        raise FileError(f"{path} has no rows; wanted at least one")
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Lines without their ends. Only a line feed ends one: texts hold other characters that look like it."""
-    with open_bytes(path) as file:
-        number = 0
-        while line := file.readline(MAX_LINE_BYTES):
-            number += 1
-            if len(line) >= MAX_LINE_BYTES:
-                raise FileError(
-                    f"{path} is not text in lines: line {number} has no end within {MAX_LINE_BYTES:,} bytes"
-                )
-            try:
+    """Yield lines without their ends. Only a line feed ends one: texts hold others that look like it."""
+    number = 0
+    try:
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+            while line := file.readline(MAX_LINE_BYTES):
+                number += 1
+                if len(line) >= MAX_LINE_BYTES:
+                    raise FileError(f"{path}: line {number} has no end within {MAX_LINE_BYTES:,} bytes")
                 text = line.removesuffix(b"\n").decode("utf-8-sig" if number == 1 else "utf-8")
-            except UnicodeDecodeError as error:
-                raise FileError(f"{path} is not UTF-8 in line {number}: {error.reason}") from error
-            yield number, text.removesuffix("\r")
+                yield number, text.removesuffix("\r")
+    except UnicodeDecodeError as error:
+        raise FileError(f"{path} is not UTF-8 in line {number}: {error.reason}") from error
+    except (OSError, EOFError, zlib.error) as error:
+        raise FileError(f"{path} cannot be read: {error}; is it truncated?") from error
 
 
 def _json_lines(path: Path) -> Iterator[tuple[int, Record]]:
@@ -70,23 +121,17 @@ def _json_lines(path: Path) -> Iterator[tuple[int, Record]]:
 
 
 def _tab_lines(path: Path) -> Iterator[tuple[int, Record]]:
-    header: list[str] | None = None
-    for number, line in _lines(path):
+    lines = _lines(path)
+    header = next(lines, (0, ""))[1].split("\t")
+    for number, line in lines:
         cells = line.split("\t")
-        if header is None:
-            header = cells
-            continue
         if len(cells) != len(header):
-            raise FileError(
-                f"{path} has {len(cells)} cells in line {number}; wanted {len(header)}, as in its header"
-            )
+            raise FileError(f"{path} has {len(cells)} cells in line {number}; wanted {len(header)}")
         yield number, dict(zip(header, cells, strict=True))
 
 
 def _plain_lines(path: Path) -> Iterator[tuple[int, Record]]:
-    for number, line in _lines(path):
-        if line.strip():
-            yield number, {"text": line.strip()}
+    return ((number, {"text": line.strip()}) for number, line in _lines(path) if line.strip())
 
 
 _PARSERS: dict[str, Callable[[Path], Iterator[tuple[int, Record]]]] = {
@@ -94,3 +139,22 @@ _PARSERS: dict[str, Callable[[Path], Iterator[tuple[int, Record]]]] = {
     ".tsv": _tab_lines,
     ".txt": _plain_lines,
 }
+
+
+def hub_rows(hub: Hub, splits: Sequence[str], fields: Sequence[str]) -> Rows:
+    """Yield the records of all the splits, in order, each with the fields wanted. This fetches: ask first."""
+    try:
+        import datasets
+    except ImportError:
+        extra = "pip install 'isoscope-papers[hub]'"
+        raise InputError(f"{hub.path} cannot be fetched without the datasets package: {extra}") from None
+    for split in splits:
+        try:
+            rows: Any = datasets.load_dataset(hub.path, hub.config, split=split)
+        except Exception as error:  # many kinds, by the library's version: absent, refused, no connection
+            reason = str(error).partition("\n")[0][:160].rstrip(" .;:")
+            raise InputError(f"{hub.path} cannot be fetched: {reason}; pass a data folder instead") from error
+        if absent := [field for field in fields if field not in rows.column_names]:
+            raise FileError(f"{hub.path} has no column {absent[0]!r}; it has {', '.join(rows.column_names)}")
+        for number, record in enumerate(rows.select_columns(list(fields))):
+            yield f"{hub.path}, row {number}", record

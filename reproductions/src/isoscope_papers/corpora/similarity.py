@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from isoscope.errors import FileError, InputError
-from isoscope_papers.corpora.hub import hub_rows
-from isoscope_papers.corpora.load import DATA_VARIABLE, data_folder
-from isoscope_papers.corpora.registry import Hub
-from isoscope_papers.corpora.rows import Record, read_rows
+from isoscope.errors import FileError
+from isoscope_papers.corpora.registry import REGISTRY, declared
+from isoscope_papers.corpora.rows import data_folder, fetched, in_folder, not_found
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,54 +48,9 @@ class SimilarityPairs:
         return tuple((at[first], at[second]) for first, second in zip(*self.columns, strict=True))
 
 
-@dataclass(frozen=True)
-class _Declaration:
-    """files: by split, in a data folder; fields: first, second, score; hub: its path and names of splits."""
-
-    files: Mapping[str, str]
-    licence: str
-    fields: tuple[str, str, str] = ("sentence1", "sentence2", "score")
-    hub: str | None = None
-    hub_splits: Mapping[str, str] = field(default_factory=dict)
-
-
-_WORDS = ("word1", "word2", "score")
-_PAIRS: dict[str, _Declaration] = {
-    "stsb": _Declaration(
-        {split: f"sts/stsb_en_{split}.jsonl.gz" for split in ("test", "dev", "train")},
-        "CC BY-SA 4.0 and the sources' own terms (Cer et al. 2017)",
-        hub="mteb/stsbenchmark-sts",
-        hub_splits={"dev": "validation"},
-    ),
-    **{
-        f"sts{year}": _Declaration(
-            {"test": f"sts/sts{year}.jsonl.gz"},
-            f"the sources' own terms (Agirre et al. 20{year})",
-            hub=f"mteb/sts{year}-sts",
-        )
-        for year in range(12, 17)
-    },
-    "sick": _Declaration(
-        {"test": "sts/sick_test.jsonl.gz"},
-        "CC BY-NC-SA 3.0 (Marelli et al. 2014)",
-        fields=("sentence1", "sentence2", "relatedness"),
-    ),
-    **{
-        name: _Declaration({"all": f"wordsim/{file}.tsv.gz"}, licence, _WORDS)
-        for name, file, licence in (
-            ("men", "men", "CC BY 2.0 (Bruni et al. 2014)"),
-            ("simlex999", "simlex999", "not stated (Hill et al. 2015)"),
-            ("wordsim353", "wordsim353", "CC BY 4.0 (Finkelstein et al. 2002)"),
-            ("mturk771", "mturk771", "not stated (Halawi et al. 2012)"),
-            ("rare_words", "rw", "not stated (Luong et al. 2013)"),
-        )
-    },
-}
-
-
 def similarity_names() -> list[str]:
-    """The names that `load_similarity_pairs` takes."""
-    return list(_PAIRS)
+    """Return the names that `load_similarity_pairs` takes."""
+    return list(REGISTRY["pairs"])
 
 
 def load_similarity_pairs(
@@ -108,7 +60,7 @@ def load_similarity_pairs(
     split: str | None = None,
     download: bool = False,
 ) -> SimilarityPairs:
-    """Pairs of sentences (`stsb`, `sts12` … `sts16`, `sick`) or words (`men`, `simlex999`, …) with scores.
+    """Return pairs of sentences (`stsb`, `sts12` … `sts16`, `sick`) or words (`men`, …) with scores.
 
     Args:
         name: one of `similarity_names()`.
@@ -120,42 +72,22 @@ def load_similarity_pairs(
         InputError: there are no such pairs, or nowhere to take them from; the message says how to get them.
         FileError: a file is broken; the message names the file and the line.
     """
-    declared = _PAIRS.get(name)
-    if declared is None:
-        raise InputError(f"pairs {name!r} are not known; wanted one of {', '.join(_PAIRS)}")
-    split = next(iter(declared.files)) if split is None else split
-    if split not in declared.files:
-        raise InputError(f"split is {split!r}; wanted one of {', '.join(declared.files)} of {name}")
-    folder, file = data_folder(data), declared.files[split]
-    if folder is not None and (path := folder / file).exists():
-        columns, scores = _read(read_rows(path, declared.fields), declared.fields, f"{path}, line")
-        return SimilarityPairs(name, columns, scores, split, path.name, declared.licence)
-    if download and declared.hub is not None:
-        hub = Hub(declared.hub, (declared.hub_splits.get(split, split),))
-        columns, scores = _read(
-            enumerate(hub_rows(hub, declared.fields)), declared.fields, f"{declared.hub}, row"
-        )
-        source = f"Hugging Face's hub, {declared.hub}"
-        return SimilarityPairs(name, columns, scores, split, source, declared.licence)
-    looked = f"{folder} has no {file}" if folder else f"{DATA_VARIABLE} names no folder"
-    fetch = "; or pass download=True to fetch them" if declared.hub else ""
-    raise InputError(f"pairs {name!r} are not on this machine: {looked}; wanted {file}{fetch}")
-
-
-def _read(
-    rows: Iterable[tuple[int, Record]], fields: tuple[str, str, str], where: str
-) -> tuple[tuple[tuple[str, ...], tuple[str, ...]], tuple[float, ...]]:
-    """Two columns of texts, and the scores."""
+    wanted = declared("pairs", name)
+    part, folder = wanted.check_split(split or next(iter(wanted.files))), data_folder(data)
+    found = in_folder(wanted, folder, part) or (fetched(wanted, part) if download and wanted.hub else None)
+    if found is None:
+        raise not_found("pairs", wanted, folder, part)
     firsts, seconds, scores = [], [], []
-    for number, record in rows:
-        first, second, score = (record[name] for name in fields)
+    for where, record in found.rows:
+        first, second, score = (record[field] for field in wanted.fields)
         for text in (first, second):
             if not isinstance(text, str) or not text.strip():
-                raise FileError(f"{where} {number}: {text!r:.40} is no text; wanted two texts and a score")
+                raise FileError(f"{where}: {text!r:.40} is no text; wanted two texts and a score")
         firsts.append(first.strip())
         seconds.append(second.strip())
-        scores.append(_score(score, f"{where} {number}"))
-    return (tuple(firsts), tuple(seconds)), tuple(scores)
+        scores.append(_score(score, where))
+    columns = (tuple(firsts), tuple(seconds))
+    return SimilarityPairs(name, columns, tuple(scores), part, found.source, wanted.licence)
 
 
 def _score(value: object, where: str) -> float:

@@ -24,39 +24,16 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from isoscope.encoders.static import vocabulary
+from isoscope.encoders import vocabulary
 
 N_POS_WORDS = 11_462
 N_SUPERSENSE_WORDS = 2_275
 # lexicographer files 03 to 28, in WordNet's order
 SUPERSENSES = (
-    "Tops",
-    "act",
-    "animal",
-    "artifact",
-    "attribute",
-    "body",
-    "cognition",
-    "communication",
-    "event",
-    "feeling",
-    "food",
-    "group",
-    "location",
-    "motive",
-    "object",
-    "person",
-    "phenomenon",
-    "plant",
-    "possession",
-    "process",
-    "quantity",
-    "relation",
-    "shape",
-    "state",
-    "substance",
-    "time",
-)
+    "Tops", "act", "animal", "artifact", "attribute", "body", "cognition", "communication", "event",
+    "feeling", "food", "group", "location", "motive", "object", "person", "phenomenon", "plant",
+    "possession", "process", "quantity", "relation", "shape", "state", "substance", "time",
+)  # fmt: skip
 _FIRST_NOUN_FILE = 3
 _PARTS = {"noun": "noun", "verb": "verb", "adj": "adjective", "adv": "adverb"}
 _WORD = re.compile(r"[a-z]{3,}")

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from isoscope.errors import FileError, InputError
-from isoscope_papers.corpora import load_similarity_pairs, load_texts, running_text
+from isoscope_papers.corpora import load_similarity_pairs, load_texts, rows
 
 DATA = os.environ.get("ISOSCOPE_DATA")
 
@@ -45,11 +45,11 @@ def test_splits_are_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_pairs_have_two_columns(tmp_path: Path) -> None:
-    rows = [
+    records = [
         {"sentence1": "a cat", "sentence2": "one cat", "score": 5.0},
         {"sentence1": "b", "sentence2": "c", "score": 0.5},
     ]
-    write(tmp_path, "sts/stsb_en_test.jsonl.gz", [json.dumps(row) for row in rows])
+    write(tmp_path, "sts/stsb_en_test.jsonl.gz", [json.dumps(row) for row in records])
     texts = load_texts("stsb", data=tmp_path)
     assert list(texts) == ["a cat", "b"]
     assert texts.columns == (("a cat", "b"), ("one cat", "c"))
@@ -70,18 +70,18 @@ def test_unknown_names_and_absent_folders() -> None:
         load_texts("wikitext2", split="dev")
     with pytest.raises(InputError, match="split is 'valid'; wanted one of test, dev, train of stsb"):
         load_texts("stsb", split="valid")
-    with pytest.raises(InputError, match="pass data=… or set ISOSCOPE_DATA to a folder with wikitext2/"):
+    with pytest.raises(InputError, match=r"ISOSCOPE_DATA names no folder with wikitext2/.*download=True"):
         load_texts("wikitext2")
 
 
 def test_from_the_hub_only_when_asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     asked = []
 
-    def rows(hub: Any, fields: tuple[str, ...]) -> Iterator[dict[str, str]]:
-        asked.append((hub.path, hub.config, hub.splits, fields))
-        yield from ({"text": ""}, {"text": " from the hub "})
+    def fetch(hub: Any, splits: tuple[str, ...], fields: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
+        asked.append((hub.path, hub.config, splits, fields))
+        yield from (("row 0", {"text": ""}), ("row 1", {"text": " from the hub "}))
 
-    monkeypatch.setattr(running_text, "hub_rows", rows)
+    monkeypatch.setattr(rows, "hub_rows", fetch)
     with pytest.raises(FileError):
         load_texts("wikitext2", data=tmp_path)
     assert not asked
