@@ -4,7 +4,8 @@ document.addEventListener("DOMContentLoaded", () => {
   if (!parts.length) return;
   const rows = parts.flatMap((part) => [...part.querySelectorAll("tbody tr")]);
   const verdictOf = (row) => row.cells[4].textContent.trim().split(":")[0];
-  const verdicts = [...new Set(rows.map(verdictOf))];
+  const legend = [...document.querySelectorAll("article table")][0]; // the verdicts in their order
+  const verdicts = [...legend.tBodies[0].rows].map((row) => row.cells[0].textContent.trim());
   rows.forEach((row) =>
     [...row.cells].forEach((cell, place) => {
       cell.dataset.head = row.closest("table").tHead.rows[0].cells[place].textContent;

@@ -16,6 +16,7 @@ from isoscope_papers.study import STUDIES, Study, study, tallied
 from isoscope_papers.verdict import Verdict
 
 COMMAND = "isoscope reproduce index"
+_OURS, _EVIDENCE, _README = 200, 70, 110  # letters at most in a row of the page, and of the README
 FEW = 2  # findings that are shown one by one; more are counted
 BEGIN = "<!-- claims: written by `isoscope reproduce index --readme`; do not edit -->"
 END = "<!-- end of claims -->"
@@ -87,9 +88,29 @@ def short(claim: Claim) -> str:
     return f"{len(findings)} tests: {said}; {findings[0].subject}: {findings[0].ours}"
 
 
+def brief(text: str, most: int) -> str:
+    """Cut a text behind the last sentence or part of one that fits; its page has the rest.
+
+    >>> brief("The first. The second is longer.", 20)
+    'The first. …'
+    """
+    if len(text) <= most:
+        return text
+    ends = [match.end() for match in re.finditer(r"[.;:,](?= )", text[:most])]
+    return f"{text[: ends[-1]] if ends else text[:most].rpartition(' ')[0]} …"
+
+
+def _evidence(claim: Claim) -> str:
+    """Return what the first test rests on, and how many other models or data sets there are."""
+    kinds = list(dict.fromkeys(one.evidence for one in claim.findings if one.evidence))
+    others = f"; {len(kinds) - 1} more" if len(kinds) > 1 else ""
+    return brief(kinds[0], _EVIDENCE) + others if kinds else ""
+
+
 def as_markdown(claims: Sequence[Claim]) -> str:
     """Return the page: the headline, how to read it, a table for each paper, what was not run."""
-    lines = [f"<!-- written by `{COMMAND}`; do not edit -->", "# The papers at a glance", ""]
+    lines = ["---", "hide: [toc]", "---", f"<!-- written by `{COMMAND}`; do not edit -->"]
+    lines += ["# The papers at a glance", ""]
     lines += [headline(claims), "", "| verdict | means |", "|---|---|"]
     lines += [f"| {verdict.mark} {verdict} | {meaning} |" for verdict, meaning in MEANINGS.items()]
     for paper, title in PAPERS.items():
@@ -115,7 +136,8 @@ def _row(claim: Claim) -> tuple[str, ...]:
     links = [f"[{name}]({_page(name)})" for name in dict.fromkeys(one.study for one in claim.findings)]
     where = "; ".join([claim.where, *links])
     verdict = f"{claim.verdict.mark} {claim.verdict}{condition}"
-    return claim.statement, where, claim.published, short(claim), verdict, claim.evidence
+    published = re.sub(r"(?<=\d) (?=\d{3})", "\N{NO-BREAK SPACE}", claim.published)
+    return claim.statement, where, published, brief(short(claim), _OURS), verdict, _evidence(claim)
 
 
 def _page(name: str) -> str:
@@ -144,7 +166,9 @@ def readme_table(claims: Sequence[Claim]) -> list[str]:
     """Return the lines of the README's short form."""
     by_name = {claim.name: claim for claim in claims}
     chosen = [by_name[name] for name in HEADLINES]
-    rows = [(one.statement, one.published or "—", short(one), one.verdict.mark) for one in chosen]
+    rows = [
+        (one.statement, one.published or "—", brief(short(one), _README), one.verdict.mark) for one in chosen
+    ]
     return markdown_table(("claim", "paper", "ours", ""), rows)
 
 
