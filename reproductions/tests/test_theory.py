@@ -124,6 +124,8 @@ def test_bad_input(tmp_path):
         read_runs(tmp_path / "runs")
     result = CliRunner().invoke(app, ["reproduce", "theory", "--report-only"])
     assert isinstance(result.exception, InputError)
+    result = CliRunner().invoke(app, ["reproduce", "theory", "--setup", "digits", "--device", "abacus"])
+    assert isinstance(result.exception, InputError)
 
 
 def test_the_page_is_what_its_runs_say(tmp_path):

@@ -60,7 +60,7 @@ def run_deep(
     rows = torch.as_tensor(X).float()
     rows = rows - rows.mean(dim=0)
     rows = rows / rows.square().mean().sqrt()
-    codes = torch.from_numpy(np.unique(y, return_inverse=True)[1])
+    codes = torch.as_tensor(np.unique(y, return_inverse=True)[1], device=rows.device)
     at = tuple(sorted({round(step) for step in np.linspace(0, math.sqrt(steps), N_MEASURED) ** 2}))
     runs = []
     for width in widths:
@@ -87,6 +87,8 @@ def _trained(
         for n_in, n_out in pairwise([rows.shape[1], *[width] * depth]):
             layers += [torch.nn.Linear(n_in, n_out), torch.nn.ReLU()]
         body, head = torch.nn.Sequential(*layers), torch.nn.Linear(width, int(codes.max()) + 1)
+    for part in (body, head):
+        part.to(rows.device)
     adam = torch.optim.Adam([*body.parameters(), *head.parameters()], lr=LEARNING_RATE)
     for step in range(at[-1] + 1):
         hidden = body(rows)

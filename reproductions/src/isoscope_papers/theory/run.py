@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
 from isoscope import encode, trade_off, train_embeddings
+from isoscope.encoders import best_device
 from isoscope_papers.classifiers.run import prepare_task
 from isoscope_papers.classifiers.setups import SETUPS as CLASSIFIERS
 from isoscope_papers.corpora import load_corpus
@@ -77,14 +79,11 @@ def run_setup(setup: Setup, _options: Any, place: Place) -> list[Run]:
         run = Run(setup.name, {key: one.n_held(n_cases=setups.N_CASES) for key, one in STATEMENTS.items()})
     else:
         X, y = _SPACES[setup.space](place)
+        if place.device is not None:
+            X = torch.as_tensor(X).to(best_device(place.device))
         traded = {
             f"{setup.title}: {second}": trade_off(
-                X,
-                y,
-                objectives=("isoscore", second),
-                steps=setups.TRADE_STEPS,
-                sample=setups.N_TRADED,
-                progress=False,
+                X, y, objectives=("isoscore", second), progress=False, **setups.TRADE
             ).to_dict()
             for second in setup.trades
         }
@@ -127,7 +126,7 @@ def _polarity(place: Place) -> Labelled:
     corpus = load_corpus("polarity", data=place.data, download=place.download)
     rows = _some_rows(len(corpus))
     texts = [corpus.columns[0][row] for row in rows]
-    vectors = encode(texts, model=setups.MODEL, download=place.download, progress=False)
+    vectors = encode(texts, model=setups.MODEL, download=place.download, device=place.device, progress=False)
     return vectors, [str(corpus.labels[row]) for row in rows]
 
 

@@ -14,9 +14,8 @@ from typing import Any
 MODEL = "all-MiniLM-L6-v2"
 N_CASES = 200  # random cases each statement is checked on
 N_ROWS = 1000  # vectors of a space
-N_TRADED = 300  # of those, vectors that are traded
+TRADE: dict[str, Any] = {"steps": 300, "sample": 300}  # of trade-offs; so many vectors of a space
 N_TRADE_LABELS = 5  # the most frequent supersenses
-TRADE_STEPS = 300
 FOLLOW: dict[str, Any] = {"steps": 200, "every": 5, "seeds": 3}  # of vectors that are trained themselves
 N_TRIPLETS = 5_000  # drawn at each update
 DEPTHS, WIDTHS = (1, 2, 3, 4, 5), (64, 8)  # of the networks' hidden layers
