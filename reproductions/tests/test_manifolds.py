@@ -34,6 +34,7 @@ from isoscope_papers.manifolds.run import N_SHOWN, Outcome, StaticFigures, keep,
 from isoscope_papers.manifolds.setups import PUBLISHED, own_setup
 from isoscope_papers.manifolds.study import STUDY, sections
 from isoscope_papers.runs import as_plain, from_plain
+from isoscope_papers.study import Place
 from isoscope_papers.verdict import Verdict
 
 
@@ -342,7 +343,7 @@ def corpus(tmp_path: Path) -> Path:
 
 
 def test_a_model_without_sinks(tiny_bert: Path, corpus: Path) -> None:
-    found = run_setup(own_setup(str(tiny_bert)), data=corpus, progress=False)
+    found = run_setup(own_setup(str(tiny_bert)), Options(), Place(corpus))
     assert found.about["window"] == 24
     assert found.about["n_types"] == 11
     assert found.about["n_tokens"] == 482  # special tokens left out
@@ -353,7 +354,7 @@ def test_a_model_without_sinks(tiny_bert: Path, corpus: Path) -> None:
 
 
 def test_sinks_are_left_out_in_the_other_view(tiny_gpt: Path, corpus: Path, tmp_path: Path) -> None:
-    found = run_setup(own_setup(str(tiny_gpt)), data=corpus, layers=[0, 1, -1], progress=False)
+    found = run_setup(own_setup(str(tiny_gpt)), Options(layers="0,1,-1"), Place(corpus))
     assert found.about["layers"] == [0, 1, 3]
     assert found.about["n_sinks"] == 10  # the first of each of eight windows, and two booms
     assert "position 0" in found.sinks[0]
@@ -376,17 +377,16 @@ def test_sinks_are_left_out_in_the_other_view(tiny_gpt: Path, corpus: Path, tmp_
 
 
 def test_fewer_tokens_and_another_seed(tiny_bert: Path, corpus: Path) -> None:
-    few = run_setup(own_setup(str(tiny_bert)), data=corpus, max_tokens=240, layers=[1], progress=False)
+    setup, options = own_setup(str(tiny_bert)), Options(max_tokens=240, layers="1")
+    few = run_setup(setup, options, Place(corpus))
     assert few.about["n_tokens"] == 220
-    other = run_setup(
-        own_setup(str(tiny_bert)), data=corpus, max_tokens=240, layers=[1], seed=5, progress=False
-    )
+    other = run_setup(setup, replace(options, seed=5), Place(corpus))
     assert other.layers[0].cosines.s_inter_sampled != few.layers[0].cosines.s_inter_sampled
     assert other.layers[0].cosines.s_inter == few.layers[0].cosines.s_inter
     with pytest.raises(InputError, match="tokens is 20; wanted at least 24"):
-        run_setup(own_setup(str(tiny_bert)), data=corpus, max_tokens=20, progress=False)
+        run_setup(setup, Options(max_tokens=20), Place(corpus))
     with pytest.raises(InputError, match="seed is -1"):
-        run_setup(own_setup(str(tiny_bert)), data=corpus, seed=-1, progress=False)
+        run_setup(setup, Options(seed=-1), Place(corpus))
 
 
 def test_a_static_table_from_a_file(tmp_path: Path) -> None:
@@ -394,7 +394,7 @@ def test_a_static_table_from_a_file(tmp_path: Path) -> None:
     rows = rng.normal(size=(300, 4))
     path = tmp_path / "words.txt"
     path.write_text("".join(f"w{i} {' '.join(map(str, row))}\n" for i, row in enumerate(rows)))
-    found = run_setup(own_setup(str(path)))
+    found = run_setup(own_setup(str(path)), Options(), Place())
     assert found.static is not None
     assert (found.static.n_vectors, found.static.n_dims) == (300, 4)
     assert found.static.lid == pytest.approx(iso.lid(rows.astype(np.float32), k=100), rel=1e-5)
@@ -441,7 +441,7 @@ def test_what_a_small_cluster_is_made_of_is_said() -> None:
     layers = [layer(smallest=one) for one in (None, sinks, sinks, words, large, mixed)]
     notes = sections([outcome(layers, layers)])[2].notes
     assert "Layers 1–2: the smallest cluster is the attention sinks" in notes
-    assert "Layers 3: at least 95 % of the smallest cluster are one token, '<eos>'" in notes
+    assert "Layer 3: at least 95 % of the smallest cluster are one token, '<eos>'" in notes
     assert sum("smallest" in note for note in notes) == 2
 
 
@@ -454,7 +454,7 @@ def test_the_smallest_cluster() -> None:
 
 def test_pages_and_figures_are_written(tiny_gpt: Path, corpus: Path, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
-    run = run_setup(own_setup(str(tiny_gpt)), data=corpus, progress=False)
+    run = run_setup(own_setup(str(tiny_gpt)), Options(), Place(corpus))
     written = STUDY.write([run, table(20.0)], tmp_path / "new")
     assert [path.name for path in written] == ["manifolds.json", "manifolds.md", "manifolds.html"]
     text = written[1].read_text()

@@ -3,27 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
+from isoscope_papers.corrections import setups, tallies
 from isoscope_papers.corrections.run import N_NEIGHBORS, NOISE_POWER, Outcome, Result
-from isoscope_papers.corrections.setups import (
-    ANALOGIES,
-    LABELS,
-    NOISE,
-    PROBE,
-    SENTENCES,
-    TASKS,
-    WORDS,
-)
-from isoscope_papers.corrections.tallies import (
-    GROUPS,
-    WHITEN,
-    Tally,
-    differences,
-    groups_of,
-    interval,
-    overall,
-    tally,
-)
+from isoscope_papers.corrections.tallies import GROUPS, WHITEN, Tally, interval, tally
 from isoscope_papers.rows import number, signed
 from isoscope_papers.verdict import Finding, Verdict, by_interval, judged, ranges
 
@@ -44,36 +28,38 @@ _STATIC = (("isotropy-helps-words", "words"), ("isotropy-helps-sentences", "sent
 def findings(outcomes: Sequence[Outcome]) -> Iterator[Finding]:
     """Yield every claim on every encoder that has the data sets it is about."""
     parts: dict[str, Callable[[Outcome], Iterator[Finding]]] = {
-        TASKS: _of_tasks, PROBE: _of_probe, NOISE: _of_noise, ANALOGIES: _of_analogies,
+        setups.TASKS: _of_tasks, setups.PROBE: _of_probe, setups.NOISE: _of_noise,
+        setups.ANALOGIES: _of_analogies,
     }  # fmt: skip
-    for one in outcomes:
-        yield from parts[one.setup.part](one)
+    for found in outcomes:
+        about = found.about
+        evidence = (
+            f"{found.title}; at most {about['max_pairs']:,} pairs and {about['max_rows']:,} texts of a set, "
+            f"{about['folds']} folds × {about['repeats']} repeats, seed {about['seed']}"
+        )
+        for one in parts[found.setup.part](found):
+            yield replace(one, evidence=one.evidence or evidence)
 
 
 def _of_tasks(found: Outcome) -> Iterator[Finding]:
-    evidence = _evidence(found)
     for group, (whitening, ranking, sign) in _CLAIMS.items():
         whitened = tally(found, group, WHITEN)
-        if not whitened.n:
-            continue
-        verdict, condition = _held(whitened, sign)
-        claim = f"classifiers/{whitening}"
-        yield Finding(claim, found.title, verdict, whitened.words, condition, evidence)
-        kind = GROUPS[group][0]
-        correlations = [
-            rho for one in found.results if one.kind == kind and (rho := _correlation(one, group)) is not None
-        ]
+        if whitened.n:
+            verdict, condition = _held(whitened, sign)
+            yield Finding(f"classifiers/{whitening}", found.title, verdict, whitened.words, condition)
+        results = [one for one in found.results if one.kind == GROUPS[group][0]]
+        correlations = [rho for one in results if (rho := _correlation(one, group)) is not None]
         if len(correlations) > 2:
             low, high = (min(max(end, -1.0), 1.0) for end in interval(correlations))
-            mean = sum(correlations) / len(correlations)
+            mean = signed(sum(correlations) / len(correlations), 2)
             ends = f"{signed(low, 2)} … {signed(high, 2)}"
-            said = f"mean ρ {signed(mean, 2)}, 95 % over {len(correlations)} sets {ends}"
+            said = f"mean ρ {mean}, 95 % over {len(correlations)} sets {ends}"
             verdict = by_interval(*sorted((sign * low, sign * high)))
-            yield Finding(f"classifiers/{ranking}", found.title, verdict, said, evidence=evidence)
-    yield from _of_static(found, evidence)
-    yield from _of_whitening(found, evidence)
-    yield from _of_clusters(found, evidence)
-    yield from _of_measures(found, evidence)
+            yield Finding(f"classifiers/{ranking}", found.title, verdict, said)
+    yield from _of_static(found)
+    yield from _of_whitening(found)
+    yield from _of_clusters(found)
+    yield from _of_measures(found)
 
 
 def _held(one: Tally, sign: int) -> tuple[Verdict, str]:
@@ -106,155 +92,137 @@ def _correlation(result: Result, group: str) -> float | None:
     return float(spearmanr(*zip(*points, strict=True)).statistic)
 
 
-def _of_static(found: Outcome, evidence: str) -> Iterator[Finding]:
+def _of_static(found: Outcome) -> Iterator[Finding]:
     """Yield what is claimed of static vectors: both corrections have to gain."""
     for claim, group in _STATIC:
-        parts = {name: tally(found, group, name) for name in ("all_but_the_top", WHITEN)}
-        if not all(one.n > 2 for one in parts.values()):
+        parts = {name: tally(found, group, name).gains for name in ("all_but_the_top", WHITEN)}
+        if min(map(len, parts.values())) < 3:
             continue
-        signs = {name: 1 if interval(one.gains)[0] > 0 else -1 if interval(one.gains)[1] < 0 else 0
-                 for name, one in parts.items()}  # fmt: skip
-        verdict, condition = judged(signs, where="by {}")
+        verdict, condition = judged(
+            {name: _sign(*interval(one)) for name, one in parts.items()}, where="by {}"
+        )
         if not found.setup.is_static:
             verdict, condition = Verdict.NOT_TESTABLE, "the paper says it of static vectors"
-        said = "; ".join(f"{name}: mean gain {_mean(one.gains)}" for name, one in parts.items())
-        yield Finding(f"classifiers/{claim}", found.title, verdict, said, condition, evidence)
+        said = "; ".join(f"{name}: mean gain {_mean(gains)}" for name, gains in parts.items())
+        yield Finding(f"classifiers/{claim}", found.title, verdict, said, condition)
 
 
-def _of_whitening(found: Outcome, evidence: str) -> Iterator[Finding]:
+def _of_whitening(found: Outcome) -> Iterator[Finding]:
     """Yield what is claimed of isotropy on tasks as a whole."""
-    graded = overall(found, WHITEN, groups_of(SENTENCES, WORDS))
-    labelled = overall(found, WHITEN, groups_of(LABELS))
-    whole = overall(found, WHITEN)
-    if graded.n and labelled.n:
-        as_said = (graded.mean or 0.0) > 0 > (labelled.mean or 0.0)
-        said = (
-            f"graded tasks: {signed(graded.mean)}, {_counts(graded)}; tasks with labels: "
-            f"{signed(labelled.mean)}, {_counts(labelled)}"
-        )
-        verdict = Verdict.HELD if as_said else Verdict.NOT_HELD
-        yield Finding("classifiers/conflict-explained", found.title, verdict, said, evidence=evidence)
+    graded = tallies.overall(found, WHITEN, tallies.groups_of(setups.SENTENCES, setups.WORDS))
+    labelled = tallies.overall(found, WHITEN, tallies.groups_of(setups.LABELS))
+    whole = tallies.overall(found, WHITEN)
+    if graded.mean is not None and labelled.mean is not None:
+        verdict = Verdict.HELD if graded.mean > 0 > labelled.mean else Verdict.NOT_HELD
+        parts = (("graded tasks", graded), ("tasks with labels", labelled))
+        said = "; ".join(f"{words}: {signed(one.mean)}, {_counts(one)}" for words, one in parts)
+        yield Finding("classifiers/conflict-explained", found.title, verdict, said)
     if labelled.n and not found.setup.is_static:
         verdict = Verdict.NOT_HELD if labelled.helped else Verdict.HELD
         said = f"whitening on tasks with labels: {_counts(labelled)}"
-        yield Finding("classifiers/calibration-no-help", found.title, verdict, said, evidence=evidence)
+        yield Finding("classifiers/calibration-no-help", found.title, verdict, said)
     if whole.n:
         verdict, condition = _held(whole, _GAIN)
         condition = condition and "on some tasks; the contrary on others"
         for claim in ("istar/uniform-improves", "manifolds/isotropy-utilises"):
-            yield Finding(claim, found.title, verdict, f"whitening {_counts(whole)}", condition, evidence)
+            yield Finding(claim, found.title, verdict, f"whitening {_counts(whole)}", condition)
 
 
-def _of_clusters(found: Outcome, evidence: str) -> Iterator[Finding]:
+def _of_clusters(found: Outcome) -> Iterator[Finding]:
     """Yield what is claimed of clusters: taking them off against taking off the common mean or directions."""
-    hindered = differences(found, ["sentences"], "cluster_center", "center")
-    if len(hindered) > 2:
-        said = f"centring clusters gains {_mean(hindered)} more than centring all"
-        verdict = by_interval(*interval(hindered))
-        claim = "classifiers/clusters-hinder-ranking"
-        yield Finding(claim, found.title, verdict, said, evidence=evidence)
-    for words, groups in (
-        ("sentences", ["sentences"]), ("words", ["words"]), ("labels", groups_of(LABELS)),
-    ):  # fmt: skip
-        gains = differences(found, groups, "clusterwise_all_but_the_top", "all_but_the_top")
-        if len(gains) > 2:
-            said = f"{_mean(gains)} against the global correction over {len(gains)} data sets"
-            verdict = by_interval(*interval(gains))
-            subject = f"{found.title}, {words}"
-            yield Finding("classifiers/clusterwise-better", subject, verdict, said, evidence=evidence)
+    gains = tallies.differences(found, ["sentences"], "cluster_center", "center")
+    said = "centring clusters gains {} more than centring all"
+    yield from _gained("classifiers/clusters-hinder-ranking", found.title, gains, said)
+    groups = {"sentences": ["sentences"], "words": ["words"], "labels": tallies.groups_of(setups.LABELS)}
+    for words, some in groups.items():
+        gains = tallies.differences(found, some, "clusterwise_all_but_the_top", "all_but_the_top")
+        said = f"{{}} against the global correction over {len(gains)} data sets"
+        yield from _gained("classifiers/clusterwise-better", f"{found.title}, {words}", gains, said)
 
 
-def _of_measures(found: Outcome, evidence: str) -> Iterator[Finding]:
+def _of_measures(found: Outcome) -> Iterator[Finding]:
     """Yield what is claimed of mean cosine and IsoScore: what centring and all-but-the-top do to them."""
-    cosine, centred = mean_figure(found, "none", "mean_cosine"), mean_figure(found, "center", "mean_cosine")
-    plain, same = mean_figure(found, "none", "isoscore"), mean_figure(found, "center", "isoscore")
-    top = {
-        one.title: one.geometry["all_but_the_top"]["isoscore"] > one.geometry["none"]["isoscore"]  # type: ignore[operator]
+    cosine, plain = (mean_figure(found, "none", figure) for figure in ("mean_cosine", "isoscore"))
+    top = [
+        (one.geometry["none"]["isoscore"], one.geometry["all_but_the_top"]["isoscore"])
         for one in found.results
         if {"none", "all_but_the_top"} <= set(one.geometry)
-    }
+    ]
     if cosine is None or plain is None or not top:
         return
-    moved = f"mean cosine {number(cosine)} → {number(centred)}, IsoScore {number(plain)} → {number(same)}"
-    yield Finding(
-        "classifiers/improper-measures", found.title, Verdict.CONDITION, f"centring: {moved}",
-        "of mean cosine, which centring alone brings to zero; the count of papers is not tested", evidence,
-    )  # fmt: skip
+    moved = (
+        f"centring: mean cosine {number(cosine)} → {number(mean_figure(found, 'center', 'mean_cosine'))}, "
+        f"IsoScore {number(plain)} → {number(mean_figure(found, 'center', 'isoscore'))}"
+    )
+    why = "of mean cosine, which centring alone brings to zero; the count of papers is not tested"
+    yield Finding("classifiers/improper-measures", found.title, Verdict.CONDITION, moved, why)
+    verdict = Verdict.HELD if all((after or 0) > (before or 0) for before, after in top) else Verdict.NOT_HELD
     raised = f"IsoScore {number(plain)} → {number(mean_figure(found, 'all_but_the_top', 'isoscore'))}"
-    yield Finding("istar/all-but-the-top", found.title, *_swap(judged(top, where="on {}"), raised, evidence))
+    yield Finding("istar/all-but-the-top", found.title, verdict, raised)
     if cosine > CONE:
-        close = tally(found, "knn", "center")
-        if close.n > 2:
-            verdict = by_interval(*interval(close.gains))
-            gains = f"taking it to zero gains {_mean(close.gains)} in nearest neighbours"
-            said = f"mean cosine {number(cosine)}; {gains}"
-            claim = "manifolds/anisotropy-brings-close"
-            yield Finding(claim, found.title, verdict, said, evidence=evidence)
+        gains = tally(found, "knn", "center").gains
+        said = f"mean cosine {number(cosine)}; taking it to zero gains {{}} in nearest neighbours"
+        yield from _gained("manifolds/anisotropy-brings-close", found.title, gains, said)
         stsb = next((one.tasks["similarity"] for one in found.results if one.dataset == "stsb"), None)
         if stsb is not None and not found.setup.is_static:
+            verdict = Verdict.HELD if stsb.baseline > CONE else Verdict.NOT_HELD
             said = f"mean cosine {number(cosine)}, STS-B ρ {number(stsb.baseline)}"
-            yield Finding(
-                "classifiers/contextual-anisotropic", found.title,
-                Verdict.HELD if stsb.baseline > CONE else Verdict.NOT_HELD, said, evidence=evidence,
-            )  # fmt: skip
-
-
-def _swap(judgement: tuple[Verdict, str], ours: str, evidence: str) -> tuple[Verdict, str, str, str]:
-    verdict, condition = judgement
-    return verdict, ours, condition, evidence
+            yield Finding("classifiers/contextual-anisotropic", found.title, verdict, said)
 
 
 def _of_probe(found: Outcome) -> Iterator[Finding]:
     """Yield whether isotropy harms a linear classifier whose penalty is chosen in a wide range."""
-    parts = {
-        name: tally(found, "linear probe", name)
-        for name in (WHITEN, "whiten_reduced", "whiten_shrunk", "whiten_soft")
-    }
-    signs = {}
-    for name, one in parts.items():
-        verdict, _ = _held(one, _LOSS)
-        signs[name] = {Verdict.HELD: 1, Verdict.NOT_HELD: -1}.get(verdict, 0)
-    verdict, condition = judged(signs, where="by {}, not by the others")
-    isoscores = ", ".join(f"{name} {number(mean_figure(found, name, 'isoscore'))}" for name in parts)
-    said = "; ".join(f"{name} {_mean(one.gains)}" for name, one in parts.items())
-    evidence = f"{_evidence(found)}; IsoScore: {isoscores}"
-    yield Finding("classifiers/whitened-probe", found.title, verdict, said, condition, evidence)
+    names = (WHITEN, "whiten_shrunk", "whiten_soft", "whiten_reduced")
+    parts = {name: tally(found, "linear probe", name) for name in names}
+    # the last gives up half of the directions, and so may lose for another reason
+    verdicts = {name: _held(parts[name], _LOSS)[0] for name in names[:-1]}
+    signs = {name: {Verdict.HELD: 1, Verdict.NOT_HELD: -1}.get(one, 0) for name, one in verdicts.items()}
+    verdict, condition = judged(signs, where="by {}, not by softer whitening")
+    said = "; ".join(
+        f"{name} (IsoScore {number(mean_figure(found, name, 'isoscore'), 2)}) {_mean(one.gains)}"
+        for name, one in parts.items()
+    )
+    yield Finding("classifiers/whitened-probe", found.title, verdict, said, condition)
 
 
 def _of_noise(found: Outcome) -> Iterator[Finding]:
     """Yield whether neighbours stay neighbours under noise more often in a whitened space."""
-    (result,) = found.results
-    for name, task in result.tasks.items():
-        one = task.corrections[WHITEN]
-        assert one.gain is not None
-        assert one.interval is not None
-        said = (
-            f"{name}: {number(task.baseline)} → {number(one.score)} of the {N_NEIGHBORS} nearest stay, gain "
-            f"{signed(one.gain)} (95 % {signed(one.interval[0])} … {signed(one.interval[1])})"
-        )
-        evidence = (
-            f"{result.title}, {task.n_items:,} texts, noise of {NOISE_POWER:.0%} of the variance, 10 draws"
-        )
-        subject = f"{found.title}, {name}"
-        yield Finding(
-            "manifolds/isotropy-robust", subject, by_interval(*one.interval), said, evidence=evidence
-        )
+    for result in found.results:
+        for name, task in result.tasks.items():
+            one = task.corrections[WHITEN]
+            low, high = one.interval or (0.0, 0.0)
+            stay = f"{number(task.baseline)} → {number(one.score)} of the {N_NEIGHBORS} nearest stay"
+            said = f"{stay}, gain {signed(one.gain)} (95 % {signed(low)} … {signed(high)})"
+            noise = f"noise of {NOISE_POWER:.0%} of the variance, {len(one.scores)} draws"
+            evidence = f"{found.title} on {result.title}, {task.n_items:,} texts, {noise}"
+            subject, verdict = f"{found.title}, {name}", by_interval(low, high)
+            yield Finding("manifolds/isotropy-robust", subject, verdict, said, evidence=evidence)
 
 
 def _of_analogies(found: Outcome) -> Iterator[Finding]:
-    (result,) = found.results
-    task = result.tasks["analogies"]
-    intervals = {name: one.interval or (0.0, 0.0) for name, one in task.corrections.items()}
-    said = f"none {number(task.baseline)}; " + "; ".join(
-        f"{name} {number(one.score)} ({signed(intervals[name][0])} … {signed(intervals[name][1])})"
-        for name, one in task.corrections.items()
-    )
-    evidence = f"{found.title}, {task.n_items:,} questions, 95 % over 14 categories"
-    signs = {name: 1 if low > 0 else -1 if high < 0 else 0 for name, (low, high) in intervals.items()}
-    verdict, condition = judged(signs, where="by {}")
-    yield Finding("classifiers/isotropy-helps-analogy", found.title, verdict, said, condition, evidence)
-    verdict, condition = judged({name: sign >= 0 for name, sign in signs.items()}, where="with {}")
-    yield Finding("classifiers/analogies-compatible", found.title, verdict, said, condition, evidence)
+    for task in (result.tasks["analogies"] for result in found.results):
+        intervals = {name: one.interval or (0.0, 0.0) for name, one in task.corrections.items()}
+        said = f"none {number(task.baseline)}"
+        for name, one in task.corrections.items():
+            low, high = map(signed, intervals[name])
+            said += f"; {name} {number(one.score)} ({signed(one.gain)}, 95 % {low} … {high})"
+        evidence = f"{found.title}, {task.n_items:,} questions of Google's, 95 % over their categories"
+        signs = {name: _sign(*ends) for name, ends in intervals.items()}
+        for claim, judgement in (
+            ("isotropy-helps-analogy", judged(signs, where="by {}")),
+            ("analogies-compatible", judged({n: sign >= 0 for n, sign in signs.items()}, where="with {}")),
+        ):
+            yield Finding(f"classifiers/{claim}", found.title, judgement[0], said, judgement[1], evidence)
+
+
+def _gained(claim: str, subject: str, gains: Sequence[float], said: str) -> Iterator[Finding]:
+    """Yield the verdict on "gains", by the interval over data sets; none of fewer than three."""
+    if len(gains) > 2:
+        yield Finding(claim, subject, by_interval(*interval(gains)), said.format(_mean(gains)))
+
+
+def _sign(low: float, high: float) -> int:
+    return 1 if low > 0 else -1 if high < 0 else 0
 
 
 def mean_figure(found: Outcome, name: str, figure: str) -> float | None:
@@ -270,11 +238,3 @@ def _mean(gains: Sequence[float]) -> str:
 
 def _counts(one: Tally) -> str:
     return f"helps on {len(one.helped)} and hurts on {len(one.hurt)} of {one.n}"
-
-
-def _evidence(found: Outcome) -> str:
-    about = found.about
-    return (
-        f"{found.title}; at most {about['max_pairs']:,} pairs and {about['max_rows']:,} texts of a set, "
-        f"{about['folds']} folds × {about['repeats']} repeats, seed {about['seed']}"
-    )

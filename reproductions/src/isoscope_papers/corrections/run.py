@@ -23,23 +23,9 @@ from isoscope.encoders import averaged_vectors, vocabulary
 from isoscope.errors import InputError
 from isoscope.progress import Bar
 from isoscope_papers.corpora import SimilarityPairs, load_corpus, load_similarity_pairs
+from isoscope_papers.corrections import setups
 from isoscope_papers.corrections.options import Options
-from isoscope_papers.corrections.setups import (
-    ANALOGIES,
-    ANALOGY_DATASET,
-    GLOVE,
-    LABELS,
-    NOISE,
-    NOISE_DATASET,
-    PROBE,
-    SENTENCES,
-    SETUPS,
-    TASKS,
-    WORDS,
-    Dataset,
-    Setup,
-    chosen_datasets,
-)
+from isoscope_papers.corrections.setups import Dataset, Setup
 from isoscope_papers.runs import keep, read, read_all
 from isoscope_papers.study import Place, split_names
 
@@ -99,20 +85,13 @@ def run_setup(setup: Setup, options: Options, place: Place, *, progress: bool | 
     if options.seed < 0:
         raise InputError(f"seed is {options.seed}; wanted a whole number from 0 on")
     began = time.perf_counter()
-    chosen = chosen_datasets(split_names(options.dataset or []))
+    chosen = setups.chosen_datasets(split_names(options.dataset or []))
     with Bar(show=progress) as bar:
         results = tuple(_results(_Run(setup, options, place, progress), chosen, bar))
-    about = {
-        "model": setup.model,
-        "max_pairs": options.max_pairs,
-        "max_rows": options.max_rows,
-        "folds": options.folds,
-        "repeats": options.repeats,
-        "seed": options.seed,
-        "torch": torch.__version__,
-        "seconds": round(time.perf_counter() - began, 1),
-    }
-    return Outcome(setup, about, results)
+    names = ("max_pairs", "max_rows", "folds", "repeats", "seed")
+    about = {"model": setup.model, **{name: getattr(options, name) for name in names}}
+    seconds = round(time.perf_counter() - began, 1)
+    return Outcome(setup, about | {"torch": torch.__version__, "seconds": seconds}, results)
 
 
 @dataclass(frozen=True)
@@ -144,7 +123,7 @@ class _Run:
             return vectors, {text: row for row, text in enumerate(texts)}
         vectors, kept = averaged_vectors(texts, model=setup.model)
         at = {texts[place]: row for row, place in enumerate(kept.tolist())}
-        if frequent and setup.model == GLOVE:
+        if frequent and setup.model == setups.GLOVE:
             more = [word for word in vocabulary()[:_FREQUENT] if word not in at]
             vectors = torch.cat([vectors, static_vectors(more, model=setup.model)[0]])
         return vectors, at
@@ -162,24 +141,24 @@ class _Run:
 
 def _results(run: _Run, chosen: Sequence[Dataset], bar: Bar) -> Iterator[Result]:
     part, title = run.setup.part, run.setup.title
-    labelled = [one for one in chosen if one.kind == LABELS]
-    if part == ANALOGIES:
+    labelled = [one for one in chosen if one.kind == setups.LABELS]
+    if part == setups.ANALOGIES:
         yield _on_analogies(run)
-    elif part == NOISE:
+    elif part == setups.NOISE:
         yield _on_noise(run)
-    for kind in (SENTENCES, WORDS) if part == TASKS else ():
+    for kind in (setups.SENTENCES, setups.WORDS) if part == setups.TASKS else ():
         named = [one for one in chosen if one.kind == kind]
         bar.step(f"{title}: encoding {kind}")
         chosen_pairs = {one.name: _some(load_similarity_pairs(one.name, **run.reader), run) for one in named}
         pool = list(dict.fromkeys(text for pairs in chosen_pairs.values() for text in pairs.texts))
-        vectors, at = run.encoded(pool, frequent=kind == WORDS) if named else (torch.empty(0), {})
+        vectors, at = run.encoded(pool, frequent=kind == setups.WORDS) if named else (torch.empty(0), {})
         for place, one in enumerate(named):
             bar.step(f"{title}: {one.title}")
             bar.share(place / len(named))
             yield _on_pairs(run, one, chosen_pairs[one.name], vectors, at)
-    for one in labelled if part in (TASKS, PROBE) else ():
+    for one in labelled if part in (setups.TASKS, setups.PROBE) else ():
         bar.step(f"{title}: {one.title}", at_once=True)
-        yield _on_labels(run, one) if part == TASKS else _on_penalties(run, one)
+        yield _on_labels(run, one) if part == setups.TASKS else _on_penalties(run, one)
 
 
 def _drawn(n: int, most: int, seed: int) -> list[int]:
@@ -264,7 +243,7 @@ def _whitenings(n_dims: int) -> dict[str, Any]:
 
 def _on_noise(run: _Run) -> Result:
     """Neighbours that stay neighbours under noise, added to the corrected vectors or to what is corrected."""
-    rows, _, n_left = run.labelled(NOISE_DATASET)
+    rows, _, n_left = run.labelled(setups.NOISE_DATASET)
     X = rows.double().numpy()
     after: dict[str, list[float]] = {}
     before: dict[str, list[float]] = {}
@@ -283,7 +262,7 @@ def _on_noise(run: _Run) -> Result:
         _tried(f"noise {when} correction", said, len(X), scores, None)
         for when, scores in (("after", after), ("before", before))
     ]
-    return _result(NOISE_DATASET, tasks, geometry, n_left)
+    return _result(setups.NOISE_DATASET, tasks, geometry, n_left)
 
 
 def _scaled(noise: np.ndarray, X: np.ndarray) -> np.ndarray:
@@ -315,12 +294,12 @@ def _on_analogies(run: _Run) -> Result:
         ]
     said = "accuracy, mean over the categories"
     task = _tried("analogies", said, len(known), scores, None)
-    return _result(ANALOGY_DATASET, [task], geometry, len(questions) - len(known))
+    return _result(setups.ANALOGY_DATASET, [task], geometry, len(questions) - len(known))
 
 
 def _questions(data: Path | None) -> list[tuple[str, list[str]]]:
     folder = data or Path(os.environ.get("ISOSCOPE_DATA", ""))
-    path = folder / "wordsim" / f"{ANALOGY_DATASET.name}.tsv.gz"
+    path = folder / "wordsim" / f"{setups.ANALOGY_DATASET.name}.tsv.gz"
     if not path.is_file():
         raise InputError(f"{path} is not there; wanted the Google analogies: set --data or ISOSCOPE_DATA")
     with gzip.open(path, "rt", encoding="utf-8") as file:
@@ -369,7 +348,7 @@ def keep_outcome(found: Outcome, folder: Path) -> None:
 
 def read_outcomes(folder: Path) -> list[Outcome]:
     """Read the runs a folder keeps, those of `SETUPS` first and in their order."""
-    order = list(SETUPS)
+    order = list(setups.SETUPS)
     return sorted(
         read_all(folder, _STEM, Outcome),
         key=lambda one: order.index(one.setup.name) if one.setup.name in order else len(order),

@@ -26,23 +26,13 @@ TASKS, PROBE, NOISE, ANALOGIES = "tasks", "probe", "noise", "analogies"
 
 @dataclass(frozen=True)
 class Setup:
-    """One encoder.
+    """One encoder."""
 
-    Attributes:
-        name: on the command line and in files.
-        title: in figures and tables.
-        model: name, folder or hub id of a model; name or file of word vectors.
-        is_static: word vectors, averaged over the words of a text.
-        prefix: put before each text.
-        note: what to know of it.
-        part: TASKS, PROBE, NOISE or ANALOGIES.
-    """
-
-    name: str
+    name: str  # on the command line and in files
     title: str
-    model: str
-    is_static: bool = False
-    prefix: str = ""
+    model: str  # name, folder or hub id of a model; name or file of word vectors
+    is_static: bool = False  # word vectors, averaged over the words of a text
+    prefix: str = ""  # put before each text
     note: str = ""
     part: str = TASKS
 

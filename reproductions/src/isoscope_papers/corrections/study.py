@@ -8,32 +8,13 @@ from typing import Any
 
 from isoscope.advice import DESCRIPTIONS
 from isoscope.advice import Outcome as Tried
+from isoscope_papers.corrections import run, tallies
 from isoscope_papers.corrections.figures import draw_figures
 from isoscope_papers.corrections.findings import findings, mean_figure
 from isoscope_papers.corrections.options import DEFAULT, Options
-from isoscope_papers.corrections.run import (
-    ANALOGY_WORDS,
-    N_NEIGHBORS,
-    NOISE_POWER,
-    PENALTIES,
-    Outcome,
-    Task,
-    keep_outcome,
-    read_outcomes,
-    run_setup,
-)
+from isoscope_papers.corrections.run import Outcome, Task
 from isoscope_papers.corrections.setups import LABELS, SETUPS, TASKS, Setup, own_setup
-from isoscope_papers.corrections.tallies import (
-    GROUPS,
-    HELPS,
-    HURTS,
-    WHITEN,
-    Tally,
-    answer,
-    best_of,
-    corrections_of,
-    tally,
-)
+from isoscope_papers.corrections.tallies import GROUPS, WHITEN, Tally, tally
 from isoscope_papers.page import Section, drawn
 from isoscope_papers.rows import number, signed
 from isoscope_papers.study import Place, Study, chosen_setups
@@ -58,13 +39,13 @@ _METHOD = (
 _ASIDE = (
     "A linear classifier without a penalty gives the same answers before and after an invertible linear map, "
     "so what whitening does to a probe is what it does to the penalty and to noise in weak directions. The "
-    f"wide probe therefore chooses its penalty by leave-one-out among {PENALTIES[2]} values from "
-    f"{PENALTIES[0]:g} to {PENALTIES[1]:g} (a ridge classifier, solved exactly); whiten_shrunk adds a tenth "
-    "of the mean variance to every direction, and whiten_reduced keeps the strongest half of the directions. "
-    f"Under noise, {NOISE_POWER:.0%} of the variance and equal in all directions, the share of the "
-    f"{N_NEIGHBORS} nearest neighbours that stay is counted; the noise is added after the correction, or "
+    f"wide probe therefore chooses its penalty by leave-one-out among {run.PENALTIES[2]} values from "
+    f"{run.PENALTIES[0]:g} to {run.PENALTIES[1]:g} (a ridge classifier, solved exactly); whiten_shrunk adds "
+    "a tenth of the mean variance to every direction, and whiten_reduced keeps the strongest half of them. "
+    f"Under noise, {run.NOISE_POWER:.0%} of the variance and equal in all directions, the share of the "
+    f"{run.N_NEIGHBORS} nearest neighbours that stay is counted; the noise is added after the correction, or "
     "before it. Analogies are answered by b − a + c and cosines among GloVe's "
-    f"{ANALOGY_WORDS:,} most frequent words, the three words of the question left out."
+    f"{run.ANALOGY_WORDS:,} most frequent words, the three words of the question left out."
 )
 
 
@@ -76,9 +57,9 @@ def _choose(names: Sequence[str], options: Options) -> list[Setup]:
 
 
 def _run(setup: Setup, options: Options, place: Place) -> list[Outcome]:
-    found = run_setup(setup, options, place)
+    found = run.run_setup(setup, options, place)
     if place.runs is not None:
-        keep_outcome(found, place.runs)
+        run.keep_outcome(found, place.runs)
     return [found]
 
 
@@ -107,9 +88,9 @@ def sections(outcomes: Sequence[Outcome], folder: Path | None = None) -> list[Se
 
 
 def _advice(found: Outcome, group: str) -> str:
-    if not any(tally(found, group, name).n for name in corrections_of(found)):
+    if not any(tally(found, group, name).n for name in tallies.corrections_of(found)):
         return "—"
-    best = best_of(found, group)
+    best = tallies.best_of(found, group)
     if best is None:
         return _LEAVE
     name, one = best
@@ -124,7 +105,7 @@ def _gains(found: Outcome) -> Section:
             number(mean_figure(found, name, "mean_cosine")),
             *("" if name == "none" else _counts(tally(found, group, name)) for group in GROUPS),
         )
-        for name in ("none", *corrections_of(found))
+        for name in ("none", *tallies.corrections_of(found))
     )
     about = found.about
     text = (
@@ -145,7 +126,7 @@ def _scores(found: Outcome) -> Section:
     for result in found.results:
         for name, task in result.tasks.items():
             best = _best(task)
-            hurting = sum(one.verdict == HURTS for one in task.corrections.values())
+            hurting = sum(one.verdict == tallies.HURTS for one in task.corrections.values())
             cells.append(
                 (
                     result.title,
@@ -162,7 +143,7 @@ def _scores(found: Outcome) -> Section:
 
 
 def _best(task: Task) -> Tried | None:
-    helping = [one for one in task.corrections.values() if one.verdict == HELPS]
+    helping = [one for one in task.corrections.values() if one.verdict == tallies.HELPS]
     return max(helping, key=lambda one: one.gain or 0.0, default=None)
 
 
@@ -183,7 +164,7 @@ def _aside(outcomes: Sequence[Outcome]) -> Section:
                         (
                             found.title, result.title, name.replace("_", " "), f"{task.n_items:,}",
                             correction, number(figures.get("isoscore")),
-                            "" if penalty is None else f"{penalty:.0e}", number(score), gain,
+                            "" if penalty is None else f"{penalty:,.1f}", number(score), gain,
                         )
                     )  # fmt: skip
     return Section("Probe, noise and analogies", _ASIDE, (), heads, tuple(cells))
@@ -202,7 +183,7 @@ def _with_interval(one: Tried | None) -> str:
 
 
 def _answer(outcomes: Sequence[Outcome]) -> str:
-    return answer(_main(outcomes))
+    return tallies.answer(_main(outcomes))
 
 
 def _results(outcomes: Sequence[Outcome]) -> dict[str, Any]:
@@ -211,7 +192,7 @@ def _results(outcomes: Sequence[Outcome]) -> dict[str, Any]:
         "answer": _answer(outcomes),
         "runs": {one.setup.name: dict(one.about) for one in outcomes},
         "best": {
-            one.setup.name: {group: (best_of(one, group) or (None,))[0] for group in GROUPS}
+            one.setup.name: {group: (tallies.best_of(one, group) or (None,))[0] for group in GROUPS}
             for one in _main(outcomes)
         },
     }
@@ -224,7 +205,7 @@ STUDY: Study[Setup, Outcome] = Study(
     setups=SETUPS,
     choose=_choose,
     run=_run,
-    read=read_outcomes,
+    read=run.read_outcomes,
     findings=findings,
     sections=sections,
     results=_results,

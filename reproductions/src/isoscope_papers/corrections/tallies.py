@@ -121,8 +121,9 @@ def best_of(found: Outcome, group: str) -> tuple[str, Tally] | None:
 
 def answer(outcomes: Sequence[Outcome]) -> str:
     """Answer "should I whiten?" in a few sentences, by the runs."""
-    gain = [one for one in outcomes if _advised(one) == "whiten"]
-    lose = [one for one in outcomes if _advised(one) == "do not"]
+    whole = {one.title: overall(one, WHITEN) for one in outcomes}  # one way at least four times as often
+    gain = [o for o in outcomes if len(whole[o.title].helped) >= 4 * max(len(whole[o.title].hurt), 1)]
+    lose = [o for o in outcomes if len(whole[o.title].hurt) >= 4 * max(len(whole[o.title].helped), 1)]
     mixed = [one for one in outcomes if one not in (*gain, *lose)]
     short = "Whiten" if not (lose or mixed) else "No" if not (gain or mixed) else "It depends on the encoder"
     said = [f"{short}."]
@@ -131,24 +132,20 @@ def answer(outcomes: Sequence[Outcome]) -> str:
     if lose:
         said.append(f"It does harm to {_with_counts(lose)}: leave such vectors alone.")
     said += [f"Of {_with_counts([one])} it depends on the task: {_by_group(one)}." for one in mixed]
-    graded, labelled = (
-        [overall(one, WHITEN, groups_of(*kinds)) for one in outcomes]
-        for kinds in ((SENTENCES, WORDS), (LABELS,))
-    )
+    counts = []
+    for kinds in ((SENTENCES, WORDS), (LABELS,)):
+        found = [overall(one, WHITEN, groups_of(*kinds)) for one in outcomes]
+        n = sum(one.n for one in found)
+        counts.append(
+            [f"{sum(len(getattr(one, way)) for one in found)} of {n}" for way in ("helped", "hurt")]
+        )
+    (helped, hurt), (labels_helped, labels_hurt) = counts
     said.append(
-        f"Over all encoders whitening helps {_share(graded, HELPS)} of the tasks with graded scores and "
-        f"hurts {_share(graded, HURTS)}; with labels it helps {_share(labelled, HELPS)} and hurts "
-        f"{_share(labelled, HURTS)}. Before you whiten, ask `isoscope advise` on your own vectors and task."
+        f"Over all encoders whitening helps {helped} of the tasks with graded scores and hurts {hurt}; with "
+        f"labels it helps {labels_helped} and hurts {labels_hurt}. Before you whiten, ask `isoscope advise` "
+        "on your own vectors and task."
     )
     return " ".join(said)
-
-
-def _advised(found: Outcome) -> str:
-    """Return what whitening does to an encoder, all tasks together: one way at least four times as often."""
-    one = overall(found, WHITEN)
-    if len(one.helped) >= 4 * max(len(one.hurt), 1):
-        return "whiten"
-    return "do not" if len(one.hurt) >= 4 * max(len(one.helped), 1) else "mixed"
 
 
 def _with_counts(outcomes: Sequence[Outcome]) -> str:
@@ -163,13 +160,11 @@ def _with_counts(outcomes: Sequence[Outcome]) -> str:
 
 def _by_group(found: Outcome) -> str:
     """Name the kinds of tasks where whitening helps more often than it hurts, and the other way."""
-    tallies = {group: tally(found, group, WHITEN) for group in GROUPS}
-    helped = [group for group, one in tallies.items() if len(one.helped) > len(one.hurt)]
-    hurt = [group for group, one in tallies.items() if len(one.hurt) > len(one.helped)]
-    parts = ((helped, f"it helps {', '.join(helped)}"), (hurt, f"it hurts {', '.join(hurt)}"))
-    return " and ".join(words for groups, words in parts if groups) or "no difference is seen"
-
-
-def _share(tallies: Sequence[Tally], verdict: str) -> str:
-    number = sum(len(one.helped if verdict == HELPS else one.hurt) for one in tallies)
-    return f"{number} of {sum(one.n for one in tallies)}"
+    surplus = {
+        group: len(one.helped) - len(one.hurt) for group in GROUPS for one in [tally(found, group, WHITEN)]
+    }
+    parts = []
+    for verb, sign in ((HELPS, 1), (HURTS, -1)):
+        groups = [group for group, more in surplus.items() if sign * more > 0]
+        parts += [f"it {verb} {', '.join(groups)}"] if groups else []
+    return " and ".join(parts) or "no difference is seen"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from operator import attrgetter
 from typing import Any
 
@@ -66,19 +67,24 @@ _OF_PARTS: tuple[tuple[str, Value, Holds], ...] = (
 
 def findings(outcomes: Sequence[Outcome]) -> Iterator[Finding]:
     """Yield every claim on every model: with all tokens, and without attention sinks where there are any."""
-    tables = [one for one in outcomes if one.static is not None]
     for outcome in outcomes:
-        for subject, blocks in views(outcome):
-            yield from _of_view(outcome, subject, blocks, tables)
-        if outcome.shown is not None:
-            yield from _of_shown(outcome)
-        if outcome.parts:
-            layers = [one.blocks() for one in outcomes if one.model == outcome.model and one.layers]
-            yield from _of_parts(outcome, layers[0] if layers else {})
-        else:
-            claim = "lid-static" if outcome.static else "lid-contextual"
-            why = OTHER_DATA if outcome.published else "another model than the paper's"
-            yield lid_row(outcome).finding(f"manifolds/{claim}", evidence=_evidence(outcome), why=why)
+        evidence = _evidence(outcome)
+        for one in _of_outcome(outcome, outcomes):
+            yield replace(one, evidence=evidence)
+
+
+def _of_outcome(outcome: Outcome, outcomes: Sequence[Outcome]) -> Iterator[Finding]:
+    for subject, blocks in views(outcome):
+        yield from _of_view(outcome, subject, blocks, [one for one in outcomes if one.static is not None])
+    if outcome.shown is not None:
+        yield from _of_shown(outcome)
+    if outcome.parts:
+        layers = [one.blocks() for one in outcomes if one.model == outcome.model and one.layers]
+        yield from _of_parts(outcome, layers[0] if layers else {})
+    else:
+        claim = "manifolds/lid-static" if outcome.static else "manifolds/lid-contextual"
+        why = OTHER_DATA if outcome.published else "another model than the paper's"
+        yield lid_row(outcome).finding(claim, why=why)
 
 
 def views(outcome: Outcome) -> list[tuple[str, dict[int, LayerFigures]]]:
@@ -98,16 +104,15 @@ def first_layers(blocks: Mapping[int, Any]) -> dict[int, Any]:
 def _of_view(
     outcome: Outcome, subject: str, blocks: Mapping[int, LayerFigures], tables: Sequence[Outcome]
 ) -> Iterator[Finding]:
-    evidence = _evidence(outcome)
     for claim, value, holds in _OF_LAYERS:
-        yield from _judge(claim, subject, blocks, value, holds, evidence)
+        yield from _judge(claim, subject, blocks, value, holds)
     for claim, value, holds in _OF_FIRST_LAYERS:
         why = "" if outcome.is_causal else _BESIDE if claim in _OURS else _GPT_ONLY
-        yield from _judge(claim, subject, first_layers(blocks), value, holds, evidence, why=why)
+        yield from _judge(claim, subject, first_layers(blocks), value, holds, why=why)
     dimensions = [one.lid for one in blocks.values() if one.lid is not None]
     yield Finding(
         "manifolds/lid-by-layer", subject, Verdict.NOT_TESTABLE, span(dimensions, 1),
-        "the paper's values are in a picture only, of other models", evidence,
+        "the paper's values are in a picture only, of other models",
     )  # fmt: skip
     for claim, kind in (("lid-lower", "lid_cosine"), ("lid-lower-euclidean", "lid")):
         for table in tables:
@@ -115,10 +120,10 @@ def _of_view(
             if theirs is None:
                 continue
             against = f" against {theirs:.1f} of {table.title}"
+            lower = float(theirs).__gt__
             yield from _judge(
-                f"manifolds/{claim}", subject, blocks, attrgetter(kind), float(theirs).__gt__,
-                evidence, digits=1, also=against,
-            )  # fmt: skip
+                f"manifolds/{claim}", subject, blocks, attrgetter(kind), lower, digits=1, also=against
+            )
 
 
 def _judge(
@@ -127,10 +132,10 @@ def _judge(
     blocks: Mapping[int, Any],
     value: Value,
     holds: Holds,
-    evidence: str,
     *,
     why: str = "",
     digits: int = 3,
+    what: str = "",
     also: str = "",
 ) -> Iterator[Finding]:
     """Yield the verdict on a claim that has to hold in every block; none where nothing has a value."""
@@ -141,56 +146,57 @@ def _judge(
     n_held = sum(signs.values())
     count = "" if n_held == len(signs) else f" ({n_held} of {len(signs)} layers)"
     verdict, condition = (Verdict.NOT_TESTABLE, why) if why else judged(signs, where="in layers {}")
-    ours = f"{span(list(values.values()), digits)}{also}{count}"
-    yield Finding(claim, subject, verdict, ours, condition, evidence)
+    ours = f"{what}{span(list(values.values()), digits)}{also}{count}"
+    yield Finding(claim, subject, verdict, ours, condition)
 
 
 def _of_shown(outcome: Outcome) -> Iterator[Finding]:
     """Yield what the tokens in the figures show: frequency along the components, a sheet, clusters."""
     shown = outcome.shown
     assert shown is not None
-    evidence = f"{_evidence(outcome)}; the {len(shown.positions):,} tokens in the figures, no sinks"
     why = "" if outcome.is_causal else _GPT_ONLY
     subject = f"{outcome.title}, no sinks" if outcome.without_sinks else outcome.title
     told = {layer: told_by(outcome, layer, "log_frequencies") for layer in first_layers(outcome.blocks())}
     yield from _judge(
         "manifolds/frequency-structure", subject, told, lambda one: one and one.nearby, lambda x: x > TELLS,
-        evidence, why=why,
+        why=why, what="R² ",
     )  # fmt: skip
     layer = early_layer(outcome)
     dimension = twonn(torch.from_numpy(shown.at(layer)[0]))
     verdict = Verdict.HELD if dimension < SHEET else Verdict.NOT_HELD
     yield Finding(
         "manifolds/swiss-roll", subject, Verdict.NOT_TESTABLE if why else verdict,
-        f"layer {layer} on its three components has {dimension:.1f} dimensions (TwoNN)", why, evidence,
+        f"layer {layer} on its three components has {dimension:.1f} dimensions (TwoNN)", why,
     )  # fmt: skip
     best = max((-1.0 if one.silhouette is None else one.silhouette) for one in outcome.blocks().values())
     yield Finding(
         "manifolds/cluster-pictures", subject, Verdict.NOT_TESTABLE,
         f"highest silhouette of a layer {best:.2f}; see the figure", "other models than the paper's",
-        evidence,
     )  # fmt: skip
 
 
 def _of_parts(outcome: Outcome, layers: Mapping[int, LayerFigures]) -> Iterator[Finding]:
-    evidence, blocks = _evidence(outcome), outcome.blocks(outcome.parts)
+    blocks = outcome.blocks(outcome.parts)
     for claim, value, holds in _OF_PARTS:
-        yield from _judge(claim, outcome.title, blocks, value, holds, evidence)
+        yield from _judge(claim, outcome.title, blocks, value, holds, what="IsoScore ")
     claim = "manifolds/symbols-words-gpt" if outcome.is_causal else "manifolds/symbols-words-bert"
-    yield from _judge(claim, outcome.title, blocks, attrgetter("probe"), lambda x: x > APART, evidence)
+    yield from _judge(
+        claim, outcome.title, blocks, attrgetter("probe"), lambda x: x > APART, what="balanced accuracy "
+    )
+    lids = {n: one.lid for n, one in layers.items() if one.lid is not None}
     shares = {n: _by_clusters(one) for n, one in blocks.items()}
     yield from _judge(
-        "manifolds/global-view", outcome.title, shares, lambda one: one, lambda x: x > MOST, evidence,
-        digits=2, also=" of S_inter goes with the clusters beyond the common mean",
+        "manifolds/global-view", outcome.title, shares, lambda one: one, lambda x: x > MOST, digits=2,
+        also=" of S_inter goes with the clusters beyond the common mean",
     )  # fmt: skip
-    pairs = [(layers[n].lid, one.isoscore_within) for n, one in blocks.items() if n in layers]
+    pairs = [(lids[n], one.isoscore_within) for n, one in blocks.items() if n in lids]
     if len(pairs) > 3:
         rho = spearmanr(*zip(*pairs, strict=True))
         interval = rho_interval(float(rho.statistic), len(pairs))
         yield Finding(
             "manifolds/lid-local-anisotropy", outcome.title, by_interval(*interval),
             f"ρ {signed(rho.statistic, 2)} of LID and IsoScore within clusters over {len(pairs)} layers, "
-            f"95 % {signed(interval[0], 2)} … {signed(interval[1], 2)}", evidence=evidence,
+            f"95 % {signed(interval[0], 2)} … {signed(interval[1], 2)}",
         )  # fmt: skip
 
 

@@ -10,28 +10,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from isoscope import (
-    GroupDirections,
-    Labels,
-    Moments,
-    Neighbors,
-    UndefinedError,
-    choose_clusters,
-    cluster_adjusted_similarities,
-    isoscore,
-    lid,
-    s_inter,
-    s_intra,
-    silhouette_score,
-)
-from isoscope_papers.manifolds.setups import (
-    LID_NEIGHBORS,
-    LID_POINTS,
-    MAX_CLUSTERS,
-    MAX_INSTANCES,
-    MIN_SILHOUETTE,
-    SILHOUETTE_SAMPLE,
-)
+import isoscope as iso
+from isoscope import GroupDirections, Labels, Moments, Neighbors, UndefinedError
+from isoscope_papers.manifolds import setups
 
 N_AXES = 3
 _FOLLOWERS = 20  # neighbours on the main axes whose position or frequency foretells a token's own
@@ -51,32 +32,20 @@ class Cosines:
 
 @dataclass(frozen=True)
 class Followed:
-    """How well the first three principal components tell something of a token, as shares of its variance.
+    """How well the first three principal components tell something of a token: R²."""
 
-    Attributes:
-        linear: by a linear fit: R².
-        nearby: by the mean over the 20 tokens nearest on those axes: R² of a curved relation too.
-    """
-
-    linear: float
-    nearby: float
+    linear: float  # by a linear fit
+    nearby: float  # by the mean over the 20 tokens nearest on those axes: of a curved relation too
 
 
 @dataclass(frozen=True)
 class SmallestCluster:
-    """What the smallest of a layer's clusters is made of.
+    """What the smallest of a layer's clusters is made of."""
 
-    Attributes:
-        share: of all tokens.
-        sinks: share of its tokens that are attention sinks.
-        token: its most frequent token type.
-        of_token: share of its tokens that are of this type.
-    """
-
-    share: float
-    sinks: float
-    token: str
-    of_token: float
+    share: float  # of all tokens
+    sinks: float  # share of its tokens that are attention sinks
+    token: str  # its most frequent token type
+    of_token: float  # share of its tokens that are of this type
 
     @classmethod
     def of(cls, clusters: Tensor, types: Labels, is_sink: Tensor) -> SmallestCluster | None:
@@ -93,62 +62,37 @@ class SmallestCluster:
 
 @dataclass(frozen=True)
 class LayerFigures:
-    """One layer in one view of the tokens.
-
-    Attributes:
-        n_tokens: rows.
-        cosines: as the layer is.
-        n_clusters, silhouette: chosen by the silhouette; 1 where the best is under 0.1.
-        silhouettes: by number of clusters.
-        adjusted: the cosines with each cluster centred on its mean.
-        n_skipped: clusters in which these have no value.
-        lid: mean local intrinsic dimension, Euclidean distances.
-        lid_squared: from squared distances, as the paper's code takes them: half of it.
-        lid_cosine: from 1 − cos, as in the paper's table 3: half of what unit vectors have.
-        top_variance: share of the variance on the first three principal components.
-        position, log_frequency: how well these components tell them; frequency by one token of each type.
-        smallest: what the smallest cluster is made of; None of one cluster.
-    """
+    """One layer in one view of the tokens."""
 
     n_tokens: int
     cosines: Cosines
-    n_clusters: int
+    n_clusters: int  # the number with the highest silhouette; 1 where that is under 0.1
     silhouette: float | None
-    silhouettes: Mapping[str, float]
-    adjusted: Cosines
-    n_skipped: int
-    lid: float | None
-    lid_squared: float | None
-    lid_cosine: float | None
-    top_variance: float
+    silhouettes: Mapping[str, float]  # by number of clusters
+    adjusted: Cosines  # with each cluster centred on its mean
+    n_skipped: int  # clusters in which these have no value
+    lid: float | None  # mean local intrinsic dimension, Euclidean distances
+    lid_squared: float | None  # from squared distances, as the paper's code takes them: half of it
+    lid_cosine: float | None  # from 1 − cos, as in the paper's table 3: half of what unit vectors have
+    top_variance: float  # share of the variance on the first three principal components
     position: Followed | None
-    log_frequency: Followed | None
-    smallest: SmallestCluster | None = None
+    log_frequency: Followed | None  # by one token of each type
+    smallest: SmallestCluster | None = None  # None of one cluster
 
 
 @dataclass(frozen=True)
 class LayerParts:
-    """What the anisotropy of a layer is made of, and whether symbols lie apart from words.
-
-    Attributes:
-        isoscore: of the layer; `isoscore_within` with each k-means cluster centred on its mean.
-        s_inter: exact; `s_inter_centred` with the mean of all tokens taken off, `s_inter_within` with each
-            cluster centred on its mean.
-        n_clusters: chosen as in the layers' table, on fewer tokens.
-        symbols: share of the tokens that have no letter and no digit.
-        silhouette: of symbols and words as two clusters.
-        probe: balanced accuracy of a linear classifier of symbols and words, on token types it never saw.
-    """
+    """What the anisotropy of a layer is made of, and whether symbols lie apart from words."""
 
     isoscore: float
-    isoscore_within: float
+    isoscore_within: float  # with each k-means cluster centred on its mean
     s_inter: float | None
-    s_inter_centred: float | None
-    s_inter_within: float | None
+    s_inter_centred: float | None  # with the mean of all tokens taken off
+    s_inter_within: float | None  # with each cluster centred on its mean
     n_clusters: int
-    symbols: float
-    silhouette: float
-    probe: float
+    symbols: float  # share of the tokens that have no letter and no digit
+    silhouette: float  # of symbols and words as two clusters
+    probe: float  # balanced accuracy of a linear classifier of the two, on token types it never saw
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,9 +115,7 @@ def measure_layer(
 ) -> MeasuredLayer:
     """Measure everything of one layer, on the device its (n, d) states lie on."""
     directions = GroupDirections.of(X, types)
-    chosen = choose_clusters(
-        X, max_clusters=MAX_CLUSTERS, sample=SILHOUETTE_SAMPLE, min_silhouette=MIN_SILHOUETTE, seed=seed
-    )
+    chosen = _clusters(X, setups.SILHOUETTE_SAMPLE, 10, seed)
     adjusted, n_skipped = _adjusted(X, types, chosen.labels, seed)
     dimensions = mean_lids(X, seed=seed)
     axes, top_variance = main_axes(X)
@@ -184,10 +126,10 @@ def measure_layer(
     figures = LayerFigures(
         len(X),
         Cosines(
-            _or_none(s_inter, directions),
-            _or_none(s_intra, directions),
-            _or_none(s_inter, X, token_types=types, sampled=True, seed=seed),
-            _or_none(s_intra, X, token_types=types, max_instances=MAX_INSTANCES, seed=seed),
+            _or_none(iso.s_inter, directions),
+            _or_none(iso.s_intra, directions),
+            _or_none(iso.s_inter, X, token_types=types, sampled=True, seed=seed),
+            _or_none(iso.s_intra, X, token_types=types, max_instances=setups.MAX_INSTANCES, seed=seed),
         ),
         chosen.n_clusters,
         chosen.silhouette,
@@ -206,42 +148,59 @@ def measure_layer(
 
 def measure_parts(X: Tensor, types: Labels, *, seed: int = 0) -> LayerParts:
     """Measure what the anisotropy of (n, d) states is made of, and where symbols lie."""
-    from sklearn.linear_model import RidgeClassifier
-    from sklearn.model_selection import StratifiedGroupKFold, cross_val_score
-
-    chosen = choose_clusters(
-        X,
-        max_clusters=MAX_CLUSTERS,
-        sample=_PARTS_SAMPLE,
-        min_silhouette=MIN_SILHOUETTE,
-        n_init=2,
-        seed=seed,
-    )
+    chosen = _clusters(X, _PARTS_SAMPLE, 2, seed)
     means = torch.stack([X[chosen.labels.codes == code].mean(dim=0) for code in range(chosen.n_clusters)])
     within = X - means[chosen.labels.codes]
-    is_symbol = torch.tensor([not any(map(str.isalnum, str(name))) for name in types.names])[types.codes]
+    is_symbol = torch.tensor([is_symbols(str(name)) for name in types.names])[types.codes]
     some = drawn(len(X), _PARTS_SAMPLE, seed)
-    rows, symbols, groups = X[some].cpu().numpy(), is_symbol[some].numpy(), types.codes[some].cpu().numpy()
-    probe = cross_val_score(
-        RidgeClassifier(alpha=float(np.square(rows).sum(axis=1).mean()), class_weight="balanced"),
-        rows - rows.mean(axis=0), symbols, groups=groups,
-        cv=StratifiedGroupKFold(5, shuffle=True, random_state=seed), scoring="balanced_accuracy",
-    )  # fmt: skip
     return LayerParts(
-        float(isoscore(X)),
-        float(isoscore(within)),
-        _or_none(s_inter, X, token_types=types),
-        _or_none(s_inter, X - X.mean(dim=0), token_types=types),
+        float(iso.isoscore(X)),
+        float(iso.isoscore(within)),
+        _or_none(iso.s_inter, X, token_types=types),
+        _or_none(iso.s_inter, X - X.mean(dim=0), token_types=types),
         _adjusted(X, types, chosen.labels, seed)[0].s_inter,
         chosen.n_clusters,
         float(is_symbol.float().mean()),
-        float(silhouette_score(X[some], symbols)),
-        float(probe.mean()),
+        float(iso.silhouette_score(X[some], is_symbol[some])),
+        symbol_probe(X, is_symbol, types, seed=seed),
     )
 
 
+def is_symbols(token: str) -> bool:
+    """Return whether a token has no letter and no digit, its mark of a space before it left out.
+
+    >>> is_symbols("Ġ,"), is_symbols("Ġa"), is_symbols("##,")
+    (True, False, True)
+    """
+    return not any(map(str.isalnum, token.lstrip("Ġ▁")))
+
+
+def symbol_probe(X: Tensor, is_symbol: Tensor, types: Labels, *, seed: int = 0) -> float:
+    """Return the balanced accuracy of a linear classifier of symbols and words on types it never saw."""
+    from sklearn.linear_model import RidgeClassifierCV
+    from sklearn.model_selection import StratifiedGroupKFold, cross_val_score
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    # standardised, since a few dimensions of a language model are many times larger than the others
+    classifier = RidgeClassifierCV(alphas=np.geomspace(1, 1e5, 11), class_weight="balanced")
+    scores = cross_val_score(
+        make_pipeline(StandardScaler(), classifier), X.cpu().double().numpy(), is_symbol.numpy(),
+        groups=types.codes.cpu().numpy(), cv=StratifiedGroupKFold(5, shuffle=True, random_state=seed),
+        scoring="balanced_accuracy",
+    )  # fmt: skip
+    return float(scores.mean())
+
+
+def _clusters(X: Tensor, sample: int, n_init: int, seed: int) -> iso.ChosenClusters:
+    return iso.choose_clusters(
+        X, max_clusters=setups.MAX_CLUSTERS, sample=sample, min_silhouette=setups.MIN_SILHOUETTE,
+        n_init=n_init, seed=seed,
+    )  # fmt: skip
+
+
 def mean_lids(
-    X: Tensor, *, n_points: int = LID_POINTS, seed: int = 0
+    X: Tensor, *, n_points: int = setups.LID_POINTS, seed: int = 0
 ) -> tuple[float | None, float | None, float | None]:
     """Return the mean local intrinsic dimension: Euclidean, from squared distances, and from 1 − cos.
 
@@ -254,11 +213,13 @@ def mean_lids(
 
 
 def _mean_lid(X: Tensor, n_points: int, seed: int) -> float | None:
-    if len(X) <= LID_NEIGHBORS:
+    if len(X) <= setups.LID_NEIGHBORS:
         return None
     some = drawn(len(X), n_points, seed).to(X.device)
     # one more than wanted: each point finds itself, at distance 0, which the estimate leaves out
-    return _or_none(lid, Neighbors.between(X[some], X, k=LID_NEIGHBORS + 1), k=LID_NEIGHBORS + 1)
+    return _or_none(
+        iso.lid, Neighbors.between(X[some], X, k=setups.LID_NEIGHBORS + 1), k=setups.LID_NEIGHBORS + 1
+    )
 
 
 def main_axes(X: Tensor) -> tuple[Tensor, float]:
@@ -300,9 +261,9 @@ def _adjusted(X: Tensor, types: Labels, clusters: Labels, seed: int) -> tuple[Co
     """Return the cosines inside clusters, and how many clusters have none."""
     given: dict[str, Any] = {"token_types": types, "clusters": clusters}
     try:
-        exact = cluster_adjusted_similarities(X, **given)
-        sampled = cluster_adjusted_similarities(
-            X, **given, sampled=True, max_instances=MAX_INSTANCES, seed=seed
+        exact = iso.cluster_adjusted_similarities(X, **given)
+        sampled = iso.cluster_adjusted_similarities(
+            X, **given, sampled=True, max_instances=setups.MAX_INSTANCES, seed=seed
         )
     except UndefinedError:
         return Cosines(None, None, None, None), clusters.n_labels

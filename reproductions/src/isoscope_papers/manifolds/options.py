@@ -21,6 +21,7 @@ from typing import Annotated
 
 import typer
 
+from isoscope.cli import parse_numbers
 from isoscope_papers.manifolds.setups import SETUPS
 
 DEFAULT = ("minilm", "glove")
@@ -53,3 +54,8 @@ class Options:
         ),
     ] = None
     seed: Annotated[int, typer.Option("--seed", help="Of the paper's draws, of k-means and samples.")] = 0
+
+    @property
+    def layer_numbers(self) -> list[int] | None:
+        """The layers asked for; None for all."""
+        return None if self.layers is None else parse_numbers("layers", self.layers)

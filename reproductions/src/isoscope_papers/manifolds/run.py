@@ -12,29 +12,17 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from isoscope import (
-    TokenStates,
-    find_sinks,
-    load_language_model,
-    mean_cosine,
-    read,
-    static_vectors,
-    token_states,
-)
+import isoscope as iso
+from isoscope import TokenStates
 from isoscope.arrays import as_matrix
 from isoscope.encoders import best_device, vocabulary
 from isoscope.errors import FileError, InputError
 from isoscope.progress import Bar
+from isoscope_papers import runs
 from isoscope_papers.corpora import load_texts
-from isoscope_papers.manifolds.layers import (
-    LayerFigures,
-    LayerParts,
-    MeasuredLayer,
-    drawn,
-    mean_lids,
-    measure_layer,
-    measure_parts,
-)
+from isoscope_papers.manifolds import layers as measures
+from isoscope_papers.manifolds.layers import LayerFigures, LayerParts, MeasuredLayer
+from isoscope_papers.manifolds.options import Options
 from isoscope_papers.manifolds.setups import (
     GLOVE,
     LID_POINTS,
@@ -44,9 +32,8 @@ from isoscope_papers.manifolds.setups import (
     WINDOW,
     Published,
     Setup,
-)
-from isoscope_papers.runs import keep as keep_run
-from isoscope_papers.runs import read_all
+)  # fmt: skip
+from isoscope_papers.study import Place
 
 CORPUS = "wikitext2"
 N_SHOWN = 1500  # tokens of each layer that are kept for the figures
@@ -67,21 +54,13 @@ class StaticFigures:
 
 @dataclass(frozen=True, eq=False)
 class Shown:
-    """Some tokens for the figures, the same in every layer, attention sinks left out.
+    """Some tokens for the figures, the same in every layer, attention sinks left out."""
 
-    Attributes:
-        layers: (L,) their numbers.
-        axes: (L, m, 3) float16 on the first principal components, scaled to 1.
-        clusters: (L, m) uint8.
-        positions: (m,) in the window.
-        log_frequencies: (m,) log₁₀ of how often the type occurs.
-    """
-
-    layers: np.ndarray
-    axes: np.ndarray
-    clusters: np.ndarray
-    positions: np.ndarray
-    log_frequencies: np.ndarray
+    layers: np.ndarray  # (L,) their numbers
+    axes: np.ndarray  # (L, m, 3) float16 on the first principal components, scaled to 1
+    clusters: np.ndarray  # (L, m) uint8
+    positions: np.ndarray  # (m,) in the window
+    log_frequencies: np.ndarray  # (m,) log₁₀ of how often the type occurs
 
     def at(self, layer: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the (m, 3) places of the tokens in a layer, and their clusters."""
@@ -91,30 +70,19 @@ class Shown:
 
 @dataclass(frozen=True)
 class Outcome:
-    """A setup that was run.
-
-    Attributes:
-        setup, model, title, is_static: of the setup.
-        about: source, split, tokens, types, dimensions, window, device, seconds, seed, library versions.
-        sinks: what attention sinks there are, in words.
-        layers: figures of every layer with all tokens, the embedding layer first; none of a static table.
-        without_sinks: the same without attention sinks; empty where there are none.
-        static: figures of a static table.
-        parts: what each layer is made of, without sinks; of the setups for this alone.
-        shown: tokens for the figures, kept in a file of their own.
-    """
+    """A setup that was run."""
 
     setup: str
     model: str
     title: str
     is_static: bool
-    about: Mapping[str, Any]
-    sinks: tuple[str, ...] = ()
-    layers: tuple[LayerFigures, ...] = ()
-    without_sinks: tuple[LayerFigures, ...] = ()
+    about: Mapping[str, Any]  # source, split, tokens, types, dimensions, window, device, seconds, seed, …
+    sinks: tuple[str, ...] = ()  # attention sinks, in words
+    layers: tuple[LayerFigures, ...] = ()  # with all tokens, the embedding layer first
+    without_sinks: tuple[LayerFigures, ...] = ()  # the same without sinks, where there are any
     static: StaticFigures | None = None
-    parts: tuple[LayerParts, ...] = ()
-    shown: Shown | None = field(default=None, repr=False, compare=False)
+    parts: tuple[LayerParts, ...] = ()  # of the setups for this alone, without sinks
+    shown: Shown | None = field(default=None, repr=False, compare=False)  # kept in a file of its own
 
     @property
     def published(self) -> Published | None:
@@ -138,68 +106,37 @@ class Outcome:
         return {n: one for n, one in zip(self.about.get("layers", ()), chosen, strict=False) if n > 0}
 
 
-def run_setup(
-    setup: Setup,
-    *,
-    data: Path | None = None,
-    download: bool = False,
-    device: str | None = None,
-    split: str = "test",
-    max_tokens: int | None = None,
-    layers: Iterable[int] | None = None,
-    seed: int = 0,
-    progress: bool | None = None,
-) -> Outcome:
-    """Measure every layer of a model on WikiText-2, or a table of word vectors.
-
-    Args:
-        setup: of `SETUPS`, or `own_setup(model)`.
-        data: folder of the corpora; ISOSCOPE_DATA where not given.
-        download: fetch texts and model where they are not on this machine.
-        device: where the model runs and its states are kept and measured: "cpu", "cuda".
-        split: of WikiText-2: "test", "valid" or "train".
-        max_tokens: at most so many tokens, whole windows; all where not given.
-        layers: which to measure; all by default.
-        seed: of the paper's draws, of k-means and of samples.
-        progress: show a bar.
-    """
-    if seed < 0:
-        raise InputError(f"seed is {seed}; wanted a whole number from 0 on")
-    place = best_device(device)
+def run_setup(setup: Setup, options: Options, place: Place, *, progress: bool | None = None) -> Outcome:
+    """Measure every layer of a model on WikiText-2, or a table of word vectors."""
+    if options.seed < 0:
+        raise InputError(f"seed is {options.seed}; wanted a whole number from 0 on")
+    device = best_device(place.device)
     began = time.perf_counter()
     if setup.is_static:
-        return _static(setup, place, seed, began)
-    texts = load_texts(CORPUS, data=data, split=split, download=download)
-    model = load_language_model(setup.model, device=place, download=download)
+        return _static(setup, device, options.seed, began)
+    texts = load_texts(CORPUS, data=place.data, split=options.split, download=place.download)
+    model = iso.load_language_model(setup.model, device=device, download=place.download)
     window = min(WINDOW, model.max_length or WINDOW)
-    if setup.parts and max_tokens is None:
-        max_tokens = PARTS_TOKENS
+    max_tokens = PARTS_TOKENS if setup.parts and options.max_tokens is None else options.max_tokens
     if max_tokens is not None and max_tokens < window:
         raise InputError(
             f"max_tokens is {max_tokens}; wanted at least {window}, the window {model.name} reads"
         )
-    states = token_states(
-        list(texts), model=model, layers=layers, window=window, max_tokens=max_tokens, keep_on=place,
-        progress=progress,
+    states = iso.token_states(
+        list(texts), model=model, layers=options.layer_numbers, window=window, max_tokens=max_tokens,
+        keep_on=device, progress=progress,
     )  # fmt: skip
-    about = {"source": texts.source, "split": split, "window": window, "licence": texts.licence}
-    return measure_states(setup, states, about=about, seed=seed, began=began, progress=progress)
+    measured = _measure_states(setup, states, options.seed, progress)
+    about = {"source": texts.source, "split": options.split, "window": window, "licence": texts.licence}
+    return replace(measured, about=about | dict(measured.about) | _machine(device, began))
 
 
-def measure_states(
-    setup: Setup,
-    states: TokenStates,
-    *,
-    about: Mapping[str, Any],
-    seed: int,
-    began: float,
-    progress: bool | None = None,
-) -> Outcome:
+def _measure_states(setup: Setup, states: TokenStates, seed: int, progress: bool | None) -> Outcome:
     """Measure every layer: with all tokens but special ones, and without attention sinks; or its parts."""
     counted = ~(states.rows.is_special | states.rows.is_padding)
     norms = torch.stack([states.vectors(layer).norm(dim=1).cpu() for layer in states.layers])
     rows = states.rows.select(counted)
-    sinks = find_sinks(
+    sinks = iso.find_sinks(
         norms[:, counted], positions=rows.positions, token_types=rows.types, layers=states.layers
     )
     places = counted.nonzero().flatten()
@@ -212,25 +149,18 @@ def measure_states(
             bar.step(f"{setup.title}, layer {layer} of {states.layers[-1]}")
             bar.share(number / len(states.layers))
             if setup.parts:
-                vectors = states.vectors(layer)
-                of_kept = states.rows.select(kept)
-                parts.append(measure_parts(vectors[kept.to(vectors.device)], of_kept.types.seen(), seed=seed))
+                vectors, types = states.vectors(layer), states.rows.select(kept).types.seen()
+                parts.append(measures.measure_parts(vectors[kept.to(vectors.device)], types, seed=seed))
                 continue
             whole.append(_measured(states, layer, places, sinks.mask, seed))
             if len(sinks):
                 without.append(_measured(states, layer, kept, sinks.mask[~sinks.mask], seed))
-    facts = dict(about) | {
-        "model": states.model,
-        "n_tokens": len(places),
-        "n_types": rows.types.seen().n_labels,
-        "n_sinks": len(sinks),
-        "n_dims": states.n_dims,
-        "layers": states.layers,
-        "seed": seed,
-        **_machine(states.vectors(states.layers[0]).device, began),
-    }
+    about = {
+        "model": states.model, "n_tokens": len(places), "n_types": rows.types.seen().n_labels,
+        "n_sinks": len(sinks), "n_dims": states.n_dims, "layers": states.layers, "seed": seed,
+    }  # fmt: skip
     return replace(
-        _outcome(setup, facts),
+        _outcome(setup, about),
         sinks=tuple(sinks.names),
         layers=tuple(one.figures for one in whole),
         without_sinks=tuple(one.figures for one in without),
@@ -245,14 +175,14 @@ def _outcome(setup: Setup, about: Mapping[str, Any]) -> Outcome:
 
 def _measured(states: TokenStates, layer: int, places: Tensor, is_sink: Tensor, seed: int) -> MeasuredLayer:
     vectors, rows = states.vectors(layer), states.rows.select(places)
-    return measure_layer(
+    return measures.measure_layer(
         vectors[places.to(vectors.device)], rows.types.seen(), positions=rows.positions,
         log_frequencies=rows.counts.double().log10(), is_sink=is_sink, seed=seed,
     )  # fmt: skip
 
 
 def _shown(states: TokenStates, places: Tensor, measured: list[MeasuredLayer], seed: int) -> Shown:
-    some = drawn(len(places), N_SHOWN, seed)
+    some = measures.drawn(len(places), N_SHOWN, seed)
     axes = [one.axes[some.to(one.axes.device)].cpu() for one in measured]
     clusters = [one.clusters[some.to(one.clusters.device)].cpu() for one in measured]
     rows = states.rows.select(places)
@@ -268,9 +198,12 @@ def _shown(states: TokenStates, places: Tensor, measured: list[MeasuredLayer], s
 
 def _static(setup: Setup, device: torch.device, seed: int, began: float) -> Outcome:
     """Measure all vectors of a static table."""
-    table = static_vectors(vocabulary(), model=GLOVE)[0] if setup.model == GLOVE else read(setup.model)
+    is_glove = setup.model == GLOVE
+    table = iso.static_vectors(vocabulary(), model=GLOVE)[0] if is_glove else iso.read(setup.model)
     X = as_matrix(table).float().to(device)
-    figures = StaticFigures(len(X), int(X.shape[1]), float(mean_cosine(X)), *mean_lids(X, seed=seed))
+    figures = StaticFigures(
+        len(X), int(X.shape[1]), float(iso.mean_cosine(X)), *measures.mean_lids(X, seed=seed)
+    )
     facts = {"model": Path(setup.model).name, "source": "its own words", "seed": seed}
     return replace(_outcome(setup, facts | _machine(device, began)), static=figures)
 
@@ -286,7 +219,7 @@ def _machine(device: torch.device, began: float) -> dict[str, Any]:
 
 def keep(found: Outcome, folder: Path) -> None:
     """Write `manifolds-NAME.json`, and `manifolds-NAME.npz` with the tokens for the figures."""
-    keep_run(replace(found, shown=None), folder / f"{_STEM}{found.setup}.json")
+    runs.keep(replace(found, shown=None), folder / f"{_STEM}{found.setup}.json")
     if found.shown is not None:
         np.savez_compressed(folder / f"{_STEM}{found.setup}.npz", allow_pickle=False, **vars(found.shown))
 
@@ -295,7 +228,7 @@ def read_outcomes(folder: Path) -> list[Outcome]:
     """Read the runs a folder keeps, those of `SETUPS` first and in their order."""
     order = list(SETUPS)
     found = sorted(
-        read_all(folder, _STEM, Outcome),
+        runs.read_all(folder, _STEM, Outcome),
         key=lambda one: order.index(one.setup) if one.setup in order else len(order),
     )
     return [replace(one, shown=_read_shown(folder / f"{_STEM}{one.setup}.npz")) for one in found]

@@ -35,24 +35,14 @@ class Published:
 
 @dataclass(frozen=True)
 class Setup:
-    """One space, or the layers of one model.
+    """One space, or the layers of one model."""
 
-    Attributes:
-        name: on the command line and in files.
-        title: in figures and tables.
-        model: name, folder or hub id of a model; name or file of word vectors.
-        is_static: one vector a word, of no context.
-        is_causal: a GPT-like model, of which alone the paper shows manifolds.
-        parts: measure the parts of the space (symbols and words, clusters and the common mean) instead.
-        note: what to know of it.
-    """
-
-    name: str
+    name: str  # on the command line and in files
     title: str
-    model: str
-    is_static: bool = False
-    is_causal: bool = False
-    parts: bool = False
+    model: str  # name, folder or hub id of a model; name or file of word vectors
+    is_static: bool = False  # one vector a word, of no context
+    is_causal: bool = False  # a GPT-like model, of which alone the paper shows manifolds
+    parts: bool = False  # measure the parts of the space: symbols and words, clusters and the common mean
     note: str = ""
 
 

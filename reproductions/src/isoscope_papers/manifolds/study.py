@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from isoscope.cli import parse_numbers
 from isoscope_papers.manifolds.figures import draw_figures
 from isoscope_papers.manifolds.findings import findings, lid_row, mean_dimensions
 from isoscope_papers.manifolds.layers import LayerFigures
@@ -21,9 +20,9 @@ from isoscope_papers.manifolds.setups import (
     STATIC,
     Setup,
     own_setup,
-)
+)  # fmt: skip
 from isoscope_papers.page import Section, drawn
-from isoscope_papers.rows import Row, number
+from isoscope_papers.rows import Row, Table, number
 from isoscope_papers.runs import as_plain
 from isoscope_papers.study import Place, Study, chosen_setups
 from isoscope_papers.verdict import ranges
@@ -46,14 +45,20 @@ _TESTS = (
     "tables) is low. Figures are the range over layers. How many vectors and dimensions each space has, "
     "which moves LID, is in the table of dimensions."
 )
-_HEADS = (
-    "layer", "S_inter", "S_intra", "K", "silhouette", "S_inter, centred", "S_intra, centred",
-    "LID", "LID, squared", "LID, 1 − cos", "variance of 3", "frequency R², types", "position R², tokens",
-)  # fmt: skip
-_PARTS_HEADS = (
-    "layer", "IsoScore", "IsoScore in clusters", "K", "S_inter", "S_inter, mean taken off",
-    "S_inter, clusters centred", "silhouette of symbols and words", "probe",
-)  # fmt: skip
+# heads, where each figure is found, and its decimals
+_COLUMNS = {
+    "S_inter": ("cosines.s_inter", 3), "S_intra": ("cosines.s_intra", 3), "K": ("n_clusters", 0),
+    "silhouette": ("silhouette", 3), "S_inter, centred": ("adjusted.s_inter", 3),
+    "S_intra, centred": ("adjusted.s_intra", 3), "LID": ("lid", 1), "LID, squared": ("lid_squared", 1),
+    "LID, 1 − cos": ("lid_cosine", 1), "variance of 3": ("top_variance", 2),
+    "frequency R², types": ("log_frequency.nearby", 2), "position R², tokens": ("position.nearby", 2),
+}  # fmt: skip
+_PARTS_COLUMNS = {
+    "IsoScore": ("isoscore", 3), "IsoScore in clusters": ("isoscore_within", 3), "K": ("n_clusters", 0),
+    "S_inter": ("s_inter", 3), "S_inter, mean taken off": ("s_inter_centred", 3),
+    "S_inter, clusters centred": ("s_inter_within", 3), "silhouette of symbols and words": ("silhouette", 3),
+    "probe": ("probe", 3),
+}  # fmt: skip
 
 
 def _choose(names: Sequence[str], options: Options) -> list[Setup]:
@@ -64,11 +69,7 @@ def _choose(names: Sequence[str], options: Options) -> list[Setup]:
 
 
 def _run(setup: Setup, options: Options, place: Place) -> list[Outcome]:
-    layers = None if options.layers is None else parse_numbers("layers", options.layers)
-    found = run_setup(
-        setup, data=place.data, download=place.download, device=place.device, split=options.split,
-        max_tokens=options.max_tokens, layers=layers, seed=options.seed,
-    )  # fmt: skip
+    found = run_setup(setup, options, place)
     if place.runs is not None:
         keep(found, place.runs)
     return [found]
@@ -111,22 +112,34 @@ def _dimensions(outcomes: Sequence[Outcome]) -> Section:
     return Section("Local intrinsic dimension (table 3)", text, (), heads, tuple(cells))
 
 
+def _table(layers: Iterable[tuple[int, Any]], columns: Mapping[str, tuple[str, int]]) -> Table:
+    """Return heads and cells: a line for each layer, a dash where a figure is undefined."""
+    cells = []
+    for layer, one in layers:
+        line = [str(layer)]
+        for where, digits in columns.values():
+            value = one
+            for name in where.split("."):
+                value = None if value is None else getattr(value, name)
+            line.append(number(value, digits))
+        cells.append(tuple(line))
+    return ("layer", *columns), tuple(cells)
+
+
 def _layer_sections(found: Outcome) -> list[Section]:
     views = [(found.title, found.layers)]
     if found.without_sinks:
-        views = [
-            (f"{found.title}, all tokens", found.layers),
-            (f"{found.title}, without sinks", found.without_sinks),
-        ]
-    parts = []
-    for place, (title, layers) in enumerate(views):
-        if layers:
-            numbers = found.about["layers"]
-            cells = tuple(_cells(number, one) for number, one in zip(numbers, layers, strict=True))
-            notes = [*_notes(found, layers)] if place == 0 else []
-            notes += [*_small_clusters(numbers, layers), _gap(layers, found.about.get("seed", 0))]
-            parts.append(Section(title, _about(found) if place == 0 else "", tuple(notes), _HEADS, cells))
-    return parts
+        titles = (f"{found.title}, all tokens", f"{found.title}, without sinks")
+        views = list(zip(titles, (found.layers, found.without_sinks), strict=True))
+    sections = []
+    for title, layers in views if found.layers else ():
+        numbered = list(zip(found.about["layers"], layers, strict=True))
+        first = layers is found.layers
+        notes = [*(_notes(found) if first else ()), *_small_clusters(numbered)]
+        notes.append(_gap(layers, found.about.get("seed", 0)))
+        text = _about(found) if first else ""
+        sections.append(Section(title, text, tuple(notes), *_table(numbered, _COLUMNS)))
+    return sections
 
 
 def _about(found: Outcome) -> str:
@@ -139,34 +152,32 @@ def _about(found: Outcome) -> str:
     )
 
 
-def _notes(found: Outcome, layers: Sequence[LayerFigures]) -> list[str]:
+def _notes(found: Outcome) -> list[str]:
     note = SETUPS[found.setup].note if found.setup in SETUPS else ""
     notes = [f"{found.model}: {note}"] if note else []
     notes += [f"Attention sinks: {name}" for name in found.sinks] or ["No attention sinks"]
-    skipped = sum(one.n_skipped for one in layers)
-    if skipped:
-        notes.append(f"{skipped} clusters, over all layers, have one token type or none twice: left out")
-    return notes
+    skipped = sum(one.n_skipped for one in found.layers)
+    many = f"{skipped} clusters, over all layers, have one token type or none twice: left out"
+    return [*notes, many] if skipped else notes
 
 
-def _small_clusters(numbers: Sequence[int], layers: Sequence[LayerFigures]) -> list[str]:
+def _small_clusters(layers: Iterable[tuple[int, LayerFigures]]) -> list[str]:
     """Name the layers whose smallest cluster is mostly sinks, or mostly one token type."""
-    sinks: list[str] = []
-    of_token: dict[str, list[tuple[str, float]]] = {}
-    for number_, one in zip(numbers, layers, strict=True):
+    made_of: dict[str, list[tuple[str, float]]] = {}
+    for layer, one in layers:
         if one.smallest is None or one.n_clusters < 2 or one.smallest.share > _SMALL:
             continue
         if one.smallest.sinks >= _MOSTLY:
-            sinks.append(str(number_))
+            made_of.setdefault("", []).append((str(layer), 1.0))
         elif one.smallest.of_token >= _MOSTLY:
-            of_token.setdefault(one.smallest.token, []).append((str(number_), one.smallest.of_token))
-    notes = [f"Layers {ranges(sinks)}: the smallest cluster is the attention sinks"] if sinks else []
-    for token, found in of_token.items():
-        least = min(share for _, share in found)
-        where = ranges([number_ for number_, _ in found])
-        notes.append(
-            f"Layers {where}: at least {int(100 * least)} % of the smallest cluster are one token, {token!r}"
-        )
+            made_of.setdefault(one.smallest.token, []).append((str(layer), one.smallest.of_token))
+    notes = []
+    for token, found in made_of.items():
+        least = int(100 * min(share for _, share in found))
+        said = f"at least {least} % of the smallest cluster are one token, {token!r}"
+        where = ranges([layer for layer, _ in found])
+        layers_ = "Layers" if len(found) > 1 else "Layer"
+        notes.append(f"{layers_} {where}: {said if token else 'the smallest cluster is the attention sinks'}")
     return notes
 
 
@@ -183,31 +194,15 @@ def _gap(layers: Sequence[LayerFigures], seed: int) -> str:
     return f"Exact means are shown; the paper's draws (seed {seed}) come within {apart} of them"
 
 
-def _cells(layer: int, one: LayerFigures) -> tuple[str, ...]:
-    told = [None if part is None else part.nearby for part in (one.log_frequency, one.position)]
-    return (
-        str(layer), number(one.cosines.s_inter), number(one.cosines.s_intra), str(one.n_clusters),
-        number(one.silhouette), number(one.adjusted.s_inter), number(one.adjusted.s_intra),
-        number(one.lid, 1), number(one.lid_squared, 1), number(one.lid_cosine, 1),
-        number(one.top_variance, 2), *(number(value, 2) for value in told),
-    )  # fmt: skip
-
-
 def _parts(found: Outcome) -> Section:
     text = (
         f"{_about(found)} Attention sinks are left out. Taking off the mean of all tokens is the control for "
         "centring clusters. Symbols are tokens without a letter or digit; the probe is the balanced accuracy "
         "of a linear classifier on token types it never saw."
     )
-    cells = tuple(
-        (
-            str(layer), number(one.isoscore), number(one.isoscore_within), str(one.n_clusters),
-            number(one.s_inter), number(one.s_inter_centred), number(one.s_inter_within),
-            number(one.silhouette), number(one.probe),
-        )
-        for layer, one in zip(found.about["layers"], found.parts, strict=True)
-    )  # fmt: skip
-    return Section(f"{found.title}: what its anisotropy is made of", text, (), _PARTS_HEADS, cells)
+    numbered = zip(found.about["layers"], found.parts, strict=True)
+    title = f"{found.title}: what its anisotropy is made of"
+    return Section(title, text, (), *_table(numbered, _PARTS_COLUMNS))
 
 
 def _rows(outcomes: Sequence[Outcome]) -> list[Row]:
