@@ -43,7 +43,7 @@ _ASIDE = (
     f"{run.PENALTIES[0]:g} to {run.PENALTIES[1]:g} (a ridge classifier, solved exactly); whiten_shrunk adds "
     "a tenth of the mean variance to every direction, and whiten_reduced keeps the strongest half of them. "
     f"Under noise, {run.NOISE_POWER:.0%} of the variance and equal in all directions, the share of the "
-    f"{run.N_NEIGHBORS} nearest neighbours that stay is counted; the noise is added after the correction, or "
+    f"{run.N_NEIGHBORS} nearest by cosine that stay is counted; the noise is added after the correction, or "
     "before it. Analogies are answered by b − a + c and cosines among GloVe's "
     f"{run.ANALOGY_WORDS:,} most frequent words, the three words of the question left out."
 )

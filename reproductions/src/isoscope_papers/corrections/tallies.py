@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from isoscope.advice import Outcome as Tried
+from isoscope.advice import gain
 from isoscope_papers.corrections.run import Outcome, Result
 from isoscope_papers.corrections.setups import LABELS, SENTENCES, WORDS
 from isoscope_papers.rows import signed
@@ -94,22 +95,13 @@ def differences(found: Outcome, groups: Sequence[str], correction: str, other: s
 
 def interval(values: Sequence[float]) -> tuple[float, float]:
     """Return the 95 % interval of the mean over data sets, by Student's t."""
-    from scipy.stats import t
-
-    n = len(values)
-    mean = math.fsum(values) / n
-    error = math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (n - 1) / n)
-    half = float(t.ppf(0.975, n - 1)) * error
-    return mean - half, mean + half
+    return gain(values, test_share=0.0).interval
 
 
 def corrections_of(found: Outcome) -> list[str]:
     """Return the corrections that were tried, in their order."""
-    return list(
-        dict.fromkeys(
-            name for one in found.results for task in one.tasks.values() for name in task.corrections
-        )
-    )
+    tasks = [task for one in found.results for task in one.tasks.values()]
+    return list(dict.fromkeys(name for task in tasks for name in task.corrections))
 
 
 def best_of(found: Outcome, group: str) -> tuple[str, Tally] | None:
@@ -122,24 +114,22 @@ def best_of(found: Outcome, group: str) -> tuple[str, Tally] | None:
 def answer(outcomes: Sequence[Outcome]) -> str:
     """Answer "should I whiten?" in a few sentences, by the runs."""
     whole = {one.title: overall(one, WHITEN) for one in outcomes}  # one way at least four times as often
-    gain = [o for o in outcomes if len(whole[o.title].helped) >= 4 * max(len(whole[o.title].hurt), 1)]
+    win = [o for o in outcomes if len(whole[o.title].helped) >= 4 * max(len(whole[o.title].hurt), 1)]
     lose = [o for o in outcomes if len(whole[o.title].hurt) >= 4 * max(len(whole[o.title].helped), 1)]
-    mixed = [one for one in outcomes if one not in (*gain, *lose)]
-    short = "Whiten" if not (lose or mixed) else "No" if not (gain or mixed) else "It depends on the encoder"
+    mixed = [one for one in outcomes if one not in (*win, *lose)]
+    short = "Whiten" if not (lose or mixed) else "No" if not (win or mixed) else "It depends on the encoder"
     said = [f"{short}."]
-    if gain:
-        said.append(f"Whitening pays for {_with_counts(gain)}.")
+    if win:
+        said.append(f"Whitening pays for {_with_counts(win)}.")
     if lose:
         said.append(f"It does harm to {_with_counts(lose)}: leave such vectors alone.")
     said += [f"Of {_with_counts([one])} it depends on the task: {_by_group(one)}." for one in mixed]
     counts = []
     for kinds in ((SENTENCES, WORDS), (LABELS,)):
         found = [overall(one, WHITEN, groups_of(*kinds)) for one in outcomes]
-        n = sum(one.n for one in found)
-        counts.append(
-            [f"{sum(len(getattr(one, way)) for one in found)} of {n}" for way in ("helped", "hurt")]
-        )
-    (helped, hurt), (labels_helped, labels_hurt) = counts
+        ways = (sum(len(one.helped) for one in found), sum(len(one.hurt) for one in found))
+        counts += [f"{n} of {sum(one.n for one in found)}" for n in ways]
+    helped, hurt, labels_helped, labels_hurt = counts
     said.append(
         f"Over all encoders whitening helps {helped} of the tasks with graded scores and hurts {hurt}; with "
         f"labels it helps {labels_helped} and hurts {labels_hurt}. Before you whiten, ask `isoscope advise` "

@@ -22,7 +22,7 @@ from isoscope_papers.manifolds.setups import (
     own_setup,
 )  # fmt: skip
 from isoscope_papers.page import Section, drawn
-from isoscope_papers.rows import Row, Table, number
+from isoscope_papers.rows import Table, number
 from isoscope_papers.runs import as_plain
 from isoscope_papers.study import Place, Study, chosen_setups
 from isoscope_papers.verdict import ranges
@@ -205,10 +205,6 @@ def _parts(found: Outcome) -> Section:
     return Section(title, text, (), *_table(numbered, _PARTS_COLUMNS))
 
 
-def _rows(outcomes: Sequence[Outcome]) -> list[Row]:
-    return [lid_row(one) for one in _spaces(outcomes)]
-
-
 def _results(outcomes: Sequence[Outcome]) -> dict[str, Any]:
     """Return the runs' facts and every layer, unrounded."""
     return {
@@ -222,10 +218,6 @@ def _results(outcomes: Sequence[Outcome]) -> dict[str, Any]:
     }
 
 
-def _sinks(outcomes: Sequence[Outcome]) -> list[str]:
-    return [f"{one.title}: sinks: {name}" for one in outcomes for name in one.sinks]
-
-
 STUDY: Study[Setup, Outcome] = Study(
     name="manifolds",
     title="Isotropy in the Contextual Embedding Space: reproduced",
@@ -236,7 +228,7 @@ STUDY: Study[Setup, Outcome] = Study(
     read=read_outcomes,
     findings=findings,
     sections=sections,
-    rows=_rows,
+    rows=lambda outcomes: [lid_row(one) for one in _spaces(outcomes)],
     results=_results,
-    notes=_sinks,
+    notes=lambda outcomes: [f"{one.title}: sinks: {name}" for one in outcomes for name in one.sinks],
 )
