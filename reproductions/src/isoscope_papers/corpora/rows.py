@@ -58,6 +58,19 @@ def fetched(declared: Declaration, split: str | None = None) -> Found:
     return Found(hub_rows(hub, splits, fields), split or " + ".join(splits), source)
 
 
+def find(
+    what: str, declared: Declaration, split: str, data: str | os.PathLike[str] | None, *, download: bool
+) -> Found:
+    """Return the records of a split from a data folder, or from the hub if `download`."""
+    part, folder = declared.check_split(split), data_folder(data)
+    found = in_folder(declared, folder, part)
+    if found is None and download and declared.hub:
+        return fetched(declared, part)
+    if found is None:
+        raise not_found(what, declared, folder, part)
+    return found
+
+
 def not_found(what: str, declared: Declaration, folder: Path | None, split: str | None = None) -> InputError:
     """Return the error over a corpus that is in no folder: which file is wanted, and how to get it."""
     file = declared.files[split or next(iter(declared.files))]

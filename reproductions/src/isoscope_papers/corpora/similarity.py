@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from isoscope.errors import FileError
 from isoscope_papers.corpora.registry import REGISTRY, declared
-from isoscope_papers.corpora.rows import data_folder, fetched, in_folder, not_found
+from isoscope_papers.corpora.rows import find
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,10 +73,7 @@ def load_similarity_pairs(
         FileError: a file is broken; the message names the file and the line.
     """
     wanted = declared("pairs", name)
-    part, folder = wanted.check_split(split or next(iter(wanted.files))), data_folder(data)
-    found = in_folder(wanted, folder, part) or (fetched(wanted, part) if download and wanted.hub else None)
-    if found is None:
-        raise not_found("pairs", wanted, folder, part)
+    found = find("pairs", wanted, split or next(iter(wanted.files)), data, download=download)
     firsts, seconds, scores = [], [], []
     for where, record in found.rows:
         first, second, score = (record[field] for field in wanted.fields)
@@ -87,7 +84,7 @@ def load_similarity_pairs(
         seconds.append(second.strip())
         scores.append(_score(score, where))
     columns = (tuple(firsts), tuple(seconds))
-    return SimilarityPairs(name, columns, tuple(scores), part, found.source, wanted.licence)
+    return SimilarityPairs(name, columns, tuple(scores), found.split, found.source, wanted.licence)
 
 
 def _score(value: object, where: str) -> float:

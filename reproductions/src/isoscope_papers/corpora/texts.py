@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from isoscope.errors import FileError, InputError
 from isoscope_papers.corpora.load import load_corpus
 from isoscope_papers.corpora.registry import REGISTRY, declared
-from isoscope_papers.corpora.rows import data_folder, fetched, in_folder, not_found
+from isoscope_papers.corpora.rows import find
 from isoscope_papers.corpora.similarity import load_similarity_pairs
 
 _SCORED = "stsb"  # pairs that have scores too, as `load_similarity_pairs` reads them
@@ -83,17 +83,14 @@ def load_texts(
     if name not in text_names():
         raise InputError(f"texts {name!r} are not known; wanted one of {', '.join(text_names())}")
     wanted = declared("texts", name)
-    part, folder = wanted.check_split(split), data_folder(data)
-    found = in_folder(wanted, folder, part) or (fetched(wanted, part) if download else None)
-    if found is None:
-        raise not_found("texts", wanted, folder, part)
+    found = find("texts", wanted, split, data, download=download)
     texts = []
     for where, record in found.rows:
         if not isinstance(text := record["text"], str):
             raise FileError(f"{where}: text is {text!r:.40}; wanted a text")
         if text.strip():  # the hub keeps WikiText's blank lines
             texts.append(text.strip())
-    return Texts(name, (tuple(texts),), part, found.source, wanted.licence)
+    return Texts(name, (tuple(texts),), found.split, found.source, wanted.licence)
 
 
 def pair_names() -> list[str]:

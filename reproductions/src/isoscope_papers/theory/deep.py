@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from isoscope import isotropy_ceiling, scatter_decomposition
+from isoscope_papers.rows import Table
 from isoscope_papers.theory.setups import DEEP_SEEDS, DEEP_STEPS, DEPTHS, LEARNING_RATE, N_MEASURED, WIDTHS
 from isoscope_papers.verdict import Finding, judged
 
@@ -129,7 +130,7 @@ def deep_findings(runs: Sequence[DeepRun]) -> Iterator[Finding]:
             )
 
 
-def deep_table(runs: Sequence[DeepRun]) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
+def deep_table(runs: Sequence[DeepRun]) -> Table:
     """Return heads and cells: the last hidden layer of every network at the end."""
     heads = (
         "on", "width", "depth", "accuracy", "ρ", "IsoScore, start", "end", "ceiling at ρ", "simplex",

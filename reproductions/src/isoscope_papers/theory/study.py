@@ -8,7 +8,7 @@ from typing import Any
 
 from isoscope import TradeOff
 from isoscope_papers.page import Section, drawn
-from isoscope_papers.rows import Table, number
+from isoscope_papers.rows import Table, number, span
 from isoscope_papers.runs import as_plain
 from isoscope_papers.study import Study
 from isoscope_papers.theory.deep import deep_findings, deep_table
@@ -48,17 +48,13 @@ def _training_findings(one: Followed) -> Iterator[Finding]:
     scores, silhouettes = one.mean("isoscore"), one.mean("silhouette")
     ours = (
         f"IsoScore {scores[0]:.3f} → {scores[-1]:.3f}, silhouette {silhouettes[0]:.3f} → "
-        f"{silhouettes[-1]:.3f}, r {number(one.r)} (seeds {_span(one.r_by_seed)}); "
+        f"{silhouettes[-1]:.3f}, r {number(one.r)} (seeds {span(one.r_by_seed)}); "
         f"triplets in order {one.mean('accuracy')[-1]:.4f}"
     )
     falls = all(curve[-1] < curve[0] for curve in one.curves["isoscore"])
     evidence = f"{one.n:,} vectors, {one.steps[-1]} updates, {len(one.r_by_seed)} seeds"
     verdict = Verdict.HELD if falls else Verdict.NOT_HELD
     yield Finding("classifiers/triplet-training", one.data, verdict, ours, evidence=evidence)
-
-
-def _span(values: Sequence[float]) -> str:
-    return f"{number(min(values))} to {number(max(values))}"
 
 
 def sections(runs: Sequence[Run], folder: Path | None = None) -> list[Section]:
@@ -115,9 +111,7 @@ def _training_table(followed: Sequence[Followed]) -> Table:
         ends = (
             f"{number(one.mean(name)[0])} → {number(one.mean(name)[-1])}" for name in ("accuracy", *FOLLOWED)
         )
-        cells.append(
-            (one.objective, one.data, str(one.steps[-1]), *ends, number(one.r), _span(one.r_by_seed))
-        )
+        cells.append((one.objective, one.data, str(one.steps[-1]), *ends, number(one.r), span(one.r_by_seed)))
     heads = ("objective", "on", "updates", "accuracy", "IsoScore", "silhouette", "ρ", "r", "r of the seeds")
     return heads, tuple(cells)
 
