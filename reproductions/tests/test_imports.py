@@ -25,17 +25,6 @@ import isoscope_papers
 ROOT = Path(isoscope_papers.__file__).parent
 # by study, what it still takes from inside isoscope; this only shrinks
 NOT_YET: dict[str, frozenset[str]] = {
-    "classifiers": frozenset(
-        {
-            "isoscope.cli.options:Every",
-            "isoscope.cli.options:Log",
-            "isoscope.cli.options:Seeds",
-            "isoscope.cli.options:parse_seeds",
-            "isoscope.io.sealed:read_json",
-            "isoscope.io.sealed:write_json",
-            "isoscope.metrics.frontier:isotropy_ceiling",
-        }
-    ),
     "commands": frozenset(
         {
             "isoscope.cli.options:Data",

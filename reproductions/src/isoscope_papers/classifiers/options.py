@@ -23,7 +23,7 @@ from typing import Annotated
 
 import typer
 
-from isoscope.cli.options import Every, Log, Seeds
+from isoscope.cli import Every, Log, Seeds
 from isoscope_papers.classifiers.setups import SETUPS
 
 DEFAULT = ("polarity", "snli", "pos", "supersense")

@@ -13,11 +13,11 @@ import numpy as np
 from scipy.stats import spearmanr
 from torch import Tensor
 
+from isoscope import isotropy_ceiling
 from isoscope.arrays import as_device
 from isoscope.encoders import encode, static_vectors
 from isoscope.errors import FileError, InputError, UndefinedError
-from isoscope.io.sealed import read_json, write_json
-from isoscope.metrics.frontier import isotropy_ceiling
+from isoscope.io import read_json, write_json
 from isoscope.training import Trajectory, train_embeddings
 from isoscope_papers.classifiers.setups import SAMPLE, SETUPS, Published, Setup
 from isoscope_papers.corpora import Corpus, load_corpus

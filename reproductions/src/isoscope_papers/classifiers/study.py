@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from isoscope.cli.options import parse_seeds
+from isoscope.cli import parse_seeds
 from isoscope.errors import InputError
 from isoscope.terminal import say
 from isoscope_papers.classifiers.figures import beside_the_rule, draw_figures
