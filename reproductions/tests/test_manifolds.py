@@ -309,9 +309,9 @@ def test_a_layer_has_the_metrics_of_its_space() -> None:
 
 def test_parts_tell_the_mean_from_the_clusters_and_symbols_from_words() -> None:
     g = torch.Generator().manual_seed(0)
-    names = [f"word{i}" for i in range(30)] + ["." * (i + 1) for i in range(30)]
+    names = [f"word{i}" for i in range(30)] + ["Ġ" + "." * (i + 1) for i in range(30)]
     types = as_labels([names[i % 60] for i in range(600)])
-    is_symbol = torch.tensor([not str(name)[0].isalpha() for name in types.names])[types.codes]
+    is_symbol = torch.tensor(["." in str(name) for name in types.names])[types.codes]
     X = torch.randn(600, 6, generator=g) + 20 * torch.eye(6)[0] + 12 * is_symbol[:, None] * torch.eye(6)[1]
     found = measure_parts(X, types)
     assert found.n_clusters == 2
