@@ -13,11 +13,13 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
+from isoscope import Space
 from isoscope.cli.app import app
 from isoscope.encoders import TokenStates
 from isoscope.errors import FileError, InputError
 from isoscope_papers.contrastive import run as measuring
 from isoscope_papers.contrastive.findings import findings, rows
+from isoscope_papers.contrastive.last_layer import intra_readings, last_layer
 from isoscope_papers.contrastive.run import (
     Geometry,
     geometry_of,
@@ -102,6 +104,35 @@ def test_each_quirk_moves_something(make_states) -> None:
     plain = layer_readings(states, 1, CLEAN, [0, 1])
     for quirk, name in (({"sampled": True}, "anisotropy"), ({"diagonal": True}, "top_share")):
         assert layer_readings(states, 1, replace(CLEAN, **quirk), [0, 1])[name] != plain[name]
+
+
+def test_readings_of_a_sentence_by_brute_force(make_states) -> None:
+    states = make_states()
+    space = states.space(2, rows=token_rows(states.rows, CLEAN))
+    found = intra_readings(space)
+    sentences = [space.vectors[space.sentences.codes == code].double().numpy() for code in range(30)]
+    pairs = [np.mean([cosine(a, b) for a, b in itertools.combinations(own, 2)]) for own in sentences]
+    assert found["pairs"] == pytest.approx(np.mean(pairs))
+    assert found["to the mean"] == pytest.approx(layer_readings(states, 2, CLEAN, [])["intra_similarity"])
+    assert found["pairs"] < found["pairs with themselves"] < found["to the mean direction"]
+
+
+def test_the_last_layer_knows_dominance_from_variance_and_content_from_grammar() -> None:
+    generator = torch.Generator().manual_seed(0)
+    sentences = torch.arange(40).repeat_interleave(6)
+    names = ["the", "of", "piano", "onion", "table", "house"] * 39 + ["the", "a", *["piano"] * 4]
+    means = torch.tensor([0.0, 8, 7, 6, 5, 4, 3, 2])  # dominance by the mean, against the variance
+    vectors = torch.randn(240, 8, generator=generator) * torch.arange(1, 9) + means
+    vectors += 3 * torch.randn(40, 8, generator=generator)[sentences]  # each sentence its own direction
+    space = Space(vectors, token_types=names, sentences=sentences)
+    found = last_layer(space, space)
+    assert found["dominance and squared mean"] > 0.7 > found["dominance and variance"]
+    assert found["variance and r² lost, dominant dimensions"] > 0.7
+    own, other = (
+        found[f"function tokens and the content of {which}"] for which in ("their sentence", "another")
+    )
+    assert own > other
+    assert found["sentence and its content"] > found["sentence and its function tokens"]  # four against two
 
 
 def test_sinks_are_found_and_left_out_of_a_view_of_their_own(make_states) -> None:

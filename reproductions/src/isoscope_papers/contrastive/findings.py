@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 
 from isoscope_papers.catalogue import catalogue
+from isoscope_papers.contrastive.last_layer import N_TOP
 from isoscope_papers.contrastive.run import Geometry
 from isoscope_papers.contrastive.setups import N_SENTENCES
 from isoscope_papers.contrastive.tokens import agreement
 from isoscope_papers.rows import Row, above, below, span, unpublished, within
-from isoscope_papers.verdict import Finding, Verdict, judged
+from isoscope_papers.verdict import Finding, Verdict, by_interval, judged
 
 SIMILARITY, NORM, R2 = 0.0005, 0.002, 0.04  # tolerances
 N_SD = 4  # the tolerance of what is sampled, in standard deviations over the seeds
@@ -33,6 +36,12 @@ _FIGURES = {  # claims on every layer, before training and after
     "norm-output": "norm, ",
     "self-higher-after": "adjusted self-similarity, ",
 }
+_GRAMMAR = (
+    "function tokens and the content of their sentence",
+    "function tokens and the content of another",
+    "sentence and its content",
+    "sentence and its function tokens",
+)
 _WORDS = {  # claims on the last layer before training and after
     "intra-rises": "adjusted intra-sentence over the highest before",
     "space-toward-origin": "norm over that of the one before",
@@ -119,6 +128,8 @@ def _of_run(run: Geometry) -> Iterator[_Answer]:
     ours = f"{n_often} tokens appear more than {OFTEN} times, special ones not counted"
     yield "ssc-nine-times", judged({"": n_often == N_OFTEN}), ours
     yield from _of_tuned(run) if run.declared.published.is_contrastive else _of_untuned(run)
+    if run.last:
+        yield from _of_last(run)
 
 
 def _of_tuned(run: Geometry) -> Iterator[_Answer]:
@@ -137,6 +148,9 @@ def _of_tuned(run: Geometry) -> Iterator[_Answer]:
         yield claim, (row.verdict or Verdict.NOT_TESTABLE, ""), f"{row.ours_shown} ({row.published_shown})"
     r2 = [row for name, row in compared.items() if name.startswith("r²")]
     listed = " ".join(row.ours_shown.lstrip("0") for row in r2)
+    middle = [row for row in r2 if row.quantity in ("r², k = 100", "r², k = 300")]
+    if run.setup == "minilm":
+        yield "information-reallocated", _half(middle), " → ".join(row.ours_shown for row in middle)
     if f"contrastive/informativity-{run.setup}" in catalogue():
         yield (
             f"informativity-{run.setup}",
@@ -167,10 +181,78 @@ def _of_untuned(run: Geometry) -> Iterator[_Answer]:
     yield "vanilla-cone", judged(signs, where="in layers {}"), ours
     intra = [layer["adjusted_intra_similarity"] for layer in layers]
     ours = f"adjusted intra-sentence {intra[-1]:.3f} in the last layer, at most {max(intra[:-1]):.3f} before"
-    yield "intra-unique", judged({"": intra[-1] - max(intra[:-1]) < SHARPLY}), ours
+    yield "intra-unique", no_rise(intra), ours
     top, even = run.shares["paper"][:3], 1 / run.n_dims
     ours = f"top 3 shares {', '.join(f'{share:.3f}' for share in top)}; even ones would be {even:.4f}"
     yield "dimensions-unequal", judged({"": top[0] > 10 * even}), ours
+
+
+def no_rise(intra: Sequence[float]) -> tuple[Verdict, str]:
+    """Judge that the last layer of a vanilla model has no sharp rise, by its layers' similarities."""
+    if intra[-1] - max(intra[:-1]) >= SHARPLY:
+        return Verdict.NOT_HELD, ""
+    return Verdict.CONDITION, "as to vanilla models; no other training than contrastive was tried"
+
+
+def _of_last(run: Geometry) -> Iterator[_Answer]:
+    """Judge claims by the readings of the last layer."""
+    last, d, tuned = run.last, run.n_dims, run.declared.published.is_contrastive
+    by_mean, by_variance = last["dominance and squared mean"], last["dominance and variance"]
+    ours = f"rank correlation of dominance with squared mean {by_mean:+.2f}, with variance {by_variance:+.2f}"
+    yield "dominance-by-mean", judged({"": by_mean > max(0.5, by_variance)}), _minus(ours)
+    rho = last["variance and r² lost, dominant dimensions"]
+    low, high = interval(rho, N_TOP)
+    ours = (
+        f"of the {N_TOP} dominant dimensions, rank correlation of variance and r² lost {rho:+.2f} "
+        f"[{low:+.2f}, {high:+.2f}]"
+    )
+    yield "low-variance-removable", (by_interval(low, high), ""), _minus(ours)
+    rho = last["dominance and r² lost"]
+    low, high = interval(rho, d)
+    ours = f"rank correlation over {d} dimensions {rho:+.2f} [{low:+.2f}, {high:+.2f}]"
+    yield "dominance-not-informativity", judged({"": low < 0 < high}), _minus(ours)
+    n = int(last["types"])
+    rhos = {name: last[f"frequency and {name}"] for name in ("norm", "cosine to the mean")}
+    signs = {name: not interval(rho, n)[0] < 0 < interval(rho, n)[1] for name, rho in rhos.items()}
+    ours = f"over {n:,} types, rank correlation of frequency with " + ", ".join(
+        f"{name} {rho:+.2f}" for name, rho in rhos.items()
+    )
+    yield "frequency-anisotropy", judged(signs, where="as to the {}"), _minus(ours)
+    if tuned:
+        own, other, content, function = (last[name] for name in _GRAMMAR)
+        parts = {"function tokens follow": own - other > SHARPLY, "content drives": content > function}
+        ours = (
+            f"function tokens' cosine with the content of their sentence {own:.3f}, of another {other:.3f}; "
+            f"the sentence's with its content {content:.3f}, with its function tokens {function:.3f}"
+        )
+        yield "function-follow", judged(parts, where="in that {}"), ours
+    if run.setup == "mpnet":
+        paper, clean = run.layers()[-1], run.layers("clean")[-1]
+        readings = {name: value for name, value in last.items() if name.startswith("intra, ")}
+        readings["adjusted"] = paper["adjusted_intra_similarity"]
+        nearest = min(readings, key=lambda name: abs(readings[name] - 0.88))
+        pairs = [value for name, value in readings.items() if "pairs" in name]
+        ours = (
+            f"{paper['intra_similarity']:.3f}; less anisotropy {readings['adjusted']:.3f}; without special "
+            f"tokens {clean['intra_similarity']:.3f}; pairs of tokens {span(pairs)}; of {len(readings)} "
+            f"readings the nearest is {readings[nearest]:.3f} ({nearest.removeprefix('intra, ')})"
+        )
+        near = abs(readings[nearest] - 0.88) < 0.005
+        yield "intra-088", judged({"": near}), ours
+
+
+def _minus(text: str) -> str:
+    return re.sub(r"-(?=\d)", "−", text)
+
+
+def interval(rho: float, n: int) -> tuple[float, float]:
+    """Return the 95 % interval of a rank correlation over n independent pairs (Fieller et al. 1957).
+
+    >>> [round(bound, 2) for bound in interval(0.0, 30)]
+    [-0.37, 0.37]
+    """
+    z, half = math.atanh(max(-0.999999, min(0.999999, rho))), 1.96 * 1.03 / math.sqrt(n - 3)
+    return math.tanh(z - half), math.tanh(z + half)
 
 
 def change_of(run: Geometry, runs: Mapping[str, Geometry]) -> dict[str, float]:
@@ -186,9 +268,11 @@ def change_findings(changes: Mapping[str, Mapping[str, float]], evidence: str) -
         if (curve := agreement(first, second)) is not None:
             n, peak = curve.highest()
             subject, last = f"{one} and {other}", curve.values[-1] or 0.0
-            reached = judged({"": abs(peak - PEAK) < 0.01})[0]
+            theirs = {one, other} == {"MiniLM", "mpnet"}
+            reached = judged({"": abs(peak - PEAK) < 0.01})[0] if theirs else Verdict.NOT_TESTABLE
+            why = "" if theirs else "other models than the paper's"
             ours = f"highest {peak:.3f} over the {n} most frequent of {len(curve.names)} shared tokens"
-            yield Finding("contrastive/ssc-peak", subject, reached, ours, evidence=evidence)
+            yield Finding("contrastive/ssc-peak", subject, reached, ours, why, evidence)
             ours = f"{last:.3f} over all {len(curve.names)} shared tokens"
             yield Finding(
                 "contrastive/ssc-all", subject, judged({"": last > 0.8})[0], ours, evidence=evidence

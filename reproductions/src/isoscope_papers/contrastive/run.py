@@ -4,32 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from isoscope import (
-    DimensionShares,
-    GroupDirections,
-    Space,
-    TokenRows,
-    TokenStates,
-    adjusted_type_similarities,
-    find_sinks,
-    informativity_curve,
-    intra_similarity,
-    isoscore,
-    load_language_model,
-    mean_cosine,
-    norm_statistics,
-    sampled_anisotropy,
-    self_similarity,
-    self_similarity_shares,
-    token_states,
-)
+import isoscope as iso
 from isoscope.errors import InputError
+from isoscope_papers.contrastive.last_layer import last_layer, one_each
 from isoscope_papers.contrastive.setups import (
     CLEAN,
     N_SAMPLED,
@@ -66,6 +49,7 @@ class Geometry:
         informativity: k, then mean and standard deviation over the seeds of r² with and without special
             tokens.
         tokens: name, count and adjusted self-similarity in the last layer of the most frequent tokens.
+        last: readings of the last layer that single claims are about, see `last_layer`.
         seconds: how long it took.
     """
 
@@ -85,6 +69,7 @@ class Geometry:
     shares: dict[str, list[float]]
     informativity: dict[str, Any]
     tokens: dict[str, list[Any]]
+    last: dict[str, float] = field(default_factory=dict)
     seconds: float = 0.0
 
     @property
@@ -112,7 +97,7 @@ class Geometry:
 
     def n_for(self, share: float, view: str = "paper") -> int:
         """Return how many of the top dimensions make a share of the last layer's self-similarity."""
-        return DimensionShares(torch.tensor(self.shares[view], dtype=torch.float64)).n_for(share)
+        return iso.DimensionShares(torch.tensor(self.shares[view], dtype=torch.float64)).n_for(share)
 
 
 def measure_geometry(
@@ -121,15 +106,17 @@ def measure_geometry(
     """Read the sentences with a model and measure every layer."""
     began = time.perf_counter()
     texts = load_texts(TEXTS, split=SPLIT, data=place.data, download=place.download)
-    loaded = load_language_model(setup.model, device=place.device, download=place.download)
+    loaded = iso.load_language_model(setup.model, device=place.device, download=place.download)
     can_pad = loaded.tokenizer.pad_token_id is not None and not loaded.is_causal
-    states = token_states(texts.columns[0], model=loaded, padding=can_pad, truncate=True, progress=progress)
+    states = iso.token_states(
+        texts.columns[0], model=loaded, padding=can_pad, truncate=True, progress=progress
+    )
     found = geometry_of(setup, states, seeds=seeds, source=texts.source)
     return replace(found, seconds=time.perf_counter() - began)
 
 
 def geometry_of(
-    setup: Setup, states: TokenStates, *, seeds: int | Sequence[int] = N_SEEDS, source: str = ""
+    setup: Setup, states: iso.TokenStates, *, seeds: int | Sequence[int] = N_SEEDS, source: str = ""
 ) -> Geometry:
     """Measure states that are there already."""
     numbers = list(range(seeds)) if isinstance(seeds, int) else list(seeds)
@@ -142,7 +129,7 @@ def geometry_of(
         return [layer_readings(states, layer, protocol, numbers, mask) for layer in states.layers]
 
     shares = {
-        name: self_similarity_shares(_types(states, last, protocol), diagonal=protocol.diagonal)
+        name: iso.self_similarity_shares(_types(states, last, protocol), diagonal=protocol.diagonal)
         for name, protocol in (("paper", PAPER), ("clean", CLEAN))
     }
     return Geometry(
@@ -153,39 +140,43 @@ def geometry_of(
         sinks=sinks, shares={name: found.shares[found.order].tolist() for name, found in shares.items()},
         informativity=_informativity(states, last, shares["paper"].order, numbers),
         tokens=_tokens(states.space(last, rows=token_rows(rows, CLEAN))),
+        last=last_layer(
+            states.space(last, rows=token_rows(rows, CLEAN, keep)),
+            states.space(last, rows=token_rows(rows, PAPER, keep)), seed=numbers[0],
+        ),
     )  # fmt: skip
 
 
 def layer_readings(
-    states: TokenStates, layer: int, protocol: Protocol, seeds: Sequence[int], keep: Tensor | None = None
+    states: iso.TokenStates, layer: int, protocol: Protocol, seeds: Sequence[int], keep: Tensor | None = None
 ) -> dict[str, float]:
     """Read one layer by one protocol; `keep` is a mask of the tokens that are looked at."""
     tokens = states.space(layer, rows=token_rows(states.rows, protocol, keep))
     types = _types(states, layer, protocol, keep)
-    shares = self_similarity_shares(types, diagonal=protocol.diagonal)
+    shares = iso.self_similarity_shares(types, diagonal=protocol.diagonal)
     found = {
-        "self_similarity": float(self_similarity(types)),
-        "intra_similarity": float(intra_similarity(tokens)),
-        "norm": norm_statistics(tokens).mean,
+        "self_similarity": float(iso.self_similarity(types)),
+        "intra_similarity": float(iso.intra_similarity(tokens)),
+        "norm": iso.norm_statistics(tokens).mean,
         "top_share": shares.top(1)[0],
         "dimensions_for_half": shares.n_for(0.5),
     }
     if protocol.sampled:
         sample = torch.tensor(
-            [sampled_anisotropy(tokens, n_sentences=N_SAMPLED, seed=seed) for seed in seeds]
+            [iso.sampled_anisotropy(tokens, n_sentences=N_SAMPLED, seed=seed) for seed in seeds]
         )
         return found | {"anisotropy": float(sample.mean()), "anisotropy_sd": float(sample.std())}
-    exact = {"anisotropy": float(mean_cosine(tokens)), "isoscore": float(isoscore(tokens))}
+    exact = {"anisotropy": float(iso.mean_cosine(tokens)), "isoscore": float(iso.isoscore(tokens))}
     return found | exact | {"anisotropy_sd": 0.0}
 
 
-def token_rows(rows: TokenRows, protocol: Protocol, keep: Tensor | None = None) -> Tensor:
+def token_rows(rows: iso.TokenRows, protocol: Protocol, keep: Tensor | None = None) -> Tensor:
     """(n,) the tokens that count in anisotropy, intra-sentence similarity and norms; padding never does."""
     mask = ~rows.is_padding if protocol.special else ~(rows.is_padding | rows.is_special)
     return mask if keep is None else mask & keep
 
 
-def type_rows(rows: TokenRows, protocol: Protocol, keep: Tensor | None = None) -> Tensor:
+def type_rows(rows: iso.TokenRows, protocol: Protocol, keep: Tensor | None = None) -> Tensor:
     """(n,) the tokens that count in self-similarity."""
     mask = rows.counts >= protocol.min_count
     if not protocol.padding:
@@ -202,14 +193,16 @@ def type_rows(rows: TokenRows, protocol: Protocol, keep: Tensor | None = None) -
 
 
 def _types(
-    states: TokenStates, layer: int, protocol: Protocol, keep: Tensor | None = None
-) -> GroupDirections:
+    states: iso.TokenStates, layer: int, protocol: Protocol, keep: Tensor | None = None
+) -> iso.GroupDirections:
     """Sum a layer's unit vectors by token type, over the tokens that count in self-similarity."""
     space = states.space(layer, rows=type_rows(states.rows, protocol, keep))
-    return GroupDirections.of(space, space.token_types, squares=not protocol.diagonal)
+    return iso.GroupDirections.of(space, space.token_types, squares=not protocol.diagonal)
 
 
-def _informativity(states: TokenStates, layer: int, order: Tensor, seeds: Sequence[int]) -> dict[str, Any]:
+def _informativity(
+    states: iso.TokenStates, layer: int, order: Tensor, seeds: Sequence[int]
+) -> dict[str, Any]:
     """r² over one random token from each of the first 1,000 sentences, with special tokens and without."""
     ks = [k for k in REMOVED if k < states.n_dims]
     early = states.rows.sentences.codes < N_SAMPLED
@@ -217,28 +210,21 @@ def _informativity(states: TokenStates, layer: int, order: Tensor, seeds: Sequen
     for name, protocol in (("paper", PAPER), ("clean", CLEAN)):
         space = states.space(layer, rows=token_rows(states.rows, protocol, early))
         curves = torch.tensor(
-            [list(informativity_curve(one_each(space, seed), ks=ks, order=order).values()) for seed in seeds]
+            [
+                list(iso.informativity_curve(one_each(space, seed), ks=ks, order=order).values())
+                for seed in seeds
+            ]
         )
         found[name] = {"mean": curves.mean(dim=0).tolist(), "sd": curves.std(dim=0).tolist()}
     return found
 
 
-def one_each(space: Space, seed: int) -> Tensor:
-    """(n_sentences, d) one random token from each sentence."""
-    assert space.sentences is not None
-    shuffled = torch.randperm(len(space), generator=torch.Generator().manual_seed(seed))
-    by_sentence = space.sentences.codes[shuffled].sort(stable=True)
-    first = torch.ones(len(space), dtype=torch.bool)
-    first[1:] = by_sentence.values[1:] != by_sentence.values[:-1]
-    return space.vectors[shuffled[by_sentence.indices[first]]]
-
-
-def _sinks(states: TokenStates) -> tuple[dict[str, Any], Tensor | None]:
+def _sinks(states: iso.TokenStates) -> tuple[dict[str, Any], Tensor | None]:
     """What the attention sinks are, and a mask of the tokens that are none; None where there are no sinks."""
     real = ~states.rows.is_padding
     known = states.rows.select(real)
     norms = torch.stack([states.vectors(layer)[real].double().norm(dim=1).cpu() for layer in states.layers])
-    sinks = find_sinks(norms, positions=known.positions, token_types=known.types, layers=states.layers)
+    sinks = iso.find_sinks(norms, positions=known.positions, token_types=known.types, layers=states.layers)
     about = {"names": list(sinks.names), "share": len(sinks) / sinks.n_rows, "median": sinks.medians.tolist()}
     if not len(sinks):
         return about | {"norm": []}, None
@@ -247,11 +233,11 @@ def _sinks(states: TokenStates) -> tuple[dict[str, Any], Tensor | None]:
     return about | {"norm": sinks.sink_norms.quantile(0.5, dim=0).tolist()}, keep
 
 
-def _tokens(space: Space) -> dict[str, list[Any]]:
+def _tokens(space: iso.Space) -> dict[str, list[Any]]:
     """Return the most frequent tokens with their adjusted self-similarity."""
-    types = GroupDirections.of(space, space.token_types)
+    types = iso.GroupDirections.of(space, space.token_types)
     counts = dict(zip(types.names, types.counts.long().tolist(), strict=True))
-    adjusted = dict(list(adjusted_type_similarities(types).items())[:N_TOKENS])
+    adjusted = dict(list(iso.adjusted_type_similarities(types).items())[:N_TOKENS])
     return {
         "name": list(adjusted),
         "count": [counts[name] for name in adjusted],

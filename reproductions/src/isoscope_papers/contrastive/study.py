@@ -17,6 +17,7 @@ from isoscope_papers.contrastive.run import PREFIX, Geometry
 from isoscope_papers.contrastive.setups import N_TOKENS, SETUPS, Setup
 from isoscope_papers.contrastive.tokens import agreement, by_word, extremes, listed
 from isoscope_papers.page import Section, drawn
+from isoscope_papers.rows import number
 from isoscope_papers.runs import keep, read_all
 from isoscope_papers.study import Place, Study, chosen_setups
 
@@ -70,6 +71,8 @@ def sections(runs: Sequence[Geometry], folder: Path | None = None) -> list[Secti
         result.append(_in_words(published))
     if with_sinks := [run for run in runs if run.without_sinks]:
         result.append(_sinks(with_sinks, figures("sinks")))
+    if read := [run for run in runs if run.last]:
+        result.append(_last(read))
     result.append(_tokens(runs, figures("tokens")))
     by_setup = {run.setup: run for run in runs}
     if changes := {run.title: change for run in runs if (change := change_of(run, by_setup))}:
@@ -190,6 +193,21 @@ def _sinks(runs: Sequence[Geometry], figures: dict[str, Path]) -> Section:
     heads = ("model, layer", "median norm", "norm of the sinks",
              *(head for name in names.values() for head in (name, "without")))  # fmt: skip
     return Section("With and without attention sinks", text, tuple(notes), heads, tuple(cells), figures)
+
+
+def _last(runs: Sequence[Geometry]) -> Section:
+    names = [name for name in runs[0].last if name != "types"]
+    cells = tuple((name, *(number(run.last[name]) for run in runs)) for name in names)
+    text = (
+        "Readings that single claims are about, without attention sinks. Intra-sentence similarity in every "
+        "sense it could have: of each token with its sentence's mean or mean direction, or of pairs of "
+        "tokens. Of dimensions, rank correlations of dominance (the contribution to the mean cosine), mean, "
+        "variance, and the r² that is lost with the dimension alone; of types, of frequency with norm and "
+        "cosine to the mean of all tokens. Mean cosines of function tokens with the mean of the content "
+        "words of their sentence, and of the sentence before it."
+    )
+    heads = ("reading", *(run.title for run in runs))
+    return Section("The last layer, reading by reading", text, (), heads, cells)
 
 
 def _tokens(runs: Sequence[Geometry], figures: dict[str, Path]) -> Section:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from statistics import correlation, fmean
 
 from scipy.stats import spearmanr
 
-from isoscope_papers.contrastive.findings import CONE, SHARPLY, change_findings
+from isoscope_papers.contrastive.findings import CONE, SHARPLY, change_findings, interval, no_rise
 from isoscope_papers.contrastive.tokens import by_word, extremes, kind
 from isoscope_papers.dynamics import bounds
 from isoscope_papers.dynamics.run import Dynamics
@@ -163,16 +162,6 @@ def _across_runs(view: View, after: Mapping[str, float]) -> Iterator[_Answer]:
         yield "gain-not-isotropy", judged(gains), ours
 
 
-def interval(rho: float, n: int) -> tuple[float, float]:
-    """Return the 95 % interval of a rank correlation over n independent pairs (Fieller et al. 1957).
-
-    >>> [round(bound, 2) for bound in interval(0.0, 30)]
-    [-0.38, 0.38]
-    """
-    z, half = math.atanh(max(-0.999999, min(0.999999, rho))), 1.96 * 1.03 / math.sqrt(n - 3)
-    return math.tanh(z - half), math.tanh(z + half)
-
-
 def _of_layers(view: View) -> Iterator[_Answer]:
     """Judge claims on the layers of the base run, before and after."""
     for claim, metric, sign in (("anisotropy-middle-layers", ANISOTROPY, -1), ("self-higher-after", SELF, 1)):
@@ -187,7 +176,7 @@ def _of_layers(view: View) -> Iterator[_Answer]:
         yield claim, judged(signs, where="in layers {}"), ours.replace("-", "−")
     before = view.layers("before", INTRA)
     ours = f"untrained: {before[-1]:.3f} in the last layer, at most {max(before[:-1]):.3f} before it"
-    yield "intra-unique", judged({"": before[-1] - max(before[:-1]) < SHARPLY}), ours
+    yield "intra-unique", no_rise(before), ours
     cosines = view.layers("before", ANISOTROPY)[1:]
     parts = {"they occupy a narrow cone": min(cosines) > CONE}
     ours = f"mean cosine {min(cosines):.3f} … {max(cosines):.3f} above the embedding layer"
@@ -279,6 +268,11 @@ def _of_poolings(view: View) -> Iterator[_Answer]:
                      if other != how}  # fmt: skip
             verdict = (Verdict.NOT_HELD, "") if min(ahead.values()) < 0 else judged(ahead, where="against {}")
             yield claim, verdict, _named(values) + more
+    steps = view.curve(runs[slow], ANISOTROPY) if slow in runs else []
+    if len(steps) > 5:
+        fall = steps[-1 - len(steps) // 5] - steps[-1]
+        ours = f"{slow} falls by {fall:.3f} over the last fifth of the updates"
+        yield "cls-slowest", _sign(view, ANISOTROPY, fall), ours.replace("-", "−")
     both = {
         how: min(
             view.beyond(ANISOTROPY, view.start(ANISOTROPY) - ends[ANISOTROPY][how]),

@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -17,17 +17,7 @@ import torch
 from scipy.stats import spearmanr
 from torch import Tensor
 
-from isoscope import (
-    GeometryTracker,
-    LanguageModel,
-    TokenStates,
-    contrast,
-    load_language_model,
-    resolve_model,
-    self_similarity_change,
-    sink_thresholds,
-    token_states,
-)
+import isoscope as iso
 from isoscope.encoders import load_tokenizer
 from isoscope.errors import InputError
 from isoscope.training import MaskedLM, train_masked_lm
@@ -99,82 +89,60 @@ class Dynamics:
         return dict(zip(self.change.get("name", ()), self.change.get("change", ()), strict=True))
 
 
-@dataclass
 class Material:
     """What several runs share, each part loaded when the first asks for it."""
 
-    place: Place
-    progress: bool | None = None
-
-    def __post_init__(self) -> None:
-        self._begun: dict[str, Begun] = {}
+    def __init__(self, place: Place, *, progress: bool | None = None) -> None:
+        self.place, self.progress = place, progress
+        self._at: dict[str, Any] = {"data": place.data, "download": place.download}
+        self.begin, self.states = cache(self._begin), cache(self._states)
 
     @cached_property
     def pairs(self) -> Texts:
         """What is trained on."""
-        return load_pairs(PAIRS, data=self.place.data, download=self.place.download)
+        return load_pairs(PAIRS, **self._at)
 
     @cached_property
-    def probe(self) -> tuple[str, ...]:
+    def probe(self) -> list[str]:
         """The sentences on which the geometry is followed."""
-        return load_texts(TEXTS, split=SPLIT, data=self.place.data, download=self.place.download).columns[0]
+        return list(load_texts(TEXTS, split=SPLIT, **self._at).columns[0])
 
     @cached_property
     def scored(self) -> SimilarityPairs:
         """What the encoder is scored on."""
-        return load_similarity_pairs(TEXTS, data=self.place.data, download=self.place.download)
+        return load_similarity_pairs(TEXTS, **self._at)
 
-    def begin(self, start: Start) -> Begun:
-        """Return the model a run begins from, loaded once."""
-        if start.name not in self._begun:
-            self._begun[start.name] = self._made(start)
-        return self._begun[start.name]
-
-    def _made(self, start: Start) -> Begun:
+    def _begin(self, start: Start) -> tuple[iso.LanguageModel, dict[str, Any]]:
+        """Return the model a run begins from, and how it was trained where that is ours."""
+        place = self.place
         if start.model is not None:
-            loaded = load_language_model(start.model, device=self.place.device, download=self.place.download)
-            return Begun(replace(loaded, tokenizer=load_tokenizer(loaded.path)), {})
-        if self.place.runs is None:
+            loaded = iso.load_language_model(start.model, device=place.device, download=place.download)
+            return replace(loaded, tokenizer=load_tokenizer(loaded.path)), {}
+        if place.runs is None:
             raise InputError(f"{start.name} is trained first, and kept: pass --output with a folder for it")
-        trained = self._masked_model(self.place.runs.parent / "models" / start.name)
+        trained = self._masked_model(place.runs.parent / "models" / start.name)
         assert trained.model_folder is not None
         names = ("steps", "batch_size", "window", "n_tokens", "n_layers", "n_dims")
         about = {"held_out_loss": trained.held_out_loss, "unigram_loss": trained.unigram_loss}
         about |= {name: trained.configuration[name] for name in names}
-        return Begun(load_language_model(trained.model_folder, device=self.place.device), about)
+        return iso.load_language_model(trained.model_folder, device=place.device), about
+
+    def _states(self, start: Start) -> tuple[iso.TokenStates, Tensor]:
+        """Return the token states of the probe before training."""
+        return read_states(self.begin(start)[0], self.probe)
 
     def _masked_model(self, folder: Path) -> MaskedLM:
         if (folder / "result.json").exists():
             return MaskedLM.load(folder)
-        place = self.place
-        tokenizer = load_tokenizer(resolve_model(_TOKENIZER, download=place.download))
-        train, valid = (
-            load_texts("wikitext2", split=split, data=place.data, download=place.download)
-            for split in ("train", "valid")
-        )
-        has_cuda = torch.cuda.is_available() and (place.device or "cuda").startswith("cuda")
+        device = self.place.device
+        tokenizer = load_tokenizer(iso.resolve_model(_TOKENIZER, download=self.place.download))
+        train, valid = (load_texts("wikitext2", split=split, **self._at) for split in ("train", "valid"))
+        has_cuda = torch.cuda.is_available() and (device or "cuda").startswith("cuda")
         return train_masked_lm(
             as_written(train, tokenizer), tokenizer=tokenizer, held_out=as_written(valid, tokenizer),
             steps=MASKED_STEPS, precision="bf16" if has_cuda else "float32", run=folder, resume=True,
-            device=place.device, progress=self.progress,
+            device=device, progress=self.progress,
         )  # fmt: skip
-
-
-@dataclass
-class Begun:
-    """A model before its training, and what is read of it there."""
-
-    model: LanguageModel
-    pretraining: dict[str, Any]
-
-    def __post_init__(self) -> None:
-        self._states: tuple[TokenStates, Tensor] | None = None
-
-    def states(self, probe: Sequence[str]) -> tuple[TokenStates, Tensor]:
-        """Return the token states of the probe, read once."""
-        if self._states is None:
-            self._states = read_states(self.model, probe)
-        return self._states
 
 
 def as_written(texts: Texts, tokenizer: Any) -> list[str]:
@@ -194,16 +162,16 @@ def run_dynamics(
     if precision not in PRECISIONS:
         raise InputError(f"precision is {precision!r}; wanted one of {', '.join(PRECISIONS)}")
     began = time.perf_counter()
-    begun = material.begin(setup.start)
-    before, probe = begun.model, list(material.probe)
+    before, pretraining = material.begin(setup.start)
+    probe = material.probe
     if before.is_causal and setup.pooling == "cls":
         raise InputError(f"{setup.name}: the first token of a causal model sees no other; take lasttoken")
-    tracker = GeometryTracker(
+    tracker = iso.GeometryTracker(
         probe, tokenizer=before.tokenizer, every=setup.every, metrics=METRICS, contextual=True, sinks=True,
         max_length=MAX_LENGTH, seed=seed,
     )  # fmt: skip
     with _products(precision):
-        found = contrast(
+        found = iso.contrast(
             before, list(zip(*material.pairs.columns, strict=True)), temperature=setup.temperature,
             batch_size=setup.batch_size, pooling=setup.pooling, epochs=epochs, warmup=WARMUP,
             learning_rate=setup.start.learning_rate, max_length=MAX_LENGTH, seed=seed, tracker=tracker,
@@ -220,8 +188,9 @@ def run_dynamics(
         n_sentences=len(probe), rows=rows_of(found.trajectory, found.loss.tolist()),
         layers={when: _layers(model, probe) for when, model in both.items() if is_base},
         task={when: task_score(model, material.scored, setup.pooling) for when, model in both.items()},
-        change=token_change(begun.states(probe), read_states(both["after"], probe)) if is_base else {},
-        pretraining=begun.pretraining, seconds=time.perf_counter() - began,
+        change=token_change(material.states(setup.start), read_states(both["after"], probe))
+        if is_base else {},
+        pretraining=pretraining, seconds=time.perf_counter() - began,
     )  # fmt: skip
 
 
@@ -248,9 +217,9 @@ def _known(values: Sequence[float]) -> list[float | None]:
     return [None if value != value else float(value) for value in values]
 
 
-def _layers(model: LanguageModel, probe: Sequence[str]) -> Columns:
+def _layers(model: iso.LanguageModel, probe: Sequence[str]) -> Columns:
     """Return by metric one value a layer, the embedding layer first; with and without attention sinks."""
-    tracker = GeometryTracker(
+    tracker = iso.GeometryTracker(
         list(probe), tokenizer=model.tokenizer, layers=range(model.n_layers), metrics=METRICS,
         contextual=True, sinks=True, max_length=MAX_LENGTH,
     )  # fmt: skip
@@ -258,34 +227,36 @@ def _layers(model: LanguageModel, probe: Sequence[str]) -> Columns:
     return {name: _known([values[f"{name}@{layer}"] for layer in tracker.layers]) for name in tracker.metrics}
 
 
-def task_score(model: LanguageModel, pairs: SimilarityPairs, pooling: str) -> float:
+def task_score(model: iso.LanguageModel, pairs: SimilarityPairs, pooling: str) -> float:
     """Return Spearman's correlation of the cosines of pairs with what people scored."""
     last = model.n_layers - 1
     first, second = (
-        token_states(texts, model=model, layers=[last], truncate=True, progress=False)
+        iso.token_states(texts, model=model, layers=[last], truncate=True, progress=False)
         .sentence_space(last, pooling=pooling).vectors.double()
         for texts in pairs.columns
     )  # fmt: skip
     return float(spearmanr(torch.nn.functional.cosine_similarity(first, second), pairs.scores).statistic)
 
 
-def read_states(model: LanguageModel, probe: Sequence[str]) -> tuple[TokenStates, Tensor]:
+def read_states(model: iso.LanguageModel, probe: Sequence[str]) -> tuple[iso.TokenStates, Tensor]:
     """Return the last layer's states of the probe, and (n,) which tokens are sinks in any layer."""
-    states = token_states(list(probe), model=model, truncate=True, keep_on=model.device, progress=False)
+    states = iso.token_states(list(probe), model=model, truncate=True, keep_on=model.device, progress=False)
     norms = torch.stack([states.vectors(layer).norm(dim=1).cpu() for layer in states.layers])
-    is_sink = (norms.double() > sink_thresholds(norms)[:, None]).any(dim=0)
+    is_sink = (norms.double() > iso.sink_thresholds(norms)[:, None]).any(dim=0)
     last = states.layers[-1]
-    return TokenStates(states.rows, {last: states.vectors(last).cpu()}, states.model), is_sink
+    return iso.TokenStates(states.rows, {last: states.vectors(last).cpu()}, states.model), is_sink
 
 
-def token_change(before: tuple[TokenStates, Tensor], after: tuple[TokenStates, Tensor]) -> dict[str, Any]:
+def token_change(
+    before: tuple[iso.TokenStates, Tensor], after: tuple[iso.TokenStates, Tensor]
+) -> dict[str, Any]:
     """Return each token's change of adjusted self-similarity, without sinks of before or after."""
     is_sink = before[1] | after[1]
     spaces = [
         states.space(states.layers[-1], rows=token_rows(states.rows, CLEAN, ~is_sink))
         for states, _ in (before, after)
     ]
-    change = self_similarity_change(*spaces, n_types=N_TOKENS)
+    change = iso.self_similarity_change(*spaces, n_types=N_TOKENS)
     return {
         "name": list(change.changes),
         "count": list(change.counts.values()),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from statistics import median, stdev
+from statistics import stdev
 
 from isoscope.cli import parse_seeds
 from isoscope.errors import InputError
@@ -15,15 +15,13 @@ from isoscope_papers.dynamics.bounds import (
     attainable_loss,
     doubling_ratio,
     lower_loss,
-    lower_loss_approximation,
-    thrust,
     upper_loss,
 )
 from isoscope_papers.dynamics.figures import draw_figures
 from isoscope_papers.dynamics.findings import findings, shown
 from isoscope_papers.dynamics.options import Options
 from isoscope_papers.dynamics.run import PREFIX, Dynamics, Material, run_path
-from isoscope_papers.dynamics.setups import BASE, EPOCHS, SETUPS, STARTS, Setup, chosen_runs, variants
+from isoscope_papers.dynamics.setups import BASE, SETUPS, STARTS, Setup, chosen_runs, variants
 from isoscope_papers.dynamics.views import LEAST, SINK_SHARE, TITLES, WITHOUT_SINKS, View, averaged, views
 from isoscope_papers.page import Section, drawn
 from isoscope_papers.runs import keep, read, read_all
@@ -141,13 +139,6 @@ def _notes(first: Dynamics, own: Sequence[Dynamics]) -> Iterator[str]:
         yield STARTS[first.start].note
     if first.pretraining:
         yield _pretrained(first)
-    if first.epochs < EPOCHS:
-        whole = EPOCHS * (first.steps // first.epochs)
-        yield (
-            f"{first.epochs} of {EPOCHS} epochs, {first.steps:,} updates of {whole:,}, to save device time: "
-            f"{median(run.seconds for run in own):,.0f} s a run (median), readings included. Its ends are "
-            "not to be set beside those of other starts"
-        )
     declared = [setup.variant for setup in variants(STARTS[first.start])] if first.start in STARTS else []
     missing = [name for name in declared if name not in {run.variant for run in own}]
     if missing:
@@ -224,14 +215,7 @@ def _bounds(figures: dict[str, Path]) -> Section:
         "ℓ_upper(τ). At s = 1 that is an identity, for every τ and n. Below, the ratio of the two is "
         "e^{−(1 − s)/(2τ)} while both are small, whatever n is: within 10 % for 1 − s ≤ 0.21·τ."
     )
-    tau, s = 0.05, 0.9
-    exact, written = lower_loss(tau, 64, positive=s), lower_loss_approximation(tau, 64, positive=s)
-    push = [thrust(0.05, 64), thrust(0.1, 64, negative=-1.0)]
     notes = (
-        f"The step (s + 1)/τ ≈ 2s/τ within equation 16 is where it is lost: at τ = {tau}, n = 64, s = {s} it "
-        f"makes {written:.2e} of {exact:.2e}",
-        f"Equal losses are not equal forces: at s = 1 the negatives are pushed with {push[0]:.2e} at "
-        f"τ = 0.05 and c = 0, and with {push[1]:.2e} at τ = 0.1 and c = −1, half of it",
         "All negatives of one anchor can be opposite to it, but not those of all anchors at once: n unit "
         "vectors have a mean cosine of at least −1/(n − 1). The last column is the loss at that cosine, "
         "the lowest a batch can reach",
