@@ -293,6 +293,7 @@ def test_vanilla_models_bring_the_change(make_states) -> None:
     assert "contrastive/ssc-all" not in {one.claim for one in findings(runs)}
     runs.append(run("mpnet-vanilla", 1.0))
     by_claim = {one.claim: one for one in findings(runs)}
+    assert by_claim["contrastive/informativity-vanilla"].verdict is Verdict.NOT_TESTABLE  # other sentences
     assert by_claim["contrastive/ssc-all"].verdict is Verdict.HELD
     assert by_claim["contrastive/ssc-all"].subject == "MiniLM and mpnet"
     assert by_claim["contrastive/ssc-peak"].verdict is Verdict.NOT_HELD  # 1, not the paper's 0.857
