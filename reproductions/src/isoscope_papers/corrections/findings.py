@@ -174,10 +174,12 @@ def _of_probe(found: Outcome) -> Iterator[Finding]:
     """Yield whether isotropy harms a linear classifier whose penalty is chosen in a wide range."""
     names = (WHITEN, "whiten_shrunk", "whiten_soft", "whiten_reduced")
     parts = {name: tally(found, "linear probe", name) for name in names}
-    # the last gives up half of the directions, and so may lose for another reason
-    verdicts = {name: _held(parts[name], _LOSS)[0] for name in names[:-1]}
-    signs = {name: {Verdict.HELD: 1, Verdict.NOT_HELD: -1}.get(one, 0) for name, one in verdicts.items()}
-    verdict, condition = judged(signs, where="by {}, not by softer whitening")
+    verdict, condition = _held(parts[WHITEN], _LOSS)
+    # whiten_reduced gives up half of the directions, and so may lose for another reason
+    softer = [name for name in names[1:-1] if _held(parts[name], _LOSS)[0] is not Verdict.HELD]
+    if verdict in (Verdict.HELD, Verdict.CONDITION) and softer:
+        sets = f": {condition}" if condition else ""
+        verdict, condition = Verdict.CONDITION, f"by {WHITEN}, not by {ranges(softer)}{sets}"
     said = "; ".join(
         f"{name} (IsoScore {number(mean_figure(found, name, 'isoscore'), 2)}) {_mean(one.gains)}"
         for name, one in parts.items()
