@@ -78,6 +78,7 @@ class Study(Generic[S, R]):
         results: what else goes into the JSON file, unrounded.
         notes: what to know of the runs, for the terminal.
         stem: of the files; the study's name by default.
+        claims_at: the number of sections that stand before the claims.
     """
 
     name: str
@@ -93,6 +94,7 @@ class Study(Generic[S, R]):
     notes: Callable[[Sequence[R]], Sequence[str]] = _no_notes
     choose: Callable[[Sequence[str], Any], list[S]] | None = None
     stem: str = ""
+    claims_at: int = 0
 
     def chosen(self, names: Sequence[str], options: Any = None) -> list[S]:
         """Return the setups with these names, comma-separated or one by one, in the order of the paper."""
@@ -139,7 +141,7 @@ class Study(Generic[S, R]):
         claims = self.claims(runs)
         if claims:
             heads, cells = claims_table(claims)
-            sections.insert(0, Section("The claims", tallied(claims), (), heads, cells))
+            sections.insert(self.claims_at, Section("The claims", tallied(claims), (), heads, cells))
         command = f"isoscope reproduce {self.name}"
         text = as_markdown(self.title, intro, sections, command=command, folder=markdown.parent)
         return [

@@ -195,7 +195,7 @@ def _of_noise(found: Outcome) -> Iterator[Finding]:
             low, high = one.interval or (0.0, 0.0)
             stay = f"{number(task.baseline)} → {number(one.score)} of the {N_NEIGHBORS} nearest stay"
             said = f"{stay}, gain {signed(one.gain)} (95 % {signed(low)} … {signed(high)})"
-            noise = f"noise of {NOISE_POWER:.0%} of the variance, {len(one.scores)} draws"
+            noise = f"noise of {NOISE_POWER:g} of the variance, {len(one.scores)} draws"
             evidence = f"{found.title} on {result.title}, {task.n_items:,} texts, {noise}"
             subject, verdict = f"{found.title}, {name}", by_interval(low, high)
             yield Finding("manifolds/isotropy-robust", subject, verdict, said, evidence=evidence)

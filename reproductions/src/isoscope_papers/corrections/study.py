@@ -40,9 +40,10 @@ _ASIDE = (
     "A linear classifier without a penalty gives the same answers before and after an invertible linear map, "
     "so what whitening does to a probe is what it does to the penalty and to noise in weak directions. The "
     f"wide probe therefore chooses its penalty by leave-one-out among {run.PENALTIES[2]} values from "
-    f"{run.PENALTIES[0]:g} to {run.PENALTIES[1]:g} (a ridge classifier, solved exactly); whiten_shrunk adds "
-    "a tenth of the mean variance to every direction, and whiten_reduced keeps the strongest half of them. "
-    f"Under noise, {run.NOISE_POWER:.0%} of the variance and equal in all directions, the share of the "
+    f"{run.PENALTIES[0]:g} to {run.PENALTIES[1]:g} (a ridge classifier, solved exactly); whiten_shrunk "
+    "first takes the covariance a tenth of the way to equal variances, and whiten_reduced keeps the "
+    "strongest half of the directions. "
+    f"Under noise, {run.NOISE_POWER:g} of the variance and equal in all directions, the share of the "
     f"{run.N_NEIGHBORS} nearest by cosine that stay is counted; the noise is added after the correction, or "
     "before it. Analogies are answered by b − a + c and cosines among GloVe's "
     f"{run.ANALOGY_WORDS:,} most frequent words, the three words of the question left out."
@@ -210,4 +211,5 @@ STUDY: Study[Setup, Outcome] = Study(
     sections=sections,
     results=_results,
     stem="should-i-whiten",
+    claims_at=1,
 )
