@@ -23,54 +23,6 @@ import pytest
 import isoscope_papers
 
 ROOT = Path(isoscope_papers.__file__).parent
-# by study, what it still takes from inside isoscope; this only shrinks
-NOT_YET: dict[str, frozenset[str]] = {
-    "commands": frozenset(
-        {
-            "isoscope.cli.options:Data",
-            "isoscope.cli.options:Device",
-            "isoscope.cli.options:Json",
-            "isoscope.cli.options:KeepGoing",
-            "isoscope.cli.options:ReportOnly",
-            "isoscope.cli.options:Seeds",
-            "isoscope.cli.options:as_typed",
-            "isoscope.cli.options:parse_seeds",
-            "isoscope.encoders.language_models:best_device",
-            "isoscope.training.configuration:as_seeds",
-        }
-    ),
-    "istar": frozenset(
-        {
-            "isoscope.encoders.language_models:best_device",
-            "isoscope.encoders.language_models:load_tokenizer",
-            "isoscope.encoders.models:resolve_model",
-            "isoscope.encoders.states:TokenStates",
-            "isoscope.encoders.states:token_states",
-            "isoscope.io.atomic:write_atomically",
-            "isoscope.io.sealed:read_json",
-            "isoscope.io.sealed:write_json",
-            "isoscope.metrics.isotropy:isoscore",
-            "isoscope.metrics.manifold:twonn",
-            "isoscope.metrics.sinks:find_sinks",
-            "isoscope.training.correlation:ranks",
-            "isoscope.training.encoder_run:limit_of",
-            "isoscope.training.finetune:finetune",
-            "isoscope.training.finetuned:FineTuned",
-            "isoscope.training.held_out:some_examples",
-            "isoscope.training.regularizers:REGULARIZERS",
-            "isoscope.training.sequences:Sequences",
-            "isoscope.training.sequences:tokenized",
-            "isoscope.training.untouched:device_of",
-            "isoscope.training.untouched:untouched",
-        }
-    ),
-    "pages": frozenset(
-        {
-            "isoscope.io.atomic:write_atomically",
-            "isoscope.io.sealed:write_json",
-        }
-    ),
-}
 
 
 def taken(source: str) -> Iterator[tuple[str, str]]:
@@ -124,14 +76,7 @@ STUDIES = sorted({path.relative_to(ROOT).parts[0].removesuffix(".py") for path i
 @pytest.mark.parametrize("study", STUDIES)
 def test_a_study_imports_public_names_only(study: str) -> None:
     paths = [ROOT / f"{study}.py"] if (ROOT / f"{study}.py").exists() else (ROOT / study).rglob("*.py")
-    found = set().union(*map(private, paths))
-    listed = NOT_YET.get(study, frozenset())
-    assert not found - listed, "not public: take it from isoscope, or export it there"
-    assert not listed - found, "no longer taken: strike it from NOT_YET"
-
-
-def test_every_listed_study_is_there() -> None:
-    assert set(NOT_YET) <= set(STUDIES)
+    assert not set().union(*map(private, paths)), "not public: take it from isoscope, or export it there"
 
 
 @pytest.mark.parametrize(

@@ -13,20 +13,20 @@ import torch
 import isoscope as iso
 from isoscope.encoders import TokenStates
 from isoscope.errors import FileError
-from isoscope_papers.istar import estimators as study
+from isoscope_papers.istar import estimators as module
 from isoscope_papers.istar.estimators import (
     DEBIASED,
     ESTIMATORS,
     JACKKNIFE,
     PLAIN,
+    Cell,
     Estimator,
-    batch_sums,
     estimates,
-    keep,
-    read_study,
-    run_study,
-)  # fmt: skip
+    read_estimates,
+    run_estimators,
+)
 from isoscope_papers.istar.populations import FRESH, STALE, STRETCH, Spectrum, States, of_states, spectra
+from isoscope_papers.runs import keep
 
 
 def source(seed: int = 0) -> torch.Generator:
@@ -45,20 +45,17 @@ def brute(X: torch.Tensor, estimator: Estimator, references: dict[str, torch.Ten
     return iso.isoscore_star(X, references[estimator.reference].double(), zeta=estimator.zeta)
 
 
-@pytest.mark.parametrize("by_scatter", [1, 1000])
-def test_every_estimate_is_that_of_its_batch(by_scatter: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(study, "_BY_SCATTER", by_scatter)
-    scales = torch.linspace(1, 9, 7)
-    batches = torch.randn(5, 12, 7, generator=source()) * scales + 30
+@pytest.mark.parametrize("n", [6, 12])
+def test_every_estimate_is_that_of_its_batch(n: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fewer vectors than dimensions, and more: the one way or the other to ‖S‖."""
+    batches = torch.randn(5, n, 7, generator=source()) * torch.linspace(1, 9, 7) + 30
     roots = torch.randn(2, 9, 7, generator=source(1))
     references = {FRESH: roots[0].T @ roots[0], STALE: 50 * roots[1].T @ roots[1]}
-    found = estimates(batch_sums(batches, references), references)
     wanted = [[brute(X, one, references) for X in batches] for one in ESTIMATORS]
-    if by_scatter == 1:  # no Gram matrix, no jackknife
-        assert found[ESTIMATORS.index(JACKKNIFE)].isnan().all()
-        wanted[ESTIMATORS.index(JACKKNIFE)] = [np.nan] * 5
-    np.testing.assert_allclose(found.numpy(), wanted, rtol=2e-4)
+    np.testing.assert_allclose(estimates(batches, references), wanted, rtol=2e-4)
     assert len({tuple(np.round(row, 5)) for row in wanted}) > len(ESTIMATORS) - 2  # ζ = 1 alone is constant
+    monkeypatch.setattr(module, "_JACKKNIFED", range(0))
+    assert np.isnan(estimates(batches, references)[ESTIMATORS.index(JACKKNIFE)]).all()
 
 
 def test_the_truth_of_a_spectrum_is_the_score_of_points_with_that_covariance() -> None:
@@ -124,7 +121,7 @@ def test_sinks_in_and_out(make_states: Callable[..., TokenStates]) -> None:
 
 def test_bias_and_spread_of_a_flat_spectrum() -> None:
     flat = Spectrum("flat", "flat", torch.ones(64).double(), torch.arange(1, 65).double(), "other")
-    found = run_study([flat], sizes=(16,), max_draws=3000, progress=False)
+    found = run_estimators([flat], sizes=(16,), max_draws=3000, progress=False)
     cell = found.cells[0]
     plain, ours = cell.of(PLAIN, 1.0), cell.of(DEBIASED, 1.0)
     assert plain.mean == pytest.approx((16 / (1 + 16 / 64) - 1) / 63, abs=0.02)  # PR is about n/(1 + n/d)
@@ -139,7 +136,7 @@ def test_bias_and_spread_of_a_flat_spectrum() -> None:
 def test_what_a_cell_says_of_its_draws() -> None:
     values = np.random.default_rng(0).normal(0.6, 0.3, size=(len(ESTIMATORS), 50))
     values[0, :3] = np.nan
-    cell = study._summed("p", "independent", 8, values)
+    cell = Cell.of_values("p", "independent", 8, values)
     defined = values[0, 3:]
     found = cell.of(PLAIN, 0.5)
     assert found.mean == pytest.approx(defined.mean())
@@ -152,30 +149,30 @@ def test_what_a_cell_says_of_its_draws() -> None:
 def test_undefined_results_are_counted() -> None:
     axes = torch.eye(60)  # differences of four different ones are at right angles: no direction shows twice
     one = States("axes", "axes", axes, axes, "itself", None)
-    cell = run_study([one], sizes=(4,), max_draws=400, progress=False).cells[0]
+    cell = run_estimators([one], sizes=(4,), max_draws=400, progress=False).cells[0]
     found = cell.of(DEBIASED, one.truth)
     distinct = np.prod([1 - k / 60 for k in range(4)])
     assert found.n_undefined == pytest.approx(
         400 * distinct, abs=5 * (400 * distinct * (1 - distinct)) ** 0.5
     )
     assert cell.of(PLAIN, one.truth).n_undefined == 0
-    nothing = study._summed("p", "independent", 4, np.full((len(ESTIMATORS), 9), np.nan))
+    nothing = Cell.of_values("p", "independent", 4, np.full((len(ESTIMATORS), 9), np.nan))
     assert nothing.of(DEBIASED, 0.5)[:5] == (None,) * 5
 
 
 def test_a_cell_hangs_on_the_seed_and_on_nothing_else() -> None:
     flat, other = spectra(16)[:2]
     options = {"max_draws": 20, "progress": False}
-    alone = run_study([flat], sizes=(8,), **options).cells
-    among = run_study([other, flat], sizes=(4, 8), **options)
+    alone = run_estimators([flat], sizes=(8,), **options).cells
+    among = run_estimators([other, flat], sizes=(4, 8), **options)
     assert among.cell("flat", 8) == alone[0]
-    assert run_study([flat], sizes=(8,), seed=1, **options).cells != alone
+    assert run_estimators([flat], sizes=(8,), seed=1, **options).cells != alone
 
 
 def test_stretches_are_cells_of_their_own() -> None:
     vectors = torch.randn(8, 6, generator=source()).repeat_interleave(4, dim=0)  # four alike in a row
     one = States("s", "s", vectors, vectors, "itself", torch.arange(32).view(8, 4))
-    found = run_study([one], sizes=(8,), n_stretches=(2,), max_draws=300, progress=False)
+    found = run_estimators([one], sizes=(8,), n_stretches=(2,), max_draws=300, progress=False)
     together, apart = found.cell("s", 8, "stretches"), found.cell("s", 8)
     assert together is not None
     assert apart is not None
@@ -183,16 +180,16 @@ def test_stretches_are_cells_of_their_own() -> None:
     assert found.populations[0].stretch == 4
 
 
-def test_a_study_is_kept_and_read(tmp_path: Path) -> None:
-    found = run_study(spectra(16)[:2], sizes=(4, 8), max_draws=20, progress=False)
-    path = keep(found, tmp_path)
-    assert read_study(tmp_path) == found
-    assert read_study(tmp_path / "nothing") is None
+def test_estimates_are_kept_and_read(tmp_path: Path) -> None:
+    found = run_estimators(spectra(16)[:2], sizes=(4, 8), max_draws=20, progress=False)
+    path = keep(found, tmp_path / "istar-estimators.json")
+    assert read_estimates(tmp_path) == [found]
+    assert read_estimates(tmp_path / "nothing") == []
     facts = json.loads(path.read_text())
-    facts.pop("checksum")
+    facts.pop("checksum", None)
     path.write_text(json.dumps(facts | {"estimators": []}))
-    with pytest.raises(FileError, match="it has other estimators"):
-        read_study(tmp_path)
+    with pytest.raises(FileError, match="has other estimators"):
+        read_estimates(tmp_path)
     path.write_text("{")
-    with pytest.raises(FileError, match="does not hold a study of estimators"):
-        read_study(tmp_path)
+    with pytest.raises(FileError, match="does not hold a run"):
+        read_estimates(tmp_path)

@@ -7,14 +7,14 @@ that we test beside the paper's.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 from typing import Any
 
 from isoscope_papers.rows import Table
-from isoscope_papers.verdict import Finding, Verdict, together
+from isoscope_papers.verdict import MANY, Finding, Verdict, together
 
 PAPERS = {
     "classifiers": "Mickus, Grönroos and Attieh 2024, Isotropy, Clusters, and Classifiers",
@@ -130,12 +130,28 @@ def with_findings(findings: Iterable[Finding]) -> list[Claim]:
     ]
 
 
+def _lines(findings: Sequence[Finding]) -> Iterator[tuple[str, str, str]]:
+    """Yield subject, verdict and figures of each finding; of many, the subjects of each verdict together."""
+    if len(findings) <= MANY:
+        yield from ((one.subject, one.shown, one.ours) for one in findings)
+        return
+    for verdict in Verdict:
+        if own := [one for one in findings if one.verdict is verdict]:
+            names = "; ".join(one.subject for one in own) if len(own) <= len(findings) / 2 else ""
+            subjects = f"{len(own)} of {len(findings)}" + (f": {names}" if names else "")
+            yield (
+                subjects,
+                f"{verdict.mark} {verdict}",
+                f"{own[0].subject}: {own[0].ours}; all in the JSON file",
+            )
+
+
 def claims_table(claims: Iterable[Claim]) -> Table:
     """Return heads and cells for a study's page: each claim, then each subject it was tested on."""
     lines = []
     for claim in claims:
         where = "ours" if claim.kind == OURS else claim.where
-        for place, one in enumerate(claim.findings):
+        for place, cells in enumerate(_lines(claim.findings)):
             head = (claim.statement, where, claim.published) if place == 0 else ("", "", "")
-            lines.append((*head, one.subject, one.shown, one.ours))
+            lines.append((*head, *cells))
     return ("claim", "where", "paper", "tested on", "verdict", "our figures"), tuple(lines)

@@ -103,8 +103,9 @@ class Study(Generic[S, R]):
         return chosen_setups(self.setups, split_names(names))
 
     def claims(self, runs: Sequence[R]) -> list[Claim]:
-        """Return every claim these runs test, with what was found."""
-        return with_findings(replace(one, study=self.name) for one in self.findings(runs))
+        """Return every claim these runs test, with what was found; those of the study's own paper first."""
+        claims = with_findings(replace(one, study=self.name) for one in self.findings(runs))
+        return sorted(claims, key=lambda claim: claim.paper != self.name)
 
     def as_dict(self, runs: Sequence[R]) -> dict[str, Any]:
         """Return rows, claims and results, unrounded, JSON-ready."""

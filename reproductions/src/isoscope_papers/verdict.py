@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from itertools import groupby
 
+MANY = 10  # subjects that are named one by one; more are counted
+
 
 class Verdict(StrEnum):
     """What testing a claim came to.
@@ -142,7 +144,10 @@ def together(findings: Iterable[Finding]) -> tuple[Verdict, str]:
 
 
 def _where(tested: Sequence[Finding]) -> str:
-    """Name the subjects on which a claim held, each with its own condition."""
+    """Name the subjects on which a claim held, each with its own condition; count them where many."""
+    if len(tested) > MANY:
+        n = sum(one.verdict in (Verdict.HELD, Verdict.CONDITION) for one in tested)
+        return f"on {n} of {len(tested)} subjects"
     held = [one.subject for one in tested if one.verdict is Verdict.HELD]
     partly = [f"{one.subject} {one.condition}".strip() for one in tested if one.verdict is Verdict.CONDITION]
     if len(partly) == len(tested) == 1:

@@ -20,6 +20,7 @@ from isoscope.training.embeddings import train_embeddings
 from isoscope.training.finetune import finetune
 from isoscope.training.finetuned import FineTuned
 from isoscope.training.frontier_figure import plot_against_frontier
+from isoscope.training.held_out import some_examples
 from isoscope.training.masked import MaskedLM, train_masked_lm
 from isoscope.training.tracker import GeometryTracker
 from isoscope.training.trade_off import trade_off
@@ -41,6 +42,7 @@ __all__ = [
     "geometry_evaluator",
     "lightning_callback",
     "plot_against_frontier",
+    "some_examples",
     "trade_off",
     "train_embeddings",
     "train_masked_lm",

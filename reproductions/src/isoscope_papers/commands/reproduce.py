@@ -6,7 +6,6 @@ import typer
 
 from isoscope.cli import Command, Commands
 from isoscope_papers.command import command, index
-from isoscope_papers.commands.istar import istar
 
 reproduce = typer.Typer(
     name="reproduce",
@@ -28,7 +27,7 @@ reproduce.command("classifiers", cls=Command)(command("classifiers"))
 reproduce.command("contrastive", cls=Command)(command("contrastive"))
 reproduce.command("corrections", cls=Command)(command("corrections"))
 reproduce.command("dynamics", cls=Command)(command("dynamics"))
-reproduce.command("istar", cls=Command)(istar)
+reproduce.command("istar", cls=Command)(command("istar"))
 reproduce.command("manifolds", cls=Command)(command("manifolds"))
 reproduce.command("theory", cls=Command)(command("theory"))
 reproduce.command("index", cls=Command)(index)

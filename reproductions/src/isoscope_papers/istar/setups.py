@@ -1,28 +1,27 @@
-"""Rudman and Eickhoff 2024, *Stable Anisotropic Regularization*: the tasks, the strengths, and the claims.
+"""Rudman and Eickhoff 2024, *Stable Anisotropic Regularization*: the estimators, the tasks and the strengths.
 
-    isoscope reproduce istar --part sweep --setup rte,mrpc --device cuda -o results
+    isoscope reproduce istar --setup rte,mrpc --device cuda -o results
 
 fine-tunes a model with λ·(1 − IsoScore*) added to its loss, for every λ, task and seed. The paper's models
-are BERT, DistilBERT and ALBERT (`--model google-bert/bert-base-cased --download`); a small encoder is the
-default, on which the claims are tested in direction.
+are BERT, DistilBERT and ALBERT; a small encoder is the default, on which the claims are tested in direction.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from isoscope.errors import InputError
-from isoscope.training.regularizers import REGULARIZERS
 
 MODEL = "all-MiniLM-L6-v2"
-PAPER_STRENGTHS = (-5.0, -3.0, -1.0, 0.5, 1.0, 3.0, 5.0)
+PAPER_STRENGTHS = (-5.0, -3.0, -1.0, 0.5, 1.0, 3.0, 5.0)  # figure 5
+PAPER_ZETA = 0.2
 NONE = "none"  # the regulariser of λ = 0, whichever it would be
 # smaller ones beside the paper's: what a small encoder bears is not what BERT bears
 STRENGTHS = {
-    "istar": (-5.0, -3.0, -1.0, -0.3, -0.1, -0.03, -0.01, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 5.0),
+    "istar": tuple(sorted({*PAPER_STRENGTHS, -0.3, -0.1, -0.03, -0.01, 0.01, 0.03, 0.1, 0.3})),
     "cosreg": (-1.0, 0.1, 1.0),
     "istar-debiased": (-1.0, -0.1, 0.1, 1.0),
 }
@@ -30,22 +29,23 @@ STRENGTHS = {
 
 @dataclass(frozen=True)
 class Setup:
-    """A task to fine-tune on.
+    """The estimators, or a task to fine-tune on.
 
     Attributes:
-        name: of the task, as `load_task` has it.
+        name: on the command line, and of the task as `load_task` has it.
         title: in figures and tables.
         commonest: how many texts of the dev set have its commonest label, and how many it has.
-        max_train: at most so many texts are trained on, drawn once; None is all.
+        max_train: train on at most so many texts, drawn once; None is all.
     """
 
     name: str
     title: str
-    commonest: tuple[int, int]
+    commonest: tuple[int, int] | None = None
     max_train: int | None = None
 
 
-SETUPS = {
+ESTIMATORS = "estimators"
+TASKS = {
     setup.name: setup
     for setup in (
         Setup("rte", "RTE", (146, 277)),
@@ -54,15 +54,16 @@ SETUPS = {
         Setup("sst2", "SST-2", (444, 872), max_train=10_000),
     )
 }
+SETUPS = {ESTIMATORS: Setup(ESTIMATORS, "Estimates from mini-batches"), **TASKS}
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How every run of a sweep is trained; the paper's but for the model and its learning rate.
+    """How every run of a sweep is trained: the paper's settings but for the model and its learning rate.
 
-    The paper takes 1e-5 for models of 110 million parameters. One of 22 million bears more and needs it: on
-    CoLA, without a penalty, Matthews' correlation after each of three epochs was 0, 0.24, 0.30 at 2e-5 and
-    0.16, 0.24, 0.32 at 5e-5 (one seed), hence 5e-5.
+    The paper takes 1e-5 for models of 110 million parameters. One of 22 million needs more: on CoLA, without
+    a penalty, Matthews' correlation after each of three epochs was 0, 0.24, 0.30 at 2e-5 and 0.16, 0.24, 0.32
+    at 5e-5 (one seed).
     """
 
     model: str = MODEL
@@ -70,12 +71,12 @@ class Settings:
     batch_size: int = 32
     learning_rate: float = 5e-5
     max_length: int = 256
-    zeta: float = 0.2
+    zeta: float = PAPER_ZETA
     max_train: int | None = None
 
     @property
     def title(self) -> str:
-        """The model's name without its folder."""
+        """Return the model's name without its folder."""
         return Path(self.model).name
 
 
@@ -89,7 +90,7 @@ class Point:
     seed: int
 
     def stem(self, model: str) -> str:
-        """What its file is called; models other than the usual one are named.
+        """Return the name of its file; models other than the usual one are named.
 
         >>> Point("rte", "istar", -0.1, 2).stem(MODEL)
         'istar-rte-istar--0.1-2'
@@ -98,40 +99,38 @@ class Point:
         return f"istar-{self.task}-{self.regularizer}-{self.strength:g}-{self.seed}{named}"
 
 
-def chosen_setups(names: Iterable[str] | None) -> list[Setup]:
-    """The tasks with these names, in their order; "all" is every one."""
-    wanted = [part.strip() for name in names or () for part in name.split(",") if part.strip()] or ["all"]
-    unknown = [name for name in wanted if name != "all" and name not in SETUPS]
-    if unknown:
-        raise InputError(f"setup {unknown[0]!r} is not known; wanted all, or some of {', '.join(SETUPS)}")
-    return [setup for setup in SETUPS.values() if "all" in wanted or setup.name in wanted]
-
-
-def chosen_strengths(
-    regularizers: Sequence[str] | None, strengths: Sequence[float] | None
-) -> dict[str, tuple[float, ...]]:
-    """The strengths of each regulariser, 0 left out: what it shares is a run of its own.
+def chosen_strengths(regularizers: str | None, strengths: str | None) -> dict[str, tuple[float, ...]]:
+    """Return the strengths of each regulariser without 0, which has a run of its own.
 
     Strengths without regularisers are those of I-STAR; regularisers without strengths have their usual ones.
+
+    >>> chosen_strengths(None, "1, -0.03")
+    {'istar': (-0.03, 1.0)}
     """
-    named = list(regularizers or ([] if strengths is None else ["istar"])) or list(STRENGTHS)
+    named = list(STRENGTHS) if strengths is None else ["istar"]
+    if regularizers is not None:
+        named = [name.strip() for name in regularizers.split(",")]
     unknown = [name for name in named if name not in STRENGTHS]
     if unknown:
-        raise InputError(f"regularizers has {unknown[0]!r}; wanted some of {', '.join(REGULARIZERS)}")
-    wrong = [value for value in strengths or () if not math.isfinite(value)]
-    if wrong:
-        raise InputError(f"strengths has {wrong[0]}; wanted finite numbers, such as -1,-0.1,0.1,1")
-    return {
-        name: STRENGTHS[name] if strengths is None else tuple(sorted({v for v in strengths if v}))
-        for name in named
-    }
+        raise InputError(f"--regularizers has {unknown[0]!r}; wanted some of {', '.join(STRENGTHS)}")
+    if strengths is None:
+        return {name: STRENGTHS[name] for name in named}
+    try:
+        numbers = [float(part) for part in strengths.split(",") if part.strip()]
+    except ValueError:
+        numbers = []
+    if not numbers or not all(map(math.isfinite, numbers)):
+        raise InputError(
+            f"--strengths is {strengths!r}; wanted finite numbers with commas between them: -1,-0.1,0.1,1"
+        )
+    return dict.fromkeys(named, tuple(sorted({value for value in numbers if value})))
 
 
-def points(setup: Setup, strengths: dict[str, tuple[float, ...]], seeds: Iterable[int]) -> list[Point]:
-    """The runs of a task: seed by seed, so that a sweep cut short has whole seeds; λ = 0 first."""
+def points(task: str, strengths: Mapping[str, tuple[float, ...]], seeds: Iterable[int]) -> list[Point]:
+    """Return the runs of a task seed by seed, so that a sweep cut short has whole seeds; λ = 0 first."""
     return [
-        Point(setup.name, name, strength, seed)
+        Point(task, name, strength, seed)
         for seed in seeds
-        for name, values in ({NONE: (0.0,)} | strengths).items()
+        for name, values in ({NONE: (0.0,)} | dict(strengths)).items()
         for strength in values
     ]

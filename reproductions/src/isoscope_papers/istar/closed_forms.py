@@ -1,0 +1,83 @@
+"""Claims of Rudman and Eickhoff 2024 that a closed form decides, computed with isoscope's own functions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+
+from isoscope import isoscore, isoscore_star, isotropy_ceiling, mean_cosine
+from isoscope_papers.istar.populations import spectra
+from isoscope_papers.istar.setups import PAPER_ZETA
+from isoscope_papers.rows import number
+from isoscope_papers.verdict import Finding, Verdict
+
+_EXACT = 1e-9
+
+
+def closed_forms() -> Iterator[Finding]:
+    """Yield the findings that need no run."""
+    eye = torch.eye(3, dtype=torch.float64)
+    line, circle, sphere = (_axes(eye[:k]) for k in (1, 2, 3))
+    scores = [isoscore(space) for space in (line, circle, sphere)]
+    yield _finding(
+        "line-circle-sphere", max(abs(a - b) for a, b in zip(scores, (0, 0.5, 1), strict=True)) < _EXACT,
+        "IsoScore " + ", ".join(number(value) for value in scores) + " of a line, a circle and a sphere",
+    )  # fmt: skip
+    stretched = isoscore(sphere * torch.tensor([2.0, 1.0, 1.0]))
+    star = isoscore_star(sphere, eye, zeta=PAPER_ZETA)
+    yield _finding(
+        "definition", min(scores[2], star) > 1 - _EXACT and stretched < 1,
+        f"covariance proportional to the identity: IsoScore {number(scores[2])}, IsoScore* {number(star)}; "
+        f"one variance four times the others: IsoScore {number(stretched)}",
+    )  # fmt: skip
+    cloud = torch.randn(500, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    cloud = cloud - cloud.mean(dim=0)
+    moved = [cloud + torch.tensor([shift, 0.0, 0.0]) for shift in (9.4, 0.15)]
+    isotropy, cosines = ([metric(space) for space in moved] for metric in (isoscore, mean_cosine))
+    yield _finding(
+        "cosine-two-clouds",
+        abs(isotropy[0] - isotropy[1]) < _EXACT and min(cosines) < 0.01 < 0.97 < max(cosines),
+        f"one cloud with its mean moved: mean cosine {number(cosines[0])} and {number(cosines[1])}, IsoScore "
+        f"{number(isotropy[0])} and {number(isotropy[1])}",
+    )  # fmt: skip
+    ends = [isoscore_star(line, C0, zeta=PAPER_ZETA) for C0 in (torch.cov(line.T), eye)]
+    yield _finding(
+        "star-ends", star > 1 - _EXACT and ends[0] < _EXACT < ends[1],
+        f"1 on a sphere; at ζ = {PAPER_ZETA} on a line {number(ends[0])} with a C₀ of that line and "
+        f"{number(ends[1])} with a flat C₀",
+        "of the shrunk covariance: a batch on a line has 0 only at ζ = 0 or with a C₀ on the same line",
+    )  # fmt: skip
+    power = next(one for one in spectra() if one.name == "power")
+    space = _axes(torch.diag(power.variances.sqrt()))
+    own, flat = torch.cov(space.T), torch.eye(power.n_dims, dtype=torch.float64)
+    flat *= own.trace() / power.n_dims
+    plain = isoscore(space)
+    shifts = [isoscore_star(space, C0, zeta=PAPER_ZETA) - plain for C0 in (own, flat)]
+    yield _finding(
+        "star-many-samples", abs(shifts[0]) < _EXACT < abs(shifts[1]),
+        f"limit of many samples at ζ = {PAPER_ZETA}, power-law spectrum: IsoScore* less IsoScore "
+        f"{number(abs(shifts[0]), 4)} with the population's C₀, {number(shifts[1], 4)} with a flat one",
+        "with a C₀ of the same population; with another the limit is another",
+    )  # fmt: skip
+    zero = max(
+        abs(isoscore_star(one, torch.eye(one.shape[1]), zeta=0.0) - isoscore(one)) for one in (cloud, space)
+    )
+    yield _finding("star-zero-shrinkage", zero < _EXACT, f"difference at ζ = 0: {number(zero)}")
+    ceilings = {(K, d): isotropy_ceiling(K, d) for K, d in ((2, 768), (77, 768), (769, 768))}
+    yield _finding(
+        "isotropy-clustering", ceilings[2, 768] == 0 and ceilings[769, 768] == 1,
+        "largest IsoScore of collapsed labels: "
+        + ", ".join(f"{number(value)} for K = {K}" for (K, _), value in ceilings.items()) + ", d = 768",
+        "with fewer labels than dimensions plus one; K ≥ d + 1 collapsed labels can be isotropic",
+    )  # fmt: skip
+
+
+def _axes(rows: torch.Tensor) -> torch.Tensor:
+    """Return the rows and their opposites, a cloud around 0."""
+    return torch.cat([rows, -rows])
+
+
+def _finding(key: str, holds: bool, ours: str, condition: str = "") -> Finding:
+    verdict = (Verdict.CONDITION if condition else Verdict.HELD) if holds else Verdict.NOT_HELD
+    return Finding(f"istar/{key}", "closed form", verdict, ours, condition if holds else "", "no data")

@@ -1,0 +1,167 @@
+"""The study of IsoScore* and I-STAR: how it is run and read, and its page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from isoscope.cli import parse_seeds
+from isoscope.errors import InputError
+from isoscope.terminal import say
+from isoscope_papers.istar.comparison import Sweep, sweeps_of
+from isoscope_papers.istar.estimators import BATCH, FILE, Estimates, read_estimates, run_estimators
+from isoscope_papers.istar.figures import draw_estimates, draw_sweeps
+from isoscope_papers.istar.findings import findings, mean_fall
+from isoscope_papers.istar.options import Options
+from isoscope_papers.istar.populations import spectra, state_populations
+from isoscope_papers.istar.setups import ESTIMATORS, SETUPS, Point, Settings, Setup, chosen_strengths, points
+from isoscope_papers.istar.sweep import SweepRun, run_sweep
+from isoscope_papers.istar.tables import (
+    QUANTITIES,
+    batch_section,
+    csv_of,
+    estimate_rows,
+    strength_rows,
+    stretch_section,
+    sweep_section,
+)
+from isoscope_papers.page import Section, drawn, write_text
+from isoscope_papers.runs import keep, read
+from isoscope_papers.study import Place, Study, chosen_setups
+from isoscope_papers.verdict import Verdict
+
+Run = SweepRun | Estimates
+_INTRO = (
+    "Isotropy estimated from mini-batches, and as a penalty in fine-tuning (Rudman and Eickhoff 2024, "
+    "poster). The paper adds λ·(1 − IsoScore*) of a model's token states to the loss of its task; IsoScore* "
+    "is the IsoScore of a batch's covariance shrunk by ζ towards a C₀ of many vectors. Its models are BERT, "
+    "DistilBERT and ALBERT. Ours is a small encoder unless another is named: the claims are tested in "
+    "direction."
+)
+
+
+def _planned(setup: Setup, options: Options) -> tuple[list[Point], Settings]:
+    """Return the runs of a task, and how they are trained."""
+    seeds = parse_seeds(options.seeds)
+    seeds = list(range(seeds)) if isinstance(seeds, int) else seeds
+    if not seeds:
+        raise InputError(f"--seeds is {options.seeds!r}; wanted at least one")
+    settings = Settings(
+        options.model, options.epochs, options.batch_size, options.learning_rate, options.max_length,
+        max_train=options.max_train if options.max_train is not None else setup.max_train,
+    )  # fmt: skip
+    return points(setup.name, chosen_strengths(options.regularizers, options.strengths), seeds), settings
+
+
+def _choose(names: Sequence[str], options: Options) -> list[Setup]:
+    """Return the setups; wrong options are told before the estimators take their minutes."""
+    setups = chosen_setups(SETUPS, names)
+    for setup in setups:
+        _planned(setup, options)
+    return setups
+
+
+def _run(setup: Setup, options: Options, place: Place) -> Sequence[Run]:
+    if setup.name != ESTIMATORS:
+        return run_sweep(*_planned(setup, options), place, say=lambda line: say(line, err=True))
+    states = state_populations(place.data, place.download, place.device)
+    estimates = run_estimators(chain(spectra(), states), device=place.device)
+    if place.runs is not None:
+        keep(estimates, place.runs / FILE)
+    return [estimates]
+
+
+def _read(folder: Path) -> list[Run]:
+    """Return the runs a folder keeps, by task, regulariser, strength and seed, and the estimates."""
+    runs = [read(path, SweepRun) for path in sorted(folder.glob("istar-*.json")) if path.name != FILE]
+    estimates = read_estimates(folder)
+    if not runs and not estimates:
+        raise InputError(f"{folder} holds no runs of istar; wanted istar-….json, as --output keeps them")
+    runs.sort(key=lambda run: (run.settings.title, run.task, run.regularizer, run.strength, run.seed))
+    return [*runs, *estimates]
+
+
+def intro(runs: Sequence[Run]) -> str:
+    """Return what the study is about and its first result."""
+    headlines = (
+        f"On the paper's own λ, Spearman's ρ of score and IsoScore* is not negative as claimed: {one.ours} "
+        f"({one.subject}): {one.verdict}. At such λ, of either sign, a small encoder loses most of what it "
+        "learns: see the notes on each task."
+        for one in mean_fall(sweeps_of(runs))
+        if one.verdict is not Verdict.HELD
+    )
+    return " ".join([_INTRO, *headlines])
+
+
+def sections(runs: Sequence[Run], folder: Path | None = None) -> list[Section]:
+    """Return the sweep and the estimators; figures and tables of all numbers are written to a folder."""
+    sweeps, estimates = sweeps_of(runs), [run for run in runs if isinstance(run, Estimates)]
+    result = []
+    if sweeps:
+        figures, undrawn = drawn(lambda place: draw_sweeps(sweeps, place), folder)
+        result.append(sweep_section(sweeps, undrawn, figures))
+    for one in estimates:
+        figures, undrawn = drawn(lambda place, one=one: draw_estimates(one, place), folder)  # type: ignore[misc]
+        both = (batch_section(one, undrawn, figures), stretch_section(one))
+        result += [section for section in both if section.cells]
+    if folder is not None:
+        for name, rows in (
+            ("istar-strengths.csv", [row for sweep in sweeps for row in strength_rows(sweep)]),
+            ("istar-estimators.csv", [row for one in estimates for row in estimate_rows(one)]),
+        ):
+            if rows:
+                write_text(folder / name, csv_of(rows))
+    return result
+
+
+def _results(runs: Sequence[Run]) -> dict[str, Any]:
+    """Return every run of every task, and the estimators at the batch size of the claims; unrounded."""
+    result: dict[str, Any] = {}
+    if sweeps := sweeps_of(runs):
+        result["sweeps"] = {sweep.subject: _of_sweep(sweep) for sweep in sweeps}
+    for one in runs:
+        if isinstance(one, Estimates):
+            result["estimators"] = {
+                "about": one.about,
+                "populations": [asdict(known) for known in one.populations],
+                f"n = {BATCH}": [row for row in estimate_rows(one) if row["n"] == BATCH],
+            }
+    return result
+
+
+def _of_sweep(sweep: Sweep) -> dict[str, Any]:
+    names = ("task", "regularizer", "strength", "seed")
+    runs = [
+        {name: getattr(run, name) for name in names} | {name: run.value(name) for name in QUANTITIES}
+        for run in sweep.runs
+    ]
+    return {"settings": asdict(sweep.settings), "metric": sweep.runs[0].metric, "runs": runs}
+
+
+def _lines(runs: Sequence[Run]) -> list[str]:
+    """Return score and IsoScore* by λ for the terminal."""
+    lines = []
+    for sweep in sweeps_of(runs):
+        lines.append(f"{sweep.subject}: {sweep.metric} and IsoScore* by λ")
+        for strength, values in sweep.curve("istar", "score", "isoscore_star").items():
+            score, isotropy = values.mean(axis=1)
+            lines.append(f"  {strength:>+6g}  {score:.4f}  {isotropy:.4f}  ({values.shape[1]} seeds)")
+    return lines
+
+
+STUDY: Study[Setup, Run] = Study(
+    name="istar",
+    title="Stable Anisotropic Regularization: reproduced",
+    intro=intro,
+    setups=SETUPS,
+    choose=_choose,
+    run=_run,
+    read=_read,
+    findings=findings,
+    sections=sections,
+    results=_results,
+    notes=_lines,
+)
