@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from itertools import groupby
 
-MANY = 10  # subjects that are named one by one; more are counted
+MANY = 15  # subjects that are named one by one; more are counted
 
 
 class Verdict(StrEnum):
