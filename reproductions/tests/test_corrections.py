@@ -13,6 +13,7 @@ import torch
 
 from isoscope.advice import Outcome as Tried
 from isoscope.errors import FileError, InputError
+from isoscope_papers.corrections import setups
 from isoscope_papers.corrections.findings import findings
 from isoscope_papers.corrections.options import DEFAULT, Options
 from isoscope_papers.corrections.run import (
@@ -99,6 +100,21 @@ def test_the_probe_chooses_its_penalty_in_a_wide_range(table: Path, data: Path) 
     assert result.geometry["whiten_reduced"]["isoscore"] > 0.99
     tried = result.tasks["linear_probe"].corrections["whiten"]
     assert tried.gain == pytest.approx(np.mean(tried.scores) - result.tasks["linear_probe"].baseline)
+
+
+def test_noise_before_whitening_is_amplified(
+    table: Path, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(setups, "NOISE_DATASET", DATASETS["cola"])
+    rows = [line.split() for line in table.read_text().splitlines()]
+    weak = [[word, *values[:-1], f"{1e-3 * float(values[-1]):.6f}"] for word, *values in rows]
+    table.write_text("\n".join(map(" ".join, weak)) + "\n")
+    setup = replace(own_setup(str(table)), part="noise")
+    found = run_setup(setup, Options(max_rows=60, folds=2, repeats=1), Place(data))
+    after, before = (found.results[0].tasks[f"noise {when} correction"] for when in ("after", "before"))
+    assert after.baseline == before.baseline < 1
+    assert len(after.corrections["whiten"].scores) == 2
+    assert before.corrections["whiten"].gain < min(-0.2, after.corrections["whiten"].gain)
 
 
 def test_analogies_leave_the_three_words_out() -> None:
