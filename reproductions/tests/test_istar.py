@@ -178,6 +178,9 @@ def test_the_papers_strengths_and_ours_are_two_claims() -> None:
         for run in made_sweep(-1.0)
     ]
     assert verdicts(turned)["performance-falls"] is HELD
+    words = [one.ours for one in findings(turned) if one.claim == "istar/performance-falls"]
+    assert [text.partition(",")[0] for text in words] == ["ρ −1.00 [−1.00"]
+    assert "over 7 λ" in words[0]
     assert verdicts(turned)["falls-all"] is INCONCLUSIVE
 
 
