@@ -46,7 +46,7 @@ _ASIDE = (
     f"Under noise, {run.NOISE_POWER:g} of the variance and equal in all directions, the share of the "
     f"{run.N_NEIGHBORS} nearest by cosine that stay is counted; the noise is added after the correction, or "
     "before it; without a correction the vectors are centred only. Analogies are answered by b − a + c and "
-    f"cosines among GloVe's {run.ANALOGY_WORDS:,} most frequent words, the three words of the question left out."
+    f"cosines among GloVe's {run.ANALOGY_WORDS:,} most frequent words, less those of the question."
 )
 
 
