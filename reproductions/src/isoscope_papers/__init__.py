@@ -1,13 +1,14 @@
 """Four papers on the shape of embedding spaces: their setups, our runs of them, and every claim.
 
-corpora         labelled texts and words, as the papers classify them
-verdicts        ours beside published, row by row
-claims          a claim held, did not hold, or it depends
-pages           the comparison as Markdown and as one HTML page
+claims/  catalogue      everything the papers say, do or show; with what was found
+verdict                 the five verdicts, and how one is reached
+study                   a study: setups, run, findings, page
+rows  page  runs        ours beside published; Markdown and HTML; a run as a file
+command  glance         `isoscope reproduce`; every claim on one page
+corpora                 labelled texts and words, as the papers classify them
 classifiers  theory     Mickus, Grönroos and Attieh 2024
 contrastive  dynamics   Xiao, Long and Al Moubayed 2023
 manifolds               Cai, Huang, Bian and Church 2021
 istar                   Rudman and Eickhoff 2024
 corrections             should I whiten?
-commands                `isoscope reproduce`
 """

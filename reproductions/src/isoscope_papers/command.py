@@ -1,4 +1,4 @@
-"""Build the command of a study, `isoscope reproduce STUDY`, from its options."""
+"""`isoscope reproduce STUDY`: one command for each study, made from its options, and one for the index."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
-from isoscope.cli import Data, Device, Json, KeepGoing, ReportOnly, as_typed
+from isoscope.cli import Command, Commands, Data, Device, Json, KeepGoing, ReportOnly, as_typed
 from isoscope.errors import InputError
 from isoscope.terminal import say, show, show_json, unguarded
-from isoscope_papers.study import Place, Study, study
+from isoscope_papers.study import STUDIES, Place, Study, study
 
 FAILED = 1  # exit code where a published figure was not reproduced
 
@@ -40,6 +40,22 @@ _SHARED: dict[str, tuple[Any, Any]] = {
     "report_only": (ReportOnly, False),
     "json": (Json, False),
 }
+
+
+reproduce = typer.Typer(
+    name="reproduce",
+    cls=Commands,
+    help="Run a paper's experiments and print our figures beside the published ones.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="markdown",
+    pretty_exceptions_enable=False,
+)
+
+
+@reproduce.callback()
+def _papers() -> None:
+    """Run a paper's experiments and print our figures beside the published ones."""
 
 
 def command(name: str) -> Callable[..., None]:
@@ -141,6 +157,7 @@ def _each(
         raise InputError("no setup could be run")
 
 
+@reproduce.command("index", cls=Command)
 def index(
     output: Annotated[
         Path,
@@ -160,3 +177,7 @@ def index(
 
     with as_typed():
         say("wrote " + ", ".join(map(str, write_index(output, readme=readme))))
+
+
+for _name in sorted(STUDIES):
+    reproduce.command(_name, cls=Command)(command(_name))
