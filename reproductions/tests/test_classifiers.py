@@ -132,7 +132,8 @@ def test_a_claim_on_all_setups_names_the_exception() -> None:
     outcomes = STUDY.read(KEPT / "runs")
     claim = next(one for one in STUDY.claims(outcomes) if one.key == "empirical-conflict")
     assert claim.verdict is Verdict.CONDITION
-    assert "supersenses, glove-6b-50d (r +0.988)" in claim.condition
+    assert claim.condition == "where training moves the vectors far against their length"
+    assert "supersenses, glove-6b-50d +0.988; supersenses, mean length 1, glove-6b-50d −0.738" in claim.ours
 
 
 def test_words_with_one_label_only(monkeypatch) -> None:

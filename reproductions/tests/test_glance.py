@@ -49,13 +49,16 @@ def test_the_page_and_the_readme_are_what_the_kept_runs_give(tmp_path: Path, cla
 
 
 def test_the_headline_counts_what_the_papers_say() -> None:
-    held = replace(CLAIM, findings=(_finding(Verdict.HELD),))
-    untested = replace(CLAIM, key="b", untested="No data.")
-    ours = replace(held, key="c", kind="ours")
-    text = headline([held, untested, ours])
-    assert "2 things" in text
-    assert "1 of them were put to the test: 1 held" in text
-    assert "The other 1 could not be tested" in text
+    first, second = (replace(CLAIM, key=name.partition("/")[2], kind="shows") for name in HEADLINES[:2])
+    held = [replace(one, findings=(_finding(Verdict.HELD),)) for one in (first, second)]
+    others = [replace(catalogue()[name], untested="No data.") for name in HEADLINES[2:]]
+    fallen = replace(others[0], findings=(_finding(Verdict.NOT_HELD),))
+    ours = replace(held[0], key="c", kind="ours")
+    text = headline([*held, fallen, *others[1:], ours])
+    assert "come out at 0.5 on MiniLM (1) and 0.5 on MiniLM (1) as published" in text
+    assert "Of all 12 things the four papers say, do or show, 2 held" in text
+    assert "1 did not hold, 0 are inconclusive and 9 could not be tested" in text
+    assert text.endswith(f"Among what did not hold: {fallen.statement}")
 
 
 def test_many_findings_are_counted() -> None:
@@ -68,4 +71,4 @@ def test_many_findings_are_counted() -> None:
 def test_a_readme_without_a_place_is_refused() -> None:
     with pytest.raises(InputError, match="no place for the claims"):
         in_readme("# isoscope", [])
-    assert "old" not in in_readme(f"{BEGIN}\nold\n{END}", all_claims(KEPT / "runs"))
+    assert "\nold\n" not in in_readme(f"{BEGIN}\nold\n{END}", all_claims(KEPT / "runs"))

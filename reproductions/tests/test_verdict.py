@@ -54,3 +54,7 @@ def test_a_condition_says_where_it_held_and_where_not() -> None:
     words = "on MiniLM; mpnet in layers 2–3; not on GloVe; inconclusive on e5"
     assert together(findings) == (CONDITION, words)
     assert together(findings[1:2]) == (CONDITION, "in layers 2–3")
+    alike = [_finding(CONDITION, name, "in layer 4") for name in ("a, x", "b, y")]
+    assert together(alike) == (CONDITION, "in layer 4")
+    assert together([*alike, _finding(NOT_HELD, "c")])[1] == "on a, x; b, y in layer 4; not on c"
+    assert judged({"4": True, "5": False}, where="in layers {}")[1] == "in layer 4"

@@ -13,7 +13,7 @@ from isoscope_papers.catalogue import OURS, PAPERS, Claim, catalogue
 from isoscope_papers.classifiers.setups import SETUPS
 from isoscope_papers.page import make_folder, markdown_table, plain, write_text
 from isoscope_papers.study import STUDIES, Study, study, tallied
-from isoscope_papers.verdict import Verdict
+from isoscope_papers.verdict import Finding, Verdict
 
 COMMAND = "isoscope reproduce index"
 _OURS, _EVIDENCE, _README = 200, 70, 110  # letters at most in a row of the page, and of the README
@@ -62,25 +62,34 @@ def of_papers(claims: Sequence[Claim]) -> list[Claim]:
 
 
 def headline(claims: Sequence[Claim]) -> str:
-    """Return three sentences: how many claims came to what, the numbers that were reproduced, the rest."""
+    """Return three sentences: the results that were reproduced, what came of all claims, what fell."""
     theirs = of_papers(claims)
+    by_name = {claim.name: claim for claim in theirs}
     n = {verdict: sum(claim.verdict is verdict for claim in theirs) for verdict in Verdict}
-    tested = len(theirs) - n[Verdict.NOT_TESTABLE]
-    numbers = [claim for claim in theirs if claim.published and claim.verdict is not Verdict.NOT_TESTABLE]
-    same = sum(claim.verdict is Verdict.HELD for claim in numbers)
+    results = [one for one in theirs if one.kind == "shows" and re.search(r"\d", one.published)]
+    compared = [one for one in results if one.verdict is not Verdict.NOT_TESTABLE]
+    same = sum(one.verdict is Verdict.HELD for one in compared)
+    first = " and ".join(f"{by_name[name].ours} ({by_name[name].published})" for name in HEADLINES[:2])
+    fallen = [by_name[name].statement for name in HEADLINES if by_name[name].verdict is Verdict.NOT_HELD]
     return (
-        f"The four papers say, do or show {len(theirs)} things that can be checked one by one; {tested} of "
-        f"them were put to the test: {n[Verdict.HELD]} held, {n[Verdict.CONDITION]} held under a condition, "
-        f"{n[Verdict.NOT_HELD]} did not hold and {n[Verdict.INCONCLUSIVE]} are inconclusive. Of the "
-        f"{len(numbers)} that come with a published number and could be compared, {same} agree everywhere "
-        f"they were tested. The other {n[Verdict.NOT_TESTABLE]} could not be tested here, each for the "
-        "reason given in its row."
-    )
+        f"The first paper's headline correlations come out at {first} as published, and {same} of the "
+        f"{len(compared)} published results that could be compared agree everywhere they were tested. Of all "
+        f"{len(theirs)} things the four papers say, do or show, {n[Verdict.HELD]} held, "
+        f"{n[Verdict.CONDITION]} held under a condition, {n[Verdict.NOT_HELD]} did not hold, "
+        f"{n[Verdict.INCONCLUSIVE]} are inconclusive and {n[Verdict.NOT_TESTABLE]} could not be tested here, "
+        "each with its reason. "
+        + (f"Among what did not hold: {' '.join(plain(one) for one in fallen)}" if fallen else "")
+    ).strip()
+
+
+def _tested(claim: Claim) -> Sequence[Finding]:
+    """Return the findings the verdict rests on; all of them where none could be tested."""
+    return [one for one in claim.findings if one.verdict is not Verdict.NOT_TESTABLE] or claim.findings
 
 
 def short(claim: Claim) -> str:
     """Return our figures for a row: one by one where they are few, else how many came to what."""
-    findings = [one for one in claim.findings if one.verdict is not Verdict.NOT_TESTABLE] or claim.findings
+    findings = _tested(claim)
     if len(findings) <= FEW:
         return replace(claim, findings=tuple(findings)).ours
     counts = {verdict: sum(one.verdict is verdict for one in findings) for verdict in Verdict}
@@ -102,7 +111,7 @@ def brief(text: str, most: int) -> str:
 
 def _evidence(claim: Claim) -> str:
     """Return what the first test rests on, and how many other models or data sets there are."""
-    kinds = list(dict.fromkeys(one.evidence for one in claim.findings if one.evidence))
+    kinds = list(dict.fromkeys(one.evidence for one in _tested(claim) if one.evidence))
     others = f"; {len(kinds) - 1} more" if len(kinds) > 1 else ""
     return brief(kinds[0], _EVIDENCE) + others if kinds else ""
 
@@ -134,7 +143,7 @@ def _part(title: str, claims: Sequence[Claim]) -> list[str]:
 def _row(claim: Claim) -> tuple[str, ...]:
     condition = f": {claim.condition}" if claim.condition else ""
     links = [f"[{name}]({_page(name)})" for name in dict.fromkeys(one.study for one in claim.findings)]
-    where = "; ".join([claim.where, *links])
+    where = "; ".join(part for part in (claim.where, *links) if part)
     verdict = f"{claim.verdict.mark} {claim.verdict}{condition}"
     published = re.sub(r"(?<=\d) (?=\d{3})", "\N{NO-BREAK SPACE}", claim.published)
     return claim.statement, where, published, brief(short(claim), _OURS), verdict, _evidence(claim)

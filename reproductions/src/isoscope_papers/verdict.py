@@ -93,8 +93,13 @@ def judged(signs: Mapping[str, int | bool], *, where: str = "{}") -> tuple[Verdi
     if len(holding) == len(values):
         return Verdict.HELD, ""
     if holding:
-        return Verdict.CONDITION, where.format(ranges(holding))
+        return Verdict.CONDITION, _singular(where, len(holding)).format(ranges(holding))
     return (Verdict.NOT_HELD if min(values.values()) < 0 else Verdict.INCONCLUSIVE), ""
+
+
+def _singular(where: str, n: int) -> str:
+    """Return the words for one part: "in layer {}" where they are "in layers {}"."""
+    return where.replace("s {}", " {}") if n == 1 else where
 
 
 def by_interval(low: float, high: float, bound: float = 0.0) -> Verdict:
@@ -116,7 +121,7 @@ def ranges(parts: Sequence[str]) -> str:
     """
     numbered = [(place, part) for place, part in enumerate(parts)]
     if not all(part.isdecimal() for part in parts):
-        return ", ".join(parts)
+        return ("; " if any("," in part for part in parts) else ", ").join(parts)
     runs = [
         [int(part) for _, part in group] for _, group in groupby(numbered, lambda one: int(one[1]) - one[0])
     ]
@@ -144,17 +149,17 @@ def together(findings: Iterable[Finding]) -> tuple[Verdict, str]:
 
 
 def _where(tested: Sequence[Finding]) -> str:
-    """Name the subjects on which a claim held, each with its own condition; count them where many."""
-    if len(tested) > MANY:
-        n = sum(one.verdict in (Verdict.HELD, Verdict.CONDITION) for one in tested)
-        return f"on {n} of {len(tested)} subjects"
-    held = [one.subject for one in tested if one.verdict is Verdict.HELD]
-    partly = [f"{one.subject} {one.condition}".strip() for one in tested if one.verdict is Verdict.CONDITION]
-    if len(partly) == len(tested) == 1:
-        return tested[0].condition
-    others = [one for one in tested if one.verdict in (Verdict.NOT_HELD, Verdict.INCONCLUSIVE)]
-    words = "on " + "; ".join([ranges(held)] * bool(held) + partly)
+    """Name the subjects on which a claim held, by condition, and those on which it did not."""
+    by_condition: dict[str, list[str]] = {}
+    for one in tested:
+        if one.verdict in (Verdict.HELD, Verdict.CONDITION):
+            by_condition.setdefault(one.condition, []).append(one.subject)
+    if list(by_condition.values()) == [[one.subject for one in tested]]:
+        return next(iter(by_condition))
+    words = "on " + "; ".join(
+        f"{ranges(names)} {condition}".strip() for condition, names in by_condition.items()
+    )
     for verdict, name in ((Verdict.NOT_HELD, "not on"), (Verdict.INCONCLUSIVE, "inconclusive on")):
-        subjects = [one.subject for one in others if one.verdict is verdict]
+        subjects = [one.subject for one in tested if one.verdict is verdict]
         words += f"; {name} {ranges(subjects)}" if subjects else ""
     return words

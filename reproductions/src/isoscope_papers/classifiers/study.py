@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from isoscope_papers.classifiers.setups import R_GLUE, RHO_GLUE, SETUPS, Setup
 from isoscope_papers.page import Section, drawn
 from isoscope_papers.rows import OTHER_DATA, Row, Table, number, signed, table
 from isoscope_papers.study import Place, Study, chosen_setups
-from isoscope_papers.verdict import Finding, Verdict, judged, ranges
+from isoscope_papers.verdict import Finding, Verdict, judged
 
 _INTRO = (
     "Vectors and a linear classifier are trained together, full batch, while IsoScore and silhouette are "
@@ -112,7 +112,7 @@ def _merged(one: Outcome, key: str, own: Sequence[Row]) -> Finding:
     verdicts = {row.verdict or Verdict.NOT_TESTABLE for row in own}
     order = (Verdict.NOT_TESTABLE, Verdict.NOT_HELD, Verdict.HELD)
     verdict = next(verdict for verdict in order if verdict in verdicts)
-    ours = ", ".join(f"{row.quantity} {row.ours_shown}" for row in own)
+    ours = ", ".join(f"{row.quantity} {row.cell}" for row in own)
     why = OTHER_DATA if verdict is Verdict.NOT_TESTABLE else ""
     return Finding(f"classifiers/{key}", one.title, verdict, ours, why, _evidence(one))
 
@@ -123,8 +123,16 @@ def _moves(one: Outcome, key: str, names: Sequence[str] = ("silhouette", "isosco
     ends = {name: (float(mean[name][0]), float(mean[name][-1])) for name in names}
     held = {name: (last > first) == (name == "silhouette") for name, (first, last) in ends.items()}
     verdict, condition = judged(held, where="for {}")
+    if one.setup.part == "main" and not one.comparable:
+        verdict, condition = Verdict.NOT_TESTABLE, OTHER_DATA
     ours = ", ".join(f"{name} {number(a)} → {number(b, 4)}" for name, (a, b) in ends.items())
     return Finding(f"classifiers/{key}", one.title, verdict, ours, condition, _evidence(one))
+
+
+def _shortened(known: Mapping[str, float]) -> dict[str, float]:
+    """Return r of the setups whose vectors were divided by their mean length."""
+    titles = [setup.title for setup in SETUPS.values() if setup.unit_length]
+    return {name: r for name, r in known.items() if name.startswith(tuple(titles))}
 
 
 def _over_all(outcomes: Sequence[Outcome]) -> Iterator[Finding]:
@@ -132,10 +140,12 @@ def _over_all(outcomes: Sequence[Outcome]) -> Iterator[Finding]:
     r, rho = ({o.title: row.ours for o in outcomes for row in o.rows() if row.quantity == q} for q in "rρ")
     known = {title: value for title, value in r.items() if value is not None}
     if known:
-        contrary = [f"{title} (r {signed(value)})" for title, value in known.items() if value >= 0]
+        contrary = {title: value for title, value in known.items() if value >= 0}
         verdict = Verdict.CONDITION if 0 < len(contrary) < len(known) else judged({"r": not contrary})[0]
-        condition = f"not in {ranges(contrary)}" if verdict is Verdict.CONDITION else ""
-        ours = f"r is negative in {len(known) - len(contrary)} of {len(known)} runs"
+        condition = "where training moves the vectors far against their length" if contrary else ""
+        ours = f"r is negative in {len(known) - len(contrary)} of {len(known)} setups" + "".join(
+            f"; {title} {signed(value)}" for title, value in {**contrary, **_shortened(known)}.items()
+        )
         yield Finding("classifiers/empirical-conflict", "all setups", verdict, ours, condition)
     cells = [one.title for one in outcomes if one.setup.part == "glue" and one.comparable]
     if cells:
