@@ -143,7 +143,8 @@ def _each(
         if unguarded(sys.stderr).isatty():  # texts and model are loaded before there is a bar to show
             say(f"{setup.name} …", err=True)
         try:
-            runs = chosen.run(setup, options, place)
+            with as_typed():
+                runs = chosen.run(setup, options, place)
         except InputError as error:
             if not keep_going:
                 raise

@@ -11,7 +11,7 @@ from isoscope.errors import InputError
 from isoscope.io import write_json
 from isoscope_papers.catalogue import OURS, PAPERS, Claim, catalogue
 from isoscope_papers.classifiers.setups import SETUPS
-from isoscope_papers.page import make_folder, markdown_table, plain, write_text
+from isoscope_papers.page import markdown_table, plain, write_text
 from isoscope_papers.study import STUDIES, Study, study, tallied
 from isoscope_papers.verdict import Finding, Verdict
 
@@ -165,7 +165,7 @@ def not_run(claims: Sequence[Claim]) -> str:
     n_cells = sum(len(setup.published) for setup in SETUPS.values() if setup.part == "glue")
     return (
         f"Of the {n_cells} cells of the GLUE tables (tasks by encoders) {len(cells)} were run on the paper's "
-        f"own data: {', '.join(sorted(cells))}. The encoder distilroberta and the training sets of the "
+        f"own data: {'; '.join(sorted(cells))}. The encoder distilroberta and the training sets of the "
         "other tasks are not at hand; rows marked ≠ on the paper's page have other sets in their place. "
         "These claims could not be tested:"
     )
@@ -183,13 +183,14 @@ def readme_table(claims: Sequence[Claim]) -> list[str]:
 
 def write_index(folder: Path, *, readme: Path | None = None) -> list[Path]:
     """Write index.md and index.json beside the runs of a folder, and the table of a README where given."""
-    claims = all_claims(make_folder(folder) / "runs")
+    claims = all_claims(folder / "runs")
+    text = None if readme is None else in_readme(readme.read_text(encoding="utf-8"), claims)
     written = [
         write_text(folder / "index.md", as_markdown(claims)),
         write_json(folder / "index.json", {"claims": [claim.to_dict() for claim in claims]}, indent=1),
     ]
-    if readme is not None:
-        written.append(write_text(readme, in_readme(readme.read_text(encoding="utf-8"), claims)))
+    if readme is not None and text is not None:
+        written.append(write_text(readme, text))
     return written
 
 

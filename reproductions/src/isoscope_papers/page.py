@@ -92,7 +92,7 @@ def as_markdown(
         lines += ["", *(f"- {plain(note)}" for note in section.notes)]
         for caption, path in section.figures.items():
             beside = path.name if folder is None else Path(os.path.relpath(path, folder)).as_posix()
-            lines += ["", f"![{caption}]({beside})", "", f"*{caption}.*"]
+            lines += ["", f"![{plain(caption)}]({beside})", "", f"*{plain(caption)}.*"]
     return "\n".join(lines) + "\n"
 
 

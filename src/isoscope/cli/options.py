@@ -139,6 +139,8 @@ def parse_seeds(text: str) -> int | list[int]:
     (5, [1, 2, 5], [7])
     """
     numbers = parse_numbers("seeds", text)
+    if "," not in text and numbers[0] < 1:
+        raise InputError(f"--seeds is {text}; wanted at least one seed")
     return numbers if "," in text else numbers[0]
 
 

@@ -101,6 +101,6 @@ def _forward(model: LanguageModel, ids: Tensor, attended: Tensor) -> tuple[Tenso
     if widths:
         raise FileError(
             f"{model.path} has states of {widths.pop():,} dimensions where its configuration has "
-            f"{model.n_dims:,}; is the file damaged?"
+            f"{model.n_dims:,}; wanted layers of one width: is the file damaged?"
         )
     return tuple(found.hidden_states)

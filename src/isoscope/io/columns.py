@@ -170,7 +170,7 @@ def load_json(path: Path) -> Any:
             "save it as .jsonl, a row a line"
         )
     value = parse_json(raw, str(path), max_bytes=_MAX_JSON_BYTES).value
-    return [_flat(row) for row in value] if isinstance(value, list) else value
+    return [flat(row) for row in value] if isinstance(value, list) else value
 
 
 def json_rows(path: Path, what: str) -> Iterator[tuple[int, Any]]:
@@ -187,35 +187,43 @@ def json_rows(path: Path, what: str) -> Iterator[tuple[int, Any]]:
         except (ValueError, RecursionError) as error:
             why = getattr(error, "msg", "it is nested too deep, or has too long a number")
             raise FileError(f"{path} has no JSON in line {number}: {why}; wanted an object a line") from error
-        yield number, _flat(row)
+        yield number, flat(row)
 
 
-def _flat(row: Any) -> Any:
-    """Return a row with the values of inner objects under dotted names, and vectors written as strings read.
+def flat(row: Any) -> Any:
+    """Return a row with the values of inner objects under dotted names.
 
     Long names and large inner objects stay as they are: their dotted names would take too much memory.
     """
     if not isinstance(row, dict):
         return row
-    flat: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for name, value in row.items():
         if isinstance(value, dict) and len(value) <= _MAX_INNER and len(name) <= _MAX_NAME:
-            flat |= {f"{name}.{inner}": _vector_in(cell) for inner, cell in value.items()}
+            values |= {f"{name}.{inner}": cell for inner, cell in value.items()}
         else:
-            flat[name] = _vector_in(value)
-    return flat
+            values[name] = value
+    return values
 
 
-def _vector_in(value: Any) -> Any:
-    """Return the numbers of a string such as "[0.5, -1.25]", or the value where it is anything else."""
-    if not (isinstance(value, str) and value[:1] == "["):
-        return value
+def vectors_in(cells: list[Any]) -> list[Any]:
+    """Return the numbers of strings such as "[0.5, 1]" where all cells are such strings, else the cells."""
+    told = [cell for cell in cells if cell is not None]
+    if not told or not all(isinstance(cell, str) and cell[:1] == "[" for cell in told):
+        return cells
+    numbers = [None if cell is None else vector_in(cell) for cell in cells]
+    types = {type(number) for vector in numbers if isinstance(vector, list) for number in vector}
+    return numbers if all(isinstance(one, list | None) for one in numbers) and float in types else cells
+
+
+def vector_in(cell: Any) -> Any:
+    """Return the numbers of a string such as "[0.5, 1]", or the cell where it is anything else."""
     try:
-        numbers = json.loads(value)
+        numbers = json.loads(cell) if isinstance(cell, str) else cell
     except (ValueError, RecursionError):
-        return value
-    types = set(map(type, numbers)) if isinstance(numbers, list) else set()
-    return numbers if float in types and types <= {int, float} else value
+        return cell
+    is_vector = isinstance(numbers, list) and set(map(type, numbers)) <= {int, float}
+    return numbers if is_vector else cell
 
 
 def _json_lines(path: Path, what: str) -> Columns:
@@ -250,7 +258,7 @@ def _cell(path: Path, row: dict[str, Any], name: str, where: str) -> Any:
 
 
 def _json_holds(cells: list[Any]) -> str:
-    told = [cell for cell in cells if cell is not None]
+    told = [cell for cell in vectors_in(cells) if cell is not None]
     for holds, types in ((TEXTS, str), (NUMBERS, int | float)):
         if told and all(isinstance(cell, types) for cell in told):
             return holds

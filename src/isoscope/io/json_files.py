@@ -11,7 +11,7 @@ from typing import Any
 from isoscope.errors import FileError
 from isoscope.io.arrow_files import ArrowReader
 from isoscope.io.arrow_tables import Table, column_values
-from isoscope.io.columns import json_rows, load_json
+from isoscope.io.columns import flat, json_rows, load_json, vector_in, vectors_in
 from isoscope.io.files import kind, reason
 from isoscope.table_columns import N_JUDGED, check_n_columns
 
@@ -96,6 +96,7 @@ def _columns(path: Path, found: Any) -> dict[str, list[Any]]:
         )
     if isinstance(found, list) and found:
         if all(isinstance(row, dict) for row in found):
+            found = [flat(row) for row in found]
             names = dict.fromkeys(name for row in found for name in row)
             check_n_columns(len(names), path)
             return {name: [row.get(name) for row in found] for name in names}
@@ -109,7 +110,7 @@ def _array(path: Path, name: str, values: list[Any]) -> Any:
     import pyarrow as pa
 
     try:
-        return _typed(values)
+        return _typed(vectors_in(values))
     except (pa.ArrowException, OverflowError) as error:
         if isinstance(values[0], list):
             raise FileError(
@@ -166,6 +167,8 @@ class JsonLinesTable(Table):
         import pyarrow as pa
 
         cells = [_cell(row, name) for _, row in rows]
+        if pa.types.is_list(of):
+            cells = [vector_in(cell) for cell in cells]
         try:
             return _typed(cells, of)
         except (pa.ArrowException, OverflowError):
