@@ -52,11 +52,19 @@ class Options:
         ),
     ] = None
     max_pairs: Annotated[
-        int, typer.Option("--max-pairs", help="Pairs of each data set, drawn at random.", metavar="N")
+        int,
+        typer.Option("--max-pairs", min=1, help="Pairs of each data set, drawn at random.", metavar="N"),
     ] = MAX_PAIRS
     max_rows: Annotated[
-        int, typer.Option("--max-rows", help="Labelled texts of each data set, drawn at random.", metavar="N")
+        int,
+        typer.Option(
+            "--max-rows", min=1, help="Labelled texts of each data set, drawn at random.", metavar="N"
+        ),
     ] = MAX_ROWS
-    folds: Annotated[int, typer.Option("--folds", help="Of the cross-validation.", metavar="N")] = FOLDS
-    repeats: Annotated[int, typer.Option("--repeats", help="Of the cross-validation.", metavar="N")] = REPEATS
-    seed: Annotated[int, typer.Option("--seed", help="Of draws, folds and k-means.")] = 0
+    folds: Annotated[
+        int, typer.Option("--folds", min=2, help="Folds of the cross-validation.", metavar="N")
+    ] = FOLDS
+    repeats: Annotated[
+        int, typer.Option("--repeats", min=1, help="Repeats of the cross-validation.", metavar="N")
+    ] = REPEATS
+    seed: Annotated[int, typer.Option("--seed", help="Seed of the draws, the folds and k-means.")] = 0

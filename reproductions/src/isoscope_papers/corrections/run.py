@@ -252,7 +252,7 @@ def _on_noise(run: _Run) -> Result:
         clean = correction.fit(X).transform(X)
         geometry[name] = _geometry(clean)
         for seed in range(run.options.folds * run.options.repeats):
-            noise = np.random.default_rng(seed).normal(size=X.shape)
+            noise = np.random.default_rng(run.options.seed + seed).normal(size=X.shape)
             noisy = correction.transform(X + _scaled(noise, X))
             before.setdefault(name, []).append(neighbor_overlap(clean, noisy, k=N_NEIGHBORS))
             noisy = clean + _scaled(noise[:, : clean.shape[1]], clean)

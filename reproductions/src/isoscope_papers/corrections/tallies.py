@@ -113,6 +113,8 @@ def best_of(found: Outcome, group: str) -> tuple[str, Tally] | None:
 
 def answer(outcomes: Sequence[Outcome]) -> str:
     """Answer "should I whiten?" in a few sentences, by the runs."""
+    if not outcomes:
+        return "No encoder was run on the tasks that answer it."
     whole = {one.title: overall(one, WHITEN) for one in outcomes}  # one way at least four times as often
     win = [o for o in outcomes if len(whole[o.title].helped) >= 4 * max(len(whole[o.title].hurt), 1)]
     lose = [o for o in outcomes if len(whole[o.title].hurt) >= 4 * max(len(whole[o.title].helped), 1)]

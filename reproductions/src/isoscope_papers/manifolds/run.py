@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+import zipfile
+import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -17,6 +19,7 @@ from isoscope import TokenStates
 from isoscope.arrays import as_matrix
 from isoscope.encoders import best_device, vocabulary
 from isoscope.errors import FileError, InputError
+from isoscope.io import write_atomically
 from isoscope.progress import Bar
 from isoscope_papers import runs
 from isoscope_papers.corpora import load_texts
@@ -221,7 +224,13 @@ def keep(found: Outcome, folder: Path) -> None:
     """Write `manifolds-NAME.json`, and `manifolds-NAME.npz` with the tokens for the figures."""
     runs.keep(replace(found, shown=None), folder / f"{_STEM}{found.setup}.json")
     if found.shown is not None:
-        np.savez_compressed(folder / f"{_STEM}{found.setup}.npz", allow_pickle=False, **vars(found.shown))
+        arrays = vars(found.shown)
+        write_atomically(folder / f"{_STEM}{found.setup}.npz", lambda path: _save(path, arrays))
+
+
+def _save(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
+    with path.open("wb") as file:  # given a name, NumPy would add a suffix of its own
+        np.savez_compressed(file, allow_pickle=False, **arrays)
 
 
 def read_outcomes(folder: Path) -> list[Outcome]:
@@ -240,5 +249,5 @@ def _read_shown(path: Path) -> Shown | None:
     try:
         with np.load(path, allow_pickle=False) as arrays:  # a zip has checksums of its own
             return Shown(**arrays)
-    except (OSError, ValueError, TypeError) as error:
+    except (OSError, ValueError, TypeError, KeyError, zipfile.BadZipFile, zlib.error) as error:
         raise FileError(f"{path} does not hold tokens for figures: {error}") from error

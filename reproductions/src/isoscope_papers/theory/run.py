@@ -97,7 +97,8 @@ def run_setup(setup: Setup, _options: Any, place: Place) -> list[Run]:
 
 def read_runs(folder: Path) -> list[Run]:
     """Read the runs of a folder in the order of the setups."""
-    return sorted(read_all(folder, "theory-", Run), key=lambda run: list(SETUPS).index(run.setup))
+    kept = {run.setup: run for run in read_all(folder, "theory-", Run)}
+    return [kept[name] for name in SETUPS if name in kept]
 
 
 def _followed(X: Any, y: Sequence[Any], objective: str, data: str) -> Followed:
