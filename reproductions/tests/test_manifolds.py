@@ -160,7 +160,7 @@ def test_the_figures_have_the_range_the_count_and_the_layers() -> None:
     layers = [layer(), layer(), layer(cosines=Cosines(0.1, 0.7, 0.1, 0.7))]
     found = next(one for one in findings([outcome(layers)]) if one.claim == "manifolds/s-inter-high")
     assert found.ours == "0.100 … 0.950 (1 of 2 layers)"
-    assert found.condition == "in layers 1"
+    assert found.condition == "in layer 1"
 
 
 def parts(**changes: float) -> LayerParts:
