@@ -67,6 +67,6 @@ def test_kept_runs_give_the_numbers_they_gave(name: str) -> None:
     untold = [
         (subject, text)
         for subject, text in BEFORE[name]["evidence"]
-        if (subject, text) not in evidence and text not in corrected
+        if text not in corrected and not any(subject == one and text in ours for one, ours in evidence)
     ]
     assert not untold

@@ -276,7 +276,7 @@ def test_claims_fail_where_the_last_layer_does_not_stand_out(make_states) -> Non
         by_claim = {one.claim: one.verdict for one in findings([run])}
         return [by_claim[f"contrastive/{name}"] for name in names]
 
-    assert judgements(found) == [Verdict.HELD] + [Verdict.CONDITION] * 3
+    assert judgements(found) == [Verdict.HELD] + [Verdict.NOT_TESTABLE] * 3  # no model before training
     assert judgements(replace(found, paper=flat)) == [Verdict.NOT_HELD] * 4
 
 

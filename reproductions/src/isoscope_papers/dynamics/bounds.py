@@ -97,7 +97,7 @@ def answers() -> Iterator[tuple[str, tuple[Verdict, str], str]]:
         "equation 16 at s = 1": True,
         "equation 16 below": abs(written / exact - 1) < 0.1,
     }
-    ours = f"its last step (s + 1)/τ ≈ 2s/τ makes {written:.2e} of {exact:.2e} at τ = 0.05, n = 64, s = 0.9"
+    ours = f"its last step (s + 1)/τ ≈ 2s/τ turns {exact:.2e} into {written:.2e} at τ = 0.05, n = 64, s = 0.9"
     yield "loss-bounds", judged(parts, where="{}"), ours
     ratios = {s: doubling_ratio(0.05, 64, positive=s) for s in (1.0, 0.95, 0.9)}
     ours = "ratio at τ = 0.05, n = 64: " + ", ".join(
