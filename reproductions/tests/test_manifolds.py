@@ -44,8 +44,8 @@ def layer(**changes: object) -> LayerFigures:
         n_tokens=1000,
         cosines=Cosines(0.95, 0.97, 0.94, 0.97),
         n_clusters=3,
-        silhouette=0.3,
-        silhouettes={"2": 0.2, "3": 0.3},
+        silhouette=0.6,
+        silhouettes={"2": 0.2, "3": 0.6},
         adjusted=Cosines(0.01, 0.02, 0.0, 0.02),
         n_skipped=0,
         lid=10.0,
@@ -94,9 +94,9 @@ def test_every_claim_can_hold() -> None:
     [
         ("narrow-cone", {"cosines": Cosines(0.85, 0.7, 0.2, 0.7)}),
         ("s-intra-high", {"cosines": Cosines(0.95, 0.39, 0.5, 0.4)}),
-        ("isolated-clusters", {"silhouette": 0.09}),
+        ("isolated-clusters", {"silhouette": 0.49}),
         ("adjusted-inter", {"adjusted": Cosines(-0.06, 0.0, 0.0, 0.0)}),
-        ("adjusted-intra", {"adjusted": Cosines(0.0, 0.06, 0.0, 0.0)}),
+        ("adjusted-intra", {"adjusted": Cosines(0.0, 0.98, 0.0, 0.0)}),
         ("lid-lower-euclidean", {"lid": 21.0}),
         ("lid-lower", {"lid_cosine": 10.5}),
         ("low-dimensional", {"top_variance": 0.4}),
@@ -117,6 +117,30 @@ def test_both_cosines_are_claims_of_their_own() -> None:
     found = verdicts(outcome([low] * 3))
     assert found["a-gpt", "s-inter-high"] is Verdict.NOT_HELD
     assert found["a-gpt", "s-intra-high"] is Verdict.HELD
+
+
+def test_a_fall_of_s_intra_that_ends_far_from_zero_is_a_condition() -> None:
+    falls = layer(adjusted=Cosines(0.0, 0.5, 0.0, 0.0))
+    found = {one.claim: one for one in findings([outcome([falls] * 3)])}["manifolds/adjusted-intra"]
+    assert found.verdict is Verdict.CONDITION
+    assert found.condition == "falls in layers 1–2, near zero in none; mean 0.970 → 0.500"
+
+
+def test_a_tuned_encoder_says_nothing_of_the_narrow_cone() -> None:
+    low = outcome([layer(cosines=Cosines(0.5, 0.7, 0.2, 0.7))] * 3)
+    for name, verdict in (("a-bert", Verdict.NOT_HELD), ("minilm", Verdict.NOT_TESTABLE)):
+        found = {one.claim: one for one in findings([replace(low, setup=name)])}["istar/narrow-cone"]
+        assert found.verdict is verdict
+        assert found.ours == "0.500, high but not near 1 (0 of 2 layers)"
+
+
+def test_of_what_the_smallest_of_isolated_clusters_is() -> None:
+    the, sinks = (
+        layer(smallest=SmallestCluster(0.1, share, "Ġthe", 1 - share), silhouette=0.9) for share in (0.1, 0.9)
+    )
+    made = outcome([layer(), the, sinks, layer(silhouette=0.1)])
+    found = {one.claim: one for one in findings([made])}["manifolds/isolated-clusters"]
+    assert found.condition == "in layers 1–2; the smallest is mostly 'the' or attention sinks"
 
 
 def test_what_is_said_of_gpt_is_not_judged_on_encoders() -> None:
@@ -179,6 +203,8 @@ def test_claims_on_the_parts_of_a_space() -> None:
     found = verdicts(low)
     for claim in ("contextual-anisotropic", "symbols-words-gpt", "global-view", "nearly-perfect"):
         assert found["a-gpt", claim] is Verdict.NOT_HELD
+    low = replace(made, parts=tuple(parts(isoscore_within=0.1 * n) for n in range(8)))
+    assert verdicts(main, low)["a-gpt", "nearly-perfect"] is Verdict.CONDITION  # by the paper's own measure
     assert STUDY.as_dict([made])["parts"]["a-gpt"][0]["probe"] == 0.99
 
 
@@ -429,7 +455,7 @@ def test_sections_have_dimensions_and_layers() -> None:
     lines = {cells[0]: cells for cells in found[1].cells}
     assert lines["a-gpt"][1:] == ("1,000", "16", "10.0", "5.0", "5.5")
     assert lines["paper: GPT2"][-1] == "7.0"
-    assert found[2].cells[0][:7] == ("0", "0.950", "0.970", "3", "0.300", "0.010", "0.020")
+    assert found[2].cells[0][:7] == ("0", "0.950", "0.970", "3", "0.600", "0.010", "0.020")
     assert "Attention sinks: position 0 (norm 9,000)" in found[2].notes
     assert any("come within 0.010" in note for note in found[2].notes)
     assert "1,000 tokens of 90 types" in found[2].text

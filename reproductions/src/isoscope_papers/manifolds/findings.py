@@ -14,9 +14,9 @@ from scipy.stats import spearmanr
 from isoscope import twonn
 from isoscope_papers.manifolds.layers import Followed, LayerFigures, LayerParts, followed
 from isoscope_papers.manifolds.run import Outcome
-from isoscope_papers.manifolds.setups import MIN_SILHOUETTE
-from isoscope_papers.rows import OTHER_DATA, Row, signed, span, unpublished, within
-from isoscope_papers.verdict import Finding, Verdict, by_interval, judged
+from isoscope_papers.manifolds.setups import SETUPS
+from isoscope_papers.rows import OTHER_DATA, Row, number, signed, span, unpublished, within
+from isoscope_papers.verdict import Finding, Verdict, by_interval, judged, ranges
 
 HIGH_INTER, HIGH_INTRA = 0.2, 0.4  # what the paper's first figure shows every layer of every model above
 NEAR_ZERO = 0.05
@@ -24,12 +24,15 @@ NEAR_ONE = 0.9  # a mean cosine of a narrow cone; an IsoScore that is nearly per
 STRONG = 0.2  # an IsoScore below is strong anisotropy
 TELLS = 0.5  # share of the variance of position or frequency that the first three components must tell
 MOST = 0.5  # share of the variance the first three components must have for the space to be low-dimensional
+ISOLATED = 0.5  # a silhouette of clusters that stand apart
 APART = 0.9  # balanced accuracy of a linear classifier of symbols and words
 SHEET = 2.5  # dimension of the points on three components; that of a rolled sheet is 2
 FIRST = 0.25  # share of the layers that count as the first ones
 LID_TOLERANCE = 0.1  # of the published mean: texts and their number differ
 _SAME_SIZE = 0.5  # of the paper's number of vectors, to be comparable at all
 _GPT_ONLY = "the paper says it of GPT models only"
+_NOT_GPT = "the paper says it of GPT and GPT-2, whose positions are learned"
+_TUNED = "tuned with a contrastive loss, which takes a cone apart"
 _OURS = ("manifolds/frequency-types", "manifolds/position-structure")
 _BESIDE = "it is tested beside what the paper says of GPT models only"
 
@@ -38,10 +41,7 @@ Holds = Callable[[float], bool]
 _OF_LAYERS: tuple[tuple[str, Value, Holds], ...] = (
     ("manifolds/s-inter-high", attrgetter("cosines.s_inter"), lambda x: x > HIGH_INTER),
     ("manifolds/s-intra-high", attrgetter("cosines.s_intra"), lambda x: x > HIGH_INTRA),
-    ("istar/narrow-cone", attrgetter("cosines.s_inter"), lambda x: x > NEAR_ONE),
-    ("manifolds/isolated-clusters", attrgetter("silhouette"), lambda x: x >= MIN_SILHOUETTE),
     ("manifolds/adjusted-inter", attrgetter("adjusted.s_inter"), lambda x: abs(x) < NEAR_ZERO),
-    ("manifolds/adjusted-intra", attrgetter("adjusted.s_intra"), lambda x: abs(x) < NEAR_ZERO),
 )
 
 
@@ -60,8 +60,6 @@ _OF_FIRST_LAYERS: tuple[tuple[str, Value, Holds], ...] = (
 )
 _OF_PARTS: tuple[tuple[str, Value, Holds], ...] = (
     ("manifolds/contextual-anisotropic", attrgetter("isoscore"), lambda x: x < STRONG),
-    ("manifolds/nearly-perfect", attrgetter("isoscore_within"), lambda x: x > NEAR_ONE),
-    ("classifiers/local-isotropy", attrgetter("isoscore_within"), lambda x: x > NEAR_ONE),
 )
 
 
@@ -106,6 +104,9 @@ def _of_view(
 ) -> Iterator[Finding]:
     for claim, value, holds in _OF_LAYERS:
         yield from _judge(claim, subject, blocks, value, holds)
+    yield from _narrow_cone(outcome, subject, blocks)
+    yield from _isolated(subject, blocks)
+    yield from _adjusted_intra(subject, blocks)
     for claim, value, holds in _OF_FIRST_LAYERS:
         why = "" if outcome.is_causal else _BESIDE if claim in _OURS else _GPT_ONLY
         yield from _judge(claim, subject, first_layers(blocks), value, holds, why=why)
@@ -124,6 +125,50 @@ def _of_view(
             yield from _judge(
                 f"manifolds/{claim}", subject, blocks, attrgetter(kind), lower, digits=1, also=against
             )
+
+
+def _narrow_cone(outcome: Outcome, subject: str, blocks: Mapping[int, LayerFigures]) -> Iterator[Finding]:
+    setup = SETUPS.get(outcome.setup)
+    why = _TUNED if setup is not None and setup.is_tuned else ""
+    values = [x for one in blocks.values() if (x := one.cosines.s_inter) is not None]
+    high = values and HIGH_INTER < min(values) <= max(values) <= NEAR_ONE
+    yield from _judge(
+        "istar/narrow-cone", subject, blocks, attrgetter("cosines.s_inter"), lambda x: x > NEAR_ONE, why=why,
+        also=", high but not near 1" if high else "",
+    )  # fmt: skip
+
+
+def _isolated(subject: str, blocks: Mapping[int, LayerFigures]) -> Iterator[Finding]:
+    """Yield whether clusters stand apart, and of what the smallest of those that do mostly is."""
+    smallest = [one.smallest for one in blocks.values() if (one.silhouette or 0) >= ISOLATED and one.smallest]
+    made_of = dict.fromkeys(
+        "attention sinks" if one.sinks > MOST else repr(one.token.lstrip("Ġ▁"))
+        for one in smallest
+        if max(one.sinks, one.of_token) > MOST
+    )
+    for found in _judge(
+        "manifolds/isolated-clusters", subject, blocks, attrgetter("silhouette"), lambda x: x >= ISOLATED
+    ):
+        mostly = f"; the smallest is mostly {' or '.join(made_of)}" if made_of and found.condition else ""
+        yield replace(found, condition=found.condition + mostly)
+
+
+def _adjusted_intra(subject: str, blocks: Mapping[int, LayerFigures]) -> Iterator[Finding]:
+    """Yield whether S_intra is near zero once clusters are centred; else where it falls at all."""
+    pairs = {n: (one.cosines.s_intra, one.adjusted.s_intra) for n, one in blocks.items()}
+    both = {n: (x, y) for n, (x, y) in pairs.items() if x is not None and y is not None}
+    falls = [str(n) for n, (before, after) in both.items() if after < before]
+    for found in _judge(
+        "manifolds/adjusted-intra", subject, blocks, attrgetter("adjusted.s_intra"),
+        lambda x: abs(x) < NEAR_ZERO,
+    ):  # fmt: skip
+        if found.verdict is Verdict.NOT_HELD and falls:
+            means = (sum(each) / len(both) for each in zip(*both.values(), strict=True))
+            where = (
+                f"falls in layers {ranges(falls)}, near zero in none; mean {' → '.join(map(number, means))}"
+            )
+            found = replace(found, verdict=Verdict.CONDITION, condition=where)
+        yield found
 
 
 def _judge(
@@ -157,13 +202,20 @@ def _of_shown(outcome: Outcome) -> Iterator[Finding]:
     why = "" if outcome.is_causal else _GPT_ONLY
     subject = f"{outcome.title}, no sinks" if outcome.without_sinks else outcome.title
     told = {layer: told_by(outcome, layer, "log_frequencies") for layer in first_layers(outcome.blocks())}
-    yield from _judge(
+    frequency = _nearby("log_frequency")
+    of_types = [x for one in first_layers(outcome.blocks()).values() if (x := frequency(one)) is not None]
+    for found in _judge(
         "manifolds/frequency-structure", subject, told, lambda one: one and one.nearby, lambda x: x > TELLS,
         why=why, what="R² ",
-    )  # fmt: skip
+    ):  # fmt: skip
+        if found.verdict is Verdict.HELD and of_types and min(of_types) <= TELLS:
+            where = f"in that tokens of one type lie together; among types R² {span(of_types, 2)}"
+            found = replace(found, verdict=Verdict.CONDITION, condition=where)
+        yield found
     layer = early_layer(outcome)
     dimension = twonn(torch.from_numpy(shown.at(layer)[0]))
     verdict = Verdict.HELD if dimension < SHEET else Verdict.NOT_HELD
+    why = "" if outcome.is_causal and outcome.published else _NOT_GPT
     yield Finding(
         "manifolds/swiss-roll", subject, Verdict.NOT_TESTABLE if why else verdict,
         f"layer {layer} on its three components has {dimension:.1f} dimensions (TwoNN)", why,
@@ -179,6 +231,7 @@ def _of_parts(outcome: Outcome, layers: Mapping[int, LayerFigures]) -> Iterator[
     blocks = outcome.blocks(outcome.parts)
     for claim, value, holds in _OF_PARTS:
         yield from _judge(claim, outcome.title, blocks, value, holds, what="IsoScore ")
+    yield from _isotropic_within(outcome.title, blocks, layers)
     claim = "manifolds/symbols-words-gpt" if outcome.is_causal else "manifolds/symbols-words-bert"
     yield from _judge(
         claim, outcome.title, blocks, attrgetter("probe"), lambda x: x > APART, what="balanced accuracy "
@@ -198,6 +251,23 @@ def _of_parts(outcome: Outcome, layers: Mapping[int, LayerFigures]) -> Iterator[
             f"ρ {signed(rho.statistic, 2)} of LID and IsoScore within clusters over {len(pairs)} layers, "
             f"95 % {signed(interval[0], 2)} … {signed(interval[1], 2)}",
         )  # fmt: skip
+
+
+def _isotropic_within(
+    subject: str, blocks: Mapping[int, LayerParts], layers: Mapping[int, LayerFigures]
+) -> Iterator[Finding]:
+    """Yield whether clusters are isotropic by IsoScore; else where by S_inter, the paper's measure."""
+    values = {str(n): x for n, one in layers.items() if (x := one.adjusted.s_inter) is not None}
+    near = [n for n, x in values.items() if abs(x) < NEAR_ZERO]
+    for claim in ("manifolds/nearly-perfect", "classifiers/local-isotropy"):
+        for found in _judge(
+            claim, subject, blocks, attrgetter("isoscore_within"), lambda x: x > NEAR_ONE, what="IsoScore ",
+        ):  # fmt: skip
+            if found.verdict is Verdict.NOT_HELD and near:
+                where = f"by mean cosine in layers {ranges(near)}; by IsoScore in none"
+                said = f"{found.ours}; S_inter {span(list(values.values()))} ({len(near)} of {len(values)})"
+                found = replace(found, verdict=Verdict.CONDITION, condition=where, ours=said)
+            yield found
 
 
 def _by_clusters(one: LayerParts) -> float | None:

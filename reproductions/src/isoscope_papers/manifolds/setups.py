@@ -42,6 +42,7 @@ class Setup:
     model: str  # name, folder or hub id of a model; name or file of word vectors
     is_static: bool = False  # one vector a word, of no context
     is_causal: bool = False  # a GPT-like model, of which alone the paper shows manifolds
+    is_tuned: bool = False  # with a contrastive loss, which takes vectors apart
     parts: bool = False  # measure the parts of the space: symbols and words, clusters and the common mean
     note: str = ""
 
@@ -50,8 +51,8 @@ _MINILM, _MPNET, _SMOLLM2 = "all-MiniLM-L6-v2", "all-mpnet-base-v2", "smollm2-13
 SETUPS = {
     setup.name: setup
     for setup in (
-        Setup("minilm", "MiniLM-L6", _MINILM, note="BERT-like, tuned for sentences"),
-        Setup("mpnet", "MPNet", _MPNET, note="BERT-like, tuned for sentences"),
+        Setup("minilm", "MiniLM-L6", _MINILM, is_tuned=True, note="BERT-like, tuned for sentences"),
+        Setup("mpnet", "MPNet", _MPNET, is_tuned=True, note="BERT-like, tuned for sentences"),
         Setup(
             "smollm2", "SmolLM2-135M", _SMOLLM2, is_causal=True,
             note="GPT-like, rotary positions, 4-bit weights",
