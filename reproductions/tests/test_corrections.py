@@ -153,9 +153,9 @@ REVERSED = {name: {kind: -x for kind, x in by.items()} for name, by in AS_CLAIME
 GRADED = ("whitening-sentences", "whitening-words", "isotropy-ranks-sentences", "isotropy-ranks-words")
 LABELLED = (
     "whitening-probe", "whitening-knn", "whitening-clustering", "isotropy-ranks-probe", "isotropy-ranks-knn",
-    "anisotropy-clusters-well", "conflict-explained", "calibration-no-help",
+    "anisotropy-clusters-well", "conflict-explained",
 )  # fmt: skip
-RETRIEVAL = ("dense-retrieval", "isotropy-ranks-retrieval")  # said to gain
+RETRIEVAL = ("whitening-retrieval", "isotropy-ranks-retrieval")  # said to gain
 
 
 def verdicts(found: Outcome) -> dict[str, Verdict]:
@@ -169,11 +169,15 @@ def test_claims_hold_where_they_were_planted() -> None:
     contrary = verdicts(planted(REVERSED))
     assert {contrary[claim] for claim in (*GRADED, *LABELLED)} == {Verdict.NOT_HELD}
     assert {contrary[claim] for claim in RETRIEVAL} == {Verdict.HELD}
+    calibrations = {one.claim: one for one in findings([planted(AS_CLAIMED)])}
+    assert calibrations["classifiers/calibration-no-help"].condition == "on tasks with labels"
+    assert held["dense-retrieval"] is contrary["dense-retrieval"] is Verdict.NOT_TESTABLE
     # no set by itself tells, but their mean does
     unseen = {one.claim: one for one in findings([planted(AS_CLAIMED, p_value=0.5)])}
     assert unseen["classifiers/whitening-sentences"].verdict is Verdict.HELD
     words = "helps on 0, hurts on 0 of 7; mean gain +0.030"
     assert unseen["classifiers/whitening-sentences"].ours.startswith(words)
+    assert unseen["classifiers/conflict-explained"].verdict is Verdict.INCONCLUSIVE
     assert verdicts(planted(REVERSED, p_value=0.5))["whitening-words"] is Verdict.NOT_HELD
 
 
@@ -219,7 +223,7 @@ def test_clusterwise_is_held_against_the_global_correction_set_by_set() -> None:
         one.subject: one.verdict for one in findings([found]) if one.claim.endswith("clusterwise-better")
     }
     assert claims["MiniLM-L6, sentences"] is Verdict.HELD
-    assert claims["MiniLM-L6, words"] is Verdict.NOT_HELD
+    assert claims["MiniLM-L6, words"] is Verdict.INCONCLUSIVE  # of three tests, five sets are too few
     gains = differences(found, ["knn", "retrieval"], "clusterwise_all_but_the_top", "all_but_the_top")
     assert gains == pytest.approx([-0.48] * 4)  # one a data set, whatever the number of tasks
 
@@ -234,9 +238,8 @@ def test_the_probe_decides_whether_isotropy_harms_a_linear_classifier() -> None:
     (all_lose,) = findings([probed(**dict.fromkeys(names, -0.1))])
     assert all_lose.claim == "classifiers/whitened-probe"
     assert all_lose.verdict is Verdict.HELD
-    (one_loses,) = findings([probed(**dict.fromkeys(names, 0.1) | {"whiten": -0.1})])
-    assert one_loses.verdict is Verdict.CONDITION
-    assert one_loses.condition == "by whiten, not by whiten_shrunk, whiten_soft"
+    unsure = changed(probed(**dict.fromkeys(names, -0.1)), "sst2", 0.5, 0.5)
+    assert [one.verdict for one in findings([unsure])] == [Verdict.INCONCLUSIVE]
     (none_loses,) = findings([probed(**dict.fromkeys(names, 0.1))])
     assert none_loses.verdict is Verdict.NOT_HELD
 
@@ -253,6 +256,8 @@ def test_the_answer_is_what_whitening_did() -> None:
     assert "it helps sentences, words and it hurts linear probe, knn, clustering, retrieval." in said
     assert "helps 12 of 12 of the tasks with graded scores and hurts 0 of 12" in said
     assert "with labels it helps 0 of 16 and hurts 16 of 16" in said
+    wide = answer([mixed], {"MiniLM-L6": tally(probed(whiten=-0.01), "linear probe", "whiten")})
+    assert "by −0.030 with a penalty of 1, 10 or 100, and −0.010 with one chosen among 25" in wide
     assert "pays" not in answer([planted(good, p_value=0.5)])
 
 
@@ -283,7 +288,7 @@ def test_pages_are_written(tmp_path: Path) -> None:
     written = STUDY.write(found, tmp_path / "out", page=page)
     assert {path.name for path in written} == {"page.md", "should-i-whiten.json", "should-i-whiten.html"}
     text = page.read_text()
-    assert text.splitlines()[3] == answer(found[:1])  # before anything else
+    assert text.splitlines()[3].startswith(answer(found[:1])[:100])  # before anything else
     assert "(out/corrections-gains.png)" in text
     assert (tmp_path / "out" / "corrections-gains.pdf").exists()
     assert "| MiniLM-L6 | whiten +0.030 (helps on 7 of 7) |" in text

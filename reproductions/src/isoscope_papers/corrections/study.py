@@ -13,7 +13,7 @@ from isoscope_papers.corrections.figures import draw_figures
 from isoscope_papers.corrections.findings import findings, mean_figure
 from isoscope_papers.corrections.options import DEFAULT, Options
 from isoscope_papers.corrections.run import Outcome, Task
-from isoscope_papers.corrections.setups import LABELS, SETUPS, TASKS, Setup, own_setup
+from isoscope_papers.corrections.setups import LABELS, PROBE, SETUPS, TASKS, Setup, own_setup
 from isoscope_papers.corrections.tallies import GROUPS, WHITEN, Tally, tally
 from isoscope_papers.page import Section, drawn
 from isoscope_papers.rows import number, signed
@@ -28,7 +28,8 @@ _METHOD = (
     "after Holm's adjustment over the corrections of a task, with an error that allows for folds sharing "
     "rows (Nadeau and Bengio 2003). A claim on whitening holds where most sets, or their mean, go its way "
     "and none the other; one on rank correlations or paired differences where the 95 % interval over the "
-    "data sets does. Data sets are few and not drawn at random. "
+    "data sets does (cluster-wise against global corrections: after Bonferroni's). Data sets are few and "
+    "not drawn at random. "
     "Settings: d // 100 directions or dimensions taken out, at least 1; 8 clusters. Where the vectors do "
     "not span all dimensions, as MiniLM's do not, whitening shrinks the covariance (Ledoit and Wolf). "
     "For pairs, corrections are fitted on at most 5,000 of the sentences (or words) of all sets that are "
@@ -42,7 +43,8 @@ _ASIDE = (
     f"wide probe therefore chooses its penalty by leave-one-out among {run.PENALTIES[2]} values from "
     f"{run.PENALTIES[0]:g} to {run.PENALTIES[1]:g} (a ridge classifier, solved exactly); whiten_shrunk "
     "first takes the covariance a tenth of the way to equal variances, and whiten_reduced keeps the "
-    "strongest half of the directions. "
+    "strongest half of the directions; where whiten and whiten_reduced differ, both near an IsoScore of 1, "
+    "weak directions make the difference, not isotropy. "
     f"Under noise, {run.NOISE_POWER:g} of the variance and equal in all directions, the share of the "
     f"{run.N_NEIGHBORS} nearest by cosine that stay is counted; the noise is added after the correction, or "
     "before it; without a correction the vectors are centred only. Analogies are answered by b − a + c and "
@@ -184,7 +186,8 @@ def _with_interval(one: Tried | None) -> str:
 
 
 def _answer(outcomes: Sequence[Outcome]) -> str:
-    return tallies.answer(_main(outcomes))
+    probes = {one.title: tally(one, "linear probe", WHITEN) for one in outcomes if one.setup.part == PROBE}
+    return tallies.answer(_main(outcomes), probes)
 
 
 def _results(outcomes: Sequence[Outcome]) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from isoscope.advice import Outcome as Tried
@@ -111,8 +111,8 @@ def best_of(found: Outcome, group: str) -> tuple[str, Tally] | None:
     return max(able.items(), key=lambda one: one[1].mean or 0.0) if able else None
 
 
-def answer(outcomes: Sequence[Outcome]) -> str:
-    """Answer "should I whiten?" in a few sentences, by the runs."""
+def answer(outcomes: Sequence[Outcome], probes: Mapping[str, Tally] | None = None) -> str:
+    """Answer "should I whiten?" in a few sentences, by the runs; probes with a wide choice of penalties."""
     if not outcomes:
         return "No encoder was run on the tasks that answer it."
     whole = {one.title: overall(one, WHITEN) for one in outcomes}  # one way at least four times as often
@@ -125,7 +125,14 @@ def answer(outcomes: Sequence[Outcome]) -> str:
         said.append(f"Whitening pays for {_with_counts(win)}.")
     if lose:
         said.append(f"It does harm to {_with_counts(lose)}: leave such vectors alone.")
-    said += [f"Of {_with_counts([one])} it depends on the task: {_by_group(one)}." for one in mixed]
+    for one in mixed:
+        said.append(f"Of {_with_counts([one])} it depends on the task: {_by_group(one)}.")
+        narrow, wide = tally(one, "linear probe", WHITEN), (probes or {}).get(one.title)
+        if narrow.hurt and wide is not None:
+            said.append(
+                f"Its probe changes by {signed(narrow.mean)} with a penalty of 1, 10 or 100, and "
+                f"{signed(wide.mean)} with one chosen among 25."
+            )
     counts = []
     for kinds in ((SENTENCES, WORDS), (LABELS,)):
         found = [overall(one, WHITEN, groups_of(*kinds)) for one in outcomes]
