@@ -135,15 +135,14 @@ def _lines(findings: Sequence[Finding]) -> Iterator[tuple[str, str, str]]:
     if len(findings) <= MANY:
         yield from ((one.subject, one.shown, one.ours) for one in findings)
         return
-    for verdict in Verdict:
-        if own := [one for one in findings if one.verdict is verdict]:
-            names = "; ".join(one.subject for one in own) if len(own) <= len(findings) / 2 else ""
-            subjects = f"{len(own)} of {len(findings)}" + (f": {names}" if names else "")
-            yield (
-                subjects,
-                f"{verdict.mark} {verdict}",
-                f"{own[0].subject}: {own[0].ours}; all in the JSON file",
-            )
+    order = list(Verdict)
+    for shown in dict.fromkeys(
+        one.shown for one in sorted(findings, key=lambda one: order.index(one.verdict))
+    ):
+        own = [one for one in findings if one.shown == shown]
+        names = "; ".join(one.subject for one in own) if len(own) <= len(findings) / 2 else ""
+        subjects = f"{len(own)} of {len(findings)}" + (f": {names}" if names else "")
+        yield subjects, shown, f"{own[0].subject}: {own[0].ours}; all in the JSON file"
 
 
 def claims_table(claims: Iterable[Claim]) -> Table:

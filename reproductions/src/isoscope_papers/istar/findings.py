@@ -2,12 +2,12 @@
 
 A difference counts only beyond the spread of the seeds. A trend over λ counts only beyond both the seeds and
 chance; on the paper's own λ, which are given and not drawn, the seeds decide. What lies within is
-inconclusive.
+inconclusive. A bias counts as none up to `NEAR`, and up to `SHARE` of the truth or `NOTHING`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from statistics import fmean
 
@@ -42,13 +42,14 @@ from isoscope_papers.istar.setups import NONE, PAPER_STRENGTHS, PAPER_ZETA
 from isoscope_papers.rows import number, signed, span
 from isoscope_papers.verdict import Finding, Verdict, by_interval, judged
 
-NEAR = 0.01  # a bias counts as none up to here
+NEAR, SHARE, NOTHING = 0.01, 0.1, 0.001
 SMALL = 0.3
 CONE = 0.9  # a mean cosine from here on "approaches 1"
 PAPER_ESTIMATOR = Estimator("star", PAPER_ZETA, FRESH)
 _CHANCE = 0.05
 _NAMES = {"mean_cosine": "mean cosine", "isoscore_star": "IsoScore*", "score": "score"}
 _CONTRARY = {Verdict.HELD: Verdict.NOT_HELD, Verdict.NOT_HELD: Verdict.HELD}
+_SIGNS = {Verdict.HELD: 1, Verdict.NOT_HELD: -1}
 
 Strengths = Callable[[float], bool]
 
@@ -145,13 +146,16 @@ def _trends(sweep: Sweep, n_tests: int) -> Iterator[Finding]:
         found = trend(list(curves.values()))
         if found is None:
             continue
-        verdict = judged_trend(found, sign, n_tests=n_tests, given=chosen is _papers)
-        words, condition = _trend_words(found), ""
+        verdict, condition = judged_trend(found, sign, n_tests=n_tests, given=chosen is _papers), ""
+        words = _trend_words(found)
         papers = trend([values for s, values in curves.items() if _papers(s)])
         if key.endswith("dimension-performs") and papers:
             words += f"; on the paper's λ {_trend_words(papers)}"
-            if verdict is Verdict.HELD and papers.rho > 0:
-                verdict, condition = Verdict.CONDITION, f"over all {found.n} λ, not on the paper's"
+            parts = {
+                f"over all {found.n} λ": verdict,
+                "on the paper's": judged_trend(papers, sign, given=True),
+            }
+            verdict, condition = judged({part: _SIGNS.get(one, 0) for part, one in parts.items()})
         yield Finding(f"istar/{key}", sweep.subject, verdict, words, condition, _evidence([sweep]))
 
 
@@ -177,11 +181,22 @@ def _trend_words(found: Trend) -> str:
     return f"ρ {signed(found.rho, 2)} [{signed(found.low, 2)}, {signed(found.high, 2)}] over {found.n} λ{p}"
 
 
+def _on_papers(sweep: Sweep) -> list[np.ndarray]:
+    """Return (IsoScore* and score, seeds) at each of the paper's λ."""
+    curve = sweep.curve("istar", "isoscore_star", "score")
+    return [values for strength, values in curve.items() if _papers(strength)]
+
+
+def rho_by_task(sweeps: Sequence[Sweep]) -> str:
+    """Return ρ(score, IsoScore*) of each sweep on the paper's λ."""
+    trends = {one.subject: trend(_on_papers(one)) for one in sweeps}
+    return ", ".join(f"{name} {signed(found.rho, 2)}" for name, found in trends.items() if found)
+
+
 def mean_fall(sweeps: Sequence[Sweep]) -> Iterator[Finding]:
     """Yield the mean over tasks of ρ(score, IsoScore*) on the paper's λ, model by model."""
     for own, subject in _by_model(sweeps):
-        curves = [one.curve("istar", "isoscore_star", "score") for one in own]
-        found = mean_trend([[values for s, values in curve.items() if _papers(s)] for curve in curves])
+        found = mean_trend([_on_papers(one) for one in own])
         if found is not None:
             verdict, words = judged_trend(found, -1, given=True), f"mean {_trend_words(found)}"
             yield Finding("istar/performance-falls", subject, verdict, words, evidence=_evidence(own))
@@ -203,14 +218,22 @@ def _contests(sweeps: Sequence[Sweep], subject: str, *, n_tests: int = 1) -> Ite
         found = difference(ours[first], theirs[second], n_choices=n_choices, step=step)
         if found is None:
             continue
-        alone = [one for s in ours if (one := difference(ours[s], theirs[second], step=step)) is not None]
-        better, worse = sum(one.low > 0 for one in alone), sum(one.high < 0 for one in alone)
+        each = {s: difference(ours[s], theirs[second], step=step) for s in ours}
+        alone = {s: one for s, one in each.items() if one is not None}
         words = f"λ {signed(first, None)}" + (f" against {signed(second, None)}" if second else "")
         words += f": {interval(found)}, {found.n} seeds"
         if len(alone) > 1:
-            words += f"; of {len(alone)} λ, each by itself, {better} better, {worse} worse"
+            words += f"; of {len(alone)} λ, each by itself, {_tally(alone.values())}"
+        papers = [one for s, one in alone.items() if _papers(s)]
+        added = f"with {len(alone) - len(papers)} λ of ours; of the paper's {len(papers)}, {_tally(papers)}"
         for claim in claims:
-            yield Finding(claim, subject, by_interval(found.low, found.high), words, evidence=evidence)
+            condition = added if claim.startswith("classifiers/") and 0 < len(papers) < len(alone) else ""
+            yield Finding(claim, subject, by_interval(found.low, found.high), words, condition, evidence)
+
+
+def _tally(found: Iterable[Difference]) -> str:
+    ends = [(one.low, one.high) for one in found]
+    return f"{sum(low > 0 for low, _ in ends)} better, {sum(high < 0 for _, high in ends)} worse"
 
 
 def _best(scores: Mapping[float, Mapping[int, float]]) -> float:
@@ -254,7 +277,23 @@ def _cosines(sweep: Sweep) -> Iterator[Finding]:
                 f"CosReg λ {signed(strength, None)} (mean cosine {cosine}): {_NAMES[name]} less that of "
                 f"λ = 0 {interval(found)}, {found.n} seeds"
             )
-            yield Finding(f"istar/{key}", sweep.subject, verdict, words, evidence=_evidence([sweep]))
+            condition = ""
+            if key == "cone-limits-expressiveness" and verdict is Verdict.HELD:
+                verdict, condition = _beyond_penalty(sweep, ours)
+            yield Finding(f"istar/{key}", sweep.subject, verdict, words, condition, _evidence([sweep]))
+
+
+def _beyond_penalty(sweep: Sweep, scores: Mapping[int, float]) -> tuple[Verdict, str]:
+    """Return whether a cone costs more than a strong penalty that makes none, I-STAR at its least λ."""
+    least = min(sweep.strengths("istar"))
+    apart = difference(scores, sweep.by_seed("istar", least), step=sweep.step)
+    if apart is None:
+        return Verdict.INCONCLUSIVE, "it may be the penalty that costs this: none without a cone was run"
+    cosine = number(fmean(sweep.by_seed("istar", least, "mean_cosine").values()))
+    name = f"I-STAR λ {signed(least, None)}, without a cone (mean cosine {cosine})"
+    words = f"{name}, scores as low: {interval(apart)}"
+    verdict = by_interval(-apart.high, -apart.low)
+    return verdict, "" if verdict is Verdict.HELD else words
 
 
 def _of_population(estimates: Estimates, known: Known) -> Iterator[Finding]:
@@ -266,26 +305,40 @@ def _of_population(estimates: Estimates, known: Known) -> Iterator[Finding]:
             continue
         best = least_biased(known, cell, estimators)
         found = cell.of(best, known.truth)
-        verdict, words = judged_near(found), "undefined on these batches"
+        verdict, words = judged_near(found, known.truth), "undefined on these batches"
         if found.bias is not None:
             words = f"bias {signed(found.bias, 4)} ± {found.error:.4f} of {known.truth:.4f}"
         words = f"ζ {best.zeta:g}: {words}" if len(estimators) > 1 else words
         words += f", n = {cell.n}" if sampling == STRETCHES else ""
         if key == "isoscore-unstable":
             verdict = _CONTRARY.get(verdict, verdict)
-        yield Finding(f"istar/{key}", known.title, verdict, words, evidence=f"{cell.n_draws:,} batches")
+        condition = ""
+        if key == "star-stable" and verdict is Verdict.HELD and known.truth < 2 * NOTHING:
+            verdict, condition = Verdict.CONDITION, f"where the true score is under {2 * NOTHING:g}"
+        evidence = f"{cell.n_draws:,} batches"
+        yield Finding(f"istar/{key}", known.title, verdict, words, condition, evidence)
     if (at_batch := estimates.cell(known.name, BATCH)) is not None:
         yield _shrinkage(known, at_batch)
 
 
 def _shrinkage(known: Known, cell: Cell) -> Finding:
     """Return whether the bias falls with ζ, step by step, up to two standard errors of either."""
-    spreads = [cell.of(one, known.truth) for one in (PLAIN, *STARS[FRESH][:-1])]
-    sizes = [(abs(one.bias or 0.0), 2 * (one.error or 0.0)) for one in spreads]
-    falls = all(b - b_error <= a + a_error for (a, a_error), (b, b_error) in pairwise(sizes))
-    words = f"|bias| {sizes[0][0]:.4f} at ζ = 0, {sizes[2][0]:.4f} at 0.2, {sizes[-1][0]:.4f} at 0.9"
-    verdict = Verdict.HELD if falls else Verdict.NOT_HELD
-    return Finding("istar/figure-4-zeta", known.title, verdict, words, evidence=f"{cell.n_draws:,} batches")
+    sizes = {
+        words: [
+            (abs(one.bias or 0.0), 2 * (one.error or 0.0))
+            for one in (cell.of(each, known.truth) for each in (PLAIN, *STARS[reference][:-1]))
+        ]
+        for reference, words in ((STALE, "with another C₀"), (FRESH, "with a C₀ of the population"))
+    }
+    falls = {
+        words: all(b - b_error <= a + a_error for (a, a_error), (b, b_error) in pairwise(own))
+        for words, own in sizes.items()
+    }
+    zero, _, low, *_, high = (size for size, _ in sizes["with a C₀ of the population"])
+    words = f"|bias| {zero:.4f} at ζ = 0, {low:.4f} at 0.2, {high:.4f} at 0.9"
+    evidence = f"{cell.n_draws:,} batches"
+    verdict, condition = judged(falls)
+    return Finding("istar/figure-4-zeta", known.title, verdict, words, condition, evidence)
 
 
 def least_biased(known: Known, cell: Cell, estimators: Sequence[Estimator]) -> Estimator:
@@ -294,9 +347,9 @@ def least_biased(known: Known, cell: Cell, estimators: Sequence[Estimator]) -> E
     return min(estimators, key=lambda one: np.inf if (bias := biases[one]) is None else abs(bias))
 
 
-def judged_near(found: Spread) -> Verdict:
-    """Return whether a bias is within the bound with 95 % certainty, beyond it, or too near to tell."""
+def judged_near(found: Spread, truth: float) -> Verdict:
+    """Return whether a bias is within the bounds with 95 % certainty, beyond them, or too near to tell."""
     if found.bias is None or found.error is None:
         return Verdict.NOT_HELD
-    room, left = 1.96 * found.error, NEAR - abs(found.bias)
+    room, left = 1.96 * found.error, min(NEAR, max(SHARE * truth, NOTHING)) - abs(found.bias)
     return by_interval(left - room, left + room)

@@ -14,7 +14,7 @@ from isoscope.terminal import say
 from isoscope_papers.istar.comparison import Sweep, sweeps_of
 from isoscope_papers.istar.estimators import BATCH, FILE, Estimates, read_estimates, run_estimators
 from isoscope_papers.istar.figures import draw_estimates, draw_sweeps
-from isoscope_papers.istar.findings import findings, mean_fall
+from isoscope_papers.istar.findings import findings, mean_fall, rho_by_task
 from isoscope_papers.istar.options import Options
 from isoscope_papers.istar.populations import spectra, state_populations
 from isoscope_papers.istar.setups import ESTIMATORS, SETUPS, Point, Settings, Setup, chosen_strengths, points
@@ -86,11 +86,13 @@ def _read(folder: Path) -> list[Run]:
 
 def intro(runs: Sequence[Run]) -> str:
     """Return what the study is about and its first result."""
+    sweeps = sweeps_of(runs)
     headlines = (
         f"On the paper's own λ, Spearman's ρ of score and IsoScore* is not negative as claimed: {one.ours} "
-        f"({one.subject}): {one.verdict}. At such λ, of either sign, a small encoder loses most of what it "
-        "learns: see the notes on each task."
-        for one in mean_fall(sweeps_of(runs))
+        f"({one.subject}; {rho_by_task(sweeps)}): {one.verdict}. Equal means share their average rank; a ρ "
+        "that breaks such ties differs where several λ end at the same score. At such λ, of either sign, a "
+        "small encoder loses most of what it learns: see the notes on each task."
+        for one in mean_fall(sweeps)
         if one.verdict is not Verdict.HELD
     )
     return " ".join([_INTRO, *headlines])

@@ -42,8 +42,8 @@ _TESTED = (
 )
 _BIASES = (
     "Bias ± its standard error (standard deviation of one batch) at n = {batch} independent vectors. A bias "
-    "is within 0.01, or beyond it, where 1.96 standard errors do not change that; where the truth is hardly "
-    "larger than 0.01, that says little. C₀ is made of {reference:,} vectors of the population; the other C₀ "
+    "counts as none within 0.01 and within 10 % of the truth (or 0.001), and as one beyond, where 1.96 "
+    "standard errors do not change that. C₀ is made of {reference:,} vectors of the population; the other C₀ "
     "is a flat one of the same total variance (a geometric one for the flat spectrum), or that of another "
     "layer. Token states are of WikiText-2's test split, {window} tokens at a time: a finite population, "
     "from which vectors are drawn with replacement. Best ζ: that of least bias below 1, which nobody knows "

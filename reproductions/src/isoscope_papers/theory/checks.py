@@ -195,7 +195,7 @@ def clusters(rng: Rng) -> bool:
     expected = (m - 2 * d * (apart - 1) / apart) / (m + 2 * d)
     split = iso.scatter_decomposition(X, labels)
     near = abs(iso.silhouette_score(X, labels) - expected) < 1e-7
-    return near and _close(split.isoscore, 1) and split.between_share < 1e-20
+    return near and _close(split.isoscore, 1) and split.between_share < 1e-20 and incompatible(rng)
 
 
 def polarisation(rng: Rng) -> bool:
