@@ -195,6 +195,8 @@ def _of_probe(found: Outcome) -> Iterator[Finding]:
     """Yield whether isotropy harms a linear classifier whose penalty is chosen in a wide range."""
     names = (WHITEN, "whiten_shrunk", "whiten_soft", "whiten_reduced")
     parts = {name: tally(found, "linear probe", name) for name in names}
+    if min(one.n for one in parts.values()) < 2:  # one data set has no interval over data sets
+        return
     low, high = interval(parts[WHITEN].gains)
     said = "; ".join(
         f"{name} (IsoScore {number(mean_figure(found, name, 'isoscore'), 2)}) {_mean(one.gains)}"

@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from isoscope import isoscore
+from isoscope.encoders import best_device
 from isoscope.errors import FileError, UndefinedError
 from isoscope.progress import Bar
 from isoscope_papers.istar.populations import FRESH, STALE, Population, States
@@ -179,7 +180,7 @@ def run_estimators(
     progress: bool | None = None,
 ) -> Estimates:
     """Draw batches of every size from every population and compare the estimators."""
-    began, place = time.perf_counter(), device or ("cuda" if torch.cuda.is_available() else "cpu")
+    began, place = time.perf_counter(), best_device(device)
     known, cells = [], []
     with Bar(show=progress) as bar:
         for one in populations:
@@ -203,7 +204,7 @@ def run_estimators(
                 ]
                 cells.append(Cell.of_values(one.name, sampling, n, np.concatenate(values, axis=1)))
     about = {
-        "seed": seed, "device": place, "torch": torch.__version__, "max_draws": max_draws,
+        "seed": seed, "device": str(place), "torch": torch.__version__, "max_draws": max_draws,
         "seconds": round(time.perf_counter() - began, 1),
     }  # fmt: skip
     return Estimates(about, ESTIMATORS, tuple(known), tuple(cells))

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from isoscope import finetune, silhouette_score, twonn
+from isoscope.encoders import best_device
 from isoscope.errors import NotFiniteError, UndefinedError
 from isoscope.training import FineTuned, some_examples
 from isoscope_papers.corpora import load_task
@@ -102,7 +103,7 @@ def run_point(point: Point, settings: Settings, place: Place) -> SweepRun:
         task = some_examples(task, settings.max_train)
     options = asdict(settings)
     model, _ = options.pop("model"), options.pop("max_train")  # the texts are drawn already
-    device = torch.device(place.device or ("cuda" if torch.cuda.is_available() else "cpu"))
+    device = best_device(place.device)
     named = replace(settings, model=settings.title)
     run = SweepRun(**asdict(point), settings=named, metric=task["metric"], score=None)
     about = {
