@@ -98,7 +98,8 @@ def _sign(view: View, metric: str, difference: float) -> tuple[Verdict, str]:
 
 def _falls(view: View, metric: str) -> tuple[Verdict, str]:
     """Judge that a metric is the lower the higher the temperature, from each temperature to the next."""
-    taus = view.temperatures()
+    # of the norm the paper shows the close temperatures only
+    taus = {tau: name for tau, name in view.temperatures().items() if metric != NORM or name in _CLOSE}
     steps = [
         (low, high, view.beyond(metric, view.end(taus[low], metric) - view.end(taus[high], metric)))
         for low, high in pairwise(taus)
