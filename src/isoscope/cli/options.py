@@ -140,7 +140,7 @@ def parse_seeds(text: str) -> int | list[int]:
     """
     numbers = parse_numbers("seeds", text)
     if "," not in text and numbers[0] < 1:
-        raise InputError(f"--seeds is {text}; wanted at least one seed")
+        raise InputError(f"--seeds is {text!r}; wanted at least one seed")
     return numbers if "," in text else numbers[0]
 
 
