@@ -315,7 +315,10 @@ def test_bad_input(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="wanted the Google analogies"):
         run_setup(SETUPS["glove-analogies"], Options(), Place(tmp_path))
     assert chosen_datasets(["words"])[0].name == "wordsim353"
-    assert [one.name for one in STUDY.chosen(DEFAULT, Options(model=["my-model"]))] == ["my-model"]
+    own = Options(model=["my-model"])
+    assert [one.name for one in STUDY.chosen((), own)] == ["my-model"]
+    assert [one.name for one in STUDY.chosen(DEFAULT, own)] == [*DEFAULT, "my-model"]  # asked for by name
+    assert [one.name for one in STUDY.chosen((), Options())] == list(DEFAULT)
 
 
 def test_the_page_of_the_documentation_is_what_the_kept_runs_give(tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ from isoscope_papers.manifolds.layers import (
     measure_layer,
     measure_parts,
 )
-from isoscope_papers.manifolds.options import DEFAULT, Options
+from isoscope_papers.manifolds.options import Options
 from isoscope_papers.manifolds.run import N_SHOWN, Outcome, StaticFigures, keep, read_outcomes, run_setup
 from isoscope_papers.manifolds.setups import PUBLISHED, own_setup
 from isoscope_papers.manifolds.study import STUDY, sections
@@ -238,7 +238,7 @@ def test_setups_by_name_and_model(tmp_path: Path) -> None:
     gguf = tmp_path / "m.gguf"
     gguf.write_text("x")
     options = Options(model=["org/some-bert", str(words), str(gguf), "all-MiniLM-L6-v2"])
-    assert [(one.name, one.is_static) for one in STUDY.chosen(DEFAULT, options)] == [
+    assert [(one.name, one.is_static) for one in STUDY.chosen((), options)] == [
         ("some-bert", False), ("vectors.txt", True), ("m.gguf", False), ("minilm", False),
     ]  # fmt: skip
     with pytest.raises(InputError, match="setup 'bert' is not known; wanted all, or some of minilm"):

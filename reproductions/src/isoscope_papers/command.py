@@ -110,7 +110,7 @@ def _reproduce(
     with as_typed():
         if not report_only:
             place = Place(data, download, device, folder)
-            setups = chosen.chosen(setup or default, options)
+            setups = chosen.chosen(setup or (), options, default)
             runs = [
                 run
                 for one in _each(chosen, setups, options, place, keep_going=keep_going, quiet=json)

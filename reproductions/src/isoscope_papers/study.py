@@ -69,7 +69,8 @@ class Study(Generic[S, R]):
         title: of the page.
         intro: of the page; made from the runs where it is a function.
         setups: by name, in the order of the paper.
-        choose: the setups for the names asked for and the study's own options; by default those of `setups`.
+        choose: the setups for the names asked for, none where none were, and the study's own options; by
+            default those of `setups`.
         run: run a setup, keep it where the place has a folder, and return its runs.
         read: the runs that a folder keeps.
         findings: what the runs say of the papers' claims.
@@ -96,11 +97,11 @@ class Study(Generic[S, R]):
     stem: str = ""
     claims_at: int = 0
 
-    def chosen(self, names: Sequence[str], options: Any = None) -> list[S]:
+    def chosen(self, names: Sequence[str], options: Any = None, default: Sequence[str] = ()) -> list[S]:
         """Return the setups with these names, comma-separated or one by one, in the order of the paper."""
         if self.choose is not None:
             return self.choose(split_names(names), options)
-        return chosen_setups(self.setups, split_names(names))
+        return chosen_setups(self.setups, split_names(names) or default)
 
     def claims(self, runs: Sequence[R]) -> list[Claim]:
         """Return every claim these runs test, with what was found; those of the study's own paper first."""
@@ -168,6 +169,13 @@ def chosen_setups(setups: Mapping[str, S], names: Sequence[str]) -> list[S]:
     if unknown:
         raise InputError(f"setup {unknown[0]!r} is not known; wanted all, or some of {', '.join(setups)}")
     return [setup for name, setup in setups.items() if "all" in names or name in names]
+
+
+def chosen_with_models(
+    setups: Mapping[str, S], names: Sequence[str], models: Sequence[S], default: Sequence[str]
+) -> list[S]:
+    """Return the setups asked for and one for each further model; where only models are given, no others."""
+    return [*chosen_setups(setups, names or ([] if models else default)), *models]
 
 
 def tallied(claims: Sequence[Claim]) -> str:

@@ -10,7 +10,7 @@ from isoscope.cli import parse_seeds
 from isoscope.errors import InputError
 from isoscope.terminal import say
 from isoscope_papers.classifiers.figures import beside_the_rule, draw_figures
-from isoscope_papers.classifiers.options import Options
+from isoscope_papers.classifiers.options import DEFAULT, Options
 from isoscope_papers.classifiers.run import Outcome, read_outcomes, run_setup
 from isoscope_papers.classifiers.setups import R_GLUE, RHO_GLUE, SETUPS, Setup
 from isoscope_papers.page import Section, drawn
@@ -49,7 +49,7 @@ _FIGURES = {"main": ("figure-2", "figure-3"), "exception": ("figure-exception",)
 
 def _choose(names: Sequence[str], options: Options) -> list[Setup]:
     """Return the setups; an encoder that serves none of them is an error, one that serves some is said."""
-    setups = chosen_setups(SETUPS, names)
+    setups = chosen_setups(SETUPS, names or DEFAULT)
     if options.encoder is None:
         return setups
     others = [setup.name for setup in setups if not _serves(options.encoder, setup)]

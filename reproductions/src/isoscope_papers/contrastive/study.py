@@ -41,8 +41,8 @@ _INTRO = (
 
 def _choose(names: Sequence[str], options: Options) -> list[Setup]:
     if options.model is None:
-        return chosen_setups(SETUPS, names)
-    if tuple(names) != DEFAULT:
+        return chosen_setups(SETUPS, names or DEFAULT)
+    if names:
         raise InputError("--setup and --model exclude each other: a setup has its model")
     known = [setup for setup in SETUPS.values() if setup.model == options.model]
     name = Path(options.model).name

@@ -17,7 +17,7 @@ from isoscope_papers.corrections.setups import LABELS, PROBE, SETUPS, TASKS, Set
 from isoscope_papers.corrections.tallies import GROUPS, WHITEN, Tally, tally
 from isoscope_papers.page import Section, drawn
 from isoscope_papers.rows import number, signed
-from isoscope_papers.study import Place, Study, chosen_setups
+from isoscope_papers.study import Place, Study, chosen_with_models
 
 _LEAVE = "leave it alone"
 _METHOD = (
@@ -53,10 +53,8 @@ _ASIDE = (
 
 
 def _choose(names: Sequence[str], options: Options) -> list[Setup]:
-    """Return the setups, and one for each further model; where only models are asked for, no others."""
     models = [own_setup(model) for model in options.model or ()]
-    only_models = bool(models) and tuple(names) == DEFAULT
-    return [*([] if only_models else chosen_setups(SETUPS, names)), *models]
+    return chosen_with_models(SETUPS, names, models, DEFAULT)
 
 
 def _run(setup: Setup, options: Options, place: Place) -> list[Outcome]:

@@ -19,7 +19,7 @@ from isoscope_papers.dynamics.bounds import (
 )
 from isoscope_papers.dynamics.figures import draw_figures
 from isoscope_papers.dynamics.findings import findings, shown
-from isoscope_papers.dynamics.options import Options
+from isoscope_papers.dynamics.options import DEFAULT, Options
 from isoscope_papers.dynamics.run import PREFIX, Dynamics, Material, run_path
 from isoscope_papers.dynamics.setups import BASE, SETUPS, STARTS, Setup, chosen_runs, variants
 from isoscope_papers.dynamics.views import LEAST, SINK_SHARE, TITLES, WITHOUT_SINKS, View, averaged, views
@@ -49,7 +49,7 @@ _TAUS, _SIZES, _POSITIVES = (0.025, 0.05, 0.1, 1.0), (4, 64, 256), (0.95, 0.9, 0
 
 
 def _choose(names: Sequence[str], options: Options) -> list[Setup]:
-    return chosen_runs(names, options.model)
+    return chosen_runs(names or DEFAULT, options.model)
 
 
 _material = cache(Material)  # models and texts are loaded once for all runs of a call

@@ -24,7 +24,7 @@ from isoscope_papers.manifolds.setups import (
 from isoscope_papers.page import Section, drawn
 from isoscope_papers.rows import Table, number
 from isoscope_papers.runs import as_plain
-from isoscope_papers.study import Place, Study, chosen_setups
+from isoscope_papers.study import Place, Study, chosen_with_models
 from isoscope_papers.verdict import ranges
 
 _SMALL, _MOSTLY = 0.05, 0.7  # shares: a small cluster of all tokens; what it mostly is
@@ -62,10 +62,8 @@ _PARTS_COLUMNS = {
 
 
 def _choose(names: Sequence[str], options: Options) -> list[Setup]:
-    """Return the setups, and one for each further model; where only models are asked for, no others."""
     models = [own_setup(model) for model in options.model or ()]
-    only_models = bool(models) and tuple(names) == DEFAULT
-    return [*([] if only_models else chosen_setups(SETUPS, names)), *models]
+    return chosen_with_models(SETUPS, names, models, DEFAULT)
 
 
 def _run(setup: Setup, options: Options, place: Place) -> list[Outcome]:

@@ -4,7 +4,7 @@ With --output each setup is kept, and the page is of all setups the folder holds
 
 **Examples**
 
-Everything, some ten minutes on two cores: `isoscope reproduce theory --data data -o docs/reproduction`
+Everything, some ten minutes on two cores: `isoscope reproduce theory --data data -o results`
 
 The statements alone, which need no data: `isoscope reproduce theory --setup statements`
 """
