@@ -185,7 +185,7 @@ def test_without_matplotlib_the_numbers_are_there(folder: Path, monkeypatch) -> 
         (["vectors.npy", "-l", "same.txt"], "one label only"),
         (["vectors.npy", "-l", "short.txt"], "2"),
         (["vectors.npy", "-l", "labels.txt", "--steps", "0"], "steps is 0"),
-        (["vectors.npy", "-l", "labels.txt", "--seeds", "0"], "seeds is 0"),
+        (["vectors.npy", "-l", "labels.txt", "--seeds", "0"], "--seeds is '0'; wanted at least one seed"),
         (["vectors.npy", "-l", "labels.txt", "--seeds", "two"], "--seeds is 'two'"),
         (["vectors.npy", "-l", "labels.txt", "--seeds", ""], "--seeds is empty; wanted a value"),
         (["vectors.npy", "-l", "labels.txt", "--seeds", ","], "--seeds is ','; wanted whole numbers"),
