@@ -16,7 +16,7 @@ from isoscope.errors import FileError, InputError
 from isoscope.labels import as_labels
 from isoscope_papers.manifolds import study as page
 from isoscope_papers.manifolds.figures import spread
-from isoscope_papers.manifolds.findings import findings, lid_row, mean_dimensions, rho_interval
+from isoscope_papers.manifolds.findings import findings, lid_row, mean_dimensions
 from isoscope_papers.manifolds.layers import (
     Cosines,
     Followed,
@@ -206,12 +206,6 @@ def test_claims_on_the_parts_of_a_space() -> None:
     low = replace(made, parts=tuple(parts(isoscore_within=0.1 * n) for n in range(8)))
     assert verdicts(main, low)["a-gpt", "nearly-perfect"] is Verdict.CONDITION  # by the paper's own measure
     assert STUDY.as_dict([made])["parts"]["a-gpt"][0]["probe"] == 0.99
-
-
-def test_the_interval_of_a_rank_correlation() -> None:
-    low, high = rho_interval(0.5, 30)
-    assert 0.1 < low < 0.5 < high < 0.8
-    assert rho_interval(1.0, 6)[0] < 1.0
 
 
 def test_published_lid_is_compared_for_the_papers_own_models() -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import groupby
 
@@ -100,6 +102,58 @@ def judged(signs: Mapping[str, int | bool], *, where: str = "{}") -> tuple[Verdi
 def _singular(where: str, n: int) -> str:
     """Return the words for one part: "in layer {}" where they are "in layers {}"."""
     return where.replace("s {}", " {}") if n == 1 else where
+
+
+Holds = Mapping[str, int | bool] | int | bool | Verdict | tuple[Verdict, str]
+
+
+def decide(claim: str, holds: Holds, ours: str, *, where: str = "{}", why: str = "") -> Finding:
+    """Return the finding on a claim; `on` adds what it was tested on.
+
+    Args:
+        claim: its name, with or without the paper's before it.
+        holds: the signs of its parts or of the whole, as of `judged`, or a verdict, with its condition or
+            without one.
+        ours: our figures in words.
+        where: the condition in words, as of `judged`.
+        why: the reason why it cannot be tested; empty where it can.
+
+    >>> decide("norm-falls", {"1": -0.2 < 0, "2": False}, "-0.20 … 0.10", where="in layers {}").shown
+    '◐ held under a condition: in layer 1'
+    """
+    if why:
+        verdict, condition = Verdict.NOT_TESTABLE, why
+    elif isinstance(holds, tuple):
+        verdict, condition = holds
+    elif isinstance(holds, Verdict):
+        verdict, condition = holds, ""
+    else:
+        verdict, condition = judged(holds if isinstance(holds, Mapping) else {"": holds}, where=where)
+    return Finding(claim, "", verdict, re.sub(r"(?<!\w)-(?=\d)", "−", ours), condition)
+
+
+def on(paper: str, subject: str, findings: Iterable[Finding], evidence: str = "") -> Iterator[Finding]:
+    """Yield findings with what they were tested on; a claim without a paper's name is of this paper."""
+    for one in findings:
+        claim = one.claim if "/" in one.claim else f"{paper}/{one.claim}"
+        yield replace(one, claim=claim, subject=one.subject or subject, evidence=one.evidence or evidence)
+
+
+def reached(verdicts: Iterable[Verdict | None]) -> Verdict:
+    """Return the verdict on several published figures together: held where each of them is."""
+    known = {verdict or Verdict.NOT_TESTABLE for verdict in verdicts}
+    return next(one for one in (Verdict.NOT_TESTABLE, Verdict.NOT_HELD, Verdict.HELD) if one in known)
+
+
+def rho_interval(rho: float, n: int) -> tuple[float, float]:
+    """Return the 95 % interval of Spearman's ρ over n independent pairs (Bonett and Wright 2000).
+
+    >>> [round(bound, 2) for bound in rho_interval(0.5, 30)]
+    [0.15, 0.74]
+    """
+    half = 1.96 * math.sqrt((1 + rho**2 / 2) / (n - 3))
+    center = math.atanh(max(min(rho, 1 - 1e-12), 1e-12 - 1))
+    return math.tanh(center - half), math.tanh(center + half)
 
 
 def by_interval(low: float, high: float, bound: float = 0.0) -> Verdict:

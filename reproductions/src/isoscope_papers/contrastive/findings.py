@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
@@ -12,7 +11,7 @@ from isoscope_papers.contrastive.run import Geometry
 from isoscope_papers.contrastive.setups import N_SENTENCES
 from isoscope_papers.contrastive.tokens import agreement
 from isoscope_papers.rows import Row, above, below, span, unpublished, within
-from isoscope_papers.verdict import Finding, Verdict, by_interval, judged, ranges
+from isoscope_papers.verdict import Finding, Verdict, by_interval, judged, ranges, rho_interval
 
 SIMILARITY, NORM, R2 = 0.0005, 0.002, 0.04  # tolerances
 N_SD = 4  # the tolerance of what is sampled, in standard deviations over the seeds
@@ -223,20 +222,20 @@ def _of_last(run: Geometry) -> Iterator[_Answer]:
     ours = f"rank correlation of dominance with squared mean {by_mean:+.2f}, with variance {by_variance:+.2f}"
     yield "dominance-by-mean", judged({"": by_mean > max(0.5, by_variance)}), _minus(ours)
     rho = last["variance and r² lost, dominant dimensions"]
-    low, high = interval(rho, N_TOP)
+    low, high = rho_interval(rho, N_TOP)
     ours = (
         f"of the {N_TOP} dominant dimensions, rank correlation of variance and r² lost {rho:+.2f} "
         f"[{low:+.2f}, {high:+.2f}]"
     )
     yield "low-variance-removable", (by_interval(low, high), ""), _minus(ours)
     rho = last["dominance and r² lost"]
-    low, high = interval(rho, d)
+    low, high = rho_interval(rho, d)
     ours = f"rank correlation over {d} dimensions {rho:+.2f} [{low:+.2f}, {high:+.2f}]"
-    least, most = interval(abs(rho), d)
+    least, most = rho_interval(abs(rho), d)
     yield "dominance-not-informativity", (by_interval(-most, -least, -NOT_STRONG), ""), _minus(ours)
     n = int(last["types"])
     rhos = {name: last[f"frequency and {name}"] for name in ("norm", "cosine to the mean")}
-    signs = {name: not interval(rho, n)[0] < 0 < interval(rho, n)[1] for name, rho in rhos.items()}
+    signs = {name: not rho_interval(rho, n)[0] < 0 < rho_interval(rho, n)[1] for name, rho in rhos.items()}
     ours = f"over {n:,} types, rank correlation of frequency with " + ", ".join(
         f"{name} {rho:+.2f}" for name, rho in rhos.items()
     )
@@ -272,16 +271,6 @@ def _of_last(run: Geometry) -> Iterator[_Answer]:
 
 def _minus(text: str) -> str:
     return re.sub(r"-(?=\d)", "−", text)
-
-
-def interval(rho: float, n: int) -> tuple[float, float]:
-    """Return the 95 % interval of a rank correlation over n independent pairs (Fieller et al. 1957).
-
-    >>> [round(bound, 2) for bound in interval(0.0, 30)]
-    [-0.37, 0.37]
-    """
-    z, half = math.atanh(max(-0.999999, min(0.999999, rho))), 1.96 * 1.03 / math.sqrt(n - 3)
-    return math.tanh(z - half), math.tanh(z + half)
 
 
 def change_of(run: Geometry, runs: Mapping[str, Geometry]) -> dict[str, float]:

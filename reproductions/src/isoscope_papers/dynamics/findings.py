@@ -13,7 +13,6 @@ from isoscope_papers.contrastive.findings import (
     SHARPLY,
     change_findings,
     cone,
-    interval,
     no_rise,
 )
 from isoscope_papers.contrastive.tokens import by_word, extremes, kind
@@ -21,7 +20,7 @@ from isoscope_papers.dynamics import bounds
 from isoscope_papers.dynamics.run import Dynamics
 from isoscope_papers.dynamics.setups import BASE, BASE_POOLING, CLOSE, STARTS
 from isoscope_papers.dynamics.views import ANISOTROPY, INTRA, LEAST, NORM, SELF, TITLES, View, views
-from isoscope_papers.verdict import Finding, Verdict, judged
+from isoscope_papers.verdict import Finding, Verdict, judged, rho_interval
 
 GLOVE_RHO = 0.420  # of averaged GloVe vectors on the same pairs: `isoscope reproduce corrections`
 STRONGLY = 0.7  # the correlation from which isotropy and norm are strongly correlated
@@ -178,7 +177,7 @@ def _related(view: View, metric: str) -> tuple[str, float, float]:
     runs = view.runs
     scores = [run.task["after"] for run in runs.values()]
     rho = float(spearmanr([view.end(name, metric) for name in runs], scores).statistic)
-    low, high = interval(rho, len(scores))
+    low, high = rho_interval(rho, len(scores))
     text = f"rank correlation over {len(scores)} runs {rho:+.2f} [{low:+.2f}, {high:+.2f}]"
     return text.replace("-", "−"), low, high
 

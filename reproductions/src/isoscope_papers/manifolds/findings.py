@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from operator import attrgetter
@@ -16,7 +15,7 @@ from isoscope_papers.manifolds.layers import Followed, LayerFigures, LayerParts,
 from isoscope_papers.manifolds.run import Outcome
 from isoscope_papers.manifolds.setups import SETUPS
 from isoscope_papers.rows import OTHER_DATA, Row, number, signed, span, unpublished, within
-from isoscope_papers.verdict import Finding, Verdict, by_interval, judged, ranges
+from isoscope_papers.verdict import Finding, Verdict, by_interval, judged, ranges, rho_interval
 
 HIGH_INTER, HIGH_INTRA = 0.2, 0.4  # what the paper's first figure shows every layer of every model above
 NEAR_ZERO = 0.05
@@ -275,13 +274,6 @@ def _by_clusters(one: LayerParts) -> float | None:
     if one.s_inter is None or one.s_inter_centred is None or one.s_inter_within is None:
         return None
     return (abs(one.s_inter_centred) - abs(one.s_inter_within)) / one.s_inter
-
-
-def rho_interval(rho: float, n: int) -> tuple[float, float]:
-    """Return the 95 % interval of Spearman's ρ, by Fisher's transformation (Bonett and Wright 2000)."""
-    half = 1.96 * math.sqrt((1 + rho**2 / 2) / (n - 3))
-    center = math.atanh(max(min(rho, 1 - 1e-12), 1e-12 - 1))
-    return math.tanh(center - half), math.tanh(center + half)
 
 
 def lid_row(found: Outcome) -> Row:
