@@ -102,6 +102,15 @@ def test_report_and_back(deep, tmp_path):
     assert "noise: silhouette\n60 vectors" in result.output
 
 
+def test_a_check_that_fails_is_named_and_sets_the_exit_code(tmp_path):
+    held = {**dict.fromkeys(STATEMENTS, N_CASES), "angle": N_CASES - 1}
+    keep(Run("statements", held), tmp_path / "runs" / "theory-statements.json")
+    result = CliRunner().invoke(app, ["reproduce", "theory", "--report-only", "-o", str(tmp_path)])
+    assert result.exit_code == 1
+    assert f"angle\n  cases                        {N_CASES - 1}" in result.output
+    assert "figure_chord" not in result.output
+
+
 def test_a_setup_does_what_it_declares_and_is_kept(monkeypatch, tmp_path):
     monkeypatch.setitem(theory._SPACES, "polarity", lambda _: (X, Y.tolist()))
     monkeypatch.setattr(theory.setups, "FOLLOW", {"steps": 4, "every": 2, "seeds": 2})

@@ -8,7 +8,7 @@ from typing import Any
 
 from isoscope import TradeOff
 from isoscope_papers.page import Section, drawn
-from isoscope_papers.rows import Table, number, span
+from isoscope_papers.rows import Row, Table, equal, number, span
 from isoscope_papers.runs import as_plain
 from isoscope_papers.study import Study
 from isoscope_papers.theory.deep import deep_findings, deep_table
@@ -37,14 +37,11 @@ def findings(runs: Sequence[Run]) -> Iterator[Finding]:
     for run in runs:
         yield from statement_findings(run.held, N_CASES)
         yield from deep_findings(run.deep)
-        for one in run.followed:
-            yield from _training_findings(one)
+        yield from (_training_finding(one) for one in run.followed if one.objective == "triplet")
 
 
-def _training_findings(one: Followed) -> Iterator[Finding]:
-    """Yield whether training with a triplet loss lowered IsoScore."""
-    if one.objective != "triplet":
-        return
+def _training_finding(one: Followed) -> Finding:
+    """Return whether training with a triplet loss lowered IsoScore."""
     scores, silhouettes = one.mean("isoscore"), one.mean("silhouette")
     ours = (
         f"IsoScore {scores[0]:.3f} → {scores[-1]:.3f}, silhouette {silhouettes[0]:.3f} → "
@@ -54,7 +51,7 @@ def _training_findings(one: Followed) -> Iterator[Finding]:
     falls = all(curve[-1] < curve[0] for curve in one.curves["isoscore"])
     evidence = f"{one.n:,} vectors, {one.steps[-1]} updates, {len(one.r_by_seed)} seeds"
     verdict = Verdict.HELD if falls else Verdict.NOT_HELD
-    yield Finding("classifiers/triplet-training", one.data, verdict, ours, evidence=evidence)
+    return Finding("classifiers/triplet-training", one.data, verdict, ours, evidence=evidence)
 
 
 def sections(runs: Sequence[Run], folder: Path | None = None) -> list[Section]:
@@ -68,11 +65,10 @@ def sections(runs: Sequence[Run], folder: Path | None = None) -> list[Section]:
             if path.name.startswith(stem) and caption.startswith(start)
         }
 
-    held = {key: n for run in runs for key, n in run.held.items()}
     deep = [one for run in runs for one in run.deep]
     followed = [one for run in runs for one in run.followed]
     parts = []
-    if held:
+    if held := _held(runs):
         text = (
             "Random cases in which what is said of the statement was so; what does not hold has its "
             "counterexample in the table of claims. The figure is the paper's figure 1."
@@ -116,6 +112,17 @@ def _training_table(followed: Sequence[Followed]) -> Table:
     return heads, tuple(cells)
 
 
+def _held(runs: Sequence[Run]) -> dict[str, int]:
+    return {key: n for run in runs for key, n in run.held.items()}
+
+
+def _failed(runs: Sequence[Run]) -> list[Row]:
+    """Return the checks that failed on some case: they end the command with an error."""
+    return [
+        equal(key, "cases", n, N_CASES, comparable=True) for key, n in _held(runs).items() if n < N_CASES
+    ]
+
+
 def _trades(runs: Sequence[Run]) -> dict[str, TradeOff]:
     return {name: TradeOff.from_dict(trade) for run in runs for name, trade in run.trades.items()}
 
@@ -124,7 +131,7 @@ def _results(runs: Sequence[Run]) -> dict[str, Any]:
     """Return everything that was kept, in the order of the setups."""
     return {
         "n_cases": N_CASES,
-        "held": {key: n for run in runs for key, n in run.held.items()},
+        "held": _held(runs),
         "deep": [as_plain(one) for run in runs for one in run.deep],
         "trades": {name: trade for run in runs for name, trade in run.trades.items()},
         "followed": [as_plain(one) for run in runs for one in run.followed],
@@ -140,6 +147,7 @@ STUDY: Study[Setup, Run] = Study(
     read=read_runs,
     findings=findings,
     sections=sections,
+    rows=_failed,
     results=_results,
     notes=lambda runs: [f"{name}\n{trade.summary()}\n" for name, trade in _trades(runs).items()],
 )
