@@ -118,9 +118,7 @@ def _held(runs: Sequence[Run]) -> dict[str, int]:
 
 def _failed(runs: Sequence[Run]) -> list[Row]:
     """Return the checks that failed on some case: they end the command with an error."""
-    return [
-        equal(key, "cases", n, N_CASES, comparable=True) for key, n in _held(runs).items() if n < N_CASES
-    ]
+    return [equal(key, "cases", n, N_CASES, comparable=True) for key, n in _held(runs).items() if n < N_CASES]
 
 
 def _trades(runs: Sequence[Run]) -> dict[str, TradeOff]:
