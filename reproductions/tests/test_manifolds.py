@@ -126,12 +126,16 @@ def test_a_fall_of_s_intra_that_ends_far_from_zero_is_a_condition() -> None:
     assert found.condition == "falls in layers 1–2, near zero in none; mean 0.970 → 0.500"
 
 
-def test_a_tuned_encoder_says_nothing_of_the_narrow_cone() -> None:
+def test_a_tuned_encoder_says_nothing_of_high_cosines_between_types() -> None:
     low = outcome([layer(cosines=Cosines(0.5, 0.7, 0.2, 0.7))] * 3)
-    for name, verdict in (("a-bert", Verdict.NOT_HELD), ("minilm", Verdict.NOT_TESTABLE)):
-        found = {one.claim: one for one in findings([replace(low, setup=name)])}["istar/narrow-cone"]
-        assert found.verdict is verdict
-        assert found.ours == "0.500, high but not near 1 (0 of 2 layers)"
+    for name, verdicts in (
+        ("a-bert", (Verdict.NOT_HELD, Verdict.HELD)),
+        ("minilm", (Verdict.NOT_TESTABLE, Verdict.NOT_TESTABLE)),
+    ):
+        found = {one.claim: one for one in findings([replace(low, setup=name)])}
+        cone, high = found["istar/narrow-cone"], found["manifolds/s-inter-high"]
+        assert (cone.verdict, high.verdict) == verdicts
+        assert cone.ours == "0.500, high but not near 1 (0 of 2 layers)"
 
 
 def test_of_what_the_smallest_of_isolated_clusters_is() -> None:

@@ -104,6 +104,13 @@ class MeasuredLayer:
     clusters: Tensor
 
 
+def figure_of(one: Any, path: str) -> Any:
+    """Return a figure by the names that lead to it, such as "cosines.s_inter"; None where one is None."""
+    for name in path.split("."):
+        one = None if one is None else getattr(one, name)
+    return one
+
+
 def measure_layer(
     X: Tensor,
     types: Labels,

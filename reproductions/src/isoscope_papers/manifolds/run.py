@@ -88,23 +88,35 @@ class Outcome:
     shown: Shown | None = field(default=None, repr=False, compare=False)  # kept in a file of its own
 
     @property
+    def declared(self) -> Setup:
+        """Return the setup it is of; of a model that none declares, what its name says."""
+        own = Setup(self.setup, self.title, self.model, is_causal="gpt" in self.setup.lower())
+        return SETUPS.get(self.setup, own)
+
+    @property
     def published(self) -> Published | None:
-        """The line of the paper's table 3, where this is its very model."""
+        """Return the line of the paper's table 3, where this is its very model."""
         return PUBLISHED.get(Path(self.model).name)
 
     @property
+    def size(self) -> tuple[int, int]:
+        """Return the number of vectors, and of their dimensions."""
+        if self.static is not None:
+            return self.static.n_vectors, self.static.n_dims
+        return self.about["n_tokens"], self.about["n_dims"]
+
+    @property
     def is_causal(self) -> bool:
-        """Whether the model is GPT-like."""
-        declared = SETUPS.get(self.setup)
-        return declared.is_causal if declared else "gpt" in self.setup.lower()
+        """Return whether the model is GPT-like."""
+        return self.declared.is_causal
 
     @property
     def plain_layers(self) -> tuple[LayerFigures, ...]:
-        """Without sinks where there are any."""
+        """Return the layers, without sinks where there are any."""
         return self.without_sinks or self.layers
 
     def blocks(self, layers: Iterable[Any] | None = None) -> dict[int, Any]:
-        """Figures by the number of the layer, without the embedding layer: the paper's layer 0 is a block."""
+        """Return figures by number, without the embedding layer: the paper's layer 0 is the first block."""
         chosen = self.plain_layers if layers is None else layers
         return {n: one for n, one in zip(self.about.get("layers", ()), chosen, strict=False) if n > 0}
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from isoscope_papers.manifolds.figures import draw_figures
 from isoscope_papers.manifolds.findings import findings, lid_row, mean_dimensions
-from isoscope_papers.manifolds.layers import LayerFigures
+from isoscope_papers.manifolds.layers import LayerFigures, figure_of
 from isoscope_papers.manifolds.options import DEFAULT, Options
 from isoscope_papers.manifolds.run import Outcome, keep, read_outcomes, run_setup
 from isoscope_papers.manifolds.setups import (
@@ -39,11 +39,23 @@ _INTRO = (
 _TESTS = (
     "A claim about layers holds where it does in every block; the embedding layer is left out, since the "
     "paper's layer 0 is the first block. What the paper says of GPT models is judged on the causal model "
-    "alone; the first layers are the first quarter, at least two. R² is that of the mean over the 20 tokens "
-    "nearest on the three components. Tokens of one type lie together and share its frequency, so that R² of "
-    "tokens (the figure, and the claim on frequency) is high where R² among one token of each type (the "
-    "tables) is low. Clusters are isolated from a silhouette of 0.5 on. Figures are the range over layers. "
-    "How many vectors and dimensions each space has, which moves LID, is in the table of dimensions."
+    "alone, and a high mean cosine not on encoders tuned with a contrastive loss; the first layers are the "
+    "first quarter, at least two. R² is that of the mean over the 20 tokens nearest on the three "
+    "components. Tokens of one type lie together and share its frequency, so that R² of tokens (the figure, "
+    "and the claim on frequency) is high where R² among one token of each type (the tables) is low. "
+    "Clusters are isolated from a silhouette of 0.5 on. Figures are the range over layers. How many vectors "
+    "and dimensions each space has, which moves LID, is in the table of dimensions."
+)
+_OF_LID = (
+    f"Mean over {LID_POINTS:,} random points (and over the layers of a model, the embedding layer left "
+    f"out) of the local intrinsic dimension by maximum likelihood, {LID_NEIGHBORS} neighbours among all. "
+    "The paper's code takes squared distances, which halves it, and its table 1 − cos, a squared chord, "
+    "which does too: 1 − cos is the column to compare. The paper's own lines stand below ours."
+)
+_OF_PARTS = (
+    "Attention sinks are left out. Taking off the mean of all tokens is the control for centring clusters. "
+    "Symbols are tokens without a letter or digit; the probe is the balanced accuracy of a linear classifier "
+    "on token types it never saw."
 )
 # heads, where each figure is found, and its decimals
 _COLUMNS = {
@@ -77,9 +89,12 @@ def sections(outcomes: Sequence[Outcome], folder: Path | None = None) -> list[Se
     """Return figures, dimensions beside the published ones, and each model's layers."""
     figures, undrawn = drawn(lambda place: draw_figures(outcomes, place), folder)
     found = [Section("How they were tested", _TESTS, undrawn, figures=figures), _dimensions(outcomes)]
-    for outcome in outcomes:
-        found += _layer_sections(outcome)
-    return found + [_parts(one) for one in outcomes if one.parts]
+    found += [section for one in outcomes if one.layers for section in _layers(one)]
+    for one in outcomes:
+        if one.parts:
+            title, text = f"{one.title}: what its anisotropy is made of", f"{_about(one)} {_OF_PARTS}"
+            found.append(Section(title, text, (), *_table(one, one.parts, _PARTS_COLUMNS)))
+    return found
 
 
 def _spaces(outcomes: Sequence[Outcome]) -> list[Outcome]:
@@ -87,57 +102,34 @@ def _spaces(outcomes: Sequence[Outcome]) -> list[Outcome]:
 
 
 def _dimensions(outcomes: Sequence[Outcome]) -> Section:
-    text = (
-        f"Mean over {LID_POINTS:,} random points (and over the layers of a model, the embedding layer left "
-        f"out) of the local intrinsic dimension by maximum likelihood, {LID_NEIGHBORS} neighbours among all. "
-        "The paper's code takes squared distances, which halves it, and its table 1 − cos, a squared chord, "
-        "which does too: 1 − cos is the column to compare. The paper's own lines stand below ours."
-    )
-    cells = []
+    lines = []
     for one in _spaces(outcomes):
-        size = one.static and (one.static.n_vectors, one.static.n_dims)
-        n, d = size or (one.about["n_tokens"], one.about["n_dims"])
         euclidean, squared, _ = mean_dimensions(one)
-        cells.append(
-            (one.title, f"{n:,}", str(d), number(euclidean, 1), number(squared, 1), lid_row(one).cell)
-        )
-    for name in (*CONTEXTUAL, *STATIC):
-        line = PUBLISHED[name]
-        cells.append(
-            (f"paper: {line.title}", f"{line.n_vectors:,}", str(line.n_dims), "—", "—", f"{line.lid:.1f}")
-        )
+        lines.append((one.title, *one.size, number(euclidean, 1), number(squared, 1), lid_row(one).cell))
+    for line in (PUBLISHED[name] for name in (*CONTEXTUAL, *STATIC)):
+        lines.append((f"paper: {line.title}", line.n_vectors, line.n_dims, "—", "—", f"{line.lid:.1f}"))
+    cells = tuple((title, f"{n:,}", str(d), *rest) for title, n, d, *rest in lines)
     heads = ("space", "vectors", "dimensions", "LID", "LID, squared", "LID, 1 − cos")
-    return Section("Local intrinsic dimension (table 3)", text, (), heads, tuple(cells))
+    return Section("Local intrinsic dimension (table 3)", _OF_LID, (), heads, cells)
 
 
-def _table(layers: Iterable[tuple[int, Any]], columns: Mapping[str, tuple[str, int]]) -> Table:
+def _table(found: Outcome, layers: Sequence[Any], columns: Mapping[str, tuple[str, int]]) -> Table:
     """Return heads and cells: a line for each layer, a dash where a figure is undefined."""
-    cells = []
-    for layer, one in layers:
-        line = [str(layer)]
-        for where, digits in columns.values():
-            value = one
-            for name in where.split("."):
-                value = None if value is None else getattr(value, name)
-            line.append(number(value, digits))
-        cells.append(tuple(line))
-    return ("layer", *columns), tuple(cells)
+    cells = tuple(
+        (str(layer), *(number(figure_of(one, path), digits) for path, digits in columns.values()))
+        for layer, one in zip(found.about["layers"], layers, strict=True)
+    )
+    return ("layer", *columns), cells
 
 
-def _layer_sections(found: Outcome) -> list[Section]:
-    views = [(found.title, found.layers)]
-    if found.without_sinks:
-        titles = (f"{found.title}, all tokens", f"{found.title}, without sinks")
-        views = list(zip(titles, (found.layers, found.without_sinks), strict=True))
-    sections = []
-    for title, layers in views if found.layers else ():
-        numbered = list(zip(found.about["layers"], layers, strict=True))
+def _layers(found: Outcome) -> Iterator[Section]:
+    """Yield the layers with all tokens, and without sinks where there are any."""
+    views = {", all tokens": found.layers, ", without sinks": found.without_sinks}
+    for words, layers in views.items() if found.without_sinks else [("", found.layers)]:
         first = layers is found.layers
-        notes = [*(_notes(found) if first else ()), *_small_clusters(numbered)]
-        notes.append(_gap(layers, found.about.get("seed", 0)))
+        notes = (*(_notes(found) if first else ()), *_small_clusters(found, layers), _gap(found, layers))
         text = _about(found) if first else ""
-        sections.append(Section(title, text, tuple(notes), *_table(numbered, _COLUMNS)))
-    return sections
+        yield Section(f"{found.title}{words}", text, notes, *_table(found, layers, _COLUMNS))
 
 
 def _about(found: Outcome) -> str:
@@ -150,36 +142,33 @@ def _about(found: Outcome) -> str:
     )
 
 
-def _notes(found: Outcome) -> list[str]:
-    note = SETUPS[found.setup].note if found.setup in SETUPS else ""
-    notes = [f"{found.model}: {note}"] if note else []
-    notes += [f"Attention sinks: {name}" for name in found.sinks] or ["No attention sinks"]
-    skipped = sum(one.n_skipped for one in found.layers)
-    many = f"{skipped} clusters, over all layers, have one token type or none twice: left out"
-    return [*notes, many] if skipped else notes
+def _notes(found: Outcome) -> Iterator[str]:
+    if found.declared.note:
+        yield f"{found.model}: {found.declared.note}"
+    yield from [f"Attention sinks: {name}" for name in found.sinks] or ["No attention sinks"]
+    if skipped := sum(one.n_skipped for one in found.layers):
+        yield f"{skipped} clusters, over all layers, have one token type or none twice: left out"
 
 
-def _small_clusters(layers: Iterable[tuple[int, LayerFigures]]) -> list[str]:
+def _small_clusters(found: Outcome, layers: Sequence[LayerFigures]) -> Iterator[str]:
     """Name the layers whose smallest cluster is mostly sinks, or mostly one token type."""
-    made_of: dict[str, list[tuple[str, float]]] = {}
-    for layer, one in layers:
+    made_of: dict[str, dict[str, float]] = {}  # by token, "" for sinks: the share in each layer
+    for layer, one in zip(found.about["layers"], layers, strict=True):
         if one.smallest is None or one.n_clusters < 2 or one.smallest.share > _SMALL:
             continue
         if one.smallest.sinks >= _MOSTLY:
-            made_of.setdefault("", []).append((str(layer), 1.0))
+            made_of.setdefault("", {})[str(layer)] = 1.0
         elif one.smallest.of_token >= _MOSTLY:
-            made_of.setdefault(one.smallest.token, []).append((str(layer), one.smallest.of_token))
-    notes = []
-    for token, found in made_of.items():
-        least = int(100 * min(share for _, share in found))
-        said = f"at least {least} % of the smallest cluster are one token, {token!r}"
-        where = ranges([layer for layer, _ in found])
-        layers_ = "Layers" if len(found) > 1 else "Layer"
-        notes.append(f"{layers_} {where}: {said if token else 'the smallest cluster is the attention sinks'}")
-    return notes
+            made_of.setdefault(one.smallest.token, {})[str(layer)] = one.smallest.of_token
+    for token, shares in made_of.items():
+        words = (
+            f"at least {int(100 * min(shares.values()))} % of the smallest cluster are one token, {token!r}"
+        )
+        words = words if token else "the smallest cluster is the attention sinks"
+        yield f"Layer{'s' if len(shares) > 1 else ''} {ranges(list(shares))}: {words}"
 
 
-def _gap(layers: Sequence[LayerFigures], seed: int) -> str:
+def _gap(found: Outcome, layers: Sequence[LayerFigures]) -> str:
     """Say how far the paper's draws come from the exact means."""
     gaps = [
         abs(exact - sampled)
@@ -188,19 +177,8 @@ def _gap(layers: Sequence[LayerFigures], seed: int) -> str:
         for exact, sampled in ((part.s_inter, part.s_inter_sampled), (part.s_intra, part.s_intra_sampled))
         if exact is not None and sampled is not None
     ]
-    apart = f"{max(gaps):.3f}" if gaps else "—"
-    return f"Exact means are shown; the paper's draws (seed {seed}) come within {apart} of them"
-
-
-def _parts(found: Outcome) -> Section:
-    text = (
-        f"{_about(found)} Attention sinks are left out. Taking off the mean of all tokens is the control for "
-        "centring clusters. Symbols are tokens without a letter or digit; the probe is the balanced accuracy "
-        "of a linear classifier on token types it never saw."
-    )
-    numbered = zip(found.about["layers"], found.parts, strict=True)
-    title = f"{found.title}: what its anisotropy is made of"
-    return Section(title, text, (), *_table(numbered, _PARTS_COLUMNS))
+    within, seed = number(max(gaps, default=None)), found.about.get("seed", 0)
+    return f"Exact means are shown; the paper's draws (seed {seed}) come within {within} of them"
 
 
 def _results(outcomes: Sequence[Outcome]) -> dict[str, Any]:
