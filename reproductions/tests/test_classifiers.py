@@ -1,8 +1,6 @@
 from __future__ import annotations
 
-import json
 import os
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -221,24 +219,6 @@ def test_the_start_is_left_out_where_the_setup_says_so() -> None:
     whole = {row.quantity: row.ours for row in _ran(SETUPS["polarity"]).rows()}
     assert rows["r with the start"] == whole["r"]
     assert rows["r"] != whole["r"]
-
-
-def test_the_page_of_the_documentation_is_what_the_kept_runs_give(tmp_path) -> None:
-    STUDY.write(STUDY.read(KEPT / "runs"), tmp_path)
-    wanted = (KEPT / "classifiers.md").read_text()
-    assert (tmp_path / "classifiers.md").read_text() == wanted, "reproduce classifiers --report-only"
-    ours, theirs = (
-        json.loads((place / "classifiers.json").read_text())["rows"] for place in (tmp_path, KEPT)
-    )
-    for row, known in zip(ours, theirs, strict=True):
-        assert row == known | {"ours": pytest.approx(known["ours"], rel=1e-9)}
-
-
-def test_without_matplotlib_the_page_says_so(tmp_path, monkeypatch) -> None:
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    STUDY.write([_ran(SETUPS["polarity"])], tmp_path)
-    assert "- No figures: a figure needs matplotlib" in (tmp_path / "classifiers.md").read_text()
-    assert not list(tmp_path.glob("*.png"))
 
 
 def test_a_device_that_is_not_there(fake) -> None:

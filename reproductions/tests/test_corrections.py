@@ -32,7 +32,6 @@ from isoscope_papers.study import Place
 from isoscope_papers.verdict import Verdict
 
 WORDS = ["ant", "bee", "cat", "dog", "elk", "fox", "gnu", "hen", "ibis", "jay"]
-KEPT = Path(__file__).resolve().parents[2] / "docs" / "reproduction" / "runs"
 
 
 @pytest.fixture
@@ -282,7 +281,6 @@ def test_interval_is_students() -> None:
 
 
 def test_pages_are_written(tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib", reason="needs the extra `figures`")
     found = [planted(AS_CLAIMED), probed(whiten=0.1, whiten_reduced=0.1, whiten_shrunk=0.1, whiten_soft=0.1)]
     page = tmp_path / "page.md"
     written = STUDY.write(found, tmp_path / "out", page=page)
@@ -319,10 +317,3 @@ def test_bad_input(tmp_path: Path) -> None:
     assert [one.name for one in STUDY.chosen((), own)] == ["my-model"]
     assert [one.name for one in STUDY.chosen(DEFAULT, own)] == [*DEFAULT, "my-model"]  # asked for by name
     assert [one.name for one in STUDY.chosen((), Options())] == list(DEFAULT)
-
-
-def test_the_page_of_the_documentation_is_what_the_kept_runs_give(tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib", reason="needs the extra `figures`")
-    page = tmp_path / "should-i-whiten.md"
-    STUDY.write(read_outcomes(KEPT), tmp_path / "reproduction", page=page)
-    assert page.read_text() == (KEPT.parents[1] / "should-i-whiten.md").read_text()

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from matplotlib.figure import Figure
 from typer.testing import CliRunner
 
 import isoscope as iso
@@ -20,6 +21,7 @@ from isoscope.errors import FileError, InputError
 from isoscope.training.trajectory import Trajectory
 from isoscope_papers.corpora import SimilarityPairs, Texts
 from isoscope_papers.dynamics import run as training
+from isoscope_papers.dynamics.figures import _scaled
 from isoscope_papers.dynamics.findings import GLOVE_RHO, findings
 from isoscope_papers.dynamics.run import (
     Dynamics,
@@ -347,15 +349,12 @@ def test_the_page_says_what_was_not_run(make: Make) -> None:
 
 
 def test_one_scale_for_all_rows_of_a_metric() -> None:
-    figure = pytest.importorskip("matplotlib.figure")
-    from isoscope_papers.dynamics.figures import _scaled
-
     for values, wanted in (
         ([[0.02, 0.9], [0.3, 0.4]], "log"),
         ([[0.2, 0.9], [0.3, 0.4]], "linear"),
         ([[0.02, 0.9], [-0.1, 0.4]], "linear"),
     ):
-        panels = figure.Figure().subplots(2, 1)
+        panels = Figure().subplots(2, 1)
         _scaled(panels, values)
         assert [panel.get_yscale() for panel in panels] == [wanted, wanted]
 
@@ -392,10 +391,10 @@ def test_the_loss_of_a_row_is_the_mean_since_the_row_before() -> None:
 
 
 def test_pages_have_every_question_and_a_figure_each(make: Make, tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib")
     runs = as_claimed(make)
     runs += [replace(run, start="gpt", title="GPT") for run in runs]
-    found = {section.title: section for section in sections(runs, tmp_path)}
+    STUDY.write(runs, tmp_path)
+    found = {section.title: section for section in sections(runs)}
     assert list(found) == [
         "The trainings", "Temperature", "Batch size", "Pooling", "Every layer", "Self-similarity change",
         "Equation 17",
@@ -457,7 +456,6 @@ def test_trainings_take_their_options(trainings, tmp_path: Path) -> None:
 
 
 def test_a_training_that_is_kept_is_not_run_again(trainings, tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib")
     first = run("-s", "masked:tau=0.05", "-o", str(tmp_path))
     assert first.exit_code == 0, first.output
     assert [path.name for path in (tmp_path / "runs").iterdir()] == ["dynamics-masked-tau-0.05.json"]
@@ -469,11 +467,3 @@ def test_a_training_that_is_kept_is_not_run_again(trainings, tmp_path: Path) -> 
     assert "was run with epochs 3, now 4" in str(other.exception)
     left = run("-s", "masked:pooling=max,masked:tau=1", "--keep-going")
     assert "masked:pooling=max: not run: no room for it" in left.output
-
-
-def test_the_page_of_the_documentation_is_what_the_kept_runs_give(tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib")
-    kept = Path(__file__).parents[2] / "docs" / "reproduction"
-    STUDY.write(STUDY.read(kept / "runs"), tmp_path)
-    wanted = (kept / "dynamics.md").read_text()
-    assert (tmp_path / "dynamics.md").read_text() == wanted, "reproduce dynamics --report-only"

@@ -14,7 +14,6 @@ import torch
 import isoscope as iso
 from isoscope.errors import FileError, InputError
 from isoscope.labels import as_labels
-from isoscope_papers.manifolds import study as page
 from isoscope_papers.manifolds.figures import spread
 from isoscope_papers.manifolds.findings import findings, lid_row, mean_dimensions
 from isoscope_papers.manifolds.layers import (
@@ -477,7 +476,6 @@ def test_the_smallest_cluster() -> None:
 
 
 def test_pages_and_figures_are_written(tiny_gpt: Path, corpus: Path, tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib")
     run = run_setup(own_setup(str(tiny_gpt)), Options(), Place(corpus))
     written = STUDY.write([run, table(20.0)], tmp_path / "new")
     assert [path.name for path in written] == ["manifolds.json", "manifolds.md", "manifolds.html"]
@@ -488,15 +486,6 @@ def test_pages_and_figures_are_written(tiny_gpt: Path, corpus: Path, tmp_path: P
     facts = json.loads(written[0].read_text())
     assert facts["claims"][0]["findings"][0]["study"] == "manifolds"
     assert len(facts["layers"][run.setup]["all"]) == 4
-
-
-def test_without_matplotlib_the_tables_stand(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    def absent(*_: object) -> None:
-        raise InputError("a figure needs matplotlib")
-
-    monkeypatch.setattr(page, "draw_figures", absent)
-    found = sections([outcome([layer()] * 2)], tmp_path)
-    assert found[0].notes == ("No figures: a figure needs matplotlib",)
 
 
 def test_points_kept_are_few_enough_to_commit() -> None:
@@ -510,11 +499,3 @@ def test_names_beside_their_values_keep_apart() -> None:
     assert min(np.diff(places)) >= 1.0 - 1e-9
     assert (places[0], places[-1]) == (1.0, 9.0)
     assert places[1:4] == pytest.approx([4.2, 5.2, 6.2])
-
-
-def test_the_page_of_the_documentation_is_what_the_kept_runs_give(tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib")
-    kept = Path(__file__).parents[2] / "docs" / "reproduction"
-    STUDY.write(STUDY.read(kept / "runs"), tmp_path)
-    wanted = (kept / "manifolds.md").read_text()
-    assert (tmp_path / "manifolds.md").read_text() == wanted, "reproduce manifolds --report-only"

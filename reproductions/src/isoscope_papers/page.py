@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import base64
-import os
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 
-from isoscope.errors import FileError, InputError
+from isoscope.errors import FileError
 from isoscope.io import write_atomically
+from isoscope_papers.figures import Drawing
 from isoscope_papers.verdict import Verdict
 
 _STYLE = """
@@ -42,14 +42,14 @@ _WORDS = 24  # letters from which a cell is text that may be broken into lines
 
 @dataclass(frozen=True)
 class Section:
-    """A heading, an introduction, a table (heads, then rows of cells), notes, and figures by caption."""
+    """A heading, an introduction, a table (heads, then rows of cells), notes, and figures."""
 
     title: str
     text: str = ""
     notes: tuple[str, ...] = ()
     heads: tuple[str, ...] = ()
     cells: tuple[tuple[str, ...], ...] = ()
-    figures: Mapping[str, Path] = field(default_factory=dict)
+    figures: tuple[Drawing, ...] = ()
 
 
 def make_folder(folder: Path) -> Path:
@@ -61,38 +61,24 @@ def make_folder(folder: Path) -> Path:
     return folder
 
 
-def drawn(
-    draw: Callable[[Path], Mapping[str, Path]], folder: Path | None
-) -> tuple[Mapping[str, Path], tuple[str, ...]]:
-    """Return the figures that `draw` writes into a folder, by caption; or none, and a note that says why."""
-    if folder is None:
-        return {}, ()
-    try:
-        return draw(make_folder(folder)), ()
-    except FileError:
-        raise
-    except InputError as error:  # matplotlib is not installed
-        return {}, (f"No figures: {error}",)
-
-
 def write_text(path: Path, text: str) -> Path:
     """Write a file, all or nothing, and return its path."""
     return write_atomically(path, lambda place: place.write_text(text, encoding="utf-8"))
 
 
 def as_markdown(
-    title: str, intro: str, sections: Sequence[Section], *, command: str, folder: Path | None = None
+    title: str, intro: str, sections: Sequence[Section], *, command: str, figures: str = "."
 ) -> str:
-    """Return a page of documentation; the paths of figures are relative to the folder it will lie in."""
+    """Return a page of documentation; `figures` is the way from the page to their folder."""
     lines = [f"<!-- written by `{command}`; do not edit -->", f"# {title}", "", plain(intro)]
     for section in sections:
         lines += ["", f"## {plain(section.title)}", "", plain(section.text)]
         if section.cells:
             lines += ["", *markdown_table(section.heads, section.cells)]
         lines += ["", *(f"- {plain(note)}" for note in section.notes)]
-        for caption, path in section.figures.items():
-            beside = path.name if folder is None else Path(os.path.relpath(path, folder)).as_posix()
-            lines += ["", f"![{plain(caption)}]({beside})", "", f"*{plain(caption)}.*"]
+        for one in section.figures:
+            caption, path = plain(one.caption), Path(figures, f"{one.stem}.png").as_posix()
+            lines += ["", f"![{caption}]({path})", "", f"*{caption}.*"]
     return "\n".join(lines) + "\n"
 
 
@@ -110,9 +96,9 @@ def plain(text: str) -> str:
     return text.replace("<", "&lt;").replace("*", "\\*")
 
 
-def as_html(title: str, intro: str, sections: Sequence[Section]) -> str:
-    """Return the same as one file: figures inside, every text escaped, no scripts, nothing fetched."""
-    body = "\n".join(_html_section(section) for section in sections)
+def as_html(title: str, intro: str, sections: Sequence[Section], *, figures: Path) -> str:
+    """Return the same as one file, with the figures of a folder inside: no scripts, nothing fetched."""
+    body = "\n".join(_html_section(section, figures) for section in sections)
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
         f'<meta name="viewport" content="width=device-width, initial-scale=1"><style>{_STYLE}</style></head>'
@@ -120,10 +106,10 @@ def as_html(title: str, intro: str, sections: Sequence[Section]) -> str:
     )
 
 
-def _html_section(section: Section) -> str:
+def _html_section(section: Section, folder: Path) -> str:
     heads = "".join(f'<th scope="col">{escape(head)}</th>' for head in section.heads)
     lines = "".join("<tr>" + "".join(map(_html_cell, cells)) + "</tr>" for cells in section.cells)
-    figures = "".join(_html_figure(caption, path) for caption, path in section.figures.items())
+    figures = "".join(_html_figure(one.caption, folder / f"{one.stem}.png") for one in section.figures)
     table = f'<div class="wide"><table><thead><tr>{heads}</tr></thead><tbody>{lines}</tbody></table></div>'
     notes = "".join(f"<li>{escape(note)}</li>" for note in section.notes)
     listed = f'<ul class="soft">{notes}</ul>' if notes else ""

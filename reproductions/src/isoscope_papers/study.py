@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
@@ -74,9 +75,10 @@ class Study(Generic[S, R]):
         run: run a setup, keep it where the place has a folder, and return its runs.
         read: the runs that a folder keeps.
         findings: what the runs say of the papers' claims.
-        sections: the page behind the claims; figures are written where a folder is given.
+        sections: the page behind the claims.
         rows: ours beside published, for the terminal and the exit code.
         results: what else goes into the JSON file, unrounded.
+        tables: files of numbers that are written beside it, by name.
         notes: what to know of the runs, for the terminal.
         stem: of the files; the study's name by default.
         claims_at: the number of sections that stand before the claims.
@@ -89,9 +91,10 @@ class Study(Generic[S, R]):
     run: Callable[[S, Any, Place], Sequence[R]]
     read: Callable[[Path], list[R]]
     findings: Callable[[Sequence[R]], Iterable[Finding]]
-    sections: Callable[[Sequence[R], Path | None], list[Section]]
+    sections: Callable[[Sequence[R]], list[Section]]
     rows: Callable[[Sequence[R]], list[Row]] = _no_rows
     results: Callable[[Sequence[R]], dict[str, Any]] = _nothing
+    tables: Callable[[Sequence[R]], dict[str, str]] = _nothing
     notes: Callable[[Sequence[R]], Sequence[str]] = _no_notes
     choose: Callable[[Sequence[str], Any], list[S]] | None = None
     stem: str = ""
@@ -139,17 +142,22 @@ class Study(Generic[S, R]):
         stem = self.stem or self.name
         markdown = page or folder / f"{stem}.md"
         intro = self.intro(runs) if callable(self.intro) else self.intro
-        sections = self.sections(runs, folder)
+        sections = self.sections(runs)
         claims = self.claims(runs)
         if claims:
             heads, cells = claims_table(claims)
             sections.insert(self.claims_at, Section("The claims", tallied(claims), (), heads, cells))
         command = f"isoscope reproduce {self.name}"
-        text = as_markdown(self.title, intro, sections, command=command, folder=markdown.parent)
+        figures = os.path.relpath(folder, markdown.parent)
+        text = as_markdown(self.title, intro, sections, command=command, figures=figures)
+        for drawing in (one for section in sections for one in section.figures):
+            drawing.save(folder)
+        for name, table in self.tables(runs).items():
+            write_text(folder / name, table)
         return [
             write_json(folder / f"{stem}.json", self.as_dict(runs), indent=2),
             write_text(markdown, text),
-            write_text(folder / f"{stem}.html", as_html(self.title, intro, sections)),
+            write_text(folder / f"{stem}.html", as_html(self.title, intro, sections, figures=folder)),
         ]
 
 

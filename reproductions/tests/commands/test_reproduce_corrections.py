@@ -42,7 +42,6 @@ def run(*arguments: str) -> Result:
 
 
 def test_text_runs_and_pages(folder: Path) -> None:
-    pytest.importorskip("matplotlib", reason="needs the extra `figures`")
     result = run(*BASE, "-d", "sts12", "-o", "out", "--page", "page.md")
     assert result.exit_code == 0, result.output
     assert "table.txt" in result.output

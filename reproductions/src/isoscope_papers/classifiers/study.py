@@ -9,11 +9,11 @@ from typing import Any
 from isoscope.cli import parse_seeds
 from isoscope.errors import InputError
 from isoscope.terminal import say
-from isoscope_papers.classifiers.figures import beside_the_rule, draw_figures
+from isoscope_papers.classifiers.figures import exception_figures, glue_figures, main_figures
 from isoscope_papers.classifiers.options import DEFAULT, Options
 from isoscope_papers.classifiers.run import Outcome, read_outcomes, run_setup
 from isoscope_papers.classifiers.setups import R_GLUE, RHO_GLUE, SETUPS, Setup
-from isoscope_papers.page import Section, drawn
+from isoscope_papers.page import Section
 from isoscope_papers.rows import OTHER_DATA, Row, Table, number, signed, table
 from isoscope_papers.study import Place, Study, chosen_setups
 from isoscope_papers.verdict import Finding, Verdict, judged
@@ -44,7 +44,7 @@ _PARTS = {
         "not say so. Another column has r with the start.",
     ),
 }
-_FIGURES = {"main": ("figure-2", "figure-3"), "exception": ("figure-exception",), "glue": ("figure-4",)}
+_FIGURES = {"main": main_figures, "exception": exception_figures, "glue": glue_figures}
 
 
 def _choose(names: Sequence[str], options: Options) -> list[Setup]:
@@ -156,19 +156,18 @@ def _over_all(outcomes: Sequence[Outcome]) -> Iterator[Finding]:
         yield Finding("classifiers/glue-bounds", f"{len(cells)} cells", verdict, ours, condition)
 
 
-def sections(outcomes: Sequence[Outcome], folder: Path | None = None) -> list[Section]:
-    """Return one section for each part of the paper, with its figures where a folder is given."""
-    figures, undrawn = drawn(lambda place: draw_figures(outcomes, place), folder)
+def sections(outcomes: Sequence[Outcome]) -> list[Section]:
+    """Return one section for each part of the paper, with its figures."""
     parts = []
     for part, (title, text) in _PARTS.items():
-        own = [outcome for outcome in outcomes if outcome.setup.part == part]
-        some = beside_the_rule(outcomes) if part == "exception" else own
+        some = [outcome for outcome in outcomes if outcome.setup.part == part]
         if not some:
             continue
+        if part == "exception":  # beside the setup whose words they have
+            some = [one for one in outcomes if one.setup.part == part or one.setup.name == "supersense"]
         heads, cells = _ceilings(some) if part == "exception" else table(rows(some))
-        shown = {caption: path for caption, path in figures.items() if path.name.startswith(_FIGURES[part])}
         text = " ".join(words for words in (_protocol(some), text) if words)
-        parts.append(Section(title, text, (*_notes(some), *undrawn), heads, cells, shown))
+        parts.append(Section(title, text, _notes(some), heads, cells, _FIGURES[part](some)))
     return parts
 
 

@@ -10,13 +10,19 @@ from typing import Any
 from isoscope.cli import parse_seeds
 from isoscope.errors import InputError
 from isoscope_papers.contrastive import run as measuring
-from isoscope_papers.contrastive.figures import draw_figures
+from isoscope_papers.contrastive.figures import (
+    dimensions_figure,
+    layers_figure,
+    sinks_figure,
+    tokens_figure,
+)  # fmt: skip
 from isoscope_papers.contrastive.findings import LAST, READINGS, change_of, findings, rows
 from isoscope_papers.contrastive.options import DEFAULT, Options
 from isoscope_papers.contrastive.run import PREFIX, Geometry
 from isoscope_papers.contrastive.setups import N_TOKENS, SETUPS, Setup
 from isoscope_papers.contrastive.tokens import agreement, by_word, extremes, listed
-from isoscope_papers.page import Section, drawn
+from isoscope_papers.figures import Drawing
+from isoscope_papers.page import Section
 from isoscope_papers.rows import number
 from isoscope_papers.runs import keep, read_all
 from isoscope_papers.study import Place, Study, chosen_setups
@@ -56,31 +62,26 @@ def _run(setup: Setup, options: Options, place: Place) -> list[Geometry]:
     return [found]
 
 
-def sections(runs: Sequence[Geometry], folder: Path | None = None) -> list[Section]:
-    """Return one section for each question, with its figures where a folder is given."""
-    drawings, undrawn = drawn(lambda place: draw_figures(runs, place), folder)
-
-    def figures(part: str) -> dict[str, Path]:
-        return {
-            caption: path for caption, path in drawings.items() if path.name.startswith(f"{PREFIX}{part}")
-        }
-
-    result = [_layers(run, figures("layers") if run is runs[0] else {}) for run in runs]
-    result += [_clean(runs), _dimensions(runs, figures("dimensions"), undrawn)]
+def sections(runs: Sequence[Geometry]) -> list[Section]:
+    """Return one section for each question, with its figures."""
+    encoders = [run for run in runs if not run.without_sinks]
+    figures = (layers_figure(encoders),) if encoders else ()
+    result = [_layers(run, figures if run is runs[0] else ()) for run in runs]
+    result += [_clean(runs), _dimensions(runs)]
     if published := [run for run in runs if run.declared.published.is_contrastive]:
         result.append(_in_words(published))
     if with_sinks := [run for run in runs if run.without_sinks]:
-        result.append(_sinks(with_sinks, figures("sinks")))
+        result.append(_sinks(with_sinks))
     if read := [run for run in runs if run.last]:
         result.append(_last(read))
-    result.append(_tokens(runs, figures("tokens")))
+    result.append(_tokens(runs, tuple(tokens_figure(encoders))))
     by_setup = {run.setup: run for run in runs}
     if changes := {run.title: change for run in runs if (change := change_of(run, by_setup))}:
         result.append(change_section(changes, "The vanilla model is that the encoder was trained from."))
     return result
 
 
-def _layers(run: Geometry, figures: dict[str, Path]) -> Section:
+def _layers(run: Geometry, figures: tuple[Drawing, ...]) -> Section:
     cells = {row.quantity: row.cell for row in rows(run)}
     table = tuple(
         (str(layer), *(cells[f"{words}, layer {layer}"] for words in READINGS))
@@ -124,7 +125,7 @@ def _moved(run: Geometry) -> str:
     return f"{run.title}: the quirks' absence moves {', '.join(parts)} at most"
 
 
-def _dimensions(runs: Sequence[Geometry], figures: dict[str, Path], undrawn: tuple[str, ...]) -> Section:
+def _dimensions(runs: Sequence[Geometry]) -> Section:
     shares = ("top 1 share", "top 2 share", "top 3 share")
     counts = {f"dimensions for {share} %": share / 100 for share in (10, 20, 50)}
     ks = {f"r², k = {k}": k for k in sorted({k for run in runs for k in run.informativity["k"]})}
@@ -151,7 +152,7 @@ def _dimensions(runs: Sequence[Geometry], figures: dict[str, Path], undrawn: tup
         "tokens."
     )
     heads = ("model", *shares, *counts, *ks)
-    return Section("Dimensions", text, (*notes, *undrawn), heads, tuple(cells), figures)
+    return Section("Dimensions", text, tuple(notes), heads, tuple(cells), (dimensions_figure(runs),))
 
 
 def _in_words(runs: Sequence[Geometry]) -> Section:
@@ -166,7 +167,7 @@ def _in_words(runs: Sequence[Geometry]) -> Section:
     return Section("The last layer, in direction", text, (), heads, cells)
 
 
-def _sinks(runs: Sequence[Geometry], figures: dict[str, Path]) -> Section:
+def _sinks(runs: Sequence[Geometry]) -> Section:
     names = {
         "anisotropy": "anisotropy", "adjusted_intra_similarity": "adjusted intra",
         "adjusted_self_similarity": "adjusted self", "isoscore": "IsoScore", "top_share": "top 1 share",
@@ -192,6 +193,7 @@ def _sinks(runs: Sequence[Geometry], figures: dict[str, Path]) -> Section:
     )
     heads = ("model, layer", "median norm", "norm of the sinks",
              *(head for name in names.values() for head in (name, "without")))  # fmt: skip
+    figures = tuple(map(sinks_figure, runs))
     return Section("With and without attention sinks", text, tuple(notes), heads, tuple(cells), figures)
 
 
@@ -210,7 +212,7 @@ def _last(runs: Sequence[Geometry]) -> Section:
     return Section("The last layer, reading by reading", text, (), heads, cells)
 
 
-def _tokens(runs: Sequence[Geometry], figures: dict[str, Path]) -> Section:
+def _tokens(runs: Sequence[Geometry], figures: tuple[Drawing, ...]) -> Section:
     cells = tuple((run.title, *map(listed, extremes(run.token_values, 12))) for run in runs)
     notes = []
     for first, second in combinations(runs, 2):

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from isoscope.advice import DESCRIPTIONS
 from isoscope.advice import Outcome as Tried
 from isoscope_papers.corrections import run, tallies
-from isoscope_papers.corrections.figures import draw_figures
+from isoscope_papers.corrections.figures import gains_figure
 from isoscope_papers.corrections.findings import findings, mean_figure
 from isoscope_papers.corrections.options import DEFAULT, Options
 from isoscope_papers.corrections.run import Outcome, Task
 from isoscope_papers.corrections.setups import LABELS, PROBE, SETUPS, TASKS, Setup, own_setup
 from isoscope_papers.corrections.tallies import GROUPS, WHITEN, Tally, tally
-from isoscope_papers.page import Section, drawn
+from isoscope_papers.page import Section
 from isoscope_papers.rows import number, signed
 from isoscope_papers.study import Place, Study, chosen_with_models
 
@@ -68,17 +67,17 @@ def _main(outcomes: Sequence[Outcome]) -> list[Outcome]:
     return [one for one in outcomes if one.setup.part == TASKS]
 
 
-def sections(outcomes: Sequence[Outcome], folder: Path | None = None) -> list[Section]:
+def sections(outcomes: Sequence[Outcome]) -> list[Section]:
     """Return what to do, what each correction gains, the scores of every data set, and how it was done."""
     main = _main(outcomes)
-    figures, undrawn = drawn(lambda place: draw_figures(main, place), folder)
     text = (
         "For each encoder and kind of task: of the corrections that help on some data set and hurt "
         f"on none, the one with the largest mean gain; where there is none, {_LEAVE}. It is the best of ten "
         "on these very sets, so its gain is a little flattered."
     )
     cells = tuple((one.title, *(_advice(one, group) for group in GROUPS)) for one in main)
-    found = [Section("What to do", text, undrawn, ("encoder", *GROUPS), cells, figures)]
+    figures = (gains_figure(main),) if main else ()
+    found = [Section("What to do", text, (), ("encoder", *GROUPS), cells, figures)]
     for one in main:
         found += [_gains(one), _scores(one)]
     aside = [one for one in outcomes if one.setup.part != TASKS]

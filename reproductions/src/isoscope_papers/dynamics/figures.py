@@ -3,81 +3,72 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING
+from functools import partial
 
-from isoscope.figures import INK, PALETTE, new_figure
-from isoscope_papers.contrastive.figures import save_both
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+
+from isoscope.figures import PALETTE
 from isoscope_papers.dynamics.bounds import lower_loss, upper_loss
-from isoscope_papers.dynamics.run import PREFIX, Dynamics
-from isoscope_papers.dynamics.views import TITLES, View, views
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from isoscope_papers.dynamics.views import TITLES, View
+from isoscope_papers.figures import DASHED, Drawing
 
 # from dark to light in even steps of grey too: an order that can be seen without hues
 _ORDERED = ("#14213d", "#2c3f8f", "#4f6fc0", "#c4572e", "#e39a3b", "#efcf6d")
 _DWARFS = 30  # times the smallest value of a panel
 _POSITIVES = (1.0, 0.95, 0.9, 0.8)  # cosines of the positive pair in the figure of equation 17
+_WORDS = {
+    "temperatures": "each temperature (the paper's figures 8 to 15)",
+    "batches": "each batch size, against the pairs seen (figures 16 to 19)",
+    "poolings": "each pooling (figures 20 to 23)",
+}
+Lines = Sequence[tuple[View, Mapping[str, str]]]  # views with the runs of each by label
 
 
-def draw_figures(runs: Sequence[Dynamics], folder: Path) -> dict[str, Path]:
-    """Write the figures the runs allow, as .png and .pdf, and return each .png by its caption."""
-    shown, drawn = views(runs), {}
-    for part, words in (
-        ("temperatures", "each temperature (the paper's figures 8 to 15)"),
-        ("batches", "each batch size, against the pairs seen (figures 16 to 19)"),
-        ("poolings", "each pooling (figures 20 to 23)"),
-    ):
-        lines = [(view, own) for view in shown if len(own := _lines(view, part)) > 1]
-        if lines:
-            caption = f"The last layer along training with {words}, a row for each start"
-            drawn[caption] = _trajectories(lines, part, folder / f"{PREFIX}{part}")
+def trajectories_figure(part: str, shown: Sequence[View]) -> Drawing:
+    """Return the last layer along the runs of a part, a row a view."""
+    lines = [
+        (view, {f"{key:g}" if part == "temperatures" else str(key): name
+                for key, name in getattr(view, part)().items()})
+        for view in shown
+    ]  # fmt: skip
+    caption = f"The last layer along training with {_WORDS[part]}, a row for each start"
+    inches = (7.0, 0.5 + 1.5 * len(lines))
+    return Drawing(caption, f"dynamics-{part}", inches, partial(_trajectories, part, lines), dpi=200)
+
+
+def bounds_figure() -> Drawing:
+    """Return both sides of equation 17."""
     caption = (
         "Equation 17, batches of 64: left, ℓ_upper(τ) as lines and ℓ_lower(2τ) dashed, for the positive pair "
         "at cosine 1, where they are one line, and 0.8; right, their ratio"
     )
-    drawn[caption] = _bounds(folder / f"{PREFIX}bounds")
-    return drawn
+    return Drawing(caption, "dynamics-bounds", (7.0, 2.5), _bounds, dpi=200)
 
 
-def _lines(view: View, part: str) -> dict[str, str]:
-    """Return labels in their order, each with its run."""
-    return {
-        f"{key:g}" if part == "temperatures" else str(key): name
-        for key, name in getattr(view, part)().items()
-    }
-
-
-def _trajectories(lines: Sequence[tuple[View, Mapping[str, str]]], part: str, stem: Path) -> Path:
-    from matplotlib.lines import Line2D
-
+def _trajectories(part: str, lines: Lines, figure: Figure) -> None:
     labels = list(dict.fromkeys(label for _, own in lines for label in own))
     if part == "temperatures":
         labels.sort(key=float)
     colors = dict(zip(labels, _spread(len(labels)) if part != "poolings" else PALETTE, strict=False))
-    with new_figure((7.0, 0.5 + 1.5 * len(lines))) as figure:
-        panels = figure.subplots(len(lines), len(TITLES), squeeze=False, sharex="row")
-        for panel, title in zip(panels[0], TITLES.values(), strict=True):
-            panel.set_title(title, loc="left", color=INK)
-        for row, (view, own) in zip(panels, lines, strict=True):
-            for panel, metric in zip(row, TITLES, strict=True):
-                for label, name in own.items():
-                    x, y = _curve(view, name, metric, by_pairs=part == "batches")
-                    panel.plot(x, y, color=colors[label], linewidth=1.1)
-            row[0].set_ylabel(view.title)
-        for column, metric in zip(panels.T, TITLES, strict=True):
-            _scaled(column, [[v for name in own.values() for v in view.curve(name, metric)]
-                             for view, own in lines])  # fmt: skip
-        for panel in panels[-1]:
-            panel.set_xlabel("pairs seen, thousands" if part == "batches" else "update")
-        before = {"temperatures": "τ = ", "batches": "batch ", "poolings": ""}[part]
-        handles = [Line2D([], [], color=color, linewidth=1.4, label=before + label)
-                   for label, color in colors.items()]  # fmt: skip
-        figure.legend(
-            handles=handles, loc="outside upper center", ncols=len(handles), frameon=False, fontsize=7.5
-        )
-        return save_both(figure, stem, dpi=200)
+    panels = figure.subplots(len(lines), len(TITLES), squeeze=False, sharex="row")
+    for row, (view, own) in zip(panels, lines, strict=True):
+        for panel, metric in zip(row, TITLES, strict=True):
+            for label, name in own.items():
+                x, y = _curve(view, name, metric, by_pairs=part == "batches")
+                panel.plot(x, y, color=colors[label], linewidth=1.1)
+        row[0].set_ylabel(view.title)
+    for column, (metric, title) in zip(panels.T, TITLES.items(), strict=True):
+        column[0].set_title(title)
+        column[-1].set_xlabel("pairs seen, thousands" if part == "batches" else "update")
+        _scaled(column, [[v for name in own.values() for v in view.curve(name, metric)]
+                         for view, own in lines])  # fmt: skip
+    before = {"temperatures": "τ = ", "batches": "batch ", "poolings": ""}[part]
+    handles = [Line2D([], [], color=color, linewidth=1.4, label=before + label)
+               for label, color in colors.items()]  # fmt: skip
+    figure.legend(handles=handles, loc="outside upper center", ncols=len(handles))
 
 
 def _curve(view: View, name: str, metric: str, *, by_pairs: bool) -> tuple[list[float], list[float]]:
@@ -90,8 +81,6 @@ def _curve(view: View, name: str, metric: str, *, by_pairs: bool) -> tuple[list[
 
 def _scaled(panels: Iterable[Axes], values: Sequence[Sequence[float]]) -> None:
     """Use one kind of scale for all rows of a metric: logarithmic where one run dwarfs the others in any."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
-
     positive = all(min(own) > 0 for own in values)
     is_log = positive and any(max(own) > _DWARFS * min(own) for own in values)
     for panel, own in zip(panels, values, strict=True):
@@ -106,33 +95,22 @@ def _scaled(panels: Iterable[Axes], values: Sequence[Sequence[float]]) -> None:
 
 def _spread(n: int) -> list[str]:
     """Return n colours of the ordered ones, as far apart as they come."""
-    if n <= 1:
-        return [_ORDERED[0]]
-    return [_ORDERED[round(place * (len(_ORDERED) - 1) / (n - 1))] for place in range(n)]
+    return [_ORDERED[round(place * (len(_ORDERED) - 1) / max(n - 1, 1))] for place in range(n)]
 
 
-def _bounds(stem: Path) -> Path:
+def _bounds(figure: Figure) -> None:
     taus = [10 ** (-2.5 + 2.8 * place / 120) for place in range(121)]
-    with new_figure((7.0, 2.5)) as figure:
-        left, right = figure.subplots(1, 2)
-        for s, color in zip(_POSITIVES, _spread(len(_POSITIVES)), strict=True):
-            upper = [upper_loss(tau, 64, positive=s) for tau in taus]
-            lower = [lower_loss(2 * tau, 64, positive=s) for tau in taus]
-            if s in (_POSITIVES[0], _POSITIVES[-1]):  # the others lie between
-                left.plot(taus, upper, color=color, linewidth=1.2)
-                left.plot(taus, lower, color=color, linewidth=1.2, linestyle=(0, (3, 1.5)))
-            ratio = [b / a if a else 1.0 for a, b in zip(upper, lower, strict=True)]
-            right.plot(taus, ratio, color=color, linewidth=1.2, label=f"s = {s:g}")
-        left.set_yscale("log")
-        left.set_ylim(1e-9, 10)
-        left.set_title("(a) both losses", loc="left", color=INK)
-        right.set_title(
-            r"(b) $\ell_\mathrm{lower}(2\tau)\,/\,\ell_\mathrm{upper}(\tau)$", loc="left", color=INK
-        )
-        right.set_ylim(0, 1.05)
-        for panel in (left, right):
-            panel.set_xscale("log")
-            panel.set_xlabel("τ")
-        left.set_xlim(left=0.03)
-        right.legend(frameon=False, fontsize=7.5, loc="lower right")
-        return save_both(figure, stem, dpi=200)
+    left, right = figure.subplots(1, 2)
+    for s, color in zip(_POSITIVES, _spread(len(_POSITIVES)), strict=True):
+        upper = [upper_loss(tau, 64, positive=s) for tau in taus]
+        lower = [lower_loss(2 * tau, 64, positive=s) for tau in taus]
+        if s in (_POSITIVES[0], _POSITIVES[-1]):  # the others lie between
+            left.plot(taus, upper, color=color)
+            left.plot(taus, lower, color=color, linestyle=DASHED)
+        ratio = [b / a if a else 1.0 for a, b in zip(upper, lower, strict=True)]
+        right.plot(taus, ratio, color=color, label=f"s = {s:g}")
+    left.set(xscale="log", yscale="log", xlabel="τ", ylim=(1e-9, 10), title="(a) both losses")
+    left.set_xlim(left=0.03)
+    right.set(xscale="log", xlabel="τ", ylim=(0, 1.05))
+    right.set_title(r"(b) $\ell_\mathrm{lower}(2\tau)\,/\,\ell_\mathrm{upper}(\tau)$")
+    right.legend(loc="lower right")

@@ -17,13 +17,14 @@ from isoscope_papers.dynamics.bounds import (
     lower_loss,
     upper_loss,
 )
-from isoscope_papers.dynamics.figures import draw_figures
+from isoscope_papers.dynamics.figures import bounds_figure, trajectories_figure
 from isoscope_papers.dynamics.findings import findings, shown
 from isoscope_papers.dynamics.options import DEFAULT, Options
 from isoscope_papers.dynamics.run import PREFIX, Dynamics, Material, run_path
 from isoscope_papers.dynamics.setups import BASE, SETUPS, STARTS, Setup, chosen_runs, variants
 from isoscope_papers.dynamics.views import LEAST, SINK_SHARE, TITLES, WITHOUT_SINKS, View, averaged, views
-from isoscope_papers.page import Section, drawn
+from isoscope_papers.figures import Drawing
+from isoscope_papers.page import Section
 from isoscope_papers.runs import keep, read, read_all
 from isoscope_papers.study import Place, Study
 
@@ -79,16 +80,9 @@ def _run(setup: Setup, options: Options, place: Place) -> list[Dynamics]:
     return found
 
 
-def sections(runs: Sequence[Dynamics], folder: Path | None = None) -> list[Section]:
-    """Return one section for each question, with its figures where a folder is given."""
-    drawings, undrawn = drawn(lambda place: draw_figures(runs, place), folder)
-
-    def figures(part: str) -> dict[str, Path]:
-        return {
-            caption: path for caption, path in drawings.items() if path.name.startswith(f"{PREFIX}{part}")
-        }
-
-    found = [_trainings(runs, undrawn)]
+def sections(runs: Sequence[Dynamics]) -> list[Section]:
+    """Return one section for each question, with its figures."""
+    found = [_trainings(runs)]
     for part, (title, text, label) in _PARTS.items():
         rows = []
         for view in views(runs):
@@ -98,17 +92,17 @@ def sections(runs: Sequence[Dynamics], folder: Path | None = None) -> list[Secti
                     (view, {label.format(key, view.runs[name].steps): name for key, name in own.items()})
                 )
         if rows:
-            found.append(_ends(title, text, rows, figures(part)))
+            found.append(_ends(title, text, rows, trajectories_figure(part, [view for view, _ in rows])))
     bases = [run for run in averaged(runs) if run.variant == BASE]
     if layered := [run for run in bases if run.layers]:
         found.append(_layers(layered))
     if changes := {run.title: run.changes for run in bases if run.changes}:
         about = "From the untrained start to the end of the base run, without attention sinks."
         found.append(change_section(changes, about))
-    return [*found, _bounds(figures("bounds"))]
+    return [*found, _bounds()]
 
 
-def _trainings(runs: Sequence[Dynamics], undrawn: tuple[str, ...]) -> Section:
+def _trainings(runs: Sequence[Dynamics]) -> Section:
     text = (
         "Section 4 of the paper follows the last layer of mpnet-base through contrastive training, 4,912 "
         "updates on 314,000 entailment pairs with a checkpoint every 200. Neither that model nor those pairs "
@@ -130,7 +124,7 @@ def _trainings(runs: Sequence[Dynamics], undrawn: tuple[str, ...]) -> Section:
             ", ".join(sorted({run.precision for run in own})),
         ))  # fmt: skip
         notes += [f"{first.title}: {note}" for note in _notes(first, own)]
-    return Section("The trainings", text, (*notes, *undrawn), heads, tuple(cells))
+    return Section("The trainings", text, tuple(notes), heads, tuple(cells))
 
 
 def _notes(first: Dynamics, own: Sequence[Dynamics]) -> Iterator[str]:
@@ -161,9 +155,7 @@ def _pretrained(run: Dynamics) -> str:
     )
 
 
-def _ends(
-    title: str, text: str, rows: Sequence[tuple[View, Mapping[str, str]]], figures: dict[str, Path]
-) -> Section:
+def _ends(title: str, text: str, rows: Sequence[tuple[View, Mapping[str, str]]], figure: Drawing) -> Section:
     def readings(view: View, name: str, place: int) -> Iterator[str]:
         yield from (shown(view.curve(name, metric)[place]) for metric in (*TITLES, *_RAW))
         loss = view.runs[name].rows["loss"][place]
@@ -177,7 +169,7 @@ def _ends(
             score = f"{task['before']:.3f} → {task['after']:.3f}"
             cells.append((view.title, label, *readings(view, name, -1), score))
     about = f"{text} Start, and the end of each run; ρ before and after, pooled as in training."
-    return Section(title, about, (), _HEADS, tuple(cells), figures)
+    return Section(title, about, (), _HEADS, tuple(cells), (figure,))
 
 
 def _layers(runs: Sequence[Dynamics]) -> Section:
@@ -197,7 +189,7 @@ def _layers(runs: Sequence[Dynamics]) -> Section:
     return Section("Every layer", text, tuple(notes), heads, tuple(cells))
 
 
-def _bounds(figures: dict[str, Path]) -> Section:
+def _bounds() -> Section:
     heads = ("τ", "batch n", "ℓ_upper(τ), s = 1", "ℓ_lower(2τ), s = 1",
              *(f"ratio, s = {s:g}" for s in _POSITIVES), "attainable ℓ(2τ)")  # fmt: skip
     cells = tuple(
@@ -220,7 +212,7 @@ def _bounds(figures: dict[str, Path]) -> Section:
         "vectors have a mean cosine of at least −1/(n − 1). The last column is the loss at that cosine, "
         "the lowest a batch can reach",
     )
-    return Section("Equation 17", text, notes, heads, cells, figures)
+    return Section("Equation 17", text, notes, heads, cells, (bounds_figure(),))
 
 
 def _said(runs: Sequence[Dynamics]) -> list[str]:

@@ -13,7 +13,6 @@ from isoscope.errors import InputError
 from isoscope.terminal import say
 from isoscope_papers.istar.comparison import Sweep, sweeps_of
 from isoscope_papers.istar.estimators import BATCH, FILE, Estimates, read_estimates, run_estimators
-from isoscope_papers.istar.figures import draw_estimates, draw_sweeps
 from isoscope_papers.istar.findings import findings, mean_fall, rho_by_task
 from isoscope_papers.istar.options import DEFAULT, Options
 from isoscope_papers.istar.populations import spectra, state_populations
@@ -28,7 +27,7 @@ from isoscope_papers.istar.tables import (
     stretch_section,
     sweep_section,
 )
-from isoscope_papers.page import Section, drawn, write_text
+from isoscope_papers.page import Section
 from isoscope_papers.runs import keep, read
 from isoscope_papers.study import Place, Study, chosen_setups
 from isoscope_papers.verdict import Verdict
@@ -98,25 +97,25 @@ def intro(runs: Sequence[Run]) -> str:
     return " ".join([_INTRO, *headlines])
 
 
-def sections(runs: Sequence[Run], folder: Path | None = None) -> list[Section]:
-    """Return the sweep and the estimators; figures and tables of all numbers are written to a folder."""
-    sweeps, estimates = sweeps_of(runs), [run for run in runs if isinstance(run, Estimates)]
-    result = []
-    if sweeps:
-        figures, undrawn = drawn(lambda place: draw_sweeps(sweeps, place), folder)
-        result.append(sweep_section(sweeps, undrawn, figures))
-    for one in estimates:
-        figures, undrawn = drawn(lambda place, one=one: draw_estimates(one, place), folder)  # type: ignore[misc]
-        both = (batch_section(one, undrawn, figures), stretch_section(one))
-        result += [section for section in both if section.cells]
-    if folder is not None:
-        for name, rows in (
-            ("istar-strengths.csv", [row for sweep in sweeps for row in strength_rows(sweep)]),
-            ("istar-estimators.csv", [row for one in estimates for row in estimate_rows(one)]),
-        ):
-            if rows:
-                write_text(folder / name, csv_of(rows))
+def sections(runs: Sequence[Run]) -> list[Section]:
+    """Return the sweep and the estimators."""
+    sweeps = sweeps_of(runs)
+    result = [sweep_section(sweeps)] if sweeps else []
+    for one in runs:
+        if isinstance(one, Estimates):
+            result += [section for section in (batch_section(one), stretch_section(one)) if section.cells]
     return result
+
+
+def _tables(runs: Sequence[Run]) -> dict[str, str]:
+    """Return all numbers of the sweeps and the estimators, as CSV."""
+    rows = {
+        "istar-strengths.csv": [row for sweep in sweeps_of(runs) for row in strength_rows(sweep)],
+        "istar-estimators.csv": [
+            row for one in runs if isinstance(one, Estimates) for row in estimate_rows(one)
+        ],
+    }
+    return {name: csv_of(own) for name, own in rows.items() if own}
 
 
 def _results(runs: Sequence[Run]) -> dict[str, Any]:
@@ -165,5 +164,6 @@ STUDY: Study[Setup, Run] = Study(
     findings=findings,
     sections=sections,
     results=_results,
+    tables=_tables,
     notes=_lines,
 )

@@ -18,6 +18,7 @@ from isoscope_papers.istar.estimators import (
     Estimates,
     Spread,
 )
+from isoscope_papers.istar.figures import estimates_figures, sweeps_figures
 from isoscope_papers.istar.findings import PAPER_ESTIMATOR, interval, least_biased
 from isoscope_papers.istar.populations import FRESH, N_REFERENCE, STALE, STRETCH, WINDOW
 from isoscope_papers.istar.setups import NONE, PAPER_STRENGTHS, STRENGTHS, TASKS
@@ -64,7 +65,7 @@ _STRETCHES = (
 )
 
 
-def sweep_section(sweeps: Sequence[Sweep], notes: Sequence[str], figures: Mapping[str, Any]) -> Section:
+def sweep_section(sweeps: Sequence[Sweep]) -> Section:
     """Return score and IsoScore* by λ and task, with what to know of each task."""
     lines = []
     for kind, strength in dict.fromkeys(point for sweep in sweeps for point in _points(sweep)):
@@ -75,7 +76,7 @@ def sweep_section(sweeps: Sequence[Sweep], notes: Sequence[str], figures: Mappin
     if missing := [setup.title for name, setup in TASKS.items() if name not in {one.task for one in sweeps}]:
         told.append(f"Tasks declared but not run: {', '.join(missing)}")
     heads = ("regulariser", "λ", *(f"{one.subject}: {one.metric}; IsoScore*" for one in sweeps))
-    return Section("Fine-tuning, λ by λ", _TESTED, (*told, *notes), heads, tuple(lines), figures)
+    return Section("Fine-tuning, λ by λ", _TESTED, tuple(told), heads, tuple(lines), sweeps_figures(sweeps))
 
 
 def _points(sweep: Sweep) -> list[tuple[str, float]]:
@@ -181,7 +182,7 @@ def _bias(found: Spread) -> str:
     return "—" if found.bias is None else f"{signed(found.bias, 4)} ± {found.error:.4f} ({found.sd:.4f})"
 
 
-def batch_section(estimates: Estimates, notes: Sequence[str], figures: Mapping[str, Any]) -> Section:
+def batch_section(estimates: Estimates) -> Section:
     """Return every estimator's bias at the batch size the claims are about."""
     heads = (
         "population", "d", "truth", "IsoScore", "IsoScore*, ζ = 0.2", "best ζ", "IsoScore*, best ζ",
@@ -204,13 +205,14 @@ def batch_section(estimates: Estimates, notes: Sequence[str], figures: Mapping[s
         if ours.sd and theirs.sd and ours.rmse and theirs.rmse:
             ratios.append(ours.sd / theirs.sd)
             worse += [known.title] * (ours.rmse > theirs.rmse)
-    told = [
+    told = (
         f"The debiased score's standard deviation is {min(ratios):.1f} to {max(ratios):.0f} times that of "
         f"IsoScore* at ζ = 0.2; its root mean square error is the larger on {len(worse)} of {len(ratios)} "
-        f"populations: {'; '.join(worse) or 'none'}"
-    ] if ratios else []  # fmt: skip
+        f"populations: {'; '.join(worse) or 'none'}",
+    ) if ratios else ()  # fmt: skip
     text = _BIASES.format(batch=BATCH, reference=N_REFERENCE, window=WINDOW)
-    return Section(f"Batches of {BATCH}: bias", text, (*told, *notes), heads, tuple(lines), figures)
+    title, figures = f"Batches of {BATCH}: bias", estimates_figures(estimates)
+    return Section(title, text, told, heads, tuple(lines), figures)
 
 
 def stretch_section(estimates: Estimates) -> Section:

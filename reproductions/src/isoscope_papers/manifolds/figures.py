@@ -2,89 +2,74 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import cycle
 from operator import attrgetter
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
-from isoscope.figures import INK, PALETTE, new_figure, save_figure
+from isoscope.figures import INK, PALETTE
+from isoscope_papers.figures import DASHED, Drawing
 from isoscope_papers.manifolds.findings import early_layer, told_by
 from isoscope_papers.manifolds.run import Outcome
 from isoscope_papers.manifolds.setups import CONTEXTUAL, PUBLISHED
 from isoscope_papers.rows import number
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-_DASHED = (0, (3, 1.5))
 _COSINES = (
     (r"$S_\mathrm{inter}$, different types", "s_inter"),
     (r"$S_\mathrm{intra}$, the same type", "s_intra"),
 )
 
 
-def draw_figures(outcomes: Sequence[Outcome], folder: Path) -> dict[str, Path]:
-    """Write the figures the outcomes allow, as .png and .pdf, and return each .png by its caption."""
+def figures(outcomes: Sequence[Outcome]) -> Iterator[Drawing]:
+    """Yield the figures that the outcomes allow."""
     models = [one for one in outcomes if one.layers]
     shown = [one for one in models if one.shown is not None]
-    drawn: dict[str, Path] = {}
     if models:
-        drawn[
+        yield Drawing(
             "Mean cosines by layer, before and after every cluster is centred on its own mean; without "
-            "attention sinks"
-        ] = _saved(folder / "manifolds-cosines", (7.0, 2.7), lambda figure: _cosines(figure, models))
-        drawn[
+            "attention sinks",
+            "manifolds-cosines", (7.0, 2.7), partial(_cosines, models),
+        )  # fmt: skip
+        yield Drawing(
             "Local intrinsic dimension by layer (the paper's figure 9), and as in its table 3; dashed: "
-            "static vectors; at the edge: the paper's means of its own models"
-        ] = _saved(folder / "manifolds-dimension", (7.0, 2.7), lambda figure: _dimensions(figure, outcomes))
+            "static vectors; at the edge: the paper's means of its own models",
+            "manifolds-dimension", (7.0, 2.7), partial(_dimensions, outcomes),
+        )  # fmt: skip
     if shown:
-        drawn["Clusters on the first two principal components, in the layer with the highest silhouette"] = (
-            _saved(
-                folder / "manifolds-clusters",
-                (2.35 * len(shown), 2.4),
-                lambda figure: _clusters(figure, shown),
-            )
-        )
-        drawn[
+        yield Drawing(
+            "Clusters on the first two principal components, in the layer with the highest silhouette",
+            "manifolds-clusters", (2.35 * len(shown), 2.4), partial(_clusters, shown),
+        )  # fmt: skip
+        yield Drawing(
             "An early layer on its first three principal components, by word frequency and by position in "
-            "the window; R² is that of the tokens shown, by the mean of the 20 nearest there"
-        ] = _saved(
-            folder / "manifolds-axes", (2.2 * len(shown) + 0.6, 4.3), lambda figure: _manifolds(figure, shown)
-        )
-    return drawn
+            "the window; R² is that of the tokens shown, by the mean of the 20 nearest there",
+            "manifolds-axes", (2.2 * len(shown) + 0.6, 4.3), partial(_manifolds, shown),
+        )  # fmt: skip
 
 
-def _saved(stem: Path, inches: tuple[float, float], draw: Callable[[Figure], None]) -> Path:
-    with new_figure(inches) as figure:
-        draw(figure)
-        for suffix in (".pdf", ".png"):
-            path = save_figure(figure, stem.with_name(stem.name + suffix))
-    return path
-
-
-def _cosines(figure: Figure, models: Sequence[Outcome]) -> None:
+def _cosines(models: Sequence[Outcome], figure: Figure) -> None:
     """Draw one panel for each cosine, a colour a model; full lines before, dashed after."""
-    from matplotlib.lines import Line2D
-
     panels = figure.subplots(1, 2, sharey=True)
     for letter, panel, (title, name) in zip("ab", panels, _COSINES, strict=True):
         for color, model in zip(cycle(PALETTE), models, strict=False):
             _line(panel, model, f"cosines.{name}", color=color, label=model.title)
-            _line(panel, model, f"adjusted.{name}", color=color, linestyle=_DASHED)
+            _line(panel, model, f"adjusted.{name}", color=color, linestyle=DASHED)
         panel.axhline(0, color=INK, linewidth=0.5)
-        panel.set_title(f"({letter}) {title}", loc="left", color=INK)
+        panel.set_title(f"({letter}) {title}")
         panel.set_ylim(top=1.02)
     panels[0].set_ylabel("mean cosine")
     lines, labels = panels[0].get_legend_handles_labels()
-    styles = [Line2D([], [], color=INK, linewidth=1.2, linestyle=style) for style in ("-", _DASHED)]
-    _legend(figure, [*lines, *styles], [*labels, "as it is", "clusters centred"])
+    lines += [Line2D([], [], color=INK, linestyle=style) for style in ("-", DASHED)]
+    figure.legend(lines, [*labels, "as it is", "clusters centred"], loc="outside right center")
 
 
-def _dimensions(figure: Figure, outcomes: Sequence[Outcome]) -> None:
+def _dimensions(outcomes: Sequence[Outcome], figure: Figure) -> None:
     """Draw Euclidean beside what the paper's table takes; static tables as level lines."""
     panels = figure.subplots(1, 2)
     kinds = (("(a) Euclidean distances", "lid"), ("(b) 1 − cos for a distance", "lid_cosine"))
@@ -96,13 +81,12 @@ def _dimensions(figure: Figure, outcomes: Sequence[Outcome]) -> None:
         for color, table in zip(colors, [one for one in outcomes if one.static], strict=False):
             if (level := getattr(table.static, name)) is not None:
                 label = f"{table.title} (static)"
-                panel.axhline(level, color=color, linewidth=1.2, linestyle=_DASHED, label=label)
-        panel.set_title(title, loc="left", color=INK)
+                panel.axhline(level, color=color, linestyle=DASHED, label=label)
+        panel.set(title=title, xlim=(-0.03, 1.03))
         panel.set_ylim(bottom=0)
-        panel.set_xlim(-0.03, 1.03)
     panels[0].set_ylabel("local intrinsic dimension")
     _published_ticks(panels[1])
-    _legend(figure, *panels[0].get_legend_handles_labels())
+    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside right center")
 
 
 def _line(panel: Axes, model: Outcome, name: str, *, first: int = 0, **look: Any) -> None:
@@ -113,14 +97,10 @@ def _line(panel: Axes, model: Outcome, name: str, *, first: int = 0, **look: Any
     few = len(model.layers) <= 14
     kept = numbers >= first
     panel.plot(
-        numbers[kept] / max(numbers.max(), 1.0), values[kept], linewidth=1.2, marker="o" if few else None,
-        markersize=2.2, **look,
+        numbers[kept] / max(numbers.max(), 1.0), values[kept], marker="o" if few else None, markersize=2.2,
+        **look,
     )  # fmt: skip
     panel.set_xlabel("layer, share of the depth")
-
-
-def _legend(figure: Figure, lines: Sequence[Any], labels: Sequence[str]) -> None:
-    figure.legend(lines, labels, loc="outside right center", frameon=False, fontsize=7.5)
 
 
 def _published_ticks(panel: Axes) -> None:
@@ -150,22 +130,23 @@ def spread(found: Sequence[tuple[float, str]], apart: float) -> Iterator[tuple[f
         yield value, start + place * apart, title
 
 
-def _clusters(figure: Figure, models: Sequence[Outcome]) -> None:
+def _clusters(models: Sequence[Outcome], figure: Figure) -> None:
     """Draw one panel a model, in the layer with the highest silhouette."""
     for panel, model in zip(figure.subplots(1, len(models), squeeze=False).flat, models, strict=True):
         assert model.shown is not None
         blocks = model.blocks() or dict(zip(model.about["layers"], model.plain_layers, strict=True))
-        layer, figures = max(blocks.items(), key=lambda one: one[1].silhouette or -1.0)
+        layer, best = max(blocks.items(), key=lambda one: one[1].silhouette or -1.0)
         points, codes = model.shown.at(layer)
         for color, code in zip(cycle(PALETTE), np.unique(codes), strict=False):
             x, y = points[codes == code, :2].T
             panel.scatter(x, y, s=3, color=color, linewidths=0, alpha=0.7, rasterized=True)
-        silhouette = f"silhouette {figures.silhouette or -1.0:.2f}"
-        panel.set_title(f"{model.title}, layer {layer}\n$K$ = {figures.n_clusters}, {silhouette}")
+        silhouette = f"silhouette {best.silhouette or -1.0:.2f}"
+        title = f"{model.title}, layer {layer}\n$K$ = {best.n_clusters}, {silhouette}"
+        panel.set_title(title, loc="center")
         panel.set(xlabel="component 1", ylabel="component 2", xticks=[], yticks=[])
 
 
-def _manifolds(figure: Figure, models: Sequence[Outcome]) -> None:
+def _manifolds(models: Sequence[Outcome], figure: Figure) -> None:
     """Draw a column a model: by frequency above, by position below."""
     panels = figure.subplots(2, len(models), squeeze=False, subplot_kw={"projection": "3d"})
     kinds = (("log_frequencies", "log₁₀ frequency", "viridis"), ("positions", "position", "plasma"))
@@ -188,9 +169,8 @@ def _manifold_panel(panel: Any, model: Outcome, name: str, *, with_title: bool) 
     )  # fmt: skip
     told = told_by(model, layer, name)
     lines = [f"{model.title}, layer {layer}"] if with_title else []
-    panel.set_title(
-        "\n".join([*lines, f"$R^2$ = {number(round(told.nearby, 2) + 0.0, 2)}" if told else ""]), pad=0
-    )
+    lines += [f"$R^2$ = {number(round(told.nearby, 2) + 0.0, 2)}" if told else ""]
+    panel.set_title("\n".join(lines), loc="center", pad=0)
     for axis in (panel.xaxis, panel.yaxis, panel.zaxis):
         axis.set_ticklabels([])
         axis.set_pane_color((1.0, 1.0, 1.0, 0.0))

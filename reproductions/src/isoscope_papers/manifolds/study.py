@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
-from isoscope_papers.manifolds.figures import draw_figures
+from isoscope_papers.manifolds.figures import figures
 from isoscope_papers.manifolds.findings import findings, lid_row, mean_dimensions
 from isoscope_papers.manifolds.layers import LayerFigures, figure_of
 from isoscope_papers.manifolds.options import DEFAULT, Options
@@ -21,7 +20,7 @@ from isoscope_papers.manifolds.setups import (
     Setup,
     own_setup,
 )  # fmt: skip
-from isoscope_papers.page import Section, drawn
+from isoscope_papers.page import Section
 from isoscope_papers.rows import Table, number
 from isoscope_papers.runs import as_plain
 from isoscope_papers.study import Place, Study, chosen_with_models
@@ -85,10 +84,9 @@ def _run(setup: Setup, options: Options, place: Place) -> list[Outcome]:
     return [found]
 
 
-def sections(outcomes: Sequence[Outcome], folder: Path | None = None) -> list[Section]:
+def sections(outcomes: Sequence[Outcome]) -> list[Section]:
     """Return figures, dimensions beside the published ones, and each model's layers."""
-    figures, undrawn = drawn(lambda place: draw_figures(outcomes, place), folder)
-    found = [Section("How they were tested", _TESTS, undrawn, figures=figures), _dimensions(outcomes)]
+    found = [Section("How they were tested", _TESTS, figures=tuple(figures(outcomes))), _dimensions(outcomes)]
     found += [section for one in outcomes if one.layers for section in _layers(one)]
     for one in outcomes:
         if one.parts:

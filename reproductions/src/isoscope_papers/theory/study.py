@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 from isoscope import TradeOff
-from isoscope_papers.page import Section, drawn
+from isoscope_papers.page import Section
 from isoscope_papers.rows import Row, Table, equal, number, span
 from isoscope_papers.runs import as_plain
 from isoscope_papers.study import Study
 from isoscope_papers.theory.deep import deep_findings, deep_table
-from isoscope_papers.theory.figures import draw_figures
+from isoscope_papers.theory.figures import chord_figure, deep_figure, followed_figure, trade_figure
 from isoscope_papers.theory.run import FOLLOWED, Followed, Run, read_runs, run_setup
 from isoscope_papers.theory.setups import N_CASES, N_TRIPLETS, SETUPS, Setup
 from isoscope_papers.theory.statements import STATEMENTS, statement_findings
@@ -54,17 +53,8 @@ def _training_finding(one: Followed) -> Finding:
     return Finding("classifiers/triplet-training", one.data, verdict, ours, evidence=evidence)
 
 
-def sections(runs: Sequence[Run], folder: Path | None = None) -> list[Section]:
-    """Return statements, networks, triplets and trade-offs, with figures where a folder is given."""
-    figures, undrawn = drawn(lambda place: draw_figures(runs, place), folder)
-
-    def shown(stem: str, start: str = "") -> dict[str, Path]:
-        return {
-            caption: path
-            for caption, path in figures.items()
-            if path.name.startswith(stem) and caption.startswith(start)
-        }
-
+def sections(runs: Sequence[Run]) -> list[Section]:
+    """Return statements, networks, triplets and trade-offs."""
     deep = [one for run in runs for one in run.deep]
     followed = [one for run in runs for one in run.followed]
     parts = []
@@ -75,9 +65,10 @@ def sections(runs: Sequence[Run], folder: Path | None = None) -> list[Section]:
         )
         cells = tuple((key, str(STATEMENTS[key].verdict), f"{n} of {N_CASES}") for key, n in held.items())
         heads = ("statement", "verdict", "cases")
-        parts.append(Section("The statements", text, undrawn, heads, cells, shown("theory-chord")))
+        parts.append(Section("The statements", text, (), heads, cells, (chord_figure(),)))
     if deep:
-        parts.append(Section("Deep classifiers", _DEEP, (), *deep_table(deep), shown("theory-deep")))
+        pictures = tuple(deep_figure(run.deep) for run in runs if run.deep)
+        parts.append(Section("Deep classifiers", _DEEP, (), *deep_table(deep), pictures))
     if followed:
         text = (
             f"The vectors themselves trained without margin on {N_TRIPLETS:,} triplets drawn at each update, "
@@ -87,7 +78,7 @@ def sections(runs: Sequence[Run], folder: Path | None = None) -> list[Section]:
             "right."
         )
         table = _training_table(followed)
-        parts.append(Section("Training with triplets", text, (), *table, shown("theory-triplet")))
+        parts.append(Section("Training with triplets", text, (), *table, (followed_figure(followed),)))
     for name, one in _trades(runs).items():
         text = (
             f"{one.n} vectors, {one.n_labels} labels, {one.n_dims} dimensions, moved for {one.objectives[0]} "
@@ -95,8 +86,7 @@ def sections(runs: Sequence[Run], folder: Path | None = None) -> list[Section]:
             f"{one.configuration['steps']} steps). No point can pass the frontier of so many points; "
             "`distance` says how near it came."
         )
-        pictures = shown("theory-trade", f"{name}:")
-        parts.append(Section(f"Traded: {name}", text, (), *one.table(), pictures))
+        parts.append(Section(f"Traded: {name}", text, (), *one.table(), (trade_figure(name, one),)))
     return parts
 
 

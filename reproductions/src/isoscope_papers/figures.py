@@ -1,0 +1,52 @@
+"""A figure of a page: declared by a study with its caption, drawn where the page is written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from isoscope.figures import INK, new_figure, save_figure
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+DASHED = (0, (3, 1.5))
+_STYLE: dict[str, Any] = {
+    "axes.titlecolor": INK,
+    "axes.titlelocation": "left",
+    "legend.fontsize": 7.5,
+    "legend.frameon": False,
+    "lines.linewidth": 1.2,
+}
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A figure to be drawn.
+
+    Attributes:
+        caption: on the page.
+        stem: of its files.
+        inches: width and height.
+        draw: fill an empty figure, or return another one to take its place.
+        dpi: of the .png.
+    """
+
+    caption: str
+    stem: str
+    inches: tuple[float, float]
+    draw: Callable[[Figure], Figure | None]
+    dpi: int = 300
+
+    def save(self, folder: Path) -> Path:
+        """Write STEM.pdf for a paper and STEM.png for a page, and return the latter."""
+        with new_figure(self.inches) as figure:
+            from matplotlib import rc_context  # new_figure has imported it: a page without figures need not
+
+            with rc_context(_STYLE):  # type: ignore[arg-type]
+                figure = self.draw(figure) or figure
+                for suffix in (".pdf", ".png"):
+                    path = save_figure(figure, folder / f"{self.stem}{suffix}", dpi=self.dpi)
+        return path
