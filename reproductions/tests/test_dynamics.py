@@ -373,6 +373,32 @@ def test_seeds_are_averaged(make: Make) -> None:
     assert found.task["after"] == pytest.approx((first.task["after"] + 1) / 2)
 
 
+def test_seeds_of_other_epochs_have_no_mean(make: Make) -> None:
+    short = make("tau=0.05")
+    long = replace(short, seed=1, epochs=5, rows={name: [*v, v[-1]] for name, v in short.rows.items()})
+    with pytest.raises(InputError, match=r"masked:tau=0\.05: epochs are 3 of seed 0, 5 of seed 1"):
+        sections([short, long])
+
+
+@pytest.mark.parametrize("metric", ["mean_norm", "mean_cosine"])
+def test_a_run_with_an_undefined_measurement_is_left_out_and_named(make: Make, metric: str) -> None:
+    """A training that diverged, or has sinks only, is no reason to write no page."""
+    runs = [
+        replace(run, rows={name: [*v, v[-1]] for name, v in run.rows.items()}) for run in as_claimed(make)
+    ]
+    base = next(run for run in runs if run.variant == "tau=0.05")
+    other = replace(base, seed=1, rows={**base.rows, metric: [base.rows[metric][0], None, None]})
+    assert verdicts([*runs, other]) == verdicts(runs)
+    assert "left out, since a metric has no value at some update: tau=0.05 of seed 1" in " ".join(
+        sections([*runs, other])[0].notes
+    )
+    assert "tau=0.05: τ = 0.05" in STUDY.as_text([other])
+    layers = {when: {**columns, metric: [None, 0.1, 0.2]} for when, columns in base.layers.items()}
+    claims = {one.claim for one in findings([replace(base, layers=layers)])}
+    assert "contrastive/norm-output" in claims
+    assert "contrastive/intra-unique" not in claims  # one on layers
+
+
 def test_the_spread_of_seeds_is_said(make: Make) -> None:
     runs = as_claimed(make)
     assert "one seed a run" in sections(runs)[0].notes[-1]

@@ -10,6 +10,7 @@ import torch
 
 from isoscope.errors import InputError
 from isoscope.losses import MultipleNegativesLoss
+from isoscope_papers.dynamics import bounds
 from isoscope_papers.dynamics.bounds import (
     attainable_loss,
     contrastive_loss,
@@ -65,6 +66,17 @@ def test_equation_17_is_an_identity_where_the_positive_is_reached(tau: float, n:
         written = lower_loss_approximation(2 * tau, n, positive=s)
         assert written == pytest.approx(upper_loss(tau, n, positive=s), rel=1e-12)
         assert lower_loss(2 * tau, n, positive=s) < written
+
+
+def test_figures_decide_on_equation_17(monkeypatch: pytest.MonkeyPatch) -> None:
+    def found() -> dict[str, str]:
+        return {one.claim: one.shown for one in bounds.findings()}
+
+    assert found()["equation-17"].endswith("condition: for 1 − s ≤ 0.21·τ, within 10 %")
+    monkeypatch.setattr(bounds, "doubling_ratio", lambda *_, positive=1.0: 1.0)
+    assert found()["equation-17"] == "✓ held"
+    monkeypatch.setattr(bounds, "doubling_ratio", lambda *_, positive=1.0: 0.5)
+    assert found()["equation-17"] == "✗ not held"
 
 
 def test_how_good_the_approximation_is() -> None:

@@ -4,25 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
-from pathlib import Path
 from statistics import stdev
+from typing import Any
 
 from isoscope.cli import parse_seeds
 from isoscope.errors import InputError
 from isoscope_papers.contrastive.study import change_section
+from isoscope_papers.dynamics import bounds
 from isoscope_papers.dynamics import run as training
-from isoscope_papers.dynamics.bounds import (
-    attainable_loss,
-    doubling_ratio,
-    lower_loss,
-    upper_loss,
-)
 from isoscope_papers.dynamics.figures import bounds_figure, trajectories_figure
 from isoscope_papers.dynamics.findings import findings, shown
 from isoscope_papers.dynamics.options import DEFAULT, Options
 from isoscope_papers.dynamics.run import PREFIX, Dynamics, Material, run_path
 from isoscope_papers.dynamics.setups import BASE, SETUPS, STARTS, Setup, chosen_runs, variants
-from isoscope_papers.dynamics.views import LEAST, SINK_SHARE, TITLES, WITHOUT_SINKS, View, averaged, views
+from isoscope_papers.dynamics.views import LEAST, RAW, TITLES, View, is_defined, views
 from isoscope_papers.figures import Drawing
 from isoscope_papers.page import Section
 from isoscope_papers.runs import keep, read, read_all
@@ -35,7 +30,6 @@ _INTRO = (
     "seed cannot tell it from chance. The second view of a model with attention sinks is of the same runs, "
     "and leaves those out. The trained encoders of the paper are in `isoscope reproduce contrastive`."
 )
-_RAW = ("self_similarity", "intra_similarity")
 _HEADS = ("start", "", *TITLES.values(), "self-similarity", "intra-sentence", "loss", "STS-B ρ")
 _PARTS = {
     "temperatures": ("Temperature", "Section 4 and appendix A.", "τ = {:g}"),
@@ -49,54 +43,46 @@ _PARTS = {
 _TAUS, _SIZES, _POSITIVES = (0.025, 0.05, 0.1, 1.0), (4, 64, 256), (0.95, 0.9, 0.8)  # of equation 17
 
 
-def _choose(names: Sequence[str], options: Options) -> list[Setup]:
-    return chosen_runs(names or DEFAULT, options.model)
-
-
 _material = cache(Material)  # models and texts are loaded once for all runs of a call
 
 
 def _run(setup: Setup, options: Options, place: Place) -> list[Dynamics]:
     """Run a setup with each seed; one that the folder holds is not run again."""
     seeds = parse_seeds(options.seeds)
+    asked: dict[str, Any] = {"epochs": options.epochs, "precision": options.precision}
     found = []
     for seed in range(seeds) if isinstance(seeds, int) else seeds:
         path = place.runs and run_path(place.runs, setup, seed)
-        if path is not None and path.exists():
-            run = read(path, Dynamics)
-            for name in ("epochs", "precision"):
-                was, now = getattr(run, name), getattr(options, name)
-                if was != now:
-                    raise InputError(
-                        f"{path} was run with {name} {was}, now {now}; delete it, or choose another folder"
-                    )
-        else:
-            run = training.run_dynamics(
-                setup, _material(place), epochs=options.epochs, seed=seed, precision=options.precision
-            )
+        if path is None or not path.exists():
+            found.append(training.run_dynamics(setup, _material(place), seed=seed, **asked))
             if path is not None:
-                keep(run, path)
-        found.append(run)
+                keep(found[-1], path)
+            continue
+        found.append(read(path, Dynamics))
+        for name, now in asked.items():
+            if (was := getattr(found[-1], name)) != now:
+                raise InputError(
+                    f"{path} was run with {name} {was}, now {now}; delete it, or choose another folder"
+                )
     return found
 
 
 def sections(runs: Sequence[Dynamics]) -> list[Section]:
     """Return one section for each question, with its figures."""
+    shown_views = views(runs)
     found = [_trainings(runs)]
     for part, (title, text, label) in _PARTS.items():
-        rows = []
-        for view in views(runs):
-            own = getattr(view, part)()
-            if len(own) > 1:
-                rows.append(
-                    (view, {label.format(key, view.runs[name].steps): name for key, name in own.items()})
-                )
+        by_view = [(view, getattr(view, part)()) for view in shown_views]
+        rows = [
+            (view, {label.format(key, view.runs[name].steps): name for key, name in own.items()})
+            for view, own in by_view
+            if len(own) > 1
+        ]
         if rows:
             found.append(_ends(title, text, rows, trajectories_figure(part, [view for view, _ in rows])))
-    bases = [run for run in averaged(runs) if run.variant == BASE]
-    if layered := [run for run in bases if run.layers]:
+    if layered := [view for view in shown_views if view.has_layers]:
         found.append(_layers(layered))
-    if changes := {run.title: run.changes for run in bases if run.changes}:
+    if changes := {view.runs[BASE].title: view.changes for view in shown_views if view.changes}:
         about = "From the untrained start to the end of the base run, without attention sinks."
         found.append(change_section(changes, about))
     return [*found, _bounds()]
@@ -131,13 +117,18 @@ def _notes(first: Dynamics, own: Sequence[Dynamics]) -> Iterator[str]:
     """Say what a start is, what was declared of it and not run, and how far its seeds are apart."""
     if first.start in STARTS:
         yield STARTS[first.start].note
-    if first.pretraining:
-        yield _pretrained(first)
+    if about := first.pretraining:
+        yield (
+            f"{about['steps']:,} updates of {about['batch_size']} windows of {about['window']} tokens over "
+            f"{about['n_tokens']:,} tokens of WikiText-2; on its validation part a masked token costs "
+            f"{about['held_out_loss']:.3f} nats, and {about['unigram_loss']:.3f} by frequency"
+        )
     declared = [setup.variant for setup in variants(STARTS[first.start])] if first.start in STARTS else []
-    missing = [name for name in declared if name not in {run.variant for run in own}]
-    if missing:
+    if missing := [name for name in declared if name not in {run.variant for run in own}]:
         yield f"declared but not run: {', '.join(missing)}"
-    seeds = [run for run in own if run.variant == BASE]
+    if undefined := [f"{run.variant} of seed {run.seed}" for run in own if not is_defined(run)]:
+        yield f"left out, since a metric has no value at some update: {', '.join(undefined)}"
+    seeds = [run for run in own if run.variant == BASE and is_defined(run)]
     if len(seeds) < 2:
         yield "one seed a run: how much of a small difference is chance is not known"
         return
@@ -146,18 +137,9 @@ def _notes(first: Dynamics, own: Sequence[Dynamics]) -> Iterator[str]:
     yield f"standard deviation of the base run's end over {len(seeds)} seeds: {listed}"
 
 
-def _pretrained(run: Dynamics) -> str:
-    about = run.pretraining
-    return (
-        f"{about['steps']:,} updates of {about['batch_size']} windows of {about['window']} "
-        f"tokens over {about['n_tokens']:,} tokens of WikiText-2; on its validation part a masked token "
-        f"costs {about['held_out_loss']:.3f} nats, and {about['unigram_loss']:.3f} by frequency"
-    )
-
-
 def _ends(title: str, text: str, rows: Sequence[tuple[View, Mapping[str, str]]], figure: Drawing) -> Section:
     def readings(view: View, name: str, place: int) -> Iterator[str]:
-        yield from (shown(view.curve(name, metric)[place]) for metric in (*TITLES, *_RAW))
+        yield from (shown(view.curve(name, metric)[place]) for metric in (*TITLES, *RAW))
         loss = view.runs[name].rows["loss"][place]
         yield "—" if loss is None else shown(loss)
 
@@ -172,19 +154,16 @@ def _ends(title: str, text: str, rows: Sequence[tuple[View, Mapping[str, str]]],
     return Section(title, about, (), _HEADS, tuple(cells), (figure,))
 
 
-def _layers(runs: Sequence[Dynamics]) -> Section:
+def _layers(shown_views: Sequence[View]) -> Section:
     heads = ("model, layer", *(f"{title}{then}" for title in TITLES.values() for then in ("", ", after")))
     cells, notes = [], []
-    for run in runs:
-        suffix = WITHOUT_SINKS if any(run.layers["before"][SINK_SHARE]) else ""
-        notes += [f"{run.title}: without attention sinks"] * bool(suffix)
-        n = len(run.layers["before"]["mean_cosine"])
+    for view in shown_views:
+        title = view.runs[BASE].title
+        notes += [f"{title}: without attention sinks"] if view.suffix else []
+        columns = [view.layers(when, metric) for metric in TITLES for when in ("before", "after")]
+        n = len(columns[0])
         for layer in sorted({0, *range(0, n, max(1, n // 6)), n - 2, n - 1}):
-            values = (
-                run.layers[when][f"{metric}{suffix}"][layer] for metric in TITLES for when in run.layers
-            )
-            listed = ("—" if value is None else shown(value) for value in values)
-            cells.append((f"{run.title}, {layer}", *listed))
+            cells.append((f"{title}, {layer}", *(shown(column[layer]) for column in columns)))
     text = "The base run (τ = 0.05, batches of 64, mean pooling), before its training and after."
     return Section("Every layer", text, tuple(notes), heads, tuple(cells))
 
@@ -194,9 +173,9 @@ def _bounds() -> Section:
              *(f"ratio, s = {s:g}" for s in _POSITIVES), "attainable ℓ(2τ)")  # fmt: skip
     cells = tuple(
         (
-            f"{tau:g}", str(n), f"{upper_loss(tau, n):.4g}", f"{lower_loss(2 * tau, n):.4g}",
-            *(f"{doubling_ratio(tau, n, positive=s):.3f}" for s in _POSITIVES),
-            f"{attainable_loss(2 * tau, n):.4g}",
+            f"{tau:g}", str(n), f"{bounds.upper_loss(tau, n):.4g}", f"{bounds.lower_loss(2 * tau, n):.4g}",
+            *(f"{bounds.doubling_ratio(tau, n, positive=s):.3f}" for s in _POSITIVES),
+            f"{bounds.attainable_loss(2 * tau, n):.4g}",
         )
         for tau in _TAUS
         for n in _SIZES
@@ -205,7 +184,8 @@ def _bounds() -> Section:
         "Equation 12 with the positive at cosine s and all n − 1 negatives at c is log(1 + (n − 1)·"
         "e^{−(s − c)/τ}). The paper sets c = 0 (upper) and c = −1 (lower) and concludes ℓ_lower(2τ) ≈ "
         "ℓ_upper(τ). At s = 1 that is an identity, for every τ and n. Below, the ratio of the two is "
-        "e^{−(1 − s)/(2τ)} while both are small, whatever n is: within 10 % for 1 − s ≤ 0.21·τ."
+        "e^{−(1 − s)/(2τ)} while both are small, whatever n is: within 10 % for 1 − s ≤ "
+        f"{bounds.equation_17_room():g}·τ."
     )
     notes = (
         "All negatives of one anchor can be opposite to it, but not those of all anchors at once: n unit "
@@ -233,18 +213,14 @@ def _said(runs: Sequence[Dynamics]) -> list[str]:
     return lines
 
 
-def _read(folder: Path) -> list[Dynamics]:
-    return read_all(folder, PREFIX, Dynamics)
-
-
 STUDY: Study[Setup, Dynamics] = Study(
     name="dynamics",
     title="Contrastive training: its dynamics reproduced",
     intro=_INTRO,
     setups=SETUPS,
-    choose=_choose,
+    choose=lambda names, options: chosen_runs(names or DEFAULT, options.model),
     run=_run,
-    read=_read,
+    read=lambda folder: read_all(folder, PREFIX, Dynamics),
     findings=findings,
     sections=sections,
     notes=_said,

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 
-from isoscope_papers.dynamics.run import Dynamics
+from isoscope.errors import InputError
+from isoscope_papers.dynamics.run import Columns, Dynamics
 from isoscope_papers.dynamics.setups import BASE, BASE_BATCH, BASE_POOLING, BATCHES
 
 ANISOTROPY, NORM = "mean_cosine", "mean_norm"
@@ -17,6 +18,7 @@ TITLES = {
     SELF: "adjusted self-similarity",
     INTRA: "adjusted intra-sentence",
 }
+RAW = ("self_similarity", "intra_similarity")
 LEAST = 0.01  # a difference of cosines under this, or of norms under this share, counts as none
 WITHOUT_SINKS, SINK_SHARE = "_without_sinks", "sink_share"  # what a tracker's columns are called
 
@@ -40,9 +42,8 @@ class View:
         return not self.suffix
 
     def curve(self, variant: str, metric: str) -> list[float]:
-        """Return a metric along a run, where it has a value."""
-        values = self.runs[variant].rows[f"{metric}{self.suffix}"]
-        return [value for value in values if value is not None]
+        """Return a metric along a run."""
+        return self.runs[variant].rows[f"{metric}{self.suffix}"]  # type: ignore[return-value]
 
     def start(self, metric: str) -> float:
         """Return a metric before training: of the base run, or of any."""
@@ -52,11 +53,24 @@ class View:
         """Return a metric after training."""
         return self.curve(variant, metric)[-1]
 
+    def moved(self, variant: str, metric: str) -> tuple[float, float]:
+        """Return a metric before training and after."""
+        return self.start(metric), self.end(variant, metric)
+
+    @property
+    def changes(self) -> dict[str, float]:
+        """Return the base run's change of self-similarity by token, in the view it belongs to."""
+        return self.runs[BASE].changes if self.has_change and self.has(BASE) else {}
+
+    @property
+    def has_layers(self) -> bool:
+        """Return whether the base run has a value of every metric in every layer of this view."""
+        layers = self.runs[BASE].layers if self.has_change and self.has(BASE) else {}
+        return bool(layers) and all(_has_values(one, (self.suffix,)) for one in layers.values())
+
     def layers(self, when: str, metric: str) -> list[float]:
         """Return a metric of every layer of the base run, before or after training."""
-        return [
-            value for value in self.runs[BASE].layers[when][f"{metric}{self.suffix}"] if value is not None
-        ]
+        return self.runs[BASE].layers[when][f"{metric}{self.suffix}"]  # type: ignore[return-value]
 
     def beyond(self, metric: str, difference: float) -> int:
         """Return the sign of a difference; 0 where it is under what one seed can tell, of norms a share."""
@@ -90,32 +104,46 @@ def averaged(runs: Iterable[Dynamics]) -> list[Dynamics]:
     groups: dict[tuple[str, str], list[Dynamics]] = {}
     for run in runs:
         groups.setdefault((run.start, run.variant), []).append(run)
-    return [
-        replace(
-            own[0],
-            rows={name: [_mean(values) for values in zip(*(run.rows[name] for run in own), strict=True)]
-                  for name in own[0].rows},
-            task={name: fmean(run.task[name] for run in own) for name in own[0].task},
-        )
-        for own in groups.values()
-    ]  # fmt: skip
+    found = []
+    for (start, variant), own in groups.items():
+        if len({tuple(run.rows["step"]) for run in own}) > 1:
+            epochs = ", ".join(f"{run.epochs} of seed {run.seed}" for run in own)
+            raise InputError(f"{start}:{variant}: epochs are {epochs}; wanted the same of every seed")
+        rows = {name: [_mean(values) for values in zip(*(run.rows[name] for run in own), strict=True)]
+                for name in own[0].rows}  # fmt: skip
+        task = {name: fmean(run.task[name] for run in own) for name in own[0].task}
+        found.append(replace(own[0], rows=rows, task=task))
+    return found
 
 
-def _mean(values: Iterable[float | None]) -> float | None:
+def _mean(values: Sequence[float | None]) -> float | None:
     known = [value for value in values if value is not None]
-    return fmean(known) if known else None
+    return fmean(known) if len(known) == len(values) else None
+
+
+def _suffixes(run: Dynamics) -> tuple[str, ...]:
+    return ("", WITHOUT_SINKS) if run.rows[SINK_SHARE][0] else ("",)
+
+
+def _has_values(columns: Columns, suffixes: Iterable[str]) -> bool:
+    names = (f"{metric}{suffix}" for suffix in suffixes for metric in (*TITLES, *RAW))
+    return all(None not in columns[name] for name in names)
+
+
+def is_defined(run: Dynamics) -> bool:
+    """Return whether every metric has a value at every measurement; only then a run is in a view."""
+    return _has_values(run.rows, _suffixes(run))
 
 
 def views(runs: Iterable[Dynamics]) -> list[View]:
     """Return start by start: all tokens, then without attention sinks where there are any at the start."""
     starts: dict[str, dict[str, Dynamics]] = {}
-    for run in averaged(runs):
+    for run in averaged(filter(is_defined, runs)):
         starts.setdefault(run.start, {})[run.variant] = run
     found = []
     for own in starts.values():
         first = next(iter(own.values()))
-        has_sinks = bool(first.rows[SINK_SHARE][0])
-        found.append(View(first.title, own, "", not has_sinks))
-        if has_sinks:
-            found.append(View(f"{first.title}, no sinks", own, WITHOUT_SINKS, True))
+        for suffix in _suffixes(first):
+            title = f"{first.title}, no sinks" if suffix else first.title
+            found.append(View(title, own, suffix, has_change=suffix == _suffixes(first)[-1]))
     return found
