@@ -74,8 +74,14 @@ _TRENDS: tuple[tuple[str, tuple[str, str], int, Strengths], ...] = (
     ("token-dimension-moves", ("strength", "twonn"), 0, _every),
     ("low-dimension-performs", ("sentence_twonn", "score"), -1, _every),
     ("low-token-dimension-performs", ("twonn", "score"), -1, _every),
-    ("isotropy-silhouette", ("isoscore_star", "silhouette"), -1, lambda strength: strength <= 0),
+    ("isotropy-silhouette", ("isoscore_star", "silhouette"), -1, lambda s: s == 0 or _papers(s)),
 )
+# parts of the λ on which a claim is judged, beside all of them where those are more than the paper's
+_PARTS: dict[str, dict[str, Strengths]] = {
+    "low-dimension-performs": {"on the paper's λ": _papers},
+    "low-token-dimension-performs": {"on the paper's λ": _papers},
+    "isotropy-silhouette": {"over λ ≥ 0": lambda s: s >= 0, "over λ ≤ 0": lambda s: s <= 0},
+}
 # claims, a regulariser, which of its λ, and what the best of them is set against
 _CONTESTS: tuple[tuple[tuple[str, ...], str, Strengths, str], ...] = (
     (("istar/negative-beats-none",), "istar", lambda s: s < 0 and _papers(s), NONE),
@@ -148,13 +154,15 @@ def _trends(sweep: Sweep, n_tests: int) -> Iterator[Finding]:
             continue
         verdict, condition = judged_trend(found, sign, n_tests=n_tests, given=chosen is _papers), ""
         words = _trend_words(found)
-        papers = trend([values for s, values in curves.items() if _papers(s)])
-        if key.endswith("dimension-performs") and papers:
-            words += f"; on the paper's λ {_trend_words(papers)}"
-            parts = {
-                f"over all {found.n} λ": verdict,
-                "on the paper's": judged_trend(papers, sign, given=True),
-            }
+        parts = {}
+        for part, within in _PARTS.get(key, {}).items():
+            one = trend([values for s, values in curves.items() if within(s)])
+            if one is not None:
+                words += f"; {part} {_trend_words(one)}"
+                parts[part] = judged_trend(one, sign, given=True)
+        if parts:
+            if chosen is _every:
+                parts = {f"over all {found.n} λ": verdict, **parts}
             verdict, condition = judged({part: _SIGNS.get(one, 0) for part, one in parts.items()})
         yield Finding(f"istar/{key}", sweep.subject, verdict, words, condition, _evidence([sweep]))
 
