@@ -310,7 +310,7 @@ def test_bad_input(tmp_path: Path) -> None:
     (tmp_path / "corrections-x.json").write_text("{}")
     with pytest.raises(FileError, match="does not hold a run"):
         read_outcomes(tmp_path)
-    with pytest.raises(InputError, match="wanted the Google analogies"):
+    with pytest.raises(FileError, match=r"has no wordsim/google_analogies\.tsv\.gz"):
         run_setup(SETUPS["glove-analogies"], Options(), Place(tmp_path))
     assert chosen_datasets(["words"])[0].name == "wordsim353"
     own = Options(model=["my-model"])

@@ -19,7 +19,7 @@ import isoscope as iso
 from isoscope.cli.app import app
 from isoscope.errors import FileError, InputError
 from isoscope.training.trajectory import Trajectory
-from isoscope_papers.corpora import SimilarityPairs, Texts
+from isoscope_papers.corpora import Corpus
 from isoscope_papers.dynamics import run as training
 from isoscope_papers.dynamics.figures import _scaled
 from isoscope_papers.dynamics.findings import GLOVE_RHO, findings
@@ -47,9 +47,9 @@ SENTENCES = tuple(" ".join(SOURCE.choices(WORDS, k=SOURCE.randint(3, 9))) for _ 
 def material_of(runs: Path | None = None) -> Material:
     """Made sentences in place of the corpora."""
     made = Material(Place(device="cpu", runs=runs), progress=False)
-    made.pairs = Texts("made", (SENTENCES[:70], tuple(" ".join(s.split()[::-1]) for s in SENTENCES[:70])))
+    made.pairs = Corpus("made", (SENTENCES[:70], tuple(" ".join(s.split()[::-1]) for s in SENTENCES[:70])))
     made.probe = list(SENTENCES[:30])
-    made.scored = SimilarityPairs(
+    made.scored = Corpus(
         "made", (SENTENCES[:10], SENTENCES[10:20]), tuple(map(float, range(10))), "test", "made"
     )
     return made
@@ -121,9 +121,9 @@ def test_the_masked_model_is_trained_once_and_kept(tmp_path: Path, tiny_bert: Pa
     monkeypatch.setattr("isoscope_papers.dynamics.run._TOKENIZER", str(folder))
     asked = []
 
-    def texts(name: str, split: str, **_: Any) -> Texts:
+    def texts(name: str, split: str, **_: Any) -> Corpus:
         asked.append((name, split))
-        return Texts(name, (SENTENCES,))
+        return Corpus(name, (SENTENCES,))
 
     monkeypatch.setattr("isoscope_papers.dynamics.run.load_texts", texts)
     small = {"n_layers": 1, "n_dims": 16, "n_heads": 2, "window": 12, "batch_size": 8}
@@ -147,7 +147,7 @@ def test_the_masked_model_is_trained_once_and_kept(tmp_path: Path, tiny_bert: Pa
 def test_wikitext_reads_as_it_was_written(tiny_bert: Path) -> None:
     tokenizer = pytest.importorskip("transformers").AutoTokenizer.from_pretrained(tiny_bert)
     text = "a <unk> cat , 5 @,@ 000 well @-@ known 1 @.@ 5"
-    assert as_written(Texts("made", ((text,),)), tokenizer) == ["a [UNK] cat , 5,000 well-known 1.5"]
+    assert as_written(Corpus("made", ((text,),)), tokenizer) == ["a [UNK] cat , 5,000 well-known 1.5"]
 
 
 def test_runs_are_kept_and_read_again(trained: Dynamics, tmp_path: Path) -> None:

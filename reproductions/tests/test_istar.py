@@ -313,7 +313,7 @@ def test_the_commonest_label_is_that_of_the_data(name: str) -> None:
     folder = os.environ.get("ISOSCOPE_DATA")
     if not folder:
         pytest.skip("needs the folder of ISOSCOPE_DATA")
-    labels = load_task(name, data=folder).arguments()["test"][-1]
+    labels = load_task(name, data=folder)["test"][-1]
     assert TASKS[name].commonest == (Counter(labels).most_common(1)[0][1], len(labels))
 
 
@@ -377,7 +377,7 @@ def training() -> None:
 def test_a_run_is_that_of_finetune_with_its_sentence_vectors(tiny_bert: Path, rte: Path) -> None:
     settings = Settings(str(tiny_bert), epochs=1, batch_size=8, learning_rate=1e-3, max_length=12)
     found = istar_sweep.run_point(Point("rte", "istar", -2.0, 1), settings, Place(rte, device="cpu"))
-    arguments = load_task("rte", data=rte).arguments()
+    arguments = load_task("rte", data=rte)
     texts, labels = arguments.pop("texts"), arguments.pop("labels")
     wanted = iso.finetune(
         tiny_bert, texts, labels, **arguments, regularizer="istar", strength=-2.0, seed=1, epochs=1,

@@ -13,10 +13,18 @@ from typing import Any
 import pytest
 
 from isoscope.errors import FileError, InputError
-from isoscope_papers.corpora import corpus_names, load_corpus
-from isoscope_papers.corpora.registry import REGISTRY
+from isoscope_papers.corpora import (
+    corpus_names,
+    load_corpus,
+    load_pairs,
+    load_task,
+    load_texts,
+    pair_names,
+    rows,
+    task_names,
+)
+from isoscope_papers.corpora.registry import REGISTRY as CORPORA
 
-CORPORA = REGISTRY["corpora"]
 DATA = os.environ.get("ISOSCOPE_DATA")
 needs_data = pytest.mark.skipif(not DATA, reason="needs the corpora: set ISOSCOPE_DATA to their folder")
 
@@ -318,7 +326,7 @@ def test_a_real_datasets_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.parametrize("name", CORPORA)
 def test_declarations_hold_together(name: str) -> None:
     declared = CORPORA[name]
-    assert len(declared.columns) in (1, 2)
+    assert declared.columns
     assert declared.licence
     assert declared.files
     assert len(set(declared.label_names.values())) == len(declared.label_names)
@@ -328,3 +336,151 @@ def test_declarations_hold_together(name: str) -> None:
 def test_an_unknown_source_is_refused() -> None:
     with pytest.raises(InputError, match="source is 'zzz'; wanted one of folder, hub, embedded"):
         load_corpus("pos", source="zzz")
+
+
+def scored(folder: Path, *records: dict[str, Any]) -> Path:
+    write(folder, "sts/sts12.jsonl.gz", list(records))
+    return folder
+
+
+def test_scored_pairs_of_a_folder(tmp_path: Path) -> None:
+    folder = scored(
+        tmp_path,
+        {"sentence1": "A cat. ", "sentence2": "A dog.", "score": 2.5},
+        {"sentence1": "A dog.", "sentence2": "A car.", "score": "0"},
+    )
+    pairs = load_corpus("sts12", data=folder)
+    assert pairs.columns == (("A cat.", "A dog."), ("A dog.", "A car."))
+    assert pairs.labels == (2.5, 0.0)
+    assert pairs.distinct() == ("A cat.", "A dog.", "A car.")
+    assert (len(pairs), pairs.split, pairs.source) == (2, "test", "sts12.jsonl.gz")
+
+
+@pytest.mark.parametrize(
+    ("record", "said"),
+    [
+        ({"sentence1": "A", "sentence2": " ", "score": 1}, "line 1: sentence2 is ' '; wanted a text"),
+        ({"sentence1": "A", "sentence2": 3, "score": 1}, "line 1: sentence2 is 3; wanted a text"),
+        ({"sentence1": "A", "sentence2": "B", "score": None}, "the score is None"),
+        ({"sentence1": "A", "sentence2": "B", "score": "nan"}, "finite"),
+        ({"sentence1": "A", "sentence2": "B"}, "has no 'score'"),
+    ],
+)
+def test_broken_pairs(tmp_path: Path, record: dict[str, Any], said: str) -> None:
+    with pytest.raises(FileError, match=said):
+        load_corpus("sts12", data=scored(tmp_path, record))
+
+
+def test_no_other_split_stands_for_that_of_pairs_and_texts(tmp_path: Path) -> None:
+    write(tmp_path, "sts/stsb_en_dev.jsonl.gz", [{"sentence1": "a", "sentence2": "b", "score": 1}])
+    with pytest.raises(FileError, match="has no sts/stsb_en_test"):
+        load_corpus("stsb", data=tmp_path)
+    with pytest.raises(InputError, match="split is 'dev'; wanted one of test of sts12"):
+        load_corpus("sts12", data=tmp_path, split="dev")
+
+
+def test_wikitext_is_its_lines_that_are_not_blank(tmp_path: Path) -> None:
+    path = tmp_path / "wikitext2" / "wikitext2_valid.txt.gz"
+    path.parent.mkdir()
+    path.write_bytes(gzip.compress(b" \n = Title = \n \n A line , of <unk> . \n"))
+    texts = load_texts("wikitext2", data=tmp_path, split="valid")
+    assert list(texts) == ["= Title =", "A line , of <unk> ."]
+    assert (len(texts), texts.split, texts.source) == (2, "valid", "wikitext2_valid.txt.gz")
+    with pytest.raises(FileError, match=r"has no wikitext2/wikitext2_test\.txt\.gz"):
+        load_texts("wikitext2", data=tmp_path)
+    with pytest.raises(InputError, match="texts 'men' are not known; wanted one of stsb, wikitext2"):
+        load_texts("men")
+
+
+def test_texts_and_pairs_of_the_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def fetch(hub: Any, splits: tuple[str, ...], fields: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
+        asked.append((hub.path, splits, fields))
+        for text in ("", " from the hub "):
+            yield "row", dict.fromkeys(fields, text)
+
+    monkeypatch.setattr(rows, "hub_rows", fetch)
+    with pytest.raises(FileError):
+        load_texts("wikitext2", data=tmp_path)
+    assert not asked
+    assert list(load_texts("wikitext2", data=tmp_path, split="valid", download=True)) == ["from the hub"]
+    with pytest.raises(FileError, match="sentence1 is ''"):
+        load_corpus("stsb", data=tmp_path, download=True)
+    assert asked == [
+        ("Salesforce/wikitext", ("validation",), ("text",)),
+        ("mteb/stsbenchmark-sts", ("test",), ("sentence1", "sentence2", "score")),
+    ]
+    with pytest.raises(InputError, match="not on this machine"):
+        load_corpus("sick", data=tmp_path, download=True)  # is on no hub
+
+
+def test_entailment_of_several_corpora_each_pair_once(tmp_path: Path) -> None:
+    for name in ("snli/snli_dev", "snli/snli_test", "glue/mnli_dev_matched"):
+        items = [
+            {"premise": f" {name} ", "hypothesis": "follows", "label": "entailment"},
+            {"premise": "same", "hypothesis": "everywhere", "label": "entailment"},
+            {"premise": name, "hypothesis": "does not", "label": "neutral"},
+            {"premise": name, "hypothesis": " ", "label": "entailment"},
+        ]
+        write(tmp_path, f"{name}.jsonl.gz", items)
+    found = load_pairs("nli", data=tmp_path)
+    assert list(zip(*found.columns, strict=True)) == [
+        ("snli/snli_dev", "follows"),
+        ("same", "everywhere"),
+        ("snli/snli_test", "follows"),
+        ("glue/mnli_dev_matched", "follows"),
+    ]
+    assert found.source == "snli_dev.jsonl.gz, snli_test.jsonl.gz, mnli_dev_matched.jsonl.gz"
+    assert found.split == "snli dev + snli test + mnli dev matched"
+    assert "CC BY-SA" in found.licence
+    assert [len(load_pairs(name, data=tmp_path)) for name in ("snli", "mnli")] == [3, 2]
+    with pytest.raises(InputError, match="pairs 'x' are not known; wanted one of mnli, nli, snli"):
+        load_pairs("x", data=tmp_path)
+    assert pair_names() == ["mnli", "nli", "snli"]
+
+
+def glue(folder: Path, file: str, n: int) -> None:
+    fields = {"sentence2": "b", "sentence": "c", "question": "q"}
+    write(
+        folder,
+        f"glue/{file}.jsonl.gz",
+        [{"sentence1": f"{file} {i}", **fields, "label": i % 2} for i in range(n)],
+    )
+
+
+def test_a_task_is_trained_on_train_and_scored_on_dev(tmp_path: Path) -> None:
+    for name in ("mrpc", "cola"):
+        glue(tmp_path, f"{name}_train", 4)
+        glue(tmp_path, f"{name}_dev", 2)
+    found = load_task("mrpc", data=tmp_path)
+    assert found["texts"][0] == "mrpc_train 0"
+    assert found["pairs"] == ("b",) * 4
+    assert found["test"] == (("mrpc_dev 0", "mrpc_dev 1"), ("b", "b"), ("not_equivalent", "equivalent"))
+    assert found["metric"] == "accuracy"
+    cola = load_task("cola", data=tmp_path)
+    assert (cola["metric"], cola["pairs"], len(cola["test"])) == ("matthews", None, 2)
+    glue(tmp_path, "qnli_dev", 2)
+    assert "test" not in load_task("qnli", data=tmp_path)  # a share is held out
+    glue(tmp_path, "rte_train", 2)
+    with pytest.raises(FileError, match="has no glue/rte_dev"):
+        load_task("rte", data=tmp_path)
+    with pytest.raises(InputError, match="split is 'validation'; wanted one of train, dev"):
+        load_corpus("rte", data=tmp_path, split="validation")
+    with pytest.raises(InputError, match="task 'pos' is not known; wanted one of banking77"):
+        load_task("pos", data=tmp_path)
+    assert {"sst2", "rte", "mrpc", "cola"} <= set(task_names())
+
+
+@needs_data
+def test_published_sizes() -> None:
+    sizes = {"stsb": 1379, "sts12": 3108, "sts16": 1186, "men": 3000, "simlex999": 999, "rare_words": 2034}
+    sizes["google_analogies"] = 19_544
+    assert {name: len(load_corpus(name, data=DATA)) for name in sizes} == sizes
+    assert sum(len(text.split()) for text in load_texts("wikitext2", data=DATA)) == 241_211
+    assert len(load_pairs("nli", data=DATA)) == 10_174
+    tasks = {"sst2": (67_349, 872), "rte": (2_490, 277), "mrpc": (3_668, 408), "cola": (8_551, 1_043)}
+    for name, expected in tasks.items():
+        task = load_task(name, data=DATA)
+        assert (len(task["labels"]), len(task["test"][-1])) == expected
+        assert set(task["labels"]) == set(task["test"][-1])

@@ -44,7 +44,7 @@ def named_task(name: str, data: Path | None, *, download: bool) -> dict[str, Any
     named = corpora()
     if named is None:
         raise missing(f"the task {name!r}")
-    arguments: dict[str, Any] = named.load_task(name, data=data, download=download).arguments()
+    arguments: dict[str, Any] = named.load_task(name, data=data, download=download)
     return arguments
 
 

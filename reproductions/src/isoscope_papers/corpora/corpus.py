@@ -1,10 +1,11 @@
-"""`Corpus`: labelled texts, or pairs of texts, as a paper's setup takes them."""
+"""`Corpus`: texts, or pairs of texts, with labels, scores or neither."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -13,12 +14,12 @@ from isoscope.errors import ShapeError
 
 @dataclass(frozen=True, eq=False)
 class Corpus:
-    """n items, each of one text or two, with a label or a set of labels.
+    """n items, each of one text or more; iterating goes over the first text of each.
 
     Attributes:
         name: what the corpus is called in the registry.
-        columns: one or two columns of n texts.
-        labels: n labels, each a string or a frozen set of strings.
+        columns: one column of n texts or more; two of pairs.
+        labels: n labels, each a string, a frozen set of strings, or a score; or none.
         split: which part of the published corpus this is (train, dev, …).
         source: where it was read from, in words; of a file, its name without the folder.
         licence: what is known of its terms.
@@ -34,17 +35,13 @@ class Corpus:
 
     name: str
     columns: tuple[tuple[str, ...], ...]
-    labels: tuple[str | frozenset[str], ...]
+    labels: tuple[Any, ...] = ()
     split: str = ""
     source: str = ""
     licence: str = ""
 
     def __post_init__(self) -> None:
-        lengths = {len(column) for column in self.columns} | {len(self.labels)}
-        if len(self.columns) not in (1, 2):
-            raise ShapeError(
-                f"columns of {self.name} are {len(self.columns)}; wanted one or two texts an item"
-            )
+        lengths = {len(column) for column in (*self.columns, self.labels or self.columns[0])}
         if len(lengths) > 1 or 0 in lengths:
             raise ShapeError(
                 f"{self.name} has columns of {[len(column) for column in self.columns]} texts and "
@@ -52,15 +49,18 @@ class Corpus:
             )
 
     def __len__(self) -> int:
-        return len(self.labels)
+        return len(self.columns[0])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.columns[0])
 
     def __repr__(self) -> str:
-        texts = "text" if len(self.columns) == 1 else "2 texts"
+        texts = "text" if len(self.columns) == 1 else f"{len(self.columns)} texts"
         counts = f"{len(self.distinct()):,} distinct, {len(self.label_names)} labels"
         return f"Corpus({self.name}, {len(self):,} items of {texts}, {counts})"
 
     @property
-    def items(self) -> Iterator[tuple[tuple[str, ...], str | frozenset[str]]]:
+    def items(self) -> Iterator[tuple[tuple[str, ...], Any]]:
         """Each item's texts and its label, in order."""
         return zip(zip(*self.columns, strict=True), self.labels, strict=True)
 
@@ -79,7 +79,7 @@ class Corpus:
         return isinstance(self.labels[0], frozenset)
 
     @cached_property
-    def label_names(self) -> tuple[str, ...]:
+    def label_names(self) -> tuple[Any, ...]:
         """The labels that occur, sorted."""
         return tuple(sorted({name for label in self.labels for name in _members(label)}))
 
@@ -98,5 +98,5 @@ class Corpus:
         return {text: i for i, text in enumerate(dict.fromkeys(met))}
 
 
-def _members(label: str | frozenset[str]) -> frozenset[str]:
+def _members(label: Any) -> frozenset[Any]:
     return label if isinstance(label, frozenset) else frozenset((label,))

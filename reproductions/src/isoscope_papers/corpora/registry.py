@@ -36,8 +36,9 @@ class Embedded:
 class Declaration:
     """One corpus; registry.toml says what each field is."""
 
+    kind: str
     name: str
-    columns: Sequence[str]
+    columns: tuple[str, ...]
     files: Mapping[str, str]
     licence: str
     label: str = "label"
@@ -51,37 +52,53 @@ class Declaration:
     @property
     def fields(self) -> tuple[str, ...]:
         """Return the fields of a record that are read."""
-        return (*self.columns, self.label) if self.label else tuple(self.columns)
+        return (*self.columns, self.label) if self.label else self.columns
 
-    def check_split(self, split: str) -> str:
-        """Return the full name of a split; "dev" may stand for "dev matched"."""
+    @property
+    def is_scored(self) -> bool:
+        """Return whether the label is a number."""
+        return self.kind == "pairs"
+
+    def part(self, split: str | None) -> str | None:
+        """Return the full name of a split; by default the first, and of labelled texts what there is.
+
+        "dev" may stand for "dev matched".
+        """
+        if split is None:
+            return None if self.kind == "corpora" else next(iter(self.files))
         known = next((one for one in self.files if split in (one, one.split()[0])), None)
         if known is None:
             raise InputError(f"split is {split!r}; wanted one of {', '.join(self.files)} of {self.name}")
         return known
 
-
-def on_hub(split: str) -> str:
-    """Return what a split is called on the hub."""
-    return _ON_HUB.get(split, split)
-
-
-def _declaration(name: str, entry: dict[str, Any]) -> Declaration:
-    parts = {key: kind(**entry[key]) for key, kind in (("hub", Hub), ("embedded", Embedded)) if key in entry}
-    return Declaration(name, **entry | parts)
+    def on_hub(self, part: str | None) -> Sequence[str]:
+        """Return what a split is called on the hub; by default those declared."""
+        assert self.hub is not None
+        return self.hub.splits if part is None else (_ON_HUB.get(part, part),)
 
 
-REGISTRY: dict[str, dict[str, Declaration]] = {
-    kind: {name: _declaration(name, entry) for name, entry in entries.items()}
-    for kind, entries in tomllib.loads(
-        files(__package__).joinpath("registry.toml").read_text(encoding="utf-8")
-    ).items()
-}
+def _declarations(text: str) -> dict[str, Declaration]:
+    found = {}
+    kinds: list[tuple[str, Any]] = [("hub", Hub), ("embedded", Embedded)]
+    for section, entries in tomllib.loads(text).items():
+        for name, entry in entries.items():
+            parts = {key: kind(**entry[key]) for key, kind in kinds if key in entry}
+            columns = tuple(entry["columns"])
+            found[name] = Declaration(section, name, **entry | parts | {"columns": columns})
+    return found
 
 
-def declared(kind: str, name: str) -> Declaration:
-    """Return the declaration of a corpus, of texts or of pairs by name."""
-    if name not in REGISTRY[kind]:
-        what = "corpus {!r} is" if kind == "corpora" else f"{kind} {{!r}} are"
-        raise InputError(f"{what.format(name)} not known; wanted one of {', '.join(REGISTRY[kind])}")
-    return REGISTRY[kind][name]
+REGISTRY = _declarations(files(__package__).joinpath("registry.toml").read_text(encoding="utf-8"))
+
+
+def declared(name: str) -> Declaration:
+    """Return the declaration of a corpus by name."""
+    check_name("corpus", name, REGISTRY)
+    return REGISTRY[name]
+
+
+def check_name(what: str, name: str, known: Sequence[str] | Mapping[str, Any]) -> None:
+    """Raise InputError unless a name is known."""
+    if name not in known:
+        verb = "are" if what in ("texts", "pairs") else "is"
+        raise InputError(f"{what} {name!r} {verb} not known; wanted one of {', '.join(known)}")

@@ -7,26 +7,16 @@ import json
 import os
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from isoscope.errors import FileError, InputError
-from isoscope_papers.corpora.registry import Declaration, Hub, on_hub
+from isoscope_papers.corpora.registry import Hub
 
 DATA_VARIABLE = "ISOSCOPE_DATA"
 MAX_LINE_BYTES = 16 * 2**20
 Record = dict[str, Any]
 Rows = Iterator[tuple[str, Record]]  # where it stands, for messages, and the record
-
-
-@dataclass(frozen=True)
-class Found:
-    """Records with the split they are of, and where they were found, in words."""
-
-    rows: Rows
-    split: str
-    source: str
 
 
 def data_folder(data: str | os.PathLike[str] | None) -> Path | None:
@@ -39,47 +29,6 @@ def data_folder(data: str | os.PathLike[str] | None) -> Path | None:
         asked = "data" if data is not None else DATA_VARIABLE
         raise FileError(f"{asked} names {folder}, which is no folder; wanted the folder of the corpora")
     return folder
-
-
-def in_folder(declared: Declaration, folder: Path | None, split: str | None = None) -> Found | None:
-    """Return the records of a split, or of the first there is, in a data folder."""
-    for one, file in declared.files.items():
-        if folder is not None and split in (None, one) and (path := folder / file).exists():
-            return Found(read_rows(path, declared.fields), one, path.name)
-    return None
-
-
-def fetched(declared: Declaration, split: str | None = None) -> Found:
-    """Return the records of a split, or of those declared, from the hub."""
-    assert declared.hub is not None
-    hub, splits = declared.hub, declared.hub.splits if split is None else (on_hub(split),)
-    source = f"Hugging Face's hub, {hub.path}" + (f", {hub.config}" if hub.config else "")
-    fields = (*declared.columns, *[hub.label or declared.label] * bool(declared.label))
-    return Found(hub_rows(hub, splits, fields), split or " + ".join(splits), source)
-
-
-def find(
-    what: str, declared: Declaration, split: str, data: str | os.PathLike[str] | None, *, download: bool
-) -> Found:
-    """Return the records of a split from a data folder, or from the hub if `download`."""
-    part, folder = declared.check_split(split), data_folder(data)
-    found = in_folder(declared, folder, part)
-    if found is None and download and declared.hub:
-        return fetched(declared, part)
-    if found is None:
-        raise not_found(what, declared, folder, part)
-    return found
-
-
-def not_found(what: str, declared: Declaration, folder: Path | None, split: str | None = None) -> InputError:
-    """Return the error over a corpus that is in no folder: which file is wanted, and how to get it."""
-    file = declared.files[split or next(iter(declared.files))]
-    looked = f"{folder} has no {file}" if folder else f"{DATA_VARIABLE} names no folder with {file}"
-    fetch = "; or pass download=True to fetch it from Hugging Face's hub" if declared.hub else ""
-    fields = f", one record a line with the fields {', '.join(declared.fields)}" if folder else ""
-    kind = FileError if folder else InputError
-    named = f"{what} {declared.name!r} {'is' if what == 'corpus' else 'are'} not on this machine"
-    return kind(f"{named}: {looked}{fields}{fetch}")
 
 
 def read_rows(path: Path, fields: Sequence[str]) -> Rows:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import gzip
-import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -22,7 +19,7 @@ from isoscope.corrections import AllButTheTop, Center, Whiten
 from isoscope.encoders import averaged_vectors, vocabulary
 from isoscope.errors import InputError
 from isoscope.progress import Bar
-from isoscope_papers.corpora import SimilarityPairs, load_corpus, load_similarity_pairs
+from isoscope_papers.corpora import Corpus, load_corpus
 from isoscope_papers.corrections import setups
 from isoscope_papers.corrections.options import Options
 from isoscope_papers.corrections.setups import Dataset, Setup
@@ -149,8 +146,8 @@ def _results(run: _Run, chosen: Sequence[Dataset], bar: Bar) -> Iterator[Result]
     for kind in (setups.SENTENCES, setups.WORDS) if part == setups.TASKS else ():
         named = [one for one in chosen if one.kind == kind]
         bar.step(f"{title}: encoding {kind}")
-        chosen_pairs = {one.name: _some(load_similarity_pairs(one.name, **run.reader), run) for one in named}
-        pool = list(dict.fromkeys(text for pairs in chosen_pairs.values() for text in pairs.texts))
+        chosen_pairs = {one.name: _some(load_corpus(one.name, **run.reader), run) for one in named}
+        pool = list(dict.fromkeys(text for pairs in chosen_pairs.values() for text in pairs.distinct()))
         vectors, at = run.encoded(pool, frequent=kind == setups.WORDS) if named else (torch.empty(0), {})
         for place, one in enumerate(named):
             bar.step(f"{title}: {one.title}")
@@ -167,18 +164,16 @@ def _drawn(n: int, most: int, seed: int) -> list[int]:
     return order[:most].sort().values.tolist()
 
 
-def _some(pairs: SimilarityPairs, run: _Run) -> SimilarityPairs:
+def _some(pairs: Corpus, run: _Run) -> Corpus:
     which = _drawn(len(pairs), run.options.max_pairs, run.options.seed)
     first, second = (tuple(column[i] for i in which) for column in pairs.columns)
-    return SimilarityPairs(pairs.name, (first, second), tuple(pairs.scores[i] for i in which))
+    return Corpus(pairs.name, (first, second), tuple(pairs.labels[i] for i in which))
 
 
-def _on_pairs(
-    run: _Run, dataset: Dataset, pairs: SimilarityPairs, vectors: Tensor, at: dict[str, int]
-) -> Result:
+def _on_pairs(run: _Run, dataset: Dataset, pairs: Corpus, vectors: Tensor, at: dict[str, int]) -> Result:
     triples = [
         (at[first], at[second], score)
-        for first, second, score in zip(*pairs.columns, pairs.scores, strict=True)
+        for first, second, score in zip(*pairs.columns, pairs.labels, strict=True)
         if first in at and second in at
     ]
     found = advise(vectors, pairs=triples, max_pairs=max(len(triples), 20), **run.splits)
@@ -272,10 +267,11 @@ def _scaled(noise: np.ndarray, X: np.ndarray) -> np.ndarray:
 
 def _on_analogies(run: _Run) -> Result:
     """a is to b as c is to which word? By b − a + c and cosines, the three words left out (3CosAdd)."""
-    questions = _questions(run.place.data)
+    questions = load_corpus(setups.ANALOGY_DATASET.name, **run.reader)
     words = vocabulary()[:ANALOGY_WORDS]
     at = {word: row for row, word in enumerate(words)}
-    known = [(kind, [at[word] for word in four]) for kind, four in questions if all(w in at for w in four)]
+    found = ((kind, [at.get(word.lower()) for word in four]) for four, kind in questions.items)
+    known = [(kind, four) for kind, four in found if None not in four]
     kinds = [kind for kind, _ in known]
     rows = torch.tensor([four for _, four in known])
     X = static_vectors(words, model=run.setup.model)[0].double().numpy()
@@ -295,16 +291,6 @@ def _on_analogies(run: _Run) -> Result:
     said = "accuracy, mean over the categories"
     task = _tried("analogies", said, len(known), scores, None)
     return _result(setups.ANALOGY_DATASET, [task], geometry, len(questions) - len(known))
-
-
-def _questions(data: Path | None) -> list[tuple[str, list[str]]]:
-    folder = data or Path(os.environ.get("ISOSCOPE_DATA", ""))
-    path = folder / "wordsim" / f"{setups.ANALOGY_DATASET.name}.tsv.gz"
-    if not path.is_file():
-        raise InputError(f"{path} is not there; wanted the Google analogies: set --data or ISOSCOPE_DATA")
-    with gzip.open(path, "rt", encoding="utf-8") as file:
-        lines = list(csv.reader(file, delimiter="\t"))[1:]
-    return [(kind, [word.lower() for word in four]) for kind, *four in lines]
 
 
 def _answered(X: Tensor, rows: Tensor) -> list[bool]:

@@ -23,7 +23,7 @@ from isoscope.errors import InputError
 from isoscope.training import MaskedLM, train_masked_lm
 from isoscope_papers.contrastive.run import token_rows
 from isoscope_papers.contrastive.setups import CLEAN, N_TOKENS, SPLIT, TEXTS
-from isoscope_papers.corpora import SimilarityPairs, Texts, load_pairs, load_similarity_pairs, load_texts
+from isoscope_papers.corpora import Corpus, load_corpus, load_pairs, load_texts
 from isoscope_papers.dynamics.setups import (
     BASE,
     EPOCHS,
@@ -98,7 +98,7 @@ class Material:
         self.begin, self.states = cache(self._begin), cache(self._states)
 
     @cached_property
-    def pairs(self) -> Texts:
+    def pairs(self) -> Corpus:
         """What is trained on."""
         return load_pairs(PAIRS, **self._at)
 
@@ -108,9 +108,9 @@ class Material:
         return list(load_texts(TEXTS, split=SPLIT, **self._at).columns[0])
 
     @cached_property
-    def scored(self) -> SimilarityPairs:
+    def scored(self) -> Corpus:
         """What the encoder is scored on."""
-        return load_similarity_pairs(TEXTS, **self._at)
+        return load_corpus(TEXTS, **self._at)
 
     def _begin(self, start: Start) -> tuple[iso.LanguageModel, dict[str, Any]]:
         """Return the model a run begins from, and how it was trained where that is ours."""
@@ -145,7 +145,7 @@ class Material:
         )  # fmt: skip
 
 
-def as_written(texts: Texts, tokenizer: Any) -> list[str]:
+def as_written(texts: Corpus, tokenizer: Any) -> list[str]:
     """Return WikiText-2 without its marks: unknown words are the tokenizer's, numbers and hyphens whole."""
     found = []
     for text in texts:
@@ -227,7 +227,7 @@ def _layers(model: iso.LanguageModel, probe: Sequence[str]) -> Columns:
     return {name: _known([values[f"{name}@{layer}"] for layer in tracker.layers]) for name in tracker.metrics}
 
 
-def task_score(model: iso.LanguageModel, pairs: SimilarityPairs, pooling: str) -> float:
+def task_score(model: iso.LanguageModel, pairs: Corpus, pooling: str) -> float:
     """Return Spearman's correlation of the cosines of pairs with what people scored."""
     last = model.n_layers - 1
     first, second = (
@@ -235,7 +235,7 @@ def task_score(model: iso.LanguageModel, pairs: SimilarityPairs, pooling: str) -
         .sentence_space(last, pooling=pooling).vectors.double()
         for texts in pairs.columns
     )  # fmt: skip
-    return float(spearmanr(torch.nn.functional.cosine_similarity(first, second), pairs.scores).statistic)
+    return float(spearmanr(torch.nn.functional.cosine_similarity(first, second), pairs.labels).statistic)
 
 
 def read_states(model: iso.LanguageModel, probe: Sequence[str]) -> tuple[iso.TokenStates, Tensor]:

@@ -98,7 +98,7 @@ def _line(run: SweepRun) -> str:
 def run_point(point: Point, settings: Settings, place: Place) -> SweepRun:
     """Fine-tune once. A loss that turns NaN is a result too: it says what the model does not bear."""
     began = time.perf_counter()
-    task = load_task(point.task, data=place.data, download=place.download).arguments()
+    task = load_task(point.task, data=place.data, download=place.download)
     if settings.max_train is not None and settings.max_train < len(task["texts"]):
         task = some_examples(task, settings.max_train)
     options = asdict(settings)
