@@ -27,7 +27,7 @@ from isoscope_papers.corrections.run import (
 )
 from isoscope_papers.corrections.setups import DATASETS, SETUPS, chosen_datasets, own_setup
 from isoscope_papers.corrections.study import STUDY, sections
-from isoscope_papers.corrections.tallies import answer, best_of, differences, interval, tally
+from isoscope_papers.corrections.tallies import answer, best_of, differences, interval, settings_of, tally
 from isoscope_papers.study import Place
 from isoscope_papers.verdict import Verdict
 
@@ -84,8 +84,11 @@ def test_a_setup_is_run_kept_and_read_again(table: Path, data: Path, tmp_path: P
     again = run_setup(setup, replace(options, dataset=["cola"], seed=4), Place(data))
     keep_outcome(again, tmp_path / "runs")
     (merged,) = read_outcomes(tmp_path / "runs")
-    assert merged.results[0] == pairs  # of the earlier run
-    assert merged.results[1] != labels
+    assert merged.results == (replace(pairs, about=found.about), *again.results)  # of the earlier run
+    assert settings_of(merged) == (
+        "STS-B: at most 50 pairs of a set, 5 folds × 1 repeats, seed 0; "
+        "CoLA: at most 60 texts of a set, 5 folds × 1 repeats, seed 4"
+    )
 
 
 def test_the_probe_chooses_its_penalty_in_a_wide_range(table: Path, data: Path) -> None:
@@ -184,6 +187,34 @@ def test_what_is_said_of_static_vectors_is_judged_on_them() -> None:
     assert verdicts(planted(AS_CLAIMED))["isotropy-helps-words"] is Verdict.NOT_TESTABLE
     assert verdicts(planted(AS_CLAIMED, name="glove"))["isotropy-helps-words"] is Verdict.HELD
     assert verdicts(planted(REVERSED, name="glove"))["isotropy-helps-sentences"] is Verdict.NOT_HELD
+
+
+def test_findings_say_which_data_sets_they_rest_on_and_how_those_were_run() -> None:
+    found = planted(AS_CLAIMED)
+    results = [replace(one, about=found.about | {"seed": 7}) if one.dataset == "sick" else one
+               for one in found.results]  # fmt: skip
+    evidence = {one.claim: one.evidence for one in findings([replace(found, results=tuple(results))])}
+    splits = "at most 100 pairs of a set, 5 folds × 2 repeats, seed"
+    sets = "STS-B, STS12, STS13, STS14, STS15, STS16"
+    assert evidence["classifiers/whitening-sentences"] == f"MiniLM-L6; {sets}: {splits} 0; SICK: {splits} 7"
+    assert "STS" not in evidence["classifiers/whitening-knn"]
+    assert all(evidence.values())
+
+
+def test_effective_is_better_than_static_vectors() -> None:
+    def verdict(rho: float, static: list[Outcome]) -> tuple[Verdict, str]:
+        found = planted(AS_CLAIMED)
+        stsb = found.results[0]
+        task = replace(stsb.tasks["similarity"], baseline=rho)
+        found = replace(found, results=(replace(stsb, tasks={"similarity": task}), *found.results[1:]))
+        (one,) = (one for one in findings([found, *static]) if one.claim.endswith("contextual-anisotropic"))
+        return one.verdict, one.condition
+
+    static = [planted(AS_CLAIMED, name="glove")]  # 0.6 on 100 pairs
+    assert verdict(0.8, static) == (Verdict.HELD, "")
+    assert verdict(0.65, static) == (Verdict.INCONCLUSIVE, "")
+    assert verdict(0.3, static) == (Verdict.NOT_HELD, "")
+    assert verdict(0.8, [])[0] is Verdict.NOT_TESTABLE
 
 
 def changed(found: Outcome, dataset: str, gain: float, p_value: float) -> Outcome:

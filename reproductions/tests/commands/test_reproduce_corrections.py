@@ -19,22 +19,23 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rng: np.random.Gener
     monkeypatch.chdir(tmp_path)
     rows = [f"{word} " + " ".join(f"{x:.4f}" for x in rng.normal(size=5)) for word in WORDS]
     Path("table.txt").write_text("\n".join(rows) + "\n")
-    for file in ("sts12", "sts13"):
-        path = Path("data") / "sts" / f"{file}.jsonl.gz"
+    texts = [" ".join(rng.choice(WORDS, 4)) for _ in range(200)]
+    pairs = [
+        {"sentence1": first, "sentence2": second, "score": float(rng.uniform(0, 5))}
+        for first, second in zip(texts[:100], texts[100:], strict=True)
+    ]
+    labelled = [{"sentence": text, "label": int(rng.integers(0, 2))} for text in texts[:80]]
+    files = {"sts/sts12": pairs[:50], "sts/sts13": pairs[50:], "glue/cola_train": labelled}
+    for name, records in files.items():
+        path = Path("data") / f"{name}.jsonl.gz"
         path.parent.mkdir(parents=True, exist_ok=True)
-        records = [
-            {
-                "sentence1": " ".join(rng.choice(WORDS, 4)),
-                "sentence2": " ".join(rng.choice(WORDS, 4)),
-                "score": float(rng.uniform(0, 5)),
-            }
-            for _ in range(50)
-        ]
         path.write_bytes(gzip.compress("".join(json.dumps(one) + "\n" for one in records).encode()))
     return tmp_path
 
 
-BASE = ("--model", "table.txt", "--data", "data", "--repeats", "1")
+BASE = ("--model", "table.txt", "--data", "data")
+KEPT = Path("out/runs/corrections-table.txt.json")
+PAGE = Path("out/should-i-whiten.md")
 
 
 def run(*arguments: str) -> Result:
@@ -42,38 +43,52 @@ def run(*arguments: str) -> Result:
 
 
 def test_text_runs_and_pages(folder: Path) -> None:
-    result = run(*BASE, "-d", "sts12", "-o", "out", "--page", "page.md")
+    pytest.importorskip("matplotlib", reason="needs the extra `figures`")
+    result = run(*BASE, "-d", "sts12", "--repeats", "1", "-o", "out", "--page", "page.md")
     assert result.exit_code == 0, result.output
-    assert "table.txt" in result.output
-    assert "Before you whiten" in result.output
-    assert Path("out/runs/corrections-table.txt.json").exists()
-    assert "Should I whiten?" in Path("page.md").read_text()
-    more = run(*BASE, "-d", "sts13", "-o", "out", "--json")
+    assert result.output.startswith(("Whiten. ", "No. ", "It depends on the encoder. "))
+    assert "| STS12 | similarity | 50 |" in Path("page.md").read_text()
+    assert not PAGE.exists()
+    more = run(*BASE, "-d", "sts13", "--repeats", "2", "-o", "out", "--json")
     assert more.exit_code == 0, more.output
-    assert json.loads(more.stdout)["runs"]["table.txt"]["repeats"] == 1
-    kept = json.loads(Path("out/runs/corrections-table.txt.json").read_text())
-    assert [one["dataset"] for one in kept["results"]] == ["sts12", "sts13"]
+    assert json.loads(more.stdout)["runs"]["table.txt"]["repeats"] == 2
+    assert [one["dataset"] for one in json.loads(KEPT.read_text())["results"]] == ["sts12", "sts13"]
+    PAGE.unlink()
     again = run("--report-only", "-o", "out")
     assert again.exit_code == 0
-    assert "STS13" in Path("out/should-i-whiten.md").read_text()
+    page = PAGE.read_text()
+    for name, repeats in (("STS12", 1), ("STS13", 2)):  # each with the settings it was run with
+        assert f"| {name} | similarity | 50 |" in page
+        assert f"{name}: at most 1,500 pairs of a set, 5 folds × {repeats} repeats, seed 0" in page
 
 
 def test_every_flag_changes_something(folder: Path) -> None:
-    def about(*arguments: str) -> dict:
-        result = run(*BASE, "-d", "sts12", *arguments, "--json")
+    def task(*arguments: str) -> dict:
+        KEPT.unlink(missing_ok=True)
+        result = run(*BASE, "-o", "out", *arguments)
         assert result.exit_code == 0, result.output
-        return json.loads(result.stdout)["runs"]["table.txt"]
+        return next(iter(json.loads(KEPT.read_text())["results"][0]["tasks"].values()))
 
-    assert about("--folds", "4")["folds"] == 4
-    assert about("--max-pairs", "30")["max_pairs"] == 30
-    assert about("--max-rows", "60")["max_rows"] == 60
-    assert about("--seed", "5")["seed"] == 5
+    def scores(found: dict) -> list[float]:
+        return found["corrections"]["whiten"]["scores"]
+
+    usual = task("-d", "sts12")
+    assert (usual["n_items"], len(scores(usual))) == (50, 10)
+    assert len(scores(task("-d", "sts12", "--folds", "4"))) == 8
+    assert len(scores(task("-d", "sts12", "--repeats", "1"))) == 5
+    assert task("-d", "sts12", "--max-pairs", "30")["n_items"] == 30
+    assert task("-d", "cola", "--max-rows", "60", "--repeats", "1")["n_items"] == 60
+    assert scores(task("-d", "sts12", "--seed", "5")) != scores(usual)
 
 
 def test_bad_input(folder: Path) -> None:
-    assert isinstance(run("--setup", "none").exception, InputError)
-    assert isinstance(run(*BASE, "-d", "sts99").exception, InputError)
-    assert isinstance(run("--report-only").exception, InputError)
-    result = run(*BASE, "-d", "sts14", "--keep-going")
-    assert isinstance(result.exception, InputError)
-    assert "no setup could be run" in str(result.exception)
+    for arguments, said in (
+        (("--setup", "none"), "setup 'none' is not known"),
+        ((*BASE, "-d", "sts99"), "dataset 'sts99' is not known"),
+        (("--report-only",), "--report-only goes with --output"),
+        ((*BASE, "-d", "sts12", "--seed", "-1"), "seed is -1"),
+        ((*BASE, "-d", "sts14", "--keep-going"), "no setup could be run"),
+    ):
+        result = run(*arguments)
+        assert isinstance(result.exception, InputError)
+        assert said in str(result.exception)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from functools import partial
 
 from isoscope.advice import gain
@@ -11,7 +10,7 @@ from isoscope_papers.corrections import setups, tallies
 from isoscope_papers.corrections.run import N_NEIGHBORS, NOISE_POWER, Outcome, Result
 from isoscope_papers.corrections.tallies import GROUPS, WHITEN, Tally, interval, tally
 from isoscope_papers.rows import number, signed
-from isoscope_papers.verdict import Finding, Verdict, by_interval, judged, ranges
+from isoscope_papers.verdict import Finding, Verdict, by_interval, judged, ranges, rho_interval
 
 CONE = 0.5  # a mean cosine from which vectors lie close together
 LEVEL = 0.05
@@ -32,27 +31,33 @@ _STATIC = (("isotropy-helps-words", "words"), ("isotropy-helps-sentences", "sent
 
 def findings(outcomes: Sequence[Outcome]) -> Iterator[Finding]:
     """Yield every claim on every encoder that has the data sets it is about."""
-    parts: dict[str, Callable[[Outcome], Iterator[Finding]]] = {
-        setups.TASKS: partial(_of_tasks, n_encoders=sum(one.setup.part == setups.TASKS for one in outcomes)),
-        setups.PROBE: _of_probe, setups.NOISE: _of_noise,
-        setups.ANALOGIES: _of_analogies,
-    }  # fmt: skip
+    on_tasks = [one for one in outcomes if one.setup.part == setups.TASKS]
+    static = next((one for one in on_tasks if one.setup.is_static), None)
+    clusters, measures = partial(_of_clusters, n_encoders=len(on_tasks)), partial(_of_measures, static=static)
+    parts: dict[str, Sequence[Callable[[Outcome], Iterator[Finding]]]] = {
+        setups.TASKS: (_of_groups, _of_static, _of_whitening, clusters, measures),
+        setups.PROBE: (_of_probe,),
+        setups.NOISE: (_of_noise,),
+        setups.ANALOGIES: (_of_analogies,),
+    }
     for found in outcomes:
-        about = found.about
-        evidence = (
-            f"{found.title}; at most {about['max_pairs']:,} pairs and {about['max_rows']:,} texts of a set, "
-            f"{about['folds']} folds × {about['repeats']} repeats, seed {about['seed']}"
-        )
-        for one in parts[found.setup.part](found):
-            yield replace(one, evidence=one.evidence or evidence)
+        for part in parts[found.setup.part]:
+            yield from part(found)
 
 
-def _of_tasks(found: Outcome, n_encoders: int) -> Iterator[Finding]:
+def _on(found: Outcome, *groups: str) -> str:
+    """Return the evidence of a finding on some groups: the encoder, the data sets, how they were split."""
+    return f"{found.title}; {tallies.settings_of(found, groups or tuple(GROUPS))}"
+
+
+def _of_groups(found: Outcome) -> Iterator[Finding]:
     for group, (whitening, ranking, sign) in _CLAIMS.items():
+        evidence = _on(found, group)
         whitened = tally(found, group, WHITEN)
         if whitened.n:
             verdict, condition = _held(whitened, sign)
-            yield Finding(f"classifiers/{whitening}", found.title, verdict, whitened.words, condition)
+            claim = f"classifiers/{whitening}"
+            yield Finding(claim, found.title, verdict, whitened.words, condition, evidence)
         results = [one for one in found.results if one.kind == GROUPS[group][0]]
         correlations = [rho for one in results if (rho := _correlation(one, group)) is not None]
         if len(correlations) > 2:
@@ -61,11 +66,7 @@ def _of_tasks(found: Outcome, n_encoders: int) -> Iterator[Finding]:
             ends = f"{signed(low, 2)} … {signed(high, 2)}"
             said = f"mean ρ {mean}, 95 % over {len(correlations)} sets {ends}"
             verdict = by_interval(*sorted((sign * low, sign * high)))
-            yield Finding(f"classifiers/{ranking}", found.title, verdict, said)
-    yield from _of_static(found)
-    yield from _of_whitening(found)
-    yield from _of_clusters(found, n_encoders)
-    yield from _of_measures(found)
+            yield Finding(f"classifiers/{ranking}", found.title, verdict, said, evidence=evidence)
 
 
 def _held(one: Tally, sign: int) -> tuple[Verdict, str]:
@@ -110,58 +111,60 @@ def _of_static(found: Outcome) -> Iterator[Finding]:
         if not found.setup.is_static:
             verdict, condition = Verdict.NOT_TESTABLE, "the paper says it of static vectors"
         said = "; ".join(f"{name}: mean gain {_mean(gains)}" for name, gains in parts.items())
-        yield Finding(f"classifiers/{claim}", found.title, verdict, said, condition)
+        yield Finding(f"classifiers/{claim}", found.title, verdict, said, condition, _on(found, group))
 
 
 def _of_whitening(found: Outcome) -> Iterator[Finding]:
     """Yield what is claimed of isotropy on tasks as a whole."""
-    graded = tallies.overall(found, WHITEN, tallies.groups_of(setups.SENTENCES, setups.WORDS))
-    labelled = tallies.overall(found, WHITEN, tallies.groups_of(setups.LABELS))
-    whole = tallies.overall(found, WHITEN)
-    if graded.mean is not None and labelled.mean is not None:
+    kinds = {
+        "graded tasks": tallies.groups_of(setups.SENTENCES, setups.WORDS),
+        "tasks with labels": tallies.groups_of(setups.LABELS),
+    }
+    whitened = {words: tallies.overall(found, WHITEN, groups) for words, groups in kinds.items()}
+    graded, labelled = whitened.values()
+    if graded.n and labelled.n:
         signs = [len(graded.helped) - len(graded.hurt), len(labelled.hurt) - len(labelled.helped)]
         verdict = by_interval(min(signs), min(signs))
-        parts = (("graded tasks", graded), ("tasks with labels", labelled))
-        said = "; ".join(f"{words}: {signed(one.mean)}, {_counts(one)}" for words, one in parts)
-        yield Finding("classifiers/conflict-explained", found.title, verdict, said)
+        said = "; ".join(f"{words}: {signed(one.mean)}, {_counts(one)}" for words, one in whitened.items())
+        yield Finding("classifiers/conflict-explained", found.title, verdict, said, evidence=_on(found))
     if labelled.n and not found.setup.is_static:
-        kinds = {"tasks with labels": [setups.LABELS], "graded tasks": [setups.SENTENCES, setups.WORDS]}
-        by_kind = {
-            words: [tallies.overall(found, name, tallies.groups_of(*some)) for name in _CALIBRATIONS]
-            for words, some in kinds.items()
+        helped = {
+            words: [len(tallies.overall(found, name, kinds[words]).helped) for name in _CALIBRATIONS]
+            for words in reversed(kinds)
         }
-        verdict, condition = judged(
-            {n: not any(one.helped for one in by_kind[n]) for n in kinds}, where="on {}"
-        )
-        counts = {n: ", ".join(str(len(one.helped)) for one in some) for n, some in by_kind.items()}
-        said = "; ".join(f"{n}: helped {counts[n]} of {some[-1].n}" for n, some in by_kind.items())
-        said = f"{', '.join(_CALIBRATIONS)}: {said}"
-        yield Finding("classifiers/calibration-no-help", found.title, verdict, said, condition)
+        verdict, condition = judged({words: not any(one) for words, one in helped.items()}, where="on {}")
+        parts = (f"{n}: helped {', '.join(map(str, one))} of {whitened[n].n}" for n, one in helped.items())
+        said = f"{', '.join(_CALIBRATIONS)}: {'; '.join(parts)}"
+        claim = "classifiers/calibration-no-help"
+        yield Finding(claim, found.title, verdict, said, condition, _on(found))
     if labelled.n:
         retrieval = {name: tally(found, "retrieval", name) for name in (WHITEN, "whiten_reduced")}
         said = "; ".join(f"{name} {one.words}" for name, one in retrieval.items())
-        yield Finding("classifiers/dense-retrieval", found.title, Verdict.NOT_TESTABLE, said, _NO_QUERIES)
-    if whole.n:
+        claim, evidence = "classifiers/dense-retrieval", _on(found, "retrieval")
+        yield Finding(claim, found.title, Verdict.NOT_TESTABLE, said, _NO_QUERIES, evidence)
+    if (whole := tallies.overall(found, WHITEN)).n:
         verdict, condition = _held(whole, _GAIN)
         condition = condition and "on some tasks; the contrary on others"
         for claim in ("istar/uniform-improves", "manifolds/isotropy-utilises"):
-            yield Finding(claim, found.title, verdict, f"whitening {_counts(whole)}", condition)
+            said = f"whitening {_counts(whole)}"
+            yield Finding(claim, found.title, verdict, said, condition, _on(found))
 
 
 def _of_clusters(found: Outcome, n_encoders: int) -> Iterator[Finding]:
     """Yield what is claimed of clusters: taking them off against taking off the common mean or directions."""
     gains = tallies.differences(found, ["sentences"], "cluster_center", "center")
     said = "centring clusters gains {} more than centring all"
-    yield from _gained("classifiers/clusters-hinder-ranking", found.title, gains, said)
+    claim = "classifiers/clusters-hinder-ranking"
+    yield from _gained(claim, found.title, gains, said, _on(found, "sentences"))
     groups = {"sentences": ["sentences"], "words": ["words"], "labels": tallies.groups_of(setups.LABELS)}
     for words, some in groups.items():
         gains = tallies.differences(found, some, "clusterwise_all_but_the_top", "all_but_the_top")
         said = f"{{}} against the global correction over {len(gains)} data sets"
         subject, n_tests = f"{found.title}, {words}", len(groups) * n_encoders
-        yield from _gained("classifiers/clusterwise-better", subject, gains, said, n_tests)
+        yield from _gained("classifiers/clusterwise-better", subject, gains, said, _on(found, *some), n_tests)
 
 
-def _of_measures(found: Outcome) -> Iterator[Finding]:
+def _of_measures(found: Outcome, static: Outcome | None) -> Iterator[Finding]:
     """Yield what is claimed of mean cosine and IsoScore: what centring and all-but-the-top do to them."""
     cosine, plain = (mean_figure(found, "none", figure) for figure in ("mean_cosine", "isoscore"))
     top = [
@@ -176,19 +179,39 @@ def _of_measures(found: Outcome) -> Iterator[Finding]:
         f"IsoScore {number(plain)} → {number(mean_figure(found, 'center', 'isoscore'))}"
     )
     why = "of mean cosine, which centring alone brings to zero; the count of papers is not tested"
-    yield Finding("classifiers/improper-measures", found.title, Verdict.CONDITION, moved, why)
+    claim = "classifiers/improper-measures"
+    yield Finding(claim, found.title, Verdict.CONDITION, moved, why, _on(found))
     verdict = Verdict.HELD if all((after or 0) > (before or 0) for before, after in top) else Verdict.NOT_HELD
     raised = f"IsoScore {number(plain)} → {number(mean_figure(found, 'all_but_the_top', 'isoscore'))}"
-    yield Finding("istar/all-but-the-top", found.title, verdict, raised)
+    yield Finding("istar/all-but-the-top", found.title, verdict, raised, evidence=_on(found))
     if cosine > CONE:
         gains = tally(found, "knn", "center").gains
         said = f"mean cosine {number(cosine)}; taking it to zero gains {{}} in nearest neighbours"
-        yield from _gained("manifolds/anisotropy-brings-close", found.title, gains, said)
-        stsb = next((one.tasks["similarity"] for one in found.results if one.dataset == "stsb"), None)
-        if stsb is not None and not found.setup.is_static:
-            verdict = Verdict.HELD if stsb.baseline > CONE else Verdict.NOT_HELD
-            said = f"mean cosine {number(cosine)}, STS-B ρ {number(stsb.baseline)}"
-            yield Finding("classifiers/contextual-anisotropic", found.title, verdict, said)
+        claim = "manifolds/anisotropy-brings-close"
+        yield from _gained(claim, found.title, gains, said, _on(found, "knn"))
+        if not found.setup.is_static:
+            yield from _of_contextual(found, static, cosine)
+
+
+def _of_contextual(found: Outcome, static: Outcome | None, cosine: float) -> Iterator[Finding]:
+    """Yield whether anisotropic vectors of texts in context do better on STS-B than static ones."""
+    tasks = [
+        next((one.tasks["similarity"] for one in each.results if one.dataset == "stsb"), None)
+        for each in (found, static)
+        if each is not None
+    ]
+    if not tasks or (stsb := tasks[0]) is None:
+        return
+    low, high = rho_interval(stsb.baseline, stsb.n_items)
+    said = (
+        f"mean cosine {number(cosine)}, STS-B ρ {number(stsb.baseline)} (95 % {number(low)} … {number(high)})"
+    )
+    verdict, condition = Verdict.NOT_TESTABLE, "no static vectors were scored beside it"
+    if static is not None and (other := tasks[-1]) is not None:
+        said += f"; static vectors, {static.title}: {number(other.baseline)}"
+        verdict, condition = by_interval(low, high, other.baseline), ""
+    evidence = f"{found.title}; STS-B, {stsb.n_items:,} pairs"
+    yield Finding("classifiers/contextual-anisotropic", found.title, verdict, said, condition, evidence)
 
 
 def _of_probe(found: Outcome) -> Iterator[Finding]:
@@ -202,7 +225,8 @@ def _of_probe(found: Outcome) -> Iterator[Finding]:
         f"{name} (IsoScore {number(mean_figure(found, name, 'isoscore'), 2)}) {_mean(one.gains)}"
         for name, one in parts.items()
     )
-    yield Finding("classifiers/whitened-probe", found.title, by_interval(-high, -low), said)
+    evidence = _on(found, "linear probe")
+    yield Finding("classifiers/whitened-probe", found.title, by_interval(-high, -low), said, "", evidence)
 
 
 def _of_noise(found: Outcome) -> Iterator[Finding]:
@@ -248,7 +272,7 @@ def _of_analogies(found: Outcome) -> Iterator[Finding]:
 
 
 def _gained(
-    claim: str, subject: str, gains: Sequence[float], said: str, n_tests: int = 1
+    claim: str, subject: str, gains: Sequence[float], said: str, evidence: str, n_tests: int = 1
 ) -> Iterator[Finding]:
     """Yield the verdict on "gains", by the interval over data sets; none of fewer than three.
 
@@ -257,7 +281,7 @@ def _gained(
     if len(gains) > 2:
         seen = gain(gains, test_share=0.0).p_value * n_tests < LEVEL or n_tests == 1
         verdict = by_interval(*interval(gains)) if seen else Verdict.INCONCLUSIVE
-        yield Finding(claim, subject, verdict, said.format(_mean(gains)))
+        yield Finding(claim, subject, verdict, said.format(_mean(gains)), evidence=evidence)
 
 
 def _sign(low: float, high: float) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +49,7 @@ class Result:
     """One data set: its tasks, and the geometry of its vectors under each correction.
 
     n_left: items left out, since a static table has no word of theirs.
+    about: facts of the run it is of, where that is not the outcome's.
     """
 
     dataset: str
@@ -57,6 +58,7 @@ class Result:
     n_left: int
     geometry: Mapping[str, Mapping[str, float | None]]
     tasks: Mapping[str, Task]
+    about: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -327,8 +329,11 @@ def _tried(
 def keep_outcome(found: Outcome, folder: Path) -> None:
     """Write `corrections-NAME.json`; results of other data sets that an earlier run left there stay."""
     path = folder / f"{_STEM}{found.setup.name}.json"
-    earlier = read(path, Outcome).results if path.exists() else ()
-    results = {one.dataset: one for one in (*earlier, *found.results)}
+    results = {}
+    if path.exists():
+        earlier = read(path, Outcome)
+        results = {one.dataset: replace(one, about=one.about or earlier.about) for one in earlier.results}
+    results |= {one.dataset: one for one in found.results}
     keep(replace(found, results=tuple(results.values())), path)
 
 

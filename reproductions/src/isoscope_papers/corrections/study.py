@@ -11,7 +11,7 @@ from isoscope_papers.corrections import run, tallies
 from isoscope_papers.corrections.figures import gains_figure
 from isoscope_papers.corrections.findings import findings, mean_figure
 from isoscope_papers.corrections.options import DEFAULT, Options
-from isoscope_papers.corrections.run import Outcome, Task
+from isoscope_papers.corrections.run import Outcome
 from isoscope_papers.corrections.setups import LABELS, PROBE, SETUPS, TASKS, Setup, own_setup
 from isoscope_papers.corrections.tallies import GROUPS, WHITEN, Tally, tally
 from isoscope_papers.page import Section
@@ -107,12 +107,10 @@ def _gains(found: Outcome) -> Section:
         )
         for name in ("none", *tallies.corrections_of(found))
     )
-    about = found.about
     text = (
         "Mean gain over the data sets, and on how many the correction helps ▲ and hurts ▼; IsoScore and mean "
-        f"cosine are means over the data sets. {found.setup.model}: {found.setup.note or 'own model'}; at "
-        f"most {about['max_pairs']:,} pairs and {about['max_rows']:,} labelled texts of each set, "
-        f"{about['folds']} folds × {about['repeats']} repeats, seed {about['seed']}."
+        f"cosine are means over the data sets. {found.setup.model}: {found.setup.note or 'own model'}; "
+        f"{tallies.settings_of(found)}."
     )
     lost = [f"{one.n_left} of {one.title}" for one in found.results if one.n_left]
     notes = (f"Left out, since no word of theirs is in the table: {', '.join(lost)}",) if lost else ()
@@ -125,8 +123,10 @@ def _scores(found: Outcome) -> Section:
     cells = []
     for result in found.results:
         for name, task in result.tasks.items():
-            best = _best(task)
-            hurting = sum(one.verdict == tallies.HURTS for one in task.corrections.values())
+            tried = task.corrections.values()
+            helping = [one for one in tried if one.verdict == tallies.HELPS]
+            best = max(helping, key=lambda one: one.gain or 0.0, default=None)
+            hurting = sum(one.verdict == tallies.HURTS for one in tried)
             cells.append(
                 (
                     result.title,
@@ -135,16 +135,11 @@ def _scores(found: Outcome) -> Section:
                     f"{task.baseline:.3f}",
                     _with_interval(task.corrections.get(WHITEN)),
                     _LEAVE if best is None else f"{best.correction} {_with_interval(best)}",
-                    f"{hurting} of {len(task.corrections)}",
+                    f"{hurting} of {len(tried)}",
                 )
             )
     text = "Scores without a correction, and gains over it with their 95 % intervals, each by itself."
     return Section(f"{found.title}: every data set", text, (), heads, tuple(cells))
-
-
-def _best(task: Task) -> Tried | None:
-    helping = [one for one in task.corrections.values() if one.verdict == tallies.HELPS]
-    return max(helping, key=lambda one: one.gain or 0.0, default=None)
 
 
 def _aside(outcomes: Sequence[Outcome]) -> Section:

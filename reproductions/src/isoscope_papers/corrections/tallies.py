@@ -76,6 +76,19 @@ def overall(found: Outcome, correction: str, groups: Sequence[str] = tuple(GROUP
     )
 
 
+def settings_of(found: Outcome, groups: Sequence[str] = tuple(GROUPS)) -> str:
+    """Return the data sets of some groups, and how each was drawn and split."""
+    kinds = {GROUPS[group][0] for group in groups}
+    names: dict[str, list[str]] = {}
+    for one in found.results:
+        if one.kind in kinds:
+            about = one.about or found.about
+            most = f"{about['max_rows']:,} texts" if one.kind == LABELS else f"{about['max_pairs']:,} pairs"
+            splits = f"{about['folds']} folds × {about['repeats']} repeats, seed {about['seed']}"
+            names.setdefault(f"at most {most} of a set, {splits}", []).append(one.title)
+    return "; ".join(f"{', '.join(titles)}: {settings}" for settings, titles in names.items())
+
+
 def groups_of(*kinds: str) -> list[str]:
     """Return the groups with data of some kinds."""
     return [group for group, (kind, _) in GROUPS.items() if kind in kinds]
