@@ -87,6 +87,10 @@ class Geometry:
         """Return the adjusted self-similarity of the most frequent tokens, the most frequent first."""
         return dict(zip(self.tokens["name"], self.tokens["adjusted_self_similarity"], strict=True))
 
+    def r2(self, view: str) -> dict[int, float]:
+        """Return the mean r² without the top k dimensions by k, with special tokens ("paper") or without."""
+        return dict(zip(self.informativity["k"], self.informativity[view]["mean"], strict=True))
+
     def layers(self, view: str = "paper") -> list[dict[str, float]]:
         """Return the readings of every layer, with both similarities less the anisotropy."""
         return [

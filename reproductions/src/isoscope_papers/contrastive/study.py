@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import combinations
 from pathlib import Path
-from typing import Any
 
 from isoscope.cli import parse_seeds
 from isoscope.errors import InputError
@@ -16,11 +14,11 @@ from isoscope_papers.contrastive.figures import (
     sinks_figure,
     tokens_figure,
 )  # fmt: skip
-from isoscope_papers.contrastive.findings import LAST, READINGS, change_of, findings, rows
+from isoscope_papers.contrastive.findings import LAST, READINGS, changes_of, findings, rows
 from isoscope_papers.contrastive.options import DEFAULT, Options
 from isoscope_papers.contrastive.run import PREFIX, Geometry
 from isoscope_papers.contrastive.setups import N_TOKENS, SETUPS, Setup
-from isoscope_papers.contrastive.tokens import agreement, by_word, extremes, listed
+from isoscope_papers.contrastive.tokens import agreements, by_word, extremes, listed
 from isoscope_papers.figures import Drawing
 from isoscope_papers.page import Section
 from isoscope_papers.rows import number
@@ -75,8 +73,7 @@ def sections(runs: Sequence[Geometry]) -> list[Section]:
     if read := [run for run in runs if run.last]:
         result.append(_last(read))
     result.append(_tokens(runs, tuple(tokens_figure(encoders))))
-    by_setup = {run.setup: run for run in runs}
-    if changes := {run.title: change for run in runs if (change := change_of(run, by_setup))}:
+    if changes := changes_of(runs):
         result.append(change_section(changes, "The vanilla model is that the encoder was trained from."))
     return result
 
@@ -117,11 +114,10 @@ def _clean(runs: Sequence[Geometry]) -> Section:
 def _moved(run: Geometry) -> str:
     """Say how far the clean definitions are from the protocol, at most, and in which layer."""
     parts = []
-    for words in ("self-similarity", "intra-sentence", "anisotropy"):
-        name = READINGS[words]
+    for words, name in list(READINGS.items())[:3]:
         steps = [clean[name] - paper[name] for paper, clean in zip(run.paper, run.clean, strict=True)]
-        layer = max(range(len(steps)), key=lambda place: abs(steps[place]))
-        parts.append(f"{words} by {steps[layer]:+.3f} (layer {layer})")
+        layer, most = max(enumerate(steps), key=lambda step: abs(step[1]))
+        parts.append(f"{words} by {most:+.3f} (layer {layer})")
     return f"{run.title}: the quirks' absence moves {', '.join(parts)} at most"
 
 
@@ -132,13 +128,12 @@ def _dimensions(runs: Sequence[Geometry]) -> Section:
     cells, notes = [], []
     for run in runs:
         paper = {row.quantity: row.cell for row in rows(run)}
-        r2 = dict(zip(run.informativity["k"], run.informativity["clean"]["mean"], strict=True))
+        r2, with_them = run.r2("clean"), run.r2("paper")
         clean = dict(zip(shares, (f"{share:.4f}" for share in run.shares["clean"]), strict=False))
         clean |= {name: str(run.n_for(share, "clean")) for name, share in counts.items()}
         clean |= {name: f"{r2[k]:.3f}" for name, k in ks.items() if k in r2}
         for title, known in ((f"{run.title}, of {run.n_dims}", paper), (f"{run.title}, clean", clean)):
             cells.append((title, *(known.get(name, "—") for name in (*shares, *counts, *ks))))
-        with_them = dict(zip(run.informativity["k"], run.informativity["paper"]["mean"], strict=True))
         if run.n_special and 2 in r2 and r2[2] - with_them[2] > 0.05:
             notes.append(
                 f"{run.title}: the drop at k = 2 is that of the special tokens: r² is {with_them[2]:.3f} "
@@ -213,52 +208,37 @@ def _last(runs: Sequence[Geometry]) -> Section:
 
 
 def _tokens(runs: Sequence[Geometry], figures: tuple[Drawing, ...]) -> Section:
-    cells = tuple((run.title, *map(listed, extremes(run.token_values, 12))) for run in runs)
-    notes = []
-    for first, second in combinations(runs, 2):
-        if (curve := agreement(first.token_values, second.token_values)) is not None:
-            n, r = curve.highest()
-            notes.append(
-                f"{first.title} and {second.title}: correlation {curve.values[-1]:.3f} over the "
-                f"{len(curve.names)} tokens they share, the highest {r:.3f} over the {n} most frequent. "
-                "These are self-similarities after training; the paper's 0.857 is of their change"
-            )
     text = (
         f"Adjusted self-similarity in the last layer by the clean definitions, of the {N_TOKENS} most "
         "frequent tokens. Of its own models the paper says that words of content keep their place from "
         "sentence to sentence after contrastive training, and words of function follow the sentence they "
         "stand in."
     )
-    return Section("Tokens", text, tuple(notes), ("model", "highest", "lowest"), cells, figures)
+    values = {run.title: run.token_values for run in runs}
+    notes = tuple(
+        f"{' and '.join(pair)}: correlation {last:.3f} over the {n_all} tokens they share, the highest "
+        f"{peak:.3f} over the {n} most frequent. These are self-similarities after training; the paper's "
+        "0.857 is of their change"
+        for pair, n_all, last, n, peak in agreements(values)
+    )
+    cells = tuple((title, *map(listed, extremes(own, 12))) for title, own in values.items())
+    return Section("Tokens", text, notes, ("model", "highest", "lowest"), cells, figures)
 
 
 def change_section(changes: Mapping[str, Mapping[str, float]], about: str) -> Section:
     """Return the tokens whose self-similarity changes most, and how far models agree on them."""
-    cells = tuple((title, *map(listed, extremes(change, 15))) for title, change in changes.items())
-    notes = []
-    for (one, first), (other, second) in combinations(changes.items(), 2):
-        if (curve := agreement(by_word(first), by_word(second))) is not None:
-            n, r = curve.highest()
-            notes.append(
-                f"{one} and {other}: the changes correlate by {curve.values[-1]:.3f} over the "
-                f"{len(curve.names)} tokens they share, by {r:.3f} at most, over the {n} most frequent (the "
-                "paper, of mpnet and MiniLM: 0.857 over 204)"
-            )
     text = (
         "The change of each token's adjusted self-similarity in the last layer by training, of the "
         f"{N_TOKENS} most frequent tokens. {about} The paper's: rising are onion, piano, cow, chair; falling "
         "are has, is, are, that."
     )
-    heads = ("model", "rising most", "falling most")
-    return Section("Self-similarity change", text, tuple(notes), heads, cells)
-
-
-def _read(folder: Path) -> list[Geometry]:
-    return read_all(folder, PREFIX, Geometry)
-
-
-def _rows(runs: Sequence[Geometry]) -> list[Any]:
-    return [row for run in runs for row in rows(run)]
+    notes = tuple(
+        f"{' and '.join(pair)}: the changes correlate by {last:.3f} over the {n_all} tokens they share, by "
+        f"{peak:.3f} at most, over the {n} most frequent (the paper, of mpnet and MiniLM: 0.857 over 204)"
+        for pair, n_all, last, n, peak in agreements({name: by_word(one) for name, one in changes.items()})
+    )
+    cells = tuple((title, *map(listed, extremes(change, 15))) for title, change in changes.items())
+    return Section("Self-similarity change", text, notes, ("model", "rising most", "falling most"), cells)
 
 
 STUDY: Study[Setup, Geometry] = Study(
@@ -268,8 +248,8 @@ STUDY: Study[Setup, Geometry] = Study(
     setups=SETUPS,
     choose=_choose,
     run=_run,
-    read=_read,
+    read=lambda folder: read_all(folder, PREFIX, Geometry),
     findings=findings,
     sections=sections,
-    rows=_rows,
+    rows=lambda runs: [row for run in runs for row in rows(run)],
 )

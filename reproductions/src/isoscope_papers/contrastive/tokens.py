@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import combinations
+from typing import NamedTuple
 
 from isoscope import RunningCorrelation, running_correlation
 from isoscope.errors import UndefinedError
@@ -73,3 +75,20 @@ def agreement(first: Mapping[str, float], second: Mapping[str, float]) -> Runnin
     except UndefinedError:
         return None
     return curve if len(curve.names) >= min(len(first), len(second)) / 2 else None
+
+
+class Agreement(NamedTuple):
+    """How far two models agree: over all tokens they share, and over the n most frequent, where most."""
+
+    pair: tuple[str, str]
+    n_all: int
+    last: float
+    n: int
+    peak: float
+
+
+def agreements(values: Mapping[str, Mapping[str, float]]) -> Iterator[Agreement]:
+    """Yield how far each two models agree that have most tokens in common, by their values by token."""
+    for (one, first), (other, second) in combinations(values.items(), 2):
+        if (curve := agreement(first, second)) is not None:
+            yield Agreement((one, other), len(curve.names), curve.values[-1] or 0.0, *curve.highest())
