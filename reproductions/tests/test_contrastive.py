@@ -377,4 +377,3 @@ def test_pages_gather_the_runs_of_earlier_calls(asked, tmp_path) -> None:
 
 def test_bad_options(fail) -> None:
     assert "not known" in fail("reproduce", "contrastive", "-s", "bert")
-    assert "exclude each other" in fail("reproduce", "contrastive", "-s", "minilm", "--model", "x")

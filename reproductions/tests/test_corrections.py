@@ -25,7 +25,7 @@ from isoscope_papers.corrections.run import (
     read_outcomes,
     run_setup,
 )
-from isoscope_papers.corrections.setups import DATASETS, SETUPS, chosen_datasets, own_setup
+from isoscope_papers.corrections.setups import DATASETS, SETUPS, chosen_datasets
 from isoscope_papers.corrections.study import STUDY, sections
 from isoscope_papers.corrections.tallies import answer, best_of, differences, interval, settings_of, tally
 from isoscope_papers.study import Place
@@ -69,7 +69,7 @@ def data(tmp_path: Path, rng: np.random.Generator) -> Path:
 
 
 def test_a_setup_is_run_kept_and_read_again(table: Path, data: Path, tmp_path: Path) -> None:
-    setup = own_setup(str(table))
+    setup = STUDY.own_setup(str(table))
     assert setup.is_static
     options = Options(dataset=["stsb", "cola"], max_pairs=50, max_rows=60, repeats=1)
     found = run_setup(setup, options, Place(data))
@@ -92,7 +92,7 @@ def test_a_setup_is_run_kept_and_read_again(table: Path, data: Path, tmp_path: P
 
 
 def test_the_probe_chooses_its_penalty_in_a_wide_range(table: Path, data: Path) -> None:
-    setup = replace(own_setup(str(table)), part="probe")
+    setup = replace(STUDY.own_setup(str(table)), part="probe")
     found = run_setup(setup, Options(dataset=["cola"], max_rows=60), Place(data))
     (result,) = found.results
     assert list(result.tasks) == ["linear_probe"]
@@ -111,7 +111,7 @@ def test_noise_before_whitening_is_amplified(
     rows = [line.split() for line in table.read_text().splitlines()]
     weak = [[word, *values[:-1], f"{1e-3 * float(values[-1]):.6f}"] for word, *values in rows]
     table.write_text("\n".join(map(" ".join, weak)) + "\n")
-    setup = replace(own_setup(str(table)), part="noise")
+    setup = replace(STUDY.own_setup(str(table)), part="noise")
     found = run_setup(setup, Options(max_rows=60, folds=2, repeats=1), Place(data))
     after, before = (found.results[0].tasks[f"noise {when} correction"] for when in ("after", "before"))
     assert after.baseline == before.baseline < 1

@@ -30,7 +30,7 @@ from isoscope_papers.manifolds.layers import (
 )
 from isoscope_papers.manifolds.options import Options
 from isoscope_papers.manifolds.run import N_SHOWN, Outcome, StaticFigures, keep, read_outcomes, run_setup
-from isoscope_papers.manifolds.setups import PUBLISHED, own_setup
+from isoscope_papers.manifolds.setups import PUBLISHED
 from isoscope_papers.manifolds.study import STUDY, sections
 from isoscope_papers.runs import as_plain, from_plain
 from isoscope_papers.study import Place
@@ -366,7 +366,7 @@ def corpus(tmp_path: Path) -> Path:
 
 
 def test_a_model_without_sinks(tiny_bert: Path, corpus: Path) -> None:
-    found = run_setup(own_setup(str(tiny_bert)), Options(), Place(corpus))
+    found = run_setup(STUDY.own_setup(str(tiny_bert)), Options(), Place(corpus))
     assert found.about["window"] == 24
     assert found.about["n_types"] == 11
     assert found.about["n_tokens"] == 482  # special tokens left out
@@ -377,7 +377,7 @@ def test_a_model_without_sinks(tiny_bert: Path, corpus: Path) -> None:
 
 
 def test_sinks_are_left_out_in_the_other_view(tiny_gpt: Path, corpus: Path, tmp_path: Path) -> None:
-    found = run_setup(own_setup(str(tiny_gpt)), Options(layers="0,1,-1"), Place(corpus))
+    found = run_setup(STUDY.own_setup(str(tiny_gpt)), Options(layers="0,1,-1"), Place(corpus))
     assert found.about["layers"] == [0, 1, 3]
     assert found.about["n_sinks"] == 10  # the first of each of eight windows, and two booms
     assert "position 0" in found.sinks[0]
@@ -400,7 +400,7 @@ def test_sinks_are_left_out_in_the_other_view(tiny_gpt: Path, corpus: Path, tmp_
 
 
 def test_fewer_tokens_and_another_seed(tiny_bert: Path, corpus: Path) -> None:
-    setup, options = own_setup(str(tiny_bert)), Options(max_tokens=240, layers="1")
+    setup, options = STUDY.own_setup(str(tiny_bert)), Options(max_tokens=240, layers="1")
     few = run_setup(setup, options, Place(corpus))
     assert few.about["n_tokens"] == 220
     other = run_setup(setup, replace(options, seed=5), Place(corpus))
@@ -417,7 +417,7 @@ def test_a_static_table_from_a_file(tmp_path: Path) -> None:
     rows = rng.normal(size=(300, 4))
     path = tmp_path / "words.txt"
     path.write_text("".join(f"w{i} {' '.join(map(str, row))}\n" for i, row in enumerate(rows)))
-    found = run_setup(own_setup(str(path)), Options(), Place())
+    found = run_setup(STUDY.own_setup(str(path)), Options(), Place())
     assert found.static is not None
     assert (found.static.n_vectors, found.static.n_dims) == (300, 4)
     assert found.static.lid == pytest.approx(iso.lid(rows.astype(np.float32), k=100), rel=1e-5)
@@ -476,7 +476,7 @@ def test_the_smallest_cluster() -> None:
 
 
 def test_pages_and_figures_are_written(tiny_gpt: Path, corpus: Path, tmp_path: Path) -> None:
-    run = run_setup(own_setup(str(tiny_gpt)), Options(), Place(corpus))
+    run = run_setup(STUDY.own_setup(str(tiny_gpt)), Options(), Place(corpus))
     written = STUDY.write([run, table(20.0)], tmp_path / "new")
     assert [path.name for path in written] == ["manifolds.json", "manifolds.md", "manifolds.html"]
     text = written[1].read_text()

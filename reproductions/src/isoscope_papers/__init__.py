@@ -5,7 +5,8 @@ verdict                 the five verdicts, and how one is reached
 study                   a study: setups, run, findings, page
 rows  page  runs        ours beside published; Markdown and HTML; a run as a file
 figures                 a figure of a page: its caption, and how it is drawn
-command  glance         `isoscope reproduce`; every claim on one page
+command  options        `isoscope reproduce`, and what several studies take
+glance                  every claim on one page
 corpora                 labelled texts and words, as the papers classify them
 classifiers  theory     Mickus, Grönroos and Attieh 2024
 contrastive  dynamics   Xiao, Long and Al Moubayed 2023

@@ -61,7 +61,11 @@ def _papers() -> None:
 def command(name: str) -> Callable[..., None]:
     """Build the command of a study from its own options and those all studies share."""
     options = import_module(f"isoscope_papers.{name}.options")
-    choice = typer.Option("--setup", "-s", help=options.SETUPS_HELP, metavar="NAMES")
+    setups = import_module(f"isoscope_papers.{name}.setups").SETUPS
+    names = getattr(options, "NAMES", ", ".join(setups))
+    default = ", ".join(getattr(options, "DEFAULT", ("all",)))
+    about = f"{names}, or all; comma-separated or repeated. [default: {default}]"
+    choice = typer.Option("--setup", "-s", help=about, metavar="NAMES")
     hints = get_type_hints(options.Options, include_extras=True)
     own = {field.name: (hints[field.name], field.default) for field in fields(options.Options)}
     taken: dict[str, tuple[Any, Any]] = {
@@ -72,7 +76,7 @@ def command(name: str) -> Callable[..., None]:
 
     def run(**given: Any) -> None:
         chosen = options.Options(**{key: given[key] for key in own})
-        _reproduce(study(name), chosen, options.DEFAULT, **{key: given[key] for key in ("setup", *_SHARED)})
+        _reproduce(study(name), chosen, **{key: given[key] for key in ("setup", *_SHARED)})
 
     run.__doc__ = options.__doc__
     run.__name__ = name
@@ -89,7 +93,6 @@ def command(name: str) -> Callable[..., None]:
 def _reproduce(
     chosen: Study[Any, Any],
     options: Any,
-    default: Sequence[str],
     *,
     setup: list[str] | None,
     data: Path | None,
@@ -110,7 +113,7 @@ def _reproduce(
     with as_typed():
         if not report_only:
             place = Place(data, download, device, folder)
-            setups = chosen.chosen(setup or (), options, default)
+            setups = chosen.chosen(setup or (), options)
             runs = [
                 run
                 for one in _each(chosen, setups, options, place, keep_going=keep_going, quiet=json)

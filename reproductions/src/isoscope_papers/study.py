@@ -70,8 +70,11 @@ class Study(Generic[S, R]):
         title: of the page.
         intro: of the page; made from the runs where it is a function.
         setups: by name, in the order of the paper.
-        choose: the setups for the names asked for, none where none were, and the study's own options; by
-            default those of `setups`.
+        default: names of the setups that are run where none are asked for.
+        own: make the setup of a model that is not among them: its name, what is loaded, and whether that is
+            a file of word vectors.
+        choose: the setups for these names and the study's own options; by default those of `setups`, and one
+            for each model of the options.
         run: run a setup, keep it where the place has a folder, and return its runs.
         read: the runs that a folder keeps.
         findings: what the runs say of the papers' claims.
@@ -96,15 +99,28 @@ class Study(Generic[S, R]):
     results: Callable[[Sequence[R]], dict[str, Any]] = _nothing
     tables: Callable[[Sequence[R]], dict[str, str]] = _nothing
     notes: Callable[[Sequence[R]], Sequence[str]] = _no_notes
+    default: Sequence[str] = ("all",)
+    own: Callable[[str, str, bool], S] | None = None
     choose: Callable[[Sequence[str], Any], list[S]] | None = None
     stem: str = ""
     claims_at: int = 0
 
-    def chosen(self, names: Sequence[str], options: Any = None, default: Sequence[str] = ()) -> list[S]:
+    def chosen(self, names: Sequence[str], options: Any) -> list[S]:
         """Return the setups with these names, comma-separated or one by one, in the order of the paper."""
+        asked = split_names(names)
         if self.choose is not None:
-            return self.choose(split_names(names), options)
-        return chosen_setups(self.setups, split_names(names) or default)
+            return self.choose(asked or self.default, options)
+        models = [self.own_setup(model) for model in options.model or ()] if self.own else []
+        return [*chosen_setups(self.setups, asked or ([] if models else self.default)), *models]
+
+    def own_setup(self, model: str) -> S:
+        """Return the setup that is declared of a model, or one of its own; a file is one of word vectors."""
+        for setup in self.setups.values():
+            if getattr(setup, "model", None) == model:
+                return setup
+        path = Path(model)
+        assert self.own is not None
+        return self.own(path.name, model, path.is_file() and path.suffix.lower() != ".gguf")
 
     def claims(self, runs: Sequence[R]) -> list[Claim]:
         """Return every claim these runs test, with what was found; those of the study's own paper first."""
@@ -177,13 +193,6 @@ def chosen_setups(setups: Mapping[str, S], names: Sequence[str]) -> list[S]:
     if unknown:
         raise InputError(f"setup {unknown[0]!r} is not known; wanted all, or some of {', '.join(setups)}")
     return [setup for name, setup in setups.items() if "all" in names or name in names]
-
-
-def chosen_with_models(
-    setups: Mapping[str, S], names: Sequence[str], models: Sequence[S], default: Sequence[str]
-) -> list[S]:
-    """Return the setups asked for and one for each further model; where only models are given, no others."""
-    return [*chosen_setups(setups, names or ([] if models else default)), *models]
 
 
 def tallied(claims: Sequence[Claim]) -> str:

@@ -24,27 +24,24 @@ from typing import Annotated
 import typer
 
 from isoscope.cli import Every, Log, Seeds
-from isoscope_papers.classifiers.setups import SETUPS
+from isoscope_papers import options
 
 DEFAULT = ("polarity", "snli", "pos", "supersense")
-SETUPS_HELP = f"{', '.join(SETUPS)}, or all; comma-separated or repeated. [default: {', '.join(DEFAULT)}]"
 
 
 @dataclass(frozen=True)
-class Options:
+class Options(options.Options):
     """What the command takes beside what all studies take."""
 
     encoder: Annotated[
-        str | None,
-        typer.Option("--encoder", help="A model, its folder, or a file of word vectors.", metavar="NAME"),
+        str | None, typer.Option(help="A model, its folder, or a file of word vectors.", metavar="NAME")
     ] = None
     steps: Annotated[
-        int | None,
-        typer.Option("--steps", help="Updates. [default: the paper's: 1,000, or 250 for GLUE]", min=1),
+        int | None, typer.Option(help="Updates. [default: the paper's: 1,000, or 250 for GLUE]", min=1)
     ] = None
     seeds: Seeds = "5"
     every: Every = 1
     tolerance: Annotated[
-        float | None, typer.Option("--tolerance", help="Estimate silhouettes to ± this instead of exactly.")
+        float | None, typer.Option(help="Estimate silhouettes to ± this instead of exactly.")
     ] = None
     log: Log = None

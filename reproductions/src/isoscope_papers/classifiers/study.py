@@ -49,7 +49,7 @@ _FIGURES = {"main": main_figures, "exception": exception_figures, "glue": glue_f
 
 def _choose(names: Sequence[str], options: Options) -> list[Setup]:
     """Return the setups; an encoder that serves none of them is an error, one that serves some is said."""
-    setups = chosen_setups(SETUPS, names or DEFAULT)
+    setups = chosen_setups(SETUPS, names)
     if options.encoder is None:
         return setups
     others = [setup.name for setup in setups if not _serves(options.encoder, setup)]
@@ -237,6 +237,7 @@ STUDY: Study[Setup, Outcome] = Study(
     title="Isotropy, Clusters, and Classifiers: reproduced",
     intro=_INTRO,
     setups=SETUPS,
+    default=DEFAULT,
     choose=_choose,
     run=_run,
     read=read_outcomes,

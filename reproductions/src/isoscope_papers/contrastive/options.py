@@ -20,23 +20,17 @@ The pages again: `isoscope reproduce contrastive --report-only -o results`
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
-
-import typer
 
 from isoscope.cli import Seeds
-from isoscope_papers.contrastive.setups import N_SEEDS, SETUPS
+from isoscope_papers import options
+from isoscope_papers.contrastive.setups import N_SEEDS
 
 DEFAULT = ("minilm", "mpnet", "smollm2")
-SETUPS_HELP = f"{', '.join(SETUPS)}, or all; comma-separated or repeated. [default: {', '.join(DEFAULT)}]"
 
 
 @dataclass(frozen=True)
-class Options:
+class Options(options.Options):
     """What the command takes beside what all studies take."""
 
-    model: Annotated[
-        str | None,
-        typer.Option("--model", help="Another model: its name, folder or .gguf file.", metavar="MODEL"),
-    ] = None
+    model: options.Models = None
     seeds: Seeds = str(N_SEEDS)

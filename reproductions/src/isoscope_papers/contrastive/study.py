@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from isoscope.cli import parse_seeds
-from isoscope.errors import InputError
 from isoscope_papers.contrastive import run as measuring
 from isoscope_papers.contrastive.figures import (
     dimensions_figure,
@@ -23,7 +22,7 @@ from isoscope_papers.figures import Drawing
 from isoscope_papers.page import Section
 from isoscope_papers.rows import number
 from isoscope_papers.runs import keep, read_all
-from isoscope_papers.study import Place, Study, chosen_setups
+from isoscope_papers.study import Place, Study
 
 _INTRO = (
     "Every layer of two contrastively trained encoders over sentence 1 of STS-B's English test pairs "
@@ -41,16 +40,6 @@ _INTRO = (
     "where there is a network. What the paper says of before against after, and of training, is put to "
     "trainings of our own by `isoscope reproduce dynamics`."
 )
-
-
-def _choose(names: Sequence[str], options: Options) -> list[Setup]:
-    if options.model is None:
-        return chosen_setups(SETUPS, names or DEFAULT)
-    if names:
-        raise InputError("--setup and --model exclude each other: a setup has its model")
-    known = [setup for setup in SETUPS.values() if setup.model == options.model]
-    name = Path(options.model).name
-    return known or [Setup(name, name, options.model)]
 
 
 def _run(setup: Setup, options: Options, place: Place) -> list[Geometry]:
@@ -246,7 +235,8 @@ STUDY: Study[Setup, Geometry] = Study(
     title="Contrastive sentence representations: their geometry reproduced",
     intro=_INTRO,
     setups=SETUPS,
-    choose=_choose,
+    default=DEFAULT,
+    own=lambda name, model, _: Setup(name, name, model),
     run=_run,
     read=lambda folder: read_all(folder, PREFIX, Geometry),
     findings=findings,

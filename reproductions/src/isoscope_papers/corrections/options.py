@@ -24,47 +24,27 @@ from typing import Annotated
 
 import typer
 
-from isoscope_papers.corrections.setups import DATASETS, FOLDS, MAX_PAIRS, MAX_ROWS, REPEATS, SETUPS
+from isoscope_papers import options
+from isoscope_papers.corrections.setups import DATASETS, FOLDS, MAX_PAIRS, MAX_ROWS, REPEATS
 
 DEFAULT = ("minilm", "glove")
-SETUPS_HELP = f"{', '.join(SETUPS)}, or all; comma-separated or repeated. [default: {', '.join(DEFAULT)}]"
+_SETS = f"{', '.join(DATASETS)}; or sentences, words, labels. [default: all]"
 
 
 @dataclass(frozen=True)
-class Options:
+class Options(options.Options):
     """What the command takes beside what all studies take."""
 
-    model: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--model",
-            help="A sentence encoder's name, folder or hub id, or a file of word vectors; may be repeated.",
-            metavar="NAME",
-        ),
-    ] = None
-    dataset: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--dataset",
-            "-d",
-            help=f"{', '.join(DATASETS)}; or sentences, words, labels. [default: all]",
-            metavar="NAMES",
-        ),
-    ] = None
+    model: options.ModelsOrVectors = None
+    dataset: Annotated[list[str] | None, typer.Option("--dataset", "-d", help=_SETS, metavar="NAMES")] = None
     max_pairs: Annotated[
-        int,
-        typer.Option("--max-pairs", min=1, help="Pairs of each data set, drawn at random.", metavar="N"),
+        int, typer.Option(min=1, help="Pairs of each data set, drawn at random.", metavar="N")
     ] = MAX_PAIRS
     max_rows: Annotated[
-        int,
-        typer.Option(
-            "--max-rows", min=1, help="Labelled texts of each data set, drawn at random.", metavar="N"
-        ),
+        int, typer.Option(min=1, help="Labelled texts of each data set, drawn at random.", metavar="N")
     ] = MAX_ROWS
-    folds: Annotated[
-        int, typer.Option("--folds", min=2, help="Folds of the cross-validation.", metavar="N")
-    ] = FOLDS
-    repeats: Annotated[
-        int, typer.Option("--repeats", min=1, help="Repeats of the cross-validation.", metavar="N")
-    ] = REPEATS
-    seed: Annotated[int, typer.Option("--seed", help="Seed of the draws, the folds and k-means.")] = 0
+    folds: Annotated[int, typer.Option(min=2, help="Folds of the cross-validation.", metavar="N")] = FOLDS
+    repeats: Annotated[int, typer.Option(min=1, help="Repeats of the cross-validation.", metavar="N")] = (
+        REPEATS
+    )
+    seed: options.Seed = 0

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from isoscope.errors import InputError
 
@@ -79,13 +78,6 @@ DATASETS = {
 }
 NOISE_DATASET = DATASETS["banking77"]
 ANALOGY_DATASET = Dataset("google_analogies", "Google analogies", WORDS)
-
-
-def own_setup(model: str) -> Setup:
-    """Return a setup for a model of one's own: a file is one of word vectors, all else an encoder."""
-    path = Path(model)
-    is_static = path.is_file() and path.suffix.lower() != ".gguf"
-    return Setup(path.name, path.name, model, is_static=is_static)
 
 
 def chosen_datasets(wanted: Sequence[str]) -> list[Dataset]:

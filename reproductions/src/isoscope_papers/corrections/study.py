@@ -12,11 +12,11 @@ from isoscope_papers.corrections.figures import gains_figure
 from isoscope_papers.corrections.findings import findings, mean_figure
 from isoscope_papers.corrections.options import DEFAULT, Options
 from isoscope_papers.corrections.run import Outcome
-from isoscope_papers.corrections.setups import LABELS, PROBE, SETUPS, TASKS, Setup, own_setup
+from isoscope_papers.corrections.setups import LABELS, PROBE, SETUPS, TASKS, Setup
 from isoscope_papers.corrections.tallies import GROUPS, WHITEN, Tally, tally
 from isoscope_papers.page import Section
 from isoscope_papers.rows import number, signed
-from isoscope_papers.study import Place, Study, chosen_with_models
+from isoscope_papers.study import Place, Study
 
 _LEAVE = "leave it alone"
 _METHOD = (
@@ -49,11 +49,6 @@ _ASIDE = (
     "before it; without a correction the vectors are centred only. Analogies are answered by b − a + c and "
     f"cosines among GloVe's {run.ANALOGY_WORDS:,} most frequent words, less those of the question."
 )
-
-
-def _choose(names: Sequence[str], options: Options) -> list[Setup]:
-    models = [own_setup(model) for model in options.model or ()]
-    return chosen_with_models(SETUPS, names, models, DEFAULT)
 
 
 def _run(setup: Setup, options: Options, place: Place) -> list[Outcome]:
@@ -199,7 +194,8 @@ STUDY: Study[Setup, Outcome] = Study(
     title="Should I whiten?",
     intro=_answer,
     setups=SETUPS,
-    choose=_choose,
+    default=DEFAULT,
+    own=lambda name, model, is_static: Setup(name, name, model, is_static),
     run=_run,
     read=run.read_outcomes,
     findings=findings,

@@ -23,26 +23,21 @@ from typing import Annotated
 import typer
 
 from isoscope.cli import Seeds
+from isoscope_papers import options
 from isoscope_papers.dynamics.setups import EPOCHS, PRECISIONS, STARTS
 
-DEFAULT = ("all",)
-SETUPS_HELP = (
-    f"{', '.join(STARTS)}, or a run such as masked:tau=0.1, masked:batch=16, masked:pooling=cls; or all; "
-    "comma-separated or repeated. [default: all]"
-)
+NAMES = f"{', '.join(STARTS)}, or a run such as masked:tau=0.1, masked:batch=16, masked:pooling=cls"
 
 
 @dataclass(frozen=True)
-class Options:
+class Options(options.Options):
     """What the command takes beside what all studies take."""
 
     model: Annotated[
-        str | None,
-        typer.Option("--model", help="Begin from another model: its name or folder.", metavar="MODEL"),
+        str | None, typer.Option(help="Begin from another model: its name or folder.", metavar="MODEL")
     ] = None
     seeds: Seeds = "1"
-    epochs: Annotated[int, typer.Option("--epochs", help="Passes over the pairs.", min=1)] = EPOCHS
+    epochs: Annotated[int, typer.Option(help="Passes over the pairs.", min=1)] = EPOCHS
     precision: Annotated[
-        str,
-        typer.Option("--precision", help=f"Of the training: {', '.join(PRECISIONS)}.", metavar="TYPE"),
+        str, typer.Option(help=f"Of the training: {', '.join(PRECISIONS)}.", metavar="TYPE")
     ] = PRECISIONS[0]

@@ -14,7 +14,7 @@ from isoscope_papers.dynamics import bounds
 from isoscope_papers.dynamics import run as training
 from isoscope_papers.dynamics.figures import bounds_figure, trajectories_figure
 from isoscope_papers.dynamics.findings import findings, shown
-from isoscope_papers.dynamics.options import DEFAULT, Options
+from isoscope_papers.dynamics.options import Options
 from isoscope_papers.dynamics.run import PREFIX, Dynamics, Material, run_path
 from isoscope_papers.dynamics.setups import BASE, SETUPS, STARTS, Setup, chosen_runs, variants
 from isoscope_papers.dynamics.views import LEAST, RAW, TITLES, View, is_defined, views
@@ -218,7 +218,7 @@ STUDY: Study[Setup, Dynamics] = Study(
     title="Contrastive training: its dynamics reproduced",
     intro=_INTRO,
     setups=SETUPS,
-    choose=lambda names, options: chosen_runs(names or DEFAULT, options.model),
+    choose=lambda names, options: chosen_runs(names, options.model),
     run=_run,
     read=lambda folder: read_all(folder, PREFIX, Dynamics),
     findings=findings,

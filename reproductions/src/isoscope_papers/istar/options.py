@@ -26,51 +26,31 @@ from typing import Annotated
 import typer
 
 from isoscope.cli import Seeds
-from isoscope_papers.istar.setups import MODEL, SETUPS, STRENGTHS, Settings
+from isoscope_papers import options
+from isoscope_papers.istar.setups import MODEL, STRENGTHS, Settings
 
-DEFAULT = ("all",)
-SETUPS_HELP = f"{', '.join(SETUPS)}, or all; comma-separated or repeated. [default: all]"
 _USUAL = Settings()
+_STRENGTHS = "λ, comma-separated; 0 is always run. [default: 15 from -5 to 5 for istar, 3 or 4 else]"
+_REGULARIZERS = f"Some of {', '.join(STRENGTHS)}. [default: all; with --strengths istar]"
+_TEXTS = "Train on so many texts, drawn once. [default: 10000 of sst2, all of others]"
 
 
 @dataclass(frozen=True)
-class Options:
+class Options(options.Options):
     """What the command takes beside what all studies take."""
 
-    strengths: Annotated[
-        str | None,
-        typer.Option(
-            "--strengths",
-            help="λ, comma-separated; 0 is always run. [default: 15 from -5 to 5 for istar, 3 or 4 else]",
-            metavar="NUMBERS",
-        ),
-    ] = None
-    regularizers: Annotated[
-        str | None,
-        typer.Option(
-            "--regularizers",
-            help=f"Some of {', '.join(STRENGTHS)}. [default: all; with --strengths istar]",
-            metavar="NAMES",
-        ),
-    ] = None
+    strengths: Annotated[str | None, typer.Option(help=_STRENGTHS, metavar="NUMBERS")] = None
+    regularizers: Annotated[str | None, typer.Option(help=_REGULARIZERS, metavar="NAMES")] = None
     seeds: Seeds = "3"
     model: Annotated[
-        str,
-        typer.Option("--model", help="What is fine-tuned: a name, a folder, or a hub id.", metavar="NAME"),
+        str, typer.Option(help="What is fine-tuned: a name, a folder, or a hub id.", metavar="NAME")
     ] = MODEL
-    epochs: Annotated[int, typer.Option("--epochs", help="Passes over the texts.")] = _USUAL.epochs
-    batch_size: Annotated[int, typer.Option("--batch-size", help="Texts an update.")] = _USUAL.batch_size
-    learning_rate: Annotated[
-        float, typer.Option("--learning-rate", help="Of AdamW, constant. The paper has 1e-5 for BERT.")
-    ] = _USUAL.learning_rate
+    epochs: Annotated[int, typer.Option(help="Passes over the texts.")] = _USUAL.epochs
+    batch_size: Annotated[int, typer.Option(help="Texts an update.")] = _USUAL.batch_size
+    learning_rate: Annotated[float, typer.Option(help="Of AdamW, constant. The paper has 1e-5 for BERT.")] = (
+        _USUAL.learning_rate
+    )
     max_length: Annotated[
-        int, typer.Option("--max-length", help="Tokens of a text or pair; longer ones are cut, and counted.")
+        int, typer.Option(help="Tokens of a text or pair; longer ones are cut, and counted.")
     ] = _USUAL.max_length
-    max_train: Annotated[
-        int | None,
-        typer.Option(
-            "--max-train",
-            help="Train on so many texts, drawn once. [default: 10000 of sst2, all of others]",
-            metavar="N",
-        ),
-    ] = None
+    max_train: Annotated[int | None, typer.Option(help=_TEXTS, metavar="N")] = None

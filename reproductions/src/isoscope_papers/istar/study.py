@@ -14,7 +14,7 @@ from isoscope.terminal import say
 from isoscope_papers.istar.comparison import Sweep, sweeps_of
 from isoscope_papers.istar.estimators import BATCH, FILE, Estimates, read_estimates, run_estimators
 from isoscope_papers.istar.findings import findings, mean_fall, rho_by_task
-from isoscope_papers.istar.options import DEFAULT, Options
+from isoscope_papers.istar.options import Options
 from isoscope_papers.istar.populations import spectra, state_populations
 from isoscope_papers.istar.setups import ESTIMATORS, SETUPS, Point, Settings, Setup, chosen_strengths, points
 from isoscope_papers.istar.sweep import SweepRun, run_sweep
@@ -57,7 +57,7 @@ def _planned(setup: Setup, options: Options) -> tuple[list[Point], Settings]:
 
 def _choose(names: Sequence[str], options: Options) -> list[Setup]:
     """Return the setups; wrong options are told before the estimators take their minutes."""
-    setups = chosen_setups(SETUPS, names or DEFAULT)
+    setups = chosen_setups(SETUPS, names)
     for setup in setups:
         _planned(setup, options)
     return setups

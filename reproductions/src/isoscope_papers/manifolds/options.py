@@ -21,41 +21,20 @@ from typing import Annotated
 
 import typer
 
-from isoscope.cli import parse_numbers
-from isoscope_papers.manifolds.setups import SETUPS
+from isoscope_papers import options
 
 DEFAULT = ("minilm", "glove")
-SETUPS_HELP = f"{', '.join(SETUPS)}, or all; comma-separated or repeated. [default: {', '.join(DEFAULT)}]"
+_LAYERS = "Which, comma-separated: 0 is the embedding layer, -1 the last. [default: all]"
 
 
 @dataclass(frozen=True)
-class Options:
+class Options(options.Options):
     """What the command takes beside what all studies take."""
 
-    model: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--model",
-            help="A language model's name, folder or hub id, or a file of word vectors; may be repeated.",
-            metavar="NAME",
-        ),
-    ] = None
+    model: options.ModelsOrVectors = None
     max_tokens: Annotated[
-        int | None,
-        typer.Option("--max-tokens", help="At most so many tokens. [default: the whole split]", metavar="N"),
+        int | None, typer.Option(help="At most so many tokens. [default: the whole split]", metavar="N")
     ] = None
-    split: Annotated[str, typer.Option("--split", help="Of WikiText-2: test, valid or train.")] = "test"
-    layers: Annotated[
-        str | None,
-        typer.Option(
-            "--layers",
-            help="Which, comma-separated: 0 is the embedding layer, -1 the last. [default: all]",
-            metavar="NUMBERS",
-        ),
-    ] = None
-    seed: Annotated[int, typer.Option("--seed", help="Of the paper's draws, of k-means and samples.")] = 0
-
-    @property
-    def layer_numbers(self) -> list[int] | None:
-        """The layers asked for; None for all."""
-        return None if self.layers is None else parse_numbers("layers", self.layers)
+    split: Annotated[str, typer.Option(help="Of WikiText-2: test, valid or train.")] = "test"
+    layers: Annotated[str | None, typer.Option(help=_LAYERS, metavar="NUMBERS")] = None
+    seed: options.Seed = 0

@@ -17,6 +17,7 @@ from torch import Tensor
 import isoscope as iso
 from isoscope import TokenStates
 from isoscope.arrays import as_matrix
+from isoscope.cli import parse_numbers
 from isoscope.encoders import best_device, vocabulary
 from isoscope.errors import FileError, InputError
 from isoscope.io import write_atomically
@@ -137,8 +138,9 @@ def run_setup(setup: Setup, options: Options, place: Place, *, progress: bool | 
         raise InputError(
             f"max_tokens is {max_tokens}; wanted at least {window}, the window {model.name} reads"
         )
+    layers = None if options.layers is None else parse_numbers("layers", options.layers)
     states = iso.token_states(
-        list(texts), model=model, layers=options.layer_numbers, window=window, max_tokens=max_tokens,
+        list(texts), model=model, layers=layers, window=window, max_tokens=max_tokens,
         keep_on=device, progress=progress,
     )  # fmt: skip
     measured = _measure_states(setup, states, options.seed, progress)

@@ -10,7 +10,6 @@ hand (`--model gpt2 --download`); those in the setups are others, on which its c
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 WINDOW = 512  # tokens a model reads at once
 MAX_CLUSTERS = 15
@@ -81,17 +80,3 @@ PUBLISHED = {
 }
 CONTEXTUAL = ("bert-base-uncased", "distilbert-base-uncased", "openai-gpt", "gpt2", "elmo")
 STATIC = ("glove.twitter.27B.100d.txt", "glove.840B.300d.txt", "GoogleNews-vectors-negative300.bin")
-
-
-def own_setup(model: str) -> Setup:
-    """Return the setup of a model: a file is one of word vectors, all else a language model.
-
-    >>> own_setup("openai-community/gpt2").name
-    'gpt2'
-    """
-    path = Path(model)
-    named = [setup for setup in SETUPS.values() if setup.model == str(model)]
-    if named:
-        return named[0]
-    is_static = path.is_file() and path.suffix.lower() != ".gguf"
-    return Setup(path.name, path.name, str(model), is_static=is_static, is_causal="gpt" in path.name.lower())

@@ -18,12 +18,11 @@ from isoscope_papers.manifolds.setups import (
     SETUPS,
     STATIC,
     Setup,
-    own_setup,
 )  # fmt: skip
 from isoscope_papers.page import Section
 from isoscope_papers.rows import Table, number
 from isoscope_papers.runs import as_plain
-from isoscope_papers.study import Place, Study, chosen_with_models
+from isoscope_papers.study import Place, Study
 from isoscope_papers.verdict import ranges
 
 _SMALL, _MOSTLY = 0.05, 0.7  # shares: a small cluster of all tokens; what it mostly is
@@ -70,11 +69,6 @@ _PARTS_COLUMNS = {
     "S_inter, clusters centred": ("s_inter_within", 3), "silhouette of symbols and words": ("silhouette", 3),
     "probe": ("probe", 3),
 }  # fmt: skip
-
-
-def _choose(names: Sequence[str], options: Options) -> list[Setup]:
-    models = [own_setup(model) for model in options.model or ()]
-    return chosen_with_models(SETUPS, names, models, DEFAULT)
 
 
 def _run(setup: Setup, options: Options, place: Place) -> list[Outcome]:
@@ -197,7 +191,8 @@ STUDY: Study[Setup, Outcome] = Study(
     title="Isotropy in the Contextual Embedding Space: reproduced",
     intro=_INTRO,
     setups=SETUPS,
-    choose=_choose,
+    default=DEFAULT,
+    own=lambda name, model, is_static: Setup(name, name, model, is_static, is_causal="gpt" in name.lower()),
     run=_run,
     read=read_outcomes,
     findings=findings,

@@ -9,16 +9,6 @@ Everything, some ten minutes on two cores: `isoscope reproduce theory --data dat
 The statements alone, which need no data: `isoscope reproduce theory --setup statements`
 """
 
-from __future__ import annotations
+from isoscope_papers.options import Options
 
-from dataclasses import dataclass
-
-from isoscope_papers.theory.setups import SETUPS
-
-DEFAULT = ("all",)
-SETUPS_HELP = f"{', '.join(SETUPS)}, or all; comma-separated or repeated. [default: all]"
-
-
-@dataclass(frozen=True)
-class Options:
-    """Nothing beside what all studies take."""
+__all__ = ["Options"]

@@ -1,0 +1,21 @@
+"""Options that the commands of several studies take."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import typer
+
+_MODEL = "A model's name, folder, .gguf file or hub id{}; may be repeated."
+Models = Annotated[list[str] | None, typer.Option("--model", help=_MODEL.format(""), metavar="NAME")]
+ModelsOrVectors = Annotated[
+    list[str] | None,
+    typer.Option("--model", help=_MODEL.format(", or a file of word vectors"), metavar="NAME"),
+]
+Seed = Annotated[int, typer.Option(help="Of every random draw.")]
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the command of a study takes beside what all studies take: nothing, unless it says so."""
