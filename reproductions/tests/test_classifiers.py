@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,10 +13,12 @@ from isoscope.errors import FileError, InputError
 from isoscope.training import train_embeddings
 from isoscope_papers.classifiers import run as classifiers
 from isoscope_papers.classifiers.options import Options
-from isoscope_papers.classifiers.run import outcome, prepare_task, read_outcomes, run_setup
+from isoscope_papers.classifiers.run import Outcome, prepare_task, read_outcomes, run_setup
 from isoscope_papers.classifiers.setups import GLOVE, MINILM, MPNET, SETUPS, Published, Setup
 from isoscope_papers.classifiers.study import STUDY, sections
 from isoscope_papers.corpora import Corpus, load_corpus
+from isoscope_papers.rows import Row
+from isoscope_papers.study import Place
 from isoscope_papers.verdict import Verdict
 
 KEPT = Path(__file__).parents[2] / "docs" / "reproduction"
@@ -40,18 +43,22 @@ def fake(monkeypatch) -> None:
 TINY = Setup("tiny", "tiny", "tiny", "main", 5, published={MINILM: Published(48, 254, -0.5, -0.1)})
 
 
+def ran(setup: Setup = TINY, place: Place | None = None, **options: Any) -> Outcome:
+    return run_setup(setup, Options(**options), place or Place(), progress=False)
+
+
 def test_each_string_once_or_a_row_an_item(fake) -> None:
-    once = prepare_task(TINY)
+    once = prepare_task(TINY, Place())
     assert once.vectors.shape == (40, 6)
     assert once.pairs is not None
     assert once.pairs[:, 0].tolist() == [i % 40 for i in range(48)]
-    rows = prepare_task(replace(TINY, once=False))
+    rows = prepare_task(replace(TINY, once=False), Place())
     assert rows.vectors.shape == (48, 6)
     assert rows.pairs is None
 
 
 def test_rows_compare_with_what_is_published(fake) -> None:
-    found = run_setup(TINY, progress=False)
+    found = ran()
     rows = {row.quantity: row for row in found.rows()}
     assert found.comparable
     assert rows["items"].verdict is Verdict.HELD
@@ -68,13 +75,13 @@ OTHER = [{"steps": 3}, {"every": 6}, {"encoder": MPNET}, {"tolerance": 0.5}]
 
 @pytest.mark.parametrize("change", OTHER, ids=str)
 def test_another_protocol_or_encoder_is_not_compared(fake, change: dict) -> None:
-    found = run_setup(TINY, progress=False, **change)
+    found = ran(**change)
     assert not found.comparable
     assert {row.verdict for row in found.rows()} == {Verdict.NOT_TESTABLE, None}
 
 
 def test_a_sampled_run_is_compared_and_says_so(fake) -> None:
-    found = run_setup(TINY, progress=False, seeds=1, every=2, tolerance=1e-3)
+    found = ran(seeds="1", every=2, tolerance=1e-3)
     assert found.comparable
     assert "1 of the paper's 5 seeds, measured at every 2 updates" in found.sampled
     mean = found.trajectory.mean()
@@ -82,20 +89,20 @@ def test_a_sampled_run_is_compared_and_says_so(fake) -> None:
     curves = [np.interp(steps, mean["step"], mean[name]) for name in ("isoscore", "silhouette")]
     rows = {row.quantity: row for row in found.rows()}
     assert rows["r"].ours == pytest.approx(np.corrcoef(*curves)[0, 1])
-    assert not run_setup(TINY, progress=False).sampled
+    assert not ran().sampled
 
 
 def test_another_number_of_items_is_not_compared(fake) -> None:
     published = {MINILM: Published(49, 254, -0.5, -0.1)}
-    assert not run_setup(replace(TINY, published=published), progress=False).comparable
+    assert not ran(replace(TINY, published=published)).comparable
 
 
 def test_a_run_in_a_folder_is_found_again(fake, tmp_path, monkeypatch) -> None:
     monkeypatch.setitem(SETUPS, "tiny", TINY)
-    first = run_setup(TINY, seeds=2, folder=tmp_path / "run", progress=False)
-    for state in (tmp_path / "run").glob("seed-*.safetensors"):
+    first = ran(place=Place(runs=tmp_path), seeds="2")
+    for state in tmp_path.glob("*/seed-*.safetensors"):
         state.unlink()  # the rows alone say that the run has ended
-    again = run_setup(TINY, seeds=2, folder=tmp_path / "run", progress=False)
+    again = ran(place=Place(runs=tmp_path), seeds="2")
     assert again.seconds == first.seconds
     kept = read_outcomes(tmp_path)
     assert [(found.title, found.source) for found in kept] == [(first.title, "made")]
@@ -110,20 +117,22 @@ def test_vectors_of_mean_length_one(monkeypatch) -> None:
         classifiers, "static_vectors", lambda words, model: (2 * torch.eye(2), torch.tensor([0, 1]))
     )
     setup = Setup("w", "w", "words", "exception", 5, encoder=GLOVE, is_static=True, unit_length=True)
-    assert prepare_task(setup).vectors.tolist() == [[1, 0], [0, 1]]
+    assert prepare_task(setup, Place()).vectors.tolist() == [[1, 0], [0, 1]]
 
 
 def test_rho_is_compared_with_its_own_figure() -> None:
     """A published ρ is a number to be reached; a bound decides only where there is no number."""
-    found = _ran(SETUPS["polarity"])
-    rho = next(row.ours for row in found.rows() if row.quantity == "ρ")
-    for published, verdict in ((Published(rho=rho - 0.01), "not held"), (Published(rho=rho), "held")):
-        row = next(
-            row for row in replace(found, published=published, comparable=True).rows() if row.quantity == "ρ"
-        )
-        assert row.verdict == verdict
-    bounded = replace(found, published=Published(rho_below=rho + 0.01), comparable=True)
-    assert next(row.verdict for row in bounded.rows() if row.quantity == "ρ") == "held"
+    found = _ran(replace(SETUPS["polarity"], steps=4))
+
+    def row(**published: float) -> Row:
+        setup = replace(found.setup, published={MINILM: Published(60, **published)})
+        return next(row for row in replace(found, setup=setup).rows() if row.quantity == "ρ")
+
+    rho = row().ours
+    assert rho is not None
+    assert row(rho=rho - 0.01, rho_below=rho + 0.01).verdict is Verdict.NOT_HELD
+    assert row(rho=rho).verdict is Verdict.HELD
+    assert row(rho_below=rho + 0.01).verdict is Verdict.HELD
 
 
 def test_a_claim_on_all_setups_names_the_exception() -> None:
@@ -141,8 +150,8 @@ def test_words_with_one_label_only(monkeypatch) -> None:
         classifiers, "static_vectors", lambda words, model: (torch.eye(3), torch.tensor([0, 1, 2]))
     )
     setup = Setup("w", "w", "words", "exception", 5, encoder=GLOVE, is_static=True)
-    assert prepare_task(setup).labels == list(corpus.labels)
-    single = prepare_task(replace(setup, only_single=True))
+    assert prepare_task(setup, Place()).labels == list(corpus.labels)
+    single = prepare_task(replace(setup, only_single=True), Place())
     assert single.labels == ["n", "v"]
     assert single.vectors.tolist() == [[1, 0, 0], [0, 0, 1]]
 
@@ -178,7 +187,7 @@ def test_the_corpora_have_the_published_sizes(name: str) -> None:
 def _ran(setup: Setup, n_labels: int = 2):
     X = torch.randn(60, 5, generator=torch.Generator().manual_seed(0))
     run = train_embeddings(X, [i % n_labels for i in range(60)], steps=4, seeds=2, progress=False)
-    return outcome(setup, None, run, "a corpus, made")
+    return Outcome(setup, setup.encoder, run, "a corpus, made")
 
 
 def test_the_report_has_text_pages_figures_and_json(tmp_path) -> None:
@@ -208,9 +217,11 @@ def test_a_folder_without_runs_is_refused(tmp_path) -> None:
     with pytest.raises(InputError, match="holds no finished runs"):
         read_outcomes(tmp_path)
     (tmp_path / "x").mkdir()
-    (tmp_path / "x" / "setup.json").write_text('{"setup": "none"}')
-    with pytest.raises(FileError, match="does not say which setup"):
-        read_outcomes(tmp_path)
+    unknown = '{"setup": "none", "encoder": "x", "source": "y"}'
+    for text, message in (("{}", "does not hold a run"), (unknown, "names setup 'none', which is not known")):
+        (tmp_path / "x" / "setup.json").write_text(text)
+        with pytest.raises(FileError, match=message):
+            read_outcomes(tmp_path)
 
 
 def test_the_start_is_left_out_where_the_setup_says_so() -> None:
@@ -223,7 +234,7 @@ def test_the_start_is_left_out_where_the_setup_says_so() -> None:
 
 def test_a_device_that_is_not_there(fake) -> None:
     with pytest.raises(InputError, match="device 'cuda:99' cannot be used"):
-        run_setup(TINY, device="cuda:99")
+        ran(place=Place(device="cuda:99"))
 
 
 def test_estimated_silhouettes_give_the_same_correlation() -> None:

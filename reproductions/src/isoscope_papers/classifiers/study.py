@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from isoscope.cli import parse_seeds
 from isoscope.errors import InputError
 from isoscope.terminal import say
 from isoscope_papers.classifiers.figures import exception_figures, glue_figures, main_figures
 from isoscope_papers.classifiers.options import DEFAULT, Options
-from isoscope_papers.classifiers.run import Outcome, read_outcomes, run_setup
+from isoscope_papers.classifiers.run import Outcome, read_outcomes, run_setup, serves
 from isoscope_papers.classifiers.setups import R_GLUE, RHO_GLUE, SETUPS, Setup
 from isoscope_papers.page import Section
 from isoscope_papers.rows import OTHER_DATA, Row, Table, number, signed, table
-from isoscope_papers.study import Place, Study, chosen_setups
-from isoscope_papers.verdict import Finding, Verdict, judged
+from isoscope_papers.study import Study, chosen_setups
+from isoscope_papers.verdict import Finding, Verdict, decide, judged, on, reached
 
 _INTRO = (
     "Vectors and a linear classifier are trained together, full batch, while IsoScore and silhouette are "
@@ -52,7 +52,7 @@ def _choose(names: Sequence[str], options: Options) -> list[Setup]:
     setups = chosen_setups(SETUPS, names)
     if options.encoder is None:
         return setups
-    others = [setup.name for setup in setups if not _serves(options.encoder, setup)]
+    others = [setup.name for setup in setups if not serves(options.encoder, setup)]
     if len(others) == len(setups):
         is_file = Path(options.encoder).is_file()
         wanted = "the name or folder of a model" if is_file else "a file of word vectors"
@@ -62,77 +62,48 @@ def _choose(names: Sequence[str], options: Options) -> list[Setup]:
     return setups
 
 
-def _serves(encoder: str, setup: Setup) -> bool:
-    """Return whether an encoder is of the setup's kind: a file of vectors for words, a model for texts."""
-    return setup.is_static == Path(encoder).is_file()
-
-
-def _run(setup: Setup, options: Options, place: Place) -> list[Outcome]:
-    own = options.encoder if options.encoder is not None and _serves(options.encoder, setup) else None
-    folder = place.runs and place.runs / f"{setup.name}-{Path(own or setup.encoder).name}"
-    return [
-        run_setup(
-            setup, encoder=own, data=place.data, download=place.download, device=place.device,
-            seeds=parse_seeds(options.seeds), steps=options.steps, every=options.every,
-            tolerance=options.tolerance, log=options.log, folder=folder,
-        )
-    ]  # fmt: skip
-
-
 def findings(outcomes: Sequence[Outcome]) -> Iterator[Finding]:
     """Yield what the runs say of the paper's claims."""
     for one in outcomes:
-        by_name = {row.quantity: row for row in one.rows()}
-        if one.setup.part == "glue":
-            yield _merged(one, f"parameters-{one.setup.name}", [by_name["items"], by_name["parameters"]])
-            yield _merged(one, f"{one.setup.name}-correlation", [by_name["r"], by_name["ρ"]])
-            yield _moves(one, "figure-4")
-        elif one.setup.published:
-            yield _merged(one, f"{one.setup.name}-setup", [by_name["items"], by_name["parameters"]])
-            yield by_name["r"].finding(f"classifiers/{one.setup.name}-r", evidence=_evidence(one))
-            yield by_name["ρ"].finding("classifiers/spearman-main", evidence=_evidence(one))
-            yield _moves(one, "silhouette-rises", ("silhouette",))
-            yield _moves(one, "isoscore-falls", ("isoscore",))
-            if "sd, mean" in by_name:
-                yield _merged(one, "seeds-spread", [by_name["sd, largest"], by_name["sd, mean"]])
-        if one.setup.part == "main" and one.seconds is not None:
-            took = f"{one.seconds:.1f} s for {len(one.trajectory.seeds)} seeds"
-            why = "another machine, and the share of the metrics is not recorded"
-            yield Finding("classifiers/cost", one.title, Verdict.NOT_TESTABLE, took, why, _evidence(one))
-    yield from _over_all(outcomes)
+        evidence = f"{one.encoder}, {one.source}, {len(one.trajectory.configuration['seeds'])} seeds"
+        yield from on("classifiers", one.title, _of_outcome(one), evidence)
+    yield from on("classifiers", "all setups", _over_all(outcomes))
 
 
-def _evidence(one: Outcome) -> str:
-    about = one.trajectory.configuration
-    return f"{one.encoder}, {one.source}, {len(about['seeds'])} seeds"
+def _of_outcome(one: Outcome) -> Iterator[Finding]:
+    name, by_name = one.setup.name, {row.quantity: row for row in one.rows()}
+
+    def merged(claim: str, *quantities: str) -> Finding:
+        own = [by_name[quantity] for quantity in quantities]
+        verdict = reached(row.verdict for row in own)
+        ours = ", ".join(f"{row.quantity} {row.cell}" for row in own)
+        return decide(claim, verdict, ours, why=OTHER_DATA if verdict is Verdict.NOT_TESTABLE else "")
+
+    if one.setup.part == "glue":
+        yield merged(f"parameters-{name}", "items", "parameters")
+        yield merged(f"{name}-correlation", "r", "ρ")
+        yield _moves(one, "figure-4", "silhouette", "isoscore")
+    elif one.setup.published:
+        yield merged(f"{name}-setup", "items", "parameters")
+        yield by_name["r"].finding(f"{name}-r")
+        yield by_name["ρ"].finding("spearman-main")
+        yield _moves(one, "silhouette-rises", "silhouette")
+        yield _moves(one, "isoscore-falls", "isoscore")
+        if "sd, mean" in by_name:
+            yield merged("seeds-spread", "sd, largest", "sd, mean")
+    if one.setup.part == "main" and one.seconds is not None:
+        ours = f"{one.seconds:.1f} s for {len(one.trajectory.seeds)} seeds"
+        why = "another machine, and the share of the metrics is not recorded"
+        yield decide("cost", True, ours, why=why)
 
 
-def _merged(one: Outcome, key: str, own: Sequence[Row]) -> Finding:
-    """Return one finding from several rows: held where each of them is."""
-    verdicts = {row.verdict or Verdict.NOT_TESTABLE for row in own}
-    order = (Verdict.NOT_TESTABLE, Verdict.NOT_HELD, Verdict.HELD)
-    verdict = next(verdict for verdict in order if verdict in verdicts)
-    ours = ", ".join(f"{row.quantity} {row.cell}" for row in own)
-    why = OTHER_DATA if verdict is Verdict.NOT_TESTABLE else ""
-    return Finding(f"classifiers/{key}", one.title, verdict, ours, why, _evidence(one))
-
-
-def _moves(one: Outcome, key: str, names: Sequence[str] = ("silhouette", "isoscore")) -> Finding:
+def _moves(one: Outcome, claim: str, *names: str) -> Finding:
     """Test whether the silhouette rises and IsoScore falls from the start to the end."""
-    mean = one.trajectory.mean()
-    ends = {name: (float(mean[name][0]), float(mean[name][-1])) for name in names}
+    ends = {name: one.ends(name) for name in names}
     held = {name: (last > first) == (name == "silhouette") for name, (first, last) in ends.items()}
-    verdict, condition = judged(held, where="for {}")
-    if one.setup.part == "main" and not one.comparable:
-        verdict, condition = Verdict.NOT_TESTABLE, OTHER_DATA
     ours = ", ".join(f"{name} {number(a)} → {number(b, 4)}" for name, (a, b) in ends.items())
-    return Finding(f"classifiers/{key}", one.title, verdict, ours, condition, _evidence(one))
-
-
-def _shortened(known: Mapping[str, float]) -> dict[str, float]:
-    """Return r of the setups whose vectors were divided by their mean length."""
-    titles = [setup.title for setup in SETUPS.values() if setup.unit_length]
-    return {name: r for name, r in known.items() if name.startswith(tuple(titles))}
+    why = OTHER_DATA if one.setup.part == "main" and not one.comparable else ""
+    return decide(claim, held, ours, where="for {}", why=why)
 
 
 def _over_all(outcomes: Sequence[Outcome]) -> Iterator[Finding]:
@@ -141,19 +112,19 @@ def _over_all(outcomes: Sequence[Outcome]) -> Iterator[Finding]:
     known = {title: value for title, value in r.items() if value is not None}
     if known:
         contrary = {title: value for title, value in known.items() if value >= 0}
-        verdict = Verdict.CONDITION if 0 < len(contrary) < len(known) else judged({"r": not contrary})[0]
-        condition = "where training moves the vectors far against their length" if contrary else ""
+        shortened = {o.title: known[o.title] for o in outcomes if o.setup.unit_length and o.title in known}
+        verdict = judged({title: value < 0 for title, value in known.items()})[0]
+        where = "where training moves the vectors far against their length" if contrary else ""
         ours = f"r is negative in {len(known) - len(contrary)} of {len(known)} setups" + "".join(
-            f"; {title} {signed(value)}" for title, value in {**contrary, **_shortened(known)}.items()
+            f"; {title} {signed(value)}" for title, value in {**contrary, **shortened}.items()
         )
-        yield Finding("classifiers/empirical-conflict", "all setups", verdict, ours, condition)
+        yield decide("empirical-conflict", (verdict, where), ours)
     cells = [one.title for one in outcomes if one.setup.part == "glue" and one.comparable]
     if cells:
-        tops = max(r[title] or 0 for title in cells), max(rho[title] or 0 for title in cells)
-        held = {"r": tops[0] < R_GLUE, "ρ": tops[1] < RHO_GLUE}
-        verdict, condition = judged(held, where="for {}")
-        ours = f"largest r {number(tops[0], 5)}, largest ρ {number(tops[1], 5)}"
-        yield Finding("classifiers/glue-bounds", f"{len(cells)} cells", verdict, ours, condition)
+        tops = {"r": max(r[title] or 0 for title in cells), "ρ": max(rho[title] or 0 for title in cells)}
+        held = {"r": tops["r"] < R_GLUE, "ρ": tops["ρ"] < RHO_GLUE}
+        ours = ", ".join(f"largest {name} {number(value, 5)}" for name, value in tops.items())
+        yield replace(decide("glue-bounds", held, ours, where="for {}"), subject=f"{len(cells)} cells")
 
 
 def sections(outcomes: Sequence[Outcome]) -> list[Section]:
@@ -195,41 +166,28 @@ def _listed(values: set[Any]) -> str:
 
 def _notes(outcomes: Sequence[Outcome]) -> tuple[str, ...]:
     """Say where the texts came from, and what departs from the paper."""
-    return tuple(
-        dict.fromkeys(
-            f"{one.setup.title}: {one.source}" + (f"; {one.setup.note}" if one.setup.note else "")
-            for one in outcomes
-        )
+    notes = (
+        f"{one.setup.title}: {'; '.join(filter(None, (one.source, one.setup.note)))}" for one in outcomes
     )
+    return tuple(dict.fromkeys(notes))
 
 
 def _ceilings(outcomes: Sequence[Outcome]) -> Table:
     """Return labels, dimensions, ceiling and correlation: why the sign turns."""
     cells = []
-    for outcome in outcomes:
-        K, d, ceiling = outcome.ceiling()
-        values = {row.quantity: row.ours_shown for row in outcome.rows()}
-        ends = (
-            f"{values[f'{name}, start']} → {values[f'{name}, end']}" for name in ("silhouette", "isoscore")
-        )
-        cells.append((outcome.title, f"{K:,}", str(d), f"{ceiling:.3f}", values["r"], *ends))
+    for one in outcomes:
+        K, d, ceiling = one.ceiling()
+        shown = {row.quantity: row.ours_shown for row in one.rows()}
+        ends = (f"{shown[f'{name}, start']} → {shown[f'{name}, end']}" for name in ("silhouette", "isoscore"))
+        cells.append((one.title, f"{K:,}", str(d), f"{ceiling:.3f}", shown["r"], *ends))
     heads = ("setup", "label sets K", "dimensions d", "ceiling of IsoScore", "r", "silhouette", "IsoScore")
     return heads, tuple(cells)
 
 
 def _results(outcomes: Sequence[Outcome]) -> dict[str, Any]:
     """Return the settings of every run."""
-    return {
-        "runs": {
-            one.title: {"source": one.source, "configuration": dict(one.trajectory.configuration)}
-            for one in outcomes
-        }
-    }
-
-
-def _sampled(outcomes: Sequence[Outcome]) -> list[str]:
-    """Say what of the paper's protocol was sampled."""
-    return [f"{one.title}: sampled: {one.sampled}" for one in outcomes if one.sampled]
+    settings = ((one, dict(one.trajectory.configuration)) for one in outcomes)
+    return {"runs": {one.title: {"source": one.source, "configuration": about} for one, about in settings}}
 
 
 STUDY: Study[Setup, Outcome] = Study(
@@ -239,11 +197,11 @@ STUDY: Study[Setup, Outcome] = Study(
     setups=SETUPS,
     default=DEFAULT,
     choose=_choose,
-    run=_run,
+    run=lambda setup, options, place: [run_setup(setup, options, place)],
     read=read_outcomes,
     findings=findings,
     sections=sections,
     rows=rows,
     results=_results,
-    notes=_sampled,
+    notes=lambda runs: [f"{one.title}: sampled: {one.sampled}" for one in runs if one.sampled],
 )

@@ -22,7 +22,7 @@ def last_layer(words: Space, every: Space, *, seed: int = 0) -> dict[str, float]
 
 
 def one_each(space: Space, seed: int) -> Tensor:
-    """(n_sentences, d) one random token from each sentence."""
+    """Return one random token from each sentence, (n_sentences, d)."""
     assert space.sentences is not None
     shuffled = torch.randperm(len(space), generator=torch.Generator().manual_seed(seed))
     by_sentence = space.sentences.codes[shuffled].sort(stable=True)
@@ -52,7 +52,7 @@ def intra_readings(space: Space) -> dict[str, float]:
 
 
 def _means(values: Tensor, codes: Tensor) -> Tensor:
-    """(groups, d) the mean of the values of each group."""
+    """Return the mean of the values of each group, (groups, d)."""
     sums = values.new_zeros(int(codes.max()) + 1, values.shape[1]).index_add_(0, codes, values)
     return sums / torch.bincount(codes)[:, None]
 
@@ -101,16 +101,13 @@ def _grammar(space: Space) -> dict[str, float]:
         _means(vectors[which], codes[which]) for which in (of >= 0, of == 0, of == 1)
     )
     function, own = vectors[of == 0], codes[of == 0]
-    return {
-        "function tokens and the content of their sentence": float(
-            cosine_similarity(function, content[own]).mean()
-        ),
-        "function tokens and the content of another": float(
-            cosine_similarity(function, content.roll(1, dims=0)[own]).mean()
-        ),
-        "sentence and its content": float(cosine_similarity(sentence, content).mean()),
-        "sentence and its function tokens": float(cosine_similarity(sentence, grammar).mean()),
+    cosines = {
+        "function tokens and the content of their sentence": (function, content[own]),
+        "function tokens and the content of another": (function, content.roll(1, dims=0)[own]),
+        "sentence and its content": (sentence, content),
+        "sentence and its function tokens": (sentence, grammar),
     }
+    return {name: float(cosine_similarity(*pair).mean()) for name, pair in cosines.items()}
 
 
 def _rank(first: Tensor, second: Tensor) -> float:

@@ -175,13 +175,13 @@ def layer_readings(
 
 
 def token_rows(rows: iso.TokenRows, protocol: Protocol, keep: Tensor | None = None) -> Tensor:
-    """(n,) the tokens that count in anisotropy, intra-sentence similarity and norms; padding never does."""
+    """Mark the (n,) tokens that count in anisotropy, intra-sentence similarity and norms; never padding."""
     mask = ~rows.is_padding if protocol.special else ~(rows.is_padding | rows.is_special)
     return mask if keep is None else mask & keep
 
 
 def type_rows(rows: iso.TokenRows, protocol: Protocol, keep: Tensor | None = None) -> Tensor:
-    """(n,) the tokens that count in self-similarity."""
+    """Mark the (n,) tokens that count in self-similarity."""
     mask = rows.counts >= protocol.min_count
     if not protocol.padding:
         mask &= ~rows.is_padding
@@ -207,24 +207,22 @@ def _types(
 def _informativity(
     states: iso.TokenStates, layer: int, order: Tensor, seeds: Sequence[int]
 ) -> dict[str, Any]:
-    """r² over one random token from each of the first 1,000 sentences, with special tokens and without."""
+    """Return r² over one random token from each of the first 1,000 sentences, by protocol."""
     ks = [k for k in REMOVED if k < states.n_dims]
     early = states.rows.sentences.codes < N_SAMPLED
     found: dict[str, Any] = {"k": ks}
     for name, protocol in (("paper", PAPER), ("clean", CLEAN)):
         space = states.space(layer, rows=token_rows(states.rows, protocol, early))
+        samples = (one_each(space, seed) for seed in seeds)
         curves = torch.tensor(
-            [
-                list(iso.informativity_curve(one_each(space, seed), ks=ks, order=order).values())
-                for seed in seeds
-            ]
+            [list(iso.informativity_curve(sample, ks=ks, order=order).values()) for sample in samples]
         )
         found[name] = {"mean": curves.mean(dim=0).tolist(), "sd": curves.std(dim=0).tolist()}
     return found
 
 
 def _sinks(states: iso.TokenStates) -> tuple[dict[str, Any], Tensor | None]:
-    """What the attention sinks are, and a mask of the tokens that are none; None where there are no sinks."""
+    """Return what the attention sinks are, and a mask of the other tokens; None where there are no sinks."""
     real = ~states.rows.is_padding
     known = states.rows.select(real)
     norms = torch.stack([states.vectors(layer)[real].double().norm(dim=1).cpu() for layer in states.layers])

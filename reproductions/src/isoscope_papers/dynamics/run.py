@@ -99,17 +99,17 @@ class Material:
 
     @cached_property
     def pairs(self) -> Corpus:
-        """What is trained on."""
+        """Return the pairs that encoders are trained on."""
         return load_pairs(PAIRS, **self._at)
 
     @cached_property
     def probe(self) -> list[str]:
-        """The sentences on which the geometry is followed."""
+        """Return the sentences on which the geometry is followed."""
         return list(load_texts(TEXTS, split=SPLIT, **self._at).columns[0])
 
     @cached_property
     def scored(self) -> Corpus:
-        """What the encoder is scored on."""
+        """Return the pairs that encoders are scored on."""
         return load_corpus(TEXTS, **self._at)
 
     def _begin(self, start: Start) -> tuple[iso.LanguageModel, dict[str, Any]]:

@@ -133,7 +133,7 @@ def _polarity(place: Place) -> Labelled:
 
 def _supersenses(place: Place) -> Labelled:
     """Return words of the most frequent supersenses, each of one only."""
-    task = prepare_task(CLASSIFIERS["supersense-single"], data=place.data, download=place.download)
+    task = prepare_task(CLASSIFIERS["supersense-single"], place)
     names = [str(label) for label in task.labels]
     frequent = {name for name, _ in Counter(names).most_common(setups.N_TRADE_LABELS)}
     rows = [row for row, name in enumerate(names) if name in frequent]
