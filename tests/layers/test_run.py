@@ -238,7 +238,8 @@ def test_a_model_of_another_type_is_measured_in_float32(tiny_gpt: Path, dtype: t
     model = load_language_model(tiny_gpt, device="cpu")
     model.model.to(dtype)
     states = token_states(TEXTS, model=model, progress=False)
-    profile = measure_layers(TEXTS, model=model, batch_tokens=70, clusters=False, progress=False)
+    # the same batches: a product of other rows may round a state of half precision to its neighbour
+    profile = measure_layers(TEXTS, model=model, clusters=False, progress=False)
     everyone = torch.ones(len(states), dtype=torch.bool)
     assert_same(profile, states, everyone, sinks=True)
     assert_same(profile, states, everyone, sinks=False)
