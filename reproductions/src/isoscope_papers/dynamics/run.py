@@ -20,7 +20,7 @@ from torch import Tensor
 import isoscope as iso
 from isoscope.encoders import load_tokenizer
 from isoscope.errors import InputError
-from isoscope.training import MaskedLM, train_masked_lm
+from isoscope.training import Contrasted, MaskedLM, train_masked_lm
 from isoscope_papers.contrastive.run import token_rows
 from isoscope_papers.contrastive.setups import CLEAN, N_TOKENS, SPLIT, TEXTS
 from isoscope_papers.corpora import Corpus, load_corpus, load_pairs, load_texts
@@ -136,10 +136,10 @@ class Material:
             return MaskedLM.load(folder)
         device = self.place.device
         tokenizer = load_tokenizer(iso.resolve_model(_TOKENIZER, download=self.place.download))
-        train, valid = (load_texts("wikitext2", split=split, **self._at) for split in ("train", "valid"))
+        fitted, valid = (load_texts("wikitext2", split=split, **self._at) for split in ("train", "valid"))
         has_cuda = torch.cuda.is_available() and (device or "cuda").startswith("cuda")
         return train_masked_lm(
-            as_written(train, tokenizer), tokenizer=tokenizer, held_out=as_written(valid, tokenizer),
+            as_written(fitted, tokenizer), tokenizer=tokenizer, held_out=as_written(valid, tokenizer),
             steps=MASKED_STEPS, precision="bf16" if has_cuda else "float32", run=folder, resume=True,
             device=device, progress=self.progress,
         )  # fmt: skip
@@ -170,14 +170,7 @@ def run_dynamics(
         probe, tokenizer=before.tokenizer, every=setup.every, metrics=METRICS, contextual=True, sinks=True,
         max_length=MAX_LENGTH, seed=seed,
     )  # fmt: skip
-    with _products(precision):
-        found = iso.contrast(
-            before, list(zip(*material.pairs.columns, strict=True)), temperature=setup.temperature,
-            batch_size=setup.batch_size, pooling=setup.pooling, epochs=epochs, warmup=WARMUP,
-            learning_rate=setup.start.learning_rate, max_length=MAX_LENGTH, seed=seed, tracker=tracker,
-            precision="bf16" if precision == "bf16" else "float32", device=material.place.device,
-            progress=material.progress,
-        )  # fmt: skip
+    found = train(setup, material, epochs=epochs, seed=seed, precision=precision, tracker=tracker)
     both = {"before": before, "after": replace(before, model=found.model)}
     is_base = setup.variant == BASE
     return Dynamics(
@@ -192,6 +185,18 @@ def run_dynamics(
         if is_base else {},
         pretraining=pretraining, seconds=time.perf_counter() - began,
     )  # fmt: skip
+
+
+def train(setup: Setup, material: Material, *, precision: str = "float32", **options: Any) -> Contrasted:
+    """Train the start of a setup as it says; options go to `isoscope.contrast`."""
+    with _products(precision):
+        return iso.contrast(
+            material.begin(setup.start)[0], list(zip(*material.pairs.columns, strict=True)),
+            temperature=setup.temperature, batch_size=setup.batch_size, pooling=setup.pooling, warmup=WARMUP,
+            learning_rate=setup.start.learning_rate, max_length=MAX_LENGTH,
+            precision="bf16" if precision == "bf16" else "float32", device=material.place.device,
+            progress=material.progress, **options,
+        )  # fmt: skip
 
 
 @contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
+from pathlib import Path
 from statistics import stdev
 from typing import Any
 
@@ -15,6 +16,14 @@ from isoscope_papers.dynamics import run as training
 from isoscope_papers.dynamics.figures import bounds_figure, trajectories_figure
 from isoscope_papers.dynamics.findings import findings, shown
 from isoscope_papers.dynamics.options import Options
+from isoscope_papers.dynamics.picture import PREFIX as PICTURES
+from isoscope_papers.dynamics.picture import (
+    Picture,
+    can_picture,
+    picture_findings,
+    picture_section,
+    take_picture,
+)
 from isoscope_papers.dynamics.run import PREFIX, Dynamics, Material, run_path
 from isoscope_papers.dynamics.setups import BASE, SETUPS, STARTS, Setup, chosen_runs, variants
 from isoscope_papers.dynamics.views import LEAST, RAW, TITLES, View, is_defined, views
@@ -22,6 +31,7 @@ from isoscope_papers.figures import Drawing
 from isoscope_papers.page import Section
 from isoscope_papers.runs import keep, read, read_all
 from isoscope_papers.study import Place, Study
+from isoscope_papers.verdict import Finding
 
 _INTRO = (
     "Contrastive training followed on the sentences of STS-B (Xiao, Long and Al Moubayed 2023, section 4 and "
@@ -64,13 +74,36 @@ def _run(setup: Setup, options: Options, place: Place) -> list[Dynamics]:
                 raise InputError(
                     f"{path} was run with {name} {was}, now {now}; delete it, or choose another folder"
                 )
+    if setup.variant == BASE and place.runs is not None and can_picture():
+        path = place.runs / f"{PICTURES}{setup.start.name}.json"
+        if not path.exists():
+            keep(take_picture(setup, _material(place)), path)
     return found
 
 
-def sections(runs: Sequence[Dynamics]) -> list[Section]:
+def _read(folder: Path) -> list[Dynamics | Picture]:
+    pictures = [read(path, Picture) for path in sorted(folder.glob(f"{PICTURES}*.json"))]
+    return [*read_all(folder, PREFIX, Dynamics), *pictures]
+
+
+def _trained(runs: Sequence[Dynamics | Picture]) -> list[Dynamics]:
+    return [run for run in runs if isinstance(run, Dynamics)]
+
+
+def _pictures(runs: Sequence[Dynamics | Picture]) -> list[Picture]:
+    return [run for run in runs if isinstance(run, Picture)]
+
+
+def _findings(runs: Sequence[Dynamics | Picture]) -> Iterator[Finding]:
+    yield from findings(_trained(runs))
+    yield from picture_findings(_pictures(runs))
+
+
+def sections(both: Sequence[Dynamics | Picture]) -> list[Section]:
     """Return one section for each question, with its figures."""
+    runs, pictures = _trained(both), _pictures(both)
     shown_views = views(runs)
-    found = [_trainings(runs)]
+    found = [_trainings(runs), *([picture_section(pictures)] if pictures else [])]
     for part, (title, text, label) in _PARTS.items():
         by_view = [(view, getattr(view, part)()) for view in shown_views]
         rows = [
@@ -195,10 +228,10 @@ def _bounds() -> Section:
     return Section("Equation 17", text, notes, heads, cells, (bounds_figure(),))
 
 
-def _said(runs: Sequence[Dynamics]) -> list[str]:
+def _said(runs: Sequence[Dynamics | Picture]) -> list[str]:
     """Say where each run began and ended."""
     lines = []
-    for run in runs:
+    for run in _trained(runs):
         lines.append(
             f"{run.title}, {run.variant}: τ = {run.temperature:g}, batches of {run.batch_size}, "
             f"{run.pooling} pooling; {run.steps:,} updates in {run.seconds:,.0f} s, seed {run.seed}; STS-B ρ "
@@ -213,15 +246,15 @@ def _said(runs: Sequence[Dynamics]) -> list[str]:
     return lines
 
 
-STUDY: Study[Setup, Dynamics] = Study(
+STUDY: Study[Setup, Dynamics | Picture] = Study(
     name="dynamics",
     title="Contrastive training: its dynamics reproduced",
     intro=_INTRO,
     setups=SETUPS,
     choose=lambda names, options: chosen_runs(names, options.model),
     run=_run,
-    read=lambda folder: read_all(folder, PREFIX, Dynamics),
-    findings=findings,
+    read=_read,
+    findings=_findings,
     sections=sections,
     notes=_said,
 )
