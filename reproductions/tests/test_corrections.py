@@ -201,6 +201,21 @@ def test_findings_say_which_data_sets_they_rest_on_and_how_those_were_run() -> N
     assert all(evidence.values())
 
 
+@pytest.mark.parametrize(
+    ("cosine", "score", "verdict"),
+    [(0.0, 0.5, Verdict.CONDITION), (0.3, 0.5, Verdict.INCONCLUSIVE), (0.0, 0.9, Verdict.INCONCLUSIVE)],
+)
+def test_a_measure_is_improper_where_centring_alone_moves_it(
+    cosine: float, score: float, verdict: Verdict
+) -> None:
+    """The mean cosine has to vanish, and IsoScore has to stay."""
+    found = planted(AS_CLAIMED)
+    none = {"isoscore": 0.5, "mean_cosine": 0.6}
+    moved = {"center": {"isoscore": score, "mean_cosine": cosine}, "none": none, "all_but_the_top": none}
+    made = replace(found, results=[replace(one, geometry=moved) for one in found.results])
+    assert verdicts(made)["improper-measures"] is verdict
+
+
 def test_effective_is_better_than_static_vectors() -> None:
     def verdict(rho: float, static: list[Outcome]) -> tuple[Verdict, str]:
         found = planted(AS_CLAIMED)

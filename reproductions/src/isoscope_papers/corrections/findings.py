@@ -13,6 +13,7 @@ from isoscope_papers.rows import number, signed
 from isoscope_papers.verdict import Finding, Verdict, by_interval, judged, ranges, rho_interval
 
 CONE = 0.5  # a mean cosine from which vectors lie close together
+NEAR_ZERO = 0.05  # of a mean cosine, and of the change of an IsoScore
 LEVEL = 0.05
 _GAIN, _LOSS = 1, -1
 _CALIBRATIONS = ("all_but_the_top", "whiten_soft", "whiten_reduced", WHITEN)
@@ -174,13 +175,17 @@ def _of_measures(found: Outcome, static: Outcome | None) -> Iterator[Finding]:
     ]
     if cosine is None or plain is None or not top:
         return
+    centred, kept = (mean_figure(found, "center", figure) for figure in ("mean_cosine", "isoscore"))
     moved = (
-        f"centring: mean cosine {number(cosine)} → {number(mean_figure(found, 'center', 'mean_cosine'))}, "
-        f"IsoScore {number(plain)} → {number(mean_figure(found, 'center', 'isoscore'))}"
+        f"centring: mean cosine {number(cosine)} → {number(centred)}, "
+        f"IsoScore {number(plain)} → {number(kept)}"
     )
-    why = "of mean cosine, which centring alone brings to zero; the count of papers is not tested"
+    gone = centred is not None and abs(centred) < NEAR_ZERO < cosine
+    stays = kept is not None and abs(kept - plain) < NEAR_ZERO
+    where = "of {}, which centring alone brings to zero; the count of papers is not tested"
+    verdict, condition = judged({"mean cosine": int(gone and stays), "papers": 0}, where=where)
     claim = "classifiers/improper-measures"
-    yield Finding(claim, found.title, Verdict.CONDITION, moved, why, _on(found))
+    yield Finding(claim, found.title, verdict, moved, condition, _on(found))
     verdict = Verdict.HELD if all((after or 0) > (before or 0) for before, after in top) else Verdict.NOT_HELD
     raised = f"IsoScore {number(plain)} → {number(mean_figure(found, 'all_but_the_top', 'isoscore'))}"
     yield Finding("istar/all-but-the-top", found.title, verdict, raised, evidence=_on(found))
