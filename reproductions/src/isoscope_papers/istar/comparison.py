@@ -12,10 +12,48 @@ from scipy.stats import rankdata
 
 from isoscope_papers.istar.setups import NONE, TASKS, Settings
 from isoscope_papers.istar.sweep import SweepRun
+from isoscope_papers.rows import signed
 
 _DRAWS, _PERMUTATIONS = 2000, 10_000
 _DIGITS = 12  # means that differ by rounding only are equal
 _SIDE = 0.025  # outside each end of a 95 % interval
+
+
+class Difference(NamedTuple):
+    """The mean difference in pairs by seed, its 95 % interval by Student's t, and the number of pairs."""
+
+    mean: float
+    low: float
+    high: float
+    n: int
+
+    @property
+    def words(self) -> str:
+        """Return the difference with its interval."""
+        return f"{signed(self.mean, 4)} [{signed(self.low, 4)}, {signed(self.high, 4)}]"
+
+
+def difference(
+    first: Mapping[int, float], second: Mapping[int, float], *, n_choices: int = 1, step: float = 0.0
+) -> Difference | None:
+    """Return first less second; None where fewer than two seeds have both.
+
+    Args:
+        first, second: scores by seed.
+        n_choices: among how many such differences this one was chosen for its size: the interval is widened
+            (Bonferroni), since the best of many looks good by chance.
+        step: of the scores. Few seeds can agree to the step by chance; the standard deviation is no less.
+
+    >>> difference({0: 1.0, 1: 2.0}, {0: 0.0, 1: 1.0})
+    Difference(mean=1.0, low=1.0, high=1.0, n=2)
+    """
+    values = np.array([first[seed] - second[seed] for seed in sorted(set(first) & set(second))])
+    n = len(values)
+    if n < 2:
+        return None
+    half = float(stdtrit(n - 1, 1 - _SIDE / n_choices) * max(values.std(ddof=1), step) / n**0.5)
+    mean = float(values.mean())
+    return Difference(mean, mean - half, mean + half, n)
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +95,11 @@ class Sweep:
         }
         return {seed: value for seed, value in sorted(values.items()) if value is not None}
 
+    def gain(self, regularizer: str, strength: float, name: str = "score") -> Difference | None:
+        """Return a quantity less that of λ = 0, in pairs by seed."""
+        values, none = (self.by_seed(regularizer, at, name) for at in (strength, 0.0))
+        return difference(values, none, step=self.step if name == "score" else 0.0)
+
     def curve(self, regularizer: str, *names: str) -> dict[float, np.ndarray]:
         """Return (quantities, seeds) by strength, of the seeds that have all; empty ones are left out."""
         curves = {}
@@ -89,38 +132,6 @@ def _subject(task: str, s: Settings, keys: Sequence[tuple[str, Settings]]) -> st
     return words
 
 
-class Difference(NamedTuple):
-    """The mean difference in pairs by seed, its 95 % interval by Student's t, and the number of pairs."""
-
-    mean: float
-    low: float
-    high: float
-    n: int
-
-
-def difference(
-    first: Mapping[int, float], second: Mapping[int, float], *, n_choices: int = 1, step: float = 0.0
-) -> Difference | None:
-    """Return first less second; None where fewer than two seeds have both.
-
-    Args:
-        first, second: scores by seed.
-        n_choices: among how many such differences this one was chosen for its size: the interval is widened
-            (Bonferroni), since the best of many looks good by chance.
-        step: of the scores. Few seeds can agree to the step by chance; the standard deviation is no less.
-
-    >>> difference({0: 1.0, 1: 2.0}, {0: 0.0, 1: 1.0})
-    Difference(mean=1.0, low=1.0, high=1.0, n=2)
-    """
-    values = np.array([first[seed] - second[seed] for seed in sorted(set(first) & set(second))])
-    n = len(values)
-    if n < 2:
-        return None
-    half = float(stdtrit(n - 1, 1 - _SIDE / n_choices) * max(values.std(ddof=1), step) / n**0.5)
-    mean = float(values.mean())
-    return Difference(mean, mean - half, mean + half, n)
-
-
 class Trend(NamedTuple):
     """Spearman's ρ of two means over strengths; its 95 % interval over seeds; p by permuting strengths."""
 
@@ -131,37 +142,30 @@ class Trend(NamedTuple):
     n: int
 
 
-def trend(curves: Sequence[np.ndarray], *, seed: int = 0) -> Trend | None:
-    """Return the trend of (2, seeds) at each strength; None for fewer than four, or where one does not vary.
+def trend(*tasks: Sequence[np.ndarray], seed: int = 0) -> Trend | None:
+    """Return the trend of (2, seeds) at each strength; of several tasks, the mean of their ρ, without p.
 
     Equal means share the average of their ranks. The interval draws the seeds of every strength anew, 2,000
-    times; p is the share of 10,000 orders of the strengths with a |ρ| at least as large.
+    times; p is the share of 10,000 orders of the strengths with a |ρ| at least as large. None for fewer than
+    four strengths, or where a mean does not vary.
     """
-    if len(curves) < 4:
+    if min(map(len, tasks)) < 4:
         return None
-    means = np.array([one.mean(axis=1) for one in curves])
-    rho = float(_rho(means))
+    means = [np.array([one.mean(axis=1) for one in curves]) for curves in tasks]
+    rho = float(np.mean([_rho(one) for one in means]))
     if not np.isfinite(rho):
         return None
     source = np.random.default_rng([seed, *b"trend"])
-    drawn = np.stack([_redrawn(one, source) for one in curves], axis=1)
-    low, high = np.nanquantile(_rho(drawn), [_SIDE, 1 - _SIDE])
-    x, y = (rankdata(column) - (len(means) + 1) / 2 for column in np.round(means.T, _DIGITS))
-    orders = source.permuted(np.tile(y, (_PERMUTATIONS, 1)), axis=1)
-    others = np.abs(orders @ x) >= abs(x @ y) - 1e-9
-    p = float((others.sum() + 1) / (_PERMUTATIONS + 1))
-    return Trend(rho, float(low), float(high), p, len(curves))
-
-
-def mean_trend(tasks: Sequence[Sequence[np.ndarray]], *, seed: int = 0) -> Trend | None:
-    """Return the mean of the tasks' ρ with its interval over seeds; no p. None where a task has no ρ."""
-    if any(len(curves) < 4 for curves in tasks):
-        return None
-    source = np.random.default_rng([seed, *b"trend"])
-    rho = np.mean([_rho(np.array([one.mean(axis=1) for one in curves])) for curves in tasks])
     drawn = [_rho(np.stack([_redrawn(one, source) for one in curves], axis=1)) for curves in tasks]
     low, high = np.nanquantile(np.mean(drawn, axis=0), [_SIDE, 1 - _SIDE])
-    return Trend(float(rho), float(low), float(high), np.nan, len(tasks[0])) if np.isfinite(rho) else None
+    p = _chance(means[0], source) if len(tasks) == 1 else np.nan
+    return Trend(rho, float(low), float(high), p, len(tasks[0]))
+
+
+def _chance(means: np.ndarray, source: np.random.Generator) -> float:
+    x, y = (rankdata(column) - (len(means) + 1) / 2 for column in np.round(means.T, _DIGITS))
+    orders = source.permuted(np.tile(y, (_PERMUTATIONS, 1)), axis=1)
+    return float(((np.abs(orders @ x) >= abs(x @ y) - 1e-9).sum() + 1) / (_PERMUTATIONS + 1))
 
 
 def _redrawn(values: np.ndarray, source: np.random.Generator) -> np.ndarray:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,6 +22,7 @@ from isoscope.encoders import best_device
 from isoscope.errors import FileError, UndefinedError
 from isoscope.progress import Bar
 from isoscope_papers.istar.populations import FRESH, STALE, Population, States
+from isoscope_papers.istar.setups import PAPER_ZETA
 from isoscope_papers.runs import read
 
 FILE = "istar-estimators.json"
@@ -45,6 +46,7 @@ class Estimator(NamedTuple):
 
 PLAIN, DEBIASED, JACKKNIFE = Estimator("plain"), Estimator("debiased"), Estimator("jackknife")
 STARS = {name: tuple(Estimator("star", zeta, name) for zeta in ZETAS) for name in (FRESH, STALE)}
+PAPER_ESTIMATOR = Estimator("star", PAPER_ZETA, FRESH)
 ESTIMATORS = (PLAIN, *STARS[FRESH], *STARS[STALE], DEBIASED, JACKKNIFE)
 
 
@@ -135,6 +137,11 @@ class Cell:
         bias, n = mean - truth, self.n_draws - self.n_undefined[place]
         return Spread(mean, bias, sd / n**0.5, sd, (bias**2 + sd**2 * (n - 1) / n) ** 0.5, *counts)
 
+    def least_biased(self, estimators: Sequence[Estimator], truth: float) -> Estimator:
+        """Return the estimator with the least bias."""
+        biases = {one: self.of(one, truth).bias for one in estimators}
+        return min(estimators, key=lambda one: np.inf if (bias := biases[one]) is None else abs(bias))
+
 
 @dataclass(frozen=True)
 class Known:
@@ -187,14 +194,9 @@ def run_estimators(
             bar.step(one.title, at_once=True)
             drawn = one.references(_source(seed, one.name, "reference", 0))
             references = {name: C0.to(place) for name, C0 in drawn.items()}
-            clusters = one.clusters if isinstance(one, States) else None
-            stretch = None if clusters is None else int(clusters.shape[1])
-            n_vectors = len(one.vectors) if isinstance(one, States) else None
-            known.append(
-                Known(one.name, one.title, one.kind, one.n_dims, one.truth, one.stale, n_vectors, stretch)
-            )
+            known.append(Known(**{each.name: getattr(one, each.name) for each in fields(Known)}))
             plan = [(INDEPENDENT, n, n) for n in sizes]
-            plan += [(STRETCHES, count, count * stretch) for count in n_stretches] if stretch else []
+            plan += [(STRETCHES, count, count * one.stretch) for count in n_stretches if one.stretch]
             for sampling, size, n in plan:
                 n_draws = max_draws if n == BATCH else min(max(_ROWS // n, _MIN_DRAWS), max_draws)
                 source = _source(seed, one.name, sampling, size)
@@ -222,11 +224,8 @@ def _batches(
     """Yield the rows of as many batches at a time as memory allows; `size` counts vectors, or stretches."""
     at_once = max(1, _BYTES_AT_ONCE // (8 * one.n_dims * max(n, one.n_dims if n >= one.n_dims else 1)))
     for first in range(0, n_draws, at_once):
-        m = min(at_once, n_draws - first)
-        if sampling == STRETCHES and isinstance(one, States):
-            yield one.stretches(m * size, source)
-        else:
-            yield one.rows(m * size, source)
+        draw = one.stretches if sampling == STRETCHES and isinstance(one, States) else one.rows
+        yield draw(min(at_once, n_draws - first) * size, source)
 
 
 def read_estimates(folder: Path) -> list[Estimates]:

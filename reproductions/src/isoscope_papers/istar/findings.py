@@ -19,7 +19,6 @@ from isoscope_papers.istar.comparison import (
     Sweep,
     Trend,
     difference,
-    mean_trend,
     sweeps_of,
     trend,
 )
@@ -28,6 +27,7 @@ from isoscope_papers.istar.estimators import (
     DEBIASED,
     INDEPENDENT,
     JACKKNIFE,
+    PAPER_ESTIMATOR,
     PLAIN,
     STARS,
     STRETCHES,
@@ -38,14 +38,13 @@ from isoscope_papers.istar.estimators import (
     Spread,
 )
 from isoscope_papers.istar.populations import FRESH, STALE
-from isoscope_papers.istar.setups import NONE, PAPER_STRENGTHS, PAPER_ZETA
+from isoscope_papers.istar.setups import NONE, PAPER_STRENGTHS
 from isoscope_papers.rows import number, signed, span
 from isoscope_papers.verdict import Finding, Verdict, by_interval, judged
 
 NEAR, SHARE, NOTHING = 0.01, 0.1, 0.001
 SMALL = 0.3
 CONE = 0.9  # a mean cosine from here on "approaches 1"
-PAPER_ESTIMATOR = Estimator("star", PAPER_ZETA, FRESH)
 _CHANCE = 0.05
 _NAMES = {"mean_cosine": "mean cosine", "isoscore_star": "IsoScore*", "score": "score"}
 _CONTRARY = {Verdict.HELD: Verdict.NOT_HELD, Verdict.NOT_HELD: Verdict.HELD}
@@ -204,7 +203,7 @@ def rho_by_task(sweeps: Sequence[Sweep]) -> str:
 def mean_fall(sweeps: Sequence[Sweep]) -> Iterator[Finding]:
     """Yield the mean over tasks of ρ(score, IsoScore*) on the paper's λ, model by model."""
     for own, subject in _by_model(sweeps):
-        found = mean_trend([_on_papers(one) for one in own])
+        found = trend(*(_on_papers(one) for one in own))
         if found is not None:
             verdict, words = judged_trend(found, -1, given=True), f"mean {_trend_words(found)}"
             yield Finding("istar/performance-falls", subject, verdict, words, evidence=_evidence(own))
@@ -229,7 +228,7 @@ def _contests(sweeps: Sequence[Sweep], subject: str, *, n_tests: int = 1) -> Ite
         each = {s: difference(ours[s], theirs[second], step=step) for s in ours}
         alone = {s: one for s, one in each.items() if one is not None}
         words = f"λ {signed(first, None)}" + (f" against {signed(second, None)}" if second else "")
-        words += f": {interval(found)}, {found.n} seeds"
+        words += f": {found.words}, {found.n} seeds"
         if len(alone) > 1:
             words += f"; of {len(alone)} λ, each by itself, {_tally(alone.values())}"
         papers = [one for s, one in alone.items() if _papers(s)]
@@ -258,11 +257,6 @@ def _scores(sweeps: Sequence[Sweep], regularizer: str) -> dict[float, dict[int, 
     return {strength: values for strength, values in scores.items() if values}
 
 
-def interval(found: Difference) -> str:
-    """Format a difference with its interval."""
-    return f"{signed(found.mean, 4)} [{signed(found.low, 4)}, {signed(found.high, 4)}]"
-
-
 def _cosines(sweep: Sweep) -> Iterator[Finding]:
     """Yield the mean cosine by layer without a penalty, and what CosReg moves."""
     by_layer = {
@@ -276,18 +270,16 @@ def _cosines(sweep: Sweep) -> Iterator[Finding]:
         words = f"mean cosine {span(list(by_layer.values()))} over {len(by_layer)} layers after fine-tuning"
         yield Finding("istar/narrow-cone", sweep.subject, verdict, words, condition, _evidence([sweep]))
     for key, strength, name, sign in _COSREG:
-        ours, none = (sweep.by_seed("cosreg", at, name) for at in (strength, 0.0))
-        found = difference(ours, none, step=sweep.step if name == "score" else 0.0)
-        if found is not None:
+        if (found := sweep.gain("cosreg", strength, name)) is not None:
             verdict = by_interval(*sorted(end * sign for end in (found.low, found.high)))
             cosine = number(fmean(sweep.by_seed("cosreg", strength, "mean_cosine").values()))
             words = (
                 f"CosReg λ {signed(strength, None)} (mean cosine {cosine}): {_NAMES[name]} less that of "
-                f"λ = 0 {interval(found)}, {found.n} seeds"
+                f"λ = 0 {found.words}, {found.n} seeds"
             )
             condition = ""
             if key == "cone-limits-expressiveness" and verdict is Verdict.HELD:
-                verdict, condition = _beyond_penalty(sweep, ours)
+                verdict, condition = _beyond_penalty(sweep, sweep.by_seed("cosreg", strength))
             yield Finding(f"istar/{key}", sweep.subject, verdict, words, condition, _evidence([sweep]))
 
 
@@ -299,7 +291,7 @@ def _beyond_penalty(sweep: Sweep, scores: Mapping[int, float]) -> tuple[Verdict,
         return Verdict.INCONCLUSIVE, "it may be the penalty that costs this: none without a cone was run"
     cosine = number(fmean(sweep.by_seed("istar", least, "mean_cosine").values()))
     name = f"I-STAR λ {signed(least, None)}, without a cone (mean cosine {cosine})"
-    words = f"{name}, scores as low: {interval(apart)}"
+    words = f"{name}, scores as low: {apart.words}"
     verdict = by_interval(-apart.high, -apart.low)
     return verdict, "" if verdict is Verdict.HELD else words
 
@@ -311,7 +303,7 @@ def _of_population(estimates: Estimates, known: Known) -> Iterator[Finding]:
             cell = next(iter(estimates.cells_of(known.name, STRETCHES)), None)
         if cell is None:
             continue
-        best = least_biased(known, cell, estimators)
+        best = cell.least_biased(estimators, known.truth)
         found = cell.of(best, known.truth)
         verdict, words = judged_near(found, known.truth), "undefined on these batches"
         if found.bias is not None:
@@ -323,8 +315,7 @@ def _of_population(estimates: Estimates, known: Known) -> Iterator[Finding]:
         condition = ""
         if key == "star-stable" and verdict is Verdict.HELD and known.truth < 2 * NOTHING:
             verdict, condition = Verdict.CONDITION, f"where the true score is under {2 * NOTHING:g}"
-        evidence = f"{cell.n_draws:,} batches"
-        yield Finding(f"istar/{key}", known.title, verdict, words, condition, evidence)
+        yield Finding(f"istar/{key}", known.title, verdict, words, condition, f"{cell.n_draws:,} batches")
     if (at_batch := estimates.cell(known.name, BATCH)) is not None:
         yield _shrinkage(known, at_batch)
 
@@ -344,15 +335,9 @@ def _shrinkage(known: Known, cell: Cell) -> Finding:
     }
     zero, _, low, *_, high = (size for size, _ in sizes["with a C₀ of the population"])
     words = f"|bias| {zero:.4f} at ζ = 0, {low:.4f} at 0.2, {high:.4f} at 0.9"
-    evidence = f"{cell.n_draws:,} batches"
     verdict, condition = judged(falls)
+    evidence = f"{cell.n_draws:,} batches"
     return Finding("istar/figure-4-zeta", known.title, verdict, words, condition, evidence)
-
-
-def least_biased(known: Known, cell: Cell, estimators: Sequence[Estimator]) -> Estimator:
-    """Return the estimator with the least bias."""
-    biases = {one: cell.of(one, known.truth).bias for one in estimators}
-    return min(estimators, key=lambda one: np.inf if (bias := biases[one]) is None else abs(bias))
 
 
 def judged_near(found: Spread, truth: float) -> Verdict:

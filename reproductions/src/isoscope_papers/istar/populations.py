@@ -48,6 +48,8 @@ class Spectrum:
     stale: str = "a flat C₀ of the same total variance"
     heavy: bool = False
     kind: str = "spectrum"
+    n_vectors: int | None = None
+    stretch: int | None = None
 
     @property
     def n_dims(self) -> int:
@@ -99,6 +101,16 @@ class States:
     def n_dims(self) -> int:
         """Return d."""
         return int(self.vectors.shape[1])
+
+    @property
+    def n_vectors(self) -> int:
+        """Return N."""
+        return len(self.vectors)
+
+    @property
+    def stretch(self) -> int | None:
+        """Return how many rows come together."""
+        return None if self.clusters is None else int(self.clusters.shape[1])
 
     @cached_property
     def truth(self) -> float:

@@ -16,9 +16,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from isoscope import finetune, silhouette_score, twonn
+from isoscope import finetune, measure
 from isoscope.encoders import best_device
-from isoscope.errors import NotFiniteError, UndefinedError
+from isoscope.errors import NotFiniteError
 from isoscope.training import FineTuned, some_examples
 from isoscope_papers.corpora import load_task
 from isoscope_papers.istar.setups import NONE, Point, Settings
@@ -119,10 +119,11 @@ def run_point(point: Point, settings: Settings, place: Place) -> SweepRun:
         result = trained.to_dict()
         columns, labels = task["test"][:-1], task["test"][-1]
         vectors, kept = sentence_vectors(trained, columns, settings.max_length)
+        kinds, metrics = [labels[place] for place in kept], ("twonn", "silhouette")
+        found = measure(vectors, labels=kinds, metrics=metrics, errors=False, progress=False)
         run = replace(
             run, score=trained.score, epochs=tuple(result["epochs"]), geometry=tuple(result["geometry"]),
-            sentence_twonn=_or_none(twonn, vectors),
-            silhouette=_or_none(silhouette_score, vectors, [labels[place] for place in kept]),
+            sentence_twonn=found["twonn"], silhouette=found["silhouette"],
         )  # fmt: skip
         trained_on = [task["texts"], *([task["pairs"]] if task["pairs"] else [])]
         about["n_cut"] = sum(
@@ -158,14 +159,6 @@ def sentence_vectors(
             batch = trained.tokenizer.pad(inputs, return_tensors="pt").to(model.device)
             states.append(model(**batch, output_hidden_states=True).hidden_states[-1][:, 0].float())
     return torch.cat(states), places
-
-
-def _or_none(metric: Callable[..., Any], *arguments: Any) -> float | None:
-    """Return a metric, or None where it is undefined."""
-    try:
-        return float(metric(*arguments))
-    except UndefinedError:
-        return None
 
 
 @contextmanager

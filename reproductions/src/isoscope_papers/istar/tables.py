@@ -12,6 +12,7 @@ from isoscope_papers.istar.estimators import (
     DEBIASED,
     ESTIMATORS,
     JACKKNIFE,
+    PAPER_ESTIMATOR,
     PLAIN,
     STARS,
     STRETCHES,
@@ -19,7 +20,6 @@ from isoscope_papers.istar.estimators import (
     Spread,
 )
 from isoscope_papers.istar.figures import estimates_figures, sweeps_figures
-from isoscope_papers.istar.findings import PAPER_ESTIMATOR, interval, least_biased
 from isoscope_papers.istar.populations import FRESH, N_REFERENCE, STALE, STRETCH, WINDOW
 from isoscope_papers.istar.setups import NONE, PAPER_STRENGTHS, STRENGTHS, TASKS
 from isoscope_papers.page import Section
@@ -84,6 +84,10 @@ def _points(sweep: Sweep) -> list[tuple[str, float]]:
     return [(NONE, 0.0), *((kind, s) for kind in STRENGTHS for s in sweep.strengths(kind) if s)]
 
 
+def _name(kind: str, strength: float) -> str:
+    return f"{kind} {signed(strength, None)}"
+
+
 def _cell(sweep: Sweep, kind: str, strength: float) -> str:
     scores, isotropy = (list(sweep.by_seed(kind, strength, name).values()) for name in QUANTITIES[:2])
     if not scores:
@@ -110,11 +114,8 @@ def sweep_notes(sweep: Sweep) -> Iterator[str]:
     ]:
         yield f"{len(failed)} runs have no score, their loss turned NaN: {'; '.join(failed)}"
     base = sweep.by_seed(NONE, 0.0)
-    scores = {
-        f"{kind} {signed(strength, None)}": own
-        for kind, strength in _points(sweep)[1:]
-        if (own := sweep.by_seed(kind, strength))
-    }
+    named = {_name(*point): point for point in _points(sweep)[1:]}
+    scores = {name: own for name, point in named.items() if (own := sweep.by_seed(*point))}
     count, n_test = TASKS[sweep.task].commonest or (0, 0)
     if n_test == sweep.runs[0].about["n_test"]:
         guess = 0.0 if sweep.runs[0].metric == "matthews" else count / n_test
@@ -122,16 +123,15 @@ def sweep_notes(sweep: Sweep) -> Iterator[str]:
             learnt = "the task is learnt" if above.low > 0 else "that the task is learnt at all is not shown"
             yield (
                 f"the commonest label for all texts scores {guess:.4f}, the model without a penalty "
-                f"{interval(above)} more: {learnt}"
+                f"{above.words} more: {learnt}"
             )
             if low := [name for name, own in scores.items() if fmean(own.values()) < guess + _TIE]:
                 yield f"no better than the commonest label on average: {', '.join(low)}"
-    apart = {name: difference(own, base, step=sweep.step) for name, own in scores.items()}
-    if known := {name: one for name, one in apart.items() if one is not None}:
+    if known := {name: one for name in scores if (one := sweep.gain(*named[name]))}:
         above_none = ", ".join(name for name, one in known.items() if one.low > 0) or "none"
         below_none = ", ".join(name for name, one in known.items() if one.high < 0) or "none"
         yield f"of {len(known)} intervals, each by itself, above λ = 0: {above_none}; below: {below_none}"
-    declared = {f"{kind} {signed(strength, None)}" for kind, own in STRENGTHS.items() for strength in own}
+    declared = {_name(kind, strength) for kind, own in STRENGTHS.items() for strength in own}
     if missing := sorted(declared - set(scores)):
         yield f"declared but not run: {', '.join(missing)}"
 
@@ -140,10 +140,12 @@ def strength_rows(sweep: Sweep) -> Iterator[dict[str, Any]]:
     """Yield a row for each regulariser and λ: means and deviations over seeds, the score less λ = 0."""
     for kind, strength in _points(sweep):
         scores = sweep.by_seed(kind, strength)
-        apart = difference(scores, sweep.by_seed(NONE, 0.0), step=sweep.step) if strength else None
-        low_high = apart[:3] if apart else (None, None, None)
-        row: dict[str, Any] = {"subject": sweep.subject, "regularizer": kind, "strength": strength}
-        row |= {"n_seeds": len(scores), **dict(zip(("difference", "low", "high"), low_high, strict=True))}
+        apart = sweep.gain(kind, strength) if strength else None
+        mean, low, high = apart[:3] if apart else (None, None, None)
+        row: dict[str, Any] = {
+            "subject": sweep.subject, "regularizer": kind, "strength": strength, "n_seeds": len(scores),
+            "difference": mean, "low": low, "high": high,
+        }  # fmt: skip
         for name in QUANTITIES:
             values = list(sweep.by_seed(kind, strength, name).values())
             row[name] = fmean(values) if values else None
@@ -194,7 +196,7 @@ def batch_section(estimates: Estimates) -> Section:
         if cell is None:
             continue
         of = {one: cell.of(one, known.truth) for one in ESTIMATORS}
-        fresh, stale = (least_biased(known, cell, STARS[name][:-1]) for name in (FRESH, STALE))
+        fresh, stale = (cell.least_biased(STARS[name][:-1], known.truth) for name in (FRESH, STALE))
         lines.append((
             known.title, str(known.n_dims), f"{known.truth:.4f}", _bias(of[PLAIN]),
             _bias(of[PAPER_ESTIMATOR]), f"{fresh.zeta:g}", _bias(of[fresh]), f"{stale.zeta:g}",
@@ -224,7 +226,7 @@ def stretch_section(estimates: Estimates) -> Section:
         below += len(biases) > 1 and biases[0] < 0
         nearer += len(biases) > 1 and abs(biases[-1]) < abs(biases[0])
         for cell in dict.fromkeys(cells[:1] + cells[-1:]):
-            ours = (PLAIN, PAPER_ESTIMATOR, least_biased(known, cell, STARS[FRESH][:-1]), DEBIASED)
+            ours = (PLAIN, PAPER_ESTIMATOR, cell.least_biased(STARS[FRESH][:-1], known.truth), DEBIASED)
             alone = estimates.cell(known.name, cell.n)
             shown = (signed(cell.of(one, known.truth).bias, 4) for one in ours)
             apart = "—" if alone is None else signed(alone.of(DEBIASED, known.truth).bias, 4)
