@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 
 from isoscope.advice import gain
@@ -10,11 +11,12 @@ from isoscope_papers.corrections import setups, tallies
 from isoscope_papers.corrections.run import N_NEIGHBORS, NOISE_POWER, Outcome, Result
 from isoscope_papers.corrections.tallies import GROUPS, WHITEN, Tally, interval, tally
 from isoscope_papers.rows import number, signed
-from isoscope_papers.verdict import Finding, Verdict, by_interval, judged, ranges, rho_interval
+from isoscope_papers.verdict import Finding, Verdict, by_interval, decide, on, ranges, rho_interval
 
 CONE = 0.5  # a mean cosine from which vectors lie close together
 NEAR_ZERO = 0.05  # of a mean cosine, and of the change of an IsoScore
 LEVEL = 0.05
+_ALL = tuple(GROUPS)
 _GAIN, _LOSS = 1, -1
 _CALIBRATIONS = ("all_but_the_top", "whiten_soft", "whiten_reduced", WHITEN)
 _NO_QUERIES = "no set of queries and documents is at hand; nearest is the retrieval of texts by label"
@@ -30,12 +32,15 @@ _CLAIMS: dict[str, tuple[str, str, int]] = {
 _STATIC = (("isotropy-helps-words", "words"), ("isotropy-helps-sentences", "sentences"))
 
 
+Judged = Iterator[tuple[Sequence[str], Finding]]  # the groups of tasks a finding rests on, and the finding
+
+
 def findings(outcomes: Sequence[Outcome]) -> Iterator[Finding]:
     """Yield every claim on every encoder that has the data sets it is about."""
     on_tasks = [one for one in outcomes if one.setup.part == setups.TASKS]
     static = next((one for one in on_tasks if one.setup.is_static), None)
     clusters, measures = partial(_of_clusters, n_encoders=len(on_tasks)), partial(_of_measures, static=static)
-    parts: dict[str, Sequence[Callable[[Outcome], Iterator[Finding]]]] = {
+    parts: dict[str, Sequence[Callable[[Outcome], Judged]]] = {
         setups.TASKS: (_of_groups, _of_static, _of_whitening, clusters, measures),
         setups.PROBE: (_of_probe,),
         setups.NOISE: (_of_noise,),
@@ -43,22 +48,16 @@ def findings(outcomes: Sequence[Outcome]) -> Iterator[Finding]:
     }
     for found in outcomes:
         for part in parts[found.setup.part]:
-            yield from part(found)
+            for groups, one in part(found):
+                evidence = f"{found.title}; {tallies.settings_of(found, groups)}"
+                yield from on("classifiers", found.title, [one], evidence)
 
 
-def _on(found: Outcome, *groups: str) -> str:
-    """Return the evidence of a finding on some groups: the encoder, the data sets, how they were split."""
-    return f"{found.title}; {tallies.settings_of(found, groups or tuple(GROUPS))}"
-
-
-def _of_groups(found: Outcome) -> Iterator[Finding]:
+def _of_groups(found: Outcome) -> Judged:
     for group, (whitening, ranking, sign) in _CLAIMS.items():
-        evidence = _on(found, group)
         whitened = tally(found, group, WHITEN)
         if whitened.n:
-            verdict, condition = _held(whitened, sign)
-            claim = f"classifiers/{whitening}"
-            yield Finding(claim, found.title, verdict, whitened.words, condition, evidence)
+            yield [group], decide(whitening, _held(whitened, sign), whitened.words)
         results = [one for one in found.results if one.kind == GROUPS[group][0]]
         correlations = [rho for one in results if (rho := _correlation(one, group)) is not None]
         if len(correlations) > 2:
@@ -66,8 +65,7 @@ def _of_groups(found: Outcome) -> Iterator[Finding]:
             mean = signed(sum(correlations) / len(correlations), 2)
             ends = f"{signed(low, 2)} … {signed(high, 2)}"
             said = f"mean ρ {mean}, 95 % over {len(correlations)} sets {ends}"
-            verdict = by_interval(*sorted((sign * low, sign * high)))
-            yield Finding(f"classifiers/{ranking}", found.title, verdict, said, evidence=evidence)
+            yield [group], decide(ranking, by_interval(*sorted((sign * low, sign * high))), said)
 
 
 def _held(one: Tally, sign: int) -> tuple[Verdict, str]:
@@ -100,22 +98,19 @@ def _correlation(result: Result, group: str) -> float | None:
     return float(spearmanr(*zip(*points, strict=True)).statistic)
 
 
-def _of_static(found: Outcome) -> Iterator[Finding]:
+def _of_static(found: Outcome) -> Judged:
     """Yield what is claimed of static vectors: both corrections have to gain."""
     for claim, group in _STATIC:
         parts = {name: tally(found, group, name).gains for name in ("all_but_the_top", WHITEN)}
         if min(map(len, parts.values())) < 3:
             continue
-        verdict, condition = judged(
-            {name: _sign(*interval(one)) for name, one in parts.items()}, where="by {}"
-        )
-        if not found.setup.is_static:
-            verdict, condition = Verdict.NOT_TESTABLE, "the paper says it of static vectors"
+        signs = {name: _sign(*interval(one)) for name, one in parts.items()}
+        why = "" if found.setup.is_static else "the paper says it of static vectors"
         said = "; ".join(f"{name}: mean gain {_mean(gains)}" for name, gains in parts.items())
-        yield Finding(f"classifiers/{claim}", found.title, verdict, said, condition, _on(found, group))
+        yield [group], decide(claim, signs, said, where="by {}", why=why)
 
 
-def _of_whitening(found: Outcome) -> Iterator[Finding]:
+def _of_whitening(found: Outcome) -> Judged:
     """Yield what is claimed of isotropy on tasks as a whole."""
     kinds = {
         "graded tasks": tallies.groups_of(setups.SENTENCES, setups.WORDS),
@@ -125,47 +120,44 @@ def _of_whitening(found: Outcome) -> Iterator[Finding]:
     graded, labelled = whitened.values()
     if graded.n and labelled.n:
         signs = [len(graded.helped) - len(graded.hurt), len(labelled.hurt) - len(labelled.helped)]
-        verdict = by_interval(min(signs), min(signs))
         said = "; ".join(f"{words}: {signed(one.mean)}, {_counts(one)}" for words, one in whitened.items())
-        yield Finding("classifiers/conflict-explained", found.title, verdict, said, evidence=_on(found))
+        yield _ALL, decide("conflict-explained", min(signs), said)
     if labelled.n and not found.setup.is_static:
         helped = {
             words: [len(tallies.overall(found, name, kinds[words]).helped) for name in _CALIBRATIONS]
             for words in reversed(kinds)
         }
-        verdict, condition = judged({words: not any(one) for words, one in helped.items()}, where="on {}")
         parts = (f"{n}: helped {', '.join(map(str, one))} of {whitened[n].n}" for n, one in helped.items())
         said = f"{', '.join(_CALIBRATIONS)}: {'; '.join(parts)}"
-        claim = "classifiers/calibration-no-help"
-        yield Finding(claim, found.title, verdict, said, condition, _on(found))
+        signs_of_kinds = {words: not any(one) for words, one in helped.items()}
+        yield _ALL, decide("calibration-no-help", signs_of_kinds, said, where="on {}")
     if labelled.n:
         retrieval = {name: tally(found, "retrieval", name) for name in (WHITEN, "whiten_reduced")}
         said = "; ".join(f"{name} {one.words}" for name, one in retrieval.items())
-        claim, evidence = "classifiers/dense-retrieval", _on(found, "retrieval")
-        yield Finding(claim, found.title, Verdict.NOT_TESTABLE, said, _NO_QUERIES, evidence)
+        yield ["retrieval"], decide("dense-retrieval", False, said, why=_NO_QUERIES)
     if (whole := tallies.overall(found, WHITEN)).n:
         verdict, condition = _held(whole, _GAIN)
         condition = condition and "on some tasks; the contrary on others"
         for claim in ("istar/uniform-improves", "manifolds/isotropy-utilises"):
-            said = f"whitening {_counts(whole)}"
-            yield Finding(claim, found.title, verdict, said, condition, _on(found))
+            yield _ALL, decide(claim, (verdict, condition), f"whitening {_counts(whole)}")
 
 
-def _of_clusters(found: Outcome, n_encoders: int) -> Iterator[Finding]:
+def _of_clusters(found: Outcome, n_encoders: int) -> Judged:
     """Yield what is claimed of clusters: taking them off against taking off the common mean or directions."""
     gains = tallies.differences(found, ["sentences"], "cluster_center", "center")
-    said = "centring clusters gains {} more than centring all"
-    claim = "classifiers/clusters-hinder-ranking"
-    yield from _gained(claim, found.title, gains, said, _on(found, "sentences"))
+    if len(gains) > 2:
+        said = f"centring clusters gains {_mean(gains)} more than centring all"
+        yield ["sentences"], decide("clusters-hinder-ranking", _gained(gains), said)
     groups = {"sentences": ["sentences"], "words": ["words"], "labels": tallies.groups_of(setups.LABELS)}
     for words, some in groups.items():
         gains = tallies.differences(found, some, "clusterwise_all_but_the_top", "all_but_the_top")
-        said = f"{{}} against the global correction over {len(gains)} data sets"
-        subject, n_tests = f"{found.title}, {words}", len(groups) * n_encoders
-        yield from _gained("classifiers/clusterwise-better", subject, gains, said, _on(found, *some), n_tests)
+        if len(gains) > 2:
+            said = f"{_mean(gains)} against the global correction over {len(gains)} data sets"
+            one = decide("clusterwise-better", _gained(gains, len(groups) * n_encoders), said)
+            yield some, replace(one, subject=f"{found.title}, {words}")
 
 
-def _of_measures(found: Outcome, static: Outcome | None) -> Iterator[Finding]:
+def _of_measures(found: Outcome, static: Outcome | None) -> Judged:
     """Yield what is claimed of mean cosine and IsoScore: what centring and all-but-the-top do to them."""
     cosine, plain = (mean_figure(found, "none", figure) for figure in ("mean_cosine", "isoscore"))
     top = [
@@ -183,43 +175,42 @@ def _of_measures(found: Outcome, static: Outcome | None) -> Iterator[Finding]:
     gone = centred is not None and abs(centred) < NEAR_ZERO < cosine
     stays = kept is not None and abs(kept - plain) < NEAR_ZERO
     where = "of {}, which centring alone brings to zero; the count of papers is not tested"
-    verdict, condition = judged({"mean cosine": int(gone and stays), "papers": 0}, where=where)
-    claim = "classifiers/improper-measures"
-    yield Finding(claim, found.title, verdict, moved, condition, _on(found))
-    verdict = Verdict.HELD if all((after or 0) > (before or 0) for before, after in top) else Verdict.NOT_HELD
+    parts = {"mean cosine": int(gone and stays), "papers": 0}
+    yield _ALL, decide("improper-measures", parts, moved, where=where)
     raised = f"IsoScore {number(plain)} → {number(mean_figure(found, 'all_but_the_top', 'isoscore'))}"
-    yield Finding("istar/all-but-the-top", found.title, verdict, raised, evidence=_on(found))
+    rises = all((after or 0) > (before or 0) for before, after in top)
+    yield _ALL, decide("istar/all-but-the-top", rises, raised)
     if cosine > CONE:
         gains = tally(found, "knn", "center").gains
-        said = f"mean cosine {number(cosine)}; taking it to zero gains {{}} in nearest neighbours"
-        claim = "manifolds/anisotropy-brings-close"
-        yield from _gained(claim, found.title, gains, said, _on(found, "knn"))
+        if len(gains) > 2:
+            said = (
+                f"mean cosine {number(cosine)}; taking it to zero gains {_mean(gains)} in nearest neighbours"
+            )
+            yield ["knn"], decide("manifolds/anisotropy-brings-close", _gained(gains), said)
         if not found.setup.is_static:
             yield from _of_contextual(found, static, cosine)
 
 
-def _of_contextual(found: Outcome, static: Outcome | None, cosine: float) -> Iterator[Finding]:
+def _of_contextual(found: Outcome, static: Outcome | None, cosine: float) -> Judged:
     """Yield whether anisotropic vectors of texts in context do better on STS-B than static ones."""
-    tasks = [
-        next((one.tasks["similarity"] for one in each.results if one.dataset == "stsb"), None)
-        for each in (found, static)
-        if each is not None
-    ]
-    if not tasks or (stsb := tasks[0]) is None:
-        return
-    low, high = rho_interval(stsb.baseline, stsb.n_items)
-    said = (
-        f"mean cosine {number(cosine)}, STS-B ρ {number(stsb.baseline)} (95 % {number(low)} … {number(high)})"
+    ours, theirs = (
+        next((r.tasks["similarity"] for r in (one.results if one else ()) if r.dataset == "stsb"), None)
+        for one in (found, static)
     )
-    verdict, condition = Verdict.NOT_TESTABLE, "no static vectors were scored beside it"
-    if static is not None and (other := tasks[-1]) is not None:
-        said += f"; static vectors, {static.title}: {number(other.baseline)}"
-        verdict, condition = by_interval(low, high, other.baseline), ""
-    evidence = f"{found.title}; STS-B, {stsb.n_items:,} pairs"
-    yield Finding("classifiers/contextual-anisotropic", found.title, verdict, said, condition, evidence)
+    if ours is None:
+        return
+    ends = rho_interval(ours.baseline, ours.n_items)
+    low, high = map(number, ends)
+    said = f"mean cosine {number(cosine)}, STS-B ρ {number(ours.baseline)} (95 % {low} … {high})"
+    verdict, why = Verdict.NOT_TESTABLE, "no static vectors were scored beside it"
+    if static is not None and theirs is not None:
+        said += f"; static vectors, {static.title}: {number(theirs.baseline)}"
+        verdict, why = by_interval(*ends, theirs.baseline), ""
+    one = decide("contextual-anisotropic", verdict, said, why=why)
+    yield _ALL, replace(one, evidence=f"{found.title}; STS-B, {ours.n_items:,} pairs")
 
 
-def _of_probe(found: Outcome) -> Iterator[Finding]:
+def _of_probe(found: Outcome) -> Judged:
     """Yield whether isotropy harms a linear classifier whose penalty is chosen in a wide range."""
     names = (WHITEN, "whiten_shrunk", "whiten_soft", "whiten_reduced")
     parts = {name: tally(found, "linear probe", name) for name in names}
@@ -230,30 +221,29 @@ def _of_probe(found: Outcome) -> Iterator[Finding]:
         f"{name} (IsoScore {number(mean_figure(found, name, 'isoscore'), 2)}) {_mean(one.gains)}"
         for name, one in parts.items()
     )
-    evidence = _on(found, "linear probe")
-    yield Finding("classifiers/whitened-probe", found.title, by_interval(-high, -low), said, "", evidence)
+    yield ["linear probe"], decide("whitened-probe", by_interval(-high, -low), said)
 
 
-def _of_noise(found: Outcome) -> Iterator[Finding]:
+def _of_noise(found: Outcome) -> Judged:
     """Yield whether neighbours stay neighbours under noise more often in a whitened space."""
     for result in found.results:
         for name, task in result.tasks.items():
-            one = task.corrections[WHITEN]
+            # two ways to an IsoScore of 1: where they differ, it is not isotropy that does it
+            one, reduced = (task.corrections[each] for each in (WHITEN, "whiten_reduced"))
             low, high = one.interval or (0.0, 0.0)
-            stay = f"{number(task.baseline)} → {number(one.score)} of the {N_NEIGHBORS} nearest stay"
-            said = f"{stay}, gain {signed(one.gain)} (95 % {signed(low)} … {signed(high)})"
+            said = (
+                f"{number(task.baseline)} → {number(one.score)} of the {N_NEIGHBORS} nearest stay, gain "
+                f"{signed(one.gain)} (95 % {signed(low)} … {signed(high)}); with half of the directions "
+                f"{signed(reduced.gain)}"
+            )
+            sign, other = _sign(low, high), _sign(*(reduced.interval or (0.0, 0.0)))
+            judgement = decide("manifolds/isotropy-robust", sign if sign == other else 0, said)
             noise = f"noise of {NOISE_POWER:g} of the variance, {len(one.scores)} draws"
             evidence = f"{found.title} on {result.title}, {task.n_items:,} texts, {noise}"
-            # two ways to an IsoScore of 1: where they differ, it is not isotropy that does it
-            reduced = task.corrections["whiten_reduced"]
-            said += f"; with half of the directions {signed(reduced.gain)}"
-            signs = {_sign(low, high), _sign(*(reduced.interval or (0.0, 0.0)))}
-            subject = f"{found.title}, {name}"
-            verdict = by_interval(*signs, *signs) if len(signs) == 1 else Verdict.INCONCLUSIVE
-            yield Finding("manifolds/isotropy-robust", subject, verdict, said, evidence=evidence)
+            yield _ALL, replace(judgement, subject=f"{found.title}, {name}", evidence=evidence)
 
 
-def _of_analogies(found: Outcome) -> Iterator[Finding]:
+def _of_analogies(found: Outcome) -> Judged:
     for task in (result.tasks["analogies"] for result in found.results):
         intervals = {name: one.interval or (0.0, 0.0) for name, one in task.corrections.items()}
         said = f"none {number(task.baseline)}"
@@ -266,27 +256,19 @@ def _of_analogies(found: Outcome) -> Iterator[Finding]:
         raising = [name for name in intervals if scores[name] > scores["none"] + 0.001]
         signs = {f"{n} (IsoScore {number(scores[n], 2)})": _sign(*intervals[n]) for n in raising}
         loss = f"; at IsoScore {number(scores[WHITEN], 2)} {signed(task.corrections[WHITEN].gain)}"
-        for claim, (verdict, condition) in (
-            ("isotropy-helps-analogy", judged(signs, where="part way only, by {}" + loss)),
-            (
-                "analogies-compatible",
-                judged({n: s >= 0 for n, s in signs.items()}, where="part way only, with {}" + loss),
-            ),
-        ):
-            yield Finding(f"classifiers/{claim}", found.title, verdict, said, condition, evidence)
+        helps = decide("isotropy-helps-analogy", signs, said, where="part way only, by {}" + loss)
+        unharmed = {n: sign >= 0 for n, sign in signs.items()}
+        compatible = decide("analogies-compatible", unharmed, said, where="part way only, with {}" + loss)
+        yield from ((_ALL, replace(each, evidence=evidence)) for each in (helps, compatible))
 
 
-def _gained(
-    claim: str, subject: str, gains: Sequence[float], said: str, evidence: str, n_tests: int = 1
-) -> Iterator[Finding]:
-    """Yield the verdict on "gains", by the interval over data sets; none of fewer than three.
+def _gained(gains: Sequence[float], n_tests: int = 1) -> Verdict:
+    """Return the verdict on "gains", by the interval over data sets.
 
     Where it is one of many tests, its p-value has to stand Bonferroni's correction.
     """
-    if len(gains) > 2:
-        seen = gain(gains, test_share=0.0).p_value * n_tests < LEVEL or n_tests == 1
-        verdict = by_interval(*interval(gains)) if seen else Verdict.INCONCLUSIVE
-        yield Finding(claim, subject, verdict, said.format(_mean(gains)), evidence=evidence)
+    seen = n_tests == 1 or gain(gains, test_share=0.0).p_value * n_tests < LEVEL
+    return by_interval(*interval(gains)) if seen else Verdict.INCONCLUSIVE
 
 
 def _sign(low: float, high: float) -> int:

@@ -10,7 +10,7 @@ from isoscope import isoscore, isoscore_star, isotropy_ceiling, mean_cosine
 from isoscope_papers.istar.populations import spectra
 from isoscope_papers.istar.setups import PAPER_ZETA
 from isoscope_papers.rows import number
-from isoscope_papers.verdict import Finding, Verdict
+from isoscope_papers.verdict import Finding, Verdict, decide
 
 _EXACT = 1e-9
 
@@ -20,13 +20,13 @@ def closed_forms() -> Iterator[Finding]:
     eye = torch.eye(3, dtype=torch.float64)
     line, circle, sphere = (_axes(eye[:k]) for k in (1, 2, 3))
     scores = [isoscore(space) for space in (line, circle, sphere)]
-    yield _finding(
+    yield _held(
         "line-circle-sphere", max(abs(a - b) for a, b in zip(scores, (0, 0.5, 1), strict=True)) < _EXACT,
         "IsoScore " + ", ".join(number(value) for value in scores) + " of a line, a circle and a sphere",
     )  # fmt: skip
     stretched = isoscore(sphere * torch.tensor([2.0, 1.0, 1.0]))
     star = isoscore_star(sphere, eye, zeta=PAPER_ZETA)
-    yield _finding(
+    yield _held(
         "definition", min(scores[2], star) > 1 - _EXACT and stretched < 1,
         f"covariance proportional to the identity: IsoScore {number(scores[2])}, IsoScore* {number(star)}; "
         f"one variance four times the others: IsoScore {number(stretched)}",
@@ -35,17 +35,17 @@ def closed_forms() -> Iterator[Finding]:
     cloud = cloud - cloud.mean(dim=0)
     moved = [cloud + torch.tensor([shift, 0.0, 0.0]) for shift in (9.4, 0.15)]
     isotropy, cosines = ([metric(space) for space in moved] for metric in (isoscore, mean_cosine))
-    yield Finding(
-        "istar/cosine-two-clouds", "closed form", Verdict.NOT_TESTABLE,
+    yield decide(
+        "cosine-two-clouds", Verdict.NOT_TESTABLE,
         f"one cloud with its mean moved: mean cosine {number(cosines[0])} and {number(cosines[1])}, IsoScore "
         f"{number(isotropy[0])} and {number(isotropy[1])}",
-        "the clouds are not published; ours was made to have such cosines", "no data",
+        why="the clouds are not published; ours was made to have such cosines",
     )  # fmt: skip
     ends = [isoscore_star(line, C0, zeta=PAPER_ZETA) for C0 in (torch.cov(line.T), eye)]
     uneven = sphere * torch.tensor([1.2**0.5, 1.0, 1.0])
     made_up = (torch.cov(uneven.T).max() * eye - (1 - PAPER_ZETA) * torch.cov(uneven.T)) / PAPER_ZETA
     evened = isoscore_star(uneven, made_up, zeta=PAPER_ZETA)
-    yield _finding(
+    yield _held(
         "star-ends", min(star, evened) > 1 - _EXACT and ends[0] < _EXACT < ends[1],
         f"1 on a sphere; at ζ = {PAPER_ZETA} on a line {number(ends[0])} with a C₀ of that line and "
         f"{number(ends[1])} with a flat C₀; {number(evened)} of variances 1.2, 1, 1 with a C₀ of 1.2, 2, 2",
@@ -57,7 +57,7 @@ def closed_forms() -> Iterator[Finding]:
     flat *= own.trace() / power.n_dims
     plain = isoscore(space)
     shifts = [isoscore_star(space, C0, zeta=PAPER_ZETA) - plain for C0 in (own, flat)]
-    yield _finding(
+    yield _held(
         "star-many-samples", abs(shifts[0]) < _EXACT < abs(shifts[1]),
         f"limit of many samples at ζ = {PAPER_ZETA}, power-law spectrum: IsoScore* less IsoScore "
         f"{number(abs(shifts[0]), 4)} with the population's C₀, {number(shifts[1], 4)} with a flat one",
@@ -66,9 +66,9 @@ def closed_forms() -> Iterator[Finding]:
     zero = max(
         abs(isoscore_star(one, torch.eye(one.shape[1]), zeta=0.0) - isoscore(one)) for one in (cloud, space)
     )
-    yield _finding("star-zero-shrinkage", zero < _EXACT, f"difference at ζ = 0: {number(zero)}")
+    yield _held("star-zero-shrinkage", zero < _EXACT, f"difference at ζ = 0: {number(zero)}")
     ceilings = {(K, d): isotropy_ceiling(K, d) for K, d in ((2, 768), (77, 768), (769, 768))}
-    yield _finding(
+    yield _held(
         "isotropy-clustering", ceilings[2, 768] == 0 and ceilings[769, 768] == 1,
         "largest IsoScore of collapsed labels: "
         + ", ".join(f"{number(value)} for K = {K}" for (K, _), value in ceilings.items()) + ", d = 768",
@@ -81,6 +81,6 @@ def _axes(rows: torch.Tensor) -> torch.Tensor:
     return torch.cat([rows, -rows])
 
 
-def _finding(key: str, holds: bool, ours: str, condition: str = "") -> Finding:
-    verdict = (Verdict.CONDITION if condition else Verdict.HELD) if holds else Verdict.NOT_HELD
-    return Finding(f"istar/{key}", "closed form", verdict, ours, condition if holds else "", "no data")
+def _held(key: str, holds: bool, ours: str, condition: str = "") -> Finding:
+    verdict = Verdict.CONDITION if condition else Verdict.HELD
+    return decide(key, (verdict, condition) if holds else Verdict.NOT_HELD, ours)

@@ -8,6 +8,7 @@ inconclusive. A bias counts as none up to `NEAR`, and up to `SHARE` of the truth
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from statistics import fmean
 
@@ -40,7 +41,7 @@ from isoscope_papers.istar.estimators import (
 from isoscope_papers.istar.populations import FRESH, STALE
 from isoscope_papers.istar.setups import NONE, PAPER_STRENGTHS
 from isoscope_papers.rows import number, signed, span
-from isoscope_papers.verdict import Finding, Verdict, by_interval, judged
+from isoscope_papers.verdict import Finding, Verdict, by_interval, decide, judged, on
 
 NEAR, SHARE, NOTHING = 0.01, 0.1, 0.001
 SMALL = 0.3
@@ -116,18 +117,16 @@ _BIASES: tuple[tuple[str, tuple[Estimator, ...], str], ...] = (
 def findings(runs: Sequence[object]) -> Iterator[Finding]:
     """Yield what the runs, and closed forms, say of the paper's claims."""
     sweeps = sweeps_of(runs)
-    yield from mean_fall(sweeps)
-    for own, subject in _by_model(sweeps):
-        yield from _contests(own, subject)
+    for own, subject in by_model(sweeps):
+        yield from on("istar", subject, (*mean_fall(own), *_contests(own)), _evidence(own))
     for sweep in sweeps:
-        yield from _trends(sweep, len(sweeps))
-        yield from _contests([sweep], sweep.subject, n_tests=len(sweeps))
-        yield from _cosines(sweep)
+        found = (*_trends(sweep, len(sweeps)), *_contests([sweep], n_tests=len(sweeps)), *_cosines(sweep))
+        yield from on("istar", sweep.subject, found, _evidence([sweep]))
     for run in runs:
         if isinstance(run, Estimates):
             for known in run.populations:
-                yield from _of_population(run, known)
-    yield from closed_forms()
+                yield from on("istar", known.title, _of_population(run, known))
+    yield from on("istar", "closed form", closed_forms(), "no data")
 
 
 def _evidence(sweeps: Sequence[Sweep]) -> str:
@@ -136,7 +135,7 @@ def _evidence(sweeps: Sequence[Sweep]) -> str:
     return f"{sweeps[0].settings.title}; {', '.join(one.subject for one in sweeps)}; {seeds} seeds a λ"
 
 
-def _by_model(sweeps: Sequence[Sweep]) -> Iterator[tuple[list[Sweep], str]]:
+def by_model(sweeps: Sequence[Sweep]) -> Iterator[tuple[list[Sweep], str]]:
     """Yield the sweeps of each model that has several tasks, each once, and what they are called."""
     models = list(dict.fromkeys(one.settings.title for one in sweeps))
     for model in models:
@@ -163,7 +162,7 @@ def _trends(sweep: Sweep, n_tests: int) -> Iterator[Finding]:
             if chosen is _every:
                 parts = {f"over all {found.n} λ": verdict, **parts}
             verdict, condition = judged({part: _SIGNS.get(one, 0) for part, one in parts.items()})
-        yield Finding(f"istar/{key}", sweep.subject, verdict, words, condition, _evidence([sweep]))
+        yield decide(key, (verdict, condition), words)
 
 
 def judged_trend(found: Trend, sign: int, *, n_tests: int = 1, given: bool = False) -> Verdict:
@@ -201,20 +200,18 @@ def rho_by_task(sweeps: Sequence[Sweep]) -> str:
 
 
 def mean_fall(sweeps: Sequence[Sweep]) -> Iterator[Finding]:
-    """Yield the mean over tasks of ρ(score, IsoScore*) on the paper's λ, model by model."""
-    for own, subject in _by_model(sweeps):
-        found = trend(*(_on_papers(one) for one in own))
-        if found is not None:
-            verdict, words = judged_trend(found, -1, given=True), f"mean {_trend_words(found)}"
-            yield Finding("istar/performance-falls", subject, verdict, words, evidence=_evidence(own))
+    """Yield the mean over the tasks of a model of ρ(score, IsoScore*) on the paper's λ."""
+    if (found := trend(*map(_on_papers, sweeps))) is not None:
+        verdict = judged_trend(found, -1, given=True)
+        yield decide("performance-falls", verdict, f"mean {_trend_words(found)}")
 
 
-def _contests(sweeps: Sequence[Sweep], subject: str, *, n_tests: int = 1) -> Iterator[Finding]:
+def _contests(sweeps: Sequence[Sweep], *, n_tests: int = 1) -> Iterator[Finding]:
     """Yield the best of some λ against another, of the mean over the sweeps, in pairs by seed.
 
     The interval allows for the choice of the best, and for all tasks.
     """
-    step, evidence = fmean(sweep.step for sweep in sweeps), _evidence(sweeps)
+    step = fmean(sweep.step for sweep in sweeps)
     for claims, regularizer, chosen, against in _CONTESTS:
         ours = {s: values for s, values in _scores(sweeps, regularizer).items() if s and chosen(s)}
         theirs = {s: values for s, values in _scores(sweeps, against).items() if against == NONE or s}
@@ -235,7 +232,7 @@ def _contests(sweeps: Sequence[Sweep], subject: str, *, n_tests: int = 1) -> Ite
         added = f"with {len(alone) - len(papers)} λ of ours; of the paper's {len(papers)}, {_tally(papers)}"
         for claim in claims:
             condition = added if claim.startswith("classifiers/") and 0 < len(papers) < len(alone) else ""
-            yield Finding(claim, subject, by_interval(found.low, found.high), words, condition, evidence)
+            yield decide(claim, (by_interval(found.low, found.high), condition), words)
 
 
 def _tally(found: Iterable[Difference]) -> str:
@@ -266,9 +263,8 @@ def _cosines(sweep: Sweep) -> Iterator[Finding]:
     }
     if by_layer:
         signs = {layer: value >= CONE for layer, value in by_layer.items()}
-        verdict, condition = judged(signs, where="in layers {}")
         words = f"mean cosine {span(list(by_layer.values()))} over {len(by_layer)} layers after fine-tuning"
-        yield Finding("istar/narrow-cone", sweep.subject, verdict, words, condition, _evidence([sweep]))
+        yield decide("narrow-cone", signs, words, where="in layers {}")
     for key, strength, name, sign in _COSREG:
         if (found := sweep.gain("cosreg", strength, name)) is not None:
             verdict = by_interval(*sorted(end * sign for end in (found.low, found.high)))
@@ -280,7 +276,7 @@ def _cosines(sweep: Sweep) -> Iterator[Finding]:
             condition = ""
             if key == "cone-limits-expressiveness" and verdict is Verdict.HELD:
                 verdict, condition = _beyond_penalty(sweep, sweep.by_seed("cosreg", strength))
-            yield Finding(f"istar/{key}", sweep.subject, verdict, words, condition, _evidence([sweep]))
+            yield decide(key, (verdict, condition), words)
 
 
 def _beyond_penalty(sweep: Sweep, scores: Mapping[int, float]) -> tuple[Verdict, str]:
@@ -315,7 +311,7 @@ def _of_population(estimates: Estimates, known: Known) -> Iterator[Finding]:
         condition = ""
         if key == "star-stable" and verdict is Verdict.HELD and known.truth < 2 * NOTHING:
             verdict, condition = Verdict.CONDITION, f"where the true score is under {2 * NOTHING:g}"
-        yield Finding(f"istar/{key}", known.title, verdict, words, condition, f"{cell.n_draws:,} batches")
+        yield replace(decide(key, (verdict, condition), words), evidence=f"{cell.n_draws:,} batches")
     if (at_batch := estimates.cell(known.name, BATCH)) is not None:
         yield _shrinkage(known, at_batch)
 
@@ -335,9 +331,7 @@ def _shrinkage(known: Known, cell: Cell) -> Finding:
     }
     zero, _, low, *_, high = (size for size, _ in sizes["with a C₀ of the population"])
     words = f"|bias| {zero:.4f} at ζ = 0, {low:.4f} at 0.2, {high:.4f} at 0.9"
-    verdict, condition = judged(falls)
-    evidence = f"{cell.n_draws:,} batches"
-    return Finding("istar/figure-4-zeta", known.title, verdict, words, condition, evidence)
+    return replace(decide("figure-4-zeta", falls, words), evidence=f"{cell.n_draws:,} batches")
 
 
 def judged_near(found: Spread, truth: float) -> Verdict:

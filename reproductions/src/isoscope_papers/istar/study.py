@@ -13,7 +13,7 @@ from isoscope.errors import InputError
 from isoscope.terminal import say
 from isoscope_papers.istar.comparison import Sweep, sweeps_of
 from isoscope_papers.istar.estimators import BATCH, FILE, Estimates, read_estimates, run_estimators
-from isoscope_papers.istar.findings import findings, mean_fall, rho_by_task
+from isoscope_papers.istar.findings import by_model, findings, mean_fall, rho_by_task
 from isoscope_papers.istar.options import Options
 from isoscope_papers.istar.populations import spectra, state_populations
 from isoscope_papers.istar.setups import ESTIMATORS, SETUPS, Point, Settings, Setup, chosen_strengths, points
@@ -88,10 +88,11 @@ def intro(runs: Sequence[Run]) -> str:
     sweeps = sweeps_of(runs)
     headlines = (
         f"On the paper's own λ, Spearman's ρ of score and IsoScore* is not negative as claimed: {one.ours} "
-        f"({one.subject}; {rho_by_task(sweeps)}): {one.verdict}. Equal means share their average rank; a ρ "
+        f"({subject}; {rho_by_task(sweeps)}): {one.verdict}. Equal means share their average rank; a ρ "
         "that breaks such ties differs where several λ end at the same score. At such λ, of either sign, a "
         "small encoder loses most of what it learns: see the notes on each task."
-        for one in mean_fall(sweeps)
+        for own, subject in by_model(sweeps)
+        for one in mean_fall(own)
         if one.verdict is not Verdict.HELD
     )
     return " ".join([_INTRO, *headlines])
