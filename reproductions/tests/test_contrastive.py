@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from isoscope import Space
 from isoscope.cli.app import app
 from isoscope.encoders import TokenStates
-from isoscope.errors import FileError, InputError
+from isoscope.errors import InputError
 from isoscope_papers.contrastive import run as measuring
 from isoscope_papers.contrastive.findings import findings, rows
 from isoscope_papers.contrastive.last_layer import intra_readings, last_layer
@@ -368,12 +368,3 @@ def test_pages_gather_the_runs_of_earlier_calls(asked, tmp_path) -> None:
     assert run("--report-only", "-o", str(tmp_path)).exit_code == 0
     assert asked == []
     assert (tmp_path / "contrastive.md").read_text() == page
-    kept[0].write_text("{}")
-    with pytest.raises(FileError, match="does not hold a run"):
-        STUDY.read(tmp_path / "runs")
-    with pytest.raises(InputError, match="holds no runs"):
-        STUDY.read(tmp_path)
-
-
-def test_bad_options(fail) -> None:
-    assert "not known" in fail("reproduce", "contrastive", "-s", "bert")

@@ -18,7 +18,7 @@ import torch
 from scipy import stats
 
 import isoscope as iso
-from isoscope.errors import FileError, InputError, NotFiniteError
+from isoscope.errors import NotFiniteError
 from isoscope_papers.corpora import load_task
 from isoscope_papers.istar import sweep as istar_sweep
 from isoscope_papers.istar.closed_forms import closed_forms
@@ -467,15 +467,10 @@ def test_runs_are_kept_and_read(tmp_path: Path) -> None:
     text = STUDY.as_text(found)
     assert "✓ held [RTE]: ρ −1.00" in text
     assert "RTE: accuracy and IsoScore* by λ" in text
-    with pytest.raises(InputError, match="holds no runs of istar"):
-        STUDY.read(tmp_path / "nothing")
     old = json.loads((tmp_path / "istar-rte-none-0-0.json").read_text())
     del old["silhouette"], old["checksum"]  # runs made before it was recorded
     (tmp_path / "istar-rte-none-0-0.json").write_text(json.dumps(old))
     assert read(tmp_path / "istar-rte-none-0-0.json", SweepRun).silhouette is None
-    (tmp_path / "istar-rte-none-0-0.json").write_text("{}")
-    with pytest.raises(FileError, match="does not hold a run"):
-        STUDY.read(tmp_path)
 
 
 @pytest.mark.usefixtures("training")

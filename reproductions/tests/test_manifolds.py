@@ -12,7 +12,7 @@ import pytest
 import torch
 
 import isoscope as iso
-from isoscope.errors import FileError, InputError
+from isoscope.errors import InputError
 from isoscope.labels import as_labels
 from isoscope_papers.manifolds.figures import spread
 from isoscope_papers.manifolds.findings import findings, lid_row, mean_dimensions
@@ -29,7 +29,7 @@ from isoscope_papers.manifolds.layers import (
     measure_parts,
 )
 from isoscope_papers.manifolds.options import Options
-from isoscope_papers.manifolds.run import N_SHOWN, Outcome, StaticFigures, keep, read_outcomes, run_setup
+from isoscope_papers.manifolds.run import N_SHOWN, Outcome, StaticFigures, keep_outcome, run_setup
 from isoscope_papers.manifolds.setups import PUBLISHED
 from isoscope_papers.manifolds.study import STUDY, sections
 from isoscope_papers.runs import as_plain, from_plain
@@ -238,8 +238,6 @@ def test_setups_by_name_and_model(tmp_path: Path) -> None:
     assert [(one.name, one.is_static) for one in STUDY.chosen((), options)] == [
         ("some-bert", False), ("vectors.txt", True), ("m.gguf", False), ("minilm", False),
     ]  # fmt: skip
-    with pytest.raises(InputError, match="setup 'bert' is not known; wanted all, or some of minilm"):
-        STUDY.chosen(["bert"], Options())
 
 
 def test_the_papers_table_is_whole() -> None:
@@ -385,8 +383,8 @@ def test_sinks_are_left_out_in_the_other_view(tiny_gpt: Path, corpus: Path, tmp_
     assert [one.n_tokens for one in found.layers] == [482] * 3
     assert [one.n_tokens for one in found.without_sinks] == [472] * 3
     assert found.layers[1].top_variance > 0.99 > found.without_sinks[1].top_variance
-    keep(found, tmp_path)
-    again = read_outcomes(tmp_path)[0]
+    keep_outcome(found, tmp_path / f"manifolds-{found.setup}.json")
+    (again,) = STUDY.read(tmp_path)
     assert (again.layers, again.without_sinks, again.sinks) == (
         found.layers,
         found.without_sinks,
@@ -422,22 +420,8 @@ def test_a_static_table_from_a_file(tmp_path: Path) -> None:
     assert (found.static.n_vectors, found.static.n_dims) == (300, 4)
     assert found.static.lid == pytest.approx(iso.lid(rows.astype(np.float32), k=100), rel=1e-5)
     assert found.static.mean_cosine == pytest.approx(iso.mean_cosine(rows), abs=1e-6)
-    keep(found, tmp_path / "runs")
-    assert read_outcomes(tmp_path / "runs")[0].static == found.static
-
-
-def test_kept_runs_that_are_none(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="holds no runs"):
-        read_outcomes(tmp_path)
-    (tmp_path / "manifolds-x.json").write_text('{"setup": "x"}')
-    with pytest.raises(FileError, match=r"manifolds-x\.json does not hold a run"):
-        read_outcomes(tmp_path)
-
-
-def test_runs_are_in_the_order_of_the_setups(tmp_path: Path) -> None:
-    for name in ("zebra", "glove", "minilm"):
-        keep(outcome([layer()] * 2, name=name), tmp_path)
-    assert [one.setup for one in read_outcomes(tmp_path)] == ["minilm", "glove", "zebra"]
+    keep_outcome(found, tmp_path / "manifolds-words.json")
+    assert STUDY.read(tmp_path)[0].static == found.static
 
 
 # ---------------------------------------------------------------- pages

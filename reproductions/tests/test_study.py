@@ -1,13 +1,17 @@
-"""What all studies share: the page of the documentation is what the kept runs give."""
+"""What all studies share: pages from the kept runs, the order of runs, and what is refused."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from isoscope.errors import FileError
 from isoscope_papers.figures import Drawing
+from isoscope_papers.runs import keep
 from isoscope_papers.study import STUDIES, study
+from isoscope_papers.theory.run import Run
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -27,3 +31,24 @@ def test_the_page_is_what_the_kept_runs_give(
     for path in (*tmp_path.rglob("*.md"), *tmp_path.rglob("*.csv")):
         wanted = DOCS / path.relative_to(tmp_path)
         assert path.read_text() == wanted.read_text(), f"isoscope reproduce {name} --report-only"
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_a_folder_without_runs_or_with_broken_ones_is_one_line(
+    name: str, tmp_path: Path, fail: Callable[..., str]
+) -> None:
+    command = ("reproduce", name)
+    assert "--report-only goes with --output" in fail(*command, "--report-only")
+    assert "setup 'nope' is not known; wanted all, " in fail(*command, "--setup", "nope")
+    assert f"holds no runs of {name}" in fail(*command, "--report-only", "-o", str(tmp_path))
+    broken = tmp_path / "runs" / ("x/setup.json" if name == "classifiers" else f"{name}-x.json")
+    broken.parent.mkdir(parents=True)
+    broken.write_text("{}")
+    with pytest.raises(FileError, match=f"{broken.name} does not hold a run"):
+        study(name).read(tmp_path / "runs")
+
+
+def test_runs_are_in_the_order_of_the_setups_and_then_by_name(tmp_path: Path) -> None:
+    for name in ("zebra", "yak", "triplet", "statements"):
+        keep(Run(name), tmp_path / f"theory-{name}.json")
+    assert [one.setup for one in study("theory").read(tmp_path)] == ["statements", "triplet", "yak", "zebra"]

@@ -7,12 +7,12 @@ from typer.testing import CliRunner
 
 from isoscope import between_share, isoscore, trade_off
 from isoscope.cli import app
-from isoscope.errors import FileError, InputError
+from isoscope.errors import InputError
 from isoscope_papers.runs import keep
 from isoscope_papers.study import Place
 from isoscope_papers.theory import run as theory
 from isoscope_papers.theory.deep import DeepRun, deep_findings, run_deep
-from isoscope_papers.theory.run import Followed, Run, read_runs, run_setup
+from isoscope_papers.theory.run import Followed, Run, run_setup
 from isoscope_papers.theory.setups import N_CASES, SETUPS
 from isoscope_papers.theory.statements import STATEMENTS
 from isoscope_papers.theory.study import STUDY
@@ -90,7 +90,7 @@ def test_report_and_back(deep, tmp_path):
     ]
     for run in kept:
         keep(run, tmp_path / "runs" / f"theory-{run.setup}.json")
-    assert read_runs(tmp_path / "runs") == kept
+    assert STUDY.read(tmp_path / "runs") == kept
     result = CliRunner().invoke(app, ["reproduce", "theory", "--report-only", "-o", str(tmp_path)])
     assert result.exit_code == 0, result.output
     page = (tmp_path / "theory.md").read_text()
@@ -113,31 +113,23 @@ def test_a_check_that_fails_is_named_and_sets_the_exit_code(tmp_path):
 def test_a_setup_does_what_it_declares_and_is_kept(monkeypatch, tmp_path):
     monkeypatch.setitem(theory._SPACES, "polarity", lambda _: (X, Y.tolist()))
     monkeypatch.setattr(theory.setups, "FOLLOW", {"steps": 4, "every": 2, "seeds": 2})
-    (run,) = run_setup(SETUPS["triplet"], None, Place(runs=tmp_path))
+    (run,) = STUDY.run_and_keep(SETUPS["triplet"], None, Place(runs=tmp_path))
     assert [one.objective for one in run.followed] == ["triplet", "classifier"]
     assert run.followed[0].steps == (0, 2, 4)
     assert np.shape(run.followed[0].curves["isoscore"]) == (2, 3)
-    assert read_runs(tmp_path) == [run]
+    assert STUDY.read(tmp_path) == [run]
     monkeypatch.setattr(theory.setups, "N_CASES", 1)
     (run,) = run_setup(SETUPS["statements"], None, Place())
     assert set(run.held.values()) == {1}
 
 
-def test_bad_input(tmp_path):
-    (tmp_path / "runs").mkdir()
-    with pytest.raises(InputError, match="holds no runs"):
-        read_runs(tmp_path / "runs")
-    (tmp_path / "runs" / "theory-digits.json").write_text('{"setup": 3, "deep": 1}')
-    with pytest.raises(FileError, match="does not hold a run"):
-        read_runs(tmp_path / "runs")
-    result = CliRunner().invoke(app, ["reproduce", "theory", "--report-only"])
-    assert isinstance(result.exception, InputError)
+def test_bad_input():
     result = CliRunner().invoke(app, ["reproduce", "theory", "--setup", "digits", "--device", "abacus"])
     assert isinstance(result.exception, InputError)
 
 
 def test_the_kept_runs_are_of_every_setup_and_pass_no_frontier():
-    runs = read_runs(DOCS / "runs")
+    runs = STUDY.read(DOCS / "runs")
     assert [run.setup for run in runs] == list(SETUPS)
     assert runs[0].held == dict.fromkeys(STATEMENTS, N_CASES)
     for trade in (trade for run in runs for trade in run.trades.values()):

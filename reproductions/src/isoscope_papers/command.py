@@ -147,7 +147,7 @@ def _each(
             say(f"{setup.name} …", err=True)
         try:
             with as_typed():
-                runs = chosen.run(setup, options, place)
+                runs = chosen.run_and_keep(setup, options, place)
         except InputError as error:
             if not keep_going:
                 raise

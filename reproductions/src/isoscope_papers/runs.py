@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -39,11 +40,12 @@ def read(path: Path, kind: type[R]) -> R:
         raise FileError(f"{path} does not hold a run of this study: {_reason(error)}") from error
 
 
-def read_all(folder: Path, prefix: str, kind: type[R]) -> list[R]:
-    """Read every run of a folder whose file begins with a prefix, by name."""
-    paths = sorted(folder.glob(f"{prefix}*.json"))
+def read_all(folder: Path, study: str, kind: type[R], setups: Iterable[str] = ()) -> list[R]:
+    """Read the runs of a study, STUDY-SETUP.json: declared setups in their order, then others by name."""
+    order = {f"{study}-{setup}.json": place for place, setup in enumerate(setups)}
+    paths = sorted(folder.glob(f"{study}-*.json"), key=lambda path: (order.get(path.name, len(order)), path))
     if not paths:
-        raise InputError(f"{folder} holds no runs; wanted {prefix}….json, as --output keeps them")
+        raise InputError(f"{folder} holds no runs of {study}; wanted {study}-….json, as --output keeps them")
     return [read(path, kind) for path in paths]
 
 

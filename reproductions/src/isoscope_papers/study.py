@@ -14,6 +14,7 @@ from isoscope.io import write_json
 from isoscope_papers.catalogue import Claim, claims_table, with_findings
 from isoscope_papers.page import Section, as_html, as_markdown, make_folder, write_text
 from isoscope_papers.rows import Row
+from isoscope_papers.runs import read_all
 from isoscope_papers.verdict import Finding, Verdict
 
 STUDIES = ("classifiers", "theory", "contrastive", "dynamics", "manifolds", "istar", "corrections")
@@ -75,8 +76,10 @@ class Study(Generic[S, R]):
             a file of word vectors.
         choose: the setups for these names and the study's own options; by default those of `setups`, and one
             for each model of the options.
-        run: run a setup, keep it where the place has a folder, and return its runs.
-        read: the runs that a folder keeps.
+        run: run a setup and return its runs.
+        kind: the class of a run.
+        keep: write the run of a setup; None where `run` keeps what it is done with.
+        load: read the runs of a folder; by default, the files STUDY-SETUP.json.
         findings: what the runs say of the papers' claims.
         sections: the page behind the claims.
         rows: ours beside published, for the terminal and the exit code.
@@ -92,13 +95,15 @@ class Study(Generic[S, R]):
     intro: str | Callable[[Sequence[R]], str]
     setups: Mapping[str, S]
     run: Callable[[S, Any, Place], Sequence[R]]
-    read: Callable[[Path], list[R]]
     findings: Callable[[Sequence[R]], Iterable[Finding]]
     sections: Callable[[Sequence[R]], list[Section]]
     rows: Callable[[Sequence[R]], list[Row]] = _no_rows
     results: Callable[[Sequence[R]], dict[str, Any]] = _nothing
     tables: Callable[[Sequence[R]], dict[str, str]] = _nothing
     notes: Callable[[Sequence[R]], Sequence[str]] = _no_notes
+    kind: type[R] | None = None
+    keep: Callable[[R, Path], object] | None = None
+    load: Callable[[Path], list[R]] | None = None
     default: Sequence[str] = ("all",)
     own: Callable[[str, str, bool], S] | None = None
     choose: Callable[[Sequence[str], Any], list[S]] | None = None
@@ -121,6 +126,21 @@ class Study(Generic[S, R]):
         path = Path(model)
         assert self.own is not None
         return self.own(path.name, model, path.is_file() and path.suffix.lower() != ".gguf")
+
+    def run_and_keep(self, setup: S, options: Any, place: Place) -> Sequence[R]:
+        """Run a setup, and keep its run where the place has a folder."""
+        runs = self.run(setup, options, place)
+        if self.keep is not None and place.runs is not None:
+            for run in runs:
+                self.keep(run, place.runs / f"{self.name}-{setup.name}.json")
+        return runs
+
+    def read(self, folder: Path) -> list[R]:
+        """Read the runs that a folder keeps."""
+        if self.load is not None:
+            return self.load(folder)
+        assert self.kind is not None
+        return read_all(folder, self.name, self.kind, self.setups)
 
     def claims(self, runs: Sequence[R]) -> list[Claim]:
         """Return every claim these runs test, with what was found; those of the study's own paper first."""

@@ -83,9 +83,7 @@ def test_every_flag_changes_something(folder: Path) -> None:
 
 def test_bad_input(folder: Path) -> None:
     for arguments, said in (
-        (("--setup", "none"), "setup 'none' is not known"),
         ((*BASE, "-d", "sts99"), "dataset 'sts99' is not known"),
-        (("--report-only",), "--report-only goes with --output"),
         ((*BASE, "-d", "sts12", "--seed", "-1"), "seed is -1"),
         ((*BASE, "-d", "sts14", "--keep-going"), "no setup could be run"),
     ):

@@ -29,8 +29,6 @@ from isoscope_papers.contrastive.setups import (
 from isoscope_papers.corpora import load_texts
 from isoscope_papers.study import Place
 
-PREFIX = "contrastive-"  # of the files that keep runs
-
 
 @dataclass(frozen=True)
 class Geometry:

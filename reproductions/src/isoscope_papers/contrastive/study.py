@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 from isoscope.cli import parse_seeds
 from isoscope_papers.contrastive import run as measuring
@@ -15,13 +14,13 @@ from isoscope_papers.contrastive.figures import (
 )  # fmt: skip
 from isoscope_papers.contrastive.findings import LAST, READINGS, changes_of, findings, rows
 from isoscope_papers.contrastive.options import DEFAULT, Options
-from isoscope_papers.contrastive.run import PREFIX, Geometry
+from isoscope_papers.contrastive.run import Geometry
 from isoscope_papers.contrastive.setups import N_TOKENS, SETUPS, Setup
 from isoscope_papers.contrastive.tokens import agreements, by_word, extremes, listed
 from isoscope_papers.figures import Drawing
 from isoscope_papers.page import Section
 from isoscope_papers.rows import number
-from isoscope_papers.runs import keep, read_all
+from isoscope_papers.runs import keep
 from isoscope_papers.study import Place, Study
 
 _INTRO = (
@@ -43,10 +42,7 @@ _INTRO = (
 
 
 def _run(setup: Setup, options: Options, place: Place) -> list[Geometry]:
-    found = measuring.measure_geometry(setup, place, seeds=parse_seeds(options.seeds))
-    if place.runs is not None:
-        keep(found, place.runs / f"{PREFIX}{Path(setup.name).name}.json")
-    return [found]
+    return [measuring.measure_geometry(setup, place, seeds=parse_seeds(options.seeds))]
 
 
 def sections(runs: Sequence[Geometry]) -> list[Section]:
@@ -238,7 +234,8 @@ STUDY: Study[Setup, Geometry] = Study(
     default=DEFAULT,
     own=lambda name, model, _: Setup(name, name, model),
     run=_run,
-    read=lambda folder: read_all(folder, PREFIX, Geometry),
+    kind=Geometry,
+    keep=keep,
     findings=findings,
     sections=sections,
     rows=lambda runs: [row for run in runs for row in rows(run)],

@@ -23,10 +23,9 @@ from isoscope_papers.corpora import Corpus, load_corpus
 from isoscope_papers.corrections import setups
 from isoscope_papers.corrections.options import Options
 from isoscope_papers.corrections.setups import Dataset, Setup
-from isoscope_papers.runs import keep, read, read_all
+from isoscope_papers.runs import keep, read
 from isoscope_papers.study import Place, split_names
 
-_STEM = "corrections-"
 _FREQUENT = 20_000  # words of a static table that corrections are fitted on besides those of the pairs
 PENALTIES = (1e-6, 1e6, 25)  # of the probe with a wide range: from, to, how many
 NOISE_POWER = 0.1  # of the variance of the vectors it is added to
@@ -326,21 +325,11 @@ def _tried(
     return TaskAdvice(task, said, n_items, float(baseline.mean()), outcomes)
 
 
-def keep_outcome(found: Outcome, folder: Path) -> None:
-    """Write `corrections-NAME.json`; results of other data sets that an earlier run left there stay."""
-    path = folder / f"{_STEM}{found.setup.name}.json"
+def keep_outcome(found: Outcome, path: Path) -> None:
+    """Write a run; results of other data sets that an earlier run left there stay."""
     results = {}
     if path.exists():
         earlier = read(path, Outcome)
         results = {one.dataset: replace(one, about=one.about or earlier.about) for one in earlier.results}
     results |= {one.dataset: one for one in found.results}
     keep(replace(found, results=tuple(results.values())), path)
-
-
-def read_outcomes(folder: Path) -> list[Outcome]:
-    """Read the runs a folder keeps, those of `SETUPS` first and in their order."""
-    order = list(setups.SETUPS)
-    return sorted(
-        read_all(folder, _STEM, Outcome),
-        key=lambda one: order.index(one.setup.name) if one.setup.name in order else len(order),
-    )

@@ -10,13 +10,13 @@ from isoscope.advice import Outcome as Tried
 from isoscope_papers.corrections import run, tallies
 from isoscope_papers.corrections.figures import gains_figure
 from isoscope_papers.corrections.findings import findings, mean_figure
-from isoscope_papers.corrections.options import DEFAULT, Options
+from isoscope_papers.corrections.options import DEFAULT
 from isoscope_papers.corrections.run import Outcome
 from isoscope_papers.corrections.setups import LABELS, PROBE, SETUPS, TASKS, Setup
 from isoscope_papers.corrections.tallies import GROUPS, WHITEN, Tally, tally
 from isoscope_papers.page import Section
 from isoscope_papers.rows import number, signed
-from isoscope_papers.study import Place, Study
+from isoscope_papers.study import Study
 
 _LEAVE = "leave it alone"
 _METHOD = (
@@ -49,13 +49,6 @@ _ASIDE = (
     "before it; without a correction the vectors are centred only. Analogies are answered by b − a + c and "
     f"cosines among GloVe's {run.ANALOGY_WORDS:,} most frequent words, less those of the question."
 )
-
-
-def _run(setup: Setup, options: Options, place: Place) -> list[Outcome]:
-    found = run.run_setup(setup, options, place)
-    if place.runs is not None:
-        run.keep_outcome(found, place.runs)
-    return [found]
 
 
 def _main(outcomes: Sequence[Outcome]) -> list[Outcome]:
@@ -196,8 +189,9 @@ STUDY: Study[Setup, Outcome] = Study(
     setups=SETUPS,
     default=DEFAULT,
     own=lambda name, model, is_static: Setup(name, name, model, is_static),
-    run=_run,
-    read=run.read_outcomes,
+    run=lambda setup, options, place: [run.run_setup(setup, options, place)],
+    kind=Outcome,
+    keep=run.keep_outcome,
     findings=findings,
     sections=sections,
     results=_results,

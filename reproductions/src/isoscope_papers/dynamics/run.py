@@ -37,7 +37,6 @@ from isoscope_papers.dynamics.setups import (
 )
 from isoscope_papers.study import Place
 
-PREFIX = "dynamics-"  # of the files that keep runs
 METRICS = ("mean_cosine", "self_similarity", "intra_similarity")
 _TOKENIZER = "all-MiniLM-L6-v2"  # whose words the masked model reads
 # WikiText-2 as it was tokenised, to words as they are written
@@ -273,4 +272,4 @@ def token_change(
 def run_path(folder: Path, setup: Setup, seed: int) -> Path:
     """Return where a run is kept below a folder of runs."""
     name = re.sub(r"[^\w.-]", "-", f"{setup.start.name}-{setup.variant}")
-    return folder / f"{PREFIX}{name}{f'-seed-{seed}' if seed else ''}.json"
+    return folder / f"dynamics-{name}{f'-seed-{seed}' if seed else ''}.json"

@@ -24,7 +24,7 @@ from isoscope_papers.dynamics.picture import (
     picture_section,
     take_picture,
 )
-from isoscope_papers.dynamics.run import PREFIX, Dynamics, Material, run_path
+from isoscope_papers.dynamics.run import Dynamics, Material, run_path
 from isoscope_papers.dynamics.setups import BASE, SETUPS, STARTS, Setup, chosen_runs, variants
 from isoscope_papers.dynamics.views import LEAST, RAW, TITLES, View, is_defined, views
 from isoscope_papers.figures import Drawing
@@ -83,7 +83,7 @@ def _run(setup: Setup, options: Options, place: Place) -> list[Dynamics]:
 
 def _read(folder: Path) -> list[Dynamics | Picture]:
     pictures = [read(path, Picture) for path in sorted(folder.glob(f"{PICTURES}*.json"))]
-    return [*read_all(folder, PREFIX, Dynamics), *pictures]
+    return [*read_all(folder, "dynamics", Dynamics), *pictures]
 
 
 def _trained(runs: Sequence[Dynamics | Picture]) -> list[Dynamics]:
@@ -253,7 +253,7 @@ STUDY: Study[Setup, Dynamics | Picture] = Study(
     setups=SETUPS,
     choose=lambda names, options: chosen_runs(names, options.model),
     run=_run,
-    read=_read,
+    load=_read,
     findings=_findings,
     sections=sections,
     notes=_said,

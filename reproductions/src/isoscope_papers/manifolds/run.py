@@ -41,7 +41,6 @@ from isoscope_papers.study import Place
 
 CORPUS = "wikitext2"
 N_SHOWN = 1500  # tokens of each layer that are kept for the figures
-_STEM = "manifolds-"
 
 
 @dataclass(frozen=True)
@@ -234,12 +233,12 @@ def _machine(device: torch.device, began: float) -> dict[str, Any]:
     }
 
 
-def keep(found: Outcome, folder: Path) -> None:
-    """Write `manifolds-NAME.json`, and `manifolds-NAME.npz` with the tokens for the figures."""
-    runs.keep(replace(found, shown=None), folder / f"{_STEM}{found.setup}.json")
+def keep_outcome(found: Outcome, path: Path) -> None:
+    """Write a run, and beside it an .npz with the tokens for the figures."""
+    runs.keep(replace(found, shown=None), path)
     if found.shown is not None:
         arrays = vars(found.shown)
-        write_atomically(folder / f"{_STEM}{found.setup}.npz", lambda path: _save(path, arrays))
+        write_atomically(path.with_suffix(".npz"), lambda path: _save(path, arrays))
 
 
 def _save(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
@@ -248,13 +247,9 @@ def _save(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
 
 
 def read_outcomes(folder: Path) -> list[Outcome]:
-    """Read the runs a folder keeps, those of `SETUPS` first and in their order."""
-    order = list(SETUPS)
-    found = sorted(
-        runs.read_all(folder, _STEM, Outcome),
-        key=lambda one: order.index(one.setup) if one.setup in order else len(order),
-    )
-    return [replace(one, shown=_read_shown(folder / f"{_STEM}{one.setup}.npz")) for one in found]
+    """Read the runs a folder keeps, with the tokens for the figures."""
+    found = runs.read_all(folder, "manifolds", Outcome, SETUPS)
+    return [replace(one, shown=_read_shown(folder / f"manifolds-{one.setup}.npz")) for one in found]
 
 
 def _read_shown(path: Path) -> Shown | None:

@@ -8,8 +8,8 @@ from typing import Any
 from isoscope_papers.manifolds.figures import figures
 from isoscope_papers.manifolds.findings import findings, lid_row, mean_dimensions
 from isoscope_papers.manifolds.layers import LayerFigures, figure_of
-from isoscope_papers.manifolds.options import DEFAULT, Options
-from isoscope_papers.manifolds.run import Outcome, keep, read_outcomes, run_setup
+from isoscope_papers.manifolds.options import DEFAULT
+from isoscope_papers.manifolds.run import Outcome, keep_outcome, read_outcomes, run_setup
 from isoscope_papers.manifolds.setups import (
     CONTEXTUAL,
     LID_NEIGHBORS,
@@ -22,7 +22,7 @@ from isoscope_papers.manifolds.setups import (
 from isoscope_papers.page import Section
 from isoscope_papers.rows import Table, number
 from isoscope_papers.runs import as_plain
-from isoscope_papers.study import Place, Study
+from isoscope_papers.study import Study
 from isoscope_papers.verdict import ranges
 
 _SMALL, _MOSTLY = 0.05, 0.7  # shares: a small cluster of all tokens; what it mostly is
@@ -69,13 +69,6 @@ _PARTS_COLUMNS = {
     "S_inter, clusters centred": ("s_inter_within", 3), "silhouette of symbols and words": ("silhouette", 3),
     "probe": ("probe", 3),
 }  # fmt: skip
-
-
-def _run(setup: Setup, options: Options, place: Place) -> list[Outcome]:
-    found = run_setup(setup, options, place)
-    if place.runs is not None:
-        keep(found, place.runs)
-    return [found]
 
 
 def sections(outcomes: Sequence[Outcome]) -> list[Section]:
@@ -193,8 +186,9 @@ STUDY: Study[Setup, Outcome] = Study(
     setups=SETUPS,
     default=DEFAULT,
     own=lambda name, model, is_static: Setup(name, name, model, is_static, is_causal="gpt" in name.lower()),
-    run=_run,
-    read=read_outcomes,
+    run=lambda setup, options, place: [run_setup(setup, options, place)],
+    keep=keep_outcome,
+    load=read_outcomes,
     findings=findings,
     sections=sections,
     rows=lambda outcomes: [lid_row(one) for one in _spaces(outcomes)],

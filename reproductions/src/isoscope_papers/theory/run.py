@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,11 +15,10 @@ from isoscope.encoders import best_device
 from isoscope_papers.classifiers.run import prepare_task
 from isoscope_papers.classifiers.setups import SETUPS as CLASSIFIERS
 from isoscope_papers.corpora import load_corpus
-from isoscope_papers.runs import keep, read_all
 from isoscope_papers.study import Place
 from isoscope_papers.theory import setups
 from isoscope_papers.theory.deep import DeepRun, run_deep
-from isoscope_papers.theory.setups import SETUPS, Setup
+from isoscope_papers.theory.setups import Setup
 from isoscope_papers.theory.statements import STATEMENTS
 
 Labelled = tuple[Any, Sequence[Any]]
@@ -74,7 +72,7 @@ class Run:
 
 
 def run_setup(setup: Setup, _options: Any, place: Place) -> list[Run]:
-    """Do what a setup declares, and keep it where there is a folder."""
+    """Do what a setup declares."""
     if not setup.space:
         run = Run(setup.name, {key: one.n_held(n_cases=setups.N_CASES) for key, one in STATEMENTS.items()})
     else:
@@ -90,15 +88,7 @@ def run_setup(setup: Setup, _options: Any, place: Place) -> list[Run]:
         deep = run_deep(X, y, data=setup.title) if setup.deep else ()
         followed = [_followed(X, y, objective, setup.title) for objective in setup.objectives]
         run = Run(setup.name, {}, tuple(deep), traded, tuple(followed))
-    if place.runs is not None:
-        keep(run, place.runs / f"theory-{setup.name}.json")
     return [run]
-
-
-def read_runs(folder: Path) -> list[Run]:
-    """Read the runs of a folder in the order of the setups."""
-    kept = {run.setup: run for run in read_all(folder, "theory-", Run)}
-    return [kept[name] for name in SETUPS if name in kept]
 
 
 def _followed(X: Any, y: Sequence[Any], objective: str, data: str) -> Followed:

@@ -8,11 +8,11 @@ from typing import Any
 from isoscope import TradeOff
 from isoscope_papers.page import Section
 from isoscope_papers.rows import Row, Table, equal, number, span
-from isoscope_papers.runs import as_plain
+from isoscope_papers.runs import as_plain, keep
 from isoscope_papers.study import Study
 from isoscope_papers.theory.deep import deep_findings, deep_table
 from isoscope_papers.theory.figures import chord_figure, deep_figure, followed_figure, trade_figure
-from isoscope_papers.theory.run import FOLLOWED, Followed, Run, read_runs, run_setup
+from isoscope_papers.theory.run import FOLLOWED, Followed, Run, run_setup
 from isoscope_papers.theory.setups import N_CASES, N_TRIPLETS, SETUPS, Setup
 from isoscope_papers.theory.statements import STATEMENTS, statement_findings
 from isoscope_papers.verdict import Finding, Verdict
@@ -132,7 +132,8 @@ STUDY: Study[Setup, Run] = Study(
     intro=_INTRO,
     setups=SETUPS,
     run=run_setup,
-    read=read_runs,
+    kind=Run,
+    keep=keep,
     findings=findings,
     sections=sections,
     rows=_failed,
