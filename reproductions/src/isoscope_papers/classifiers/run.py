@@ -54,21 +54,13 @@ class About:
 
 @dataclass(frozen=True)
 class Outcome:
-    """A setup that was run.
-
-    Attributes:
-        setup: what was run.
-        encoder: with which vectors.
-        trajectory: what was measured.
-        source: where the texts came from.
-        seconds: how long training took, metrics included; None where it was not noted.
-    """
+    """A setup that was run."""
 
     setup: Setup
     encoder: str
     trajectory: Trajectory
-    source: str
-    seconds: float | None = None
+    source: str  # of the texts
+    seconds: float | None = None  # of training, metrics included; None where it was not noted
 
     @property
     def title(self) -> str:

@@ -33,41 +33,24 @@ class Published:
 
 @dataclass(frozen=True)
 class Setup:
-    """One experiment.
+    """One experiment."""
 
-    Attributes:
-        name: what it is called on the command line.
-        title: in figures and tables.
-        corpus: of `isoscope_papers.corpora`.
-        part: "main" (section 3), "glue" (appendix A) or "exception" (ours: why r can be positive).
-        steps: updates.
-        encoder: used where no other is asked for.
-        is_static: texts are words, looked up in a table of word vectors.
-        once: each distinct string has one row of the table; else every item has its own.
-        bias: whether the classifier has one.
-        first_step: the first update the correlation takes in. Sets of over 20,000 items are measured on
-            samples; the figures published for them fit if the start is left out, those of smaller sets if
-            it is taken in.
-        only_single: of items with a set of labels, take those with one label, as a single-label task.
-        unit_length: divide the vectors by their mean length.
-        published: by encoder.
-        note: what departs from the paper.
-    """
-
-    name: str
-    title: str
+    name: str  # on the command line
+    title: str  # in figures and tables
     corpus: str
-    part: str
-    steps: int
-    encoder: str = MINILM
-    is_static: bool = False
-    once: bool = True
-    bias: bool = True
+    part: str  # "main" (section 3), "glue" (appendix A) or "exception" (ours: why r can be positive)
+    steps: int  # updates
+    encoder: str = MINILM  # where no other is asked for
+    is_static: bool = False  # texts are words, looked up in a table of word vectors
+    once: bool = True  # each distinct string has one row of the table; else every item has its own
+    bias: bool = True  # of the classifier
+    # the first update the correlation takes in: figures published for sets of over 20,000 items, which are
+    # measured on samples, fit if the start is left out, those of smaller sets if it is taken in
     first_step: int = 0
-    only_single: bool = False
-    unit_length: bool = False
-    published: Mapping[str, Published] = field(default_factory=dict)
-    note: str = ""
+    only_single: bool = False  # of items with a set of labels, take those with one, as a single-label task
+    unit_length: bool = False  # divide the vectors by their mean length
+    published: Mapping[str, Published] = field(default_factory=dict)  # by encoder
+    note: str = ""  # what departs from the paper
 
 
 def _main(n_items: int, n_parameters: int, r: float) -> Published:
@@ -77,7 +60,7 @@ def _main(n_items: int, n_parameters: int, r: float) -> Published:
 def _glue(
     name: str, n_items: int, parameters: tuple[int, int, int], correlations: tuple[tuple[float, float], ...]
 ) -> Setup:
-    """One row of tables 2 and 3: parameter counts and (r, ρ) with MiniLM, mpnet and distilroberta."""
+    """Return one row of tables 2 and 3: parameter counts and (r, ρ) with MiniLM, mpnet and distilroberta."""
     by_encoder = {
         encoder: Published(n_items, count, r, RHO_GLUE, rho)
         for encoder, count, (r, rho) in zip((MINILM, MPNET, ROBERTA), parameters, correlations, strict=True)

@@ -12,62 +12,36 @@ from torch import Tensor
 
 import isoscope as iso
 from isoscope.errors import InputError
+from isoscope_papers.contrastive import setups
 from isoscope_papers.contrastive.last_layer import last_layer, one_each
-from isoscope_papers.contrastive.setups import (
-    CLEAN,
-    N_SAMPLED,
-    N_SEEDS,
-    N_TOKENS,
-    PAPER,
-    REMOVED,
-    SETUPS,
-    SPLIT,
-    TEXTS,
-    Protocol,
-    Setup,
-)
+from isoscope_papers.contrastive.setups import CLEAN, N_SEEDS, PAPER, SETUPS, Protocol, Setup
 from isoscope_papers.corpora import load_texts
 from isoscope_papers.study import Place
 
 
 @dataclass(frozen=True)
 class Geometry:
-    """What was measured of one model.
-
-    Attributes:
-        setup, model: what was run.
-        source: where the sentences came from.
-        n_sentences, n_tokens, n_special, n_types, n_dims: how much there is; types are those that count in
-            the paper's self-similarity.
-        seeds: of what is sampled.
-        paper, clean, without_sinks: the readings of each layer, by each protocol; the last one is the clean
-            one over tokens that are no attention sinks, empty where there are none.
-        sinks: the sinks in words, their share of tokens, and by layer their median norm and that of all.
-        shares: of the last layer's dimensions in self-similarity, the largest first, by "paper" and "clean".
-        informativity: k, then mean and standard deviation over the seeds of r² with and without special
-            tokens.
-        tokens: name, count and adjusted self-similarity in the last layer of the most frequent tokens.
-        last: readings of the last layer that single claims are about, see `last_layer`.
-        seconds: how long it took.
-    """
+    """What was measured of one model."""
 
     setup: str
     model: str
-    source: str
+    source: str  # of the sentences
     n_sentences: int
     n_tokens: int
     n_special: int
-    n_types: int
+    n_types: int  # that count in the paper's self-similarity
     n_dims: int
-    seeds: list[int]
-    paper: list[dict[str, float]]
-    clean: list[dict[str, float]]
-    without_sinks: list[dict[str, float]]
-    sinks: dict[str, Any]
-    shares: dict[str, list[float]]
-    informativity: dict[str, Any]
-    tokens: dict[str, list[Any]]
-    last: dict[str, float] = field(default_factory=dict)
+    seeds: list[int]  # of what is sampled
+    paper: list[dict[str, float]]  # the readings of each layer by the paper's protocol,
+    clean: list[dict[str, float]]  # by the clean one,
+    without_sinks: list[dict[str, float]]  # and over tokens that are no attention sinks; empty without sinks
+    sinks: dict[str, Any]  # in words, their share of tokens, and by layer their median norm and that of all
+    shares: dict[
+        str, list[float]
+    ]  # of the last layer's dimensions, the largest first, by "paper" and "clean"
+    informativity: dict[str, Any]  # k; mean and standard deviation of r² with special tokens and without
+    tokens: dict[str, list[Any]]  # the most frequent: name, count, adjusted self-similarity in the last layer
+    last: dict[str, float] = field(default_factory=dict)  # readings that single claims are about
     seconds: float = 0.0
 
     @property
@@ -107,7 +81,7 @@ def measure_geometry(
 ) -> Geometry:
     """Read the sentences with a model and measure every layer."""
     began = time.perf_counter()
-    texts = load_texts(TEXTS, split=SPLIT, data=place.data, download=place.download)
+    texts = load_texts(setups.TEXTS, split=setups.SPLIT, data=place.data, download=place.download)
     loaded = iso.load_language_model(setup.model, device=place.device, download=place.download)
     can_pad = loaded.tokenizer.pad_token_id is not None and not loaded.is_causal
     states = iso.token_states(
@@ -165,7 +139,7 @@ def layer_readings(
     }
     if protocol.sampled:
         sample = torch.tensor(
-            [iso.sampled_anisotropy(tokens, n_sentences=N_SAMPLED, seed=seed) for seed in seeds]
+            [iso.sampled_anisotropy(tokens, n_sentences=setups.N_SAMPLED, seed=seed) for seed in seeds]
         )
         return found | {"anisotropy": float(sample.mean()), "anisotropy_sd": float(sample.std())}
     exact = {"anisotropy": float(iso.mean_cosine(tokens)), "isoscore": float(iso.isoscore(tokens))}
@@ -206,8 +180,8 @@ def _informativity(
     states: iso.TokenStates, layer: int, order: Tensor, seeds: Sequence[int]
 ) -> dict[str, Any]:
     """Return r² over one random token from each of the first 1,000 sentences, by protocol."""
-    ks = [k for k in REMOVED if k < states.n_dims]
-    early = states.rows.sentences.codes < N_SAMPLED
+    ks = [k for k in setups.REMOVED if k < states.n_dims]
+    early = states.rows.sentences.codes < setups.N_SAMPLED
     found: dict[str, Any] = {"k": ks}
     for name, protocol in (("paper", PAPER), ("clean", CLEAN)):
         space = states.space(layer, rows=token_rows(states.rows, protocol, early))
@@ -237,7 +211,7 @@ def _tokens(space: iso.Space) -> dict[str, list[Any]]:
     """Return the most frequent tokens with their adjusted self-similarity."""
     types = iso.GroupDirections.of(space, space.token_types)
     counts = dict(zip(types.names, types.counts.long().tolist(), strict=True))
-    adjusted = dict(list(iso.adjusted_type_similarities(types).items())[:N_TOKENS])
+    adjusted = dict(list(iso.adjusted_type_similarities(types).items())[: setups.N_TOKENS])
     return {
         "name": list(adjusted),
         "count": [counts[name] for name in adjusted],

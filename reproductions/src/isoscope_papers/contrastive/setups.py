@@ -21,23 +21,14 @@ REMOVED = (1, 2, 3, 5, 10, 20, 50, 100, 300, 700)  # top dimensions
 
 @dataclass(frozen=True)
 class Protocol:
-    """How the tokens of sentences are taken.
+    """How the tokens of sentences are taken."""
 
-    Attributes:
-        min_count: a type's occurrences, for it to count in self-similarity.
-        first_only: of a type, only the first occurrence in each sentence counts in self-similarity.
-        padding: one padding token behind each sentence shorter than the longest is a type as well.
-        special: [CLS], [SEP] and their like count like any token.
-        sampled: the anisotropy is that of one random token of each of 1,000 sentences; else the exact one.
-        diagonal: shares of dimensions pair each occurrence with itself too, and are taken type by type.
-    """
-
-    min_count: int = 2
-    first_only: bool = False
-    padding: bool = False
-    special: bool = False
-    sampled: bool = False
-    diagonal: bool = False
+    min_count: int = 2  # a type's occurrences, for it to count in self-similarity
+    first_only: bool = False  # of a type, only the first in each sentence counts in self-similarity
+    padding: bool = False  # one padding token behind each sentence shorter than the longest is a type as well
+    special: bool = False  # [CLS], [SEP] and their like count like any token
+    sampled: bool = False  # anisotropy is that of one random token of each of 1,000 sentences; else the exact
+    diagonal: bool = False  # shares of dimensions pair each occurrence with itself too, type by type
 
 
 PAPER = Protocol(min_count=5, first_only=True, padding=True, special=True, sampled=True, diagonal=True)

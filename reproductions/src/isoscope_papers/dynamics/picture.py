@@ -18,7 +18,7 @@ from isoscope_papers.dynamics.run import Material, read_states, train
 from isoscope_papers.dynamics.setups import Setup
 from isoscope_papers.figures import Drawing
 from isoscope_papers.page import Section
-from isoscope_papers.verdict import Finding, judged
+from isoscope_papers.verdict import Finding, decide, on
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -32,23 +32,15 @@ TITLES = {"before": "before training", "after": f"after {STEPS} updates"}
 
 @dataclass(frozen=True)
 class Picture:
-    """Token states of one start in the plane, both times in one projection.
-
-    Attributes:
-        start, title: what was trained.
-        n_tokens: states that the metrics are of; the points are a sample.
-        mean_cosine, isoscore: of all states, "before" and "after".
-        points: coordinates of the same tokens, "before" and "after", by UMAP's first seed.
-        spread: by UMAP's seed, how many times the area (√det of the covariance) after is that before.
-    """
+    """Token states of one start in the plane, both times ("before" and "after") in one projection."""
 
     start: str
     title: str
-    n_tokens: int
+    n_tokens: int  # states that the metrics are of; the points are a sample
     mean_cosine: dict[str, float]
     isoscore: dict[str, float]
-    points: dict[str, list[list[float]]]
-    spread: list[float]
+    points: dict[str, list[list[float]]]  # coordinates of the same tokens by UMAP's first seed
+    spread: list[float]  # by UMAP's seed: the area (√det of the covariance) after over that before
 
 
 def can_picture() -> bool:
@@ -106,9 +98,9 @@ def picture_findings(pictures: Sequence[Picture]) -> Iterator[Finding]:
             f"area in one plane after training {min(one.spread):.2f} … {max(one.spread):.2f} times that "
             f"before ({N_SEEDS} seeds of UMAP); mean cosine {cosine['before']:.3f} → {cosine['after']:.3f}"
         )
-        verdict, condition = judged(parts, where="in that {}")
+        found = decide("umap-spread", parts, ours, where="in that {}")
         about = f"{one.title}, {STEPS} updates, {one.n_tokens:,} token states"
-        yield Finding("contrastive/umap-spread", one.title, verdict, ours, condition, about)
+        yield from on("contrastive", one.title, [found], about)
 
 
 def picture_section(pictures: Sequence[Picture]) -> Section:
@@ -118,36 +110,18 @@ def picture_section(pictures: Sequence[Picture]) -> Section:
         "UMAP, both times in one plane. UMAP keeps who is near whom and not the angle at the origin: that a "
         "cone has opened is seen in the mean cosine of the states themselves, and hardly in the picture."
     )
-    heads = (
-        "start",
-        "token states",
-        "mean cosine",
-        "after",
-        "IsoScore",
-        "after",
-        "area after / before, by seed",
-    )
-    cells = tuple(
-        (
-            one.title,
-            f"{one.n_tokens:,}",
-            *(f"{value:.3f}" for values in (one.mean_cosine, one.isoscore) for value in values.values()),
-            ", ".join(f"{ratio:.2f}" for ratio in one.spread),
-        )
-        for one in pictures
-    )
-    drawings = tuple(
-        Drawing(
-            f"{one.title}: {len(one.points['before']):,} tokens by UMAP before and after {STEPS} updates; "
-            "grey: the other time",
-            f"dynamics-umap-{one.start}",
-            (7.0, 3.2),
-            partial(_draw, one),
-            dpi=200,
-        )
-        for one in pictures
-    )
-    return Section("The picture", text, (), heads, cells, drawings)
+    heads = ("start", "token states", "mean cosine", "after", "IsoScore", "after",
+             "area after / before, by seed")  # fmt: skip
+    cells, drawings = [], []
+    for one in pictures:
+        figures = (f"{value:.3f}" for values in (one.mean_cosine, one.isoscore) for value in values.values())
+        spread = ", ".join(f"{ratio:.2f}" for ratio in one.spread)
+        cells.append((one.title, f"{one.n_tokens:,}", *figures, spread))
+        n = len(one.points["before"])
+        caption = f"{one.title}: {n:,} tokens by UMAP before and after {STEPS} updates; grey: the other time"
+        stem = f"dynamics-umap-{one.start}"
+        drawings.append(Drawing(caption, stem, (7.0, 3.2), partial(_draw, one), dpi=200))
+    return Section("The picture", text, (), heads, tuple(cells), tuple(drawings))
 
 
 def _draw(picture: Picture, figure: Figure) -> None:

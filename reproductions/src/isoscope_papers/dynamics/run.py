@@ -24,17 +24,8 @@ from isoscope.training import Contrasted, MaskedLM, train_masked_lm
 from isoscope_papers.contrastive.run import token_rows
 from isoscope_papers.contrastive.setups import CLEAN, N_TOKENS, SPLIT, TEXTS
 from isoscope_papers.corpora import Corpus, load_corpus, load_pairs, load_texts
-from isoscope_papers.dynamics.setups import (
-    BASE,
-    EPOCHS,
-    MASKED_STEPS,
-    MAX_LENGTH,
-    PAIRS,
-    PRECISIONS,
-    WARMUP,
-    Setup,
-    Start,
-)
+from isoscope_papers.dynamics import setups
+from isoscope_papers.dynamics.setups import BASE, EPOCHS, MASKED_STEPS, MAX_LENGTH, PRECISIONS, Setup, Start
 from isoscope_papers.study import Place
 
 METRICS = ("mean_cosine", "self_similarity", "intra_similarity")
@@ -46,20 +37,7 @@ Columns = dict[str, list[float | None]]
 
 @dataclass(frozen=True)
 class Dynamics:
-    """One run.
-
-    Attributes:
-        start, variant, title, model: what was trained, from where.
-        temperature, batch_size, pooling, learning_rate, epochs, steps, seed, precision: how.
-        n_pairs, n_sentences: on how many pairs, and followed on how many sentences.
-        rows: by column, one value a measurement: step, loss (the mean since the one before), and the metrics
-            of the last layer, with `_without_sinks` a second time, and sink_share.
-        layers: "before" and "after": by metric, one value a layer; only of the base run.
-        task: "before" and "after": Spearman's correlation of cosines with the scores of STS-B's test pairs.
-        change: the self-similarity change by token; only of the base run.
-        pretraining: of a masked model trained here, what it lost on held-out texts.
-        seconds: how long it took.
-    """
+    """One run."""
 
     start: str
     variant: str
@@ -73,13 +51,15 @@ class Dynamics:
     steps: int
     seed: int
     precision: str
-    n_pairs: int
-    n_sentences: int
+    n_pairs: int  # it was trained on
+    n_sentences: int  # it was followed on
+    # by column, one value a measurement: step, loss (the mean since the one before), and the metrics of the
+    # last layer, with `_without_sinks` a second time, and sink_share
     rows: Columns
-    layers: dict[str, Columns]
-    task: dict[str, float]
-    change: dict[str, Any]
-    pretraining: dict[str, Any]
+    layers: dict[str, Columns]  # "before" and "after": by metric, one value a layer; only of the base run
+    task: dict[str, float]  # "before" and "after": Spearman's ρ of cosines and scores of STS-B's test pairs
+    change: dict[str, Any]  # of self-similarity by token; only of the base run
+    pretraining: dict[str, Any]  # of a masked model trained here, what it lost on held-out texts
     seconds: float
 
     @property
@@ -99,7 +79,7 @@ class Material:
     @cached_property
     def pairs(self) -> Corpus:
         """Return the pairs that encoders are trained on."""
-        return load_pairs(PAIRS, **self._at)
+        return load_pairs(setups.PAIRS, **self._at)
 
     @cached_property
     def probe(self) -> list[str]:
@@ -191,8 +171,8 @@ def train(setup: Setup, material: Material, *, precision: str = "float32", **opt
     with _products(precision):
         return iso.contrast(
             material.begin(setup.start)[0], list(zip(*material.pairs.columns, strict=True)),
-            temperature=setup.temperature, batch_size=setup.batch_size, pooling=setup.pooling, warmup=WARMUP,
-            learning_rate=setup.start.learning_rate, max_length=MAX_LENGTH,
+            temperature=setup.temperature, batch_size=setup.batch_size, pooling=setup.pooling,
+            warmup=setups.WARMUP, learning_rate=setup.start.learning_rate, max_length=MAX_LENGTH,
             precision="bf16" if precision == "bf16" else "float32", device=material.place.device,
             progress=material.progress, **options,
         )  # fmt: skip

@@ -31,17 +31,13 @@ PRECISIONS = ("float32", "tf32", "bf16")
 
 @dataclass(frozen=True)
 class Start:
-    """A model that training begins from.
-
-    model: what is loaded, None where the command trains it first; poolings: the first is that of the base
-    run, the second takes the part of [CLS].
-    """
+    """A model that training begins from."""
 
     name: str
     title: str
-    model: str | None
+    model: str | None  # what is loaded; None where the command trains it first
     learning_rate: float
-    poolings: tuple[str, ...] = ("mean", "cls", "max")
+    poolings: tuple[str, ...] = ("mean", "cls", "max")  # that of the base run, that of [CLS], and the maximum
     note: str = ""
 
 

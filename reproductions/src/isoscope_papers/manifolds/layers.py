@@ -112,44 +112,31 @@ def figure_of(one: Any, path: str) -> Any:
 
 
 def measure_layer(
-    X: Tensor,
-    types: Labels,
-    *,
-    positions: Tensor,
-    log_frequencies: Tensor,
-    is_sink: Tensor,
-    seed: int = 0,
+    X: Tensor, types: Labels, *, positions: Tensor, log_frequencies: Tensor, is_sink: Tensor, seed: int = 0
 ) -> MeasuredLayer:
     """Measure everything of one layer, on the device its (n, d) states lie on."""
-    directions = GroupDirections.of(X, types)
-    chosen = _clusters(X, setups.SILHOUETTE_SAMPLE, 10, seed)
+    directions, chosen = GroupDirections.of(X, types), _clusters(X, setups.SILHOUETTE_SAMPLE, 10, seed)
+    cosines = Cosines(
+        _or_none(iso.s_inter, directions),
+        _or_none(iso.s_intra, directions),
+        _or_none(iso.s_inter, X, token_types=types, sampled=True, seed=seed),
+        _or_none(iso.s_intra, X, token_types=types, max_instances=setups.MAX_INSTANCES, seed=seed),
+    )
     adjusted, n_skipped = _adjusted(X, types, chosen.labels, seed)
-    dimensions = mean_lids(X, seed=seed)
+    lid, lid_squared, lid_cosine = mean_lids(X, seed=seed)
     axes, top_variance = main_axes(X)
+    # one token of each type: others of a type lie near, and have its frequency anyway
     order = torch.randperm(len(X), generator=torch.Generator().manual_seed(seed)).numpy()
-    one_each = torch.from_numpy(
-        np.sort(order[np.unique(types.codes.cpu().numpy()[order], return_index=True)[1]])
-    )
+    first = np.unique(types.codes.cpu().numpy()[order], return_index=True)[1]
+    one_each = torch.from_numpy(np.sort(order[first]))
     figures = LayerFigures(
-        len(X),
-        Cosines(
-            _or_none(iso.s_inter, directions),
-            _or_none(iso.s_intra, directions),
-            _or_none(iso.s_inter, X, token_types=types, sampled=True, seed=seed),
-            _or_none(iso.s_intra, X, token_types=types, max_instances=setups.MAX_INSTANCES, seed=seed),
-        ),
-        chosen.n_clusters,
-        chosen.silhouette,
-        {str(K): value for K, value in chosen.silhouettes.items()},
-        adjusted,
-        n_skipped,
-        *dimensions,
-        top_variance,
-        followed(axes, positions, seed=seed),
-        # others of a type lie near, and have its frequency anyway
-        followed(axes[one_each.to(axes.device)], log_frequencies[one_each], seed=seed),
-        SmallestCluster.of(chosen.labels.codes, types, is_sink),
-    )
+        n_tokens=len(X), cosines=cosines, n_clusters=chosen.n_clusters, silhouette=chosen.silhouette,
+        silhouettes={str(K): value for K, value in chosen.silhouettes.items()}, adjusted=adjusted,
+        n_skipped=n_skipped, lid=lid, lid_squared=lid_squared, lid_cosine=lid_cosine,
+        top_variance=top_variance, position=followed(axes, positions, seed=seed),
+        log_frequency=followed(axes[one_each.to(axes.device)], log_frequencies[one_each], seed=seed),
+        smallest=SmallestCluster.of(chosen.labels.codes, types, is_sink),
+    )  # fmt: skip
     return MeasuredLayer(figures, axes, chosen.labels.codes)
 
 
@@ -220,13 +207,11 @@ def mean_lids(
 
 
 def _mean_lid(X: Tensor, n_points: int, seed: int) -> float | None:
-    if len(X) <= setups.LID_NEIGHBORS:
+    k = setups.LID_NEIGHBORS + 1  # each point finds itself, at distance 0, which the estimate leaves out
+    if len(X) < k:
         return None
     some = drawn(len(X), n_points, seed).to(X.device)
-    # one more than wanted: each point finds itself, at distance 0, which the estimate leaves out
-    return _or_none(
-        iso.lid, Neighbors.between(X[some], X, k=setups.LID_NEIGHBORS + 1), k=setups.LID_NEIGHBORS + 1
-    )
+    return _or_none(iso.lid, Neighbors.between(X[some], X, k=k), k=k)
 
 
 def main_axes(X: Tensor) -> tuple[Tensor, float]:

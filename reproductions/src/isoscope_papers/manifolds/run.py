@@ -25,18 +25,10 @@ from isoscope.progress import Bar
 from isoscope_papers import runs
 from isoscope_papers.corpora import load_texts
 from isoscope_papers.manifolds import layers as measures
+from isoscope_papers.manifolds import setups
 from isoscope_papers.manifolds.layers import LayerFigures, LayerParts, MeasuredLayer
 from isoscope_papers.manifolds.options import Options
-from isoscope_papers.manifolds.setups import (
-    GLOVE,
-    LID_POINTS,
-    PARTS_TOKENS,
-    PUBLISHED,
-    SETUPS,
-    WINDOW,
-    Published,
-    Setup,
-)  # fmt: skip
+from isoscope_papers.manifolds.setups import GLOVE, PUBLISHED, SETUPS, WINDOW, Published, Setup
 from isoscope_papers.study import Place
 
 CORPUS = "wikitext2"
@@ -132,7 +124,7 @@ def run_setup(setup: Setup, options: Options, place: Place, *, progress: bool | 
     texts = load_texts(CORPUS, data=place.data, split=options.split, download=place.download)
     model = iso.load_language_model(setup.model, device=device, download=place.download)
     window = min(WINDOW, model.max_length or WINDOW)
-    max_tokens = PARTS_TOKENS if setup.parts and options.max_tokens is None else options.max_tokens
+    max_tokens = setups.PARTS_TOKENS if setup.parts and options.max_tokens is None else options.max_tokens
     if max_tokens is not None and max_tokens < window:
         raise InputError(
             f"max_tokens is {max_tokens}; wanted at least {window}, the window {model.name} reads"
@@ -228,7 +220,7 @@ def _machine(device: torch.device, began: float) -> dict[str, Any]:
     return {
         "device": torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu",
         "torch": torch.__version__,
-        "lid_points": LID_POINTS,
+        "lid_points": setups.LID_POINTS,
         "seconds": round(time.perf_counter() - began, 1),
     }
 

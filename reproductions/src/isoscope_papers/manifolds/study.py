@@ -5,20 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from isoscope_papers.manifolds import setups
 from isoscope_papers.manifolds.figures import figures
 from isoscope_papers.manifolds.findings import findings, lid_row, mean_dimensions
 from isoscope_papers.manifolds.layers import LayerFigures, figure_of
 from isoscope_papers.manifolds.options import DEFAULT
 from isoscope_papers.manifolds.run import Outcome, keep_outcome, read_outcomes, run_setup
-from isoscope_papers.manifolds.setups import (
-    CONTEXTUAL,
-    LID_NEIGHBORS,
-    LID_POINTS,
-    PUBLISHED,
-    SETUPS,
-    STATIC,
-    Setup,
-)  # fmt: skip
+from isoscope_papers.manifolds.setups import CONTEXTUAL, PUBLISHED, SETUPS, STATIC, Setup
 from isoscope_papers.page import Section
 from isoscope_papers.rows import Table, number
 from isoscope_papers.runs import as_plain
@@ -45,10 +38,10 @@ _TESTS = (
     "and dimensions each space has, which moves LID, is in the table of dimensions."
 )
 _OF_LID = (
-    f"Mean over {LID_POINTS:,} random points (and over the layers of a model, the embedding layer left "
-    f"out) of the local intrinsic dimension by maximum likelihood, {LID_NEIGHBORS} neighbours among all. "
-    "The paper's code takes squared distances, which halves it, and its table 1 − cos, a squared chord, "
-    "which does too: 1 − cos is the column to compare. The paper's own lines stand below ours."
+    f"Mean over {setups.LID_POINTS:,} random points (and over the layers of a model, the embedding layer "
+    f"left out) of the local intrinsic dimension by maximum likelihood, {setups.LID_NEIGHBORS} neighbours "
+    "among all. The paper's code takes squared distances, which halves it, and its table 1 − cos, a squared "
+    "chord, which does too: 1 − cos is the column to compare. The paper's own lines stand below ours."
 )
 _OF_PARTS = (
     "Attention sinks are left out. Taking off the mean of all tokens is the control for centring clusters. "
