@@ -16,7 +16,6 @@ from isoscope_papers.dynamics.bounds import (
     contrastive_loss,
     doubling_ratio,
     lower_loss,
-    lower_loss_approximation,
     thrust,
     upper_loss,
 )
@@ -39,7 +38,6 @@ def test_closed_forms_are_equation_12(tau: float, n: int, s: float) -> None:
     for found, negative in (
         (upper_loss(tau, n, positive=s), 0.0),
         (lower_loss(tau, n, positive=s), -1.0),
-        (attainable_loss(tau, n, positive=s), -1 / (n - 1)),
     ):
         assert found == pytest.approx(brute_force(tau, n, s, negative), rel=1e-9)
 
@@ -61,9 +59,8 @@ def test_the_loss_of_training_is_the_same_on_vectors_with_these_cosines() -> Non
 @pytest.mark.parametrize("n", SIZES)
 def test_equation_17_is_an_identity_where_the_positive_is_reached(tau: float, n: int) -> None:
     assert doubling_ratio(tau, n) == pytest.approx(1, abs=1e-12)
-    assert lower_loss_approximation(tau, n) == pytest.approx(lower_loss(tau, n), rel=1e-12)
-    for s in (0.95, 0.8):  # with the approximation of equation 16 in its place, 17 is an identity for every s
-        written = lower_loss_approximation(2 * tau, n, positive=s)
+    for s in (0.95, 0.8):  # with the last line of equation 16 in its place, 17 is an identity for every s
+        written = contrastive_loss(2 * tau, n, positive=2 * s)
         assert written == pytest.approx(upper_loss(tau, n, positive=s), rel=1e-12)
         assert lower_loss(2 * tau, n, positive=s) < written
 

@@ -43,18 +43,13 @@ upper_loss = partial(contrastive_loss, negative=0.0)  # equation 15: negatives a
 lower_loss = partial(contrastive_loss, negative=-1.0)  # equation 16's first line: opposite to the anchor
 
 
-def lower_loss_approximation(temperature: float, n: int, *, positive: float = 1.0) -> float:
-    """Return equation 16's last line, (s + 1)/τ written as 2s/τ; exact at s = 1, too high below."""
-    return contrastive_loss(temperature, n, positive=2 * positive)
-
-
-def attainable_loss(temperature: float, n: int, *, positive: float = 1.0) -> float:
+def attainable_loss(temperature: float, n: int) -> float:
     """Return the lowest loss all n anchors of a batch can have at once, in n − 1 dimensions or more.
 
-    n unit vectors have a mean cosine of −1/(n − 1) at the least: opposite to one anchor, negatives are not
-    opposite to each other. So c = −1 can be had by one anchor, c = −1/(n − 1) by all.
+    n unit vectors have a mean cosine of −1/(n − 1) at the least: one anchor can have all negatives opposite
+    to it, and not all anchors at once.
     """
-    return contrastive_loss(temperature, n, positive=positive, negative=-1 / (n - 1))
+    return contrastive_loss(temperature, n, negative=-1 / (n - 1))
 
 
 def doubling_ratio(temperature: float, n: int, *, positive: float = 1.0) -> float:
@@ -76,12 +71,9 @@ def equation_17_room() -> float:
     return max(x for x in shares if _about(doubling_ratio(_TAU, _N, positive=1 - x * _TAU), 1))
 
 
-def thrust(temperature: float, n: int, *, positive: float = 1.0, negative: float = 0.0) -> float:
-    """Return ∂ℓ/∂c over all negatives together: how hard the loss pushes them, (1 − e^{−ℓ})/τ.
-
-    Where two losses are equal at τ and 2τ, the second pushes half as hard.
-    """
-    return -math.expm1(-contrastive_loss(temperature, n, positive=positive, negative=negative)) / temperature
+def thrust(temperature: float, n: int, *, negative: float = 0.0) -> float:
+    """Return how hard the loss pushes all negatives together at s = 1: ∂ℓ/∂c = (1 − e^{−ℓ})/τ."""
+    return -math.expm1(-contrastive_loss(temperature, n, negative=negative)) / temperature
 
 
 def hardness(temperature: float, first: float, second: float) -> float:
@@ -91,16 +83,15 @@ def hardness(temperature: float, first: float, second: float) -> float:
 
 def findings() -> Iterator[Finding]:
     """Yield what closed forms say of the paper's equations."""
-    vanishing = hardness(_TAU, 0.0, 1.0)
-    ours = (
-        f"at τ = 0.05 the term of a negative at cosine 0 is {vanishing:.1e} of the positive's, below it less"
-    )
-    yield decide("temperature-range", vanishing < 1e-6, ours)
+    term = hardness(_TAU, 0.0, 1.0)
+    ours = f"at τ = 0.05 the term of a negative at cosine 0 is {term:.1e} of the positive's, below it less"
+    yield decide("temperature-range", term < 1e-6, ours)
     square = torch.eye(_N, dtype=torch.float64)  # anchors at right angles to all negatives
-    exact, written = (f(_TAU, _N, positive=_S) for f in (lower_loss, lower_loss_approximation))
+    # equation 16 writes (s + 1)/τ as 2s/τ: a negative at 0 and the positive at 2s
+    exact, written = lower_loss(_TAU, _N, positive=_S), upper_loss(_TAU, _N, positive=2 * _S)
     parts = {
         "equation 15": _about(MultipleNegativesLoss(_TAU)(square, square).item(), upper_loss(_TAU, _N)),
-        "equation 16 at s = 1": _about(lower_loss_approximation(_TAU, _N), lower_loss(_TAU, _N)),
+        "equation 16 at s = 1": _about(upper_loss(_TAU, _N, positive=2.0), lower_loss(_TAU, _N)),
         "equation 16 below": _about(written, exact),
     }
     ours = f"its last step (s + 1)/τ ≈ 2s/τ turns {exact:.2e} into {written:.2e} at τ = 0.05, n = 64, s = 0.9"
@@ -112,10 +103,8 @@ def findings() -> Iterator[Finding]:
     ours = ", ".join(f"{ratio:.3f} at {s}" for s, ratio in ratios.items())
     yield decide("equation-17", (verdict, condition), f"ratio at τ = 0.05, n = 64: {ours}")
     push = thrust(2 * _TAU, _N, negative=-1.0) / thrust(_TAU, _N)
-    ours = (
-        f"at s = 1 the negatives are pushed {push:.2f} times as hard at 2τ and cosine −1 as at τ and cosine 0"
-    )
-    yield decide("double-temperature", _about(push, 1), ours)
+    ours = f"at s = 1 the negatives are pushed {push:.2f} times as hard"
+    yield decide("double-temperature", _about(push, 1), f"{ours} at 2τ and cosine −1 as at τ and cosine 0")
     cold, warm = hardness(0.025, 0.8, 0.2), hardness(1.0, 0.8, 0.2)
     ours = f"cosine 0.8 against 0.2: {cold:.1e} times the gradient at τ = 0.025, {warm:.1f} times at τ = 1"
     yield decide("hard-negatives", cold > 10 * warm, ours)
@@ -123,19 +112,13 @@ def findings() -> Iterator[Finding]:
     ours = ", ".join(f"{ratio:.1e} at τ = {tau}" for tau, ratio in flat.items())
     flat_at = {tau: _about(ratio, 1) for tau, ratio in flat.items()}
     yield decide("flat-gradients", flat_at, f"gradient at cosine 0 over that at −1, e^{{1/τ}}: {ours}")
-    largest = max(map(_largest_share, range(100)))
-    ours = (
-        f"largest eigenvalue at most {largest:.3f} of the sum of entries, in 100 random non-negative matrices"
-    )
-    yield decide("spectrum-bound", largest <= 1, ours)
+    shares = []
+    for seed in range(100):
+        W = np.abs(np.random.default_rng(seed).normal(size=(2 + seed % 20, 8)))
+        shares.append(np.linalg.eigvalsh(W @ W.T)[-1] / (W @ W.T).sum())
+    ours = f"largest eigenvalue at most {max(shares):.3f} of the sum of entries"
+    yield decide("spectrum-bound", max(shares) <= 1, f"{ours}, in 100 random non-negative matrices")
 
 
 def _about(first: float, second: float) -> bool:
     return abs(first / second - 1) < WITHIN
-
-
-def _largest_share(seed: int) -> float:
-    """Return a random non-negative similarity matrix's largest eigenvalue over the sum of its entries."""
-    W = np.abs(np.random.default_rng(seed).normal(size=(2 + seed % 20, 8)))
-    similarity = W @ W.T
-    return float(np.linalg.eigvalsh(similarity)[-1] / similarity.sum())
