@@ -11,19 +11,12 @@ from typing import Any
 from isoscope.cli import parse_seeds
 from isoscope.errors import InputError
 from isoscope_papers.contrastive.study import change_section
-from isoscope_papers.dynamics import bounds
+from isoscope_papers.dynamics import bounds, picture
 from isoscope_papers.dynamics import run as training
 from isoscope_papers.dynamics.figures import bounds_figure, trajectories_figure
 from isoscope_papers.dynamics.findings import findings, shown
 from isoscope_papers.dynamics.options import Options
-from isoscope_papers.dynamics.picture import PREFIX as PICTURES
-from isoscope_papers.dynamics.picture import (
-    Picture,
-    can_picture,
-    picture_findings,
-    picture_section,
-    take_picture,
-)
+from isoscope_papers.dynamics.picture import Picture
 from isoscope_papers.dynamics.run import Dynamics, Material, run_path
 from isoscope_papers.dynamics.setups import BASE, SETUPS, STARTS, Setup, chosen_runs, variants
 from isoscope_papers.dynamics.views import LEAST, RAW, TITLES, View, is_defined, views
@@ -74,36 +67,34 @@ def _run(setup: Setup, options: Options, place: Place) -> list[Dynamics]:
                 raise InputError(
                     f"{path} was run with {name} {was}, now {now}; delete it, or choose another folder"
                 )
-    if setup.variant == BASE and place.runs is not None and can_picture():
-        path = place.runs / f"{PICTURES}{setup.start.name}.json"
+    if setup.variant == BASE and place.runs is not None and picture.can_picture():
+        path = place.runs / f"{picture.PREFIX}{setup.start.name}.json"
         if not path.exists():
-            keep(take_picture(setup, _material(place)), path)
+            keep(picture.take_picture(setup, _material(place)), path)
     return found
 
 
 def _read(folder: Path) -> list[Dynamics | Picture]:
-    pictures = [read(path, Picture) for path in sorted(folder.glob(f"{PICTURES}*.json"))]
+    pictures = [read(path, Picture) for path in sorted(folder.glob(f"{picture.PREFIX}*.json"))]
     return [*read_all(folder, "dynamics", Dynamics), *pictures]
 
 
-def _trained(runs: Sequence[Dynamics | Picture]) -> list[Dynamics]:
-    return [run for run in runs if isinstance(run, Dynamics)]
-
-
-def _pictures(runs: Sequence[Dynamics | Picture]) -> list[Picture]:
-    return [run for run in runs if isinstance(run, Picture)]
+def _split(runs: Sequence[Dynamics | Picture]) -> tuple[list[Dynamics], list[Picture]]:
+    trained = [run for run in runs if isinstance(run, Dynamics)]
+    return trained, [run for run in runs if isinstance(run, Picture)]
 
 
 def _findings(runs: Sequence[Dynamics | Picture]) -> Iterator[Finding]:
-    yield from findings(_trained(runs))
-    yield from picture_findings(_pictures(runs))
+    trained, pictures = _split(runs)
+    yield from findings(trained)
+    yield from picture.picture_findings(pictures)
 
 
 def sections(both: Sequence[Dynamics | Picture]) -> list[Section]:
     """Return one section for each question, with its figures."""
-    runs, pictures = _trained(both), _pictures(both)
+    runs, pictures = _split(both)
     shown_views = views(runs)
-    found = [_trainings(runs), *([picture_section(pictures)] if pictures else [])]
+    found = [_trainings(runs), *([picture.picture_section(pictures)] if pictures else [])]
     for part, (title, text, label) in _PARTS.items():
         by_view = [(view, getattr(view, part)()) for view in shown_views]
         rows = [
@@ -231,7 +222,7 @@ def _bounds() -> Section:
 def _said(runs: Sequence[Dynamics | Picture]) -> list[str]:
     """Say where each run began and ended."""
     lines = []
-    for run in _trained(runs):
+    for run in _split(runs)[0]:
         lines.append(
             f"{run.title}, {run.variant}: τ = {run.temperature:g}, batches of {run.batch_size}, "
             f"{run.pooling} pooling; {run.steps:,} updates in {run.seconds:,.0f} s, seed {run.seed}; STS-B ρ "
