@@ -3,7 +3,8 @@
 claims/  catalogue      everything the papers say, do or show; with what was found
 verdict                 the five verdicts, and how one is reached
 study                   a study: setups, run, findings, page
-rows  page  runs        ours beside published; Markdown and HTML; a run as a file
+rows  words             ours beside published; numbers in words
+page  runs              Markdown and HTML; a run as a file
 figures                 a figure of a page: its caption, and how it is drawn
 command  options        `isoscope reproduce`, and what several studies take
 glance                  every claim on one page

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from isoscope_papers.verdict import Finding, Verdict
+from isoscope_papers.words import minus, number
 
 OTHER_DATA = "other data, vectors or protocol than the paper's"
 Table = tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]
@@ -34,14 +35,14 @@ class Row:
     @property
     def ours_shown(self) -> str:
         """Return our value, rounded for reading."""
-        return "—" if self.ours is None else shown(self.ours, self.digits)
+        return number(self.ours, self.digits)
 
     @property
     def published_shown(self) -> str:
         """Return their value as they give it."""
         if self.published is None or isinstance(self.published, str):
             return self.published or "—"
-        return shown(self.published, self.digits)
+        return number(self.published, self.digits)
 
     @property
     def cell(self) -> str:
@@ -65,43 +66,6 @@ class Row:
             "setup": self.setup, "quantity": self.quantity, "ours": self.ours, "published": self.published,
             "verdict": verdict,
         }  # fmt: skip
-
-
-def shown(value: float, digits: int = 3) -> str:
-    """Format a number: whole ones with thousands separators, others with their decimals.
-
-    >>> shown(10662, 0), shown(-0.5, 2)
-    ('10,662', '−0.50')
-    """
-    return (f"{value:,.0f}" if digits == 0 else f"{value:.{digits}f}").replace("-", "−")
-
-
-def number(value: float | None, digits: int = 3) -> str:
-    """Format a number for a page: a true minus sign, a dash for None."""
-    return "—" if value is None else shown(value, digits)
-
-
-def signed(value: float | None, digits: int | None = 3) -> str:
-    """Format a number with its sign; digits None shows as many as it has.
-
-    >>> signed(-0.5, 2), signed(0.25, None)
-    ('−0.50', '+0.25')
-    """
-    if value is None:
-        return "—"
-    return (f"{value:+g}" if digits is None else f"{value:+.{digits}f}").replace("-", "−")
-
-
-def span(values: Sequence[float], digits: int = 3) -> str:
-    """Format the range of some values, or the one value they share.
-
-    >>> span([0.1, 0.25, -0.5], 2)
-    '−0.50 … 0.25'
-    """
-    if not values:
-        return "—"
-    low, high = number(min(values), digits), number(max(values), digits)
-    return low if low == high else f"{low} … {high}"
 
 
 def equal(setup: str, quantity: str, ours: int, published: int | None, *, comparable: bool) -> Row:
@@ -129,7 +93,7 @@ def below(
 ) -> Row:
     """Compare a number with an upper bound they state."""
     under = ours is not None and bound is not None and ours < bound
-    theirs = None if bound is None else f"< {bound}".replace("-", "−")
+    theirs = None if bound is None else minus(f"< {bound}")
     return Row(setup, quantity, ours, theirs, _verdict(comparable, bound, under), digits)
 
 
@@ -138,7 +102,7 @@ def above(
 ) -> Row:
     """Compare a number with a lower bound they state."""
     over = ours is not None and bound is not None and ours > bound
-    theirs = None if bound is None else f"> {bound}".replace("-", "−")
+    theirs = None if bound is None else minus(f"> {bound}")
     return Row(setup, quantity, ours, theirs, _verdict(comparable, bound, over), digits)
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import groupby
+
+from isoscope_papers.words import minus
 
 MANY = 15  # subjects that are named one by one; more are counted
 
@@ -129,7 +130,7 @@ def decide(claim: str, holds: Holds, ours: str, *, where: str = "{}", why: str =
         verdict, condition = holds, ""
     else:
         verdict, condition = judged(holds if isinstance(holds, Mapping) else {"": holds}, where=where)
-    return Finding(claim, "", verdict, re.sub(r"(?<!\w)-(?=\d)", "−", ours), condition)
+    return Finding(claim, "", verdict, minus(ours), condition)
 
 
 def on(paper: str, subject: str, findings: Iterable[Finding], evidence: str = "") -> Iterator[Finding]:

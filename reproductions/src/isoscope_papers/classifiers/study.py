@@ -14,9 +14,10 @@ from isoscope_papers.classifiers.options import DEFAULT, Options
 from isoscope_papers.classifiers.run import Outcome, read_outcomes, run_setup, serves
 from isoscope_papers.classifiers.setups import R_GLUE, RHO_GLUE, SETUPS, Setup
 from isoscope_papers.page import Section
-from isoscope_papers.rows import OTHER_DATA, Row, Table, number, signed, table
+from isoscope_papers.rows import OTHER_DATA, Row, Table, table
 from isoscope_papers.study import Study, chosen_setups
 from isoscope_papers.verdict import Finding, Verdict, decide, judged, on, reached
+from isoscope_papers.words import number, signed
 
 _INTRO = (
     "Vectors and a linear classifier are trained together, full batch, while IsoScore and silhouette are "

@@ -8,8 +8,9 @@ from isoscope_papers.contrastive.last_layer import N_TOP
 from isoscope_papers.contrastive.run import Geometry
 from isoscope_papers.contrastive.setups import N_SENTENCES
 from isoscope_papers.contrastive.tokens import agreements
-from isoscope_papers.rows import Row, above, below, span, unpublished, within
+from isoscope_papers.rows import Row, above, below, unpublished, within
 from isoscope_papers.verdict import Finding, Verdict, by_interval, decide, on, ranges, reached, rho_interval
+from isoscope_papers.words import span
 
 SIMILARITY, NORM, R2 = 0.0005, 0.002, 0.04  # tolerances
 N_SD = 4  # the tolerance of what is sampled, in standard deviations over the seeds

@@ -19,9 +19,9 @@ from isoscope_papers.contrastive.setups import N_TOKENS, SETUPS, Setup
 from isoscope_papers.contrastive.tokens import agreements, by_word, extremes, listed
 from isoscope_papers.figures import Drawing
 from isoscope_papers.page import Section
-from isoscope_papers.rows import number
 from isoscope_papers.runs import keep
 from isoscope_papers.study import Place, Study
+from isoscope_papers.words import number
 
 _INTRO = (
     "Every layer of two contrastively trained encoders over sentence 1 of STS-B's English test pairs "

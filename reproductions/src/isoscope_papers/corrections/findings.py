@@ -10,8 +10,8 @@ from isoscope.advice import gain
 from isoscope_papers.corrections import setups, tallies
 from isoscope_papers.corrections.run import N_NEIGHBORS, NOISE_POWER, Outcome, Result
 from isoscope_papers.corrections.tallies import GROUPS, WHITEN, Tally, interval, tally
-from isoscope_papers.rows import number, signed
 from isoscope_papers.verdict import Finding, Verdict, by_interval, decide, on, ranges, rho_interval
+from isoscope_papers.words import between, number, signed, span
 
 CONE = 0.5  # a mean cosine from which vectors lie close together
 NEAR_ZERO = 0.05  # of a mean cosine, and of the change of an IsoScore
@@ -63,8 +63,7 @@ def _of_groups(found: Outcome) -> Judged:
         if len(correlations) > 2:
             low, high = (min(max(end, -1.0), 1.0) for end in interval(correlations))
             mean = signed(sum(correlations) / len(correlations), 2)
-            ends = f"{signed(low, 2)} … {signed(high, 2)}"
-            said = f"mean ρ {mean}, 95 % over {len(correlations)} sets {ends}"
+            said = f"mean ρ {mean}, 95 % over {len(correlations)} sets {between(low, high, 2)}"
             yield [group], decide(ranking, by_interval(*sorted((sign * low, sign * high))), said)
 
 
@@ -200,8 +199,7 @@ def _of_contextual(found: Outcome, static: Outcome | None, cosine: float) -> Jud
     if ours is None:
         return
     ends = rho_interval(ours.baseline, ours.n_items)
-    low, high = map(number, ends)
-    said = f"mean cosine {number(cosine)}, STS-B ρ {number(ours.baseline)} (95 % {low} … {high})"
+    said = f"mean cosine {number(cosine)}, STS-B ρ {number(ours.baseline)} (95 % {span(ends)})"
     verdict, why = Verdict.NOT_TESTABLE, "no static vectors were scored beside it"
     if static is not None and theirs is not None:
         said += f"; static vectors, {static.title}: {number(theirs.baseline)}"
@@ -233,7 +231,7 @@ def _of_noise(found: Outcome) -> Judged:
             low, high = one.interval or (0.0, 0.0)
             said = (
                 f"{number(task.baseline)} → {number(one.score)} of the {N_NEIGHBORS} nearest stay, gain "
-                f"{signed(one.gain)} (95 % {signed(low)} … {signed(high)}); with half of the directions "
+                f"{signed(one.gain)} (95 % {between(low, high)}); with half of the directions "
                 f"{signed(reduced.gain)}"
             )
             sign, other = _sign(low, high), _sign(*(reduced.interval or (0.0, 0.0)))
@@ -248,8 +246,7 @@ def _of_analogies(found: Outcome) -> Judged:
         intervals = {name: one.interval or (0.0, 0.0) for name, one in task.corrections.items()}
         said = f"none {number(task.baseline)}"
         for name, one in task.corrections.items():
-            low, high = map(signed, intervals[name])
-            said += f"; {name} {number(one.score)} ({signed(one.gain)}, 95 % {low} … {high})"
+            said += f"; {name} {number(one.score)} ({signed(one.gain)}, 95 % {between(*intervals[name])})"
         evidence = f"{found.title}, {task.n_items:,} questions of Google's, 95 % over their categories"
         scores = {name: mean_figure(found, name, "isoscore") or 0.0 for name in ("none", *intervals)}
         # centring leaves IsoScore as it is
@@ -282,8 +279,7 @@ def mean_figure(found: Outcome, name: str, figure: str) -> float | None:
 
 
 def _mean(gains: Sequence[float]) -> str:
-    low, high = interval(gains)
-    return f"{signed(sum(gains) / len(gains))} (95 % {signed(low)} … {signed(high)})"
+    return f"{signed(sum(gains) / len(gains))} (95 % {between(*interval(gains))})"
 
 
 def _counts(one: Tally) -> str:

@@ -15,8 +15,8 @@ from isoscope_papers.corrections.run import Outcome
 from isoscope_papers.corrections.setups import LABELS, PROBE, SETUPS, TASKS, Setup
 from isoscope_papers.corrections.tallies import GROUPS, WHITEN, Tally, tally
 from isoscope_papers.page import Section
-from isoscope_papers.rows import number, signed
 from isoscope_papers.study import Study
+from isoscope_papers.words import between, number, signed
 
 _LEAVE = "leave it alone"
 _METHOD = (
@@ -162,7 +162,7 @@ def _counts(one: Tally) -> str:
 def _with_interval(one: Tried | None) -> str:
     if one is None or one.gain is None or one.interval is None:
         return "—"
-    return f"{signed(one.gain)} ({signed(one.interval[0])} … {signed(one.interval[1])})"
+    return f"{signed(one.gain)} ({between(*one.interval)})"
 
 
 def _answer(outcomes: Sequence[Outcome]) -> str:

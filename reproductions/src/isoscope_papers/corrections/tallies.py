@@ -10,7 +10,7 @@ from isoscope.advice import Outcome as Tried
 from isoscope.advice import gain
 from isoscope_papers.corrections.run import Outcome, Result
 from isoscope_papers.corrections.setups import LABELS, SENTENCES, WORDS
-from isoscope_papers.rows import signed
+from isoscope_papers.words import between, signed
 
 WHITEN, HELPS, HURTS = "whiten", "helps", "hurts"
 GROUPS: dict[str, tuple[str, str]] = {  # kind of data and task, by what a column is called
@@ -47,8 +47,7 @@ class Tally:
         said = f"helps on {len(self.helped)}, hurts on {len(self.hurt)} of {self.n}"
         if self.n < 3:
             return said
-        low, high = interval(self.gains)
-        return f"{said}; mean gain {signed(self.mean)}, 95 % over sets {signed(low)} … {signed(high)}"
+        return f"{said}; mean gain {signed(self.mean)}, 95 % over sets {between(*interval(self.gains))}"
 
 
 def tries(found: Outcome, group: str, correction: str) -> Iterator[tuple[Result, Tried]]:

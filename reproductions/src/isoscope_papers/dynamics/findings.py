@@ -15,6 +15,7 @@ from isoscope_papers.dynamics.run import Dynamics
 from isoscope_papers.dynamics.setups import BASE, BASE_POOLING, CLOSE, STARTS
 from isoscope_papers.dynamics.views import ANISOTROPY, INTRA, LEAST, NORM, SELF, TITLES, View, views
 from isoscope_papers.verdict import Finding, Verdict, decide, judged, on, rho_interval
+from isoscope_papers.words import number
 
 GLOVE_RHO = 0.420  # of averaged GloVe vectors on the same pairs: `isoscope reproduce corrections`
 STRONGLY = 0.7  # the correlation from which isotropy and norm are strongly correlated
@@ -293,7 +294,7 @@ def _of_poolings(view: View) -> Iterator[Finding]:
 
 def shown(value: float) -> str:
     """Format a figure: three decimals, fewer for large ones."""
-    return (f"{value:.3f}" if abs(value) < 10 else f"{value:,.1f}").replace("-", "−")
+    return number(value, 3 if abs(value) < 10 else 1)
 
 
 def _arrow(first: float, last: float) -> str:

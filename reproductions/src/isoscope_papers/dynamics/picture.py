@@ -19,6 +19,7 @@ from isoscope_papers.dynamics.setups import Setup
 from isoscope_papers.figures import Drawing
 from isoscope_papers.page import Section
 from isoscope_papers.verdict import Finding, decide, on
+from isoscope_papers.words import span
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -95,7 +96,7 @@ def picture_findings(pictures: Sequence[Picture]) -> Iterator[Finding]:
             "the points cover more of the plane": (wider > 0) - (wider < len(one.spread)),
         }
         ours = (
-            f"area in one plane after training {min(one.spread):.2f} … {max(one.spread):.2f} times that "
+            f"area in one plane after training {span(one.spread, 2)} times that "
             f"before ({N_SEEDS} seeds of UMAP); mean cosine {cosine['before']:.3f} → {cosine['after']:.3f}"
         )
         found = decide("umap-spread", parts, ours, where="in that {}")

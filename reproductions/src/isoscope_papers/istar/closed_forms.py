@@ -9,8 +9,8 @@ import torch
 from isoscope import isoscore, isoscore_star, isotropy_ceiling, mean_cosine
 from isoscope_papers.istar.populations import spectra
 from isoscope_papers.istar.setups import PAPER_ZETA
-from isoscope_papers.rows import number
 from isoscope_papers.verdict import Finding, Verdict, decide
+from isoscope_papers.words import number
 
 _EXACT = 1e-9
 

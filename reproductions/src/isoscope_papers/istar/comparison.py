@@ -12,7 +12,7 @@ from scipy.stats import rankdata
 
 from isoscope_papers.istar.setups import NONE, TASKS, Settings
 from isoscope_papers.istar.sweep import SweepRun
-from isoscope_papers.rows import signed
+from isoscope_papers.words import signed
 
 _DRAWS, _PERMUTATIONS = 2000, 10_000
 _DIGITS = 12  # means that differ by rounding only are equal

@@ -40,8 +40,8 @@ from isoscope_papers.istar.estimators import (
 )
 from isoscope_papers.istar.populations import FRESH, STALE
 from isoscope_papers.istar.setups import NONE, PAPER_STRENGTHS
-from isoscope_papers.rows import number, signed, span
 from isoscope_papers.verdict import Finding, Verdict, by_interval, decide, judged, on
+from isoscope_papers.words import number, signed, span
 
 NEAR, SHARE, NOTHING = 0.01, 0.1, 0.001
 SMALL = 0.3

@@ -23,7 +23,7 @@ from isoscope_papers.istar.figures import estimates_figures, sweeps_figures
 from isoscope_papers.istar.populations import FRESH, N_REFERENCE, STALE, STRETCH, WINDOW
 from isoscope_papers.istar.setups import NONE, PAPER_STRENGTHS, STRENGTHS, TASKS
 from isoscope_papers.page import Section
-from isoscope_papers.rows import number, signed
+from isoscope_papers.words import number, signed
 
 QUANTITIES = (
     "score", "isoscore_star", "isoscore_debiased", "mean_cosine", "twonn", "sentence_twonn", "silhouette",

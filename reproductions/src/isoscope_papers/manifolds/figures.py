@@ -18,7 +18,7 @@ from isoscope_papers.figures import DASHED, Drawing
 from isoscope_papers.manifolds.findings import early_layer, told_by
 from isoscope_papers.manifolds.run import Outcome
 from isoscope_papers.manifolds.setups import CONTEXTUAL, PUBLISHED
-from isoscope_papers.rows import number
+from isoscope_papers.words import number
 
 _COSINES = (
     (r"$S_\mathrm{inter}$, different types", "s_inter"),

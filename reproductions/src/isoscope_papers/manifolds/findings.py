@@ -13,8 +13,9 @@ from scipy.stats import spearmanr
 from isoscope import twonn
 from isoscope_papers.manifolds.layers import Followed, LayerFigures, figure_of, followed
 from isoscope_papers.manifolds.run import Outcome
-from isoscope_papers.rows import OTHER_DATA, Row, number, signed, span, unpublished, within
+from isoscope_papers.rows import OTHER_DATA, Row, unpublished, within
 from isoscope_papers.verdict import Finding, Verdict, by_interval, decide, on, ranges, rho_interval
+from isoscope_papers.words import between, number, signed, span
 
 HIGH_INTER, HIGH_INTRA = 0.2, 0.4  # what the paper's first figure shows every layer of every model above
 NEAR_ZERO = 0.05
@@ -202,7 +203,7 @@ def _of_parts(outcome: Outcome, layers: Mapping[int, LayerFigures]) -> Iterator[
         low, high = rho_interval(rho, len(both))
         ours = (
             f"ρ {signed(rho, 2)} of LID and IsoScore within clusters over {len(both)} layers, "
-            f"95 % {signed(low, 2)} … {signed(high, 2)}"
+            f"95 % {between(low, high, 2)}"
         )
         yield decide("lid-local-anisotropy", by_interval(low, high), ours)
 

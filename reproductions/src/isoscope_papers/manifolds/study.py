@@ -13,10 +13,11 @@ from isoscope_papers.manifolds.options import DEFAULT
 from isoscope_papers.manifolds.run import Outcome, keep_outcome, read_outcomes, run_setup
 from isoscope_papers.manifolds.setups import CONTEXTUAL, PUBLISHED, SETUPS, STATIC, Setup
 from isoscope_papers.page import Section
-from isoscope_papers.rows import Table, number
+from isoscope_papers.rows import Table
 from isoscope_papers.runs import as_plain
 from isoscope_papers.study import Study
 from isoscope_papers.verdict import ranges
+from isoscope_papers.words import number
 
 _SMALL, _MOSTLY = 0.05, 0.7  # shares: a small cluster of all tokens; what it mostly is
 _INTRO = (

@@ -7,7 +7,7 @@ from typing import Any
 
 from isoscope import TradeOff
 from isoscope_papers.page import Section
-from isoscope_papers.rows import Row, Table, equal, number, span
+from isoscope_papers.rows import Row, Table, equal
 from isoscope_papers.runs import as_plain, keep
 from isoscope_papers.study import Study
 from isoscope_papers.theory.deep import deep_findings, deep_table
@@ -16,6 +16,7 @@ from isoscope_papers.theory.run import FOLLOWED, Followed, Run, run_setup
 from isoscope_papers.theory.setups import N_CASES, N_TRIPLETS, SETUPS, Setup
 from isoscope_papers.theory.statements import STATEMENTS, statement_findings
 from isoscope_papers.verdict import Finding, Verdict
+from isoscope_papers.words import number, span
 
 _INTRO = (
     "Every statement of Mickus, Grönroos and Attieh 2024 that mathematics decides, checked on random cases; "
