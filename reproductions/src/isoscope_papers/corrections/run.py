@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -13,8 +14,8 @@ import torch
 from torch import Tensor
 
 from isoscope import encode, isoscore, mean_cosine, neighbor_overlap, static_vectors
+from isoscope.advice import Advice, advise, gain, holm
 from isoscope.advice import Outcome as Tried
-from isoscope.advice import TaskAdvice, advise, gain, holm
 from isoscope.corrections import AllButTheTop, Center, Whiten
 from isoscope.encoders import averaged_vectors, vocabulary
 from isoscope.errors import InputError
@@ -178,28 +179,20 @@ def _on_pairs(run: _Run, dataset: Dataset, pairs: Corpus, vectors: Tensor, at: d
         if first in at and second in at
     ]
     found = advise(vectors, pairs=triples, max_pairs=max(len(triples), 20), **run.splits)
-    return _result(dataset, found.tasks, found.geometry, len(pairs) - len(triples))
+    return _advised(dataset, found, len(pairs) - len(triples))
 
 
 def _on_labels(run: _Run, dataset: Dataset) -> Result:
     rows, labels, n_left = run.labelled(dataset)
-    found = advise(rows, labels=labels, max_rows=max(len(rows), 50), **run.splits)
-    return _result(dataset, found.tasks, found.geometry, n_left)
+    return _advised(dataset, advise(rows, labels=labels, max_rows=max(len(rows), 50), **run.splits), n_left)
 
 
-def _result(
-    dataset: Dataset,
-    tasks: Sequence[TaskAdvice],
-    geometry: Mapping[str, Mapping[str, float | None]],
-    n_left: int = 0,
-) -> Result:
-    named = {
-        one.task: Task(
-            one.score_name, one.n_items, one.baseline, {each.correction: each for each in one.outcomes}
-        )
-        for one in tasks
-    }
-    return Result(dataset.name, dataset.title, dataset.kind, n_left, geometry, named)
+def _advised(dataset: Dataset, found: Advice, n_left: int) -> Result:
+    tasks = {}
+    for one in found.tasks:
+        tried = {each.correction: each for each in one.outcomes}
+        tasks[one.task] = Task(one.score_name, one.n_items, one.baseline, tried)
+    return Result(dataset.name, dataset.title, dataset.kind, n_left, found.geometry, tasks)
 
 
 def _on_penalties(run: _Run, dataset: Dataset) -> Result:
@@ -224,7 +217,8 @@ def _on_penalties(run: _Run, dataset: Dataset) -> Result:
         chosen = np.median([each[-1].alpha_ for each in found["estimator"]])
         geometry[name] = {**_geometry(correction.fit(X).transform(X)), "penalty": float(chosen)}
     said = "accuracy of a ridge classifier, its penalty by leave-one-out"
-    return _result(dataset, [_tried("linear_probe", said, len(X), scores, options.folds)], geometry, n_left)
+    tasks = {"linear_probe": _tried(said, len(X), scores, options.folds)}
+    return Result(dataset.name, dataset.title, dataset.kind, n_left, geometry, tasks)
 
 
 def _whitenings(n_dims: int) -> dict[str, Any]:
@@ -239,10 +233,10 @@ def _whitenings(n_dims: int) -> dict[str, Any]:
 
 def _on_noise(run: _Run) -> Result:
     """Neighbours that stay neighbours under noise, added to the corrected vectors or to what is corrected."""
-    rows, _, n_left = run.labelled(setups.NOISE_DATASET)
+    dataset = setups.NOISE_DATASET
+    rows, _, n_left = run.labelled(dataset)
     X = rows.double().numpy()
-    after: dict[str, list[float]] = {}
-    before: dict[str, list[float]] = {}
+    after, before = defaultdict(list), defaultdict(list)
     geometry = {}
     for name, correction in _whitenings(X.shape[1]).items():
         clean = correction.fit(X).transform(X)
@@ -250,15 +244,15 @@ def _on_noise(run: _Run) -> Result:
         for seed in range(run.options.folds * run.options.repeats):
             noise = np.random.default_rng(run.options.seed + seed).normal(size=X.shape)
             noisy = correction.transform(X + _scaled(noise, X))
-            before.setdefault(name, []).append(neighbor_overlap(clean, noisy, k=N_NEIGHBORS))
+            before[name].append(neighbor_overlap(clean, noisy, k=N_NEIGHBORS))
             noisy = clean + _scaled(noise[:, : clean.shape[1]], clean)
-            after.setdefault(name, []).append(neighbor_overlap(clean, noisy, k=N_NEIGHBORS))
+            after[name].append(neighbor_overlap(clean, noisy, k=N_NEIGHBORS))
     said = f"share of the {N_NEIGHBORS} nearest that stay, noise of {NOISE_POWER:.0%} of the variance"
-    tasks = [
-        _tried(f"noise {when} correction", said, len(X), scores, None)
+    tasks = {
+        f"noise {when} correction": _tried(said, len(X), scores)
         for when, scores in (("after", after), ("before", before))
-    ]
-    return _result(setups.NOISE_DATASET, tasks, geometry, n_left)
+    }
+    return Result(dataset.name, dataset.title, dataset.kind, n_left, geometry, tasks)
 
 
 def _scaled(noise: np.ndarray, X: np.ndarray) -> np.ndarray:
@@ -268,7 +262,8 @@ def _scaled(noise: np.ndarray, X: np.ndarray) -> np.ndarray:
 
 def _on_analogies(run: _Run) -> Result:
     """a is to b as c is to which word? By b − a + c and cosines, the three words left out (3CosAdd)."""
-    questions = load_corpus(setups.ANALOGY_DATASET.name, **run.reader)
+    dataset = setups.ANALOGY_DATASET
+    questions = load_corpus(dataset.name, **run.reader)
     words = vocabulary()[:ANALOGY_WORDS]
     at = {word: row for row, word in enumerate(words)}
     found = ((kind, [at.get(word.lower()) for word in four]) for four, kind in questions.items)
@@ -289,9 +284,9 @@ def _on_analogies(run: _Run) -> Result:
             float(np.mean([hit for hit, kind in zip(right, kinds, strict=True) if kind == one]))
             for one in dict.fromkeys(kinds)
         ]
-    said = "accuracy, mean over the categories"
-    task = _tried("analogies", said, len(known), scores, None)
-    return _result(setups.ANALOGY_DATASET, [task], geometry, len(questions) - len(known))
+    tasks = {"analogies": _tried("accuracy, mean over the categories", len(known), scores)}
+    n_left = len(questions) - len(known)
+    return Result(dataset.name, dataset.title, dataset.kind, n_left, geometry, tasks)
 
 
 def _answered(X: Tensor, rows: Tensor) -> list[bool]:
@@ -310,19 +305,17 @@ def _geometry(X: np.ndarray) -> dict[str, float | None]:
     return {"isoscore": float(isoscore(X)), "mean_cosine": float(mean_cosine(X))}
 
 
-def _tried(
-    task: str, said: str, n_items: int, scores: Mapping[str, Sequence[float]], folds: int | None
-) -> TaskAdvice:
+def _tried(said: str, n_items: int, scores: Mapping[str, Sequence[float]], folds: int = 0) -> Task:
     """Return what each correction gains over none, by paired scores of folds, draws or categories."""
     baseline = np.asarray(scores["none"])
-    share = 0.0 if folds is None else 1 / (folds - 1)  # folds share rows to train on; draws do not
+    share = 1 / (folds - 1) if folds else 0.0  # folds share rows to train on; draws do not
     names = [name for name in scores if name != "none"]
     gains = [gain((np.asarray(scores[name]) - baseline).tolist(), test_share=share) for name in names]
-    outcomes = tuple(
-        Tried(name, float(np.mean(scores[name])), one.mean, one.interval, p_value, tuple(scores[name]))
+    corrections = {
+        name: Tried(name, float(np.mean(scores[name])), one.mean, one.interval, p_value, tuple(scores[name]))
         for name, one, p_value in zip(names, gains, holm([one.p_value for one in gains]), strict=True)
-    )
-    return TaskAdvice(task, said, n_items, float(baseline.mean()), outcomes)
+    }
+    return Task(said, n_items, float(baseline.mean()), corrections)
 
 
 def keep_outcome(found: Outcome, path: Path) -> None:

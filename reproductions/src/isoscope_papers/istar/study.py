@@ -11,7 +11,7 @@ from typing import Any
 from isoscope.cli import parse_seeds
 from isoscope.errors import InputError
 from isoscope.terminal import say
-from isoscope_papers.istar.comparison import Sweep, sweeps_of
+from isoscope_papers.istar.comparison import sweeps_of
 from isoscope_papers.istar.estimators import BATCH, FILE, Estimates, read_estimates, run_estimators
 from isoscope_papers.istar.findings import by_model, findings, mean_fall, rho_by_task
 from isoscope_papers.istar.options import Options
@@ -33,6 +33,7 @@ from isoscope_papers.study import Place, Study, chosen_setups
 from isoscope_papers.verdict import Verdict
 
 Run = SweepRun | Estimates
+_POINT = ("task", "regularizer", "strength", "seed")
 _INTRO = (
     "Isotropy estimated from mini-batches, and as a penalty in fine-tuning (Rudman and Eickhoff 2024, "
     "poster). The paper adds λ·(1 − IsoScore*) of a model's token states to the loss of its task; IsoScore* "
@@ -123,7 +124,14 @@ def _results(runs: Sequence[Run]) -> dict[str, Any]:
     """Return every run of every task, and the estimators at the batch size of the claims; unrounded."""
     result: dict[str, Any] = {}
     if sweeps := sweeps_of(runs):
-        result["sweeps"] = {sweep.subject: _of_sweep(sweep) for sweep in sweeps}
+        result["sweeps"] = {
+            sweep.subject: {
+                "settings": asdict(sweep.settings),
+                "metric": sweep.runs[0].metric,
+                "runs": [{name: run.value(name) for name in (*_POINT, *QUANTITIES)} for run in sweep.runs],
+            }
+            for sweep in sweeps
+        }
     for one in runs:
         if isinstance(one, Estimates):
             result["estimators"] = {
@@ -132,15 +140,6 @@ def _results(runs: Sequence[Run]) -> dict[str, Any]:
                 f"n = {BATCH}": [row for row in estimate_rows(one) if row["n"] == BATCH],
             }
     return result
-
-
-def _of_sweep(sweep: Sweep) -> dict[str, Any]:
-    names = ("task", "regularizer", "strength", "seed")
-    runs = [
-        {name: getattr(run, name) for name in names} | {name: run.value(name) for name in QUANTITIES}
-        for run in sweep.runs
-    ]
-    return {"settings": asdict(sweep.settings), "metric": sweep.runs[0].metric, "runs": runs}
 
 
 def _lines(runs: Sequence[Run]) -> list[str]:

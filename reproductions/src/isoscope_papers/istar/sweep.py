@@ -27,7 +27,6 @@ from isoscope_papers.runs import keep, read
 from isoscope_papers.study import Place
 
 _BATCH = 64
-_OWN = ("strength", "score", "sentence_twonn", "silhouette")  # quantities that are fields of a run
 
 
 @dataclass(frozen=True)
@@ -57,9 +56,9 @@ class SweepRun(Point):
     failed: str | None = None
     silhouette: float | None = None
 
-    def value(self, name: str, layer: int | str = "all") -> float | None:
-        """Return λ, the score, a quantity of the sentence vectors, or one of a layer's token states."""
-        if name in _OWN:
+    def value(self, name: str, layer: int | str = "all") -> Any:
+        """Return a field (λ, the score, a quantity of the sentence vectors), or one of a layer's states."""
+        if hasattr(self, name):
             return getattr(self, name)
         row: dict[str, Any] = next((row for row in self.geometry if row["layer"] == layer), {})
         return row.get(name)

@@ -44,13 +44,11 @@ class Statement:
         return sum(check(np.random.default_rng([seed, case])) for case in range(n_cases))
 
 
-def _read() -> Iterator[Statement]:
-    text = files(__package__).joinpath("statements.toml").read_text(encoding="utf-8")
-    for key, entry in tomllib.loads(text).items():
-        yield Statement(key, **entry | {"verdict": Verdict(entry["verdict"])})
-
-
-STATEMENTS = {one.key: one for one in _read()}
+_TEXT = files(__package__).joinpath("statements.toml").read_text(encoding="utf-8")
+STATEMENTS = {
+    key: Statement(key, **entry | {"verdict": Verdict(entry["verdict"])})
+    for key, entry in tomllib.loads(_TEXT).items()
+}
 
 
 def statement_findings(held: Mapping[str, int], n_cases: int) -> Iterator[Finding]:
