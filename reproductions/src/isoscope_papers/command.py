@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
@@ -19,27 +19,28 @@ from isoscope_papers.study import STUDIES, Place, Study, study
 
 FAILED = 1  # exit code where a published figure was not reproduced
 
-Fetch = Annotated[
-    bool, typer.Option("--download", help="Fetch texts and models that are not on this machine.")
-]
-Output = Annotated[
-    Path | None,
-    typer.Option("--output", "-o", help="Folder for runs, figures, results and pages.", metavar="FOLDER"),
-]
-Page = Annotated[
-    Path | None,
-    typer.Option("--page", help="Write the Markdown page here. [default: into --output]", metavar="FILE"),
-]
-_SHARED: dict[str, tuple[Any, Any]] = {
-    "data": (Data, None),
-    "download": (Fetch, False),
-    "output": (Output, None),
-    "page": (Page, None),
-    "device": (Device, None),
-    "keep_going": (KeepGoing, False),
-    "report_only": (ReportOnly, False),
-    "json": (Json, False),
-}
+
+@dataclass(frozen=True)
+class Shared:
+    """What the commands of all studies take."""
+
+    setup: list[str] | None = None  # its help is made from the setups of the study
+    data: Data = None
+    download: Annotated[
+        bool, typer.Option("--download", help="Fetch texts and models that are not on this machine.")
+    ] = False
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="Folder for runs, figures, results and pages.", metavar="FOLDER"),
+    ] = None
+    page: Annotated[
+        Path | None,
+        typer.Option(help="Write the Markdown page here. [default: into --output]", metavar="FILE"),
+    ] = None
+    device: Device = None
+    keep_going: KeepGoing = False
+    report_only: ReportOnly = False
+    json: Json = False
 
 
 reproduce = typer.Typer(
@@ -58,6 +59,17 @@ def _papers() -> None:
     """Run a paper's experiments and print our figures beside the published ones."""
 
 
+def _taken(options: type[Any]) -> dict[str, inspect.Parameter]:
+    """Return the fields of a class of options as the parameters of a function."""
+    hints = get_type_hints(options, include_extras=True)
+    return {
+        one.name: inspect.Parameter(
+            one.name, inspect.Parameter.KEYWORD_ONLY, default=one.default, annotation=hints[one.name]
+        )
+        for one in fields(options)
+    }
+
+
 def command(name: str) -> Callable[..., None]:
     """Build the command of a study from its own options and those all studies share."""
     options = import_module(f"isoscope_papers.{name}.options")
@@ -66,95 +78,61 @@ def command(name: str) -> Callable[..., None]:
     default = ", ".join(getattr(options, "DEFAULT", ("all",)))
     about = f"{names}, or all; comma-separated or repeated. [default: {default}]"
     choice = typer.Option("--setup", "-s", help=about, metavar="NAMES")
-    hints = get_type_hints(options.Options, include_extras=True)
-    own = {field.name: (hints[field.name], field.default) for field in fields(options.Options)}
-    taken: dict[str, tuple[Any, Any]] = {
-        "setup": (Annotated[list[str] | None, choice], None),
-        **own,
-        **_SHARED,
-    }
+    own, shared = _taken(options.Options), _taken(Shared)
+    shared["setup"] = shared["setup"].replace(annotation=Annotated[list[str] | None, choice])
+    taken = {"setup": shared["setup"]} | own | shared
 
     def run(**given: Any) -> None:
         chosen = options.Options(**{key: given[key] for key in own})
-        _reproduce(study(name), chosen, **{key: given[key] for key in ("setup", *_SHARED)})
+        _reproduce(study(name), chosen, Shared(**{key: given[key] for key in shared}))
 
     run.__doc__ = options.__doc__
     run.__name__ = name
-    run.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
-        [
-            inspect.Parameter(key, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
-            for key, (kind, default) in taken.items()
-        ]
-    )
-    run.__annotations__ = {key: kind for key, (kind, _) in taken.items()}
+    run.__signature__ = inspect.Signature(list(taken.values()))  # type: ignore[attr-defined]
+    run.__annotations__ = {key: one.annotation for key, one in taken.items()}
     return run
 
 
-def _reproduce(
-    chosen: Study[Any, Any],
-    options: Any,
-    *,
-    setup: list[str] | None,
-    data: Path | None,
-    download: bool,
-    output: Path | None,
-    page: Path | None,
-    device: str | None,
-    keep_going: bool,
-    report_only: bool,
-    json: bool,
-) -> None:
+def _reproduce(chosen: Study[Any, Any], options: Any, given: Shared) -> None:
     """Run the setups, or read the runs there are; print, write the pages, and set the exit code."""
-    if page is not None and output is None:
-        raise InputError("--page goes with --output, the folder that holds the runs")
-    if report_only and output is None:
-        raise InputError("--report-only goes with --output, the folder that holds the runs")
+    output = given.output
+    for flag, is_given in (("--page", given.page is not None), ("--report-only", given.report_only)):
+        if is_given and output is None:
+            raise InputError(f"{flag} goes with --output, the folder that holds the runs")
     folder = None if output is None else output / "runs"
     with as_typed():
-        if not report_only:
-            place = Place(data, download, device, folder)
-            setups = chosen.chosen(setup or (), options)
-            runs = [
-                run
-                for one in _each(chosen, setups, options, place, keep_going=keep_going, quiet=json)
-                for run in one
-            ]
+        if not given.report_only:
+            place = Place(given.data, given.download, given.device, folder)
+            runs = [run for own in _each(chosen, options, place, given) for run in own]
         if folder is not None:  # the runs of earlier calls stay on the page
             runs = chosen.read(folder)
-    if json:
+    if given.json:
         show_json(chosen.as_dict(runs))
     else:
-        show(chosen.as_text(runs) if report_only else chosen.claims_text(runs))
+        show(chosen.as_text(runs) if given.report_only else chosen.claims_text(runs))
     if output is not None:
-        say("wrote " + ", ".join(map(str, chosen.write(runs, output, page=page))), err=json)
+        written = chosen.write(runs, output, page=given.page)
+        say("wrote " + ", ".join(map(str, written)), err=given.json)
     if chosen.differs(runs):
         raise typer.Exit(FAILED)
 
 
-def _each(
-    chosen: Study[Any, Any],
-    setups: Sequence[Any],
-    options: Any,
-    place: Place,
-    *,
-    keep_going: bool,
-    quiet: bool,
-) -> Iterator[Sequence[Any]]:
+def _each(chosen: Study[Any, Any], options: Any, place: Place, given: Shared) -> Iterator[Sequence[Any]]:
     """Run every setup; one that cannot be run ends the command, or is named and left out."""
     n_run = 0
-    for setup in setups:
+    for setup in chosen.chosen(given.setup or (), options):
         if unguarded(sys.stderr).isatty():  # texts and model are loaded before there is a bar to show
             say(f"{setup.name} …", err=True)
         try:
             with as_typed():
                 runs = chosen.run_and_keep(setup, options, place)
         except InputError as error:
-            if not keep_going:
+            if not given.keep_going:
                 raise
             say(f"{setup.name}: not run: {error}", err=True)
             continue
         n_run += 1
-        if not quiet and (text := chosen.rows_text(runs)):
+        if not given.json and (text := chosen.rows_text(runs)):
             show(text + "\n")
         yield runs
     if not n_run:

@@ -50,18 +50,6 @@ class Place:
     runs: Path | None = None
 
 
-def _nothing(_: Any) -> dict[str, Any]:
-    return {}
-
-
-def _no_rows(_: Any) -> list[Row]:
-    return []
-
-
-def _no_notes(_: Any) -> list[str]:
-    return []
-
-
 @dataclass(frozen=True)
 class Study(Generic[S, R]):
     """One paper's experiments, or one part of them.
@@ -97,10 +85,10 @@ class Study(Generic[S, R]):
     run: Callable[[S, Any, Place], Sequence[R]]
     findings: Callable[[Sequence[R]], Iterable[Finding]]
     sections: Callable[[Sequence[R]], list[Section]]
-    rows: Callable[[Sequence[R]], list[Row]] = _no_rows
-    results: Callable[[Sequence[R]], dict[str, Any]] = _nothing
-    tables: Callable[[Sequence[R]], dict[str, str]] = _nothing
-    notes: Callable[[Sequence[R]], Sequence[str]] = _no_notes
+    rows: Callable[[Sequence[R]], list[Row]] = lambda _: []
+    results: Callable[[Sequence[R]], dict[str, Any]] = lambda _: {}
+    tables: Callable[[Sequence[R]], dict[str, str]] = lambda _: {}
+    notes: Callable[[Sequence[R]], Sequence[str]] = lambda _: []
     kind: type[R] | None = None
     keep: Callable[[R, Path], object] | None = None
     load: Callable[[Path], list[R]] | None = None
