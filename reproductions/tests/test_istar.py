@@ -23,8 +23,9 @@ from isoscope_papers.corpora import load_task
 from isoscope_papers.istar import sweep as istar_sweep
 from isoscope_papers.istar.closed_forms import closed_forms
 from isoscope_papers.istar.comparison import Trend, difference, sweeps_of, trend
-from isoscope_papers.istar.estimators import DEBIASED, ESTIMATORS, Cell, Estimates, Estimator, Known
+from isoscope_papers.istar.estimators import DEBIASED, ESTIMATORS, Cell, Estimates, Estimator
 from isoscope_papers.istar.findings import findings, judged_trend
+from isoscope_papers.istar.populations import Known
 from isoscope_papers.istar.setups import (
     MODEL,
     NONE,

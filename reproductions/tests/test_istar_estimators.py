@@ -25,7 +25,15 @@ from isoscope_papers.istar.estimators import (
     read_estimates,
     run_estimators,
 )
-from isoscope_papers.istar.populations import FRESH, STALE, STRETCH, Spectrum, States, of_states, spectra
+from isoscope_papers.istar.populations import (
+    FRESH,
+    STALE,
+    STRETCH,
+    of_spectrum,
+    of_states,
+    of_vectors,
+    spectra,
+)
 from isoscope_papers.runs import keep
 
 
@@ -59,10 +67,11 @@ def test_every_estimate_is_that_of_its_batch(n: int, monkeypatch: pytest.MonkeyP
 
 
 def test_the_truth_of_a_spectrum_is_the_score_of_points_with_that_covariance() -> None:
-    for one in spectra(24):
-        axes = torch.diag(one.variances.sqrt())
-        assert one.truth == pytest.approx(iso.isoscore(torch.cat([axes, -axes])), rel=1e-9)
-    known = {one.name: one.truth for one in spectra()}
+    for variances in torch.rand(3, 24, generator=source(), dtype=torch.float64):
+        axes = torch.diag(variances.sqrt())
+        truth = of_spectrum("s", "s", variances, variances).known.truth
+        assert truth == pytest.approx(iso.isoscore(torch.cat([axes, -axes])), rel=1e-9)
+    known = {one.known.name: one.known.truth for one in spectra()}
     assert known["flat"] == 1
     assert known["rogue-50"] == pytest.approx(((767 + 50) ** 2 / (767 + 2500) - 1) / 767)
 
@@ -70,7 +79,7 @@ def test_the_truth_of_a_spectrum_is_the_score_of_points_with_that_covariance() -
 @pytest.mark.parametrize("heavy", [False, True])
 def test_rows_and_references_have_the_spectrum(heavy: bool) -> None:
     variances = torch.tensor([4.0, 1.0, 0.25], dtype=torch.float64)
-    one = Spectrum("s", "s", variances, torch.ones(3, dtype=torch.float64), "flat", heavy=heavy)
+    one = of_spectrum("s", "s", variances, torch.ones(3, dtype=torch.float64), "flat", heavy=heavy)
     found = one.references(source())
     np.testing.assert_allclose(found[FRESH].diagonal(), variances, rtol=0.03)
     assert (found[FRESH] - torch.diag(found[FRESH].diagonal())).abs().max() < 0.03
@@ -83,8 +92,9 @@ def test_rows_and_references_have_the_spectrum(heavy: bool) -> None:
 def test_states_are_drawn_from_the_population() -> None:
     vectors = torch.randn(64, 5, generator=source())
     clusters = torch.arange(64).view(8, 8)
-    one = States("s", "s", vectors, vectors[:20] * 3, "others", clusters)
-    assert one.truth == iso.isoscore(vectors)
+    one = of_vectors("s", "s", vectors, vectors[:20] * 3, "others", clusters)
+    assert one.known.truth == iso.isoscore(vectors)
+    assert one.stretches is not None
     known = {tuple(row) for row in vectors.tolist()}
     assert {tuple(row) for row in one.rows(500, source()).tolist()} == known
     drawn = one.stretches(3, source()).view(3, 8, 5)
@@ -99,14 +109,17 @@ def test_the_populations_of_a_model(make_states: Callable[..., TokenStates]) -> 
     states = make_states(n_sentences=40, layers=5)
     middle, last, whole = of_states(states)
     n = len(states) // STRETCH * STRETCH
-    assert [one.name for one in (middle, last, whole)] == ["made-2", "made-4", "made-all"]
-    assert torch.equal(middle.vectors, states.vectors(2)[:n])
-    assert torch.equal(middle.other, states.vectors(4)[:n])
-    assert whole.vectors.shape == (4 * n, states.n_dims)
-    assert whole.clusters is not None
-    second = whole.vectors[whole.clusters[1]].view(4, STRETCH, -1)
+    assert [one.known.name for one in (middle, last, whole)] == ["made-2", "made-4", "made-all"]
+    assert middle.known.truth == iso.isoscore(states.vectors(2)[:n])
+    assert torch.equal(middle.references(source())[STALE], torch.cov(states.vectors(4)[:n].T))
+    assert (whole.known.n_vectors, whole.known.n_dims) == (4 * n, states.n_dims)
+    assert whole.stretches is not None
+    drawn = whole.stretches(1, source()).view(4, STRETCH, -1)  # one stretch in every layer
+    firsts = states.vectors(1)[:n].view(-1, STRETCH, states.n_dims)
+    place = next(place for place, one in enumerate(firsts) if torch.equal(one, drawn[0]))
     for layer in range(1, 5):
-        assert torch.equal(second[layer - 1], states.vectors(layer)[STRETCH : 2 * STRETCH])
+        own = states.vectors(layer)[STRETCH * place : STRETCH * (place + 1)]
+        assert torch.equal(drawn[layer - 1], own)
 
 
 def test_sinks_in_and_out(make_states: Callable[..., TokenStates]) -> None:
@@ -114,13 +127,14 @@ def test_sinks_in_and_out(make_states: Callable[..., TokenStates]) -> None:
     first = states.rows.positions == 0
     for layer in (1, 2):
         states.by_layer[layer][first] *= 1000
-    found = {one.name: one for one in of_states(states)}
+    found = {one.known.name: one for one in of_states(states)}
     assert list(found) == ["made-1-sinks", "made-2-sinks", "made-all-sinks", "made-1", "made-2", "made-all"]
-    assert found["made-2"].vectors.norm(dim=1).max() < 100 < found["made-2-sinks"].vectors.norm(dim=1).max()
+    longest = {name: one.rows(5000, source()).norm(dim=1).max() for name, one in found.items()}
+    assert longest["made-2"] < 100 < longest["made-2-sinks"]
 
 
 def test_bias_and_spread_of_a_flat_spectrum() -> None:
-    flat = Spectrum("flat", "flat", torch.ones(64).double(), torch.arange(1, 65).double(), "other")
+    flat = of_spectrum("flat", "flat", torch.ones(64).double(), torch.arange(1, 65).double(), "other")
     found = run_estimators([flat], sizes=(16,), max_draws=3000, progress=False)
     cell = found.cells[0]
     plain, ours = cell.of(PLAIN, 1.0), cell.of(DEBIASED, 1.0)
@@ -148,14 +162,14 @@ def test_what_a_cell_says_of_its_draws() -> None:
 
 def test_undefined_results_are_counted() -> None:
     axes = torch.eye(60)  # differences of four different ones are at right angles: no direction shows twice
-    one = States("axes", "axes", axes, axes, "itself", None)
+    one = of_vectors("axes", "axes", axes, axes, "itself")
     cell = run_estimators([one], sizes=(4,), max_draws=400, progress=False).cells[0]
-    found = cell.of(DEBIASED, one.truth)
+    found = cell.of(DEBIASED, one.known.truth)
     distinct = np.prod([1 - k / 60 for k in range(4)])
     assert found.n_undefined == pytest.approx(
         400 * distinct, abs=5 * (400 * distinct * (1 - distinct)) ** 0.5
     )
-    assert cell.of(PLAIN, one.truth).n_undefined == 0
+    assert cell.of(PLAIN, one.known.truth).n_undefined == 0
     nothing = Cell.of_values("p", "independent", 4, np.full((len(ESTIMATORS), 9), np.nan))
     assert nothing.of(DEBIASED, 0.5)[:5] == (None,) * 5
 
@@ -171,12 +185,12 @@ def test_a_cell_hangs_on_the_seed_and_on_nothing_else() -> None:
 
 def test_stretches_are_cells_of_their_own() -> None:
     vectors = torch.randn(8, 6, generator=source()).repeat_interleave(4, dim=0)  # four alike in a row
-    one = States("s", "s", vectors, vectors, "itself", torch.arange(32).view(8, 4))
+    one = of_vectors("s", "s", vectors, vectors, "itself", torch.arange(32).view(8, 4))
     found = run_estimators([one], sizes=(8,), n_stretches=(2,), max_draws=300, progress=False)
     together, apart = found.cell("s", 8, "stretches"), found.cell("s", 8)
     assert together is not None
     assert apart is not None
-    assert together.of(PLAIN, one.truth).mean < apart.of(PLAIN, one.truth).mean - 0.1
+    assert together.of(PLAIN, one.known.truth).mean < apart.of(PLAIN, one.known.truth).mean - 0.1
     assert found.populations[0].stretch == 4
 
 

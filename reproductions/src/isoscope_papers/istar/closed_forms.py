@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import torch
 
 from isoscope import isoscore, isoscore_star, isotropy_ceiling, mean_cosine
-from isoscope_papers.istar.populations import spectra
+from isoscope_papers.istar.populations import power_law
 from isoscope_papers.istar.setups import PAPER_ZETA
 from isoscope_papers.verdict import Finding, Verdict, decide
 from isoscope_papers.words import number
@@ -51,10 +51,9 @@ def closed_forms() -> Iterator[Finding]:
         f"{number(ends[1])} with a flat C₀; {number(evened)} of variances 1.2, 1, 1 with a C₀ of 1.2, 2, 2",
         "of the shrunk covariance: a batch of unequal components has 1 where C₀ makes up for them",
     )  # fmt: skip
-    power = next(one for one in spectra() if one.name == "power")
-    space = _axes(torch.diag(power.variances.sqrt()))
-    own, flat = torch.cov(space.T), torch.eye(power.n_dims, dtype=torch.float64)
-    flat *= own.trace() / power.n_dims
+    space = _axes(torch.diag(power_law().sqrt()))
+    own, flat = torch.cov(space.T), torch.eye(space.shape[1], dtype=torch.float64)
+    flat *= own.trace() / len(flat)
     plain = isoscore(space)
     shifts = [isoscore_star(space, C0, zeta=PAPER_ZETA) - plain for C0 in (own, flat)]
     yield _held(

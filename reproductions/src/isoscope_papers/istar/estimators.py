@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,7 +21,7 @@ from isoscope import isoscore
 from isoscope.encoders import best_device
 from isoscope.errors import FileError, UndefinedError
 from isoscope.progress import Bar
-from isoscope_papers.istar.populations import FRESH, STALE, Population, States
+from isoscope_papers.istar.populations import FRESH, STALE, Known, Population
 from isoscope_papers.istar.setups import PAPER_ZETA
 from isoscope_papers.runs import read
 
@@ -144,20 +144,6 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Known:
-    """A population as it is kept."""
-
-    name: str
-    title: str
-    kind: str
-    n_dims: int
-    truth: float
-    stale: str
-    n_vectors: int | None = None
-    stretch: int | None = None
-
-
-@dataclass(frozen=True)
 class Estimates:
     """The estimators on all populations: what they were made on, and the cells."""
 
@@ -191,20 +177,21 @@ def run_estimators(
     known, cells = [], []
     with Bar(show=progress) as bar:
         for one in populations:
-            bar.step(one.title, at_once=True)
-            drawn = one.references(_source(seed, one.name, "reference", 0))
-            references = {name: C0.to(place) for name, C0 in drawn.items()}
-            known.append(Known(**{each.name: getattr(one, each.name) for each in fields(Known)}))
+            name, d, stretch = one.known.name, one.known.n_dims, one.known.stretch
+            bar.step(one.known.title, at_once=True)
+            drawn = one.references(_source(seed, name, "reference", 0))
+            references = {which: C0.to(place) for which, C0 in drawn.items()}
+            known.append(one.known)
             plan = [(INDEPENDENT, n, n) for n in sizes]
-            plan += [(STRETCHES, count, count * one.stretch) for count in n_stretches if one.stretch]
+            plan += [(STRETCHES, count, count * stretch) for count in n_stretches if stretch]
             for sampling, size, n in plan:
                 n_draws = max_draws if n == BATCH else min(max(_ROWS // n, _MIN_DRAWS), max_draws)
-                source = _source(seed, one.name, sampling, size)
+                source = _source(seed, name, sampling, size)
                 values = [
-                    estimates(rows.to(place).view(-1, n, one.n_dims), references)
+                    estimates(rows.to(place).view(-1, n, d), references)
                     for rows in _batches(one, sampling, size, n, n_draws, source)
                 ]
-                cells.append(Cell.of_values(one.name, sampling, n, np.concatenate(values, axis=1)))
+                cells.append(Cell.of_values(name, sampling, n, np.concatenate(values, axis=1)))
     about = {
         "seed": seed, "device": str(place), "torch": torch.__version__, "max_draws": max_draws,
         "seconds": round(time.perf_counter() - began, 1),
@@ -222,9 +209,10 @@ def _batches(
     one: Population, sampling: str, size: int, n: int, n_draws: int, source: torch.Generator
 ) -> Iterator[Tensor]:
     """Yield the rows of as many batches at a time as memory allows; `size` counts vectors, or stretches."""
-    at_once = max(1, _BYTES_AT_ONCE // (8 * one.n_dims * max(n, one.n_dims if n >= one.n_dims else 1)))
+    d = one.known.n_dims
+    at_once = max(1, _BYTES_AT_ONCE // (8 * d * max(n, d if n >= d else 1)))
+    draw = one.stretches if sampling == STRETCHES and one.stretches else one.rows
     for first in range(0, n_draws, at_once):
-        draw = one.stretches if sampling == STRETCHES and isinstance(one, States) else one.rows
         yield draw(min(at_once, n_draws - first) * size, source)
 
 

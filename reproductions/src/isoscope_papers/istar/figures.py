@@ -21,9 +21,8 @@ from isoscope_papers.istar.estimators import (
     ZETAS,
     Estimates,
     Estimator,
-    Known,
 )  # fmt: skip
-from isoscope_papers.istar.populations import FRESH, STALE
+from isoscope_papers.istar.populations import FRESH, STALE, Known
 from isoscope_papers.istar.setups import PAPER_STRENGTHS
 
 _SHOWN = ("flat", "power", "rogue-50", "all-mpnet-base-v2-all")  # populations of the figures

@@ -35,10 +35,9 @@ from isoscope_papers.istar.estimators import (
     Cell,
     Estimates,
     Estimator,
-    Known,
     Spread,
 )
-from isoscope_papers.istar.populations import FRESH, STALE
+from isoscope_papers.istar.populations import FRESH, STALE, Known
 from isoscope_papers.istar.setups import NONE, PAPER_STRENGTHS
 from isoscope_papers.verdict import Finding, Verdict, by_interval, decide, judged, on
 from isoscope_papers.words import number, signed, span
