@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from isoscope.cli import parse_seeds
+
 _MODEL = "A model's name, folder, .gguf file or hub id{}; may be repeated."
 Models = Annotated[list[str] | None, typer.Option("--model", help=_MODEL.format(""), metavar="NAME")]
 ModelsOrVectors = Annotated[
@@ -19,3 +21,13 @@ Seed = Annotated[int, typer.Option(help="Of every random draw.")]
 @dataclass(frozen=True)
 class Options:
     """What the command of a study takes beside what all studies take: nothing, unless it says so."""
+
+
+def seed_list(text: str) -> list[int]:
+    """Return the seeds of --seeds, which says how many or which.
+
+    >>> seed_list("3"), seed_list("4,9")
+    ([0, 1, 2], [4, 9])
+    """
+    seeds = parse_seeds(text)
+    return list(range(seeds)) if isinstance(seeds, int) else seeds

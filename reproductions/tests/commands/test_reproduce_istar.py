@@ -101,13 +101,6 @@ def test_tasks_regularizers_and_seeds_by_name(tiny_bert: Path, data: Path) -> No
     assert sorted(kinds) == [("cosreg", 0.5, 4), ("istar-debiased", 0.5, 4), ("none", 0.0, 4)]
 
 
-def test_what_is_not_at_hand_is_left_out_where_asked(tiny_bert: Path, data: Path) -> None:
-    options = ("--model", tiny_bert, "--data", data, *QUICK, "--strengths", "1", "--seeds", 1)
-    found = invoke("-s", "mrpc,rte", *options, "--keep-going", "--json")
-    assert "mrpc: not run: " in found.stderr
-    assert list(json.loads(found.stdout)["sweeps"]) == ["RTE"]
-
-
 def test_bad_input_is_one_line(fail: Callable[..., str], tmp_path: Path) -> None:
     istar = ("reproduce", "istar")
     assert "--strengths is 'strong'; wanted finite numbers" in fail(*istar, "--strengths", "strong")

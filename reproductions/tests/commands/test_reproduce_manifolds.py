@@ -73,14 +73,6 @@ def test_runs_are_kept_and_pages_made_from_all_of_them(tiny_bert: Path, data: Pa
     assert (out / "manifolds.md").read_text() == page
 
 
-def test_what_is_not_at_hand_is_left_out_where_asked(tiny_bert: Path, data: Path) -> None:
-    arguments = ["reproduce", "manifolds", "--model", "no-such-model", "--model", str(tiny_bert)]
-    found = CliRunner().invoke(app, [*arguments, "--data", str(data), "--keep-going", "--json"])
-    assert found.exit_code == 0
-    assert "no-such-model: not run: " in found.stderr
-    assert list(json.loads(found.stdout)["runs"]) == [tiny_bert.name]
-
-
 def test_bad_input_is_one_line(fail: Callable[..., str], tmp_path: Path, tiny_bert: Path, data: Path) -> None:
     reproduce = ("reproduce", "manifolds")
     assert "has no wikitext2/" in fail(*reproduce, "--setup", "minilm", "--data", str(tmp_path))
@@ -90,10 +82,3 @@ def test_bad_input_is_one_line(fail: Callable[..., str], tmp_path: Path, tiny_be
     assert "layers has 9" in fail(*reproduce, *model, "--layers", "9")
     assert "--layers is 'x'" in fail(*reproduce, *model, "--layers", "x")
     assert "--device 'mars' is not known" in fail(*reproduce, *model, "--device", "mars")
-
-
-def test_nothing_that_can_be_run(data: Path) -> None:
-    arguments = ["reproduce", "manifolds", "--model", "no-such", "--data", str(data), "--keep-going"]
-    found = CliRunner().invoke(app, arguments)
-    assert found.exit_code != 0
-    assert "no setup could be run" in str(found.exception)

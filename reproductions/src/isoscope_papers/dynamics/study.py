@@ -8,7 +8,6 @@ from pathlib import Path
 from statistics import stdev
 from typing import Any
 
-from isoscope.cli import parse_seeds
 from isoscope.errors import InputError
 from isoscope_papers.contrastive.study import change_section
 from isoscope_papers.dynamics import bounds, picture
@@ -21,6 +20,7 @@ from isoscope_papers.dynamics.run import Dynamics, Material, run_path
 from isoscope_papers.dynamics.setups import BASE, SETUPS, STARTS, Setup, chosen_runs, variants
 from isoscope_papers.dynamics.views import LEAST, RAW, TITLES, View, is_defined, views
 from isoscope_papers.figures import Drawing
+from isoscope_papers.options import seed_list
 from isoscope_papers.page import Section
 from isoscope_papers.runs import keep, read, read_all
 from isoscope_papers.study import Place, Study
@@ -51,10 +51,9 @@ _material = cache(Material)  # models and texts are loaded once for all runs of 
 
 def _run(setup: Setup, options: Options, place: Place) -> list[Dynamics]:
     """Run a setup with each seed; one that the folder holds is not run again."""
-    seeds = parse_seeds(options.seeds)
     asked: dict[str, Any] = {"epochs": options.epochs, "precision": options.precision}
     found = []
-    for seed in range(seeds) if isinstance(seeds, int) else seeds:
+    for seed in seed_list(options.seeds):
         path = place.runs and run_path(place.runs, setup, seed)
         if path is None or not path.exists():
             found.append(training.run_dynamics(setup, _material(place), seed=seed, **asked))

@@ -8,7 +8,6 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from isoscope.cli import parse_seeds
 from isoscope.errors import InputError
 from isoscope.terminal import say
 from isoscope_papers.istar.comparison import sweeps_of
@@ -27,6 +26,7 @@ from isoscope_papers.istar.tables import (
     stretch_section,
     sweep_section,
 )
+from isoscope_papers.options import seed_list
 from isoscope_papers.page import Section
 from isoscope_papers.runs import keep, read
 from isoscope_papers.study import Place, Study, chosen_setups
@@ -45,15 +45,12 @@ _INTRO = (
 
 def _planned(setup: Setup, options: Options) -> tuple[list[Point], Settings]:
     """Return the runs of a task, and how they are trained."""
-    seeds = parse_seeds(options.seeds)
-    seeds = list(range(seeds)) if isinstance(seeds, int) else seeds
-    if not seeds:
-        raise InputError(f"--seeds is {options.seeds!r}; wanted at least one")
     settings = Settings(
         options.model, options.epochs, options.batch_size, options.learning_rate, options.max_length,
         max_train=options.max_train if options.max_train is not None else setup.max_train,
     )  # fmt: skip
-    return points(setup.name, chosen_strengths(options.regularizers, options.strengths), seeds), settings
+    strengths = chosen_strengths(options.regularizers, options.strengths)
+    return points(setup.name, strengths, seed_list(options.seeds)), settings
 
 
 def _choose(names: Sequence[str], options: Options) -> list[Setup]:
