@@ -16,14 +16,15 @@ from isoscope.labels import Labels, label_notes
 from isoscope.measurement import Measurement, Reading
 from isoscope.metrics.frontier import between_share, isotropy_ceiling
 from isoscope.metrics.isotropy import is_few
-from isoscope.metrics.registry import KNOWN, WHOLE, Metric, choose, named
+from isoscope.metrics.registry import KNOWN, Metric, choose, named
 from isoscope.printable import printable
 from isoscope.progress import Bar
 from isoscope.scale import DaskVectors, Scale, gather, is_dask_array, parse_memory
 from isoscope.scale.options import resident_bytes
 from isoscope.space import Space
+from isoscope.statistics.declared import declared, weighted, whole
 from isoscope.statistics.gathered import Statistics
-from isoscope.statistics.stream import STREAMED, WEIGHTED, stream
+from isoscope.statistics.stream import stream
 
 # what a space in memory takes at most, of what is at hand: vectors, a sorted copy, statistics
 _FIRST_ROWS = 64  # read before the rest, to know what there is
@@ -214,14 +215,14 @@ def _without(
 
 def _weighted(chosen: list[Metric], left_out: list[str], asked: Any) -> tuple[list[Metric], list[str]]:
     """The metrics that count a row as often as its weight says."""
-    gone = [metric for metric in chosen if not metric.needs - set(KNOWN) <= WEIGHTED]
+    gone = [metric for metric in chosen if not metric.needs - set(KNOWN) <= weighted()]
     chosen, left_out = _without(chosen, left_out, asked, gone, "has no weighted form")
     return chosen, [*left_out, "rows count as often as their weights say; standard errors are not known"]
 
 
 def _within_memory(chosen: list[Metric], left_out: list[str], asked: Any) -> tuple[list[Metric], list[str]]:
     """The metrics that need never hold all vectors."""
-    held = STREAMED | {"separation"}
+    held = {name for name, one in declared().items() if one.merges or one.of_pairs}
     gone = [metric for metric in chosen if not metric.needs - set(KNOWN) <= held]
     return _without(chosen, left_out, asked, gone, "needs all vectors in memory at once")
 
@@ -263,7 +264,7 @@ def _gather(
         return gather(
             source, needs, scale=scale, covariance=covariance, seed=seed, progress=bar.share, check=_check
         )
-    if isinstance(source, Space) or needs & WHOLE:
+    if isinstance(source, Space) or needs & whole():
         space = source if isinstance(source, Space) else source.load()
         return Statistics(space, covariance=covariance, seed=seed, progress=bar.share)
     n_rows = getattr(source, "n_rows", None)

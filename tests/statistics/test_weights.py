@@ -15,11 +15,11 @@ import isoscope as iso
 from isoscope.errors import InputError, ShapeError, UndefinedError
 from isoscope.metrics.registry import KNOWN
 from isoscope.space import Space
+from isoscope.statistics.declared import weighted
 from isoscope.statistics.groups import GroupMoments
-from isoscope.statistics.stream import WEIGHTED
 
 N, D = 40, 5
-METRICS = [metric for metric in iso.registered().values() if metric.needs - set(KNOWN) <= WEIGHTED]
+METRICS = [metric for metric in iso.registered().values() if metric.needs - set(KNOWN) <= weighted()]
 
 
 def rows(seed: int, d: int = D) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

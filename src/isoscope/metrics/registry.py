@@ -9,9 +9,9 @@ from typing import Any
 
 from isoscope.errors import InputError
 from isoscope.space import Space
+from isoscope.statistics.declared import whole
 from isoscope.statistics.gathered import Statistics
 
-WHOLE = frozenset({"vectors", "separation", "neighbors"})  # statistics that want all vectors at once
 KNOWN = ("labels", "token_types", "sentences", "partners", "covariance")  # told by the caller, not computed
 ALL_INVARIANCES = frozenset({"rotation", "translation", "scale"})
 FAMILIES = (
@@ -64,7 +64,7 @@ class Metric:
     @property
     def streams(self) -> bool:
         """Whether passes over blocks of rows suffice: nothing it needs wants all vectors at once."""
-        return not (self.needs | self.error_needs) & WHOLE
+        return not (self.needs | self.error_needs) & whole()
 
     def meaning(self, value: float, shelf: Statistics) -> str:
         """What a value means on the space it was found on."""

@@ -8,22 +8,7 @@ from dataclasses import dataclass
 
 from isoscope.metrics.registry import KNOWN, Metric
 from isoscope.scale.separation import strip_rows
-from isoscope.statistics.stream import BUILT_ON, STREAMED
-
-# floating operations for a row of d numbers; products count a multiplication and an addition
-_PER_ROW = {
-    "moments": lambda d: d * (d + 1) + 8 * d,  # the upper triangle of uuᵀ, and sums
-    "directions": lambda d: 8 * d,
-    "label_moments": lambda d: 6 * d,
-    "type_directions": lambda d: 6 * d,
-    "sentence_directions": lambda d: 6 * d,
-    "sentence_moments": lambda d: 6 * d,
-    "left_out_moments": lambda d: 2 * d * d + 6 * d,
-    "left_out_cosines": lambda d: 6 * d,
-    "log_partition": lambda d: 2 * d * d + 4 * d,
-    "label_distances": lambda d: 4 * d,
-}
-_PER_PAIR = {"separation": lambda d: 2 * d + 6}  # a product, a root and the sums by cluster
+from isoscope.statistics.declared import declared, with_grounds
 
 
 @dataclass(frozen=True)
@@ -64,15 +49,16 @@ def cost(
     """
     chosen = [metrics] if isinstance(metrics, Metric) else list(metrics)
     needs = set().union(*(metric.needs for metric in chosen)) - set(KNOWN)
-    needs |= {BUILT_ON[name] for name in needs & set(BUILT_ON)}
-    if not needs <= STREAMED | set(_PER_PAIR):
+    known = [declared()[name] for name in with_grounds(needs)]
+    if not all(one.merges or one.of_pairs for one in known):
         return None
-    streams, pairs = needs & STREAMED, needs & set(_PER_PAIR)
-    passes = (1 if streams - set(BUILT_ON) or pairs else 0) + (1 if streams & set(BUILT_ON) else 0)
-    operations = float(sum(n * _PER_ROW[name](d) for name in streams))
+    rows, pairs = ([one for one in known if one.of_pairs is kind] for kind in (False, True))
+    passes = any(not one.builds_on for one in known) + any(one.builds_on is not None for one in known)
+    operations = float(sum(n * one.operations(d) for one in rows if one.operations))
     if pairs:  # every strip meets all rows, so every pair is met twice
         passes += math.ceil(n / strip_rows(d, n_labels))
-        operations += sum(float(n) * n * _PER_PAIR[name](d) for name in pairs)
+        operations += sum(float(n) * n * one.operations(d) for one in pairs if one.operations)
     grown = 24 * n if pairs else 0
-    held = 8 * (d * d if "moments" in needs else d) + 8 * n_labels * d * ("label_moments" in needs) + grown
+    names = {one.name for one in known}
+    held = 8 * (d * d if "moments" in names else d) + 8 * n_labels * d * ("label_moments" in names) + grown
     return Cost(passes, passes * n * d * item_bytes, operations, held)

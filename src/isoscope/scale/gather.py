@@ -20,20 +20,13 @@ from isoscope.scale.runners import Job, Runner, runner
 from isoscope.scale.separation import separate
 from isoscope.scale.tasks import Outcome, Part, PassTask
 from isoscope.space import Space
+from isoscope.statistics.declared import declared, with_grounds
 from isoscope.statistics.gathered import Statistics
 from isoscope.statistics.rows import FileRows
-from isoscope.statistics.stream import (
-    BUILT_ON,
-    Pass,
-    first_pass,
-    note_sample,
-    refuse_unstreamed,
-    second_pass,
-)
+from isoscope.statistics.stream import Pass, first_pass, note_sample, refuse_unstreamed, second_pass
 
 _PARTS_A_CORE = 4  # as many, and each core has its own; fewer are read one by one, on all cores
 _GROUPS = 64  # parts are kept in so many groups at most: a checkpoint holds as many statistics
-GATHERED = frozenset({"separation"})  # beyond what streams: pairs, in strips
 
 
 def gather(
@@ -58,9 +51,8 @@ def gather(
         scale: memory, scheduler, checkpoint, bad files.
         covariance, seed, progress, check: as `statistics.stream` takes them.
     """
-    wanted = set(needs) - {"vectors"}
-    refuse_unstreamed(wanted - GATHERED)
-    wanted |= {BUILT_ON[name] for name in wanted & set(BUILT_ON)}
+    wanted = with_grounds(set(needs) - {"vectors"})
+    refuse_unstreamed(name for name in wanted if not declared()[name].of_pairs)
     shelf = Statistics(covariance=covariance, seed=seed, progress=progress)
     parts = parts_of(source)
     with (

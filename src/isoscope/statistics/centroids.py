@@ -8,6 +8,7 @@ from typing import Any
 from torch import Tensor
 
 from isoscope.labels import Labels
+from isoscope.statistics.declared import declare
 from isoscope.statistics.groups import GroupMoments, group_sums, labelled_blocks
 
 
@@ -45,3 +46,11 @@ def _in_order(labels: Labels, moments: GroupMoments) -> Labels:
     place = {name: row for row, name in enumerate(moments.names)}
     order = labels.codes.new_tensor([place[name] for name in labels.names])
     return Labels(order[labels.codes], moments.names)
+
+
+declare(
+    "label_distances",
+    lambda space, shelf: CentroidDistances.of(space, shelf.labels, shelf.label_moments),
+    builds_on="label_moments",
+    operations=lambda d: 4 * d,
+)

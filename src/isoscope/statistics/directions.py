@@ -14,6 +14,7 @@ from isoscope.errors import ShapeError, UndefinedError
 from isoscope.kernels.products import weighted_sums
 from isoscope.space import as_weights, whole
 from isoscope.statistics.chunks import chunks
+from isoscope.statistics.declared import declare, declare_together
 from isoscope.statistics.moments import Moments
 
 _WIDE_BYTES = 2**20  # of float64: rows lifted, squared and added up while they are in cache
@@ -248,3 +249,12 @@ def _of_rows(block: Tensor, weights: Tensor | None) -> Directions:
         norms.min(),
         norms.max(),
     )
+
+
+declare(
+    "directions",
+    lambda space, _: Directions.of(space, weights=space.weights),
+    weighted=True,
+    operations=lambda d: 8 * d,
+)
+declare_together(("moments", "directions"), moments_and_directions)

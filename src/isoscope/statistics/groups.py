@@ -17,6 +17,7 @@ from isoscope.kernels.products import sum_of_squares
 from isoscope.kernels.selection import medians
 from isoscope.labels import Labels, as_labels
 from isoscope.space import as_weights, whole
+from isoscope.statistics.declared import declare
 from isoscope.statistics.directions import unit_rows
 
 _COMPARED = 64  # groups looked at for one amid the others
@@ -311,3 +312,24 @@ def _scatter_rows(values: Tensor, rows: Tensor, n: int) -> Tensor:
     placed = values.new_zeros(n, *values.shape[1:])
     placed[rows] = values
     return placed
+
+
+declare(
+    "label_moments",
+    lambda space, shelf: GroupMoments.of(space, shelf.labels, weights=space.weights),
+    weighted=True,
+    operations=lambda d: 6 * d,
+)
+declare(
+    "sentence_moments", lambda space, _: GroupMoments.of(space, space.sentences), operations=lambda d: 6 * d
+)
+declare(
+    "sentence_directions",
+    lambda space, _: GroupDirections.of(space, space.sentences),
+    operations=lambda d: 6 * d,
+)
+declare(
+    "type_directions",
+    lambda space, _: GroupDirections.of(space, space.token_types),
+    operations=lambda d: 6 * d,
+)

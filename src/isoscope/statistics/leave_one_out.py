@@ -10,6 +10,7 @@ from torch import Tensor
 
 from isoscope.arrays import as_matrix, blocks
 from isoscope.statistics.chunks import pieces
+from isoscope.statistics.declared import declare
 from isoscope.statistics.directions import Directions, unit_rows
 from isoscope.statistics.moments import Moments, hangs_on_few
 
@@ -113,3 +114,19 @@ def _left_out_quartic(moments: Moments, r: Tensor, hAh: Tensor, k: Tensor) -> Te
         + 2 * (moments.trace - r) * square
         + 4 * a * r * square  # −4‖m‖² m·Σu with Σu = −h over the others
     )
+
+
+declare(
+    "left_out_moments",
+    lambda space, shelf: LeftOutMoments.of(space, shelf.moments),
+    builds_on="moments",
+    by_row=True,
+    operations=lambda d: 2 * d * d + 6 * d,
+)
+declare(
+    "left_out_cosines",
+    lambda space, shelf: LeftOutCosines.of(space, shelf.directions),
+    builds_on="directions",
+    by_row=True,
+    operations=lambda d: 6 * d,
+)

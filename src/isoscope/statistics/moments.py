@@ -16,6 +16,7 @@ from isoscope.kernels.precision import check_spread, full_precision, two_sum
 from isoscope.kernels.products import sum_of_squares, symmetric_product
 from isoscope.space import as_weights, whole
 from isoscope.statistics.chunks import CenteredSums, chunks, near_point, sums_dtype
+from isoscope.statistics.declared import declare
 
 # float32 squares and cubes are trusted while a coordinate's mean square lies in here; outside, float64
 _FLOAT32_RANGE = (1e-17, 1e17)
@@ -358,7 +359,9 @@ def _of_chunks(block: Tensor, fourth: bool, also: Callable[[Tensor], None] | Non
             also(rows)
         sums.add(rows)
     moments, missed = _recentred(sums)
-    if _is_far(missed, moments, sums.about.dtype):  # some rows did not tell where the others are
+    variance = moments.scatter.diagonal() / moments.count
+    rounding = _ULPS * torch.finfo(sums.about.dtype).eps * moments.mean
+    if (missed.square() > _FAR * variance + rounding.square()).any():  # the first rows were not like the rest
         sums = CenteredSums(moments.mean.to(sums.about.dtype), fourth=fourth)
         for rows in chunks(block):
             sums.add(rows)
@@ -366,18 +369,8 @@ def _of_chunks(block: Tensor, fourth: bool, also: Callable[[Tensor], None] | Non
     return moments
 
 
-def _is_far(missed: Tensor, moments: Moments, dtype: torch.dtype) -> bool:
-    """Whether in some dimension the point missed the mean by so much that its variance lost digits."""
-    variance = moments.scatter.diagonal() / moments.count
-    rounding = _ULPS * torch.finfo(dtype).eps * moments.mean
-    return bool((missed.square() > _FAR * variance + rounding.square()).any())
-
-
 def _recentred(sums: CenteredSums) -> tuple[Moments, Tensor]:
-    """Sums about a point that misses the mean by m, moved to the mean, and m.
-
-    Σv = n·m enters the expansion.
-    """
+    """Sums about a point that misses the mean by m, moved to the mean, and m; Σv = n·m."""
     n, A, m = sums.count, sums.scatter, sums.total / sums.count
     square = m @ m
     scatter = torch.addr(A, m, m, alpha=-n)
@@ -398,3 +391,9 @@ def _merge_scatter(a: Moments, b: Moments, step: Tensor) -> tuple[Tensor | None,
             return None, factor
         return symmetric_product(factor), None
     return (a.scatter + b.scatter).addr_(step, step), None
+
+
+declare(  # operations: the upper triangle of uuᵀ, and sums
+    "moments", lambda space, _: Moments.of(space, weights=space.weights), weighted=True,
+    operations=lambda d: d * (d + 1) + 8 * d,
+)  # fmt: skip

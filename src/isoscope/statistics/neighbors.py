@@ -13,9 +13,12 @@ from isoscope.errors import InputError, ShapeError, UndefinedError
 from isoscope.kernels.nearest import Search
 from isoscope.kernels.precision import pair_dtype
 from isoscope.kernels.tiles import Progress
+from isoscope.statistics.declared import declare
 from isoscope.statistics.directions import unit_rows
 
 METRICS = ("euclidean", "cosine")
+
+_MOST = 100  # enough for every manifold metric at its default
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,3 +139,10 @@ def _found(nearest: tuple[Tensor, Tensor], metric: str) -> Neighbors:
     if metric == "cosine":
         distances = distances.square_().div_(2)  # ‖u − v‖² = 2(1 − cos)
     return Neighbors(distances, indices, metric)
+
+
+declare(
+    "neighbors",
+    lambda space, shelf: Neighbors.of(space, k=min(_MOST, len(space) - 1), progress=shelf.progress),
+    merges=False,
+)

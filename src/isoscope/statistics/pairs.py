@@ -19,6 +19,7 @@ from isoscope.kernels.tiles import Arranged, Progress, Tile
 from isoscope.labels import Labels, as_clusters, as_labels
 from isoscope.printable import quoted
 from isoscope.statistics.budget import TilePlan, no_room, tile_plans
+from isoscope.statistics.declared import declare
 from isoscope.statistics.directions import cone_axis, unit_rows, unit_steps
 from isoscope.statistics.fused import fixed_order, fused_sums
 from isoscope.statistics.groups import GroupMoments
@@ -319,3 +320,12 @@ def _halved(squared: Separation, kept: Tensor | None) -> Separation:
         torch.where(half > _PARALLEL, half, 0.0) for half in (squared.cohesion / 2, squared.separation / 2)
     )
     return Separation(cohesion, separation, squared.nearest, squared.labels, kept)
+
+
+declare(
+    "separation",
+    lambda space, shelf: Separation.of(space, shelf.labels, progress=shelf.progress),
+    merges=False,
+    of_pairs=True,
+    operations=lambda d: 2 * d + 6,  # a product, a root and the sums by cluster
+)

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from isoscope.arrays import as_matrix
 from isoscope.statistics.chunks import pieces
+from isoscope.statistics.declared import declare
 from isoscope.statistics.moments import Moments
 
 
@@ -40,3 +41,11 @@ class LogPartition:
     def merge(self, other: LogPartition) -> LogPartition:
         """The rows of both, along the same directions."""
         return LogPartition(self.directions, torch.logaddexp(self.log_z, other.log_z))
+
+
+declare(
+    "log_partition",
+    lambda space, shelf: LogPartition.of(space, shelf.moments),
+    builds_on="moments",
+    operations=lambda d: 2 * d * d + 4 * d,
+)

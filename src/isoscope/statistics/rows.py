@@ -12,6 +12,7 @@ from torch import Tensor
 from isoscope.arrays import as_matrix
 from isoscope.errors import ShapeError
 from isoscope.space import Space
+from isoscope.statistics.declared import declare
 
 
 @runtime_checkable
@@ -125,3 +126,6 @@ def as_rows(X: Any, n: int) -> Rows:
     if is_source(X):
         return FileRows(X, n)
     return HeldRows(as_matrix(X, finite=False).detach())
+
+
+declare("vectors", lambda space, _: space.vectors, merges=False)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import torch
@@ -16,42 +17,12 @@ from isoscope.kernels.workers import go_on, in_order
 from isoscope.labels import Labels
 from isoscope.space import Space
 from isoscope.statistics.ahead import ahead
-from isoscope.statistics.centroids import CentroidDistances
-from isoscope.statistics.directions import Directions, moments_and_directions
+from isoscope.statistics.declared import declared, streamed, together, with_grounds
 from isoscope.statistics.gathered import Statistics
-from isoscope.statistics.groups import GroupDirections, GroupMoments
-from isoscope.statistics.leave_one_out import LeftOutCosines, LeftOutMoments
-from isoscope.statistics.moments import Moments
-from isoscope.statistics.partition import LogPartition
 from isoscope.statistics.tree import Tree
 
 # rows left out one by one for a standard error; of more, a sample: the error is then known to 0.1 %
 LEFT_OUT_ROWS = 1_000_000
-
-_FIRST: Mapping[str, Callable[[Space], Any]] = {
-    "moments": lambda block: Moments.of(block, weights=block.weights),
-    "directions": lambda block: Directions.of(block, weights=block.weights),
-    "label_moments": lambda block: GroupMoments.of(block, block.labels, weights=block.weights),
-    "type_directions": lambda block: GroupDirections.of(block, block.token_types),
-    "sentence_directions": lambda block: GroupDirections.of(block, block.sentences),
-    "sentence_moments": lambda block: GroupMoments.of(block, block.sentences),
-}
-_SECOND: Mapping[str, Callable[[Space, Mapping[str, Any]], Any]] = {
-    "left_out_moments": lambda block, shelf: LeftOutMoments.of(block, shelf["moments"]),
-    "left_out_cosines": lambda block, shelf: LeftOutCosines.of(block, shelf["directions"]),
-    "log_partition": lambda block, shelf: LogPartition.of(block, shelf["moments"]),
-    "label_distances": lambda block, shelf: CentroidDistances.of(block, block.labels, shelf["label_moments"]),
-}
-_ROW_BY_ROW = ("left_out_moments", "left_out_cosines")  # hold a number for every row they see
-BUILT_ON = {
-    "left_out_moments": "moments",
-    "left_out_cosines": "directions",
-    "log_partition": "moments",
-    "label_distances": "label_moments",
-}
-STREAMED = frozenset({*_FIRST, *_SECOND})
-# statistics that count a row as often as its weight says
-WEIGHTED = frozenset({"moments", "directions", "label_moments"})
 
 
 @dataclass(frozen=True)
@@ -112,25 +83,27 @@ class Pass:
 
     def _of(self, block: Space, draw: torch.Generator) -> dict[str, Any]:
         some = block
-        if self.sample < 1 and any(name in _ROW_BY_ROW for name in self.names):
+        if self.is_sampled:
             some = _rows_of(block, torch.rand(len(block), generator=draw) < self.sample)
         found: dict[str, Any] = {}
-        if block.weights is None and {"moments", "directions"} <= set(self.names):
-            found["moments"], found["directions"] = moments_and_directions(block)
+        for one in together(self.names) if block.weights is None else ():
+            found |= zip(one.names, one.of(block), strict=True)
+        shelf = SimpleNamespace(labels=block.labels, **self.built_on)
         for name in self.names:
-            if name in found:
-                continue
-            if name in _FIRST:
-                found[name] = _FIRST[name](block)
-            else:
-                found[name] = _SECOND[name](some if name in _ROW_BY_ROW else block, self.built_on)
+            if name not in found:
+                known = declared()[name]
+                found[name] = known.of(some if known.by_row else block, shelf)
         return found
+
+    @property
+    def is_sampled(self) -> bool:
+        """Whether something that holds a number for every row looks at some of them only."""
+        return self.sample < 1 and any(declared()[name].by_row for name in self.names)
 
 
 def first_pass(needs: Iterable[str]) -> Pass:
     """The pass for what needs nothing but the rows."""
-    wanted = set(needs)
-    return Pass(tuple(name for name in _FIRST if name in wanted), {})
+    return Pass(tuple(sorted(name for name in set(needs) & streamed() if not declared()[name].builds_on)), {})
 
 
 def second_pass(
@@ -140,18 +113,17 @@ def second_pass(
 
     most_rows: about how many rows may have a number each; LEFT_OUT_ROWS by default.
     """
-    wanted = set(needs)
-    names = tuple(name for name in _SECOND if name in wanted)
-    if not names:
+    grounds = {name: ground for name in sorted(needs) if (ground := declared()[name].builds_on)}
+    if not grounds:
         return None
-    built_on = {name: shelf[name] for name in {BUILT_ON[name] for name in names}}
+    built_on = {name: shelf[name] for name in set(grounds.values())}
     n_rows = max(statistic.count for statistic in built_on.values())
-    return Pass(names, built_on, sample=min(1.0, (most_rows or LEFT_OUT_ROWS) / n_rows), seed=seed)
+    return Pass(tuple(grounds), built_on, sample=min(1.0, (most_rows or LEFT_OUT_ROWS) / n_rows), seed=seed)
 
 
 def refuse_unstreamed(needs: Iterable[str]) -> None:
     """Raise InputError over statistics that blocks do not suffice for."""
-    if unknown := set(needs) - STREAMED:
+    if unknown := set(needs) - streamed():
         raise InputError(
             f"statistics {', '.join(sorted(unknown))} need all vectors at once and cannot be streamed"
         )
@@ -178,10 +150,9 @@ def stream(
         progress: told the share of each pass that is done.
         check: looks at the shelf after the first pass, and may refuse to go on.
     """
-    wanted = set(needs)
-    refuse_unstreamed(wanted)
+    refuse_unstreamed(needs)
+    wanted = with_grounds(needs)
     shelf = Statistics(covariance=covariance, seed=seed, progress=progress)
-    wanted |= {BUILT_ON[name] for name in wanted & set(BUILT_ON)}
     seen = partial(_told, progress, n_rows) if progress and n_rows else None
     vars(shelf).update(first_pass(wanted).over(blocks(), seen=seen))
     if check:
@@ -195,7 +166,7 @@ def stream(
 
 def note_sample(shelf: Statistics, later: Pass) -> None:
     """Say on the shelf that standard errors come from some of the rows only."""
-    if later.sample < 1 and any(name in _ROW_BY_ROW for name in later.names):
+    if later.is_sampled:
         n_rows = max(statistic.count for statistic in later.built_on.values())
         n_drawn = round(later.sample * n_rows)
         shelf.notes.append(

@@ -1,0 +1,63 @@
+"""A statistic is known by what it declares, and by nothing else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+from torch import Tensor
+
+import isoscope as iso
+from isoscope.space import Space
+from isoscope.statistics import declared as declarations
+from isoscope.statistics.declared import declare, declared, streamed, whole, with_grounds
+from isoscope.statistics.gathered import Statistics
+from isoscope.statistics.stream import stream
+
+
+@dataclass(frozen=True)
+class Largest:
+    """The largest coordinate in size."""
+
+    value: Tensor
+    count: int
+
+    def merge(self, other: Largest) -> Largest:
+        return Largest(self.value.maximum(other.value), self.count + other.count)
+
+
+@pytest.fixture
+def largest(monkeypatch: pytest.MonkeyPatch) -> None:
+    declared()
+    monkeypatch.setattr(declarations, "_DECLARED", dict(declarations._DECLARED))
+    declared.cache_clear()
+    declare("largest", lambda space, _: Largest(space.vectors.abs().max(), len(space)))
+    yield
+    monkeypatch.undo()
+    declared.cache_clear()
+
+
+def test_a_new_statistic_is_taken_in_memory_and_in_a_stream(largest: None, tmp_path: Path) -> None:
+    X = np.random.default_rng(0).normal(size=(300, 4))
+    np.save(tmp_path / "x.npy", X)
+    file = iso.open_vectors(tmp_path / "x.npy")
+    shelf = stream(lambda: file.blocks(64), ["largest", "moments"])
+    assert float(shelf.largest.value) == np.abs(X).max() == float(Statistics(Space(X)).largest.value)
+    assert shelf.largest.count == 300
+    assert "largest" in streamed()
+
+
+def test_what_is_not_declared_is_no_statistic() -> None:
+    with pytest.raises(AttributeError, match="there is no statistic 'momentss'"):
+        _ = Statistics(Space(np.eye(3))).momentss
+
+
+def test_grounds_come_along() -> None:
+    assert with_grounds(["label_distances", "directions"]) == {
+        "label_distances",
+        "label_moments",
+        "directions",
+    }
+    assert whole() == {"vectors", "separation", "neighbors"}
