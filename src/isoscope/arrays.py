@@ -6,6 +6,7 @@ be and never written to. Half precision stays as stored; `working` lifts it bloc
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Iterator
 from typing import Any
@@ -22,6 +23,10 @@ HALVES = (torch.float16, torch.bfloat16)
 _TORCH_FLOATS = (*HALVES, torch.float32, torch.float64)
 LARGEST_BYTE = 127  # bytes above it use all eight bits, as packed codes do
 _SMALL_INTS = (torch.int8, torch.uint8, torch.bool, torch.int16)
+_forked: list[bool] = []  # one entry where this process was forked and has not yet computed here
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=lambda: _forked.append(True))
 
 
 def as_matrix(X: Any, *, name: str = "X", finite: bool = True) -> Tensor:
@@ -31,6 +36,7 @@ def as_matrix(X: Any, *, name: str = "X", finite: bool = True) -> Tensor:
     JAX), pandas, polars and Arrow tables or columns of lists, objects with `vectors` (a Space), and
     nested lists. `finite=False` leaves the look at every number to the caller's own first pass.
     """
+    _leave_parents_threads()
     if isinstance(vectors := getattr(X, "vectors", None), Tensor):
         return vectors  # a Space was checked when it was made
     matrix = as_tensor(X, name=name)
@@ -44,6 +50,13 @@ def as_matrix(X: Any, *, name: str = "X", finite: bool = True) -> Tensor:
     if finite:
         check_finite(matrix, name=name)
     return matrix
+
+
+def _leave_parents_threads() -> None:
+    """Compute on one core in a forked process: OpenMP would wait for threads that stayed with the parent."""
+    if _forked:
+        _forked.clear()
+        torch.set_num_threads(1)
 
 
 def as_spaces(X: Any, *, name: str = "X") -> Tensor:
@@ -74,6 +87,7 @@ def as_device(name: str | torch.device | None) -> torch.device | None:
 
 def as_tensor(X: Any, *, name: str = "X") -> Tensor:
     """A floating tensor of any shape that shares the caller's memory where it can; values unchecked."""
+    _leave_parents_threads()
     if not isinstance(X, Tensor):
         X = _from_foreign(X, name)
     check_real(X, name=name)
