@@ -69,7 +69,9 @@ def headline(claims: Sequence[Claim]) -> str:
     results = [one for one in theirs if one.kind == "shows" and re.search(r"\d", one.published)]
     compared = [one for one in results if one.verdict is not Verdict.NOT_TESTABLE]
     same = sum(one.verdict is Verdict.HELD for one in compared)
-    first = " and ".join(f"{by_name[name].ours} ({by_name[name].published})" for name in HEADLINES[:2])
+    first = " and ".join(
+        f"{_tested(by_name[name])[0].ours} ({by_name[name].published})" for name in HEADLINES[:2]
+    )
     fallen = [by_name[name].statement for name in HEADLINES if by_name[name].verdict is Verdict.NOT_HELD]
     return (
         f"The first paper's headline correlations come out at {first} as published, and {same} of the "
