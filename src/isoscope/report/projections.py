@@ -23,6 +23,7 @@ def projections(points: Tensor, *, seed: int = 0) -> dict[str, Tensor]:
     if len(points) < _LEAST:
         return {}
     found = {}
+    n_threads = torch.get_num_threads()
     rows = points.double().cpu().numpy().astype(np.float32)
     for module, name in _NAMES.items():
         if find_spec(module) is None:
@@ -30,6 +31,7 @@ def projections(points: Tensor, *, seed: int = 0) -> dict[str, Tensor]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # both talk of threads and versions
             picture = _umap(rows, seed) if module == "umap" else _pacmap(rows, seed)
+        torch.set_num_threads(n_threads)  # numba sets OpenMP's threads for the whole process
         found[name] = torch.as_tensor(np.asarray(picture), dtype=torch.float64)
     return found
 
