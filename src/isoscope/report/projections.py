@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -26,11 +25,12 @@ def projections(points: Tensor, *, seed: int = 0) -> dict[str, Tensor]:
     n_threads = torch.get_num_threads()
     rows = points.double().cpu().numpy().astype(np.float32)
     for module, name in _NAMES.items():
-        if find_spec(module) is None:
-            continue
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # both talk of threads and versions
-            picture = _umap(rows, seed) if module == "umap" else _pacmap(rows, seed)
+            try:
+                picture = _umap(rows, seed) if module == "umap" else _pacmap(rows, seed)
+            except ImportError:
+                continue
         torch.set_num_threads(n_threads)  # numba sets OpenMP's threads for the whole process
         found[name] = torch.as_tensor(np.asarray(picture), dtype=torch.float64)
     return found
