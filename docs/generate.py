@@ -280,7 +280,8 @@ def filled(text: str, folder: Path) -> str:
     own = {"ISOSCOPE_CACHE": str(folder / ".cache"), "ISOSCOPE_DATA": ""}
     namespace: dict[str, Any] = {"__name__": "__main__"}
     parts, end, printed, printed_to = [], 0, "", -1
-    with contextlib.chdir(folder), mock.patch.dict(os.environ, own):
+    metrics = mock.patch.dict("isoscope.metrics.registry._own")  # a page's own metrics end with it
+    with contextlib.chdir(folder), mock.patch.dict(os.environ, own), metrics:
         for block in _BLOCK.finditer(text):
             language, body = block.groups()
             if language == "text" and printed_to >= 0 and not text[printed_to : block.start()].strip():

@@ -102,7 +102,7 @@ from isoscope.metrics.objectives import (
     triplet_bound,
     triplet_objective,
 )
-from isoscope.metrics.registry import Metric, registered
+from isoscope.metrics.registry import Metric, metric, registered
 from isoscope.metrics.separability import knn_purity, linear_probe_accuracy
 from isoscope.metrics.silhouette import silhouette_by_cluster, silhouette_samples, silhouette_score
 from isoscope.metrics.silhouette_estimate import SilhouetteEstimate, estimate_silhouette
@@ -299,6 +299,7 @@ __all__ = [
     "mean_cosine",
     "measure",
     "measure_layers",
+    "metric",
     "neighbor_overlap",
     "norm_statistics",
     "open_texts",

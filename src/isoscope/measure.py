@@ -54,7 +54,7 @@ def measure(
     partners: Any = None,
     weights: Any = None,
     covariance: Any = None,
-    metrics: str | Iterable[str] | None = None,
+    metrics: Any = None,
     errors: bool = True,
     seed: int = 0,
     progress: bool | None = None,
@@ -75,7 +75,8 @@ def measure(
         partners: (n, d) the vector each row is matched with; adds alignment.
         weights: how often each row counts. What has no weighted form is left out, standard errors too.
         covariance: (d, d) of a larger sample; adds IsoScore*.
-        metrics: names or families ("isotropy", "clusters", …), "all", or None for the default set.
+        metrics: names or families ("isotropy", "clusters", …), "all", functions that `isoscope.metric` has
+            registered, or None for the default set.
         errors: also compute standard errors where they are known (a second pass).
         seed: of everything sampled.
         progress: show a progress bar; None shows it on a terminal when work takes over a second.
@@ -227,7 +228,7 @@ def _within_memory(chosen: list[Metric], left_out: list[str], asked: Any) -> tup
     return _without(chosen, left_out, asked, gone, "needs all vectors in memory at once")
 
 
-def _applicable(metrics: str | Iterable[str] | None, known: set[str]) -> tuple[list[Metric], list[str]]:
+def _applicable(metrics: Any, known: set[str]) -> tuple[list[Metric], list[str]]:
     """The metrics whose knowledge of the rows is at hand, and a note on those left out."""
     asked = None if metrics is None else named(metrics)
     chosen: list[Metric] = []

@@ -15,12 +15,14 @@ from isoscope.cli.options import (
     Download,
     Json,
     Normalize,
+    Plugin,
     Pooling,
     Prefix,
     TextColumn,
     VectorColumn,
     as_typed,
     complete_metrics,
+    load_plugins,
 )
 from isoscope.cli.table_options import AS_JUDGED, TableOptions, takes_tables
 from isoscope.errors import InputError
@@ -97,6 +99,7 @@ def compare(
             metavar="NAMES",
         ),
     ] = None,
+    plugin: Plugin = None,
     gate: Annotated[
         list[str] | None,
         typer.Option(
@@ -162,6 +165,7 @@ def compare(
     Metrics of both with the interval of their difference, linear CKA, Procrustes distance, the share of
     nearest neighbours that both have, and the rows and labels that moved most.
     """
+    load_plugins(plugin)
     from isoscope.comparison import compare as compare_spaces
     from isoscope.comparison import parse_gates
 

@@ -17,12 +17,14 @@ from isoscope.cli.options import (
     LabelsWhere,
     Model,
     Normalize,
+    Plugin,
     Pooling,
     Prefix,
     TextColumn,
     VectorColumn,
     as_typed,
     complete_metrics,
+    load_plugins,
 )
 from isoscope.cli.table_options import AS_JUDGED, TableOptions, takes_tables
 from isoscope.measure import measure as measure_space
@@ -71,6 +73,7 @@ def measure(
             metavar="NAMES",
         ),
     ] = None,
+    plugin: Plugin = None,
     model: Model = None,
     text_column: TextColumn = None,
     prefix: Prefix = None,
@@ -121,6 +124,7 @@ def measure(
     Metrics that can stream read a file of vectors in blocks, so it may be larger than memory. Texts are
     encoded once: their vectors are kept for the next time.
     """
+    load_plugins(plugin)
     texts = TextOptions(model, text_column, prefix, pooling, normalize, batch_size, device, download)
     with as_typed():
         source = open_input(

@@ -7,11 +7,13 @@ from typing import Annotated, Any
 
 import typer
 
+from isoscope.cli.options import Plugin, load_plugins
 from isoscope.metrics.registry import KNOWN, Metric, registered
 from isoscope.terminal import show_json
 
 
 def metrics(
+    plugin: Plugin = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of the table.")] = False,
 ) -> None:
     """List every metric: range, what a high value means, what it needs.
@@ -22,6 +24,7 @@ def metrics(
 
     Which metrics stream? `isoscope metrics --json | jq 'map(select(.streams)) | map(.name)'`
     """
+    load_plugins(plugin)
     if json:
         show_json([_entry(metric) for metric in registered().values()])
         return

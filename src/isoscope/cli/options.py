@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import runpy
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from isoscope.errors import InputError
+from isoscope.errors import InputError, IsoscopeError
 from isoscope.metrics.registry import FAMILIES, registered
 
 TOO_LARGE = 2**32  # for a count or a seed
@@ -123,6 +124,28 @@ VectorsOrTexts = Annotated[
         help="Vectors or, with --model, texts, in any format `measure` reads.",
         metavar="FILE",
         show_default=False,
+    ),
+]
+
+
+def load_plugins(paths: list[Path] | None) -> None:
+    """Run files of Python that register metrics with `isoscope.metric`."""
+    for path in paths or ():
+        try:
+            runpy.run_path(str(path))
+        except IsoscopeError as error:
+            raise InputError(f"--plugin {path}: {error}") from error
+        except Exception as error:
+            reason = (str(error).splitlines() or [""])[0]
+            raise InputError(f"--plugin {path} cannot be run: {type(error).__name__}: {reason}") from error
+
+
+Plugin = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--plugin",
+        help="Run this Python file first: it adds metrics of your own with @isoscope.metric.",
+        metavar="FILE",
     ),
 ]
 

@@ -19,6 +19,7 @@ from isoscope.cli.options import (
     Log,
     Model,
     Normalize,
+    Plugin,
     Pooling,
     Prefix,
     Resume,
@@ -28,6 +29,7 @@ from isoscope.cli.options import (
     VectorsOrTexts,
     as_typed,
     complete_metrics,
+    load_plugins,
     parse_numbers,
     parse_seeds,
 )
@@ -101,6 +103,7 @@ def train(
             metavar="NAMES",
         ),
     ] = None,
+    plugin: Plugin = None,
     pairs: Annotated[
         Path | None,
         typer.Option(
@@ -164,6 +167,7 @@ def train(
 
     The experiment of Mickus, Grönroos and Attieh 2024: full batch, Adam; clusters form, isotropy goes.
     """
+    load_plugins(plugin)
     if resume and output is None:
         raise InputError("--resume goes with --output, the folder of the run to continue")
     encoded_on = None if model is None else device  # without a model, vectors go there as they are

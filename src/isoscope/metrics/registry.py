@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import entry_points
 from types import MappingProxyType
 from typing import Any
 
 from isoscope.errors import InputError
 from isoscope.space import Space
-from isoscope.statistics.declared import whole
+from isoscope.statistics.declared import declared, whole
 from isoscope.statistics.gathered import Statistics
 
 KNOWN = ("labels", "token_types", "sentences", "partners", "covariance")  # told by the caller, not computed
@@ -91,11 +94,113 @@ def entries(family: str, **common: Any) -> Callable[..., Metric]:
     return entry
 
 
+_own: dict[str, Metric] = {}  # what callers have added, by name
+
+
 def registered() -> Mapping[str, Metric]:
-    """Every metric by name, in the order tables show them."""
+    """Every metric by name, in the order tables show them; those of the caller come last."""
+    _load_entry_points()
+    return MappingProxyType({**_built_in(), **_own})
+
+
+def metric(
+    function: Callable[..., Any] | None = None,
+    *,
+    name: str | None = None,
+    needs: Iterable[str] = ("vectors",),
+    family: str = "own",
+    range: tuple[float, float] = (-math.inf, math.inf),
+    high: str = "",
+    sentence: Callable[[float], str] | None = None,
+    default: bool = False,
+) -> Any:
+    """Register a function as a metric: `measure`, the tracker and the command line then take it by name.
+
+    Args:
+        function: takes what it needs, in that order, and returns a number.
+        name: by default the function's.
+        needs: what it takes: "vectors", the (n, d) tensor; "labels", (n,) whole numbers; or statistics, such
+            as "moments" or "directions", which are also taken from files in blocks, on Dask and by weights.
+        family: the group it is listed under.
+        range: smallest and largest possible value.
+        high: what a high value means, in a few words.
+        sentence: what a value means, in one sentence.
+        default: whether `measure` includes it unasked.
+
+    >>> import numpy as np
+    >>> @metric(needs=("moments",), range=(0.0, math.inf), high="spread out")
+    ... def gyration_radius(moments):
+    ...     return (moments.trace / moments.count).sqrt()
+    >>> import isoscope as iso
+    >>> round(iso.measure(np.eye(3), metrics=[gyration_radius])["gyration_radius"], 3)
+    0.816
+    >>> forget("gyration_radius")
+    """
+    if function is None:
+        own = {key: value for key, value in locals().items() if key != "function"}
+        return lambda given: metric(given, **own)
+    wanted = tuple(needs)
+    unknown = [need for need in wanted if need not in declared() and need not in KNOWN]
+    if unknown:
+        raise InputError(
+            f"needs has {unknown[0]!r}; wanted some of {', '.join(sorted({*declared(), *KNOWN}))}"
+        )
+
+    def compute(shelf: Statistics) -> Any:
+        return function(*(_given(shelf, need) for need in wanted))
+
+    entry = Metric(
+        name=name or function.__name__,
+        family=family,
+        compute=compute,
+        needs=frozenset(wanted),
+        range=range,
+        high=high,
+        invariances=frozenset(),
+        differentiable=False,
+        paper="",
+        sentence=sentence or (lambda _: high and f"a high value means: {high}"),
+        default=default,
+    )
+    add(entry)
+    function.metric = entry  # type: ignore[attr-defined]
+    return function
+
+
+def add(entry: Metric) -> None:
+    """Register a metric; one of the same name that a caller added before is replaced."""
+    if entry.name in _built_in() or entry.name in (*FAMILIES, "all", "default"):
+        raise InputError(f"there is a metric or family {entry.name!r} already; wanted another name")
+    if not entry.name.isidentifier():
+        raise InputError(f"name is {entry.name!r}; wanted letters, digits and underscores")
+    _own[entry.name] = entry
+
+
+def forget(name: str) -> None:
+    """Take back a metric that a caller has added."""
+    _own.pop(name, None)
+
+
+@cache
+def _built_in() -> dict[str, Metric]:
     from isoscope.metrics import ALL
 
-    return MappingProxyType({metric.name: metric for metric in ALL})
+    return {metric.name: metric for metric in ALL}
+
+
+@cache
+def _load_entry_points() -> None:
+    """Import the modules that installed packages declare under isoscope.metrics; they register their own."""
+    for found in entry_points(group="isoscope.metrics"):
+        found.load()
+
+
+def _given(shelf: Statistics, need: str) -> Any:
+    """What a metric of the caller takes; of known things the tensors."""
+    if need in ("labels", "token_types", "sentences"):
+        known = shelf.labels if need == "labels" else getattr(shelf.space, need)
+        return known.codes
+    return getattr(shelf, need)
 
 
 def choose(names: str | Iterable[str] | None) -> list[Metric]:
@@ -104,8 +209,9 @@ def choose(names: str | Iterable[str] | None) -> list[Metric]:
     if names is None:
         return [metric for metric in metrics.values() if metric.default]
     wanted = named(names)
+    families = {*FAMILIES, *(metric.family for metric in _own.values())}
     for name in wanted:
-        if name not in metrics and name not in FAMILIES and name not in ("all", "default"):
+        if name not in metrics and name not in families and name not in ("all", "default"):
             raise InputError(f"metrics: there is no {name!r}; {_nearest(name, metrics)}")
     return [
         metric
@@ -117,15 +223,33 @@ def choose(names: str | Iterable[str] | None) -> list[Metric]:
     ]
 
 
-def named(names: str | Iterable[str]) -> list[str]:
-    """Names given one by one or with commas between them, one by one."""
-    wanted = [names] if isinstance(names, str) else list(names) if isinstance(names, Iterable) else [names]
-    if not all(isinstance(name, str) for name in wanted):
-        raise InputError(f"metrics is {names!r}; wanted names or families: `isoscope metrics` lists them")
+def named(names: Any) -> list[str]:
+    """Names given one by one or with commas between them, one by one; a function or Metric by its name."""
+    one = isinstance(names, str | Metric) or callable(names) or not isinstance(names, Iterable)
+    wanted = [_name_of(name, names) for name in ([names] if one else names)]
     parts = [part.strip() for name in wanted for part in name.split(",") if part.strip()]
     if not parts:
         raise InputError("metrics is empty; wanted names or families: `isoscope metrics` lists them")
     return parts
+
+
+def _name_of(one: Any, names: Any) -> str:
+    if isinstance(one, str):
+        return one
+    entry = one if isinstance(one, Metric) else getattr(one, "metric", None)
+    if isinstance(entry, Metric):
+        if registered().get(entry.name) is not entry:
+            add(entry)
+        return entry.name
+    name = getattr(one, "__name__", "")
+    known = next((found for found in (name, name.removesuffix("_score")) if found in registered()), None)
+    if known is not None and getattr(one, "__module__", "").startswith("isoscope."):
+        return known
+    if callable(one):
+        raise InputError(
+            f"metrics has the function {name or one!r}, which is no metric yet: decorate it with @iso.metric"
+        )
+    raise InputError(f"metrics is {names!r}; wanted names or families: `isoscope metrics` lists them")
 
 
 def _nearest(name: str, metrics: Mapping[str, Metric]) -> str:
