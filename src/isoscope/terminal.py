@@ -12,7 +12,7 @@ import logging
 import sys
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, TextIO
 
 from isoscope.printable import printable
@@ -36,7 +36,8 @@ class Spelled(io.TextIOBase):
     def __init__(self, inner: TextIO | None) -> None:
         self.inner = io.StringIO() if inner is None else inner  # None: closed before Python started
         if isinstance(self.inner, io.TextIOWrapper):
-            self.inner.reconfigure(errors="replace")  # a terminal without × or ± shows ? instead of failing
+            with suppress(OSError):  # of a stream whose descriptor has become a pipe since
+                self.inner.reconfigure(errors="replace")  # a terminal without × or ± shows ? instead of failing
 
     def write(self, text: str) -> int:
         """Write the text, spelled out."""
