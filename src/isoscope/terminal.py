@@ -36,8 +36,9 @@ class Spelled(io.TextIOBase):
     def __init__(self, inner: TextIO | None) -> None:
         self.inner = io.StringIO() if inner is None else inner  # None: closed before Python started
         if isinstance(self.inner, io.TextIOWrapper):
-            with suppress(OSError):  # of a stream whose descriptor has become a pipe since
-                self.inner.reconfigure(errors="replace")  # a terminal without × or ± shows ? instead of failing
+            # a terminal without × or ± shows ? instead of failing; a descriptor may have become a pipe since
+            with suppress(OSError):
+                self.inner.reconfigure(errors="replace")
 
     def write(self, text: str) -> int:
         """Write the text, spelled out."""
