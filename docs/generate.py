@@ -317,7 +317,7 @@ def _run_console(body: str) -> str:
         if not words or words[0] != "isoscope":
             continue
         environment = {"COLUMNS": str(WIDTH)}
-        if "--memory" in words:  # counts what its process holds, which has to be its own
+        if any(word.startswith("--memory") for word in words):  # counts what its own process holds
             command = [sys.executable, "-m", *words]
             done = subprocess.run(command, capture_output=True, text=True, env=os.environ | environment)
             code, out, everything = done.returncode, done.stdout, done.stdout + done.stderr

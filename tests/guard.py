@@ -114,7 +114,7 @@ def weighted() -> Numbers:
 
 
 def streamed() -> Numbers:
-    """Return what is measured in one pass over files: one file, and a folder of shards,."""
+    """Return what is measured in one pass over files: one file, and a folder of shards."""
     found: Numbers = {}
     with tempfile.TemporaryDirectory() as folder:
         for name, (X, _) in spaces().items():
@@ -239,6 +239,7 @@ def main() -> None:
     now = taken(asked.part or list(PARTS))
     if asked.action == "record":
         kept = json.loads(asked.file.read_text()) if asked.file.exists() and asked.part else {}
+        kept = {name: value for name, value in kept.items() if name.partition("/")[0] not in asked.part}
         asked.file.parent.mkdir(parents=True, exist_ok=True)
         asked.file.write_text(json.dumps(kept | now, indent=0))
         return

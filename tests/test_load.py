@@ -55,6 +55,7 @@ def test_sixty_four_threads_at_once_give_the_numbers_of_one() -> None:
 
 FORKS = """
 import multiprocessing
+import threading
 from tests.test_load import space, values
 import isoscope as iso
 
@@ -63,6 +64,9 @@ made = iso.Space(X, labels=labels)
 expected = values(0)  # threads of the parent have run
 
 def child(queue):
+    thread = threading.Thread(target=values, args=(0,))  # the first to compute may be any thread
+    thread.start()
+    thread.join()
     queue.put((iso.measure(made, metrics=["isoscore"], progress=False)["isoscore"], values(0)))
 
 fork = multiprocessing.get_context("fork")

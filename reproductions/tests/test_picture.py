@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -33,12 +35,20 @@ def test_states_have_to_spread_with_every_seed_and_their_cosine_to_fall(
 
 
 def test_both_times_share_one_plane(monkeypatch: pytest.MonkeyPatch) -> None:
-    def plane(states: list[np.ndarray], seed: int) -> list[np.ndarray]:
-        return [each[:, :2].astype(np.float64) for each in states]  # as UMAP would, both times by one map
+    fitted = []
 
-    monkeypatch.setattr("isoscope_papers.dynamics.picture._plane", plane)
+    class UMAP:
+        def __init__(self, **options: object) -> None:
+            pass
+
+        def fit_transform(self, rows: np.ndarray) -> np.ndarray:
+            fitted.append(rows.shape)
+            return rows[:, :2]
+
+    monkeypatch.setitem(sys.modules, "umap", SimpleNamespace(UMAP=UMAP))
     rows = np.random.default_rng(0).normal(size=(50, 4)).astype(np.float32)
     found = pictured(next(iter(SETUPS.values())), {"before": rows, "after": 3 * rows})
+    assert fitted == [(100, 4)] * 5  # both times by one map, once a seed
     assert found.spread == pytest.approx([9.0] * 5, rel=1e-5)  # an area goes with the square of lengths
     assert found.mean_cosine["after"] == pytest.approx(found.mean_cosine["before"], abs=1e-6)
     np.testing.assert_allclose(found.points["after"], 3 * np.array(found.points["before"]), atol=2e-3)

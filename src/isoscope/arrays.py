@@ -7,6 +7,7 @@ be and never written to. Half precision stays as stored; `working` lifts it bloc
 from __future__ import annotations
 
 import os
+import threading
 import warnings
 from collections.abc import Iterator
 from typing import Any
@@ -23,10 +24,11 @@ HALVES = (torch.float16, torch.bfloat16)
 _TORCH_FLOATS = (*HALVES, torch.float32, torch.float64)
 LARGEST_BYTE = 127  # bytes above it use all eight bits, as packed codes do
 _SMALL_INTS = (torch.int8, torch.uint8, torch.bool, torch.int16)
-_forked: list[bool] = []  # one entry where this process was forked and has not yet computed here
+_threads_at_fork: list[int] = []  # of torch, in a process that was forked
+_thread = threading.local()
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=lambda: _forked.append(True))
+    os.register_at_fork(after_in_child=lambda: _threads_at_fork.append(torch.get_num_threads()))
 
 
 def as_matrix(X: Any, *, name: str = "X", finite: bool = True) -> Tensor:
@@ -53,9 +55,14 @@ def as_matrix(X: Any, *, name: str = "X", finite: bool = True) -> Tensor:
 
 
 def _leave_parents_threads() -> None:
-    """Compute on one core in a forked process: OpenMP would wait for threads that stayed with the parent."""
-    if _forked:
-        _forked.clear()
+    """Compute on one core in a forked process: OpenMP would wait for threads that stayed with the parent.
+
+    Each thread has a number of its own; one that was set since the fork is left alone.
+    """
+    if not _threads_at_fork or getattr(_thread, "process", None) == os.getpid():
+        return
+    _thread.process = os.getpid()
+    if torch.get_num_threads() == _threads_at_fork[-1]:
         torch.set_num_threads(1)
 
 

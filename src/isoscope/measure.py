@@ -22,7 +22,7 @@ from isoscope.progress import Bar
 from isoscope.scale import DaskVectors, Scale, gather, is_dask_array, parse_memory
 from isoscope.scale.options import resident_bytes
 from isoscope.space import Space
-from isoscope.statistics.declared import declared, weighted, whole
+from isoscope.statistics.declared import streamed, weighted, whole
 from isoscope.statistics.gathered import Statistics
 from isoscope.statistics.stream import stream
 
@@ -223,7 +223,7 @@ def _weighted(chosen: list[Metric], left_out: list[str], asked: Any) -> tuple[li
 
 def _within_memory(chosen: list[Metric], left_out: list[str], asked: Any) -> tuple[list[Metric], list[str]]:
     """The metrics that need never hold all vectors."""
-    held = {name for name, one in declared().items() if one.merges or one.of_pairs}
+    held = streamed() | {"separation"}  # which is taken strip by strip
     gone = [metric for metric in chosen if not metric.needs - set(KNOWN) <= held]
     return _without(chosen, left_out, asked, gone, "needs all vectors in memory at once")
 

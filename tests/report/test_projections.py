@@ -45,5 +45,12 @@ def test_each_library_draws_its_picture(installed: list[int], rng) -> None:
     assert projections(points[:10]) == {}
 
 
+def test_a_library_that_cannot_be_imported_draws_nothing(installed: list[int], monkeypatch, rng) -> None:
+    module = ModuleType("umap")  # a folder of that name that holds no UMAP
+    module.__spec__ = ModuleSpec("umap", None)
+    monkeypatch.setitem(sys.modules, "umap", module)
+    assert list(projections(torch.from_numpy(rng.normal(size=(60, 4))))) == ["PaCMAP"]
+
+
 def test_pictures_are_embedded(installed: list[int], rng) -> None:
     assert list(iso.report(rng.normal(size=(60, 4))).contents["points"]["pictures"]) == ["UMAP", "PaCMAP"]

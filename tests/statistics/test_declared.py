@@ -10,6 +10,8 @@ import pytest
 from torch import Tensor
 
 import isoscope as iso
+from isoscope.errors import InputError
+from isoscope.scale import Scale, gather
 from isoscope.space import Space
 from isoscope.statistics import declared as declarations
 from isoscope.statistics.declared import declare, declared, streamed, whole, with_grounds
@@ -33,7 +35,7 @@ def largest(monkeypatch: pytest.MonkeyPatch) -> None:
     declared()
     monkeypatch.setattr(declarations, "_DECLARED", dict(declarations._DECLARED))
     declared.cache_clear()
-    declare("largest", lambda space, _: Largest(space.vectors.abs().max(), len(space)))
+    declare("largest", Largest, lambda space, _: Largest(space.vectors.abs().max(), len(space)))
     yield
     monkeypatch.undo()
     declared.cache_clear()
@@ -47,6 +49,25 @@ def test_a_new_statistic_is_taken_in_memory_and_in_a_stream(largest: None, tmp_p
     assert float(shelf.largest.value) == np.abs(X).max() == float(Statistics(Space(X)).largest.value)
     assert shelf.largest.count == 300
     assert "largest" in streamed()
+
+
+def test_a_new_statistic_comes_back_from_a_checkpoint(largest: None, tmp_path: Path) -> None:
+    X = np.random.default_rng(0).normal(size=(300, 4))
+    np.save(tmp_path / "x.npy", X)
+    scale = Scale(checkpoint=tmp_path / "kept")
+    for _ in range(2):
+        shelf = gather(iso.open_vectors(tmp_path / "x.npy"), ["largest", "moments"], scale=scale)
+        assert float(shelf.largest.value) == np.abs(X).max()
+    assert list((tmp_path / "kept").glob("first-*.safetensors"))
+
+
+def test_needs_may_be_a_generator_and_must_be_known() -> None:
+    blocks = [Space(np.eye(4))]
+    assert stream(lambda: blocks, (name for name in ["moments"])).moments.count == 4
+    with pytest.raises(InputError, match="momentss"):
+        stream(lambda: blocks, ["momentss"])
+    with pytest.raises(InputError, match="there is no statistic 'momentss'"):
+        with_grounds(["momentss"])
 
 
 def test_what_is_not_declared_is_no_statistic() -> None:

@@ -104,7 +104,13 @@ class Study(Generic[S, R]):
         if self.choose is not None:
             return self.choose(asked or self.default, options)
         models = [self.own_setup(model) for model in options.model or ()] if self.own else []
-        return [*chosen_setups(self.setups, asked or ([] if models else self.default)), *models]
+        chosen = [*chosen_setups(self.setups, asked or ([] if models else self.default)), *models]
+        by_name = {setup.name: setup for setup in chosen}
+        if twice := next((setup.name for setup in chosen if by_name[setup.name] != setup), None):
+            raise InputError(
+                f"two models are called {twice!r}, and runs are kept by name; wanted other names"
+            )
+        return list(by_name.values())
 
     def own_setup(self, model: str) -> S:
         """Return the setup that is declared of a model, or one of its own; a file is one of word vectors."""

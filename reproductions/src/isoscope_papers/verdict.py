@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import groupby
 
+import numpy as np
+
 from isoscope_papers.words import minus
 
 MANY = 15  # subjects that are named one by one; more are counted
@@ -84,11 +86,12 @@ def judged(signs: Mapping[str, int | bool], *, where: str = "{}") -> tuple[Verdi
     (<Verdict.HELD: 'held'>, '')
     >>> judged({"1": False, "2": True, "3": True}, where="in layers {}")
     (<Verdict.CONDITION: 'held under a condition'>, 'in layers 2–3')
-    >>> [str(judged(dict(enumerate(signs)))[0]) for signs in ([0, -1], [0, 0], [False])]
-    ['not held', 'inconclusive', 'not held']
+    >>> [str(judged(dict(enumerate(signs)))[0]) for signs in ([0, -1], [0, 0], [False], [np.False_])]
+    ['not held', 'inconclusive', 'not held', 'not held']
     """
     values = {
-        str(part): (1 if sign else -1) if isinstance(sign, bool) else sign for part, sign in signs.items()
+        str(part): (1 if sign else -1) if isinstance(sign, bool | np.bool_) else sign
+        for part, sign in signs.items()
     }
     if not values:
         return Verdict.NOT_TESTABLE, "nothing was measured"

@@ -31,7 +31,8 @@ def projections(points: Tensor, *, seed: int = 0) -> dict[str, Tensor]:
                 picture = _umap(rows, seed) if module == "umap" else _pacmap(rows, seed)
             except ImportError:
                 continue
-        torch.set_num_threads(n_threads)  # numba sets OpenMP's threads for the whole process
+            finally:
+                torch.set_num_threads(n_threads)  # numba sets OpenMP's threads for the whole process
         found[name] = torch.as_tensor(np.asarray(picture), dtype=torch.float64)
     return found
 

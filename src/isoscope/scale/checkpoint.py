@@ -18,31 +18,12 @@ from isoscope.io.files import reading
 from isoscope.io.locks import only_user
 from isoscope.io.sealed import identity, read_json, read_tensors, write_json, write_tensors
 from isoscope.scale.tasks import Outcome, PairSums, RowLabels
-from isoscope.statistics.centroids import CentroidDistances
-from isoscope.statistics.directions import Directions
-from isoscope.statistics.groups import GroupDirections, GroupMoments
-from isoscope.statistics.leave_one_out import LeftOutCosines, LeftOutMoments
-from isoscope.statistics.moments import Moments
-from isoscope.statistics.partition import LogPartition
+from isoscope.statistics.declared import declared
 
 _PLAN = "checkpoint.json"
 _SHOWN = 5  # damaged pieces that are named one by one
 _LAYOUT = "outcome"  # the metadata entry that says what the tensors make up
-_KINDS = {
-    kind.__name__: kind
-    for kind in (
-        CentroidDistances,
-        Directions,
-        GroupDirections,
-        GroupMoments,
-        LeftOutCosines,
-        LeftOutMoments,
-        LogPartition,
-        Moments,
-        PairSums,
-        RowLabels,
-    )
-}
+_OWN = (PairSums, RowLabels)  # kinds that are kept and are no statistics of a shelf
 
 
 class Checkpoint:
@@ -158,7 +139,8 @@ def _rebuilt(layout: Any, tensors: dict[str, Tensor]) -> Any:
         return tensors[layout["tensor"]]
     if "kind" in layout:
         parts = {name: _rebuilt(part, tensors) for name, part in layout["fields"].items()}
-        return _KINDS[layout["kind"]](**parts)
+        kinds = (*_OWN, *(one.kind for one in declared().values() if one.kind is not None))
+        return {kind.__name__: kind for kind in kinds}[layout["kind"]](**parts)
     if "tuple" in layout:
         return tuple(_rebuilt(entry, tensors) for entry in layout["tuple"])
     return layout["value"]

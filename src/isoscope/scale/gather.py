@@ -20,7 +20,7 @@ from isoscope.scale.runners import Job, Runner, runner
 from isoscope.scale.separation import separate
 from isoscope.scale.tasks import Outcome, Part, PassTask
 from isoscope.space import Space
-from isoscope.statistics.declared import declared, with_grounds
+from isoscope.statistics.declared import with_grounds
 from isoscope.statistics.gathered import Statistics
 from isoscope.statistics.rows import FileRows
 from isoscope.statistics.stream import Pass, first_pass, note_sample, refuse_unstreamed, second_pass
@@ -52,7 +52,7 @@ def gather(
         covariance, seed, progress, check: as `statistics.stream` takes them.
     """
     wanted = with_grounds(set(needs) - {"vectors"})
-    refuse_unstreamed(name for name in wanted if not declared()[name].of_pairs)
+    refuse_unstreamed(wanted - {"separation"})  # which is taken strip by strip
     shelf = Statistics(covariance=covariance, seed=seed, progress=progress)
     parts = parts_of(source)
     with (

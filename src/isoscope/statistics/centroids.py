@@ -50,6 +50,7 @@ def _in_order(labels: Labels, moments: GroupMoments) -> Labels:
 
 declare(
     "label_distances",
+    CentroidDistances,
     lambda space, shelf: CentroidDistances.of(space, shelf.labels, shelf.label_moments),
     builds_on="label_moments",
     operations=lambda d: 4 * d,

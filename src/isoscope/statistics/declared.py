@@ -10,6 +10,7 @@ from importlib import import_module
 from types import MappingProxyType
 from typing import Any
 
+from isoscope.errors import InputError
 from isoscope.space import Space
 
 
@@ -19,6 +20,7 @@ class Declared:
 
     Attributes:
         name: what metrics ask the shelf for.
+        kind: its class, as checkpoints keep it; None where it is no class of its own.
         of: the statistic of rows, from a Space and a shelf with `labels`, `progress` and its ground.
         builds_on: a statistic of all rows that has to be there first: it takes a second pass.
         merges: whether blocks of rows can be taken alone and merged; if not, it wants all vectors at once.
@@ -29,6 +31,7 @@ class Declared:
     """
 
     name: str
+    kind: type | None
     of: Callable[[Space, Any], Any]
     builds_on: str | None = None
     merges: bool = True
@@ -55,9 +58,9 @@ _DECLARED: dict[str, Declared] = {}
 _TOGETHER: list[Together] = []
 
 
-def declare(name: str, of: Callable[[Space, Any], Any], **known: Any) -> None:
-    """Make a statistic known to everything that takes, merges, plans or prices statistics."""
-    _DECLARED[name] = Declared(name, of, **known)
+def declare(name: str, kind: type | None, of: Callable[[Space, Any], Any], **known: Any) -> None:
+    """Make a statistic known to everything that takes, merges, keeps, plans or prices statistics."""
+    _DECLARED[name] = Declared(name, kind, of, **known)
 
 
 def declare_together(names: tuple[str, ...], of: Callable[[Space], tuple[Any, ...]]) -> None:
@@ -67,7 +70,7 @@ def declare_together(names: tuple[str, ...], of: Callable[[Space], tuple[Any, ..
 
 @cache
 def declared() -> Mapping[str, Declared]:
-    """Every statistic by name: each module of this package declares its own."""
+    """Return every statistic by name: each module of this package declares its own."""
     package = import_module(__package__ or "isoscope.statistics")
     for module in pkgutil.iter_modules(package.__path__):
         import_module(f"{package.__name__}.{module.name}")
@@ -75,27 +78,31 @@ def declared() -> Mapping[str, Declared]:
 
 
 def together(names: Iterable[str]) -> list[Together]:
-    """The ways to take some of these statistics at once."""
+    """Return the ways to take some of these statistics at once."""
     declared()
     return [one for one in _TOGETHER if set(one.names) <= set(names)]
 
 
 def streamed() -> frozenset[str]:
-    """The names of statistics that passes over blocks of rows suffice for."""
+    """Return the names of statistics that passes over blocks of rows suffice for."""
     return frozenset(name for name, one in declared().items() if one.merges)
 
 
 def whole() -> frozenset[str]:
-    """The names of statistics that want all vectors at once."""
+    """Return the names of statistics that want all vectors at once."""
     return frozenset(declared()) - streamed()
 
 
 def weighted() -> frozenset[str]:
-    """The names of statistics that count a row as often as its weight says."""
+    """Return the names of statistics that count a row as often as its weight says."""
     return frozenset(name for name, one in declared().items() if one.weighted)
 
 
 def with_grounds(names: Iterable[str]) -> set[str]:
-    """The statistics and what they build on."""
+    """Return the statistics and what they build on."""
     wanted = set(names)
+    if unknown := sorted(wanted - set(declared())):
+        raise InputError(
+            f"there is no statistic {unknown[0]!r}; wanted some of {', '.join(sorted(declared()))}"
+        )
     return wanted | {ground for name in wanted if (ground := declared()[name].builds_on)}

@@ -253,6 +253,7 @@ def _of_rows(block: Tensor, weights: Tensor | None) -> Directions:
 
 declare(
     "directions",
+    Directions,
     lambda space, _: Directions.of(space, weights=space.weights),
     weighted=True,
     operations=lambda d: 8 * d,

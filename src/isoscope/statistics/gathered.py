@@ -75,7 +75,7 @@ class Statistics:
         return len(moments.names)
 
     def __getattr__(self, name: str) -> Any:
-        """A statistic, computed now and kept; `declared` says how."""
+        """Compute a statistic and keep it; `declared` says how."""
         known = declared().get(name)
         if known is None:
             raise AttributeError(f"there is no statistic {name!r}")

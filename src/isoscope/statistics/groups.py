@@ -316,20 +316,26 @@ def _scatter_rows(values: Tensor, rows: Tensor, n: int) -> Tensor:
 
 declare(
     "label_moments",
+    GroupMoments,
     lambda space, shelf: GroupMoments.of(space, shelf.labels, weights=space.weights),
     weighted=True,
     operations=lambda d: 6 * d,
 )
 declare(
-    "sentence_moments", lambda space, _: GroupMoments.of(space, space.sentences), operations=lambda d: 6 * d
+    "sentence_moments",
+    GroupMoments,
+    lambda space, _: GroupMoments.of(space, space.sentences),
+    operations=lambda d: 6 * d,
 )
 declare(
     "sentence_directions",
+    GroupDirections,
     lambda space, _: GroupDirections.of(space, space.sentences),
     operations=lambda d: 6 * d,
 )
 declare(
     "type_directions",
+    GroupDirections,
     lambda space, _: GroupDirections.of(space, space.token_types),
     operations=lambda d: 6 * d,
 )

@@ -118,6 +118,7 @@ def _left_out_quartic(moments: Moments, r: Tensor, hAh: Tensor, k: Tensor) -> Te
 
 declare(
     "left_out_moments",
+    LeftOutMoments,
     lambda space, shelf: LeftOutMoments.of(space, shelf.moments),
     builds_on="moments",
     by_row=True,
@@ -125,6 +126,7 @@ declare(
 )
 declare(
     "left_out_cosines",
+    LeftOutCosines,
     lambda space, shelf: LeftOutCosines.of(space, shelf.directions),
     builds_on="directions",
     by_row=True,

@@ -394,6 +394,6 @@ def _merge_scatter(a: Moments, b: Moments, step: Tensor) -> tuple[Tensor | None,
 
 
 declare(  # operations: the upper triangle of uuᵀ, and sums
-    "moments", lambda space, _: Moments.of(space, weights=space.weights), weighted=True,
+    "moments", Moments, lambda space, _: Moments.of(space, weights=space.weights), weighted=True,
     operations=lambda d: d * (d + 1) + 8 * d,
 )  # fmt: skip

@@ -143,6 +143,7 @@ def _found(nearest: tuple[Tensor, Tensor], metric: str) -> Neighbors:
 
 declare(
     "neighbors",
+    Neighbors,
     lambda space, shelf: Neighbors.of(space, k=min(_MOST, len(space) - 1), progress=shelf.progress),
     merges=False,
 )

@@ -324,6 +324,7 @@ def _halved(squared: Separation, kept: Tensor | None) -> Separation:
 
 declare(
     "separation",
+    Separation,
     lambda space, shelf: Separation.of(space, shelf.labels, progress=shelf.progress),
     merges=False,
     of_pairs=True,

@@ -45,6 +45,7 @@ class LogPartition:
 
 declare(
     "log_partition",
+    LogPartition,
     lambda space, shelf: LogPartition.of(space, shelf.moments),
     builds_on="moments",
     operations=lambda d: 2 * d * d + 4 * d,

@@ -128,4 +128,4 @@ def as_rows(X: Any, n: int) -> Rows:
     return HeldRows(as_matrix(X, finite=False).detach())
 
 
-declare("vectors", lambda space, _: space.vectors, merges=False)
+declare("vectors", None, lambda space, _: space.vectors, merges=False)

@@ -88,7 +88,7 @@ class Pass:
         found: dict[str, Any] = {}
         for one in together(self.names) if block.weights is None else ():
             found |= zip(one.names, one.of(block), strict=True)
-        shelf = SimpleNamespace(labels=block.labels, **self.built_on)
+        shelf = SimpleNamespace(labels=block.labels, progress=None, **self.built_on)
         for name in self.names:
             if name not in found:
                 known = declared()[name]
@@ -97,7 +97,7 @@ class Pass:
 
     @property
     def is_sampled(self) -> bool:
-        """Whether something that holds a number for every row looks at some of them only."""
+        """Say whether something that holds a number for every row looks at some of them only."""
         return self.sample < 1 and any(declared()[name].by_row for name in self.names)
 
 
@@ -150,8 +150,9 @@ def stream(
         progress: told the share of each pass that is done.
         check: looks at the shelf after the first pass, and may refuse to go on.
     """
-    refuse_unstreamed(needs)
-    wanted = with_grounds(needs)
+    wanted = set(needs)
+    refuse_unstreamed(wanted)
+    wanted = with_grounds(wanted)
     shelf = Statistics(covariance=covariance, seed=seed, progress=progress)
     seen = partial(_told, progress, n_rows) if progress and n_rows else None
     vars(shelf).update(first_pass(wanted).over(blocks(), seen=seen))

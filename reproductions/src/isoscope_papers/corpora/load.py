@@ -177,7 +177,7 @@ def load_pairs(name: str = "nli", *, data: Data = None, download: bool = False) 
     }
     return Corpus(
         name,
-        tuple(zip(*pairs, strict=True)),
+        tuple(zip(*pairs, strict=True)) or ((), ()),
         split=" + ".join(f"{corpus} {split}" for corpus, split in parts),
         source=", ".join(dict.fromkeys(corpus.source for corpus in corpora)),
         licence="; ".join(dict.fromkeys(corpus.licence for corpus in corpora)),

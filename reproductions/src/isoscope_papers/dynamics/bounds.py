@@ -115,7 +115,7 @@ def findings() -> Iterator[Finding]:
     shares = []
     for seed in range(100):
         W = np.abs(np.random.default_rng(seed).normal(size=(2 + seed % 20, 8)))
-        shares.append(np.linalg.eigvalsh(W @ W.T)[-1] / (W @ W.T).sum())
+        shares.append(float(np.linalg.eigvalsh(W @ W.T)[-1] / (W @ W.T).sum()))
     ours = f"largest eigenvalue at most {max(shares):.3f} of the sum of entries"
     yield decide("spectrum-bound", max(shares) <= 1, f"{ours}, in 100 random non-negative matrices")
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -46,7 +45,11 @@ class Picture:
 
 def can_picture() -> bool:
     """Return whether umap-learn is installed."""
-    return find_spec("umap") is not None
+    try:
+        from umap import UMAP  # noqa: F401
+    except ImportError:
+        return False
+    return True
 
 
 def take_picture(setup: Setup, material: Material) -> Picture:

@@ -71,7 +71,8 @@ def findings(outcomes: Sequence[Outcome]) -> Iterator[Finding]:
 def views(outcome: Outcome) -> list[tuple[str, dict[int, LayerFigures]]]:
     """Return the blocks of a model by number: all tokens, then without sinks where there are any."""
     both = {"": outcome.layers, ", no sinks": outcome.without_sinks}
-    return [(outcome.title + words, outcome.blocks(layers)) for words, layers in both.items() if layers]
+    found = [(outcome.title + words, outcome.blocks(layers)) for words, layers in both.items() if layers]
+    return [(subject, blocks) for subject, blocks in found if blocks]
 
 
 def first_layers(blocks: Mapping[int, Any]) -> dict[int, Any]:
