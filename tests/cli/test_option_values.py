@@ -18,6 +18,7 @@ VALUES = ("9" * 30, "1e400", "nan", "-1", "")
 OWN = ("t.parquet", "--labels", "label")
 BASE: dict[str, tuple[str, ...]] = {
     "measure": ("v.npy", "-m", "isoscore"),
+    "metrics": (),
     "correct": ("v.npy", "--method", "center", "-o", "o.npy"),
     "compare": ("v.npy", "v.npy", "-m", "isoscore", "--no-errors"),
     "advise": (*OWN, "--corrections", "center"),
