@@ -65,6 +65,16 @@ def test_vectors_and_labels_come_as_tensors() -> None:
         iso.measure(X, metrics=[first_label_share])
 
 
+def test_labels_beside_a_statistic_are_read_from_a_file_too(tmp_path: Path) -> None:
+    @iso.metric(needs=("moments", "labels"))
+    def rows_a_label(moments, labels):
+        return moments.count / len(labels.unique())
+
+    np.savez(tmp_path / "x.npz", X=X, y=np.arange(120) % 3)
+    file = iso.open_vectors(tmp_path / "x.npz", key="X", labels="y")
+    assert iso.measure(file, metrics=[rows_a_label])["rows_a_label"] == 40
+
+
 def test_the_tracker_and_training_take_it() -> None:
     own = radius()
     rows = torch.from_numpy(X).float()

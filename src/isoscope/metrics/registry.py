@@ -140,6 +140,8 @@ def metric(
         own = {key: value for key, value in locals().items() if key != "function"}
         return lambda given: metric(given, **own)
     wanted = tuple(needs)
+    # what is known of every row comes with all rows: statistics of blocks do not keep it
+    by_row = {"vectors"} if {*wanted} & {"labels", "token_types", "sentences", "partners"} else set()
     unknown = [need for need in wanted if need not in declared() and need not in KNOWN]
     if unknown:
         raise InputError(
@@ -153,7 +155,7 @@ def metric(
         name=name or function.__name__,
         family=family,
         compute=compute,
-        needs=frozenset(wanted),
+        needs=frozenset({*wanted, *by_row}),
         range=range,
         high=high,
         invariances=frozenset(),
