@@ -201,15 +201,20 @@ def test_findings_say_which_data_sets_they_rest_on_and_how_those_were_run() -> N
 
 
 @pytest.mark.parametrize(
-    ("cosine", "score", "verdict"),
-    [(0.0, 0.5, Verdict.CONDITION), (0.3, 0.5, Verdict.INCONCLUSIVE), (0.0, 0.9, Verdict.INCONCLUSIVE)],
+    ("before", "cosine", "score", "verdict"),
+    [
+        (0.6, 0.0, 0.5, Verdict.CONDITION),
+        (0.6, 0.3, 0.5, Verdict.NOT_HELD),
+        (0.6, 0.0, 0.9, Verdict.NOT_HELD),
+        (0.01, 0.0, 0.5, Verdict.INCONCLUSIVE),
+    ],
 )
 def test_a_measure_is_improper_where_centring_alone_moves_it(
-    cosine: float, score: float, verdict: Verdict
+    before: float, cosine: float, score: float, verdict: Verdict
 ) -> None:
-    """The mean cosine has to vanish, and IsoScore has to stay."""
+    """The mean cosine has to vanish, and IsoScore has to stay; one that is near zero anyway shows nothing."""
     found = planted(AS_CLAIMED)
-    none = {"isoscore": 0.5, "mean_cosine": 0.6}
+    none = {"isoscore": 0.5, "mean_cosine": before}
     moved = {"center": {"isoscore": score, "mean_cosine": cosine}, "none": none, "all_but_the_top": none}
     made = replace(found, results=[replace(one, geometry=moved) for one in found.results])
     assert verdicts(made)["improper-measures"] is verdict

@@ -174,7 +174,8 @@ def _of_measures(found: Outcome, static: Outcome | None) -> Judged:
     gone = centred is not None and abs(centred) < NEAR_ZERO < cosine
     stays = kept is not None and abs(kept - plain) < NEAR_ZERO
     where = "of {}, which centring alone brings to zero; the count of papers is not tested"
-    parts = {"mean cosine": int(gone and stays), "papers": 0}
+    can_tell = cosine > NEAR_ZERO  # a cosine that is near zero without centring shows nothing
+    parts = {"mean cosine": (1 if gone and stays else -1) if can_tell else 0, "papers": 0}
     yield _ALL, decide("improper-measures", parts, moved, where=where)
     raised = f"IsoScore {number(plain)} → {number(mean_figure(found, 'all_but_the_top', 'isoscore'))}"
     rises = all((after or 0) > (before or 0) for before, after in top)
