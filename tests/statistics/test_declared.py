@@ -14,7 +14,7 @@ from isoscope.errors import InputError
 from isoscope.scale import Scale, gather
 from isoscope.space import Space
 from isoscope.statistics import declared as declarations
-from isoscope.statistics.declared import declare, declared, streamed, whole, with_grounds
+from isoscope.statistics.declared import declare, declared, streamed, whole, with_prerequisites
 from isoscope.statistics.gathered import Statistics
 from isoscope.statistics.stream import stream
 
@@ -67,7 +67,7 @@ def test_needs_may_be_a_generator_and_must_be_known() -> None:
     with pytest.raises(InputError, match="momentss"):
         stream(lambda: blocks, ["momentss"])
     with pytest.raises(InputError, match="there is no statistic 'momentss'"):
-        with_grounds(["momentss"])
+        with_prerequisites(["momentss"])
 
 
 def test_what_is_not_declared_is_no_statistic() -> None:
@@ -75,8 +75,8 @@ def test_what_is_not_declared_is_no_statistic() -> None:
         _ = Statistics(Space(np.eye(3))).momentss
 
 
-def test_grounds_come_along() -> None:
-    assert with_grounds(["label_distances", "directions"]) == {
+def test_prerequisites_come_along() -> None:
+    assert with_prerequisites(["label_distances", "directions"]) == {
         "label_distances",
         "label_moments",
         "directions",

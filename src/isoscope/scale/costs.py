@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from isoscope.metrics.registry import KNOWN, Metric
 from isoscope.scale.separation import strip_rows
-from isoscope.statistics.declared import declared, with_grounds
+from isoscope.statistics.declared import declared, with_prerequisites
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ def cost(
     """
     chosen = [metrics] if isinstance(metrics, Metric) else list(metrics)
     needs = set().union(*(metric.needs for metric in chosen)) - set(KNOWN)
-    known = [declared()[name] for name in with_grounds(needs)]
+    known = [declared()[name] for name in with_prerequisites(needs)]
     if not all(one.merges or one.of_pairs for one in known):
         return None
     rows, pairs = ([one for one in known if one.of_pairs is kind] for kind in (False, True))

@@ -20,7 +20,7 @@ from isoscope.scale.runners import Job, Runner, runner
 from isoscope.scale.separation import separate
 from isoscope.scale.tasks import Outcome, Part, PassTask
 from isoscope.space import Space
-from isoscope.statistics.declared import with_grounds
+from isoscope.statistics.declared import with_prerequisites
 from isoscope.statistics.gathered import Statistics
 from isoscope.statistics.rows import FileRows
 from isoscope.statistics.stream import Pass, first_pass, note_sample, refuse_unstreamed, second_pass
@@ -51,7 +51,7 @@ def gather(
         scale: memory, scheduler, checkpoint, bad files.
         covariance, seed, progress, check: as `statistics.stream` takes them.
     """
-    wanted = with_grounds(set(needs) - {"vectors"})
+    wanted = with_prerequisites(set(needs) - {"vectors"})
     refuse_unstreamed(wanted - {"separation"})  # which is taken strip by strip
     shelf = Statistics(covariance=covariance, seed=seed, progress=progress)
     parts = parts_of(source)

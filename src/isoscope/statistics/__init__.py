@@ -1,4 +1,4 @@
-"""What is computed once, in one pass, and merges: the ground every metric stands on."""
+"""Statistics that metrics are formulas over: computed once, most in one pass over blocks that merge."""
 
 from isoscope.statistics.directions import Directions
 from isoscope.statistics.groups import GroupDirections, GroupMoments

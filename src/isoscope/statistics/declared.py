@@ -21,13 +21,14 @@ class Declared:
     Attributes:
         name: what metrics ask the shelf for.
         kind: its class, as checkpoints keep it; None where it is no class of its own.
-        of: the statistic of rows, from a Space and a shelf with `labels`, `progress` and its ground.
+        of: the statistic of rows, from a Space and a shelf with `labels`, `progress` and what it builds on.
         builds_on: a statistic of all rows that has to be there first: it takes a second pass.
         merges: whether blocks of rows can be taken alone and merged; if not, it wants all vectors at once.
         weighted: whether a row counts as often as its weight says.
         by_row: whether it holds a number for every row, so that of many rows a sample is taken.
         operations: floating operations for a row of d numbers, or for a pair of rows.
         of_pairs: whether every pair of rows is met.
+        bytes_held: memory it takes for n rows of d numbers in k groups (labels, token types, sentences).
     """
 
     name: str
@@ -39,6 +40,7 @@ class Declared:
     by_row: bool = False
     operations: Callable[[int], float] | None = None
     of_pairs: bool = False
+    bytes_held: Callable[[int, int, int], int] = lambda _n, d, _k: 8 * d
 
 
 @dataclass(frozen=True)
@@ -98,11 +100,11 @@ def weighted() -> frozenset[str]:
     return frozenset(name for name, one in declared().items() if one.weighted)
 
 
-def with_grounds(names: Iterable[str]) -> set[str]:
+def with_prerequisites(names: Iterable[str]) -> set[str]:
     """Return the statistics and what they build on."""
     wanted = set(names)
     if unknown := sorted(wanted - set(declared())):
         raise InputError(
             f"there is no statistic {unknown[0]!r}; wanted some of {', '.join(sorted(declared()))}"
         )
-    return wanted | {ground for name in wanted if (ground := declared()[name].builds_on)}
+    return wanted | {earlier for name in wanted if (earlier := declared()[name].builds_on)}

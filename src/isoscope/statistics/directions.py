@@ -257,5 +257,6 @@ declare(
     lambda space, _: Directions.of(space, weights=space.weights),
     weighted=True,
     operations=lambda d: 8 * d,
+    bytes_held=lambda _n, d, _k: 16 * d,
 )
 declare_together(("moments", "directions"), moments_and_directions)

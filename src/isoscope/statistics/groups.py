@@ -320,22 +320,26 @@ declare(
     lambda space, shelf: GroupMoments.of(space, shelf.labels, weights=space.weights),
     weighted=True,
     operations=lambda d: 6 * d,
+    bytes_held=lambda _n, d, k: 16 * k * (d + 1),
 )
 declare(
     "sentence_moments",
     GroupMoments,
     lambda space, _: GroupMoments.of(space, space.sentences),
     operations=lambda d: 6 * d,
+    bytes_held=lambda _n, d, k: 16 * k * (d + 1),
 )
 declare(
     "sentence_directions",
     GroupDirections,
     lambda space, _: GroupDirections.of(space, space.sentences),
     operations=lambda d: 6 * d,
+    bytes_held=lambda _n, d, k: 8 * k * (d + 1),
 )
 declare(
     "type_directions",
     GroupDirections,
     lambda space, _: GroupDirections.of(space, space.token_types),
     operations=lambda d: 6 * d,
+    bytes_held=lambda _n, d, k: 8 * k * (d + 1),
 )

@@ -123,6 +123,7 @@ declare(
     builds_on="moments",
     by_row=True,
     operations=lambda d: 2 * d * d + 6 * d,
+    bytes_held=lambda n, _d, _k: 24 * n,
 )
 declare(
     "left_out_cosines",
@@ -131,4 +132,5 @@ declare(
     builds_on="directions",
     by_row=True,
     operations=lambda d: 6 * d,
+    bytes_held=lambda n, _d, _k: 8 * n,
 )

@@ -395,5 +395,5 @@ def _merge_scatter(a: Moments, b: Moments, step: Tensor) -> tuple[Tensor | None,
 
 declare(  # operations: the upper triangle of uuᵀ, and sums
     "moments", Moments, lambda space, _: Moments.of(space, weights=space.weights), weighted=True,
-    operations=lambda d: d * (d + 1) + 8 * d,
+    operations=lambda d: d * (d + 1) + 8 * d, bytes_held=lambda _n, d, _k: 8 * d * (d + 3),
 )  # fmt: skip

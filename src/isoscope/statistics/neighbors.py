@@ -146,4 +146,5 @@ declare(
     Neighbors,
     lambda space, shelf: Neighbors.of(space, k=min(_MOST, len(space) - 1), progress=shelf.progress),
     merges=False,
+    bytes_held=lambda n, _d, _k: 16 * n * min(_MOST, n - 1),
 )

@@ -328,5 +328,6 @@ declare(
     lambda space, shelf: Separation.of(space, shelf.labels, progress=shelf.progress),
     merges=False,
     of_pairs=True,
+    bytes_held=lambda n, _d, _k: 24 * n,
     operations=lambda d: 2 * d + 6,  # a product, a root and the sums by cluster
 )

@@ -49,4 +49,5 @@ declare(
     lambda space, shelf: LogPartition.of(space, shelf.moments),
     builds_on="moments",
     operations=lambda d: 2 * d * d + 4 * d,
+    bytes_held=lambda _n, d, _k: 8 * d * (d + 2),
 )

@@ -128,4 +128,10 @@ def as_rows(X: Any, n: int) -> Rows:
     return HeldRows(as_matrix(X, finite=False).detach())
 
 
-declare("vectors", None, lambda space, _: space.vectors, merges=False)
+declare(
+    "vectors",
+    None,
+    lambda space, _: space.vectors,
+    merges=False,
+    bytes_held=lambda n, d, _k: 4 * n * d,
+)

@@ -17,7 +17,7 @@ from isoscope.kernels.workers import go_on, in_order
 from isoscope.labels import Labels
 from isoscope.space import Space
 from isoscope.statistics.ahead import ahead
-from isoscope.statistics.declared import declared, streamed, together, with_grounds
+from isoscope.statistics.declared import declared, streamed, together, with_prerequisites
 from isoscope.statistics.gathered import Statistics
 from isoscope.statistics.tree import Tree
 
@@ -113,12 +113,12 @@ def second_pass(
 
     most_rows: about how many rows may have a number each; LEFT_OUT_ROWS by default.
     """
-    grounds = {name: ground for name in sorted(needs) if (ground := declared()[name].builds_on)}
-    if not grounds:
+    later = {name: earlier for name in sorted(needs) if (earlier := declared()[name].builds_on)}
+    if not later:
         return None
-    built_on = {name: shelf[name] for name in set(grounds.values())}
+    built_on = {name: shelf[name] for name in set(later.values())}
     n_rows = max(statistic.count for statistic in built_on.values())
-    return Pass(tuple(grounds), built_on, sample=min(1.0, (most_rows or LEFT_OUT_ROWS) / n_rows), seed=seed)
+    return Pass(tuple(later), built_on, sample=min(1.0, (most_rows or LEFT_OUT_ROWS) / n_rows), seed=seed)
 
 
 def refuse_unstreamed(needs: Iterable[str]) -> None:
@@ -152,7 +152,7 @@ def stream(
     """
     wanted = set(needs)
     refuse_unstreamed(wanted)
-    wanted = with_grounds(wanted)
+    wanted = with_prerequisites(wanted)
     shelf = Statistics(covariance=covariance, seed=seed, progress=progress)
     seen = partial(_told, progress, n_rows) if progress and n_rows else None
     vars(shelf).update(first_pass(wanted).over(blocks(), seen=seen))
