@@ -16,13 +16,13 @@ from typing import Any
 
 import torch
 
-from isoscope.encoders import load_language_model
-from isoscope.encoders.batches import usual_batch
-from isoscope.encoders.language_models import LanguageModel
-from isoscope.encoders.tokens import tokenize
-from isoscope.layers import measure_layers
-from isoscope.layers.plan import LayerPlan
-from isoscope.layers.run import MEMORY_MB, layer_groups
+from isoscope.models import load_language_model
+from isoscope.models.batches import usual_batch
+from isoscope.models.language_models import LanguageModel
+from isoscope.models.layers import measure_layers
+from isoscope.models.layers.plan import LayerPlan
+from isoscope.models.layers.run import MEMORY_MB, layer_groups
+from isoscope.models.tokens import tokenize
 from isoscope_papers.corpora import load_texts
 
 RESULTS = Path(__file__).parent / "results" / "layers.json"

@@ -111,7 +111,7 @@ def _published_steps(points: Tensor, C0: Tensor, zeta: float) -> Tensor:
 
 def step_share(device: str = "cpu") -> list[dict[str, Any]]:
     """The penalty over all layers as a share of a training step of MiniLM: forward, backward, AdamW."""
-    from isoscope.encoders import load_language_model
+    from isoscope.models import load_language_model
 
     model = load_language_model("all-MiniLM-L6-v2", device=device).model.train().requires_grad_(True)
     head = torch.nn.Linear(model.config.hidden_size, 2).to(device)

@@ -83,7 +83,7 @@ def _glove() -> Iterator[Case]:
 
 def _texts(data: Path) -> Iterator[Case]:
     """Texts under all-MiniLM-L6-v2; their vectors are kept in isoscope's own cache."""
-    from isoscope.encoders import encode
+    from isoscope.models import encode
 
     def vectors(texts: list[str]) -> np.ndarray:
         return encode(texts, progress=False).numpy()

@@ -14,8 +14,8 @@ from typing import Any
 import torch
 
 from benchmarks.timing import take_turns
-from isoscope.encoders import load_language_model
-from isoscope.training import GeometryTracker
+from isoscope.models import load_language_model
+from isoscope.tracking import GeometryTracker
 from isoscope_papers.corpora import load_corpus
 
 N_TEXTS, EVERY, BATCH = 256, 100, 32

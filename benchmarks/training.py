@@ -32,7 +32,7 @@ def polarity() -> tuple[np.ndarray, np.ndarray, str]:
     """Vectors, labels and what they are: the encoded sentences where data and model are there."""
     if "ISOSCOPE_DATA" in os.environ:
         try:
-            from isoscope.encoders import encode
+            from isoscope.models import encode
             from isoscope_papers.corpora import load_corpus
 
             corpus = load_corpus("polarity")

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from isoscope.encoders import TokenRows, TokenStates
 from isoscope.labels import as_labels
+from isoscope.models import TokenRows, TokenStates
 
 _WORDS = ["a", "the", "cat", "dog", "sat", "ran", "to", "mat", "on", "hat"]
 

@@ -15,8 +15,8 @@ from typer.testing import CliRunner
 
 from isoscope import Space
 from isoscope.cli.app import app
-from isoscope.encoders import TokenStates
 from isoscope.errors import InputError
+from isoscope.models import TokenStates
 from isoscope_papers.contrastive import run as measuring
 from isoscope_papers.contrastive.findings import findings, rows
 from isoscope_papers.contrastive.last_layer import intra_readings, last_layer

@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 import isoscope as iso
 from isoscope.cli.app import app
 from isoscope.errors import FileError, InputError
-from isoscope.training.trajectory import Trajectory
+from isoscope.tracking.trajectory import Trajectory
 from isoscope_papers.corpora import Corpus
 from isoscope_papers.dynamics import run as training
 from isoscope_papers.dynamics.figures import _scaled

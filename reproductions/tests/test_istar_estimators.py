@@ -11,8 +11,8 @@ import pytest
 import torch
 
 import isoscope as iso
-from isoscope.encoders import TokenStates
 from isoscope.errors import FileError
+from isoscope.models import TokenStates
 from isoscope_papers.istar import estimators as module
 from isoscope_papers.istar.estimators import (
     DEBIASED,

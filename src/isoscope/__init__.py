@@ -13,18 +13,6 @@ from isoscope._version import __version__
 from isoscope.advice import Advice, advise
 from isoscope.clustering import ChosenClusters, Clustering, choose_clusters, kmeans
 from isoscope.comparison import Comparison, compare
-from isoscope.encoders import (
-    LanguageModel,
-    TextFile,
-    TokenRows,
-    TokenStates,
-    encode,
-    load_language_model,
-    open_texts,
-    resolve_model,
-    static_vectors,
-    token_states,
-)
 from isoscope.errors import (
     ClusterError,
     FileError,
@@ -37,7 +25,6 @@ from isoscope.errors import (
 )
 from isoscope.io import VectorFile, VectorShards, open_vectors, read, read_labels, read_texts, save
 from isoscope.labels import Labels
-from isoscope.layers import LayerComparison, LayerProfile, measure_layers
 from isoscope.losses import (
     AlignmentLoss,
     CosineRegularizer,
@@ -118,6 +105,19 @@ from isoscope.metrics.spectrum import (
     rankme,
     stable_rank,
 )
+from isoscope.models import (
+    LanguageModel,
+    TextFile,
+    TokenRows,
+    TokenStates,
+    encode,
+    load_language_model,
+    open_texts,
+    resolve_model,
+    static_vectors,
+    token_states,
+)
+from isoscope.models.layers import LayerComparison, LayerProfile, measure_layers
 from isoscope.report import (
     Report,
     plot_cosines,
@@ -139,19 +139,21 @@ from isoscope.statistics import (
     Neighbors,
     Separation,
 )
-from isoscope.training import (
-    Contrasted,
+from isoscope.tracking import (
     Correlation,
-    FineTuned,
     GeometryTracker,
-    TradeOff,
-    TradeOffPoint,
     Trajectory,
-    contrast,
-    finetune,
     geometry_callback,
     geometry_evaluator,
     lightning_callback,
+)
+from isoscope.training import (
+    Contrasted,
+    FineTuned,
+    TradeOff,
+    TradeOffPoint,
+    contrast,
+    finetune,
     plot_against_frontier,
     trade_off,
     train_embeddings,

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-import isoscope.layers
+import isoscope.models.layers
 from isoscope.cli import app
 from isoscope.errors import FileError, InputError, IsoscopeError
 
@@ -78,9 +78,9 @@ def baseline(found: dict) -> float:
 def test_what_is_passed_on(tiny_bert: Path, texts: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Memory and device change no figure: they reach the function that heeds them."""
     seen = {}
-    measure = isoscope.layers.measure_layers
+    measure = isoscope.models.layers.measure_layers
     monkeypatch.setattr(
-        isoscope.layers,
+        isoscope.models.layers,
         "measure_layers",
         lambda *texts, **options: seen.update(options) or measure(*texts, **options),
     )

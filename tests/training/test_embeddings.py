@@ -290,7 +290,7 @@ def test_a_few_updates_of_polarity() -> None:
     if "ISOSCOPE_DATA" not in os.environ:
         pytest.skip("ISOSCOPE_DATA is not set: no sentence polarity")
     pytest.importorskip("sentence_transformers", reason="no encoder installed", exc_type=ImportError)
-    from isoscope.encoders import encode
+    from isoscope.models import encode
     from isoscope_papers.corpora import load_corpus
 
     corpus = load_corpus("polarity")

@@ -5,9 +5,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from isoscope.encoders.language_models import load_tokenizer
 from isoscope.errors import InputError
-from isoscope.training.sequences import EpochOrder, Sequences, check_length, tokenized
+from isoscope.models.language_models import load_tokenizer
+from isoscope.models.tokens import check_length
+from isoscope.training.sequences import EpochOrder, Sequences, tokenized
 
 ROWS = [[5, 6, 7], [8], [9, 10]]
 

@@ -165,7 +165,7 @@ advise.__doc__ = f"{advise.__doc__}\n{_EPILOG}"
 
 def _encoded(pairs: FilePairs | None, options: TextOptions) -> Space:
     """The texts of the pairs themselves, encoded."""
-    from isoscope.encoders import encode
+    from isoscope.models import encode
 
     if pairs is None:
         raise InputError("FILE is missing: wanted vectors or texts; or --pairs of texts with --model NAME")

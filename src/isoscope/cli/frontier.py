@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from isoscope.metrics.attribution import Attribution
     from isoscope.metrics.frontier_position import FrontierPosition
     from isoscope.space import Space
-    from isoscope.training import Trajectory
+    from isoscope.tracking import Trajectory
 
 _SEEN = 5e-5  # of IsoScore, in four digits
 _ROUNDING = 1e-12  # a share of the variance under this is none
@@ -170,7 +170,7 @@ def _named(folders: list[Path]) -> dict[str, Path]:
 
 
 def _run(folder: Path) -> Trajectory:
-    from isoscope.training import Trajectory
+    from isoscope.tracking import Trajectory
     from isoscope.training.frontier_figure import checked_run
 
     path = folder / "trajectory.parquet"

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from isoscope.cli.table_options import AS_JUDGED, TableOptions
-from isoscope.encoders import TextFile, open_texts
 from isoscope.errors import FileError, InputError
 from isoscope.io import VectorFile, VectorShards, open_vectors
 from isoscope.io.columns import KINDS
@@ -16,6 +15,7 @@ from isoscope.io.formats import FORMATS
 from isoscope.io.shards import is_many
 from isoscope.io.text_files import holds_texts
 from isoscope.labels import label_notes
+from isoscope.models import TextFile, open_texts
 from isoscope.space import as_counts
 from isoscope.terminal import say
 

@@ -20,12 +20,12 @@ from isoscope.cli.options import (
 )
 from isoscope.errors import FileError, InputError
 from isoscope.io.atomic import write_atomically
-from isoscope.layers.run import MEMORY_MB
+from isoscope.models.layers.run import MEMORY_MB
 from isoscope.terminal import say, show_json
 
 if TYPE_CHECKING:
     from isoscope.console import Terminal
-    from isoscope.layers import LayerComparison, LayerProfile
+    from isoscope.models.layers import LayerComparison, LayerProfile
 
 RUNNING_TEXT = "wikitext2"
 _WINDOW = 512
@@ -115,7 +115,7 @@ def layers(
     """
     if len(models) > 2:
         raise InputError(f"{len(models)} models are given; wanted one, or two to compare")
-    from isoscope.layers import LayerComparison, measure_layers
+    from isoscope.models.layers import LayerComparison, measure_layers
 
     with as_typed():
         is_file = Path(texts).exists()

@@ -41,12 +41,12 @@ from isoscope.io.files import reading, reason
 from isoscope.io.label_files import split_column
 from isoscope.io.numpy_files import map_npy
 from isoscope.terminal import say, show, show_json
+from isoscope.tracking.trajectory_summary import main_pair
 from isoscope.training import train_embeddings
-from isoscope.training.trajectory_summary import main_pair
 
 if TYPE_CHECKING:
     from isoscope.space import Space
-    from isoscope.training import Trajectory
+    from isoscope.tracking import Trajectory
 
 _EPILOG = """
 **Examples**

@@ -17,7 +17,7 @@ from isoscope.report.evidence import Evidence, gather
 from isoscope.report.page import assemble
 from isoscope.report.runs import load_run
 from isoscope.space import Space
-from isoscope.training.trajectory import Trajectory
+from isoscope.tracking.trajectory import Trajectory
 
 _SUFFIXES = (".html", ".htm")
 

@@ -20,7 +20,7 @@ from isoscope.report.pair_cosines import PairCosines
 from isoscope.space import Space
 from isoscope.statistics.groups import GroupMoments
 from isoscope.statistics.principal import Principal
-from isoscope.training.trajectory import Trajectory
+from isoscope.tracking.trajectory import Trajectory
 
 MOST_POINTS = 3000  # in the picture
 _SILHOUETTE_TOLERANCE = 5e-4

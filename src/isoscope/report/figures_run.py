@@ -9,7 +9,7 @@ from isoscope.errors import InputError
 from isoscope.figures import PALETTE
 from isoscope.report.axes import axes_for
 from isoscope.report.runs import load_run
-from isoscope.training.trajectory import Trajectory
+from isoscope.tracking.trajectory import Trajectory
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

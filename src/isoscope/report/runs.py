@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from isoscope.errors import FileError
-from isoscope.training.trajectory import Trajectory
+from isoscope.tracking.trajectory import Trajectory
 
 FILE = "trajectory.parquet"
 _MOST_STEPS = 400  # points of a curve: more than a screen shows

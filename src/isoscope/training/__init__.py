@@ -4,28 +4,30 @@ train_embeddings(X, y)      the experiment of Mickus, Grönroos and Attieh 2024 
 finetune(model, texts, y)   a model trained to classify texts, with a penalty on its states -> FineTuned
 contrast(model, pairs)      a sentence encoder trained on pairs, its geometry followed -> Contrasted
 train_masked_lm(texts)      a small BERT trained from nothing, to start from -> MaskedLM
-GeometryTracker(probe)      follows any model's layers in any loop; adapters for three trainers
 trade_off(X, y)             vectors optimised for isotropy and clusters at once -> TradeOff
 plot_against_frontier(…)            spaces and runs under the frontier
-Trajectory                  what was measured: curves, correlations, figure, file
 """
 
 from __future__ import annotations
 
-from isoscope.training.callbacks import geometry_callback, geometry_evaluator, lightning_callback
+from isoscope.tracking import (
+    Correlation,
+    GeometryTracker,
+    Trajectory,
+    geometry_callback,
+    geometry_evaluator,
+    lightning_callback,
+)
 from isoscope.training.contrast import contrast
 from isoscope.training.contrasted import Contrasted
-from isoscope.training.correlation import Correlation
 from isoscope.training.embeddings import train_embeddings
 from isoscope.training.finetune import finetune
 from isoscope.training.finetuned import FineTuned
 from isoscope.training.frontier_figure import plot_against_frontier
 from isoscope.training.held_out import some_examples
 from isoscope.training.masked import MaskedLM, train_masked_lm
-from isoscope.training.tracker import GeometryTracker
 from isoscope.training.trade_off import trade_off
 from isoscope.training.trade_off_result import TradeOff, TradeOffPoint
-from isoscope.training.trajectory import Trajectory
 
 __all__ = [
     "Contrasted",

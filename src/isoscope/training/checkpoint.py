@@ -23,7 +23,7 @@ from isoscope.errors import FileError, InputError
 from isoscope.io.files import check_file, listed
 from isoscope.io.locks import only_user
 from isoscope.io.sealed import check_owner, identity, read_json, read_tensors, write_json, write_tensors
-from isoscope.training.trajectory import Trajectory
+from isoscope.tracking.trajectory import Trajectory
 
 _CONFIG, _ROWS = "config.json", "trajectory.parquet"
 _FREE = ("isoscope", "torch", "device")  # of the configuration: noted, not compared

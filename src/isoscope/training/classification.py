@@ -12,9 +12,9 @@ from torch import Tensor
 from torch.nn import functional
 
 from isoscope.errors import InputError, NotFiniteError
+from isoscope.models.untouched import device_of, untouched
 from isoscope.training.regularizers import Regularizer, token_places
 from isoscope.training.sequences import Batch, EpochOrder, Sequences
-from isoscope.training.untouched import device_of, untouched
 
 METRICS = ("accuracy", "f1", "matthews")
 _EVALUATED_AT_ONCE = 128

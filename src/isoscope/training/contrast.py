@@ -14,13 +14,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from isoscope.encoders.cache import fingerprint
-from isoscope.encoders.language_models import LanguageModel, load_language_model, load_tokenizer
-from isoscope.encoders.models import resolve_model
-from isoscope.encoders.pooling import TOKEN_POOLINGS, pool_padded
-from isoscope.encoders.texts import checked_texts
 from isoscope.errors import InputError
 from isoscope.losses import MultipleNegativesLoss
+from isoscope.models.cache import fingerprint
+from isoscope.models.language_models import LanguageModel, load_language_model, load_tokenizer
+from isoscope.models.pooling import TOKEN_POOLINGS, pool_padded
+from isoscope.models.resolve import resolve_model
+from isoscope.models.texts import checked_texts
+from isoscope.models.tokens import check_length
 from isoscope.progress import Bar
 from isoscope.training.checkpoint import RunFolder
 from isoscope.training.configuration import whole
@@ -42,7 +43,7 @@ from isoscope.training.encoder_run import (
     training_device,
     unquantized,
 )
-from isoscope.training.sequences import Batch, EpochOrder, Sequences, check_length, tokenized
+from isoscope.training.sequences import Batch, EpochOrder, Sequences, tokenized
 
 DEFAULT_METRICS = ("isoscore_debiased", "mean_cosine", "effective_rank")
 

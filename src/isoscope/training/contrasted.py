@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from isoscope.tracking.trajectory import Trajectory
 from isoscope.training.encoder_result import Trained, done, shown_or_dash
-from isoscope.training.trajectory import Trajectory
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -11,13 +11,13 @@ import torch
 from isoscope._version import __version__
 from isoscope.errors import InputError
 from isoscope.progress import Bar
+from isoscope.tracking.trajectory import Trajectory
 from isoscope.training.checkpoint import RunFolder
 from isoscope.training.configuration import Configuration, as_betas, as_metrics, as_seeds, whole
 from isoscope.training.loggers import as_listener
 from isoscope.training.problem import Problem
 from isoscope.training.recorder import Listener, Row
 from isoscope.training.session import Session
-from isoscope.training.trajectory import Trajectory
 
 
 @torch.inference_mode(False)  # whatever the caller has switched off, training needs gradients

@@ -20,10 +20,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from isoscope.encoders.language_models import best_device, quiet_loading, token_limit
 from isoscope.errors import InputError, check_seed
 from isoscope.io.atomic import scratch_folder
 from isoscope.io.files import reading
+from isoscope.models.language_models import best_device, quiet_loading, token_limit
 from isoscope.progress import Bar
 from isoscope.training.checkpoint import RunFolder
 from isoscope.training.configuration import whole
@@ -170,7 +170,7 @@ def training_device(device: str | torch.device | None) -> torch.device:
 
 def one_tracker(tracker: Any, probe: Any, tokenizer: Any, **options: Any) -> Any:
     """The caller's tracker, or one of the probe's; None where there is neither."""
-    from isoscope.training.tracker import GeometryTracker
+    from isoscope.tracking.tracker import GeometryTracker
 
     if probe is None:
         return tracker

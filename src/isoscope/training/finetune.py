@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 import torch
 
-from isoscope.encoders.cache import fingerprint
-from isoscope.encoders.language_models import load_tokenizer, pretrained, quiet_loading
-from isoscope.encoders.model_files import running
-from isoscope.encoders.models import is_gguf, resolve_model
 from isoscope.labels import Labels
 from isoscope.losses.covariance import MAX_VECTORS
+from isoscope.models.cache import fingerprint
+from isoscope.models.language_models import load_tokenizer, pretrained, quiet_loading
+from isoscope.models.model_files import running
+from isoscope.models.resolve import is_gguf, resolve_model
+from isoscope.models.tokens import check_length
 from isoscope.progress import Bar
 from isoscope.training.checkpoint import RunFolder
 from isoscope.training.classification import Classification, check_metric
@@ -43,7 +44,7 @@ from isoscope.training.finetuned import FineTuned
 from isoscope.training.held_out import Examples, split_examples
 from isoscope.training.journal import Journal
 from isoscope.training.regularizers import Penalty, Regularizer
-from isoscope.training.sequences import check_length, tokenized
+from isoscope.training.sequences import tokenized
 from isoscope.training.state_geometry import state_geometry
 
 

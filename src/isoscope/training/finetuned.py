@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from isoscope.measurement import shown
+from isoscope.tracking.trajectory import Trajectory
 from isoscope.training.encoder_result import Trained, done, shown_or_dash
 from isoscope.training.state_geometry import ALL, QUANTITIES
-from isoscope.training.trajectory import Trajectory
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

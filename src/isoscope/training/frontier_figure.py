@@ -13,7 +13,7 @@ from isoscope.errors import InputError
 from isoscope.figures import INK, PALETTE, new_figure, save_figure
 from isoscope.metrics.frontier import frontier_curve, isotropy_ceiling
 from isoscope.metrics.frontier_position import FrontierPosition
-from isoscope.training.trajectory import Trajectory
+from isoscope.tracking.trajectory import Trajectory
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from isoscope.encoders.texts import checked_texts
 from isoscope.errors import InputError, LabelError, ShapeError
 from isoscope.labels import Labels, as_labels
+from isoscope.models.texts import checked_texts
 from isoscope.printable import quoted
 
 

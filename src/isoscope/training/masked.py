@@ -14,9 +14,10 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from isoscope.encoders.language_models import LanguageModel, quiet_loading
-from isoscope.encoders.tokens import tokenize
 from isoscope.errors import InputError
+from isoscope.models.language_models import LanguageModel, quiet_loading
+from isoscope.models.tokens import tokenize
+from isoscope.models.untouched import device_of, untouched
 from isoscope.progress import Bar
 from isoscope.training.checkpoint import RunFolder
 from isoscope.training.configuration import whole
@@ -37,7 +38,6 @@ from isoscope.training.encoder_run import (
     training_device,
 )
 from isoscope.training.sequences import Batch, EpochOrder, Sequences
-from isoscope.training.untouched import device_of, untouched
 
 RATE = 0.15  # of tokens that are to be found
 MASKED, REPLACED = 0.8, 0.1  # of those: shown as the mask, as a random token; the rest as they are

@@ -73,18 +73,6 @@ class Sequences:
             yield places, self.batch(places)
 
 
-def check_length(tokenizer: Any, max_length: int, *, of_pairs: bool = False) -> None:
-    """Raise InputError where the special tokens leave no room for a token of the text, or of each of two."""
-    n_special = int(tokenizer.num_special_tokens_to_add(pair=of_pairs))
-    least = n_special + (2 if of_pairs else 1)
-    if max_length < least:
-        texts, rest = ("two texts", "one of each") if of_pairs else ("a text", "one of its own")
-        raise InputError(
-            f"max_length is {max_length}; wanted at least {least}: the tokenizer adds {n_special} special "
-            f"token{'' if n_special == 1 else 's'} to {texts}, and {rest} must be left"
-        )
-
-
 def tokenized(
     tokenizer: Any,
     texts: Sequence[str],

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from isoscope.errors import FileError
 from isoscope.progress import Bar
+from isoscope.tracking.trajectory import Trajectory
 from isoscope.training.checkpoint import RunFolder, SeedState, warn_dropped
 from isoscope.training.classifier import n_parameters
 from isoscope.training.configuration import Configuration
@@ -19,7 +20,6 @@ from isoscope.training.meter import Meter
 from isoscope.training.problem import Problem
 from isoscope.training.recorder import Listener, Recorder, Row
 from isoscope.training.trainer import Trainer, wanted_state
-from isoscope.training.trajectory import Trajectory
 
 _PATIENCE_S = 60.0  # between checkpoints, where no number of updates is given
 _COPIES = 10  # of a table and its items held at most while a seed trains and is measured

@@ -14,11 +14,11 @@ from isoscope.errors import UndefinedError
 from isoscope.metrics.cosine import mean_cosine
 from isoscope.metrics.isotropy import isoscore, isoscore_star
 from isoscope.metrics.manifold import twonn
+from isoscope.models.untouched import device_of, untouched
 from isoscope.statistics.directions import Directions
 from isoscope.statistics.moments import Moments
 from isoscope.training.regularizers import token_places
 from isoscope.training.sequences import EpochOrder, Sequences
-from isoscope.training.untouched import device_of, untouched
 
 ALL = "all"  # the union of the layers, the embedding layer left out
 QUANTITIES = ("isoscore_star", "isoscore_debiased", "mean_cosine", "twonn")

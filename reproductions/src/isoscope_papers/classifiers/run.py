@@ -15,8 +15,8 @@ from torch import Tensor
 from isoscope import isotropy_ceiling
 from isoscope.arrays import as_device
 from isoscope.cli import parse_seeds
-from isoscope.encoders import encode, static_vectors
 from isoscope.errors import FileError, InputError, UndefinedError
+from isoscope.models import encode, static_vectors
 from isoscope.training import Trajectory, train_embeddings
 from isoscope_papers import runs
 from isoscope_papers.classifiers.options import Options

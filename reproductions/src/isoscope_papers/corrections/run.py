@@ -17,8 +17,8 @@ from isoscope import encode, isoscore, mean_cosine, neighbor_overlap, static_vec
 from isoscope.advice import Advice, advise, gain, holm
 from isoscope.advice import Outcome as Tried
 from isoscope.corrections import AllButTheTop, Center, Whiten
-from isoscope.encoders import averaged_vectors, vocabulary
 from isoscope.errors import InputError
+from isoscope.models import averaged_vectors, vocabulary
 from isoscope.progress import Bar
 from isoscope_papers.corpora import Corpus, load_corpus
 from isoscope_papers.corrections import setups

@@ -18,8 +18,8 @@ from scipy.stats import spearmanr
 from torch import Tensor
 
 import isoscope as iso
-from isoscope.encoders import load_tokenizer
 from isoscope.errors import InputError
+from isoscope.models import load_tokenizer
 from isoscope.training import Contrasted, MaskedLM, train_masked_lm
 from isoscope_papers.contrastive.run import token_rows
 from isoscope_papers.contrastive.setups import CLEAN, N_TOKENS, SPLIT, TEXTS

@@ -18,8 +18,8 @@ import torch
 from torch import Tensor
 
 from isoscope import isoscore
-from isoscope.encoders import best_device
 from isoscope.errors import FileError, UndefinedError
+from isoscope.models import best_device
 from isoscope.progress import Bar
 from isoscope_papers.istar.populations import FRESH, STALE, Known, Population
 from isoscope_papers.istar.setups import PAPER_ZETA

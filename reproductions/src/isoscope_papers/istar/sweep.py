@@ -17,8 +17,8 @@ import torch
 from torch import Tensor
 
 from isoscope import finetune, measure
-from isoscope.encoders import best_device
 from isoscope.errors import NotFiniteError
+from isoscope.models import best_device
 from isoscope.training import FineTuned, some_examples
 from isoscope_papers.corpora import load_task
 from isoscope_papers.istar.setups import NONE, Point, Settings

@@ -18,9 +18,9 @@ import isoscope as iso
 from isoscope import TokenStates
 from isoscope.arrays import as_matrix
 from isoscope.cli import parse_numbers
-from isoscope.encoders import best_device, vocabulary
 from isoscope.errors import FileError, InputError
 from isoscope.io import write_atomically
+from isoscope.models import best_device, vocabulary
 from isoscope.progress import Bar
 from isoscope_papers import runs
 from isoscope_papers.corpora import load_texts

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from isoscope import encode, trade_off, train_embeddings
-from isoscope.encoders import best_device
+from isoscope.models import best_device
 from isoscope_papers.classifiers.run import prepare_task
 from isoscope_papers.classifiers.setups import SETUPS as CLASSIFIERS
 from isoscope_papers.corpora import load_corpus

@@ -24,7 +24,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from isoscope.encoders import vocabulary
+from isoscope.models import vocabulary
 
 N_POS_WORDS = 11_462
 N_SUPERSENSE_WORDS = 2_275

@@ -1,0 +1,45 @@
+"""Texts and words to vectors.
+
+    encode(texts)               one vector a text, through sentence-transformers
+    open_texts(file)            the texts of a file as vectors, for `measure`
+    static_vectors(words)       one vector a word, from a table of word vectors
+    averaged_vectors(texts)     one vector a text, the mean of its words' in such a table
+    vocabulary()                the words of such a table, most frequent first
+    token_states(texts)         one vector a token and layer, of any language model
+    load_language_model(name)   a transformer with its tokenizer; load_tokenizer the tokenizer alone
+    resolve_model(name)         the folder or file a model lies in
+    best_device(name)           the device asked for, or the best there is
+
+What is encoded is kept on disk: see `isoscope.models.cache`.
+"""
+
+from __future__ import annotations
+
+from isoscope.models.averaged import averaged_vectors
+from isoscope.models.folders import cache_folder
+from isoscope.models.language_models import LanguageModel, best_device, load_language_model, load_tokenizer
+from isoscope.models.resolve import resolve_model
+from isoscope.models.sentences import encode
+from isoscope.models.static import GLOVE, static_vectors, vocabulary
+from isoscope.models.text_source import TextFile, open_texts
+from isoscope.models.token_states import TokenStates, token_states
+from isoscope.models.tokens import TokenRows
+
+__all__ = [
+    "GLOVE",
+    "LanguageModel",
+    "TextFile",
+    "TokenRows",
+    "TokenStates",
+    "averaged_vectors",
+    "best_device",
+    "cache_folder",
+    "encode",
+    "load_language_model",
+    "load_tokenizer",
+    "open_texts",
+    "resolve_model",
+    "static_vectors",
+    "token_states",
+    "vocabulary",
+]

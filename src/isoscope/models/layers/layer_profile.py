@@ -1,0 +1,191 @@
+"""`LayerProfile`: what was found in each layer of a model, to print, to draw, to compare."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from torch import Tensor
+
+from isoscope.errors import InputError, UndefinedError
+from isoscope.metrics.sinks import Sinks
+from isoscope.models.language_models import LanguageModel
+from isoscope.models.layers.plan import LayerPlan
+from isoscope.models.layers.quantities import ALL_QUANTITIES, QUANTITIES, Values
+from isoscope.models.layers.sums import LayerStatistics
+from isoscope.printable import printable
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+WITH_SINKS, WITHOUT_SINKS = "all tokens", "without sinks"
+
+
+@dataclass(frozen=True, eq=False)
+class LayerProfile:
+    """Every quantity of every layer, with attention sinks and without them.
+
+    Attributes:
+        model: its name.
+        n_tokens, n_texts, n_types: what was measured.
+        n_dims: dimensions of a state.
+        readings: by layer, the values of all tokens and of all but the sinks.
+        sinks: what the attention sinks are, in words; empty where there are none.
+        n_sinks: how many tokens are sinks.
+        sample: how many tokens clusters, local dimension and informativity are taken on.
+        type_names, type_counts: the token types, and how often each occurs.
+        type_similarities: by layer, (T,) the self-similarity of each type, without sinks; NaN where it
+            occurs once.
+        seconds: in the model, in the measures over all tokens, in those on the sample.
+        notes: what a user should know.
+    """
+
+    model: str
+    n_tokens: int
+    n_texts: int
+    n_types: int
+    n_dims: int
+    readings: Mapping[int, tuple[Values, Values]]
+    sinks: tuple[str, ...]
+    n_sinks: int
+    sample: int
+    type_names: tuple[str, ...]
+    type_counts: Tensor
+    type_similarities: Mapping[int, Tensor]
+    seconds: Mapping[str, float]
+    notes: tuple[str, ...]
+
+    @classmethod
+    def of(
+        cls,
+        model: LanguageModel,
+        plan: LayerPlan,
+        sinks: Sinks,
+        readings: Mapping[int, tuple[Values, Values]],
+        statistics: Mapping[int, tuple[LayerStatistics, LayerStatistics]],
+        seconds: Mapping[str, float],
+        notes: tuple[str, ...],
+    ) -> LayerProfile:
+        """From a run's parts."""
+        counts = plan.types.counts
+        if not bool((counts > 1).any()):
+            notes = (*notes, "no token is seen twice: self-similarity has no value")
+        return cls(
+            model=model.name,
+            n_tokens=plan.n_counted,
+            n_texts=len(plan.tokenized.lengths),
+            n_types=int((counts > 0).sum()),
+            n_dims=model.n_dims,
+            readings=readings,
+            sinks=sinks.names,
+            n_sinks=len(sinks),
+            sample=len(plan.sample),
+            type_names=plan.tokenized.rows.types.names,
+            type_counts=counts,
+            type_similarities={layer: views[1].types.by_type.cpu() for layer, views in statistics.items()},
+            seconds=dict(seconds),
+            notes=notes,
+        )
+
+    @property
+    def layers(self) -> list[int]:
+        """The layers measured."""
+        return sorted(self.readings)
+
+    def values(self, name: str, *, sinks: bool = True) -> list[float | None]:
+        """One quantity, layer by layer, with the sinks or without them."""
+        if name not in {quantity.name for quantity in ALL_QUANTITIES}:
+            names = ", ".join(quantity.name for quantity in ALL_QUANTITIES)
+            raise InputError(f"quantity {name!r} is not known; there are {names}")
+        return [self.readings[layer][0 if sinks else 1].get(name) for layer in self.layers]
+
+    def adjusted_by_type(self, layer: int = -1) -> dict[str, float]:
+        """The self-similarity of each token type less the anisotropy, the most frequent type first."""
+        layer = self.layers[layer] if layer < 0 else layer
+        if layer not in self.type_similarities:
+            raise InputError(f"layer {layer} was not measured; there are {', '.join(map(str, self.layers))}")
+        baseline = self.readings[layer][1]["mean_cosine"]
+        if baseline is None:
+            raise UndefinedError(f"layer {layer} has no mean cosine to adjust by")
+        values, counts = self.type_similarities[layer].tolist(), self.type_counts.tolist()
+        order = sorted(range(len(values)), key=lambda t: (-counts[t], self.type_names[t]))
+        return {self.type_names[t]: values[t] - baseline for t in order if values[t] == values[t]}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything but the figures by type, unrounded, JSON-ready."""
+        return {
+            "model": self.model,
+            "n_tokens": self.n_tokens,
+            "n_texts": self.n_texts,
+            "n_types": self.n_types,
+            "n_dims": self.n_dims,
+            "sample": self.sample,
+            "sinks": list(self.sinks),
+            "n_sinks": self.n_sinks,
+            "seconds": dict(self.seconds),
+            "notes": list(self.notes),
+            "layers": [
+                {"layer": layer, WITH_SINKS: _complete(first), WITHOUT_SINKS: _complete(second)}
+                for layer, (first, second) in sorted(self.readings.items())
+            ],
+        }
+
+    def to_json(self) -> str:
+        """`to_dict` as text."""
+        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
+
+    def headline(self) -> str:
+        """What was measured, in a line."""
+        return (
+            f"{printable(self.model)}: {self.n_tokens:,} tokens of {self.n_types:,} types in "
+            f"{self.n_texts:,} texts, {len(self.layers)} layers × {self.n_dims}"
+        )
+
+    def speed(self) -> str:
+        """Tokens a second, beside those of the model alone."""
+        forward, measures = self.seconds["model"], self.seconds["measures"]
+        sample = self.seconds.get("sample", 0.0)
+        return (
+            f"{self.n_tokens / forward:,.0f} tokens a second in the model; measured, "
+            f"{self.n_tokens / (forward + measures):,.0f} (+{measures / forward:.0%}), "
+            f"and {sample:.1f} s on the sample of {self.sample:,}"
+        )
+
+    def tables(self, *, sinks: bool = True) -> list[Table]:
+        """A row a layer, for the terminal: how alike tokens are, and how the space is filled."""
+        return [self._table(part, sinks=sinks) for part in QUANTITIES]
+
+    def _table(self, part: str, *, sinks: bool) -> Table:
+        from rich import box
+        from rich.table import Table
+
+        shown = [quantity for quantity in QUANTITIES[part] if quantity.title]
+        title = f"{printable(self.model)}: {part}" + (
+            f", {WITHOUT_SINKS}" if self.sinks and not sinks else ""
+        )
+        table = Table(
+            title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 0, 0, 1)
+        )
+        for heading in ("layer", *(quantity.title for quantity in shown)):
+            table.add_column(heading, justify="right", vertical="bottom")
+        for layer in self.layers:
+            values = self.readings[layer][0 if sinks else 1]
+            table.add_row(str(layer), *(_shown(values.get(q.name), q.digits) for q in shown))
+        return table
+
+    def figure(self, path: Path | str, *, against: LayerProfile | None = None) -> Path:
+        """Draw the layers: eight panels, with a second model beside it where given."""
+        from isoscope.models.layers.layer_figure import draw_layers
+
+        return draw_layers([self] if against is None else [self, against], Path(path))
+
+
+def _complete(values: Values) -> dict[str, float | None]:
+    return {quantity.name: values.get(quantity.name) for quantity in ALL_QUANTITIES}
+
+
+def _shown(value: float | None, digits: int) -> str:
+    return "—" if value is None else f"{value:,.{digits}f}"

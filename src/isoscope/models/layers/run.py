@@ -1,0 +1,228 @@
+"""`measure_layers`: every layer of a model, measured as the texts pass through it."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+import torch
+from torch import Tensor
+
+from isoscope.errors import InputError, check_seed
+from isoscope.kernels.workers import in_order
+from isoscope.metrics.sinks import Sinks, sink_thresholds
+from isoscope.models.batches import StateBatch, state_batches, usual_batch
+from isoscope.models.language_models import LanguageModel, load_language_model
+from isoscope.models.layers.batch_index import BatchIndex
+from isoscope.models.layers.layer_profile import LayerProfile
+from isoscope.models.layers.plan import LayerPlan
+from isoscope.models.layers.quantities import Values, sampled_values, streamed_values
+from isoscope.models.layers.sums import LayerStatistics, LayerSums
+from isoscope.models.layers.type_sums import SinkPlaces
+from isoscope.models.token_states import chosen_layers
+from isoscope.models.tokens import tokenize
+from isoscope.progress import Bar
+
+_FEW_FOR_LID = 20  # tokens a neighbour: with fewer the neighbourhood is a good part of the space
+MEMORY_MB = 1024  # what the sums of all layers may take, if not told otherwise
+
+
+def measure_layers(
+    texts: Sequence[str],
+    *,
+    model: str | os.PathLike[str] | LanguageModel = "all-MiniLM-L6-v2",
+    layers: Iterable[int] | None = None,
+    window: int | None = None,
+    truncate: bool = False,
+    max_tokens: int | None = None,
+    special: bool = False,
+    sample: int = 2500,
+    clusters: bool = True,
+    k: int = 100,
+    sink_ratio: float = 10.0,
+    batch_tokens: int | None = None,
+    memory_mb: int = MEMORY_MB,
+    device: str | torch.device | None = None,
+    seed: int = 0,
+    progress: bool | None = None,
+    download: bool = False,
+) -> LayerProfile:
+    """Measure every layer of a language model on texts, in one pass and bounded memory.
+
+    Cosines, norms, IsoScore, ranks and dimension shares are exact over all tokens, and no states are kept
+    for them. Clusters, local dimension and informativity are taken on `sample` random tokens. Attention
+    sinks (tokens whose norm dwarfs the rest) are found and named, and every figure is given with and
+    without them.
+
+    Args:
+        texts: strings, none empty (unless they are read as one stream).
+        model: a short name, folder, .gguf file or hub id (see `resolve_model`), or a loaded LanguageModel.
+        layers: which to measure, 0 being the embedding layer and −1 the last; by default all.
+        window: join the texts to one stream and cut it into windows of so many tokens.
+        truncate: cut texts that are longer than the model takes; else they are refused.
+        max_tokens: stop before the text or window that would pass so many.
+        special: count special tokens ([CLS], [SEP], <s>) too.
+        sample: how many random tokens are held for what needs the vectors themselves.
+        clusters: choose a number of clusters and centre each: the slowest of the measures.
+        k: neighbours for the local dimension.
+        sink_ratio: how many times the median norm makes a token a sink.
+        batch_tokens: how many tokens go through the model at a time; by default 4,096, and 32,768 on CUDA.
+        memory_mb: what the sums of all layers may take; where they take more, the texts are read more
+            than once, for some of the layers each time.
+        device: where the model computes; by default a CUDA device where there is one.
+        seed: of everything sampled.
+        progress: show a bar; by default on a terminal.
+        download: fetch the model where it is not on this machine.
+    """
+    check_seed(seed)
+    if k < 2:
+        raise InputError(f"k is {k}; wanted at least 2 neighbours")
+    with Bar(show=progress) as bar:
+        bar.step("loading the model", at_once=True)
+        loaded = load_language_model(model, device=device, download=download)
+        bar.step("tokenizing")
+        tokenized = tokenize(texts, loaded, window=window, truncate=truncate, max_tokens=max_tokens)
+        at_once = usual_batch(loaded.device) if batch_tokens is None else batch_tokens
+        plan = LayerPlan.of(tokenized, batch_tokens=at_once, special=special, sample=sample, seed=seed)
+        run = _Run(loaded, plan, at_once, sink_ratio, bar)
+        found: dict[int, tuple[LayerStatistics, LayerStatistics]] = {}
+        groups = layer_groups(chosen_layers(layers, loaded.n_layers), plan, loaded.n_dims, memory_mb)
+        for number, group in enumerate(groups, 1):
+            of_many = f", pass {number} of {len(groups)}" if len(groups) > 1 else ""
+            bar.step(f"{len(tokenized.ids):,} tokens through {loaded.name}{of_many}")
+            found |= run.layers(group)
+        readings = _readings(found, run, bar, clusters=clusters, k=k, seed=seed)
+    notes = [*tokenized.notes]
+    notes += _sample_notes(len(plan.sample), k)
+    if len(groups) > 1:
+        notes.append(f"the texts were read {len(groups)} times to keep the sums within {memory_mb:,} MB")
+    return LayerProfile.of(loaded, plan, run.sinks, readings, found, run.seconds, tuple(notes))
+
+
+@dataclass
+class _Run:
+    """Texts going through the model, and what the batches have shown so far."""
+
+    model: LanguageModel
+    plan: LayerPlan
+    batch_tokens: int
+    sink_ratio: float
+    bar: Bar
+    _seen: list[Sinks] = field(default_factory=list)
+    seconds: dict[str, float] = field(default_factory=lambda: {"model": 0.0, "measures": 0.0})
+
+    @property
+    def sinks(self) -> Sinks:
+        """All that were found, in the last pass."""
+        return Sinks.joined(self._seen)
+
+    def layers(self, layers: list[int]) -> dict[int, tuple[LayerStatistics, LayerStatistics]]:
+        """The statistics of some layers, with and without sinks: one pass."""
+        device, n_tokens = self.model.device, len(self.plan.tokenized.ids)
+        self._seen = []  # the same in every pass
+        places = SinkPlaces(len(self.plan.types.counts), device)
+        sums = {layer: LayerSums(self.plan, places, self.model.n_dims, device) for layer in layers}
+        thresholds, n_done, began = None, 0, self._now()
+        batches = state_batches(self.plan.tokenized, self.model, batch_tokens=self.batch_tokens)
+        for number, batch in enumerate(batches):
+            forwarded = self._now()
+            norms = batch.norms()
+            if thresholds is None:
+                counted = self.plan.counted[batch.rows].to(norms.device)
+                thresholds = sink_thresholds(norms[:, counted], ratio=self.sink_ratio)
+            self._measure(number, batch, norms, thresholds, places, sums)
+            n_done += len(batch.rows)
+            self.bar.share(n_done / n_tokens)
+            measured = self._now()
+            self.seconds["model"] += forwarded - began
+            self.seconds["measures"] += measured - forwarded
+            began = measured
+        return {layer: part.finish() for layer, part in sums.items()}
+
+    def _measure(
+        self,
+        number: int,
+        batch: StateBatch,
+        norms: Tensor,
+        thresholds: Tensor,
+        places: SinkPlaces,
+        sums: dict[int, LayerSums],
+    ) -> None:
+        seen = self._sinks_of(batch, norms, thresholds)
+        self._seen.append(seen)
+        is_sink = torch.zeros(len(batch.rows), dtype=torch.bool)
+        is_sink[self.plan.counted[batch.rows]] = seen.mask
+        is_sink = is_sink.to(norms.device)
+        index = BatchIndex.of(number, batch.rows, is_sink, self.plan)
+        places.add(index.sinks)
+        for layer, part in sums.items():
+            part.add(batch.layer(layer), norms[layer], index, is_sink)
+
+    def _sinks_of(self, batch: StateBatch, norms: Tensor, thresholds: Tensor) -> Sinks:
+        """The sinks among the rows that count."""
+        counted = self.plan.counted[batch.rows]
+        known = self.plan.tokenized.rows.select(batch.rows[counted])
+        return Sinks.of(
+            norms[:, counted.to(norms.device)], positions=known.positions, token_types=known.types,
+            ratio=self.sink_ratio, thresholds=thresholds,
+        )  # fmt: skip
+
+    def _now(self) -> float:
+        if self.model.device.type == "cuda":
+            torch.cuda.synchronize(self.model.device)
+        return time.perf_counter()
+
+
+def _sample_notes(n: int, k: int) -> list[str]:
+    if n <= k + 1:
+        return [f"{n:,} tokens are too few for {k} neighbours: no local dimension"]
+    if n < _FEW_FOR_LID * k:
+        return [
+            f"{k} neighbours among {n:,} tokens reach far: the local dimension reads low; hold more tokens"
+        ]
+    return []
+
+
+def layer_groups(layers: list[int], plan: LayerPlan, n_dims: int, memory_mb: int) -> list[list[int]]:
+    """As many layers a pass as fit in memory."""
+    if memory_mb < 1:
+        raise InputError(f"memory_mb is {memory_mb}; wanted at least 1")
+    at_once = max(1, memory_mb * 2**20 // plan.layer_bytes(n_dims))
+    n_passes = -(-len(layers) // at_once)
+    even = -(-len(layers) // n_passes)
+    return [layers[start : start + even] for start in range(0, len(layers), even)]
+
+
+def _readings(
+    found: dict[int, tuple[LayerStatistics, LayerStatistics]],
+    run: _Run,
+    bar: Bar,
+    *,
+    clusters: bool,
+    k: int,
+    seed: int,
+) -> dict[int, tuple[Values, Values]]:
+    """Every quantity of every layer, with and without sinks; on the CPU a layer a core."""
+    bar.step("clusters and neighbours")
+    began = time.perf_counter()
+    n_views = 2 if len(run.sinks) else 1
+    tasks = (
+        partial(_values, view, clusters=clusters, k=k, seed=seed)
+        for views in found.values()
+        for view in views[:n_views]
+    )
+    n_workers = 1 if run.model.device.type == "cuda" else torch.get_num_threads()
+    values: list[Values] = []
+    for one in in_order(tasks, n_workers=n_workers):
+        values.append(one)
+        bar.share(len(values) / (n_views * len(found)))
+    run.seconds["sample"] = time.perf_counter() - began
+    firsts, seconds = values[::n_views], values[n_views - 1 :: n_views]
+    return dict(zip(found, zip(firsts, seconds, strict=True), strict=True))
+
+
+def _values(view: LayerStatistics, *, clusters: bool, k: int, seed: int) -> Values:
+    return streamed_values(view) | sampled_values(view, clusters=clusters, k=k, seed=seed)

@@ -1,0 +1,182 @@
+"""The sums of one layer, taken as batches pass: of the tokens that are no attention sinks, and of the sinks.
+
+What is wanted with the sinks is the two together, so nothing is summed twice.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from isoscope.errors import InputError
+from isoscope.labels import Labels
+from isoscope.metrics.cosine import pair_cosine
+from isoscope.models.layers.batch_index import BatchIndex, Part
+from isoscope.models.layers.plan import LayerPlan
+from isoscope.models.layers.type_sums import SinkPlaces, TypeSimilarity, TypeSums
+from isoscope.statistics.directions import Directions
+from isoscope.statistics.moments import Moments
+
+_MANY_ROWS = 4  # rows are gathered until they are so many times the dimensions, and then multiplied
+
+
+@dataclass(frozen=True, eq=False)
+class LayerStatistics:
+    """What one layer's sums come to, in one view of the tokens.
+
+    Attributes:
+        moments, directions: of all tokens.
+        types: sums by token type.
+        intra_similarity: mean over texts of the mean cosine of tokens with their text's mean.
+        sampled_anisotropy: mean cosine of one random token from each of up to 1,000 texts.
+        sample: (s, d) the states held.
+        sample_types: their token types.
+    """
+
+    moments: Moments
+    directions: Directions
+    types: TypeSimilarity
+    intra_similarity: float | None
+    sampled_anisotropy: float | None
+    sample: Tensor
+    sample_types: Labels
+
+
+class _Rows:
+    """Moments and directions of rows that come in batches of any size."""
+
+    def __init__(self) -> None:
+        self._moments: Moments | None = None
+        self._directions: Directions | None = None
+        self._few: list[Tensor] = []
+
+    def add(self, states: Tensor, units: Tensor, norms: Tensor, unit_sum: Tensor) -> None:
+        part = _directions(units, norms, unit_sum)
+        self._directions = part if self._directions is None else self._directions.merge(part)
+        self._few.append(states)
+        if sum(map(len, self._few)) >= _MANY_ROWS * states.shape[1]:
+            self._flush()
+
+    def finish(self) -> tuple[Moments, Directions] | None:
+        """Both statistics; None where no row came."""
+        self._flush()
+        return (
+            None if self._moments is None or self._directions is None else (self._moments, self._directions)
+        )
+
+    def _flush(self) -> None:
+        if self._few:
+            part = Moments.of(torch.cat(self._few) if len(self._few) > 1 else self._few[0])
+            self._moments = part if self._moments is None else self._moments.merge(part)
+            self._few = []
+
+
+class LayerSums:
+    """One layer's sums; `add` a batch at a time, then `finish`."""
+
+    def __init__(self, plan: LayerPlan, sinks: SinkPlaces, n_dims: int, device: torch.device) -> None:
+        self._kept, self._sinks = _Rows(), _Rows()
+        self._types = TypeSums(plan.types, sinks, n_dims, device)
+        # (with sinks, without) × (sum of the texts' values, number of texts)
+        self._texts = torch.zeros(2, 2, dtype=torch.float64, device=device)
+        self._baseline_sums = torch.zeros(2, n_dims, dtype=torch.float64, device=device)
+        self._baseline_counts = [0, 0]
+        self._sample = torch.empty(len(plan.sample), n_dims)
+        self._sample_types = plan.sample_types
+        self._is_sink = torch.zeros(len(plan.sample), dtype=torch.bool)
+
+    def add(self, states: Tensor, norms: Tensor, index: BatchIndex, is_sink: Tensor) -> None:
+        """One more batch: (m, d) states, their (m,) norms, and which are sinks."""
+        units = states / norms.clamp(min=torch.finfo(norms.dtype).tiny)[:, None]
+        kept_sums, sink_sums = self._add_texts(states, units, index)
+        for rows, part, sums in (
+            (self._kept, index.kept, kept_sums),
+            (self._sinks, index.sinks, sink_sums),
+        ):
+            if len(part):
+                rows.add(_taken(states, part), _taken(units, part), norms[part.rows], sums.sum(dim=0))
+        self._types.add(units, index)
+        self._add_baseline(units, index)
+        held, places = index.held
+        self._sample[places] = states[held.to(states.device)].float().cpu()
+        self._is_sink[places] = is_sink.cpu()[held]
+
+    def finish(self) -> tuple[LayerStatistics, LayerStatistics]:
+        """With sinks, and without them."""
+        types, types_without = self._types.finish()
+        kept, sinks = self._kept.finish(), self._sinks.finish()
+        if kept is None:
+            raise InputError("sink_ratio leaves no token that is no attention sink; raise it")
+        moments, directions = kept
+        if sinks is not None:
+            moments, directions = moments.merge(sinks[0]), directions.merge(sinks[1])
+        everyone, no_sink = torch.ones_like(self._is_sink), ~self._is_sink
+        return (
+            LayerStatistics(moments, directions, types, *self._text_figures(0), *self._sampled(everyone)),
+            LayerStatistics(*kept, types_without, *self._text_figures(1), *self._sampled(no_sink)),
+        )
+
+    def _sampled(self, rows: Tensor) -> tuple[Tensor, Labels]:
+        return self._sample[rows], Labels(self._sample_types.codes[rows], self._sample_types.names)
+
+    def _add_texts(self, states: Tensor, units: Tensor, index: BatchIndex) -> tuple[Tensor, Tensor]:
+        """The texts' values in both views; and the sums of unit vectors by text, kept and sinks."""
+        sizes = index.kept.texts.sizes
+        sums, unit_sums = index.kept.texts.sums(states), index.kept.texts.sums(units)
+        self._texts[1] += _mean_cosines(sums, unit_sums, sizes)
+        if not len(index.sinks):
+            self._texts[0] += _mean_cosines(sums, unit_sums, sizes)
+            return unit_sums, unit_sums[:0]
+        more, more_units = index.sinks.texts.sums(states), index.sinks.texts.sums(units)
+        self._texts[0] += _mean_cosines(sums + more, unit_sums + more_units, sizes + index.sinks.texts.sizes)
+        return unit_sums, more_units
+
+    def _add_baseline(self, units: Tensor, index: BatchIndex) -> None:
+        for part, views in ((index.kept, (0, 1)), (index.sinks, (0,))):
+            if len(part.baseline):
+                total = units[part.baseline].sum(dim=0).double()
+                for view in views:
+                    self._baseline_sums[view] += total
+                    self._baseline_counts[view] += len(part.baseline)
+
+    def _text_figures(self, view: int) -> tuple[float | None, float | None]:
+        """Intra-sentence similarity and the sampled anisotropy."""
+        total, n_texts = self._texts[view].tolist()
+        n, drawn = self._baseline_counts[view], self._baseline_sums[view]
+        return (
+            total / n_texts if n_texts else None,
+            float(pair_cosine(n, drawn @ drawn)) if n > 1 else None,
+        )
+
+
+def _mean_cosines(sums: Tensor, unit_sums: Tensor, sizes: Tensor) -> Tensor:
+    """(2,) the sum over texts of the mean cosine of tokens with their text's mean, and how many texts.
+
+    Σ cos(x, m) over a text is (Σu)·m/‖m‖: its sums are enough.
+    """
+    lengths = sums.norm(dim=1)
+    present = (sizes > 0) & (lengths > 0)
+    cosines = (unit_sums * sums).sum(dim=1)[present] / (lengths * sizes)[present]
+    return torch.stack([cosines.double().sum(), present.sum().double()])
+
+
+def _directions(units: Tensor, norms: Tensor, unit_sum: Tensor) -> Directions:
+    wide = norms.double()
+    n_zero = int((norms == 0).sum())
+    return Directions(
+        len(norms) - n_zero,
+        n_zero,
+        unit_sum.double(),
+        (units * units).sum(dim=0).double(),
+        wide.sum(),
+        wide @ wide,
+        wide.min(),
+        wide.max(),
+    )
+
+
+def _taken(values: Tensor, part: Part) -> Tensor:
+    """The rows of a part; no copy where it is all of them."""
+    return values if len(part) == len(values) else values[part.rows]

@@ -1,0 +1,137 @@
+"""Sums of unit vectors by token type, held only while a type may occur again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from isoscope.models.layers.batch_index import BatchIndex, Part
+from isoscope.models.layers.plan import TypePlan
+
+
+class SinkPlaces:
+    """Where the sums over the occurrences that are sinks are held, by type; shared by all layers.
+
+    Few types have any, which ones is seen only as batches pass, and none is ever given up.
+    """
+
+    def __init__(self, n_types: int, device: torch.device) -> None:
+        self.slots = torch.full((n_types,), -1, device=device)
+        self.counts = torch.zeros(n_types, dtype=torch.int64, device=device)
+        self.n_slots = 0
+
+    def add(self, sinks: Part) -> None:
+        """Take places for the types of a batch's sinks, and count those."""
+        if not len(sinks):
+            return
+        new = sinks.codes[self.slots[sinks.codes] < 0]
+        self.slots[new] = torch.arange(self.n_slots, self.n_slots + len(new), device=new.device)
+        self.n_slots += len(new)
+        self.counts[sinks.codes] += sinks.types.sizes
+
+
+@dataclass(frozen=True, eq=False)
+class TypeSimilarity:
+    """What the sums by type come to, in one view of the tokens.
+
+    Attributes:
+        counts: (T,) occurrences.
+        squared: (T,) ‖Σu‖² of each type's unit vectors, float64.
+        mean_sum: (d,) the sum of the types' mean unit vectors, float64.
+    """
+
+    counts: Tensor
+    squared: Tensor
+    mean_sum: Tensor
+
+    @property
+    def by_type(self) -> Tensor:
+        """(T,) the mean cosine of all pairs of occurrences; NaN for types that occur once."""
+        n = self.counts.double()
+        values = ((self.squared - n) / (n * (n - 1))).clamp(-1, 1)
+        return torch.where(self.counts > 1, values, torch.nan)
+
+    @property
+    def self_similarity(self) -> float | None:
+        """Mean over types of the mean cosine of their occurrences; None where no type occurs twice."""
+        values = self.by_type[self.counts > 1]
+        return float(values.mean()) if len(values) else None
+
+    @property
+    def s_inter(self) -> float | None:
+        """Mean cosine between occurrences of different types; None where there are not two."""
+        present = self.counts > 0
+        T = int(present.sum())
+        own = (self.squared[present] / self.counts[present].double() ** 2).sum()
+        return float((self.mean_sum @ self.mean_sum - own) / (T * (T - 1))) if T > 1 else None
+
+
+class TypeSums:
+    """One layer's sums by type.
+
+    They are float32: each batch adds one number to each, so that the rounding of thousands of batches
+    stays near 1e-6 of a cosine.
+    """
+
+    def __init__(self, plan: TypePlan, sinks: SinkPlaces, n_dims: int, device: torch.device) -> None:
+        self._slots, self._counts, self._sinks = plan.slots.to(device), plan.counts.to(device), sinks
+        self._sums = torch.zeros(plan.n_slots, n_dims, device=device)
+        self._sink_sums = torch.zeros(0, n_dims, device=device)
+        # one occurrence has a unit vector of length 1
+        self._squared = torch.ones(2, len(plan.counts), dtype=torch.float64, device=device)
+        self._mean_sums = torch.zeros(2, n_dims, dtype=torch.float64, device=device)
+
+    def add(self, units: Tensor, index: BatchIndex) -> None:
+        """One more batch of (m, d) unit vectors."""
+        kept, sinks = index.kept, index.sinks
+        if len(kept):
+            sums = kept.types.sums(units)
+            slots = self._slots[kept.codes]
+            held = slots >= 0
+            self._sums.index_add_(0, slots[held], sums[held])
+            self._mean_sums += (1 / self._counts[kept.codes]).to(sums.dtype) @ sums
+        if len(sinks):
+            sums = sinks.types.sums(units)
+            self._room_for_sinks()
+            self._sink_sums.index_add_(0, self._sinks.slots[sinks.codes], sums)
+            self._mean_sums[0] += (1 / self._counts[sinks.codes]).to(sums.dtype) @ sums
+        self._complete(index.completed)
+
+    def finish(self) -> tuple[TypeSimilarity, TypeSimilarity]:
+        """With sinks, and without them."""
+        without = self._counts - self._sinks.counts
+        return (
+            TypeSimilarity(self._counts, self._squared[0], self._mean_sums[0]),
+            TypeSimilarity(without, torch.where(without > 0, self._squared[1], 0.0), self._mean_sums[1]),
+        )
+
+    def _room_for_sinks(self) -> None:
+        missing = self._sinks.n_slots - len(self._sink_sums)
+        if missing > 0:
+            self._sink_sums = torch.cat(
+                [self._sink_sums, self._sink_sums.new_zeros(missing, self._sums.shape[1])]
+            )
+
+    def _complete(self, codes: Tensor) -> None:
+        """Types that will not occur again: note the lengths of their sums, and give their places up."""
+        if not len(codes):
+            return
+        slots = self._slots[codes]
+        sums = self._sums[slots]
+        self._sums[slots] = 0
+        self._squared[1, codes] = (sums * sums).sum(dim=1).double()
+        self._squared[0, codes] = self._squared[1, codes]
+        has_sinks = self._sinks.slots[codes] >= 0
+        if bool(has_sinks.any()):
+            self._complete_with_sinks(codes[has_sinks], sums[has_sinks])
+
+    def _complete_with_sinks(self, codes: Tensor, sums: Tensor) -> None:
+        self._room_for_sinks()
+        both = sums + self._sink_sums[self._sinks.slots[codes]]
+        self._squared[0, codes] = (both * both).sum(dim=1).double()
+        # the mean of a type without its sinks is over fewer than were divided by
+        n, n_without = self._counts[codes], (self._counts - self._sinks.counts)[codes]
+        change = torch.where(n_without > 0, 1 / n_without.clamp(min=1) - 1 / n, 0.0)
+        self._mean_sums[1] += change.to(sums.dtype) @ sums

@@ -1,0 +1,196 @@
+"""A model's files, looked at before a library believes them: types of settings, sizes against the weights."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from isoscope.errors import FileError, InputError, IsoscopeError
+from isoscope.io.files import reading, reason
+from isoscope.io.structure import Field, read_json
+from isoscope.models.gguf_header import read_gguf_header
+
+_MAX_VOCABULARY_BYTES = 256 * 2**20
+_LEAST_SIZE = 1024  # what no model's width has to be below, however few weights it has
+_COUNTED = ("layer", "expert", "block_count")
+_MEASURED = ("size", "dim")  # `vocab_size_per_layer_input` is a size, not a number of layers
+_SIZES = (
+    "hidden_size",
+    "hidden_dim",
+    "intermediate_size",
+    "vocab_size",
+    "d_model",
+    "d_ff",
+    "n_embd",
+    "n_inner",
+)
+_WIDTHS = ("hidden_size", "d_model", "n_embd")
+_HEADS = ("num_attention_heads", "num_heads", "n_heads", "n_head")
+# each with a part of the names of the tensors that cannot be without it: Mamba has 0 heads and no attention
+_GGUF_SIZES = {
+    "embedding_length": "",
+    "vocab_size": "",
+    "feed_forward_length": "ffn",
+    "attention.head_count": "attn",
+    "attention.head_count_kv": "attn",
+}
+
+
+@contextmanager
+def running(path: Path, what: str = "loaded") -> Iterator[None]:
+    """Turn whatever a library raises over a stranger's model into one InputError that names it."""
+    try:
+        yield
+    except IsoscopeError:
+        raise
+    except Exception as error:
+        raise InputError(f"the model in {path} cannot be {what}: {reason(error)}") from error
+
+
+def check_model(path: Path) -> None:
+    """Raise FileError where settings have types they must not have, or sizes the weights do not have."""
+    with reading(path):
+        if path.is_file():
+            _check_gguf(path)
+            return
+        for name, check in _CHECKS.items():
+            if (file := path / name).is_file():
+                check(read_json(file))
+        inner = [path / module / "config.json" for module in _modules(path) if module != Path()]
+        for config in filter(Path.is_file, inner):
+            _check_module(read_json(config))
+        for vocabulary in ("tokenizer.json", "vocab.json"):
+            if (file := path / vocabulary).is_file():
+                read_json(file, max_bytes=_MAX_VOCABULARY_BYTES).mapping()
+        for config in filter(Path.is_file, (path / "config.json", *inner)):
+            settings = read_json(config)
+            _check_not_zero(settings)
+            if shapes := _weights(config.parent):
+                _check_sizes(settings, shapes)
+
+
+def modules_of(listing: Field) -> list[Path]:
+    """Return the folders that modules.json names, none of which leads out of the model's own."""
+    folders = []
+    for entry in listing.entries(at_least=1):
+        if (kind := entry.get("type")) is not None:
+            kind.text()
+        folder = Path(entry["path"].text())
+        if folder.is_absolute() or ".." in folder.parts or "\0" in str(folder):
+            entry["path"].refuse("a folder within the model's")
+        folders.append(folder)
+    return folders
+
+
+def _modules(path: Path) -> list[Path]:
+    listing = path / "modules.json"
+    return modules_of(read_json(listing)) if listing.is_file() else []
+
+
+def _weights(folder: Path) -> dict[str, tuple[int, ...]]:
+    from safetensors import safe_open
+
+    shapes: dict[str, tuple[int, ...]] = {}
+    for path in sorted(folder.glob("*.safetensors")):
+        with reading(path), safe_open(str(path), framework="pt") as file:
+            shapes |= {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118
+    return shapes
+
+
+def _check_not_zero(config: Field) -> None:
+    """Raise FileError over a width, a vocabulary or a number of heads of 0, wherever it is nested."""
+    for name, field in config.mapping().items():
+        if isinstance(field.value, dict):
+            _check_not_zero(field)
+        elif name in (*_SIZES, *_HEADS) and _is_number(field.value):
+            field.whole(at_least=1)
+
+
+def _check_sizes(config: Field, shapes: Mapping[str, tuple[int, ...]]) -> None:
+    """Hold the sizes in a model's settings against its weights, wherever they are nested."""
+    lengths = {length for shape in shapes.values() for length in shape}
+    widest = max(*lengths, _LEAST_SIZE)
+    for name, field in config.mapping().items():
+        is_counted = any(word in name for word in _COUNTED)
+        is_size = name in _SIZES or (is_counted and any(word in name for word in _MEASURED))
+        if isinstance(field.value, dict):
+            _check_sizes(field, shapes)
+        elif _is_number(field.value) and is_counted and not is_size:
+            field.number(at_most=max(len(shapes), _LEAST_SIZE))
+        elif field.value is not None and is_size and not isinstance(field.value, list):
+            field.whole(at_least=0, at_most=widest)
+            if name in _WIDTHS and field.value not in lengths:
+                field.refuse("a length in the shape of a weight")
+        elif _is_number(field.value) and "heads" in name:
+            field.number(at_most=widest)
+
+
+def _check_gguf(path: Path) -> None:
+    header = read_gguf_header(path)
+    architecture = header.fields.get("general.architecture")
+    if architecture is None or not header.shapes:
+        raise FileError(f"{path} has no architecture or no tensors in its header; wanted a whole model")
+    widest = max(length for shape in header.shapes.values() for length in shape)
+    prefix = f"{architecture.text()}."
+    for name, field in header.fields.items():
+        key = name.removeprefix(prefix)
+        if isinstance(field.value, list) or not name.startswith(prefix):
+            continue
+        if key == "block_count":
+            field.whole(at_least=1, at_most=len(header.shapes))
+        elif key in _GGUF_SIZES:
+            is_used = any(_GGUF_SIZES[key] in tensor for tensor in header.shapes)
+            field.whole(at_least=int(is_used), at_most=widest)
+
+
+def _check_prompts(settings: Field) -> None:
+    _optional(settings, "prompts", lambda prompts: [prompt.text() for prompt in prompts.mapping().values()])
+    for name in ("default_prompt_name", "similarity_fn_name"):
+        _optional(settings, name, Field.text)
+
+
+def _check_sentences(settings: Field) -> None:
+    _optional(settings, "max_seq_length", lambda length: length.whole(at_least=1, at_most=2**31 - 1))
+    _optional(settings, "do_lower_case", Field.flag)
+    _optional(settings, "modality_config", _check_modalities)
+
+
+def _check_modalities(modalities: Field) -> None:
+    for modality in modalities.mapping().values():
+        method = modality["method"].text()
+        if method != "forward" and not method.startswith("get_"):  # it is called by its name
+            modality["method"].refuse("forward, or begin with get_")
+
+
+def _check_module(settings: Field) -> None:
+    for name, field in settings.mapping().items():
+        if name.startswith("pooling_mode_"):
+            field.flag()
+        elif name in ("word_embedding_dimension", "in_features", "out_features"):
+            field.whole(at_least=1, at_most=2**24)
+
+
+def _check_tokenizer(settings: Field) -> None:
+    _optional(settings, "model_max_length", lambda length: length.number(at_least=1))
+
+
+def _optional(settings: Field, name: str, check: Callable[[Field], Any]) -> None:
+    field = settings.get(name)
+    if field is not None and field.value is not None:
+        check(field)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+_CHECKS: dict[str, Callable[[Field], Any]] = {
+    "config.json": Field.mapping,
+    "config_sentence_transformers.json": _check_prompts,
+    "sentence_bert_config.json": _check_sentences,
+    "tokenizer_config.json": _check_tokenizer,
+    "special_tokens_map.json": Field.mapping,
+    "added_tokens.json": Field.mapping,
+}

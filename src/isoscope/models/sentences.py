@@ -1,0 +1,235 @@
+"""Texts to vectors, one a text, through sentence-transformers."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from isoscope.errors import InputError
+from isoscope.models.cache import VectorStore
+from isoscope.models.language_models import best_device, need_gguf, quiet_loading
+from isoscope.models.model_files import check_model, running
+from isoscope.models.onnx import OnnxEncoder, is_onnx
+from isoscope.models.resolve import is_gguf, resolve_model
+from isoscope.models.texts import checked_texts
+from isoscope.progress import Bar
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+
+POOLINGS = ("mean", "cls", "max", "mean_sqrt_len_tokens", "weightedmean", "lasttoken")
+_KEEP_ROWS = 8192  # vectors are kept as they come, so that a long run that is stopped has not run for nothing
+
+
+def encode(
+    texts: Sequence[str],
+    *,
+    model: str | os.PathLike[str] = "all-MiniLM-L6-v2",
+    batch_size: int = 64,
+    device: str | torch.device | None = None,
+    pooling: str | None = None,
+    normalize: bool | None = None,
+    cache: bool = True,
+    progress: bool | None = None,
+    download: bool = False,
+) -> Tensor:
+    """One vector for each text: (n, d) float32, in the order of the texts, on the CPU.
+
+    The same as `SentenceTransformer(model).encode(texts)` to 1e-6, and faster: each distinct text is
+    encoded once, texts of the same number of tokens together, and none that an earlier call has seen.
+    Texts beyond the model's length are cut, as the model says.
+
+    Args:
+        texts: strings; an empty one has a vector too.
+        model: a short name, a folder, or an id on Hugging Face's hub; see `resolve_model`.
+        batch_size: how many texts at a time.
+        device: where to compute; by default a CUDA device where there is one.
+        pooling: tokens to one vector by `mean`, `cls`, `max`, …; by default as the model says.
+        normalize: vectors of length 1, or as they are pooled; by default as the model says.
+        cache: keep the vectors on disk, and take those kept before.
+        progress: show a bar; by default on a terminal.
+        download: fetch the model where it is not on this machine. Nothing is fetched otherwise.
+
+    Only safetensors are read as weights, and no code that comes with a model is ever run.
+    """
+    texts = checked(texts, batch_size, pooling)
+    folder = resolve_model(model, download=download)
+    load = partial(load_encoder, folder, device=device, pooling=pooling, normalize=normalize)
+    store = vector_store(folder, pooling=pooling, normalize=normalize) if cache else None
+    with running(folder, "run"):
+        return encode_by(load, texts, store=store, batch_size=batch_size, progress=progress)
+
+
+def encode_by(
+    load: Callable[[], SentenceTransformer],
+    texts: Sequence[str],
+    *,
+    store: VectorStore | None,
+    batch_size: int,
+    progress: bool | None,
+) -> Tensor:
+    """The vectors of texts, from the store where it has them, else from the model, loaded if need be."""
+    distinct = list(dict.fromkeys(texts))
+    known = store.find(distinct) if store else {}
+    missing = [text for text in distinct if text not in known]
+    if missing:
+        encoder = load()
+        with Bar(show=progress) as bar:
+            bar.step(f"encoding {len(missing):,} texts")
+            for chunk, vectors in _chunks(encoder, missing, batch_size, bar):
+                known.update(zip(chunk, vectors, strict=True))
+                if store:
+                    store.keep(chunk, vectors)
+    return torch.stack([known[text] for text in texts])
+
+
+def vector_store(folder: Path, *, pooling: str | None, normalize: bool | None) -> VectorStore:
+    """Where the vectors of a model with these settings are kept."""
+    return VectorStore.of(folder, **_settings(pooling, normalize))
+
+
+def load_encoder(
+    folder: Path,
+    *,
+    device: str | torch.device | None = None,
+    pooling: str | None = None,
+    normalize: bool | None = None,
+) -> SentenceTransformer:
+    """The model in a folder, with its pooling and normalisation changed where asked."""
+    if is_onnx(folder):
+        return OnnxEncoder(folder, pooling=pooling, normalize=normalize)
+    if importlib.util.find_spec("sentence_transformers") is None:
+        raise InputError(
+            "encoding texts needs sentence-transformers, which is not installed: pip install 'isoscope[text]'"
+        )
+    where = str(best_device(device))
+    if is_gguf(folder):
+        need_gguf(folder)
+    check_model(folder)
+    with quiet_loading(), running(folder):
+        encoder = _from_gguf(folder, where) if is_gguf(folder) else _from_folder(folder, where)
+        return _adapted(encoder.eval(), pooling, normalize)
+
+
+def _from_folder(folder: Path, device: str) -> SentenceTransformer:
+    from sentence_transformers import SentenceTransformer
+
+    return SentenceTransformer(
+        str(folder),
+        device=device,
+        trust_remote_code=False,
+        local_files_only=True,
+        model_kwargs={"use_safetensors": True, "dtype": torch.float32},
+    )
+
+
+def _from_gguf(file: Path, device: str) -> SentenceTransformer:
+    """A model without a pooling of its own: the mean of its last states, as for any plain folder."""
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
+
+    named = {"gguf_file": file.name, "local_files_only": True, "trust_remote_code": False}
+    transformer = Transformer(
+        str(file.parent),
+        model_kwargs={"dtype": torch.float32, **named},
+        processor_kwargs=named,
+        config_kwargs=named,
+        # texts as they are: a chat model's template would put its greeting around each
+        modality_config={"text": {"method": "forward", "method_output_name": "last_hidden_state"}},
+        module_output_name="token_embeddings",
+    )
+    pooling = Pooling(transformer.get_embedding_dimension(), "mean")
+    return SentenceTransformer(modules=[transformer, pooling], device=device)
+
+
+def checked(texts: Sequence[str], batch_size: int, pooling: str | None) -> list[str]:
+    """The texts as a list, if they can be encoded so."""
+    texts = checked_texts(texts)
+    if batch_size < 1:
+        raise InputError(f"batch_size is {batch_size}; wanted at least one text a batch")
+    if pooling is not None and pooling not in POOLINGS:
+        raise InputError(f"pooling is {pooling!r}; wanted one of {', '.join(POOLINGS)}")
+    return texts
+
+
+def _settings(pooling: str | None, normalize: bool | None) -> dict[str, Any]:
+    """All but model and text that a vector depends on; the device moves only its last digits."""
+    return {
+        "pooling": pooling,
+        "normalize": normalize,
+        "sentence-transformers": package_version("sentence-transformers"),
+        "transformers": package_version("transformers"),
+    }
+
+
+def package_version(package: str) -> str:
+    """The version of an installed package, or "none"."""
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "none"
+
+
+def _chunks(
+    encoder: SentenceTransformer, texts: list[str], batch_size: int, bar: Bar
+) -> Iterator[tuple[list[str], Tensor]]:
+    """Texts with their vectors, some thousands at a time, the longest first."""
+    lengths = _token_counts(encoder, texts)
+    order = sorted(range(len(texts)), key=lambda i: -lengths[i])
+    n_tokens, n_done = sum(lengths), 0
+    chunk: list[str] = []
+    rows: list[Tensor] = []
+    for start in range(0, len(order), batch_size):
+        batch = order[start : start + batch_size]
+        chunk += [texts[i] for i in batch]
+        rows.append(_batch(encoder, [texts[i] for i in batch]))
+        n_done += sum(lengths[i] for i in batch)
+        bar.share(n_done / n_tokens)
+        if len(chunk) >= _KEEP_ROWS:
+            yield chunk, torch.cat(rows)
+            chunk, rows = [], []
+    if chunk:
+        yield chunk, torch.cat(rows)
+
+
+def _batch(encoder: SentenceTransformer, texts: list[str]) -> Tensor:
+    vectors: Any = encoder.encode(
+        texts, batch_size=len(texts), convert_to_tensor=True, show_progress_bar=False
+    )
+    return torch.as_tensor(vectors).to("cpu", torch.float32)
+
+
+def _token_counts(encoder: SentenceTransformer, texts: list[str]) -> list[int]:
+    """How many tokens each text has, at least 1: texts of one length make batches without padding."""
+    tokenizer: Any = getattr(encoder, "tokenizer", None)
+    if not callable(tokenizer):
+        return [len(text) + 1 for text in texts]
+    longest = encoder.max_seq_length or 512
+    tokens = tokenizer(texts, truncation=True, max_length=longest, return_attention_mask=False)
+    return [max(len(ids), 1) for ids in tokens["input_ids"]]
+
+
+def _adapted(
+    encoder: SentenceTransformer, pooling: str | None, normalize: bool | None
+) -> SentenceTransformer:
+    from sentence_transformers.sentence_transformer.modules import Normalize, Pooling
+
+    if pooling is not None:
+        at = [i for i, module in enumerate(encoder) if isinstance(module, Pooling)]
+        if len(at) != 1:
+            raise InputError(f"pooling={pooling!r} cannot be chosen: the model does not pool its tokens once")
+        encoder[at[0]] = Pooling(encoder[at[0]].embedding_dimension, pooling)
+    if normalize is not None:
+        for i in reversed([i for i, module in enumerate(encoder) if isinstance(module, Normalize)]):
+            del encoder[i]
+        if normalize:
+            encoder.append(Normalize())
+    return encoder

@@ -1,0 +1,221 @@
+"""The tracker inside other people's trainers: transformers, sentence-transformers, Lightning.
+
+Each adapter is made by a function, because the class it derives from is an optional import.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import sys
+from collections.abc import Mapping
+from importlib import import_module
+from types import FrameType
+from typing import Any
+
+import torch
+
+from isoscope.errors import InputError
+from isoscope.tracking.tracker import GeometryTracker, Row
+
+_LOG = logging.getLogger("isoscope")
+
+
+def geometry_callback(tracker: GeometryTracker) -> Any:
+    """A `TrainerCallback` of transformers: measures at the start, every `tracker.every` steps, at the end.
+
+    Values go to the trainer's history and to its own loggers (TensorBoard, Weights & Biases, …), as
+    `geometry/metric`, or `geometry/metric/layer` for several layers. Where a bound of `stop_below` is
+    crossed, the trainer is told to stop. A run that goes on from a checkpoint drops the rows after it. The
+    loss of a row is the one the trainer logs at that step; NaN where it logs none.
+
+    >>> trainer = Trainer(model, arguments, callbacks=[geometry_callback(tracker)])  # doctest: +SKIP
+    """
+    transformers = _needed("transformers", "text")
+
+    class GeometryCallback(transformers.TrainerCallback):  # type: ignore[misc, name-defined]
+        """Measures a model as transformers' trainer trains it."""
+
+        def on_train_begin(self, _args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+            tracker.truncate(state.global_step)
+            self._measure(state, control, kwargs["model"])
+
+        def on_step_end(self, _args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+            self._measure(state, control, kwargs["model"], now=state.global_step >= state.max_steps)
+
+        def on_log(self, _args: Any, state: Any, _control: Any, **kwargs: Any) -> None:
+            loss = (kwargs.get("logs") or {}).get("loss")
+            if loss is not None:
+                tracker.note(state.global_step, loss=loss)
+
+        def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+            if not args.load_best_model_at_end:  # else the model is that of another step by now
+                self._measure(state, control, kwargs["model"], now=True)
+
+        def _measure(self, state: Any, control: Any, model: Any, *, now: bool = False) -> None:
+            step = state.global_step
+            if step in tracker.steps or not (now or step % tracker.every == 0):
+                return
+            row = tracker.measure(model, step=step)
+            trainer = _calling_trainer(transformers.Trainer)
+            if trainer is not None:
+                asked = control.should_log
+                trainer.log(logged(row))
+                control.should_log = asked  # or the trainer would think its own log of this step done
+            if _stops(tracker):
+                control.should_training_stop = True
+
+    return GeometryCallback()
+
+
+def geometry_evaluator(tracker: GeometryTracker, *, name: str = "geometry") -> Any:
+    """An evaluator of sentence-transformers: measures whenever the trainer evaluates, whatever `every` is.
+
+    It returns the values by name, `geometry_effective_rank` for instance, which the trainer logs behind
+    `eval_`; those without a value are left out. Called during training it keeps a row; called by itself,
+    without a step, it only measures. Where a bound of `stop_below` is crossed, the trainer that called is
+    told to stop.
+
+    >>> trainer = SentenceTransformerTrainer(
+    ...     model, arguments, train_dataset=pairs, loss=loss, evaluator=geometry_evaluator(tracker)
+    ... )  # doctest: +SKIP
+    """
+    base = _needed("sentence_transformers.base.evaluation", "text")
+
+    class GeometryEvaluator(base.BaseEvaluator):  # type: ignore[misc, name-defined]
+        """Measures a sentence model where it is evaluated."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.name = name
+            self.primary_metric = f"{name}_{tracker.columns[0]}"
+
+        def __call__(
+            self,
+            model: Any,
+            output_path: str | None = None,  # noqa: ARG002 - the interface's
+            epoch: float = -1,  # noqa: ARG002
+            steps: int = -1,
+        ) -> dict[str, float]:
+            found: Mapping[str, Any] = (
+                tracker.read(model) if steps < 0 else tracker.measure(model, step=steps)
+            )
+            values = {column: found[column] for column in tracker.columns if not math.isnan(found[column])}
+            trainer = _calling_trainer(_needed("transformers", "text").Trainer)
+            if trainer is not None and steps >= 0 and _stops(tracker):
+                trainer.control.should_training_stop = True
+            return {f"{name}_{column}": value for column, value in values.items()}
+
+    return GeometryEvaluator()
+
+
+def lightning_callback(tracker: GeometryTracker, *, module: str | None = None) -> Any:
+    """A `Callback` of Lightning: measures at the start, every `tracker.every` steps, at the end.
+
+    Values go to the trainer's own loggers and to `trainer.callback_metrics`, as `geometry/metric`, or
+    `geometry/metric/layer` for several layers. Where a bound of `stop_below` is crossed, the trainer is told
+    to stop. The rows travel in Lightning's checkpoints.
+
+    Args:
+        tracker: what is measured.
+        module: which part of the LightningModule, by name ("encoder"); by default it is called itself.
+
+    >>> trainer = lightning.Trainer(callbacks=[lightning_callback(tracker)])  # doctest: +SKIP
+    """
+    pytorch = _lightning()
+
+    class GeometryCallback(pytorch.Callback):  # type: ignore[misc, name-defined]
+        """Measures a model as Lightning's trainer trains it."""
+
+        def on_train_start(self, trainer: Any, pl_module: Any) -> None:
+            tracker.truncate(trainer.global_step)
+            self._measure(trainer, pl_module)
+
+        def on_train_batch_end(
+            self, trainer: Any, pl_module: Any, outputs: Any, _batch: Any, _index: int
+        ) -> None:
+            loss = outputs.get("loss") if isinstance(outputs, Mapping) else outputs
+            self._measure(trainer, pl_module, loss=math.nan if loss is None else loss)
+
+        def on_train_end(self, trainer: Any, pl_module: Any) -> None:
+            self._measure(trainer, pl_module, now=True)
+
+        def state_dict(self) -> dict[str, Any]:
+            return tracker.state_dict()
+
+        def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+            tracker.load_state_dict(state_dict)
+
+        def _measure(self, trainer: Any, pl_module: Any, *, loss: Any = math.nan, now: bool = False) -> None:
+            step = trainer.global_step  # stands still while gradients are accumulated
+            if step in tracker.steps or not (now or step % tracker.every == 0):
+                return
+            model = pl_module if module is None else _part(pl_module, module)
+            values = logged(tracker.measure(model, step=step, loss=loss))
+            trainer.callback_metrics.update({name: torch.tensor(value) for name, value in values.items()})
+            for logger in trainer.loggers:
+                logger.log_metrics(values, step=step)
+            stops = _stops(tracker)
+            trainer.should_stop |= trainer.strategy.reduce_boolean_decision(stops, all=False)
+
+    return GeometryCallback()
+
+
+def logged(row: Row) -> dict[str, float]:
+    """What loggers hear of a row: its metrics, less those without a value, under names every logger takes.
+
+    >>> logged({"seed": 0, "step": 2, "loss": 0.5, "accuracy": 1.0, "lid@0": 7.5, "lid@-1": float("nan")})
+    {'geometry/lid/0': 7.5}
+    """
+    keys = ("seed", "step", "loss", "accuracy")
+    return {
+        f"geometry/{name.replace('@', '/')}": value
+        for name, value in row.items()
+        if name not in keys and not math.isnan(value)
+    }
+
+
+def _stops(tracker: GeometryTracker) -> bool:
+    """Whether training is to end; says why."""
+    if tracker.should_stop:
+        _LOG.warning("training is stopped: %s", tracker.stop_reason)
+    return tracker.should_stop
+
+
+def _calling_trainer(kind: type) -> Any:
+    """The trainer whose event this is: transformers hands a callback everything but its trainer, and only
+    the trainer can reach the loggers. None where something else calls."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        caller = frame.f_locals.get("self")
+        if isinstance(caller, kind):
+            return caller
+        frame = frame.f_back
+    return None
+
+
+def _part(model: Any, name: str) -> Any:
+    try:
+        return model.get_submodule(name)
+    except AttributeError:
+        there = ", ".join(child for child, _ in model.named_children())
+        raise InputError(f"module is {name!r}, which {type(model).__name__} does not have: {there}") from None
+
+
+def _needed(module: str, extra: str) -> Any:
+    try:
+        return import_module(module)
+    except ImportError:
+        package = module.partition(".")[0]
+        raise InputError(
+            f"this needs {package}, which is not installed: pip install 'isoscope[{extra}]'"
+        ) from None
+
+
+def _lightning() -> Any:
+    for name in ("lightning.pytorch", "pytorch_lightning"):
+        try:
+            return import_module(name)
+        except ImportError:
+            continue
+    raise InputError("this needs lightning, which is not installed: pip install lightning")

@@ -1,0 +1,222 @@
+"""`Probe`: the fixed inputs a model is measured on, in batches, with what is known of each token."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from isoscope.errors import InputError, ShapeError
+from isoscope.models.batches import text_batches, usual_batch
+from isoscope.models.language_models import LanguageModel
+from isoscope.models.texts import checked_texts
+from isoscope.models.tokens import check_length, tokenize
+
+_UNLIMITED = 10**9  # tokenizers that know no limit say 10³⁰
+
+
+@dataclass(frozen=True, eq=False)
+class ProbeBatch:
+    """Some items of the probe, as the model takes them.
+
+    Attributes:
+        inputs: arguments by name, a tensor, or texts.
+        items: (b,) int64, the places of the items in the probe.
+        ids: (b, t) the number of each token; None where items have no tokens.
+        present: (b, t) bool, what is no padding; None where ids is.
+        counted: (b, t) bool, the tokens that are measured one by one; None where ids is.
+    """
+
+    inputs: Any
+    items: Tensor
+    ids: Tensor | None = None
+    present: Tensor | None = None
+    counted: Tensor | None = None
+
+
+class Probe:
+    """Texts, a batch of named inputs, or a tensor with one entry an item.
+
+    Args:
+        inputs: strings; a mapping such as {"input_ids": …, "attention_mask": …}; or anything torch takes.
+        tokenizer: of texts; by default the model's own, where it has one.
+        special: measure special tokens ([CLS], [SEP], <s>) too.
+        max_length: the most tokens of a text; by default what tokenizer and model take.
+        batch_size: items at a time; by default as many as have 4,096 tokens (32,768 on CUDA), and all
+            where items have no tokens.
+    """
+
+    def __init__(
+        self,
+        inputs: Any,
+        *,
+        tokenizer: Any = None,
+        special: bool = False,
+        max_length: int | None = None,
+        batch_size: int | None = None,
+    ) -> None:
+        for name, size in (("max_length", max_length), ("batch_size", batch_size)):
+            if size is not None and size < 1:
+                raise InputError(f"{name} is {size}; wanted at least 1")
+        self._tokenizer, self._special = tokenizer, special
+        self._max_length, self._batch_size = max_length, batch_size
+        self._inputs = _checked(inputs)
+        self._batches: list[ProbeBatch] | None = None
+        self.notes: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        first = next(iter(self._inputs.values())) if isinstance(self._inputs, dict) else self._inputs
+        return len(first)
+
+    @property
+    def is_texts(self) -> bool:
+        """Whether the probe is texts."""
+        return isinstance(self._inputs, list)
+
+    @property
+    def may_have_tokens(self) -> bool:
+        """Whether tokens can be told apart: texts, or numbers of tokens."""
+        return self.is_texts or (isinstance(self._inputs, dict) and "input_ids" in self._inputs)
+
+    def batches(self, model: Any, device: torch.device) -> list[ProbeBatch]:
+        """The probe as batches; made for the first model that asks, and kept."""
+        if self._batches is None:
+            self._batches = self._made(model, device)
+        return self._batches
+
+    def _made(self, model: Any, device: torch.device) -> list[ProbeBatch]:
+        if not isinstance(self._inputs, list):
+            return self._split(self._inputs, usual_batch(device))
+        tokenizer = getattr(model, "tokenizer", None) if self._tokenizer is None else self._tokenizer
+        if hasattr(tokenizer, "convert_ids_to_tokens"):
+            return self._tokenized(self._inputs, tokenizer, model, usual_batch(device))
+        preprocess = getattr(model, "preprocess", getattr(model, "tokenize", None))
+        if preprocess is None and isinstance(model, torch.nn.Module):
+            raise InputError(
+                f"probe is texts, and {type(model).__name__} has no tokenizer; pass tokenizer=… with the one "
+                "the model was trained with"
+            )
+        return self._plain_texts(self._inputs, preprocess)
+
+    def _split(self, inputs: dict[str, Tensor] | Tensor, budget: int) -> list[ProbeBatch]:
+        n = len(self)
+        if isinstance(inputs, Tensor):
+            parts = torch.arange(n).split(self._batch_size or n)
+            return [ProbeBatch(inputs[part], part) for part in parts]
+        ids = inputs.get("input_ids")
+        fitting = n if ids is None else max(1, budget // ids.shape[1])
+        size = self._batch_size or fitting
+        return [self._named(inputs, part) for part in torch.arange(n).split(size)]
+
+    def _named(self, inputs: dict[str, Tensor], part: Tensor) -> ProbeBatch:
+        """Some items of a batch the caller has made, and which of their tokens count."""
+        own = {name: values[part] for name, values in inputs.items()}
+        special, ids = own.pop("special_tokens_mask", None), own.get("input_ids")
+        if ids is None:
+            return ProbeBatch(own, part)
+        mask = own.get("attention_mask")
+        present = torch.ones_like(ids, dtype=torch.bool) if mask is None else mask.bool()
+        if special is None and self._tokenizer is not None:
+            special = torch.isin(ids, torch.tensor(_special_ids(self._tokenizer), dtype=ids.dtype))
+        counted = present if self._special or special is None else present & ~special.bool()
+        return ProbeBatch(own, part, ids, present, counted)
+
+    def _tokenized(self, texts: list[str], tokenizer: Any, model: Any, budget: int) -> list[ProbeBatch]:
+        if self._max_length is not None:
+            check_length(tokenizer, self._max_length)
+        read = tokenize(texts, _reader(tokenizer, model, self._max_length), truncate=True)
+        self.notes = read.notes
+        groups = text_batches(read, budget)
+        if self._batch_size:
+            groups = [g[i : i + self._batch_size] for g in groups for i in range(0, len(g), self._batch_size)]
+        batches = []
+        for group in groups:
+            places = torch.cat([torch.arange(*read.starts[s : s + 2].tolist()) for s in group])
+            lengths = read.lengths[group]
+            present = torch.arange(int(lengths.max())) < lengths[:, None]
+            ids = torch.zeros(present.shape, dtype=torch.int64)  # behind the end token 0, not attended to
+            ids[present] = read.ids[places]
+            counted = present.clone()
+            if not self._special:
+                counted[present] = ~read.rows.is_special[places]
+            inputs = {"input_ids": ids, "attention_mask": present.long()}
+            batches.append(ProbeBatch(inputs, torch.tensor(group), ids, present, counted))
+        return batches
+
+    def _plain_texts(self, texts: list[str], preprocess: Callable[..., Any] | None) -> list[ProbeBatch]:
+        """Texts for a function of texts, or through what a model makes of them itself."""
+        batches = []
+        for part in torch.arange(len(texts)).split(self._batch_size or len(texts)):
+            own = [texts[i] for i in part.tolist()]
+            batches.append(ProbeBatch(own if preprocess is None else preprocess(own), part))
+        return batches
+
+
+def _checked(inputs: Any) -> list[str] | dict[str, Tensor] | Tensor:
+    """The probe in one of its three forms, with at least one item."""
+    if isinstance(inputs, str | bytes):
+        raise InputError(f"probe is one {type(inputs).__name__}; wanted a sequence of strings: pass [text]")
+    if isinstance(inputs, Mapping):
+        return _checked_mapping(inputs)
+    if isinstance(inputs, Sequence) and (not inputs or isinstance(inputs[0], str)):
+        return checked_texts(inputs, name="probe", filled=True)
+    tensor = _tensor(inputs, "probe")
+    if tensor.ndim == 0 or not len(tensor):
+        raise ShapeError(f"probe has shape {tuple(tensor.shape)}; wanted one entry an item, at least 2 items")
+    return tensor
+
+
+def _checked_mapping(inputs: Mapping[str, Any]) -> dict[str, Tensor]:
+    found = {name: _tensor(values, f"probe[{name!r}]") for name, values in inputs.items() if name != "labels"}
+    lengths = {name: len(values) if values.ndim else 0 for name, values in found.items()}
+    if not any(lengths.values()):
+        raise ShapeError("probe is empty; wanted inputs by name, such as input_ids, with one entry an item")
+    if len(set(lengths.values())) > 1:
+        shown = ", ".join(f"{name} {n}" for name, n in lengths.items())
+        raise ShapeError(f"probe has inputs of several lengths ({shown}); wanted one entry an item in each")
+    mask = found.get("attention_mask")
+    if mask is not None and mask.ndim == 2 and not bool(mask.any(dim=1).all()):
+        row = int((~mask.any(dim=1)).nonzero()[0])
+        raise ShapeError(f"probe['attention_mask'][{row}] masks every token; wanted at least one to measure")
+    return found
+
+
+def _tensor(values: Any, name: str) -> Tensor:
+    try:
+        return torch.as_tensor(values).detach().cpu()
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise InputError(
+            f"{name} is a {type(values).__name__} torch cannot take ({error}); "
+            "wanted texts, a batch of named inputs, or a tensor"
+        ) from None
+
+
+def _special_ids(tokenizer: Any) -> list[int]:
+    """Numbers of the tokens put around and between texts; the unknown word is a word."""
+    return sorted(set(tokenizer.all_special_ids) - {tokenizer.unk_token_id})
+
+
+def _reader(tokenizer: Any, model: Any, max_length: int | None) -> LanguageModel:
+    """What `tokenize` asks of a language model: its tokenizer, and how much it takes."""
+    config = getattr(model, "config", None)
+    limits = (
+        max_length,
+        getattr(tokenizer, "model_max_length", None),
+        getattr(model, "max_seq_length", None),
+        getattr(config, "max_position_embeddings", None),
+    )
+    known = [int(limit) for limit in limits if limit and limit < _UNLIMITED]
+    return LanguageModel(
+        name=type(model).__name__,
+        path=Path(),
+        model=None,
+        tokenizer=tokenizer,
+        n_layers=0,
+        n_dims=0,
+        max_length=min(known) if known else None,
+        is_causal=False,
+    )

@@ -1,0 +1,193 @@
+"""`Trajectory`: what was measured along training, seed by seed."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from torch import Tensor
+
+from isoscope.errors import FileError, InputError, UndefinedError
+from isoscope.io.atomic import write_atomically
+from isoscope.io.files import reading
+from isoscope.io.sealed import check, digest
+from isoscope.tracking.correlation import Correlation
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_METADATA = b"isoscope.trajectory"
+_CHECKSUM = b"isoscope.checksum"
+_FORMAT = 2  # with a checksum
+_KEYS = ("seed", "step")
+_INTERVALS = ("_low", "_high")
+
+
+@dataclass(frozen=True, eq=False)
+class Trajectory:
+    """Loss, accuracy and metrics of every seed, before the first update and after those measured.
+
+    Attributes:
+        columns: seed, step, loss, accuracy, then one a metric (and its interval, where estimated): equally
+            long arrays, sorted by seed and step; NaN where a metric has no value.
+        configuration: every setting of the run, what it was run on, and versions.
+        n_parameters: numbers trained in one seed, table and classifier.
+        tables: (seeds, n, d) the vectors at the end, where they are at hand; not written to files.
+    """
+
+    columns: Mapping[str, np.ndarray]
+    configuration: Mapping[str, Any]
+    n_parameters: int
+    tables: Tensor | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        order = np.lexsort((self.columns["step"], self.columns["seed"]))
+        sorted_columns = {name: np.asarray(values)[order] for name, values in self.columns.items()}
+        object.__setattr__(self, "columns", MappingProxyType(sorted_columns))
+        object.__setattr__(self, "configuration", MappingProxyType(dict(self.configuration)))
+
+    def __len__(self) -> int:
+        return len(self.columns["seed"])
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        if name not in self.columns:
+            raise KeyError(f"{name!r} was not measured; here are {', '.join(self.columns)}")
+        return self.columns[name]
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """What was measured of the geometry: every column but seed, step, loss, accuracy and intervals."""
+        known = {*_KEYS, "loss", "accuracy"}
+        return tuple(
+            name
+            for name in self.columns
+            if name not in known
+            and not any(name.endswith(end) and name.removesuffix(end) in self.columns for end in _INTERVALS)
+        )
+
+    @property
+    def seeds(self) -> tuple[int, ...]:
+        """The seeds, in ascending order."""
+        return tuple(np.unique(self.columns["seed"]).tolist())
+
+    @cached_property
+    def steps(self) -> np.ndarray:
+        """The updates every seed was measured after."""
+        steps, counts = np.unique(self.columns["step"], return_counts=True)
+        return steps[counts == len(self.seeds)]
+
+    def curves(self, name: str) -> np.ndarray:
+        """(seeds, steps) a column's curve of each seed, over the steps all seeds have."""
+        shared = np.isin(self["step"], self.steps)
+        return self[name][shared].reshape(len(self.seeds), len(self.steps))
+
+    def mean(self) -> dict[str, np.ndarray]:
+        """Every column averaged over the seeds, by step."""
+        names = [name for name in self.columns if name not in _KEYS]
+        return {"step": self.steps} | {name: self.curves(name).mean(axis=0) for name in names}
+
+    def correlation(
+        self, first: str = "isoscore", second: str = "silhouette", *, from_step: int = 0
+    ) -> Correlation:
+        """How two columns move together along the curves averaged over the seeds; see `Correlation`."""
+        kept = self.steps >= from_step
+        return Correlation.of(first, second, self.curves(first)[:, kept], self.curves(second)[:, kept])
+
+    def max_standard_deviation(self, name: str) -> float:
+        """The largest standard deviation over the seeds at any step (divisor n_seeds − 1); NaN where a seed
+        has no value at any of them."""
+        if len(self.seeds) < 2:
+            raise UndefinedError(f"the standard deviation of {name} needs at least 2 seeds; there is 1")
+        spread = self.curves(name).std(axis=0, ddof=1)
+        known = spread[~np.isnan(spread)]
+        return float(known.max()) if len(known) else math.nan
+
+    def to_pandas(self) -> Any:
+        """A data frame: seed, step, loss, accuracy, and one column a metric."""
+        try:
+            import pandas as pd
+        except ImportError:
+            raise InputError(
+                "a data frame needs pandas, which is not installed: pip install pandas"
+            ) from None
+        return pd.DataFrame(dict(self.columns))
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write a Parquet file, with the configuration in its metadata; all or nothing."""
+        return write_atomically(Path(path), self.write_parquet)
+
+    def write_parquet(self, path: Path) -> None:
+        """The file that `save` puts in place, written where it is told."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        about = {"configuration": dict(self.configuration), "n_parameters": self.n_parameters}
+        held = json.dumps({"format": _FORMAT, **about})
+        table = pa.table({name: pa.array(values, from_pandas=True) for name, values in self.columns.items()})
+        checksum = digest(_arrays(table), {"": held})
+        pq.write_table(table.replace_schema_metadata({_METADATA: held, _CHECKSUM: checksum}), path)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], *, sealed: bool = False) -> Trajectory:
+        """Read what `save` wrote.
+
+        Args:
+            path: the file.
+            sealed: refuse a file without a checksum, as earlier versions wrote.
+
+        Raises:
+            FileError: it is no trajectory, or its checksum does not match its content.
+        """
+        import pyarrow.parquet as pq
+
+        with reading(Path(path)):
+            table = pq.read_table(path)
+            metadata = table.schema.metadata or {}
+            columns = _arrays(table)
+        if _METADATA not in metadata:
+            raise FileError(f"{path} is no trajectory; wanted a file written by Trajectory.save")
+        with reading(Path(path)):
+            held = metadata[_METADATA].decode()
+            about = json.loads(held)
+            if sealed or "format" in about or _CHECKSUM in metadata:
+                check(Path(path), metadata.get(_CHECKSUM, b"").decode() or None, digest(columns, {"": held}))
+            return cls(columns, about["configuration"], int(about["n_parameters"]))
+
+    def figure(self, path: str | os.PathLike[str] | None = None, **options: Any) -> Figure:
+        """Both metrics across training with the spread over seeds, and their relation; see `draw`."""
+        from isoscope.tracking.trajectory_figure import draw
+
+        return draw(self, path, **options)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Start, end, spread, correlation and configuration as JSON-ready values."""
+        from isoscope.tracking.trajectory_summary import as_dict
+
+        return as_dict(self)
+
+    def summary(self) -> str:
+        """A table of start and end, the correlation, and the number of parameters."""
+        from isoscope.tracking.trajectory_summary import as_text
+
+        return as_text(self)
+
+    def __str__(self) -> str:
+        return self.summary()
+
+    def _repr_html_(self) -> str:
+        from isoscope.tracking.trajectory_summary import as_html
+
+        return as_html(self)
+
+
+def _arrays(table: Any) -> dict[str, np.ndarray]:
+    """The columns of an Arrow table; the same from a table that was just made and from one that was read."""
+    return {name: np.array(table[name].to_numpy()) for name in table.column_names}

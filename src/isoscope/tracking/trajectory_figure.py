@@ -1,0 +1,140 @@
+"""The figure of a trajectory: two metrics across training, and their relation."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from isoscope.errors import InputError, UndefinedError
+from isoscope.figures import INK, PALETTE, new_figure, save_figure
+from isoscope.tracking.trajectory_summary import main_pair
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from isoscope.tracking.trajectory import Trajectory
+
+_FIRST, _SECOND = PALETTE[:2]
+
+
+def draw(
+    run: Trajectory,
+    path: str | os.PathLike[str] | None = None,
+    *,
+    first: str | None = None,
+    second: str | None = None,
+    log: bool = True,
+    title: str | None = None,
+    dpi: int = 300,
+) -> Figure:
+    """Three panels: the second metric and the first across training, and one against the other.
+
+    Curves are means over the seeds; bands go from the lowest seed to the highest. In the third panel a
+    point is a step, coloured by it, and r and ρ are those of the averaged curves.
+
+    Args:
+        run: the trajectory.
+        path: where to write it (.png, .pdf, .svg, …); only returned where not given.
+        first, second: columns to draw; by default isoscore and silhouette, or the first two metrics.
+        log: draw the first on a logarithmic scale, where all its values are positive.
+        title: above the panels.
+        dpi: of a .png.
+    """
+    usual = main_pair(run) or ("isoscore", "silhouette")
+    first, second = first or usual[0], second or usual[1]
+    for name in (first, second):
+        if name not in run.columns:
+            raise InputError(f"{name} was not measured; wanted two of {', '.join(run.columns)}")
+    with new_figure((7.0, 2.35)) as figure:
+        panels = figure.subplots(1, 3)
+        _curve(panels[0], run, second, _SECOND, log=False)
+        _curve(panels[1], run, first, _FIRST, log=log)
+        _relation(figure, panels[2], run, first, second, log=log)
+        for letter, panel in zip("abc", panels, strict=True):
+            panel.set_title(f"({letter})", loc="left", fontweight="bold", color=INK)
+        if title:
+            figure.suptitle(title, fontsize=9, color=INK)
+        if path is not None:
+            save_figure(figure, Path(path), dpi=dpi)
+    return figure
+
+
+def _curve(panel: Axes, run: Trajectory, name: str, color: str, *, log: bool) -> None:
+    curves = run.curves(name)
+    steps, mean = run.steps, curves.mean(axis=0)
+    if len(curves) > 1:
+        panel.fill_between(steps, curves.min(axis=0), curves.max(axis=0), color=color, alpha=0.3, linewidth=0)
+    if f"{name}_low" in run.columns:
+        low, high = run.curves(f"{name}_low").mean(axis=0), run.curves(f"{name}_high").mean(axis=0)
+        panel.fill_between(steps, low, high, color=INK, alpha=0.2, linewidth=0)
+    panel.plot(steps, mean, color=color, linewidth=1.0, solid_capstyle="round")
+    panel.set_xlabel("updates")
+    panel.set_ylabel(_label(name))
+    panel.set_xlim(steps[0], max(steps[-1], steps[0] + 1))
+    panel.margins(y=0.06)
+    if log and _positive(curves):
+        _log_axis(panel)
+
+
+def _relation(figure: Figure, panel: Axes, run: Trajectory, first: str, second: str, *, log: bool) -> None:
+    from matplotlib.colors import PowerNorm  # most of the way is gone in the first updates
+
+    x, y = run.curves(first).mean(axis=0), run.curves(second).mean(axis=0)
+    panel.plot(x, y, color="#bbbbbb", linewidth=0.6, zorder=1)
+    points = panel.scatter(
+        x, y, c=run.steps, cmap="viridis", norm=PowerNorm(0.5), s=5, linewidths=0, zorder=2, rasterized=True
+    )
+    bar = figure.colorbar(points, ax=panel, pad=0.02, aspect=30)
+    bar.set_label("updates")
+    bar.outline.set_visible(False)
+    panel.set_xlabel(_label(first))
+    panel.set_ylabel(_label(second))
+    if log and _positive(x):
+        _log_axis(panel, x=True)
+    try:
+        found = run.correlation(first, second)
+    except UndefinedError:
+        return
+    text = f"$r$ {_equals(found.r)}\n$\\rho$ {_equals(found.rho)}"
+    corner = (0.96, 0.95, "right") if found.rho < 0 else (0.05, 0.95, "left")
+    panel.text(*corner[:2], text, transform=panel.transAxes, ha=corner[2], va="top", fontsize=7.5, color=INK)
+
+
+def _log_axis(panel: Axes, *, x: bool = False) -> None:
+    """A logarithmic axis; with less than two decades on it, ticks at 1, 2 and 5 in plain numbers."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
+
+    (panel.set_xscale if x else panel.set_yscale)("log")
+    axis = panel.xaxis if x else panel.yaxis
+    low, high = panel.get_xlim() if x else panel.get_ylim()
+    if high / low < 4:  # too short for decades: a few even steps, none between them
+        axis.set_major_locator(MaxNLocator(3 if x else 5))
+        axis.set_minor_locator(NullLocator())
+        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    elif high / low < 100:
+        axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_minor_formatter(NullFormatter())
+    axis.set_label_text(f"{axis.get_label_text()} (log scale)")
+
+
+def _positive(values: np.ndarray) -> bool:
+    return bool((values > 0).all())
+
+
+def _equals(value: float) -> str:
+    """A correlation to three decimals; one that would round to ±1 by the bound it keeps."""
+    if abs(value) < 0.9995 or abs(value) == 1:
+        return f"= {value:.3f}".replace("-", "−")
+    return "> 0.999" if value > 0 else "< −0.999"
+
+
+def _label(name: str) -> str:
+    known = {"isoscore": "IsoScore", "silhouette": "silhouette"}
+    layer, _, metric = name.partition("_") if name.startswith("hidden") else ("", "", name)
+    shown = known.get(metric, metric.replace("_", " "))
+    return f"{shown}, hidden layer {layer.removeprefix('hidden')}" if layer else shown

@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from isoscope.errors import InputError, UndefinedError
+from isoscope.models import load_language_model
+from isoscope.models.layers import LayerComparison, LayerProfile, measure_layers
+
+TEXTS = ["a cat sat on the mat", "boom the dog ran to the cat", "dog on a hat", "the hat sat to a cat"] * 8
+
+
+@pytest.fixture(scope="module")
+def profile(tiny_gpt: Path) -> LayerProfile:
+    return measure_layers(TEXTS, model=tiny_gpt, k=10, progress=False, device="cpu")
+
+
+@pytest.fixture(scope="module")
+def other(tiny_bert: Path) -> LayerProfile:
+    return measure_layers(TEXTS, model=tiny_bert, k=10, clusters=False, progress=False, device="cpu")
+
+
+def printed(table: object) -> str:
+    console = Console(width=80)
+    with console.capture() as capture:
+        console.print(table)
+    return capture.get()
+
+
+def test_tables_fit_a_terminal(profile: LayerProfile) -> None:
+    for sinks in (True, False):
+        for table in profile.tables(sinks=sinks):
+            text = printed(table)
+            assert "…" not in text
+            assert ("without sinks" in text) == (not sinks)
+
+
+def test_json_has_everything(profile: LayerProfile) -> None:
+    found = json.loads(profile.to_json())
+    assert [layer["layer"] for layer in found["layers"]] == profile.layers
+    first = found["layers"][0]
+    assert first["all tokens"]["isoscore"] == profile.readings[0][0]["isoscore"]
+    assert first["without sinks"]["isoscore"] != first["all tokens"]["isoscore"]
+    assert found["sinks"]
+    assert set(found["seconds"]) == {"model", "measures", "sample"}
+
+
+def test_speed_is_said(profile: LayerProfile) -> None:
+    fast = replace(profile, n_tokens=1000, seconds={"model": 2.0, "measures": 0.5, "sample": 0.25})
+    assert fast.speed().startswith("500 tokens a second in the model; measured, 400 (+25%), and 0.2 s on")
+
+
+def test_an_unknown_quantity(profile: LayerProfile) -> None:
+    with pytest.raises(InputError, match="quantity 'isotropy' is not known; there are mean_norm"):
+        profile.values("isotropy")
+
+
+def test_the_figure(profile: LayerProfile, other: LayerProfile, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    one = profile.figure(tmp_path / "one.png")
+    two = profile.figure(tmp_path / "two.png", against=other)
+    assert 10_000 < one.stat().st_size < two.stat().st_size
+
+
+def test_before_and_after(profile: LayerProfile, other: LayerProfile) -> None:
+    found = LayerComparison.of(other, profile)
+    assert found.pairs == [(0, 0), (1, 1), (1, 2), (2, 3)]
+    after, before = profile.adjusted_by_type(), other.adjusted_by_type()
+    assert found.changes["cat"] == pytest.approx(after["cat"] - before["cat"])
+    assert "[CLS]" not in found.changes
+    mixed = replace(found, changes={"cat": 0.2, "dog": -0.1, "hat": 0.5, "mat": 0.0})
+    assert mixed.words(2) == ({"hat": 0.5, "cat": 0.2}, {"dog": -0.1})
+    assert any("the tokenizers differ" in note for note in found.notes)
+    assert "→" in printed(found.table())
+    assert set(found.to_dict()) == {"before", "after", "self_similarity_change"}
+    assert len(LayerComparison.of(other, profile, n_types=2).changes) == 2
+
+
+def test_models_without_a_token_in_common(profile: LayerProfile, tiny_gpt: Path) -> None:
+    model = load_language_model(tiny_gpt, device="cpu")
+    other = measure_layers(["sat ran", "mat to"], model=model, clusters=False, progress=False)
+    with pytest.raises(UndefinedError, match="no token occurs twice or more in both models"):
+        LayerComparison.of(profile, other)

