@@ -16,8 +16,8 @@ from benchmarks import losses
 from benchmarks.peers import gpu_rows
 from benchmarks.training import run_cuda
 from isoscope.labels import Labels
-from isoscope.metrics.silhouette import silhouettes
 from isoscope.metrics.silhouette_estimate import estimate_silhouette
+from isoscope.metrics.silhouettes import silhouettes
 from isoscope.statistics.fused import fused_sums
 from isoscope.statistics.pairs import Separation
 

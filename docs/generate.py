@@ -113,9 +113,9 @@ API = {
     "Isotropy": ("isoscope.metrics.isotropy",),
     "Cosines and lengths": ("isoscope.metrics.cosine",),
     "Spectrum": ("isoscope.metrics.spectrum",),
-    "Dimensions": ("isoscope.metrics.dimensions", "isoscope.metrics.informativity"),
+    "Dimensions": ("isoscope.metrics.dimensions", "isoscope.metrics.removed_dimensions"),
     "Clusters": (
-        "isoscope.metrics.silhouette",
+        "isoscope.metrics.silhouettes",
         "isoscope.metrics.silhouette_estimate",
         "isoscope.metrics.clusters",
         "isoscope.metrics.separability",

@@ -78,7 +78,6 @@ from isoscope.metrics.frontier import (
 )
 from isoscope.metrics.frontier_position import FrontierPosition, frontier_position
 from isoscope.metrics.frontier_space import frontier_space, points_needed
-from isoscope.metrics.informativity import informativity, informativity_curve
 from isoscope.metrics.isotropy import isoscore, isoscore_star, isotropy_defect, partition_isotropy
 from isoscope.metrics.manifold import hubness, k_occurrence, lid, lid_samples, twonn
 from isoscope.metrics.objectives import (
@@ -90,9 +89,10 @@ from isoscope.metrics.objectives import (
     triplet_objective,
 )
 from isoscope.metrics.registry import Metric, metric, registered
+from isoscope.metrics.removed_dimensions import informativity, informativity_curve
 from isoscope.metrics.separability import knn_purity, linear_probe_accuracy
-from isoscope.metrics.silhouette import silhouette_by_cluster, silhouette_samples, silhouette_score
 from isoscope.metrics.silhouette_estimate import SilhouetteEstimate, estimate_silhouette
+from isoscope.metrics.silhouettes import silhouette_by_cluster, silhouette_samples, silhouette_score
 from isoscope.metrics.sinks import Sinks, find_sinks, sink_thresholds
 from isoscope.metrics.spectrum import (
     condition_number,

@@ -16,7 +16,7 @@ from isoscope.errors import InputError, ShapeError, UndefinedError, check_seed
 from isoscope.kernels.products import sum_of_squares
 from isoscope.kernels.workers import in_order
 from isoscope.labels import Labels
-from isoscope.metrics.silhouette import silhouette_score
+from isoscope.metrics.silhouettes import silhouette_score
 
 _BLOCK_NUMBERS = 2**20  # on the CPU: a block, its scores and its share of the sums stay in a core's cache
 _WHOLE_NUMBERS = 2**22  # on the CPU: up to here one block on all cores beats blocks on one core each

@@ -14,7 +14,7 @@ from isoscope.metrics.frontier import (
     scatter_decomposition,
 )
 from isoscope.metrics.isotropy import isoscore
-from isoscope.metrics.silhouette import silhouette_score
+from isoscope.metrics.silhouettes import silhouette_score
 from isoscope.space import Space
 from isoscope.statistics import GroupMoments, Moments
 

@@ -11,7 +11,7 @@ from torch import Tensor
 from isoscope.arrays import as_matrix
 from isoscope.errors import InputError, check_seed
 from isoscope.labels import Labels, as_clusters, as_labels
-from isoscope.metrics.silhouette import silhouettes
+from isoscope.metrics.silhouettes import silhouettes
 from isoscope.space import known_rows
 from isoscope.statistics.anchors import AnchorRows, Anchors, Block, ClusterMeans
 from isoscope.statistics.pairs import Separation

@@ -10,8 +10,8 @@ from torch import Tensor
 
 from isoscope.arrays import as_matrix
 from isoscope.labels import Labels
-from isoscope.metrics.silhouette import silhouettes
 from isoscope.metrics.silhouette_estimate import estimate_silhouette_by_cluster
+from isoscope.metrics.silhouettes import silhouettes
 from isoscope.space import Space
 from isoscope.statistics.anchors import AnchorRows
 from isoscope.statistics.pairs import Separation

@@ -13,8 +13,8 @@ from isoscope.errors import InputError, UndefinedError
 from isoscope.labels import Labels
 from isoscope.metrics.cosine import mean_cosine
 from isoscope.metrics.isotropy import isoscore
-from isoscope.metrics.silhouette import silhouette_score
 from isoscope.metrics.silhouette_estimate import estimate_silhouette
+from isoscope.metrics.silhouettes import silhouette_score
 from isoscope.metrics.spectrum import effective_rank
 from isoscope.space import Space
 from isoscope.statistics.moments import Moments

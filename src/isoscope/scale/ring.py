@@ -19,7 +19,7 @@ from isoscope.errors import InputError
 from isoscope.kernels.precision import Frame
 from isoscope.labels import Labels
 from isoscope.losses.processes import all_moments, summed
-from isoscope.metrics.silhouette import silhouettes
+from isoscope.metrics.silhouettes import silhouettes
 from isoscope.statistics.anchors import AnchorRows
 from isoscope.statistics.directions import Directions
 from isoscope.statistics.moments import Moments

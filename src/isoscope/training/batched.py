@@ -7,7 +7,7 @@ from torch import Tensor
 
 from isoscope.kernels.precision import full_precision
 from isoscope.labels import Labels
-from isoscope.metrics.silhouette import silhouettes
+from isoscope.metrics.silhouettes import silhouettes
 from isoscope.statistics.fused import fused_sums
 from isoscope.statistics.pairs import Separation
 

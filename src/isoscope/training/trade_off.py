@@ -15,7 +15,7 @@ from isoscope.errors import InputError, check_seed
 from isoscope.labels import Labels, as_clusters
 from isoscope.metrics.frontier import isotropy_ceiling, scatter_decomposition
 from isoscope.metrics.frontier_space import frontier_space
-from isoscope.metrics.silhouette import silhouette_by_cluster, silhouette_score
+from isoscope.metrics.silhouettes import silhouette_by_cluster, silhouette_score
 from isoscope.progress import Bar
 from isoscope.space import known_rows
 from isoscope.training.configuration import whole

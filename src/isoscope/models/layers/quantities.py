@@ -14,9 +14,9 @@ from isoscope.labels import Labels
 from isoscope.metrics.cluster_adjusted import cluster_adjusted_similarities
 from isoscope.metrics.cosine import mean_cosine, norm_statistics
 from isoscope.metrics.dimensions import dimensions_for_share, top_dimension_share
-from isoscope.metrics.informativity import informativity_curve
 from isoscope.metrics.isotropy import isoscore
 from isoscope.metrics.manifold import lid
+from isoscope.metrics.removed_dimensions import informativity_curve
 from isoscope.metrics.spectrum import effective_rank
 from isoscope.models.layers.sums import LayerStatistics
 from isoscope.statistics.directions import unit_rows

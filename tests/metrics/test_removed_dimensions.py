@@ -6,14 +6,14 @@ import pytest
 from isoscope.errors import InputError, UndefinedError
 from isoscope.metrics.cosine import mean_cosine
 from isoscope.metrics.dimensions import dimension_contributions, self_similarity_shares
-from isoscope.metrics.informativity import METRICS, informativity, informativity_curve
+from isoscope.metrics.removed_dimensions import METRICS, informativity, informativity_curve
 
 
 @pytest.fixture(autouse=True, params=["held", "summed"])
 def either_way(request, monkeypatch):
     """All cosines at once, or sums over rows: every test goes both ways."""
     if request.param == "summed":
-        monkeypatch.setattr("isoscope.metrics.informativity._SMALL", 1)
+        monkeypatch.setattr("isoscope.metrics.removed_dimensions._SMALL", 1)
 
 
 X = np.random.default_rng(0).normal(size=(50, 9)) + np.linspace(0, 1.5, 9)

@@ -8,7 +8,7 @@ from sklearn import metrics as sk
 
 import isoscope as iso
 from isoscope.errors import InputError, LabelError, NotFiniteError, ShapeError, UndefinedError
-from isoscope.metrics.silhouette import silhouette_error
+from isoscope.metrics.silhouettes import silhouette_error
 from isoscope.statistics.pairs import Separation
 
 
