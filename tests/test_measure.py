@@ -9,10 +9,12 @@ import pytest
 import torch
 
 import isoscope as iso
+from isoscope.engine.readings import Reading
 from isoscope.errors import InputError, LabelError, ShapeError
-from isoscope.measurement import Measurement, Reading, shown
+from isoscope.measurement import Measurement
 from isoscope.progress import Bar
 from isoscope.statistics.declared import Declared, declared
+from isoscope.tables import shown
 
 
 @pytest.fixture

@@ -1,10 +1,11 @@
 from __future__ import annotations
 
+import math
 from io import StringIO
 
 from rich.console import Console
 
-from isoscope.tables import Grid, as_html, as_text
+from isoscope.tables import Grid, as_html, as_text, shown, signed, span
 
 
 def test_no_cell_is_markup_or_a_tag() -> None:
@@ -15,12 +16,31 @@ def test_no_cell_is_markup_or_a_tag() -> None:
     assert "<script>" not in page
     assert "&lt;script&gt;" in page
     assert "<p>[i]line &lt;b&gt;</p>" in page
-    assert page.startswith("<table><caption>[b]title</caption><thead><tr><th>head</th>")
+    assert ">[b]title</caption><thead><tr><th" in page
 
 
 def test_numbers_go_to_the_right() -> None:
     text = as_text([Grid("", ("name", "n"), [("a", "1"), ("b", "1000")], ("n",))], [])
     assert [line.rstrip()[-4:] for line in text.splitlines()[2:]] == ["   1", "1000"]
+
+
+def test_columns_of_numbers_go_to_the_right_and_none_is_a_dash() -> None:
+    grid = Grid("", ("name", "value"), [("a", 0.25), ("b", 12000), ("c", None), ("d", float("nan"))])
+    assert [line.rstrip()[-6:].strip() for line in as_text([grid], []).splitlines()[2:]] == [
+        "0.2500", "12,000", "–", "–",
+    ]  # fmt: skip
+    assert '<td style="text-align:right">12,000</td>' in grid.to_html()
+
+
+def test_one_way_of_writing_numbers() -> None:
+    assert [shown(v) for v in (0, 3, 3.0, 0.5, 1e-5, 1234.5, 2e6, math.inf, -math.inf, None)] == [
+        "0", "3", "3", "0.5000", "1.000e-05", "1,234.5", "2.000e+06", "∞", "−∞", "–",
+    ]  # fmt: skip
+    assert [shown(v, 1) for v in (1234.56, 0.04, None)] == ["1,234.6", "0.0", "–"]
+    assert [signed(v) for v in (0.5, -0.5, 0.0, None)] == ["+0.5000", "−0.5000", "0.0000", "–"]
+    assert (span((0.1, 0.2)), span((-0.1, 0.2), signed), span(None)) == (
+        "0.1000 … 0.2000", "−0.1000 … +0.2000", "",
+    )  # fmt: skip
 
 
 def drawn(grid: Grid, width: int) -> str:

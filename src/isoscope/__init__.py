@@ -13,6 +13,7 @@ from isoscope._version import __version__
 from isoscope.advice import Advice, advise
 from isoscope.clustering import ChosenClusters, Clustering, choose_clusters, kmeans
 from isoscope.comparison import Comparison, compare
+from isoscope.engine.readings import Reading, Readings
 from isoscope.errors import (
     ClusterError,
     FileError,
@@ -36,7 +37,7 @@ from isoscope.losses import (
     token_covariance,
 )
 from isoscope.measure import measure
-from isoscope.measurement import Measurement, Reading
+from isoscope.measurement import Measurement
 from isoscope.metrics.attribution import Attribution, DirectionPart, LabelPart, attribute_anisotropy
 from isoscope.metrics.cluster_adjusted import ClusterAdjustedSimilarities, cluster_adjusted_similarities
 from isoscope.metrics.clusters import calinski_harabasz_score, davies_bouldin_score, dunn_index
@@ -221,6 +222,7 @@ __all__ = [
     "Normalize",
     "NotFiniteError",
     "Reading",
+    "Readings",
     "RemoveDimensions",
     "Report",
     "RogueDimension",

@@ -10,10 +10,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
+from isoscope.engine.readings import Reading, Readings
 from isoscope.errors import InputError, ShapeError, UndefinedError, check_seed
 from isoscope.io.uncached import physical_bytes
 from isoscope.labels import Labels, label_notes
-from isoscope.measurement import Measurement, Reading
+from isoscope.measurement import Measurement
 from isoscope.metrics.frontier import between_share, isotropy_ceiling
 from isoscope.metrics.isotropy import is_few
 from isoscope.metrics.registry import KNOWN, Metric, choose, named
@@ -123,7 +124,7 @@ def measure(
         needs = _needs(chosen, known, errors=errors)
         shelf = _gather(source, needs, scale, covariance=covariance, seed=seed, bar=bar)
         _check(shelf)
-        readings = tuple(_read(metric, shelf, bar, errors=errors) for metric in chosen)
+        readings = Readings([_read(metric, shelf, bar, errors=errors) for metric in chosen])
     return Measurement(
         readings=readings,
         name=first.name and printable(first.name),

@@ -1,9 +1,10 @@
-"""Tables of results: by rich for terminals, as plain text, as HTML for notebooks."""
+"""Tables of results, for terminals and notebooks, and how numbers are written in them."""
 
 from __future__ import annotations
 
 import html
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from io import StringIO
 from typing import TYPE_CHECKING, Literal
@@ -17,19 +18,61 @@ _WIDTH = 110
 _ROOM = 66  # of the 80 characters of a terminal, for what is of no use in halves
 _LONGEST = 33
 _BETWEEN = 3  # characters from one column to the next
+_MANY = 8  # columns; more are set closer
+
+
+Cell = str | float | None
+
+
+def shown(value: float | None, digits: int | None = None) -> str:
+    """Return a number as tables show it: counts whole, else four decimals, fewer if large; a dash for none.
+
+    `digits` is the number of decimals, for columns that are narrow.
+
+    >>> [shown(value) for value in (12000, 0.25, 123.456, 2e-7, None)]
+    ['12,000', '0.2500', '123.46', '2.000e-07', '–']
+    """
+    if value is None or math.isnan(value):
+        return "–"
+    if isinstance(value, int):
+        return f"{value:,}"
+    if math.isinf(value):
+        return "∞" if value > 0 else "−∞"
+    if digits is not None:
+        return f"{value:,.{digits}f}"
+    size = abs(value)
+    if value == int(value) and 1 < size < 1e6:
+        return f"{int(value):,}"
+    if size >= 1e6 or 0 < size < 1e-4:
+        return f"{value:.3e}"
+    if size >= 1000:
+        return f"{value:,.1f}"
+    return f"{value:.4f}" if size < 100 else f"{value:.2f}"
+
+
+def signed(value: float | None) -> str:
+    """Return a difference as tables show it, with its sign."""
+    if value is None or value == 0 or math.isnan(value):
+        return shown(value)
+    return f"{'+' if value > 0 else '−'}{shown(abs(value))}"
+
+
+def span(interval: tuple[float, float] | None, write: Callable[[float], str] = shown) -> str:
+    """Return an interval as tables show it; nothing for none."""
+    return "" if interval is None else " … ".join(map(write, interval))
 
 
 @dataclass(frozen=True)
 class Grid:
-    """A table before it is drawn: texts only, which may come from anywhere.
+    """A table before it is drawn. Its texts may come from anywhere: none is taken for markup or a tag.
 
     Attributes:
         title: above it; may be empty.
         heads: one a column.
-        rows: of cells.
-        numbers: the heads of columns that go to the right.
+        rows: of cells, texts or numbers; numbers are written by `shown`.
+        numbers: the heads of columns of texts that go to the right, as columns of numbers do.
 
-    >>> grid = Grid("", ("city", "km"), [("Ulm", "9"), ("Bern", "120")], numbers=("km",))
+    >>> grid = Grid("", ("city", "km"), [("Ulm", 9), ("Bern", 120)])
     >>> print(as_text([grid], ["note: by road"]))
      city    km
      ──────────
@@ -41,47 +84,74 @@ class Grid:
 
     title: str
     heads: Sequence[str]
-    rows: Sequence[Sequence[str]]
+    rows: Sequence[Sequence[Cell]]
     numbers: Sequence[str] = ()
 
     def to_rich(self) -> Table:
-        """For terminals; no cell is taken for markup."""
+        """Return the table for a terminal."""
         from rich import box
         from rich.table import Table
         from rich.text import Text
 
         title = Text(printable(self.title)) if self.title else None
-        table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
-        whole = self._whole()
+        padding = (0, 1) if len(self.heads) <= _MANY else (0, 0, 0, 1)
+        table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, padding=padding)
+        texts, right = self._texts(), self._right()
+        whole = self._whole(texts, right)
         for place, head in enumerate(self.heads):
-            side: Literal["right", "left"] = "right" if head in self.numbers else "left"
-            table.add_column(printable(head), justify=side, overflow="fold", no_wrap=place in whole)
-        for row in self.rows:
+            side: Literal["right", "left"] = "right" if place in right else "left"
+            table.add_column(
+                Text(printable(head, keep="\n")), justify=side, overflow="fold", no_wrap=place in whole,
+                vertical="bottom" if "\n" in head else "top",
+            )  # fmt: skip
+        for row in texts:
             table.add_row(*(Text(printable(cell)) for cell in row))
         return table
 
-    def _whole(self) -> set[int]:
-        """Columns that stay on one line in a narrow terminal, from the left: names, and numbers."""
+    def to_html(self) -> str:
+        """Return the table for a notebook."""
+        caption = (
+            f'<caption style="text-align:left">{html.escape(self.title)}</caption>' if self.title else ""
+        )
+        right = self._right()
+        sides = ["right" if place in right else "left" for place in range(len(self.heads))]
+        heads = [head.replace("-\n", "").replace("\n", " ") for head in self.heads]
+        lines = "".join(_html_row("td", row, sides) for row in self._texts())
+        return f"<table>{caption}<thead>{_html_row('th', heads, sides)}</thead><tbody>{lines}</tbody></table>"
+
+    def _texts(self) -> list[list[str]]:
+        return [[cell if isinstance(cell, str) else shown(cell) for cell in row] for row in self.rows]
+
+    def _right(self) -> set[int]:
+        """Return the places of columns that go to the right."""
+        return {
+            place
+            for place, head in enumerate(self.heads)
+            if head in self.numbers or any(not isinstance(row[place], str) for row in self.rows)
+        }
+
+    def _whole(self, texts: list[list[str]], right: set[int]) -> set[int]:
+        """Return the columns that stay on one line in a narrow terminal, from the left: names and numbers."""
         room, whole = _ROOM, set()
         for place, head in enumerate(self.heads):
-            width = max([len(head), *(len(row[place]) for row in self.rows)]) + _BETWEEN
-            if (place == 0 or head in self.numbers) and width <= min(room, _LONGEST):
+            width = max([*map(len, head.split("\n")), *(len(row[place]) for row in texts)]) + _BETWEEN
+            if (place == 0 or place in right) and width <= min(room, _LONGEST):
                 room -= width
                 whole.add(place)
         return whole
 
-    def to_html(self) -> str:
-        """For notebooks; no cell is taken for a tag."""
-        caption = f"<caption>{html.escape(self.title)}</caption>" if self.title else ""
-        heads = "".join(f"<th>{html.escape(head)}</th>" for head in self.heads)
-        lines = "".join(
-            "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in self.rows
-        )
-        return f"<table>{caption}<thead><tr>{heads}</tr></thead><tbody>{lines}</tbody></table>"
+
+def _html_row(tag: str, cells: Sequence[str], sides: Sequence[str]) -> str:
+    pairs = zip(cells, sides, strict=True)
+    return (
+        "<tr>"
+        + "".join(f'<{tag} style="text-align:{side}">{html.escape(cell)}</{tag}>' for cell, side in pairs)
+        + "</tr>"
+    )
 
 
 def as_text(grids: Iterable[Grid], lines: Iterable[str]) -> str:
-    """Tables, then lines, without colour, 110 characters wide."""
+    """Return tables, then lines, without colour, 110 characters wide."""
     from isoscope.console import Terminal
 
     page = StringIO()
@@ -94,6 +164,5 @@ def as_text(grids: Iterable[Grid], lines: Iterable[str]) -> str:
 
 
 def as_html(grids: Iterable[Grid], lines: Iterable[str]) -> str:
-    """Tables, then lines, for a notebook."""
-    shown = [*(grid.to_html() for grid in grids), *(f"<p>{html.escape(line)}</p>" for line in lines)]
-    return "".join(shown)
+    """Return tables, then lines, for a notebook."""
+    return "".join([*(grid.to_html() for grid in grids), *(f"<p>{html.escape(line)}</p>" for line in lines)])

@@ -285,7 +285,7 @@ def _write(path: Path, text: str) -> None:
 
 def _print(found: Comparison, results: list[GateResult]) -> None:
     from isoscope.console import Terminal
-    from isoscope.measurement import shown
+    from isoscope.tables import shown
 
     console = Terminal()
     for table in found.tables():

@@ -232,7 +232,7 @@ def _show(runs: list[FineTuned]) -> None:
     from rich.table import Table
 
     from isoscope.console import Terminal
-    from isoscope.measurement import shown
+    from isoscope.tables import shown
 
     for run in runs:
         show(run.summary())

@@ -150,12 +150,7 @@ def measure(
     if json:
         show_json(measurement.to_dict())
         return
-    from isoscope.console import Terminal
-
-    console = Terminal()
-    console.print(measurement.table())
-    for note in measurement.notes:
-        console.say(f"note: {note}")
+    measurement.show()
 
 
 measure.__doc__ = f"{measure.__doc__}\n{_EPILOG}"

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 from isoscope._version import __version__
 from isoscope.comparison.changes import Change, Correspondence, MovedLabel, MovedRow
 from isoscope.comparison.gates import DELTA, Gate, GateResult
-from isoscope.measurement import Measurement, shown
+from isoscope.measurement import Measurement
 from isoscope.printable import printable, shortened
-from isoscope.tables import Grid, as_html, as_text
+from isoscope.tables import Grid, as_html, as_text, shown
 
 if TYPE_CHECKING:
     from rich.table import Table

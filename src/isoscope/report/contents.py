@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from isoscope._version import __version__
+from isoscope.engine.readings import Reading
 from isoscope.errors import UndefinedError
-from isoscope.measurement import Reading, sentence, shown, shown_half_width
+from isoscope.measurement import sentence, shown_half_width
 from isoscope.metrics.dimensions import contributions_of
 from isoscope.metrics.frontier import ScatterDecomposition, is_by_chance, isotropy_ceiling
 from isoscope.metrics.registry import registered
@@ -27,6 +28,7 @@ from isoscope.report.side_by_side import side_by_side
 from isoscope.report.what_if import WhatIf
 from isoscope.report.words import headline
 from isoscope.statistics.directions import Directions
+from isoscope.tables import shown
 
 _COORDINATE_BYTES = 3_000_000  # of the what-if sample, before base64 makes a third more of it
 _TEXT_BYTES = 700_000  # of all texts shown

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from isoscope.measurement import Measurement, shown
+from isoscope.measurement import Measurement
 from isoscope.metrics.frontier import ScatterDecomposition, is_by_chance, isotropy_ceiling
 from isoscope.metrics.isotropy import is_few, is_too_few
 from isoscope.report.pair_cosines import PairCosines
+from isoscope.tables import shown
 
 _COMMON = 0.1  # a mean cosine from which on vectors share a direction
 _NEAR_ONE = 0.9  # an IsoScore from which on a space is close to isotropic

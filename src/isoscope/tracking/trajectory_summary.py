@@ -10,7 +10,7 @@ from io import StringIO
 from typing import TYPE_CHECKING, Any
 
 from isoscope.errors import UndefinedError
-from isoscope.measurement import shown
+from isoscope.tables import shown
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -21,9 +21,9 @@ from isoscope._version import __version__
 from isoscope.errors import FileError
 from isoscope.io.atomic import failures, new_folder, why
 from isoscope.io.sealed import check_folder, check_owner, read_json, seal_folder, write_json
-from isoscope.measurement import shown
 from isoscope.models.language_models import quiet_loading
 from isoscope.models.sentences import package_version
+from isoscope.tables import shown
 from isoscope.tracking.trajectory import Trajectory
 from isoscope.training.checkpoint import RunFolder, warn_dropped
 from isoscope.training.encoder_checkpoint import Checkpoints

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from isoscope.measurement import shown
+from isoscope.tables import shown
 from isoscope.tracking.trajectory import Trajectory
 from isoscope.training.encoder_result import Trained, done, shown_or_dash
 from isoscope.training.state_geometry import ALL, QUANTITIES

@@ -1,0 +1,105 @@
+"""`Result`: the outputs that every result has, written once: text, HTML, JSON, data frames."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from isoscope.errors import InputError
+from isoscope.tables import Grid, as_html, as_text
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+
+class Result:
+    """A result that prints as tables, shows itself in a notebook, and converts to JSON and data frames.
+
+    A subclass defines `grids` (its tables), `lines` (the text below them), `to_dict` and `columns`.
+    """
+
+    def grids(self) -> Iterable[Grid]:
+        """Return the tables, as texts."""
+        raise NotImplementedError
+
+    def lines(self) -> list[str]:
+        """Return the lines below the tables."""
+        return []
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as JSON-ready values, unrounded."""
+        raise NotImplementedError
+
+    def columns(self) -> Mapping[str, Sequence[Any]]:
+        """Return the columns of the data frame."""
+        raise NotImplementedError
+
+    def tables(self) -> list[Table]:
+        """Return the tables for a terminal."""
+        return [grid.to_rich() for grid in self.grids()]
+
+    def to_json(self, *, indent: int | None = 2) -> str:
+        """Return `to_dict` as strict JSON."""
+        return json.dumps(self.to_dict(), indent=indent, ensure_ascii=False, allow_nan=False)
+
+    def to_arrow(self) -> Any:
+        """Return a pyarrow table."""
+        import pyarrow as pa
+
+        return pa.table({name: arrow(values) for name, values in self.columns().items()})
+
+    def to_pandas(self) -> Any:
+        """Return a pandas data frame."""
+        _library("pandas")
+        return self.to_arrow().to_pandas()
+
+    def to_polars(self) -> Any:
+        """Return a polars data frame."""
+        return _library("polars").from_arrow(self.to_arrow())
+
+    def show(self) -> None:
+        """Print the tables and lines to the terminal, at its width."""
+        from isoscope.console import Terminal
+
+        console = Terminal()
+        for table in self.tables():
+            console.print(table)
+        for line in self.lines():
+            console.say(line)
+
+    def to_html(self) -> str:
+        """Return the tables and lines as HTML, every text escaped."""
+        return as_html(self.grids(), self.lines())
+
+    def _repr_html_(self) -> str:
+        return self.to_html()
+
+    def __str__(self) -> str:
+        return as_text(self.grids(), self.lines())
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def _library(name: str) -> Any:
+    try:
+        return import_module(name)
+    except ImportError:
+        raise InputError(
+            f"to_{name} needs {name}, which is not installed: pip install 'isoscope[frames]'"
+        ) from None
+
+
+def arrow(values: Sequence[Any], kind: Any = None) -> Any:
+    """Return a column as an Arrow array of this type; without one, values of several types become strings."""
+    import pyarrow as pa
+
+    if kind is None and isinstance(values, list | tuple):
+        kinds = {type(value) for value in values if value is not None}
+        if kinds == {int, float}:
+            kind = pa.float64()
+        elif len(kinds) > 1 or not kinds <= {bool, int, float, str}:
+            return pa.array([None if value is None else str(value) for value in values])
+    return pa.array(values, type=kind)
