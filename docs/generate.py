@@ -105,7 +105,13 @@ def _yes(value: bool) -> str:
 
 
 API = {
-    "Measure": ("isoscope.measure", "isoscope.measurement", "isoscope.space", "isoscope.labels"),
+    "Measure": (
+        "isoscope.measure",
+        "isoscope.measurement",
+        "isoscope.engine.readings",
+        "isoscope.space",
+        "isoscope.labels",
+    ),
     "Files": ("isoscope.io",),
     "Texts and words": ("isoscope.models",),
     "Layers of a model": ("isoscope.models.layers",),

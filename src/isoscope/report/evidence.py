@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from isoscope.engine.readings import Reading
+from isoscope.engine.readings import Reading, Readings
 from isoscope.errors import UndefinedError
 from isoscope.labels import Labels, as_clusters
 from isoscope.measure import measure
@@ -87,7 +87,7 @@ def _measured(space: Space, *, seed: int, progress: bool | None) -> Measurement:
         found = estimate_silhouette(space, tolerance=_SILHOUETTE_TOLERANCE, average=average, seed=seed)
         readings[name] = _estimated(name, found)
     order = [name for name in registered() if name in readings]
-    return replace(measured, readings=tuple(readings[name] for name in order))
+    return replace(measured, readings=Readings([readings[name] for name in order]))
 
 
 def _is_known(space: Space, name: str) -> bool:
