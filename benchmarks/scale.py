@@ -25,8 +25,8 @@ import torch
 import isoscope as iso
 from benchmarks.reasons import REASONS
 from benchmarks.timing import machine
+from isoscope.engine.costs import cost
 from isoscope.metrics.registry import KNOWN
-from isoscope.scale.costs import cost
 
 N, D, SHARDS = 20_000_000, 384, 40
 PAIRS_N, PAIRS_D, PAIRS_K = 200_000, 128, 10

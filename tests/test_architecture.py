@@ -20,13 +20,13 @@ ORDER = (
     ("arrays", "terminal"),
     ("console", "labels"),
     ("space", "tables"),
+    ("engine.source",),
     ("kernels", "results"),
     ("statistics",),
     ("metrics",),
-    ("engine",),
+    ("engine.readings",),
     ("clustering", "io", "losses", "measurement", "plugins", "progress"),
-    ("scale",),
-    ("measure",),
+    ("engine",),
     ("comparison", "corrections", "figures"),
     ("advice", "models"),
     ("encoders", "layers", "tracking"),
@@ -38,8 +38,8 @@ LEVEL = {part: level for level, parts in enumerate(ORDER) for part in parts}
 
 
 def part_of(path: Path) -> str:
-    inside = path.relative_to(ROOT).parts
-    return inside[0].removesuffix(".py")
+    inside = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(inside) if ".".join(inside) in LEVEL else inside[0]
 
 
 def imports(path: Path) -> set[str]:
@@ -51,7 +51,8 @@ def imports(path: Path) -> set[str]:
             names = [node.module] if node.module != "isoscope" else [f"isoscope.{a.name}" for a in node.names]
         elif isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
-        found |= {name.split(".")[1] for name in names if name.startswith("isoscope.")}
+        inside = [name.split(".")[1:] for name in names if name.startswith("isoscope.")]
+        found |= {".".join(parts) if ".".join(parts) in LEVEL else parts[0] for parts in inside}
     return found
 
 

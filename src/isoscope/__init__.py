@@ -13,6 +13,7 @@ from isoscope._version import __version__
 from isoscope.advice import Advice, advise
 from isoscope.clustering import ChosenClusters, Clustering, choose_clusters, kmeans
 from isoscope.comparison import Comparison, compare
+from isoscope.engine.measure import measure
 from isoscope.engine.readings import Reading, Readings
 from isoscope.errors import (
     ClusterError,
@@ -36,7 +37,6 @@ from isoscope.losses import (
     reference_covariance,
     token_covariance,
 )
-from isoscope.measure import measure
 from isoscope.measurement import Measurement
 from isoscope.metrics.attribution import Attribution, DirectionPart, LabelPart, attribute_anisotropy
 from isoscope.metrics.cluster_adjusted import ClusterAdjustedSimilarities, cluster_adjusted_similarities

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -109,6 +110,58 @@ class Space:
     def device(self) -> torch.device:
         """Where the vectors live."""
         return self.vectors.device
+
+    @property
+    def n_rows(self) -> int:
+        """n, the number of vectors."""
+        return len(self)
+
+    @property
+    def n_bytes(self) -> int:
+        """What the vectors take in memory as float32."""
+        return 4 * self.vectors.numel()
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """What is known of each row by a name that `column` takes."""
+        known = ("labels", "token_types", "sentences", "weights", "texts")
+        return tuple(name for name in known if vars(self)[name] is not None)
+
+    def column(self, name: str) -> Sequence[Any]:
+        """One value a row: its label, its token type, its sentence, its weight or its text."""
+        if name not in self.columns:
+            held = ", ".join(self.columns) or "nothing by name"
+            raise InputError(f"{self.title} has no column {name!r}; it knows {held} of its rows")
+        known = vars(self)[name]
+        if isinstance(known, Labels):
+            return [known.names[code] for code in known.codes.tolist()]
+        values: Sequence[Any] = known.tolist() if isinstance(known, Tensor) else known
+        return values
+
+    @property
+    def identity(self) -> list[Any]:
+        """What tells these vectors from others: their shape and a digest."""
+        held = self.vectors.detach().cpu().contiguous().view(torch.uint8).numpy()
+        return [self.title, list(self.vectors.shape), hashlib.sha256(held.tobytes()).hexdigest()]
+
+    @property
+    def title(self) -> str:
+        """What to call it in a message."""
+        return self.name or "X"
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Nothing: a space is as the caller made it."""
+        return ()
+
+    def parts(self, n_rows: int) -> list[Space]:
+        """Itself: its rows are in memory."""
+        del n_rows
+        return [self]
+
+    def load(self) -> Space:
+        """Itself."""
+        return self
 
     def with_vectors(self, vectors: Any) -> Space:
         """The same rows under other vectors (corrected, trained, of another layer)."""

@@ -60,7 +60,7 @@ def test_every_flag_changes_something(folder: Path) -> None:
 
 
 def test_flags_past_memory(folder: Path, fail, monkeypatch) -> None:
-    monkeypatch.setattr("isoscope.scale.runners.PATIENCE", "0.5s")
+    monkeypatch.setattr("isoscope.engine.runners.PATIENCE", "0.5s")
     for part in range(3):
         np.save(folder / f"s-{part}.npy", np.load("vectors.npy")[30 * part : 30 * (part + 1)])
     labelled = ["--labels", "labels.txt", "--json", "-m", "isoscore,silhouette"]

@@ -14,13 +14,13 @@ import pytest
 from exact import Exact, error
 
 import isoscope as iso
+from isoscope.engine.stream import stream
 from isoscope.errors import InputError, UndefinedError
 from isoscope.metrics.registry import KNOWN, Metric
 from isoscope.space import Space
 from isoscope.statistics.gathered import Statistics
 from isoscope.statistics.groups import GroupMoments
 from isoscope.statistics.moments import Moments
-from isoscope.statistics.stream import stream
 
 Make = Callable[[np.ndarray], np.ndarray]
 SPECTRAL = ("effective_rank", "stable_rank")  # their oracle takes eigenvalues: few dimensions only

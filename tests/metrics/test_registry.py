@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import isoscope as iso
+from isoscope.engine.stream import stream
 from isoscope.errors import InputError
 from isoscope.metrics.registry import FAMILIES, KNOWN, Metric, choose
 from isoscope.space import Space
 from isoscope.statistics.gathered import Statistics
-from isoscope.statistics.stream import stream
 
 METRICS = list(iso.registered().values())
 STREAMING = [metric for metric in METRICS if metric.streams]

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 import isoscope as iso
+from isoscope.engine.source import Wrapped
 from isoscope.errors import InputError, LabelError, NotFiniteError, ShapeError
 from isoscope.kernels import workers
 from isoscope.metrics import silhouette_estimate as module
@@ -190,11 +191,12 @@ def test_squares_beyond_float32_are_answered_exactly() -> None:
 N_HELD = max((workers.AHEAD * torch.get_num_threads() + 2) * 256, 2 * 500)
 
 
-class Blocks:
+class Blocks(Wrapped):
     """An opened file that counts the blocks alive and refuses to be loaded."""
 
     def __init__(self, X: np.ndarray, labels: np.ndarray | None) -> None:
-        self.X, self.labels = X, labels
+        super().__init__(Space(X, labels=labels))
+        self.X = X
         self.n_passes = self.most_rows = 0
         self.alive: list[tuple[weakref.ref[Space], int]] = []
 

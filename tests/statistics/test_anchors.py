@@ -4,12 +4,13 @@ import numpy as np
 import pytest
 import torch
 
+from isoscope.engine.source import Wrapped
 from isoscope.kernels.precision import Frame
 from isoscope.labels import as_labels
 from isoscope.space import Space
 from isoscope.statistics import anchors as module
 from isoscope.statistics.anchors import AnchorRows
-from isoscope.statistics.rows import FileRows, HeldRows, as_rows, is_source
+from isoscope.statistics.rows import FileRows, HeldRows, as_rows, is_read
 
 
 def brute_force(X: torch.Tensor, codes: torch.Tensor, index: torch.Tensor):
@@ -141,8 +142,9 @@ def test_points_about_zero_are_not_copied_and_others_are_centred() -> None:
     assert Frame.of(torch.zeros(3, 2)).unit == 1.0
 
 
-class File:
+class File(Wrapped):
     def __init__(self, X: torch.Tensor) -> None:
+        super().__init__(Space(X))
         self.X, self.read = X, 0
 
     def blocks(self, n_rows: int | None = None):
@@ -168,7 +170,7 @@ def test_rows_of_a_file_come_in_the_order_asked_for() -> None:
 
 
 def test_what_is_read_in_blocks() -> None:
-    assert is_source(File(torch.zeros(2, 2)))
-    assert not is_source(Space(np.eye(2)))  # has blocks too, but is in memory
-    assert not is_source(np.eye(2))
+    assert is_read(File(torch.zeros(2, 2)))
+    assert not is_read(Space(np.eye(2)))  # has blocks too, but is in memory
+    assert not is_read(np.eye(2))
     assert isinstance(as_rows(np.eye(2), 2), HeldRows)

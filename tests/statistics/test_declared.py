@@ -10,13 +10,14 @@ import pytest
 from torch import Tensor
 
 import isoscope as iso
+from isoscope.engine.options import Scale
+from isoscope.engine.run import gather
+from isoscope.engine.stream import stream
 from isoscope.errors import InputError
-from isoscope.scale import Scale, gather
 from isoscope.space import Space
 from isoscope.statistics import declared as declarations
 from isoscope.statistics.declared import declare, declared, streamed, whole, with_prerequisites
 from isoscope.statistics.gathered import Statistics
-from isoscope.statistics.stream import stream
 
 
 @dataclass(frozen=True)

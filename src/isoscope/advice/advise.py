@@ -17,9 +17,9 @@ from isoscope.advice.result import Advice
 from isoscope.advice.tasks import LABEL_TASKS, PAIR_TASK, SCORES, chosen_tasks
 from isoscope.advice.trials import drawn, fitted_on, transformed, try_corrections, try_pairs
 from isoscope.advice.validation import gain, holm
+from isoscope.engine.source import is_source
 from isoscope.errors import InputError, LabelError, UndefinedError, check_seed
 from isoscope.labels import Labels, as_clusters, as_labels
-from isoscope.measure import Source
 from isoscope.metrics.cosine import mean_cosine
 from isoscope.metrics.isotropy import isoscore
 from isoscope.metrics.spectrum import effective_rank
@@ -78,7 +78,7 @@ def advise(
     ('whiten', 'no difference seen')
     """
     began = time.perf_counter()
-    space = X if isinstance(X, Space) else X.load() if isinstance(X, Source) else Space(X)
+    space = X.load() if is_source(X) else Space(X)
     if space.weights is not None:
         raise InputError("X has weights; wanted rows that count once each: leave the weights out")
     labels = labels if labels is not None else space.labels

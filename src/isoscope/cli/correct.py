@@ -12,9 +12,10 @@ import typer
 
 from isoscope.cli.options import Json, Key, VectorColumn, as_typed, parse_numbers
 from isoscope.cli.table_options import AS_JUDGED, TableOptions, takes_tables
+from isoscope.engine.measure import measure
+from isoscope.engine.source import Source, Wrapped
 from isoscope.errors import InputError, IsoscopeError
 from isoscope.io import VectorFile, VectorShards, open_vectors
-from isoscope.measure import measure
 from isoscope.progress import Bar
 from isoscope.space import Space
 from isoscope.terminal import show_json
@@ -199,12 +200,12 @@ def _as_typed() -> Iterator[None]:
         raise type(error)(said) from error
 
 
-class _Watched:
+class _Watched(Wrapped):
     """A file whose blocks move the progress bar."""
 
-    def __init__(self, source: VectorFile | VectorShards, bar: Bar) -> None:
-        self.source, self.bar = source, bar
-        self.n_rows, self.notes = source.n_rows, source.notes
+    def __init__(self, source: Source, bar: Bar) -> None:
+        super().__init__(source)
+        self.bar = bar
 
     def blocks(self, n_rows: int | None = None) -> Iterator[Space]:
         done = 0
@@ -213,9 +214,6 @@ class _Watched:
             done += len(block)
             if self.n_rows:
                 self.bar.share(done / self.n_rows)
-
-    def load(self) -> Space:
-        return self.source.load()
 
 
 def _check_paths(file: Path, fit: Path | None, load: Path | None, *targets: Path | None) -> None:

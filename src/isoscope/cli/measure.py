@@ -27,7 +27,7 @@ from isoscope.cli.options import (
     load_plugins,
 )
 from isoscope.cli.table_options import AS_JUDGED, TableOptions, takes_tables
-from isoscope.measure import measure as measure_space
+from isoscope.engine.measure import measure as measure_space
 from isoscope.terminal import show_json
 
 _EPILOG = """

@@ -26,6 +26,7 @@ from isoscope.cli.options import (
     as_typed,
 )
 from isoscope.cli.table_options import AS_JUDGED, TableOptions, takes_tables
+from isoscope.engine.source import Source, Wrapped
 from isoscope.errors import FileError, InputError
 from isoscope.io import read_texts
 from isoscope.io.label_files import split_column
@@ -130,21 +131,16 @@ def report(
     say(f"page: {output} ({made.n_bytes / 1e6:.1f} MB)")
 
 
-class _Described:
+class _Described(Wrapped):
     """An opened file with a text for each of its rows."""
 
-    def __init__(self, source: Any, texts: list[str]) -> None:
-        self.notes = source.notes
-        self._source = source
+    def __init__(self, source: Source, texts: list[str]) -> None:
+        super().__init__(source)
         self._texts = texts
-
-    def blocks(self, n_rows: int | None = None) -> Any:
-        """The rows in order, without their texts."""
-        return self._source.blocks(n_rows)
 
     def load(self) -> Space:
         """All rows, with their texts."""
-        return replace(self._source.load(), texts=self._texts)
+        return replace(self.source.load(), texts=self._texts)
 
 
 def _texts(texts: str, file: str) -> list[str]:

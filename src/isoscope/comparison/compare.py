@@ -15,9 +15,10 @@ from isoscope.comparison.changes import Change, Correspondence, MovedRow
 from isoscope.comparison.moved import Moved, find_moved
 from isoscope.comparison.resampling import Figures, Resampled, differences, half_width, jackknife
 from isoscope.comparison.result import Comparison
+from isoscope.engine.measure import measure
+from isoscope.engine.source import is_source
 from isoscope.errors import InputError, ShapeError, UndefinedError, check_seed
 from isoscope.labels import as_labels
-from isoscope.measure import Source, measure
 from isoscope.measurement import Measurement
 from isoscope.metrics.correspondence import linear_cka, procrustes_distance
 from isoscope.printable import printable, quoted
@@ -113,7 +114,7 @@ def _n_neighbors(n: int) -> int:
 
 def _space(X: Any, name: str, labels: Any = None, texts: Sequence[str] | None = None) -> Space:
     """The space, with labels and texts as given or as it has them."""
-    space = X if isinstance(X, Space) else X.load() if isinstance(X, Source) else Space(X)
+    space = X.load() if is_source(X) else Space(X)
     if space.weights is not None:
         raise InputError(f"{name} has weights; wanted rows that count once each: leave the weights out")
     return Space(

@@ -22,6 +22,7 @@ from torch import Tensor
 from isoscope.arrays import as_matrix, as_tensor, block_rows, like, working_dtype
 from isoscope.corrections.border import as_rows
 from isoscope.corrections.maps import Map
+from isoscope.engine.source import is_source
 from isoscope.errors import InputError, ShapeError
 from isoscope.kernels.precision import full_precision
 from isoscope.kernels.workers import in_order
@@ -264,7 +265,7 @@ def blocks_of(source: Any) -> Iterator[Any]:
     """The blocks of an opened file, of a list of blocks, or of a function that makes an iterator of them."""
     if isinstance(source, np.ndarray | Tensor):
         raise InputError("source is one array; wanted blocks: pass it to fit, or [X] for one block")
-    if hasattr(source, "blocks"):
+    if is_source(source):
         return iter(source.blocks())
     if callable(source):
         return iter(source())

@@ -13,6 +13,7 @@ import numpy as np
 import torch
 
 from isoscope.corrections.correction import Correction
+from isoscope.engine.source import Source, Wrapped
 from isoscope.errors import FileError
 from isoscope.io.atomic import check_place, write_atomically
 from isoscope.io.files import listed, reason
@@ -20,14 +21,12 @@ from isoscope.io.table_rows import TableRows, list_column
 from isoscope.space import Space
 
 
-class Corrected:
+class Corrected(Wrapped):
     """An opened file as a fitted correction makes it: read in blocks, again and again, like the file."""
 
-    def __init__(self, source: Any, correction: Correction) -> None:
-        self.source = source
+    def __init__(self, source: Source, correction: Correction) -> None:
+        super().__init__(source)
         self.correction = correction
-        self.n_rows: int | None = source.n_rows
-        self.notes: list[str] = source.notes
 
     def blocks(self, n_rows: int | None = None) -> Iterator[Space]:
         """The corrected rows in order, a Space a block."""

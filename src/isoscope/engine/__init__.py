@@ -1,1 +1,8 @@
-"""The engine: how a source is measured, and the table of what comes of it."""
+"""The engine: what has vectors (source), what is to be taken of them (plan), and the passes (run).
+
+source               Source: what everything that has vectors can say and do
+measure              `measure`: a plan, its run, the readings
+run                  the statistics of a source, part by part
+readings             Readings: the table of what comes of it
+ring                 rows held by several processes (GPUs), passed round
+"""

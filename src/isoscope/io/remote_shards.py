@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import cached_property
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from isoscope.io.addresses import fetched, shown
@@ -25,10 +27,13 @@ class RemoteShard:
     """
 
     n_rows: int | None = None
+    device = torch.device("cpu")
+    notes: tuple[str, ...] = ()
 
     def __init__(self, address: str, options: dict[str, Any], listing: dict[str, Any]) -> None:
         self._address, self._options, self._listing = address, options, listing
         self.title = shown(address)
+        self.name: str | None = options.get("name")
 
     @property
     def n_bytes(self) -> int | None:
@@ -50,10 +55,28 @@ class RemoteShard:
         with fetched(self._address) as path:
             yield from open_file(path, **self._options).blocks(n_rows)
 
-    def peek(self) -> int:
+    def load(self) -> Space:
+        """All its rows: the file is gone when they are used, so nothing stays mapped."""
+        with fetched(self._address) as path:
+            space = open_file(path, **self._options).load()
+            return space.with_vectors(space.vectors.clone())
+
+    @cached_property
+    def n_dims(self) -> int:
         """How many dimensions it has."""
         with fetched(self._address) as path:
             return open_file(path, **self._options).n_dims
+
+    @cached_property
+    def columns(self) -> tuple[str, ...]:
+        """The names in the file that can be asked for as labels."""
+        with fetched(self._address) as path:
+            return open_file(path, **self._options).columns
+
+    def column(self, name: str) -> Sequence[Any]:
+        """One value a row of a column of the file."""
+        with fetched(self._address) as path:
+            return open_file(path, **self._options).column(name)
 
     @property
     def labels(self) -> Labels | None:

@@ -79,13 +79,37 @@ class VectorShards:
             raise FileError(f"{path} has no file that can be read: {next(iter(bad.values()))}")
         n_dims = _check_dims(shards, bad, skip_bad=skip_bad)
         notes += [f"{len(shards):,} files" if len(shards) > 1 else "1 file"]
-        notes += dict.fromkeys(note for shard in shards for note in getattr(shard, "notes", ()))
+        notes += dict.fromkeys(note for shard in shards for note in shard.notes)
         notes += [f"left out, since {reason}" for reason in bad.values()]
         return cls(path, shards, n_dims, notes, bad)
 
     def __repr__(self) -> str:
         rows = "?" if self.n_rows is None else f"{self.n_rows:,}"
         return f"VectorShards({self.path.name}, {len(self.shards)} files, {rows} × {self.n_dims})"
+
+    @property
+    def title(self) -> str:
+        """What to call it in a message."""
+        return str(self.path)
+
+    @property
+    def name(self) -> str:
+        """What to call it in tables."""
+        return _name(str(self.path))
+
+    @property
+    def device(self) -> torch.device:
+        """Rows are read on the CPU."""
+        return torch.device("cpu")
+
+    @property
+    def identity(self) -> list[Any]:
+        """What tells these rows from others: that of every file."""
+        return [shard.identity for shard in self.shards]
+
+    def column(self, name: str) -> list[Any]:
+        """One value a row of a column that every file has."""
+        return [value for shard in self.shards for value in shard.column(name)]
 
     @property
     def n_bytes(self) -> int | None:
@@ -107,9 +131,8 @@ class VectorShards:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The names in the first file that can be asked for as labels; none of files at an address."""
-        first = self.shards[0]
-        return first.columns if isinstance(first, VectorFile) else ()
+        """The names in the first file that can be asked for as labels."""
+        return self.shards[0].columns
 
     def table_rows(self) -> TableRows | None:
         """The columns beside the vectors, row by row; None unless every file is a table of the same ones."""
@@ -321,8 +344,8 @@ def _dims_at_address(shards: list[Shard], *, skip_bad: bool) -> int:
     remote = [shard for shard in shards if isinstance(shard, RemoteShard)]
     for shard in remote[:-1] if skip_bad else ():
         with contextlib.suppress(IsoscopeError):
-            return shard.peek()
-    return remote[-1 if skip_bad else 0].peek()
+            return shard.n_dims
+    return remote[-1 if skip_bad else 0].n_dims
 
 
 def _other_dims(title: str, n_dims: int, wanted: int, which: str = "the first file has") -> ShapeError:

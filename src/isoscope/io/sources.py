@@ -13,9 +13,10 @@ import torch
 from torch import Tensor
 
 from isoscope.arrays import as_tensor, block_rows
+from isoscope.engine.source import Wrapped
 from isoscope.errors import FileError, InputError, NotFiniteError, ShapeError
 from isoscope.io.chunks import Chunk, Reader, Request, regroup, stack
-from isoscope.io.files import check_file, kind, reading, stem
+from isoscope.io.files import check_file, kind, listed, reading, stem
 from isoscope.io.formats import FORMATS, refuse_options
 from isoscope.io.identity import of_file, of_knowledge
 from isoscope.io.packed_bits import as_coordinates
@@ -57,6 +58,24 @@ class VectorFile:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return SentFile, (self._reader.request, self._about.asked, self._span, self.title)
+
+    @property
+    def name(self) -> str:
+        """What to call it in tables: as it was named, else after the file."""
+        return self._about.name or stem(self.path)
+
+    @property
+    def device(self) -> torch.device:
+        """Rows are read on the CPU."""
+        return torch.device("cpu")
+
+    def column(self, name: str) -> Sequence[Any]:
+        """One value a row of a column of the file."""
+        if name not in self.columns:
+            raise FileError(f"{self.path} has no column {name!r}; it has {listed(self.columns) or 'none'}")
+        with reading(self.path):
+            values: Sequence[Any] = self._reader.label_values(name)
+        return values if self._span is None else values[slice(*self._span)]
 
     @property
     def title(self) -> str:
@@ -174,7 +193,7 @@ class VectorFile:
         bare: dict[str, Any] = {
             "labels": labels,
             "texts": chunk.texts,
-            "name": self._about.name or stem(self.path),
+            "name": self.name,
         }
         try:
             space = Space(as_coordinates(chunk.vectors, self._reader.request), **bare)
@@ -334,12 +353,14 @@ def read(
     ).load()
 
 
-class SentFile:
+class SentFile(Wrapped):
     """A file as another process gets it: by name, opened there when it is first read.
 
     Attributes:
         title: what to call it in a message.
     """
+
+    title = ""
 
     def __init__(
         self,
@@ -352,14 +373,10 @@ class SentFile:
         self._request, self._asked, self._span = request, asked, span
 
     @cached_property
-    def file(self) -> VectorFile:
+    def source(self) -> VectorFile:  # type: ignore[override]
         """The file, opened."""
         labels, weights, name = self._asked
         request = self._request
         known: dict[str, Any] = {"labels": labels, "weights": weights, "name": name}
         file = open_file(request.path, **known, uncached=request.uncached, **request.where())
         return file if self._span is None else VectorFile(file._reader, file._about, self._span)
-
-    def blocks(self, n_rows: int | None = None) -> Iterator[Space]:
-        """Its rows in order."""
-        return self.file.blocks(n_rows)

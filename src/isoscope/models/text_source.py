@@ -14,6 +14,7 @@ from torch import Tensor
 
 from isoscope.errors import ShapeError
 from isoscope.io.files import check_file, reading, stem
+from isoscope.io.identity import of_file, of_knowledge
 from isoscope.io.label_files import column_labels, locate_labels
 from isoscope.io.text_files import FileTexts, open_text_file
 from isoscope.labels import Labels, as_labels
@@ -56,9 +57,50 @@ class TextFile:
             if holds == VECTORS
         ]
         self._encoding = encoding
+        self._columns = found.columns
 
     def __repr__(self) -> str:
         return f"TextFile({self.path.name}, {self.n_rows:,} texts, {self.model})"
+
+    weights = None
+    n_bytes = None  # unknown before the model is loaded
+    device = torch.device("cpu")
+
+    @property
+    def title(self) -> str:
+        """What to call it in a message."""
+        return str(self.path)
+
+    @property
+    def name(self) -> str:
+        """What to call it in tables."""
+        return stem(self.path)
+
+    @property
+    def n_dims(self) -> int:
+        """How many dimensions the model gives; the texts are encoded."""
+        return self.load().n_dims
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the file's columns."""
+        return tuple(self._columns.names)
+
+    def column(self, name: str) -> list[Any]:
+        """One value a text of a column of the file."""
+        self._columns.check(name)
+        with reading(self.path):
+            return list(column_labels(self._columns, name))
+
+    @property
+    def identity(self) -> list[Any]:
+        """What tells these rows from others: the file as it is now, the model and settings, the labels."""
+        return [self.title, *of_file(self.path), self.notes[0], of_knowledge(self.labels)]
+
+    def parts(self, n_rows: int) -> list[TextFile]:
+        """Itself: texts are encoded once, and held."""
+        del n_rows
+        return [self]
 
     def blocks(self, n_rows: int | None = None) -> Iterator[Space]:
         """The vectors in blocks of n_rows, in order; each call begins at the first."""

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from isoscope.engine.source import is_source
 from isoscope.errors import FileError, InputError, check_seed
 from isoscope.io.atomic import check_place, why, write_atomically
-from isoscope.measure import Source
 from isoscope.measurement import Measurement
 from isoscope.report.contents import contents
 from isoscope.report.evidence import Evidence, gather
@@ -138,8 +138,8 @@ def _space(X: Any, labels: Any, texts: Sequence[str] | None) -> tuple[Space, tup
     if isinstance(texts, str):
         raise InputError("texts is one string; wanted a sequence with one text for each vector")
     space, notes = X, ()
-    if isinstance(X, Source):
-        space, notes = X.load(), tuple(getattr(X, "notes", ()))
+    if is_source(X):
+        space, notes = X.load(), tuple(X.notes)
     space = replace(space, **given) if isinstance(space, Space) else Space(space, **given)
     if space.weights is not None:
         raise InputError("X has weights, and a report counts every vector once; leave the weights out")

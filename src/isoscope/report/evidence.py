@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from isoscope.engine.measure import measure
 from isoscope.engine.readings import Reading, Readings
 from isoscope.errors import UndefinedError
 from isoscope.labels import Labels, as_clusters
-from isoscope.measure import measure
 from isoscope.measurement import Measurement
 from isoscope.metrics.frontier import ScatterDecomposition, scatter_decomposition, share_beyond_chance
 from isoscope.metrics.registry import choose, registered

@@ -4,33 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from isoscope.arrays import as_matrix
+from isoscope.engine.source import Source, is_source
 from isoscope.errors import ShapeError
 from isoscope.space import Space
 from isoscope.statistics.declared import declare
 
 
-@runtime_checkable
-class Source(Protocol):
-    """Vectors that can be read in blocks, again and again (an opened file)."""
-
-    def blocks(self, n_rows: int | None = None) -> Iterable[Space]:
-        """The rows in order, a Space a block."""
-        ...
-
-    def load(self) -> Space:
-        """All rows."""
-        ...
-
-
-def is_source(X: Any) -> bool:
-    """Whether X is read in blocks: a Space has blocks too, but is in memory."""
-    return isinstance(X, Source) and not isinstance(X, Space)
+def is_read(X: Any) -> bool:
+    """Whether X is a source that is read in blocks: a Space has blocks too, but is in memory."""
+    return not isinstance(X, Space) and is_source(X)
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,7 +111,7 @@ Rows = HeldRows | FileRows
 
 def as_rows(X: Any, n: int) -> Rows:
     """The rows of an opened file, or of any array; its numbers are not yet looked at."""
-    if is_source(X):
+    if is_read(X):
         return FileRows(X, n)
     return HeldRows(as_matrix(X, finite=False).detach())
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import isoscope as iso
+from isoscope.engine.dask_arrays import DaskVectors
 from isoscope.errors import InputError, ShapeError
-from isoscope.scale import DaskVectors
 
 da = pytest.importorskip("dask.array", reason="dask is not installed")
 

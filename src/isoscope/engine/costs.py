@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from isoscope.engine.separation import strip_rows
 from isoscope.metrics.registry import KNOWN, Metric
-from isoscope.scale.separation import strip_rows
 from isoscope.statistics.declared import declared, with_prerequisites
 
 

@@ -2,35 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import torch
 
+from isoscope.engine.checkpoint import Checkpoint
+from isoscope.engine.dask_arrays import DaskVectors
+from isoscope.engine.options import PART_BYTES, Scale
+from isoscope.engine.runners import Job, Runner, runner
+from isoscope.engine.separation import separate
+from isoscope.engine.source import Source, Wrapped
+from isoscope.engine.stream import Pass, first_pass, note_sample, refuse_unstreamed, second_pass
+from isoscope.engine.tasks import Outcome, PassTask
 from isoscope.errors import FileError, InputError
-from isoscope.io.identity import of_file, of_knowledge
 from isoscope.kernels.tiles import Progress
 from isoscope.labels import Labels
-from isoscope.scale.checkpoint import Checkpoint
-from isoscope.scale.options import PART_BYTES, Scale
-from isoscope.scale.runners import Job, Runner, runner
-from isoscope.scale.separation import separate
-from isoscope.scale.tasks import Outcome, Part, PassTask
 from isoscope.space import Space
 from isoscope.statistics.declared import with_prerequisites
 from isoscope.statistics.gathered import Statistics
 from isoscope.statistics.rows import FileRows
-from isoscope.statistics.stream import Pass, first_pass, note_sample, refuse_unstreamed, second_pass
 
 _PARTS_A_CORE = 4  # as many, and each core has its own; fewer are read one by one, on all cores
 _GROUPS = 64  # parts are kept in so many groups at most: a checkpoint holds as many statistics
 
 
 def gather(
-    source: Any,
+    source: Source,
     needs: Iterable[str],
     *,
     scale: Scale,
@@ -46,7 +45,7 @@ def gather(
     were computed, so that all ways give the same numbers.
 
     Args:
-        source: what has `parts(n_rows)`, else what has `blocks()`.
+        source: what is measured.
         needs: names of statistics; "separation" is computed strip by strip.
         scale: memory, scheduler, checkpoint, bad files.
         covariance, seed, progress, check: as `statistics.stream` takes them.
@@ -54,13 +53,13 @@ def gather(
     wanted = with_prerequisites(set(needs) - {"vectors"})
     refuse_unstreamed(wanted - {"separation"})  # which is taken strip by strip
     shelf = Statistics(covariance=covariance, seed=seed, progress=progress)
-    parts = parts_of(source)
+    parts = source.parts(max(1, PART_BYTES // (4 * source.n_dims)))
     with (
-        runner(scale.scheduler, getattr(source, "client", None)) as run,
+        runner(scale.scheduler, source.client if isinstance(source, DaskVectors) else None) as run,
         _kept(scale, parts, wanted, seed) as kept,
     ):
         most_rows = scale.rows_left_out()
-        work = _Work(run, parts, _n_dims(source), scale, kept, progress)
+        work = _Work(run, parts, source.n_dims, scale, kept, progress)
         first = work.passed("first", first_pass(wanted), keep_labels="separation" in wanted)
         labels = first.found.pop("row_labels", None)
         vars(shelf).update(first.found)
@@ -84,47 +83,16 @@ def gather(
     return shelf
 
 
-def parts_of(source: Any) -> list[Part]:
-    """What a source is made of: its own parts, or itself as the only one."""
-    if not hasattr(source, "parts"):
-        return [_Whole(source)]
-    return list(source.parts(max(1, PART_BYTES // (4 * source.n_dims))))
-
-
-@dataclass(frozen=True, eq=False)
-class _Whole:
-    """A source that has no parts, as one."""
-
-    source: Any
-
-    @property
-    def title(self) -> str:
-        """The file."""
-        return str(getattr(self.source, "path", "X"))
-
-    @property
-    def identity(self) -> list[Any]:
-        """The file as it is now, how it is read (a model's name is in the first note), its labels."""
-        path, notes = getattr(self.source, "path", None), list(getattr(self.source, "notes", ()))
-        known = of_knowledge(getattr(self.source, "labels", None))
-        return [self.title, *(of_file(path) if isinstance(path, Path) else ()), *notes[:1], known]
-
-    def blocks(self, n_rows: int | None = None) -> Iterator[Space]:
-        return iter(self.source.blocks(n_rows))
-
-
-@dataclass(frozen=True, eq=False)
-class _Chain:
+class _Chain(Wrapped):
     """Parts one after another, as a source."""
 
-    parts: list[Part]
+    def __init__(self, parts: Sequence[Source]) -> None:
+        super().__init__(parts[0])
+        self._parts = parts
 
     def blocks(self, n_rows: int | None = None) -> Iterator[Space]:
-        for part in self.parts:
+        for part in self._parts:
             yield from part.blocks(n_rows)
-
-    def load(self) -> Space:
-        raise NotImplementedError
 
 
 class _Work:
@@ -133,7 +101,7 @@ class _Work:
     def __init__(
         self,
         run: Runner,
-        parts: list[Part],
+        parts: Sequence[Source],
         n_dims: int,
         scale: Scale,
         kept: Checkpoint | None,
@@ -208,7 +176,7 @@ class _Work:
                 yield outcome
 
 
-def pass_over(place: int, part: Part, task: PassTask) -> Outcome:
+def pass_over(place: int, part: Source, task: PassTask) -> Outcome:
     """One pass over one part, as a task."""
     return task(place, part)
 
@@ -218,26 +186,15 @@ def itself(value: Any) -> Any:
     return value
 
 
-def _n_dims(source: Any) -> int:
-    known = getattr(source, "n_dims", None)
-    return int(known) if known is not None else next(iter(source.blocks())).n_dims
-
-
 def _kept(
-    scale: Scale, parts: list[Part], wanted: set[str], seed: int
+    scale: Scale, parts: Sequence[Source], wanted: set[str], seed: int
 ) -> AbstractContextManager[Checkpoint | None]:
     if scale.checkpoint is None:
         return nullcontext()
     run = {
-        "files, labels or weights": [_identity(part) for part in parts],
+        "files, labels or weights": [part.identity for part in parts],
         "statistics": sorted(wanted),
         "seed": seed,
         "skip_bad": scale.skip_bad,
     }
     return Checkpoint(scale.checkpoint, run)
-
-
-def _identity(part: Part) -> list[Any]:
-    """What tells a part from another of its name, as far as it knows."""
-    found: list[Any] = getattr(part, "identity", [part.title])
-    return found

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor
 
+from isoscope.engine.source import Source
+from isoscope.engine.stream import Pass
 from isoscope.errors import IsoscopeError, LabelError, ShapeError
 from isoscope.kernels.precision import Frame
 from isoscope.kernels.workers import in_order
@@ -17,24 +19,10 @@ from isoscope.labels import Labels
 from isoscope.space import Space
 from isoscope.statistics.anchors import AnchorRows
 from isoscope.statistics.rows import FileRows, HeldRows
-from isoscope.statistics.stream import Pass
 from isoscope.statistics.tree import merged
 
 TILE_ROWS = 512  # by as many: a tile that stays in a core's cache; blocks of 16 MB take 3.5 times as long
 _SHARES = 4  # of a strip for each core: few, for each places the block anew; more than one, to end together
-
-
-class Part(Protocol):
-    """Rows that can be read alone: a file, a piece of one, a chunk of an array."""
-
-    @property
-    def title(self) -> str:
-        """What to call it in a message."""
-        ...
-
-    def blocks(self, n_rows: int | None = None) -> Iterator[Space]:
-        """The rows in order."""
-        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,7 +105,7 @@ class PassTask:
     keep_labels: bool = False
     skip_bad: bool = False
 
-    def __call__(self, place: int, part: Part, seen: Callable[[int], None] | None = None) -> Outcome:
+    def __call__(self, place: int, part: Source, seen: Callable[[int], None] | None = None) -> Outcome:
         """The statistics of one part."""
         count, labels = 0, []
 
@@ -159,12 +147,12 @@ class StripTask:
     n_labels: int
     n_rows: int
 
-    def __call__(self, place: int, part: Part, start: int, codes: Tensor, strip: Strip) -> Outcome:
+    def __call__(self, place: int, part: Source, start: int, codes: Tensor, strip: Strip) -> Outcome:
         """(K, m) sums of the strip's rows over one part, whose first row is `start` among all."""
         sums = torch.zeros(self.n_labels, len(strip.raw), dtype=torch.float64)
         index = torch.arange(strip.start, strip.start + len(strip.raw)) - start
         at = 0
-        for block in FileRows(part, len(codes)).blocks(self.n_rows):  # type: ignore[arg-type]
+        for block in FileRows(part, len(codes)).blocks(self.n_rows):
             sums += self._met(block, codes[at : at + len(block)], strip.raw, index - at)
             at += len(block)
         return Outcome({"pairs": PairSums(sums)}, {place: len(codes)})
@@ -193,7 +181,7 @@ class Strip:
     raw: Tensor
 
 
-def read_strip(part: Part, first: int, stop: int, start: int, n_rows: int) -> Strip:
+def read_strip(part: Source, first: int, stop: int, start: int, n_rows: int) -> Strip:
     """Rows first … stop−1 of a part, whose first row is `start` among all."""
     parts, at = [], 0
     for block in part.blocks(n_rows):

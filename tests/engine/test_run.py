@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 
 import isoscope as iso
 from isoscope.arrays import block_rows
+from isoscope.engine.options import Scale
+from isoscope.engine.run import gather
+from isoscope.engine.source import Wrapped
 from isoscope.errors import FileError, InputError, ShapeError
 from isoscope.metrics.registry import KNOWN
-from isoscope.scale.gather import gather
-from isoscope.scale.options import Scale
 from isoscope.space import Space
 from isoscope.statistics.gathered import Statistics
 
@@ -44,12 +45,11 @@ def make_space(seed: int, dtype: type = np.float64) -> Space:
     )
 
 
-class Cut:
+class Cut(Wrapped):
     """A space cut into parts, as shards are."""
 
-    n_dims = D
-
     def __init__(self, space: Space, cuts: list[int]) -> None:
+        super().__init__(space)
         edges = [0, *sorted(cuts), len(space)]
         self._parts = [
             Piece(f"part {i}", space._rows(a, b)) for i, (a, b) in enumerate(itertools.pairwise(edges))
@@ -59,12 +59,15 @@ class Cut:
         return self._parts
 
 
-class Piece:
+class Piece(Wrapped):
+    title = ""
+
     def __init__(self, title: str, space: Space) -> None:
-        self.title, self.space = title, space
+        super().__init__(space)
+        self.title = title
 
     def blocks(self, n_rows: int | None = None) -> Any:
-        return self.space.blocks(min(n_rows or 7, 7))  # small blocks, so that parts have several
+        return self.source.blocks(min(n_rows or 7, 7))  # small blocks, so that parts have several
 
 
 def values(shelf: Statistics) -> dict[str, float]:
@@ -134,12 +137,11 @@ def test_measure_of_shards(shards: Path, vectors: np.ndarray, labels: np.ndarray
 
 
 def test_strips_smaller_than_parts(vectors: np.ndarray, labels: np.ndarray, monkeypatch: Any) -> None:
-    from isoscope.scale import separation
+    from isoscope.engine import separation
 
     monkeypatch.setattr(separation, "STRIP_ROWS", 13)
     space = Space(vectors, labels=labels)
     source = Cut(space, [17, 100, 101])
-    source.n_dims = vectors.shape[1]
     shelf = gather(source, {"separation", "moments"}, scale=Scale())
     np.testing.assert_allclose(shelf.separation.cohesion, Statistics(space).separation.cohesion, rtol=1e-12)
     assert iso.silhouette_score(shelf.separation) == pytest.approx(
@@ -150,13 +152,12 @@ def test_strips_smaller_than_parts(vectors: np.ndarray, labels: np.ndarray, monk
 @pytest.mark.parametrize("n_labels", [2, 9, 40])
 def test_tiles_smaller_than_strips(vectors: np.ndarray, monkeypatch: Any, n_labels: int) -> None:
     """Rows of a strip and of a block are cut into tiles, whose last ones are shorter."""
-    from isoscope.scale import tasks
+    from isoscope.engine import tasks
 
     monkeypatch.setattr(tasks, "TILE_ROWS", 16)
     monkeypatch.setattr(Scale, "rows_of_block", lambda *_: 33)
     space = Space(vectors, labels=np.arange(len(vectors)) % n_labels)
     source = Cut(space, [17, 100, 101])
-    source.n_dims = vectors.shape[1]
     found = gather(source, {"separation", "moments"}, scale=Scale()).separation
     expected = Statistics(space).separation
     np.testing.assert_allclose(found.cohesion, expected.cohesion, rtol=1e-12)
@@ -165,7 +166,7 @@ def test_tiles_smaller_than_strips(vectors: np.ndarray, monkeypatch: Any, n_labe
 
 
 def test_a_tight_memory_makes_small_blocks(shards: Path) -> None:
-    from isoscope.scale.options import resident_bytes
+    from isoscope.engine.options import resident_bytes
 
     assert Scale().rows_of_block(384) >= block_rows(384) > 3000
     assert Scale(memory=resident_bytes() + 90 * 10**6).rows_of_block(384) < 3000
@@ -237,7 +238,7 @@ def test_nothing_but_bad_shards(shards: Path) -> None:
 
 
 def test_errors_of_a_sample_are_noted(vectors: np.ndarray, monkeypatch: Any, shards: Path) -> None:
-    from isoscope.statistics import stream
+    from isoscope.engine import stream
 
     exact = {r.name: r for r in iso.measure(vectors, metrics="isoscore,mean_cosine").readings}
     monkeypatch.setattr(stream, "LEFT_OUT_ROWS", 150)

@@ -14,7 +14,7 @@ import pytest
 import torch
 
 import isoscope as iso
-from isoscope.scale.ring import ring_directions, ring_moments, ring_separation, ring_silhouette
+from isoscope.engine.ring import ring_directions, ring_moments, ring_separation, ring_silhouette
 from isoscope.statistics.pairs import Separation
 
 N, D, K = 301, 40, 4  # wide enough for float32 products

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 import isoscope as iso
+from isoscope.engine.costs import cost
+from isoscope.engine.separation import STRIP_ROWS, strip_rows
 from isoscope.metrics.registry import KNOWN
-from isoscope.scale.costs import cost
-from isoscope.scale.separation import STRIP_ROWS, strip_rows
 from isoscope.statistics.declared import declared
 
 METRICS = iso.registered()

@@ -8,13 +8,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from isoscope.engine.checkpoint import Checkpoint, as_tensor_outcome
+from isoscope.engine.options import Scale
+from isoscope.engine.runners import Job, Runner
+from isoscope.engine.source import Source
+from isoscope.engine.tasks import StripTask, read_strip
 from isoscope.kernels.precision import Frame
 from isoscope.kernels.tiles import Progress
 from isoscope.labels import Labels, as_clusters
-from isoscope.scale.checkpoint import Checkpoint, as_tensor_outcome
-from isoscope.scale.options import Scale
-from isoscope.scale.runners import Job, Runner
-from isoscope.scale.tasks import Part, StripTask, read_strip
 from isoscope.statistics.pairs import Separation, reduce_sums
 
 STRIP_ROWS = 16_384  # rows that meet all others in one pass; more passes cost reads, more rows memory
@@ -22,7 +23,7 @@ _STRIP_BYTES = 64 * 2**20
 _FRAME_ROWS = 256
 _BLOCK_BYTES = 16 * 2**20
 
-Alive = list[tuple[int, Part, int]]  # place, part and number of rows of every part that can be read
+Alive = list[tuple[int, Source, int]]  # place, part and number of rows of every part that can be read
 
 
 def separate(

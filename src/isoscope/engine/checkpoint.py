@@ -13,11 +13,11 @@ import torch
 from torch import Tensor
 
 from isoscope._version import __version__
+from isoscope.engine.tasks import Outcome, PairSums, RowLabels
 from isoscope.errors import FileError
 from isoscope.io.files import reading
 from isoscope.io.locks import only_user
 from isoscope.io.sealed import identity, read_json, read_tensors, write_json, write_tensors
-from isoscope.scale.tasks import Outcome, PairSums, RowLabels
 from isoscope.statistics.declared import declared
 
 _PLAN = "checkpoint.json"

@@ -16,11 +16,11 @@ import torch
 from safetensors.numpy import load_file, save_file
 
 import isoscope as iso
+from isoscope.engine import separation
+from isoscope.engine.checkpoint import Checkpoint
+from isoscope.engine.tasks import Outcome, PassTask, RowLabels
 from isoscope.errors import FileError
 from isoscope.io import atomic
-from isoscope.scale import separation
-from isoscope.scale.checkpoint import Checkpoint
-from isoscope.scale.tasks import Outcome, PassTask, RowLabels
 from isoscope.statistics.groups import GroupDirections
 
 STATISTICS = {
@@ -242,7 +242,7 @@ def test_other_labels_are_another_run(shards: Path, tmp_path: Path, labels: np.n
 def test_a_file_of_labels_written_since(
     tmp_path: Path, vectors: np.ndarray, labels: np.ndarray, many: bool, monkeypatch: Any
 ) -> None:
-    monkeypatch.setattr(sys.modules["isoscope.scale.gather"], "PART_BYTES", 4 * vectors.shape[1] * 50)
+    monkeypatch.setattr(sys.modules["isoscope.engine.run"], "PART_BYTES", 4 * vectors.shape[1] * 50)
     np.save(tmp_path / "a.npy", vectors)
     lines = tmp_path / "labels.txt"
 

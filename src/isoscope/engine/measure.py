@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import math
 import os
+import sys
 import time
-from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
+from isoscope.engine.dask_arrays import DaskVectors, is_dask_array
+from isoscope.engine.options import Scale, parse_memory, resident_bytes
 from isoscope.engine.readings import Reading, Readings
+from isoscope.engine.run import gather
+from isoscope.engine.source import Source, is_source
+from isoscope.engine.stream import stream
 from isoscope.errors import InputError, ShapeError, UndefinedError, check_seed
 from isoscope.io.uncached import physical_bytes
 from isoscope.labels import Labels, label_notes
@@ -20,30 +25,14 @@ from isoscope.metrics.isotropy import is_few
 from isoscope.metrics.registry import KNOWN, Metric, choose, named
 from isoscope.printable import printable
 from isoscope.progress import Bar
-from isoscope.scale import DaskVectors, Scale, gather, is_dask_array, parse_memory
-from isoscope.scale.options import resident_bytes
 from isoscope.space import Space
 from isoscope.statistics.declared import streamed, weighted, whole
 from isoscope.statistics.gathered import Statistics
-from isoscope.statistics.stream import stream
 
 # what a space in memory takes at most, of what is at hand: vectors, a sorted copy, statistics
 _FIRST_ROWS = 64  # read before the rest, to know what there is
 _SHARE_OF_MEMORY = 0.5
 _COPIES = 4
-
-
-@runtime_checkable
-class Source(Protocol):
-    """Vectors that can be read in blocks, again and again, or loaded whole (a file)."""
-
-    def blocks(self, n_rows: int | None = None) -> Iterable[Space]:
-        """The rows in order, a Space a block."""
-        ...
-
-    def load(self) -> Space:
-        """All rows."""
-        ...
 
 
 def measure(
@@ -136,7 +125,7 @@ def measure(
         notes=tuple(
             map(
                 printable,
-                (*getattr(source, "notes", ()), *shelf.notes, *_notes(shelf, first.labels), *left_out),
+                (*source.notes, *shelf.notes, *_notes(shelf, first.labels), *left_out),
             )
         ),
         seed=seed,
@@ -144,11 +133,11 @@ def measure(
     )
 
 
-def _source(X: Any, given: dict[str, Any]) -> Source | Space:
+def _source(X: Any, given: dict[str, Any]) -> Source:
     """X as an opened file, or as a Space with what the caller knows of its rows added."""
     if is_dask_array(X):
         return DaskVectors(X, **given)
-    if isinstance(X, Source):
+    if not isinstance(X, Space) and is_source(X):
         if given:
             raise InputError(
                 f"{next(iter(given))} cannot be added to an opened file; "
@@ -161,7 +150,7 @@ def _source(X: Any, given: dict[str, Any]) -> Source | Space:
 
 
 def _scale(
-    source: Source | Space,
+    source: Source,
     memory: str | float | None,
     scheduler: str | None,
     checkpoint: str | os.PathLike[str] | None,
@@ -177,7 +166,7 @@ def _scale(
                 "memory: save it, and pass open_vectors(…)"
             )
         return None
-    size = getattr(source, "n_bytes", None)
+    size = source.n_bytes
     if isinstance(source, DaskVectors):
         return scale
     if scale == Scale(memory=scale.memory):  # nothing but memory is a matter, and that may be enough
@@ -189,11 +178,11 @@ def _scale(
     return scale
 
 
-def _first_block(source: Source | Space, scale: Scale | None) -> Space:
+def _first_block(source: Source, scale: Scale | None) -> Space:
     """The first rows that can be read; of many files those of one, for all would read all labels first."""
-    for shard in getattr(source, "shards", ()) if scale is not None else ():
+    for part in source.parts(sys.maxsize) if scale is not None else ():
         try:
-            return next(iter(shard.blocks(_FIRST_ROWS)))
+            return next(part.blocks(_FIRST_ROWS))
         except InputError:
             if scale is None or not scale.skip_bad:
                 raise
@@ -259,7 +248,7 @@ def _needs(chosen: list[Metric], known: set[str], *, errors: bool) -> set[str]:
 
 
 def _gather(
-    source: Source | Space, needs: set[str], scale: Scale | None, *, covariance: Any, seed: int, bar: Bar
+    source: Source, needs: set[str], scale: Scale | None, *, covariance: Any, seed: int, bar: Bar
 ) -> Statistics:
     """The shelf: lazy over a space in memory; by passes over a file, where every metric can stream."""
     if scale is not None:
@@ -269,11 +258,10 @@ def _gather(
     if isinstance(source, Space) or needs & whole():
         space = source if isinstance(source, Space) else source.load()
         return Statistics(space, covariance=covariance, seed=seed, progress=bar.share)
-    n_rows = getattr(source, "n_rows", None)
     return stream(
         source.blocks,
         needs,
-        n_rows=n_rows,
+        n_rows=source.n_rows,
         covariance=covariance,
         seed=seed,
         progress=bar.share,

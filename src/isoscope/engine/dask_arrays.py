@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
+import torch
+from torch import Tensor
+
+from isoscope.engine.source import Wrapped
 from isoscope.errors import InputError, ShapeError
 from isoscope.io.identity import of_knowledge
 from isoscope.io.row_knowledge import known_rows
-from isoscope.labels import as_labels
+from isoscope.labels import Labels, as_labels
 from isoscope.space import Space, as_weights, weighted
 
 
@@ -19,29 +22,51 @@ def is_dask_array(X: Any) -> bool:
     return type(X).__module__.split(".")[0] == "dask" and hasattr(X, "to_delayed")
 
 
-@dataclass(frozen=True, eq=False)
-class HeldPart:
-    """Rows in memory, as a part; made where the rows are."""
+class HeldChunk(Wrapped):
+    """A computed chunk as a part; made where the rows are."""
 
-    title: str
-    space: Space
+    def __init__(self, title: str, rows: Any, known: dict[str, Any]) -> None:
+        weights = known.get("weights")
+        space = Space(rows, **{name: value for name, value in known.items() if name != "weights"})
+        super().__init__(space if weights is None else weighted(space, weights))
+        self._title = title
 
-    def blocks(self, n_rows: int | None = None) -> Iterator[Space]:
-        """The rows in order."""
-        return self.space.blocks(n_rows)
+    @property
+    def title(self) -> str:
+        """Which chunk."""
+        return self._title
 
 
-@dataclass(frozen=True, eq=False)
-class DaskChunk:
+class DaskChunk(Wrapped):
     """A chunk of rows that is computed when it is read, and let go afterwards."""
 
-    title: str
-    delayed: Any
-    known: dict[str, Any] = field(default_factory=dict)
+    name = None
+    n_bytes = None
+    notes: tuple[str, ...] = ()
 
-    def blocks(self, n_rows: int | None = None) -> Iterator[Space]:
-        """The rows in order, computed here."""
-        yield from held(self.title, self.delayed.compute(), self.known).blocks(n_rows)
+    def __init__(self, title: str, delayed: Any, n_dims: int, known: dict[str, Any]) -> None:
+        self._title, self._n_dims = title, n_dims
+        self.delayed, self.known = delayed, known
+
+    @property
+    def source(self) -> HeldChunk:  # type: ignore[override]
+        """The rows, computed here."""
+        return HeldChunk(self.title, self.delayed.compute(), self.known)
+
+    @property
+    def title(self) -> str:
+        """Which chunk."""
+        return self._title
+
+    @property
+    def n_dims(self) -> int:
+        """How many dimensions the array has."""
+        return self._n_dims
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """What is known of each row."""
+        return tuple(self.known)
 
     @property
     def identity(self) -> list[Any]:
@@ -51,14 +76,7 @@ class DaskChunk:
 
     def on(self, client: Any) -> Any:
         """A future of the rows as a part, on the client's workers."""
-        return client.submit(held, self.title, client.compute(self.delayed), self.known, pure=False)
-
-
-def held(title: str, rows: Any, known: dict[str, Any]) -> HeldPart:
-    """A computed chunk as a part."""
-    weights = known.get("weights")
-    space = Space(rows, **{name: value for name, value in known.items() if name != "weights"})
-    return HeldPart(title, space if weights is None else weighted(space, weights))
+        return client.submit(HeldChunk, self.title, client.compute(self.delayed), self.known, pure=False)
 
 
 class DaskVectors:
@@ -70,6 +88,9 @@ class DaskVectors:
     """
 
     notes: tuple[str, ...] = ()
+    title = "X"
+    name = None
+    device = torch.device("cpu")
 
     def __init__(self, array: Any, **known: Any) -> None:
         if array.ndim != 2:
@@ -107,17 +128,45 @@ class DaskVectors:
     def parts(self, n_rows: int) -> list[DaskChunk]:
         """One a chunk of rows."""
         del n_rows
-        chunks = self._array.to_delayed().ravel()
-        parts = [DaskChunk(f"chunk {number} of X", chunk) for number, chunk in enumerate(chunks)]
-        if not self._known:
-            return parts
-        start, told = 0, []
-        for part, size in zip(parts, self._array.chunks[0], strict=True):
-            stop = start + int(size)
-            rows = {name: known_rows(value, start, stop) for name, value in self._known.items()}
-            told.append(replace(part, known=rows))
+        chunks, start = [], 0
+        for number, delayed in enumerate(self._array.to_delayed().ravel()):
+            stop = start + int(self._array.chunks[0][number]) if self._known else 0
+            known = {name: known_rows(value, start, stop) for name, value in self._known.items()}
+            chunks.append(DaskChunk(f"chunk {number} of X", delayed, self.n_dims, known))
             start = stop
-        return told
+        return chunks
+
+    @property
+    def n_bytes(self) -> int | None:
+        """What the vectors take in memory as float32."""
+        return None if self.n_rows is None else 4 * self.n_rows * self.n_dims
+
+    @property
+    def identity(self) -> list[Any]:
+        """What tells these rows from others: that of every chunk."""
+        return [chunk.identity for chunk in self.parts(0)]
+
+    @property
+    def labels(self) -> Labels | None:
+        """The label of every row, as the caller gave it."""
+        return self._known.get("labels")
+
+    @property
+    def weights(self) -> Tensor | None:
+        """(n,) how often each row counts, as the caller gave it."""
+        return self._known.get("weights")
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """What the caller gave of each row."""
+        return tuple(self._known)
+
+    def column(self, name: str) -> list[Any]:
+        """One value a row of what the caller gave."""
+        if name not in self._known:
+            raise InputError(f"X has no column {name!r}; it has {', '.join(self._known) or 'none'}")
+        known = self._known[name]
+        return [known.names[code] for code in known.codes] if isinstance(known, Labels) else known.tolist()
 
     def blocks(self, n_rows: int | None = None) -> Iterator[Space]:
         """All rows in order, a chunk in memory at a time."""

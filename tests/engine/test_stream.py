@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 import torch
 
+from isoscope.engine.stream import first_pass
 from isoscope.space import Space
-from isoscope.statistics.stream import first_pass
 
 
 @pytest.fixture

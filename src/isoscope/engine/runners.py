@@ -15,9 +15,10 @@ from typing import Any, Protocol
 
 import torch
 
+from isoscope.engine.dask_arrays import DaskChunk
+from isoscope.engine.tasks import Outcome, merge_outcomes
 from isoscope.errors import ClusterError, InputError, IsoscopeError
 from isoscope.kernels.workers import in_order
-from isoscope.scale.tasks import Outcome, merge_outcomes
 from isoscope.statistics.tree import Tree
 
 PATIENCE = "10s"  # with a scheduler that does not answer
@@ -105,7 +106,7 @@ class OnDask:
 
     def _there(self, argument: Any) -> Any:
         """An argument that is made on the workers, as a future of it; any other as it is."""
-        return argument.on(self._client) if hasattr(argument, "on") else argument
+        return argument.on(self._client) if isinstance(argument, DaskChunk) else argument
 
     def _submitted(self, job: Job) -> Any:
         submit = self._client.submit

@@ -10,9 +10,9 @@ from pathlib import Path
 import torch
 
 from isoscope.arrays import block_rows
+from isoscope.engine.stream import LEFT_OUT_ROWS
 from isoscope.errors import InputError
 from isoscope.kernels.workers import AHEAD
-from isoscope.statistics.stream import LEFT_OUT_ROWS
 
 _UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 _UNITS |= {"KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}

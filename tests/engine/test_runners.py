@@ -16,9 +16,9 @@ import pytest
 import torch
 
 import isoscope as iso
+from isoscope.engine.runners import Here, Job
+from isoscope.engine.tasks import Outcome, PairSums
 from isoscope.errors import ClusterError, FileError, InputError
-from isoscope.scale.runners import Here, Job
-from isoscope.scale.tasks import Outcome, PairSums
 
 distributed = pytest.importorskip("distributed", reason="dask is not installed")
 
@@ -53,16 +53,15 @@ def test_a_shard_that_breaks_on_a_worker_is_named(client: Any, shards: Path) -> 
 
 
 def test_workers_that_die_over_and_over(client: Any, shards: Path, monkeypatch: Any) -> None:
-    from isoscope.scale import runners
+    from isoscope.engine import runners
 
     def submitted(self: Any, job: Any) -> Any:
         raise distributed.KilledWorker("task", None, 3)
 
     monkeypatch.setattr(runners.OnDask, "_submitted", submitted)
     source = iso.open_vectors(shards, key="vectors")
-    source.client = client
     with pytest.raises(ClusterError, match="do workers have memory enough"):
-        iso.measure(source, metrics="isoscore", skip_bad=True)
+        iso.measure(source, metrics="isoscore", skip_bad=True, scheduler=client.scheduler.address)
 
 
 def test_without_dask(shards: Path, monkeypatch: Any) -> None:
@@ -80,7 +79,7 @@ def test_an_address_that_is_none(shards: Path, monkeypatch: Any, address: str) -
 
 def test_workers_started_here_leave_interrupts_alone(shards: Path) -> None:
     """Ctrl-C ends the run; what would a worker say of it?"""
-    from isoscope.scale.runners import runner
+    from isoscope.engine.runners import runner
 
     with runner("local") as run:
         handlers = run._client.run(lambda: signal.getsignal(signal.SIGINT))
@@ -153,7 +152,7 @@ def test_many_parts_are_the_same_on_a_core_each(tmp_path: Path, monkeypatch: Any
     monkeypatch.setattr(Here, "outcomes", noting)
     found = []
     for share in (0, 10**6):
-        monkeypatch.setattr(sys.modules["isoscope.scale.gather"], "_PARTS_A_CORE", share)
+        monkeypatch.setattr(sys.modules["isoscope.engine.run"], "_PARTS_A_CORE", share)
         kept = tmp_path.with_name(f"kept-{share}")
         source = iso.open_vectors(tmp_path)
         measured = iso.measure(source, metrics="isoscore,mean_cosine", checkpoint=kept)

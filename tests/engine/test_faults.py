@@ -17,8 +17,8 @@ import numpy as np
 import pytest
 
 import isoscope as iso
+from isoscope.engine import runners, separation
 from isoscope.errors import ClusterError
-from isoscope.scale import runners, separation
 
 pytest.importorskip("distributed", reason="dask is not installed")
 
