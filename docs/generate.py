@@ -1,10 +1,11 @@
 """Write what the documentation says about the code from the code itself.
 
     python docs/generate.py             the reference pages, and the outputs shown in README.md and docs/
+    python docs/generate.py --quick     what is written whole only (seconds)
     python docs/generate.py --figures   the table of IsoScore's bias as well (about a minute)
 
 Pages written whole: reference/metrics.md, reference/api.md, reference/cli.md, theory-statements.md,
-contributing.md, concepts/bias-table.md. docs/figures.py draws the figures.
+contributing.md, concepts/bias-table.md; and src/isoscope/__init__.pyi. docs/figures.py draws the figures.
 On the other pages every ```python and ```console block is run, and a ```text block right after one is
 replaced by what it printed. Running it twice changes nothing.
 """
@@ -257,12 +258,32 @@ def contributing_page() -> str:
     return HEADER + (ROOT / "CONTRIBUTING.md").read_text().replace("](docs/", "](")
 
 
+def public_stub() -> str:
+    """src/isoscope/__init__.pyi: the public names, which type checkers cannot see in a table."""
+    lines = [
+        f"from isoscope.{module} import {name} as {name}"
+        for module, names in sorted(iso._PUBLIC.items())
+        for name in sorted(names, key=_import_order)
+    ]
+    return (
+        "# Written by docs/generate.py from the table in __init__.py: do not edit.\n"
+        + "\n".join(lines)
+        + "\n"
+    )
+
+
+def _import_order(name: str) -> tuple[int, str]:
+    """Order names as ruff does: constants, classes, functions."""
+    return (0 if name.isupper() else 1 if name[0].isupper() else 2, name)
+
+
 REFERENCE: dict[str, Callable[[], str]] = {
     "contributing.md": contributing_page,
     "reference/metrics.md": metrics_page,
     "reference/api.md": api_page,
     "reference/cli.md": cli_page,
     "theory-statements.md": statements_page,
+    "../src/isoscope/__init__.pyi": public_stub,
 }
 
 # ---------------------------------------------------------------- pages with examples that are run
@@ -397,11 +418,12 @@ def main() -> None:
     """Write the pages and say which changed."""
     parser = argparse.ArgumentParser(description="Write the generated parts of the documentation.")
     parser.add_argument("--figures", action="store_true", help="compute the table of IsoScore's bias too")
+    parser.add_argument("--quick", action="store_true", help="write the reference pages only")
     wanted = parser.parse_args()
-    written = {DOCS / name: make() for name, make in REFERENCE.items()}
+    written = {(DOCS / name).resolve(): make() for name, make in REFERENCE.items()}
     if wanted.figures:
         written[DOCS / "concepts/bias-table.md"] = bias_table()
-    for page in pages():
+    for page in () if wanted.quick else pages():
         with tempfile.TemporaryDirectory() as folder:
             try:
                 written[page] = filled(page.read_text(), Path(folder))

@@ -34,7 +34,12 @@ def load(name: str) -> ModuleType:
 generate, figures, doctests = load("generate"), load("figures"), load("doctests")
 PAGES = generate.pages()
 REPRODUCTIONS = sorted((DOCS / "reproduction").glob("*.md"))
-ALL_PAGES = [*PAGES, *REPRODUCTIONS, *(DOCS / name for name in generate.REFERENCE), ROOT / "CHANGELOG.md"]
+ALL_PAGES = [
+    *PAGES,
+    *REPRODUCTIONS,
+    *(DOCS / name for name in generate.REFERENCE if name.endswith(".md")),
+    ROOT / "CHANGELOG.md",
+]
 
 
 def named(path: Path) -> str:

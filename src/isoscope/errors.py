@@ -9,10 +9,14 @@
     ├── UndefinedError (ValueError)     the metric has no value on this space
     └── ClusterError (RuntimeError)     the machines that were to do the work went away
 
-Each message is one line: the argument, what came, what is wanted, how to fix it.
+Each message is one line: the argument, what came, what is wanted, how to fix it. An `InputError` keeps these
+as fields, so that the command line can name the option instead of the argument.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 __all__ = [
     "ClusterError",
@@ -21,9 +25,41 @@ __all__ = [
     "IsoscopeError",
     "LabelError",
     "NotFiniteError",
+    "Setting",
     "ShapeError",
     "UndefinedError",
 ]
+
+
+class Setting(NamedTuple):
+    """An argument that a hint advises to pass: `header=True` in Python, `--header` on the command line.
+
+    Attributes:
+        argument: its name.
+        value: its value; without one, the name alone is shown.
+        to: what passing it does.
+        verb: what to do with it.
+    """
+
+    argument: str
+    value: Any = ...
+    to: str = ""
+    verb: str = "pass"
+
+    @property
+    def has_value(self) -> bool:
+        """Whether the hint names a value too."""
+        return self.value is not ...
+
+    def __str__(self) -> str:
+        return f"{self.argument}={repr(self.value) if self.has_value else ''}"
+
+    def advice(self, written: str) -> str:
+        """Return the hint in words, with the argument as it is written where the reader is."""
+        return f"{self.verb} {written}{f' to {self.to}' if self.to else ''}"
+
+
+Hint = str | Setting | Sequence[str | Setting]
 
 
 class IsoscopeError(Exception):
@@ -31,7 +67,51 @@ class IsoscopeError(Exception):
 
 
 class InputError(IsoscopeError, ValueError):
-    """What came in cannot be measured."""
+    """What came in cannot be measured.
+
+    Attributes:
+        message: what is wrong; where `argument` is given, it goes on from there: "has 3 entries for 2 rows".
+        argument: the argument that is wrong, if one is.
+        got: its value.
+        wanted: what it must be, in words that follow "must be".
+        hint: how to fix it: a sentence, a `Setting`, or several of them, one of which will do.
+
+    >>> raise InputError(argument="n", got=1, wanted="at least 2", hint="add rows")
+    Traceback (most recent call last):
+    isoscope.errors.InputError: `n` must be at least 2, got 1; add rows
+    >>> raise InputError("the header is missing", hint=Setting("header", False))
+    Traceback (most recent call last):
+    isoscope.errors.InputError: the header is missing; pass header=False
+    """
+
+    def __init__(
+        self,
+        message: str = "",
+        *,
+        argument: str | None = None,
+        got: Any = ...,
+        wanted: str | None = None,
+        hint: Hint = (),
+    ) -> None:
+        self.message, self.argument, self.wanted = message, argument, wanted
+        self.got = None if got is ... else got
+        self.hint = (hint,) if isinstance(hint, str | Setting) else tuple(hint)
+        if wanted is not None:
+            came = "" if got is ... else f", got {got!r:.80}"
+            self.message = f"must be {wanted}{came}"
+        super().__init__(self.text())
+
+    def text(self, spell: Callable[[Setting], str | None] | None = None) -> str:
+        """Return the message; `spell` writes the arguments otherwise than Python does, those that it knows.
+
+        Of several hints, those whose argument it does not know are left out where another is left.
+        """
+        write = spell or str
+        subject = self.argument and ((spell and spell(Setting(self.argument))) or f"`{self.argument}`")
+        known = [hint for hint in self.hint if isinstance(hint, str) or write(hint)] or self.hint
+        hints = [hint if isinstance(hint, str) else hint.advice(write(hint) or str(hint)) for hint in known]
+        line = " ".join(filter(None, (subject, self.message)))
+        return "; ".join(filter(None, (line, ", or ".join(hints))))
 
 
 class ShapeError(InputError):
@@ -61,4 +141,4 @@ class ClusterError(IsoscopeError, RuntimeError):
 def check_seed(seed: object) -> None:
     """Raise InputError unless seed is a whole number that every generator takes."""
     if not isinstance(seed, int) or not 0 <= seed < 2**32:
-        raise InputError(f"seed is {seed!r}; wanted a whole number from 0 to 4294967295")
+        raise InputError(argument="seed", got=seed, wanted="a whole number from 0 to 4294967295")

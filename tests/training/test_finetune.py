@@ -239,7 +239,7 @@ BAD: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"max_grad_norm": -1}, InputError, "max_grad_norm is -1"),
     ({"precision": "half"}, InputError, "precision is 'half'"),
     ({"metric": "auc"}, InputError, "metric is 'auc'"),
-    ({"seed": -1}, InputError, "seed is -1"),
+    ({"seed": -1}, InputError, "`seed` must be a whole number"),
     ({"save_every": 0}, InputError, "save_every is 0"),
     ({"max_length": 0}, InputError, "max_length is 0"),
     ({"max_length": 2}, InputError, "max_length is 2; wanted at least 3: the tokenizer adds 2"),

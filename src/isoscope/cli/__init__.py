@@ -23,7 +23,7 @@ try:
         parse_numbers,
         parse_seeds,
     )
-except KeyboardInterrupt:  # importing takes a second or two, and nobody wants a traceback of it
+except KeyboardInterrupt:  # one line, as later
     sys.stderr.write("isoscope: interrupted\n")
     sys.exit(130)
 

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 import traceback
 from contextlib import redirect_stdout, suppress
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from isoscope.cli.options import TOO_LARGE
-from isoscope.errors import InputError, IsoscopeError
+from isoscope.errors import InputError, IsoscopeError, Setting
 from isoscope.terminal import say, unguarded
 
 FAULT = 1  # exit code of a fault of ours
 BAD_INPUT = 2
+TOO_LARGE = 2**32  # for a count or a seed
 INTERRUPTED = 130
 _MAY_BE_EMPTY = {"--prefix"}
 _OUT_OF_MEMORY = "the memory does not suffice: pass a smaller file, or --memory SIZE where a command takes it"
@@ -49,10 +51,12 @@ class _Typed:
 
 
 class Command(_Typed, TyperCommand):
-    """One command; an empty word, as from a variable that is not set, is refused."""
+    """One command; an error in an argument names the option that it came from."""
+
+    allow_extra_args = True  # refused below, in words of ours
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Read the arguments, none of them empty."""
+        """Read the arguments, none of them empty, as from a variable that is not set."""
         for before, word in pairwise(("", *args)):
             option, equals, value = word.partition("=") if word.startswith("--") else (before, "", word)
             if not value and (equals or not word) and option not in _MAY_BE_EMPTY:
@@ -61,13 +65,41 @@ class Command(_Typed, TyperCommand):
         return super().parse_args(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
-        """Run it, unless a number is past all that could be meant."""
+        """Run the command, unless it has too many arguments, or a number past all that could be meant."""
+        if ctx.args:
+            raise InputError(_too_many(ctx.params.get("file"), ctx.args))
         for param in self.params:
             value = ctx.params.get(param.name or "")
             if isinstance(value, int) and abs(value) >= TOO_LARGE:
                 name = max(param.opts, key=len)
                 raise InputError(f"{name} is too large a number; wanted one below {TOO_LARGE:,}")
-        return super().invoke(ctx)
+        try:
+            return super().invoke(ctx)
+        except InputError as error:
+            raise type(error)(error.text(self.typed)) from error
+
+    def typed(self, setting: Setting) -> str | None:
+        """Return an argument as it is typed, `--header` for header=True; None without such an option."""
+        for param in self.params:
+            option = max(param.opts, key=len)
+            if setting.argument in (param.name, option.strip("-").replace("-", "_")):
+                if param.param_type_name == "argument":
+                    return param.metavar or option.upper()
+                if setting.value is False and param.secondary_opts:
+                    return max(param.secondary_opts, key=len)
+                bare = setting.value is True or not setting.has_value
+                return option if bare else f"{option} {shlex.quote(str(setting.value))}"
+        return None
+
+
+def _too_many(file: str | Path | None, more: list[str]) -> str:
+    if file is None or not all(Path(name).exists() for name in (file, *more)):
+        return f"{more[0]!r} is one argument too many"
+    pattern = Path(file).parent / f"*{Path(file).suffix}"
+    return (
+        f"{len(more) + 1} files came, {file} to {more[-1]}; wanted one FILE: the shell spreads a pattern "
+        f"that has no quotes, so write '{pattern}' with them, or name the folder"
+    )
 
 
 class Commands(_Typed, TyperGroup):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-import runpy
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,10 +11,9 @@ from typing import Annotated
 
 import typer
 
-from isoscope.errors import InputError, IsoscopeError
-from isoscope.metrics.registry import FAMILIES, registered
+from isoscope.cli.commands import TOO_LARGE
+from isoscope.errors import InputError, IsoscopeError, Setting
 
-TOO_LARGE = 2**32  # for a count or a seed
 # not in a path, where a folder may be called `key=1`
 _ARGUMENT = re.compile(
     r"(?<![\w/\\-])(?P<name>checkpoint|columns|data|decimal|delimiter|download|exclude|header|key|pooling|resume|text_column|"
@@ -130,6 +128,8 @@ VectorsOrTexts = Annotated[
 
 def load_plugins(paths: list[Path] | None) -> None:
     """Run files of Python that register metrics with `isoscope.metric`."""
+    import runpy
+
     for path in paths or ():
         try:
             runpy.run_path(str(path))
@@ -152,6 +152,8 @@ Plugin = Annotated[
 
 def complete_metrics(incomplete: str) -> list[str]:
     """Names of metrics and families that begin so, for the shell."""
+    from isoscope.metrics.registry import FAMILIES, registered
+
     return [name for name in (*FAMILIES, "all", "default", *registered()) if name.startswith(incomplete)]
 
 
@@ -206,6 +208,8 @@ def as_typed(**others: str) -> Iterator[None]:
     try:
         yield
     except InputError as error:
+        if error.argument or any(isinstance(hint, Setting) for hint in error.hint):
+            raise
         typed = _ARGUMENT.sub(_option, str(error))
         for name, option in others.items():
             typed = re.sub(rf"^{name}(?= (is|has) )", f"--{option}", typed)
