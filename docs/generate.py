@@ -107,7 +107,7 @@ def _yes(value: bool) -> str:
 
 API = {
     "Measure": (
-        "isoscope.measure",
+        "isoscope.engine",
         "isoscope.measurement",
         "isoscope.engine.readings",
         "isoscope.space",

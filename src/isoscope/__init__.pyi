@@ -20,6 +20,7 @@ from isoscope.corrections import Standardize as Standardize
 from isoscope.corrections import Whiten as Whiten
 from isoscope.corrections import load_correction as load_correction
 from isoscope.corrections import save_correction as save_correction
+from isoscope.engine.measure import measure as measure
 from isoscope.engine.readings import Reading as Reading
 from isoscope.engine.readings import Readings as Readings
 from isoscope.errors import ClusterError as ClusterError
@@ -46,7 +47,6 @@ from isoscope.losses import TripletLoss as TripletLoss
 from isoscope.losses import UniformityLoss as UniformityLoss
 from isoscope.losses import reference_covariance as reference_covariance
 from isoscope.losses import token_covariance as token_covariance
-from isoscope.measure import measure as measure
 from isoscope.measurement import Measurement as Measurement
 from isoscope.metrics.attribution import Attribution as Attribution
 from isoscope.metrics.attribution import DirectionPart as DirectionPart
