@@ -78,7 +78,11 @@ def test_mlflow(monkeypatch) -> None:
 
 def test_closed_even_when_training_fails(monkeypatch) -> None:
     calls: list[str] = []
-    monkeypatch.setitem(LOGGERS, "mlflow", lambda *_: (lambda row: 1 / 0, lambda: calls.append("closed")))
+    module = ModuleType("mlflow")
+    module.start_run = module.log_params = lambda *_, **__: None
+    module.log_metrics = lambda values, step: 1 / 0
+    module.end_run = lambda: calls.append("closed")
+    monkeypatch.setitem(sys.modules, "mlflow", module)
     with pytest.raises(ZeroDivisionError):
         train(log="mlflow", callback=lambda row: None)
     assert calls == ["closed"]

@@ -24,12 +24,10 @@ def test_batches_are_padded_on_the_right() -> None:
     assert batch["token_type_ids"].tolist() == [[1, 0], [0, 1]]
 
 
-def test_all_by_length_and_joined() -> None:
-    both = sequences().joined(Sequences.of({"input_ids": [[1] * 4], "token_type_ids": [[0] * 4]}, padding=3))
-    assert both.lengths.tolist() == [3, 1, 2, 4]
-    met = list(both.by_length(3))
-    assert [places for places, _ in met] == [[3, 0, 2], [1]]
-    assert met[0][1]["input_ids"].tolist() == [[1, 1, 1, 1], [5, 6, 7, 3], [9, 10, 3, 3]]
+def test_all_by_length() -> None:
+    met = list(sequences().by_length(2))
+    assert [places for places, _ in met] == [[0, 2], [1]]
+    assert met[0][1]["input_ids"].tolist() == [[5, 6, 7], [9, 10, 3]]
 
 
 def test_an_order_for_every_epoch() -> None:

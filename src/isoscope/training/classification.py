@@ -13,6 +13,7 @@ from torch.nn import functional
 
 from isoscope.errors import InputError, NotFiniteError
 from isoscope.models.untouched import device_of, untouched
+from isoscope.training.encoder_run import Task
 from isoscope.training.regularizers import Regularizer, token_places
 from isoscope.training.sequences import Batch, EpochOrder, Sequences
 
@@ -20,7 +21,7 @@ METRICS = ("accuracy", "f1", "matthews")
 _EVALUATED_AT_ONCE = 128
 
 
-class Classification:
+class Classification(Task):
     """Cross-entropy over labels, plus λ times a penalty on the token states.
 
     Args:
@@ -70,11 +71,7 @@ class Classification:
                 self.regularizer.rebuild(model, map(self.train.batch, order), self.max_vectors)
 
     def end_epoch(self, model: Any) -> dict[str, float]:
-        """The scores on the held-out texts."""
-        return self.scores(model)
-
-    def scores(self, model: Any) -> dict[str, float]:
-        """Accuracy, macro-F1 and Matthews' correlation on the held-out texts."""
+        """Return accuracy, macro-F1 and Matthews' correlation on the held-out texts."""
         return classification_scores(self.test_codes.numpy(), self.predictions(model))
 
     def predictions(self, model: Any) -> np.ndarray:

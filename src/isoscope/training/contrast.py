@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import copy
-import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from isoscope.errors import InputError
+from isoscope.io.atomic import scratch_folder
 from isoscope.losses import MultipleNegativesLoss
 from isoscope.models.cache import fingerprint
 from isoscope.models.language_models import LanguageModel, load_language_model, load_tokenizer
@@ -22,28 +20,21 @@ from isoscope.models.pooling import TOKEN_POOLINGS, pool_padded
 from isoscope.models.resolve import resolve_model
 from isoscope.models.texts import checked_texts
 from isoscope.models.tokens import check_length
-from isoscope.progress import Bar
-from isoscope.training.checkpoint import RunFolder
 from isoscope.training.configuration import whole
 from isoscope.training.contrasted import Contrasted
-from isoscope.training.encoder_result import (
-    finished,
-    keep,
-    run_trajectory,
-    texts_fingerprint,
-    tracked,
-    versions,
-)
+from isoscope.training.encoder_result import texts_fingerprint, tracked
 from isoscope.training.encoder_run import (
-    EncoderRun,
     EncoderSettings,
+    Task,
     limit_of,
     need_trainer,
     one_tracker,
+    save_pretrained,
+    train_encoder,
     training_device,
     unquantized,
 )
-from isoscope.training.sequences import Batch, EpochOrder, Sequences, tokenized
+from isoscope.training.sequences import Batch, Sequences, tokenized
 
 DEFAULT_METRICS = ("isoscore_debiased", "mean_cosine", "effective_rank")
 
@@ -118,7 +109,7 @@ def contrast(
 
     Paper: the training of Xiao, Long and Al Moubayed 2023.
     """
-    need_trainer()
+    need_trainer(*([] if run is None else ["sentence_transformers"]))
     firsts, seconds = _columns(pairs)
     if pooling not in TOKEN_POOLINGS:
         raise InputError(f"pooling is {pooling!r}; wanted one of {', '.join(TOKEN_POOLINGS)}")
@@ -145,84 +136,48 @@ def contrast(
         tracker, probe, tokenizer, every=every, layers=layers, metrics=metrics, contextual=contextual,
         seed=seed, max_length=max_length,
     )  # fmt: skip
-    about = asdict(settings) | {
-        "kind": "contrast", "model": name, "model_fingerprint": fingerprint(path),
-        "data": texts_fingerprint(firsts, seconds),
+    about = {
+        "model": name, "model_fingerprint": fingerprint(path), "data": texts_fingerprint(firsts, seconds),
         "n_pairs": len(firsts), "temperature": loss.temperature, "symmetric": symmetric, "pooling": pooling,
         "max_length": max_length, "tracked": tracked(tracker),
         "probe": None if probe is None else texts_fingerprint(list(probe)),
-        "device": str(where), **versions(),
     }  # fmt: skip
-    with RunFolder.open(run, about, resume=resume) as folder:
-        if folder is not None and finished(folder):
-            return Contrasted.load(folder.path)
+
+    def load() -> tuple[Any, Pairs]:
         loaded = _trainable(model, path, where)
         limit = limit_of(loaded, tokenizer, max_length)
-        task = Pairs(
-            tokenized(tokenizer, firsts, max_length=limit),
-            tokenized(tokenizer, seconds, max_length=limit),
-            loss,
-            pooling,
-        )
-        with Bar(show=progress) as bar:
-            one = EncoderRun(loaded, task, settings, folder, tracker, bar, where)
-            journal = one.train()
-        trajectory = run_trajectory(one, journal, about)
-        result = {"losses": journal.losses, "configuration": about, "stopped": journal.stopped}
-        if folder is not None:
-            keep(
-                folder,
-                result,
-                trajectory,
-                lambda place: _save(place, loaded, load_tokenizer(path), pooling, limit),
-            )
-        return Contrasted(
-            losses={name: np.array(values) for name, values in journal.losses.items()},
-            trajectory=trajectory,
-            configuration=about,
-            stopped=journal.stopped,
-            folder=None if folder is None else folder.path,
-            model=loaded,
-            tokenizer=tokenizer,
-        )
+        texts = tokenized(tokenizer, [*firsts, *seconds], max_length=limit)
+        return loaded, Pairs(texts, loss, pooling)
+
+    def save(place: Path, trained: Any, reader: Any) -> None:
+        _save(place, trained, reader, pooling, limit_of(trained, reader, max_length))
+
+    return train_encoder(
+        Contrasted, settings, about, load, save=save, tokenizer=lambda: load_tokenizer(path),
+        tracker=tracker, run=run, resume=resume, device=where, progress=progress,
+    )  # fmt: skip
 
 
-class Pairs:
-    """The `Task`: both sides of a batch in one pass through the model, then the loss of their vectors."""
+class Pairs(Task):
+    """Both sides of a batch in one pass through the model, then the loss of their vectors."""
 
-    def __init__(
-        self, firsts: Sequences, seconds: Sequences, loss: MultipleNegativesLoss, pooling: str
-    ) -> None:
-        self._texts = firsts.joined(seconds)
-        self._n, self._loss, self._pooling = len(firsts), loss, pooling
+    def __init__(self, texts: Sequences, loss: MultipleNegativesLoss, pooling: str) -> None:
+        self._texts, self._n = texts, len(texts) // 2
+        self._loss, self._pooling = loss, pooling
 
     def __len__(self) -> int:
         return self._n
 
     def batch(self, places: Sequence[int]) -> Batch:
-        """The first texts, then the second ones."""
+        """Return the first texts, then the second ones."""
         return self._texts.batch([*places, *(self._n + place for place in places)])
 
     def loss(self, model: Any, batch: Batch) -> dict[str, Tensor]:
-        """Of the pooled last states."""
+        """Return the loss of the pooled last states."""
         states = model(**batch).last_hidden_state
         vectors = pool_padded(states, batch["attention_mask"], pooling=self._pooling)
         firsts, seconds = vectors.chunk(2)
         return {"loss": self._loss(firsts, seconds)}
-
-    def begin_epoch(self, model: Any, order: EpochOrder) -> None:
-        """Nothing."""
-
-    def end_epoch(self, model: Any) -> dict[str, float]:  # noqa: ARG002
-        """Nothing is found."""
-        return {}
-
-    def state(self) -> dict[str, Tensor]:
-        """Nothing is kept."""
-        return {}
-
-    def load_state(self, tensors: Mapping[str, Tensor], device: torch.device) -> None:
-        """Nothing is put back."""
 
 
 def _columns(pairs: Iterable[tuple[str, str]]) -> tuple[list[str], list[str]]:
@@ -253,23 +208,13 @@ def _trainable(model: str | os.PathLike[str] | LanguageModel, path: Path, device
 
 
 def _save(place: Path, model: Any, tokenizer: Any, pooling: str, max_length: int) -> None:
-    """A folder that transformers reads, and sentence-transformers with its pooling."""
-    model.save_pretrained(place)
-    tokenizer.save_pretrained(place)
-    kinds = (("", "Transformer"), ("1_Pooling", "Pooling"))
-    modules = [
-        {"idx": i, "name": str(i), "path": where, "type": f"sentence_transformers.models.{kind}"}
-        for i, (where, kind) in enumerate(kinds)
-    ]
-    width = int(model.config.get_text_config().hidden_size)
-    modes = {"mean": "mean_tokens", "cls": "cls_token", "max": "max_tokens", "lasttoken": "lasttoken"}
-    pooled = {"word_embedding_dimension": width} | {
-        f"pooling_mode_{written}": name == pooling for name, written in modes.items()
-    }
-    (place / "1_Pooling").mkdir()
-    for name, content in (
-        ("modules.json", modules),
-        ("1_Pooling/config.json", pooled),
-        ("sentence_bert_config.json", {"max_seq_length": max_length, "do_lower_case": False}),
-    ):
-        (place / name).write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+    """Write a folder that transformers reads, and sentence-transformers with its pooling."""
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
+
+    with scratch_folder(place.parent) as bare:
+        save_pretrained(bare, model, tokenizer)
+        read = Transformer(str(bare), max_seq_length=max_length)
+        pooled = Pooling(read.get_embedding_dimension(), pooling)
+        encoder = SentenceTransformer(modules=[read, pooled], device="cpu")
+        encoder.save_pretrained(str(place), create_model_card=False)

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from io import StringIO
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from isoscope.tracking.trajectory import Trajectory
-from isoscope.training.encoder_result import Trained, done, shown_or_dash
+from isoscope.training.encoder_result import Trained, shown_or_dash
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -21,26 +18,20 @@ _WIDTH = 100
 _ROWS = 12  # of a trajectory shown in a table
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Contrasted(Trained):
     """One run of `contrast`.
 
     Attributes:
         losses: of each update, under "loss".
-        trajectory: the rows of the geometry; without a probe, one row an epoch.
+        trajectory: the rows of the tracker; without one, one row an epoch.
         configuration: every setting, and what the run was made on.
         stopped: why it ended early; None where it did not.
         folder: the run's; None where none was asked for.
         model, tokenizer: where they are at hand; else in `folder/model`.
     """
 
-    losses: Mapping[str, np.ndarray]
-    trajectory: Trajectory
-    configuration: Mapping[str, Any]
-    stopped: str | None = None
-    folder: Path | None = None
-    model: Any = field(default=None, repr=False)
-    tokenizer: Any = field(default=None, repr=False)
+    kind = "contrast"
 
     def rows(self) -> list[dict[str, float]]:
         """The trajectory row by row: step, loss and every metric."""
@@ -60,18 +51,6 @@ class Contrasted(Trained):
             "stopped": self.stopped,
             "configuration": dict(self.configuration),
         }
-
-    @classmethod
-    def load(cls, folder: str | os.PathLike[str]) -> Contrasted:
-        """A run that is done, from its folder; the model stays there."""
-        result, trajectory = done(Path(folder), "contrast")
-        return cls(
-            losses={name: np.array(values) for name, values in result["losses"].items()},
-            trajectory=trajectory,
-            configuration=result["configuration"],
-            stopped=result["stopped"],
-            folder=Path(folder),
-        )
 
     def summary(self) -> str:
         """The geometry along the run, as a table."""

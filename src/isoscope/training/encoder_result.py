@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import hashlib
 import math
+import os
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -27,8 +29,6 @@ from isoscope.tables import shown
 from isoscope.tracking.trajectory import Trajectory
 from isoscope.training.checkpoint import RunFolder, warn_dropped
 from isoscope.training.encoder_checkpoint import Checkpoints
-from isoscope.training.encoder_run import EncoderRun
-from isoscope.training.journal import Journal
 
 RESULT, ROWS, MODEL = "result.json", "trajectory.parquet", "model"
 
@@ -80,7 +80,7 @@ def finished(run: RunFolder) -> bool:
     return True
 
 
-def done(folder: Path, kind: str) -> tuple[dict[str, Any], Trajectory]:
+def _done(folder: Path, kind: str) -> tuple[dict[str, Any], Trajectory]:
     """The result of a run of this kind that is done; refused where it is not, or is another."""
     if not (folder / RESULT).exists():
         raise FileError(f"{folder} holds no run that is done; continue it with resume=True")
@@ -100,11 +100,32 @@ def _read(folder: Path) -> tuple[dict[str, Any], Trajectory]:
     return result, trajectory
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Trained:
-    """What every result of a model's training has: its losses, and where the model lies."""
+    """What the results of `finetune`, `contrast` and `train_masked_lm` share; each lists its attributes."""
 
+    kind: ClassVar[str]
     losses: Mapping[str, np.ndarray]
-    folder: Path | None
+    trajectory: Trajectory
+    configuration: Mapping[str, Any]
+    stopped: str | None = None
+    folder: Path | None = None
+    model: Any = field(default=None, repr=False)
+    tokenizer: Any = field(default=None, repr=False)
+
+    @classmethod
+    def of(cls, kept: Mapping[str, Any], trajectory: Trajectory, **at_hand: Any) -> Self:
+        """Return the result with the content of a run's result file."""
+        names = {known.name for known in fields(cls)}
+        values = {name: value for name, value in kept.items() if name in names}
+        losses = {name: np.array(values) for name, values in kept["losses"].items()}
+        return cls(**values | {"losses": losses, "trajectory": trajectory} | at_hand)
+
+    @classmethod
+    def load(cls, folder: str | os.PathLike[str]) -> Self:
+        """Read a run that is done from its folder; the model stays there."""
+        result, trajectory = _done(Path(folder), cls.kind)
+        return cls.of(result, trajectory, folder=Path(folder))
 
     @property
     def loss(self) -> np.ndarray:
@@ -115,21 +136,6 @@ class Trained:
     def model_folder(self) -> Path | None:
         """Where the model was saved, to be loaded by transformers, an encoder by sentence-transformers."""
         return None if self.folder is None else self.folder / MODEL
-
-
-def run_trajectory(run: EncoderRun, journal: Journal, about: Mapping[str, Any]) -> Trajectory:
-    """The rows of the tracker, or where there is none those of the epochs."""
-    n_parameters = sum(p.numel() for p in run.model.parameters() if p.requires_grad)
-    if run.tracker is None:
-        return Trajectory(_epoch_columns(journal.epochs, run.settings.seed), about, n_parameters)
-    return Trajectory(run.tracker.trajectory.columns, about, n_parameters)
-
-
-def _epoch_columns(epochs: Sequence[Mapping[str, Any]], seed: int) -> dict[str, np.ndarray]:
-    found = epochs[0] if epochs else {}
-    names = ["step", "loss", *(name for name in found if name not in ("step", "loss"))]
-    columns = {name: np.array([row[name] for row in epochs]) for name in names}
-    return {"seed": np.full(len(epochs), seed), "accuracy": np.full(len(epochs), np.nan)} | columns
 
 
 def versions() -> dict[str, str]:

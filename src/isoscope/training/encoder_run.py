@@ -1,6 +1,6 @@
 """One run of a transformer's training: settings, the loop of transformers, checkpoints, the geometry.
 
-What `finetune` and `contrast` share. A `Task` says what a batch is and what its loss is.
+What `finetune`, `contrast` and `train_masked_lm` share. A `Task` says what a batch is and what its loss is.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ import importlib.util
 import math
 import os
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -25,47 +25,48 @@ from isoscope.io.atomic import scratch_folder
 from isoscope.io.files import reading
 from isoscope.models.language_models import best_device, quiet_loading, token_limit
 from isoscope.progress import Bar
+from isoscope.tracking.trajectory import Trajectory
 from isoscope.training.checkpoint import RunFolder
 from isoscope.training.configuration import whole
 from isoscope.training.encoder_checkpoint import Checkpoints
+from isoscope.training.encoder_result import Trained, finished, keep, versions
 from isoscope.training.interrupts import deferred_interrupt
 from isoscope.training.journal import Journal
 from isoscope.training.sequences import Batch, EpochOrder
 
+R = TypeVar("R", bound=Trained)
 PRECISIONS = ("float32", "bf16")
 TASK_FILE, TRACKER_FILE = "task.safetensors", "tracker.pt"
 
 
-class Task(Protocol):
-    """What is trained: batches, their loss, what happens at the start and the end of an epoch."""
+class Task:
+    """What is trained: batches and their loss; what happens at the start and the end of an epoch."""
 
     def __len__(self) -> int:
-        """How many items an epoch has."""
-        ...
+        """Return the number of items in an epoch."""
+        raise NotImplementedError
 
     def batch(self, places: Sequence[int]) -> Batch:
-        """Some items, padded, on the CPU."""
-        ...
+        """Return some items, padded, on the CPU."""
+        raise NotImplementedError
 
     def loss(self, model: Any, batch: Batch) -> dict[str, Tensor]:
-        """The loss of a batch under "loss", and the parts it is made of."""
-        ...
+        """Return the loss of a batch under "loss", and the parts it is made of."""
+        raise NotImplementedError
 
     def begin_epoch(self, model: Any, order: EpochOrder) -> None:
-        """Before the first update of an epoch; draws nothing at random."""
-        ...
+        """Prepare the first update of an epoch; draw nothing at random."""
 
-    def end_epoch(self, model: Any) -> dict[str, float]:
-        """What is found at the end of an epoch; draws nothing at random."""
-        ...
+    def end_epoch(self, model: Any) -> dict[str, float]:  # noqa: ARG002 - not every task has scores
+        """Return the scores at the end of an epoch; draw nothing at random."""
+        return {}
 
     def state(self) -> dict[str, Tensor]:
-        """What a checkpoint must keep of the task."""
-        ...
+        """Return what a checkpoint must keep of the task."""
+        return {}
 
     def load_state(self, tensors: Mapping[str, Tensor], device: torch.device) -> None:
-        """Back to a checkpoint's."""
-        ...
+        """Restore what a checkpoint kept."""
 
 
 @dataclass(frozen=True)
@@ -146,10 +147,71 @@ class EncoderRun:
                 self.tracker.load_state_dict(torch.load(folder / TRACKER_FILE, weights_only=True))
         return journal
 
-    def order(self) -> EpochOrder:
-        """The order of the batches, epoch by epoch."""
-        chosen = self.settings
-        return EpochOrder(len(self.task), chosen.batch_size, seed=chosen.seed, drop_last=chosen.drop_last)
+    def trajectory(self, journal: Journal, about: Mapping[str, Any]) -> Trajectory:
+        """Return the rows of the tracker, or where there is none those of the epochs."""
+        n_parameters = sum(p.numel() for p in self.model.parameters() if p.requires_grad)
+        if self.tracker is not None:
+            return Trajectory(self.tracker.trajectory.columns, about, n_parameters)
+        n, names = len(journal.epochs), dict.fromkeys(("step", "loss", *(journal.epochs or [{}])[0]))
+        columns = {"seed": np.full(n, self.settings.seed), "accuracy": np.full(n, np.nan)}
+        columns |= {name: np.array([row[name] for row in journal.epochs]) for name in names}
+        return Trajectory(columns, about, n_parameters)
+
+
+def train_encoder(
+    result: type[R],
+    settings: EncoderSettings,
+    about: Mapping[str, Any],
+    load: Callable[[], tuple[Any, Task]],
+    *,
+    tokenizer: Callable[[], Any],
+    save: Callable[[Path, Any, Any], object] | None = None,
+    measure: Callable[[Any, Any], dict[str, Any]] | None = None,
+    tracker: Any = None,
+    run: str | os.PathLike[str] | None,
+    resume: bool,
+    device: torch.device,
+    progress: bool | None,
+) -> R:
+    """Train a model by a recipe, or continue its run, or return the result of one that is done.
+
+    Args:
+        result: the class of the result.
+        settings: of the training.
+        about: what else the run depends on, for its configuration.
+        load: returns the model on its device and the task it is trained on.
+        tokenizer: returns the tokenizer that is saved with the model: one that no batch has set up.
+        save: writes model and tokenizer to a folder; by default as transformers does.
+        measure: returns what is found of the trained model and its task, for the result.
+        tracker: follows the geometry.
+        run, resume, progress: as the recipe got them.
+        device: where the model is trained.
+    """
+    about = asdict(settings) | {"kind": result.kind, **about, "device": str(device), **versions()}
+    with RunFolder.open(run, about, resume=resume) as folder:
+        if folder is not None and finished(folder):
+            return result.load(folder.path)
+        model, task = load()
+        with Bar(show=progress) as bar:
+            one = EncoderRun(model, task, settings, folder, tracker, bar, device)
+            journal = one.train()
+            bar.step("measuring")
+            found = {} if measure is None else measure(model, task)
+        kept = {
+            "losses": journal.losses, "epochs": journal.epochs, "configuration": about,
+            "stopped": journal.stopped, **found,
+        }  # fmt: skip
+        trajectory, reader = one.trajectory(journal, about), tokenizer()
+        if folder is not None:
+            keep(folder, kept, trajectory, lambda place: (save or save_pretrained)(place, model, reader))
+        path = None if folder is None else folder.path
+        return result.of(kept, trajectory, folder=path, model=model, tokenizer=reader)
+
+
+def save_pretrained(place: Path, model: Any, tokenizer: Any) -> None:
+    """Write a folder that transformers reads."""
+    model.save_pretrained(place)
+    tokenizer.save_pretrained(place)
 
 
 def training_device(device: str | torch.device | None) -> torch.device:
@@ -199,9 +261,10 @@ def unquantized(model: Any) -> Any:
     return plain.float().eval()
 
 
-def need_trainer() -> None:
-    """Raise InputError unless what trains is installed."""
-    missing = [name for name in ("transformers", "accelerate") if importlib.util.find_spec(name) is None]
+def need_trainer(*more: str) -> None:
+    """Raise InputError unless what trains, and the modules named, are installed."""
+    wanted = ("transformers", "accelerate", *more)
+    missing = [name.replace("_", "-") for name in wanted if importlib.util.find_spec(name) is None]
     if missing:
         raise InputError(f"training a model needs {' and '.join(missing)}: pip install 'isoscope[training]'")
 

@@ -70,7 +70,10 @@ class EncoderTrainer(Trainer):  # type: ignore[misc]
     ) -> None:
         super().__init__(**options)
         self.run, self.journal, self.checkpoints = run, journal, checkpoints
-        self.order: EpochOrder = run.order()
+        chosen = run.settings
+        self.order = EpochOrder(
+            len(run.task), chosen.batch_size, seed=chosen.seed, drop_last=chosen.drop_last
+        )
 
     def get_train_dataloader(self) -> DataLoader[Any]:
         """Batches in the order of the epoch, which is a function of the seed alone."""

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 
 from isoscope.labels import Labels
@@ -18,31 +16,21 @@ from isoscope.models.language_models import load_tokenizer, pretrained, quiet_lo
 from isoscope.models.model_files import running
 from isoscope.models.resolve import is_gguf, resolve_model
 from isoscope.models.tokens import check_length
-from isoscope.progress import Bar
-from isoscope.training.checkpoint import RunFolder
 from isoscope.training.classification import Classification, check_metric
 from isoscope.training.configuration import whole
-from isoscope.training.encoder_result import (
-    finished,
-    keep,
-    run_trajectory,
-    texts_fingerprint,
-    tracked,
-    versions,
-)
+from isoscope.training.encoder_result import texts_fingerprint, tracked
 from isoscope.training.encoder_run import (
-    EncoderRun,
     EncoderSettings,
     limit_of,
     need_trainer,
     one_tracker,
     own_randomness,
+    train_encoder,
     training_device,
     unquantized,
 )
 from isoscope.training.finetuned import FineTuned
-from isoscope.training.held_out import Examples, split_examples
-from isoscope.training.journal import Journal
+from isoscope.training.held_out import split_examples
 from isoscope.training.regularizers import Penalty, Regularizer
 from isoscope.training.sequences import tokenized
 from isoscope.training.state_geometry import state_geometry
@@ -137,78 +125,38 @@ def finetune(
     tokenizer = load_tokenizer(path)
     check_length(tokenizer, max_length, of_pairs=pairs is not None)
     tracker = one_tracker(tracker, probe, tokenizer, every=every, seed=seed, max_length=max_length)
-    about = asdict(settings) | _described(examples, held_out, penalty) | {
+    about = {
+        "data": texts_fingerprint(*examples.columns), "test": texts_fingerprint(*held_out.columns),
+        "n_train": len(examples.texts), "n_test": len(held_out.texts),
+        "labels": [str(name) for name in examples.labels.names],
+        "regularizer": penalty.name if penalty else None, "strength": penalty.strength if penalty else 0.0,
         "model": Path(os.fspath(model)).name, "model_fingerprint": fingerprint(path), "epochs": epochs,
         "metric": check_metric(metric), "zeta": zeta, "layers": None if layers is None else list(layers),
         "max_vectors": max_vectors, "max_length": max_length, "tracked": tracked(tracker),
-        "device": str(where), **versions(),
     }  # fmt: skip
-    with RunFolder.open(run, about, resume=resume) as folder:
-        if folder is not None and finished(folder):
-            return FineTuned.load(folder.path)
+
+    def load() -> tuple[Any, Classification]:
         with own_randomness():
             loaded = _load(path, examples.labels, seed)
             loaded.config.pad_token_id = tokenizer.pad_token_id
-        reading: dict[str, Any] = {
+        options: dict[str, Any] = {
             "max_length": limit_of(loaded, tokenizer, max_length),
             "segments": pairs is not None and getattr(loaded.config, "type_vocab_size", 0) > 1,
         }
-        task = Classification(
-            tokenized(tokenizer, examples.texts, examples.pairs, **reading), examples.labels.codes,
-            tokenized(tokenizer, held_out.texts, held_out.pairs, **reading), held_out.labels.codes,
+        return loaded.to(where), Classification(
+            tokenized(tokenizer, examples.texts, examples.pairs, **options), examples.labels.codes,
+            tokenized(tokenizer, held_out.texts, held_out.pairs, **options), held_out.labels.codes,
             penalty if penalty and penalty.strength else None, max_vectors,
         )  # fmt: skip
-        with Bar(show=progress) as bar:
-            one = EncoderRun(loaded.to(where), task, settings, folder, tracker, bar, where)
-            journal = one.train()
-            bar.step("measuring")
-            geometry = state_geometry(
-                loaded, task.test, task.train, zeta=zeta, max_vectors=max_vectors, seed=seed
-            )  # fmt: skip
-        return _result(one, journal, geometry, about, load_tokenizer(path))  # no batch has set it up
 
+    def measure(trained: Any, task: Classification) -> dict[str, Any]:
+        options: dict[str, Any] = {"zeta": zeta, "max_vectors": max_vectors, "seed": seed}
+        return {"geometry": state_geometry(trained, task.test, task.train, **options)}
 
-def _described(examples: Examples, held_out: Examples, penalty: Regularizer | None) -> dict[str, Any]:
-    """What is trained on and what is added to the loss, for the run's configuration."""
-    return {
-        "kind": "finetune",
-        "data": texts_fingerprint(*examples.columns),
-        "test": texts_fingerprint(*held_out.columns),
-        "n_train": len(examples.texts),
-        "n_test": len(held_out.texts),
-        "labels": [str(name) for name in examples.labels.names],
-        "regularizer": penalty.name if penalty else None,
-        "strength": penalty.strength if penalty else 0.0,
-    }
-
-
-def _result(
-    run: EncoderRun, journal: Journal, geometry: list[dict[str, Any]], about: dict[str, Any], tokenizer: Any
-) -> FineTuned:
-    trajectory = run_trajectory(run, journal, about)
-    kept_values = {
-        "metric": about["metric"], "epochs": journal.epochs, "geometry": geometry, "losses": journal.losses,
-        "configuration": about, "stopped": journal.stopped,
-    }  # fmt: skip
-    if run.folder is not None:
-
-        def save_model(place: Path) -> None:
-            run.model.save_pretrained(place)
-            tokenizer.save_pretrained(place)
-
-        keep(run.folder, kept_values, trajectory, save_model)
-    return FineTuned(
-        metric=about["metric"],
-        epochs=journal.epochs,
-        geometry=geometry,
-        losses={name: np.array(values) for name, values in journal.losses.items()},
-        trajectory=trajectory,
-        configuration=about,
-        stopped=journal.stopped,
-        folder=None if run.folder is None else run.folder.path,
-        model=run.model,
-        tokenizer=tokenizer,
-    )
+    return train_encoder(
+        FineTuned, settings, about, load, measure=measure, tokenizer=lambda: load_tokenizer(path),
+        tracker=tracker, run=run, resume=resume, device=where, progress=progress,
+    )  # fmt: skip
 
 
 def _load(path: Path, labels: Labels, seed: int) -> Any:

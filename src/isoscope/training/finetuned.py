@@ -5,16 +5,12 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from io import StringIO
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from isoscope.tables import shown
-from isoscope.tracking.trajectory import Trajectory
-from isoscope.training.encoder_result import Trained, done, shown_or_dash
+from isoscope.training.encoder_result import Trained, shown_or_dash
 from isoscope.training.state_geometry import ALL, QUANTITIES
 
 if TYPE_CHECKING:
@@ -24,33 +20,30 @@ _WIDTH = 100
 _FEW = 100  # test texts: below, chance alone moves the accuracy by 0.05 and more
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class FineTuned(Trained):
     """One run of `finetune`.
 
     Attributes:
-        metric: what `score` is: "accuracy", "f1" (macro) or "matthews".
         epochs: a row for each epoch: epoch, step, loss (its mean), and all scores on the test texts.
         geometry: a row for each layer above the embedding layer, and one for "all" of them, of the test
             texts' token states: isoscore_star, isoscore_debiased, mean_cosine, twonn.
         losses: of each update: "loss", its parts "task" and, with a regulariser, "penalty".
-        trajectory: the rows of the tracker; without one, those of the epochs.
+        trajectory: the rows of the tracker; without one, one row an epoch.
         configuration: every setting, and what the run was made on.
         stopped: why it ended early; None where it did not.
         folder: the run's; None where none was asked for.
         model, tokenizer: where they are at hand; else in `folder/model`.
     """
 
-    metric: str
+    kind = "finetune"
     epochs: Sequence[Mapping[str, Any]]
     geometry: Sequence[Mapping[str, Any]]
-    losses: Mapping[str, np.ndarray]
-    trajectory: Trajectory
-    configuration: Mapping[str, Any]
-    stopped: str | None = None
-    folder: Path | None = None
-    model: Any = field(default=None, repr=False)
-    tokenizer: Any = field(default=None, repr=False)
+
+    @property
+    def metric(self) -> str:
+        """What `score` is: "accuracy", "f1" (macro) or "matthews"."""
+        return str(self.configuration["metric"])
 
     @property
     def score(self) -> float:
@@ -91,21 +84,6 @@ class FineTuned(Trained):
             "stopped": self.stopped,
             "configuration": dict(self.configuration),
         }
-
-    @classmethod
-    def load(cls, folder: str | os.PathLike[str]) -> FineTuned:
-        """A run that is done, from its folder; the model stays there."""
-        result, trajectory = done(Path(folder), "finetune")
-        return cls(
-            metric=result["metric"],
-            epochs=result["epochs"],
-            geometry=result["geometry"],
-            losses={name: np.array(values) for name, values in result["losses"].items()},
-            trajectory=trajectory,
-            configuration=result["configuration"],
-            stopped=result["stopped"],
-            folder=Path(folder),
-        )
 
     def summary(self) -> str:
         """The scores by epoch and the geometry by layer, as tables."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -11,95 +11,71 @@ from typing import Any
 from isoscope.errors import InputError
 from isoscope.training.recorder import Listener, Row
 
-_Opened = tuple[Listener, Callable[[], object]]  # what hears each row, and what ends it
-
 
 @contextmanager
 def as_listener(
     log: str | Listener | None, configuration: Mapping[str, Any], run: Path | None
 ) -> Iterator[Listener | None]:
-    """What hears each row, closed at the end."""
-    if log is None:
-        yield None
-        return
-    if callable(log):
+    """Yield what hears each row; a logger named by `log` is closed at the end."""
+    if log is None or callable(log):
         yield log
         return
-    if not isinstance(log, str) or log not in LOGGERS:
+    if log not in LOGGERS:
         raise InputError(f"log is {log!r}; wanted one of {', '.join(LOGGERS)}, or a function of a row")
-    hear, close = LOGGERS[log](configuration, run)
+    module, open_logger = LOGGERS[log]
     try:
-        yield hear
-    finally:
-        close()
+        package = import_module(module)
+    except ImportError:
+        raise InputError(
+            f"log={log!r} needs the package {log}, which is not installed: pip install {log}"
+        ) from None
+    with ExitStack() as closing:
+        write = open_logger(package, dict(configuration), run, closing)
+        yield lambda row: write(row["seed"], row["step"], _values(row))
 
 
-def _tensorboard(configuration: Mapping[str, Any], run: Path | None) -> _Opened:
-    """A writer a seed, in folders beside each other, so that curves of one metric share a chart."""
-    writer_of = _module("torch.utils.tensorboard", "tensorboard").SummaryWriter
+def _tensorboard(module: Any, configuration: dict[str, Any], run: Path | None, closing: ExitStack) -> Any:
+    """Open a writer a seed, in folders beside each other, so that curves of one metric share a chart."""
     folder = (run or Path("runs") / "isoscope") / "tensorboard"
     writers: dict[int, Any] = {}
 
-    def hear(row: Row) -> None:
-        seed = row["seed"]
+    def write(seed: int, step: int, values: dict[str, float]) -> None:
         if seed not in writers:
-            writers[seed] = writer_of(log_dir=str(folder / f"seed-{seed}"))
-            writers[seed].add_text("configuration", str(dict(configuration)))
-        for name, value in _values(row):
-            writers[seed].add_scalar(name, value, row["step"])
+            writers[seed] = closing.enter_context(module.SummaryWriter(log_dir=str(folder / f"seed-{seed}")))
+            writers[seed].add_text("configuration", str(configuration))
+        for name, value in values.items():
+            writers[seed].add_scalar(name, value, step)
 
-    def close() -> None:
-        for writer in writers.values():
-            writer.close()
-
-    return hear, close
+    return write
 
 
-def _wandb(configuration: Mapping[str, Any], run: Path | None) -> _Opened:
-    """One run; a seed's metrics under `seed-N/`, against a step of their own."""
-    module = _module("wandb", "wandb")
-    options = {"dir": str(run)} if run else {}
-    opened = module.init(project="isoscope", config=dict(configuration), **options)
+def _wandb(module: Any, configuration: dict[str, Any], run: Path | None, closing: ExitStack) -> Any:
+    place = {"dir": str(run)} if run else {}
+    opened = module.init(project="isoscope", config=configuration, **place)
+    closing.callback(opened.finish)
     opened.define_metric("step")
     opened.define_metric("*", step_metric="step")
-
-    def hear(row: Row) -> None:
-        named = {f"seed-{row['seed']}/{name}": value for name, value in _values(row)}
-        opened.log({"step": row["step"], **named})
-
-    return hear, opened.finish
+    return lambda seed, step, values: opened.log({"step": step} | _of_seed(seed, values))
 
 
-def _mlflow(configuration: Mapping[str, Any], run: Path | None) -> _Opened:
-    """One run; a seed's metrics under `seed-N/`."""
-    module = _module("mlflow", "mlflow")
+def _mlflow(module: Any, configuration: dict[str, Any], run: Path | None, closing: ExitStack) -> Any:
     module.start_run(run_name=run.name if run else "isoscope")
+    closing.callback(module.end_run)
     module.log_params({name: str(value) for name, value in configuration.items()})
-
-    def hear(row: Row) -> None:
-        module.log_metrics(
-            {f"seed-{row['seed']}/{name}": value for name, value in _values(row)}, step=row["step"]
-        )
-
-    return hear, module.end_run
+    return lambda seed, step, values: module.log_metrics(_of_seed(seed, values), step=step)
 
 
-LOGGERS: dict[str, Callable[[Mapping[str, Any], Path | None], _Opened]] = {
-    "tensorboard": _tensorboard,
-    "wandb": _wandb,
-    "mlflow": _mlflow,
+LOGGERS: dict[str, tuple[str, Callable[..., Any]]] = {
+    "tensorboard": ("torch.utils.tensorboard", _tensorboard),
+    "wandb": ("wandb", _wandb),
+    "mlflow": ("mlflow", _mlflow),
 }
 
 
-def _values(row: Row) -> list[tuple[str, float]]:
-    """What a row says, without its keys and what has no value."""
-    return [(name, value) for name, value in row.items() if name not in ("seed", "step") and value == value]
+def _values(row: Row) -> dict[str, float]:
+    """Return what a row says, without its keys and what has no value."""
+    return {name: value for name, value in row.items() if name not in ("seed", "step") and value == value}
 
 
-def _module(name: str, package: str) -> Any:
-    try:
-        return import_module(name)
-    except ImportError:
-        raise InputError(
-            f"log={package!r} needs the package {package}, which is not installed: pip install {package}"
-        ) from None
+def _of_seed(seed: int, values: dict[str, float]) -> dict[str, float]:
+    return {f"seed-{seed}/{name}": value for name, value in values.items()}

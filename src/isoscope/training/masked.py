@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,23 +18,14 @@ from isoscope.errors import InputError
 from isoscope.models.language_models import LanguageModel, quiet_loading
 from isoscope.models.tokens import tokenize
 from isoscope.models.untouched import device_of, untouched
-from isoscope.progress import Bar
-from isoscope.training.checkpoint import RunFolder
 from isoscope.training.configuration import whole
-from isoscope.training.encoder_result import (
-    Trained,
-    done,
-    finished,
-    keep,
-    run_trajectory,
-    texts_fingerprint,
-    versions,
-)
+from isoscope.training.encoder_result import Trained, texts_fingerprint
 from isoscope.training.encoder_run import (
-    EncoderRun,
     EncoderSettings,
+    Task,
     need_trainer,
     own_randomness,
+    train_encoder,
     training_device,
 )
 from isoscope.training.sequences import Batch, EpochOrder, Sequences
@@ -44,35 +35,24 @@ MASKED, REPLACED = 0.8, 0.1  # of those: shown as the mask, as a random token; t
 _HELD_OUT = 10**6  # the epoch whose masks are those of the held-out texts: no training comes so far
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class MaskedLM(Trained):
     """One run of `train_masked_lm`.
 
     Attributes:
-        losses: of each update, under "loss", in nats a masked token.
         held_out_loss: of the masked tokens of the held-out texts; None where there were none.
         unigram_loss: what guessing them by how frequent each token is in training would lose.
-        configuration: every setting.
+        losses: of each update, under "loss", in nats a masked token.
+        trajectory: one row an epoch.
+        configuration: every setting, and what the run was made on.
+        stopped: why it ended early; None where it did not.
         folder: the run's; None where none was asked for.
         model, tokenizer: where they are at hand; else in `folder/model`.
     """
 
-    losses: Mapping[str, np.ndarray]
+    kind = "masked"
     held_out_loss: float | None
     unigram_loss: float | None
-    configuration: Mapping[str, Any]
-    folder: Path | None = None
-    model: Any = field(default=None, repr=False)
-    tokenizer: Any = field(default=None, repr=False)
-
-    @classmethod
-    def load(cls, folder: str | os.PathLike[str]) -> MaskedLM:
-        """A run that is done, from its folder; the model stays there."""
-        result, _ = done(Path(folder), "masked")
-        losses = {name: np.array(values) for name, values in result["losses"].items()}
-        return cls(
-            losses, result["held_out_loss"], result["unigram_loss"], result["configuration"], Path(folder)
-        )
 
 
 def train_masked_lm(
@@ -135,41 +115,33 @@ def train_masked_lm(
         learning_rate=learning_rate, seed=seed, warmup=warmup, decay=True, weight_decay=weight_decay,
         precision=precision, save_every=save_every, drop_last=True,
     )  # fmt: skip
-    about = asdict(settings) | {
-        "kind": "masked", "n_layers": n_layers, "n_dims": n_dims, "n_heads": n_heads, "window": window,
+    about = {
+        "n_layers": n_layers, "n_dims": n_dims, "n_heads": n_heads, "window": window,
         "data": texts_fingerprint(list(texts), list(held_out or ())), "vocabulary": len(tokenizer),
-        "n_tokens": int(read.starts[-1]), "device": str(where), **versions(),
+        "n_tokens": int(read.starts[-1]),
     }  # fmt: skip
-    with RunFolder.open(run, about, resume=resume) as folder:
-        if folder is not None and finished(folder):
-            return MaskedLM.load(folder.path)
+
+    def load() -> tuple[Any, MaskedTokens]:
         model = _new_model(tokenizer, n_layers, n_dims, n_heads, window, seed).to(where)
-        task = MaskedTokens(read, tokenizer, seed=seed, precision=precision)
-        with Bar(show=progress) as bar:
-            one = EncoderRun(model, task, settings, folder, None, bar, where)
-            journal = one.train()
-        found: dict[str, float | None] = {"held_out_loss": None, "unigram_loss": None}
-        if held_out is not None:
-            test = MaskedTokens(_windows(held_out, tokenizer, window), tokenizer, seed=0, precision="float32")
-            found = {
-                "held_out_loss": test.mean_loss(model, batch_size),
-                "unigram_loss": test.unigram_loss(task.counts, batch_size),
-            }
-        result = {"losses": journal.losses, "configuration": about} | found
-        if folder is not None:
-            keep(
-                folder, result, run_trajectory(one, journal, about),
-                lambda place: _save(place, model, tokenizer),
-            )  # fmt: skip
-        return MaskedLM(
-            {name: np.array(values) for name, values in journal.losses.items()},
-            found["held_out_loss"], found["unigram_loss"], about,
-            None if folder is None else folder.path, model, tokenizer,
-        )  # fmt: skip
+        return model, MaskedTokens(read, tokenizer, seed=seed, precision=precision)
+
+    def measure(model: Any, task: MaskedTokens) -> dict[str, Any]:
+        if held_out is None:
+            return {"held_out_loss": None, "unigram_loss": None}
+        test = MaskedTokens(_windows(held_out, tokenizer, window), tokenizer, seed=0, precision="float32")
+        return {
+            "held_out_loss": test.mean_loss(model, batch_size),
+            "unigram_loss": test.unigram_loss(task.counts, batch_size),
+        }
+
+    return train_encoder(
+        MaskedLM, settings, about, load, measure=measure, tokenizer=lambda: tokenizer,
+        run=run, resume=resume, device=where, progress=progress,
+    )  # fmt: skip
 
 
-class MaskedTokens:
-    """The `Task`: windows with some of their tokens hidden, other ones in every epoch."""
+class MaskedTokens(Task):
+    """Windows with some of their tokens hidden, other ones in every epoch."""
 
     def __init__(self, windows: Sequences, tokenizer: Any, *, seed: int, precision: str) -> None:
         self._windows, self._seed, self._epoch = windows, seed, 0
@@ -230,10 +202,6 @@ class MaskedTokens:
         """Other masks than in the one before."""
         self._epoch = order.epoch
 
-    def end_epoch(self, model: Any) -> dict[str, float]:  # noqa: ARG002
-        """Nothing is found."""
-        return {}
-
     def state(self) -> dict[str, Tensor]:
         """Which masks an epoch that is cut short goes on with."""
         return {"epoch": torch.tensor(self._epoch)}
@@ -288,9 +256,3 @@ def _new_model(tokenizer: Any, n_layers: int, n_dims: int, n_heads: int, window:
     with own_randomness(), quiet_loading():
         torch.manual_seed(seed)
         return BertForMaskedLM(config)
-
-
-def _save(place: Path, model: Any, tokenizer: Any) -> None:
-    """A folder that transformers reads, with the head that fills in words."""
-    model.save_pretrained(place)
-    tokenizer.save_pretrained(place)

@@ -47,11 +47,6 @@ class Sequences:
         """(n,) tokens of each."""
         return self.starts.diff()
 
-    def joined(self, other: Sequences) -> Sequences:
-        """These, then the others."""
-        fields = {name: torch.cat([values, other.fields[name]]) for name, values in self.fields.items()}
-        return Sequences(fields, torch.cat([self.starts, self.starts[-1] + other.starts[1:]]), self.padding)
-
     def batch(self, places: Sequence[int]) -> Batch:
         """Some of them, padded on the right to the longest."""
         chosen = torch.tensor(places)
