@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import base64
 import json
 import os
 import re
@@ -87,6 +88,26 @@ def test_tiny_spaces_have_pages(rng, n: int) -> None:
 def test_points_on_a_line_have_a_page_without_sliders() -> None:
     made = iso.report([[0.0, 0.0], [1.0, 1.0], [2.0, 2.0], [5.0, 5.0]])
     assert made.contents["what_if"] is None
+
+
+@pytest.mark.parametrize("shape", [(300, 12), (10, 40)])
+def test_what_the_sliders_compute_from_is_the_space(rng, shape: tuple[int, int]) -> None:
+    """Variances, and coordinates that with the mean added have the products of the vectors themselves."""
+    X = rng.normal(size=shape) * np.linspace(2, 0.2, shape[1]) + 1.5
+    held = iso.report(X).contents
+    what_if, order = held["what_if"], held["points"]["rows"]
+
+    def numbers(name: str, kind: str) -> np.ndarray:
+        return np.frombuffer(base64.b64decode(what_if[name]), kind)
+
+    rank = what_if["rank"]
+    assert rank == min(shape[0] - 1, shape[1])
+    np.testing.assert_allclose(
+        numbers("eigenvalues", "<f8"), np.asarray(iso.eigenvalues(X))[:rank], rtol=1e-9
+    )
+    points = numbers("coordinates", "<f4").reshape(-1, rank) + numbers("mean", "<f8")
+    points = np.hstack([points, np.full((len(points), 1), what_if["mean_residual"])])
+    np.testing.assert_allclose(points @ points.T, X[order] @ X[order].T, rtol=1e-5, atol=1e-4)
 
 
 def test_many_hostile_texts_and_labels_stay_within_the_limit(rng) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 import isoscope as iso
 from isoscope.errors import InputError
+from isoscope.figures import panels
 
 matplotlib_figure = pytest.importorskip("matplotlib.figure", reason="needs the extra `figures`")
 
@@ -120,3 +121,18 @@ def test_without_matplotlib_there_is_a_page_and_a_word_about_figures(labelled, t
         iso.report(labelled[0], figures=tmp_path)
     with pytest.raises(InputError, match="needs matplotlib"):
         iso.plot_spectrum(labelled[0])
+
+
+def test_panels_are_the_callers_or_new_and_as_many_as_are_drawn(tmp_path: Path) -> None:
+    given = matplotlib_figure.Figure().subplots(1, 2)
+    with panels(1, 2, (4.0, 2.0), axes=given, path=tmp_path / "both.png", title="both") as drawn:
+        assert drawn == list(given)
+    assert given[0].figure.get_suptitle() == "both"
+    assert (tmp_path / "both.png").is_file()
+    with panels(2, 2, (4.0, 2.0)) as drawn:
+        assert len(drawn) == 4
+    with (
+        pytest.raises(InputError, match="3 panels are drawn, got 2 Axes"),
+        panels(1, 3, (1.0, 1.0), axes=given),
+    ):
+        pass

@@ -9,6 +9,8 @@ import pytest
 import torch
 
 import isoscope as iso
+from isoscope.errors import InputError
+from isoscope.report import installed_projections, projection
 from isoscope.report.projections import projections
 
 
@@ -50,6 +52,20 @@ def test_a_library_that_cannot_be_imported_draws_nothing(installed: list[int], m
     module.__spec__ = ModuleSpec("umap", None)
     monkeypatch.setitem(sys.modules, "umap", module)
     assert list(projections(torch.from_numpy(rng.normal(size=(60, 4))))) == ["PaCMAP"]
+
+
+def test_a_projection_is_of_the_caller_s_kind_and_says_what_it_needs(
+    installed: list[int], monkeypatch, rng
+) -> None:
+    X = rng.normal(size=(8, 4))
+    np.testing.assert_allclose(projection(X, method="PaCMAP", seed=3), X[:, :2], rtol=1e-6)
+    assert installed == [3]
+    monkeypatch.setitem(sys.modules, "umap", None)
+    assert installed_projections() == ["PaCMAP"]
+    with pytest.raises(InputError, match="UMAP needs umap-learn"):
+        projection(X)
+    with pytest.raises(InputError, match="method is 'TSNE'"):
+        projection(X, method="TSNE")
 
 
 def test_pictures_are_embedded(installed: list[int], rng) -> None:

@@ -2,17 +2,26 @@
 
 report(X)           one self-contained HTML file: words, numbers, pictures, what-if sliders -> Report
 plot_spectrum(X)    and the other plots for papers: each takes matplotlib Axes and returns them
+projection(X)       vectors in the plane by UMAP or PaCMAP, where installed
 """
 
 from __future__ import annotations
 
 from isoscope.report.document import Report, report
-from isoscope.report.figures_labels import plot_frontier, plot_scatter, plot_silhouette
-from isoscope.report.figures_run import plot_trajectory
-from isoscope.report.figures_space import plot_cosines, plot_dimensions, plot_spectrum
+from isoscope.report.plots import (
+    plot_cosines,
+    plot_dimensions,
+    plot_frontier,
+    plot_scatter,
+    plot_silhouette,
+    plot_spectrum,
+    plot_trajectory,
+)
+from isoscope.report.projections import installed_projections, projection
 
 __all__ = [
     "Report",
+    "installed_projections",
     "plot_cosines",
     "plot_dimensions",
     "plot_frontier",
@@ -20,5 +29,6 @@ __all__ = [
     "plot_silhouette",
     "plot_spectrum",
     "plot_trajectory",
+    "projection",
     "report",
 ]

@@ -8,6 +8,7 @@ import unicodedata
 from typing import Any
 
 import numpy as np
+from torch import Tensor
 
 from isoscope._version import __version__
 from isoscope.engine.readings import Reading
@@ -25,7 +26,6 @@ from isoscope.report.pair_cosines import PairCosines
 from isoscope.report.projections import projections
 from isoscope.report.runs import curves
 from isoscope.report.side_by_side import side_by_side
-from isoscope.report.what_if import WhatIf
 from isoscope.report.words import headline
 from isoscope.statistics.directions import Directions
 from isoscope.tables import shown
@@ -38,6 +38,7 @@ _BINS = 120
 _MINUS = re.compile(r"(?<![\w.])-(?=[\d∞])|(?<=\de)-(?=\d)")
 _PERCENT = re.compile(r"(?<=\d)%")
 _TOP_DIMENSIONS = 24
+_MAX_REMOVED = 16  # directions that the slider goes to
 
 
 def contents(
@@ -53,7 +54,8 @@ def contents(
         bar.step("corrections", at_once=True)
         corrected = side_by_side(g.space, g.labels, seed=g.seed, progress=bar.share)
         bar.step("pictures")
-        points = _points(g)
+        coordinates = g.principal.coordinates(g.space.vectors[g.rows.to(g.space.device)])
+        points = _points(g, coordinates)
     return {
         "title": printable(title or g.measurement.name or "Embedding space"),
         "subtitle": whole + (f", {g.measurement.n_labels:,} labels" if g.measurement.n_labels else ""),
@@ -67,7 +69,7 @@ def contents(
         "cosines": _histogram(g.cosines),
         "dimensions": dimensions,
         "points": points,
-        "what_if": _what_if(g),
+        "what_if": _what_if(g, coordinates),
         "silhouette": _silhouettes(g.silhouettes),
         "frontier": _frontier(g.split, g.fair_share),
         "trajectory": None if g.run is None else curves(g.run),
@@ -154,10 +156,8 @@ def _dimensions(g: Evidence) -> dict[str, Any] | None:
     }
 
 
-def _points(g: Evidence) -> dict[str, Any]:
-    sample = g.space.vectors[g.rows.to(g.space.device)].detach()
-    n_columns = min(g.principal.rank, WhatIf.of(sample[:1], principal=g.principal).max_removed + 2)
-    coordinates = g.principal.coordinates(sample)
+def _points(g: Evidence, coordinates: Tensor) -> dict[str, Any]:
+    n_columns = min(g.principal.rank, _MAX_REMOVED + 2)
     return {
         "n": len(g.rows),
         "n_columns": n_columns,
@@ -195,20 +195,27 @@ def _cut(text: str, length: int) -> str:
     return line if len(line) <= length else line[: length - 1] + "…"
 
 
-def _what_if(g: Evidence) -> dict[str, Any] | None:
-    if g.principal.rank < 2:
+def _what_if(g: Evidence, coordinates: Tensor) -> dict[str, Any] | None:
+    """Return what `assets/what_if.js` computes from.
+
+    The page removes the k strongest principal directions and whitens the others by a strength s. Both are
+    diagonal in the principal basis, so little has to be embedded: the variances, the mean, and the
+    coordinates of a sample of points about it.
+    """
+    principal = g.principal
+    if principal.rank < 2:
         return None
-    rows = g.rows[: max(2, _COORDINATE_BYTES // (4 * g.principal.rank))]
-    what_if = WhatIf.of(g.space, principal=g.principal, rows=rows.to(g.space.device))
+    n = min(len(g.rows), max(2, _COORDINATE_BYTES // (4 * principal.rank)))
+    mean = principal.directions @ principal.mean
     return {
-        "n": len(rows),
-        "n_dims": what_if.n_dims,
-        "rank": what_if.rank,
-        "max_removed": what_if.max_removed,
-        "eigenvalues": packed(what_if.eigenvalues),
-        "mean": packed(what_if.mean),
-        "mean_residual": what_if.mean_residual,
-        "coordinates": packed(what_if.coordinates),
+        "n": n,
+        "n_dims": principal.n_dims,
+        "rank": principal.rank,
+        "max_removed": min(_MAX_REMOVED, principal.rank - 1),  # one direction has to stay
+        "eigenvalues": packed(principal.eigenvalues),
+        "mean": packed(mean),
+        "mean_residual": float((principal.mean - mean @ principal.directions).norm()),
+        "coordinates": packed(coordinates[:n].float()),
     }
 
 

@@ -17,7 +17,7 @@ from typing import Any
 from torch import Tensor
 
 _SCRIPTS = ("values.js", "draw.js", "what_if.js", "charts.js", "scatter.js", "page.js")
-_ESCAPES = {ord(c): f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"}
+_UNSAFE = "<>&\u2028\u2029"
 
 
 def assemble(contents: dict[str, Any]) -> str:
@@ -49,7 +49,9 @@ def as_json(contents: Any) -> str:
     '"\\\\u003c/script\\\\u003e"'
     """
     text = json.dumps(contents, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    return text.translate(_ESCAPES)
+    for character in _UNSAFE:  # a pass each at the speed of memory, where str.translate looks up every one
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return text
 
 
 def packed(values: Tensor) -> str:

@@ -8,14 +8,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from isoscope.arrays import as_matrix, blocks, working
+from isoscope.arrays import as_matrix, blocks, working, working_dtype
 from isoscope.errors import UndefinedError, check_seed
 from isoscope.labels import Labels, as_clusters
 from isoscope.statistics.directions import unit_rows
 
 _PAIRS_ABOVE = 10  # the least that must lie above a threshold for it to be known
 N_PAIRS = 200_000  # of each kind: a share of 1 % is known to 0.02 %
-_AT_ONCE = 4096  # pairs: their rows stay in cache
+_AT_ONCE = 1024  # pairs: their rows stay in cache
+_KEPT_BYTES = 256 * 2**20  # of unit vectors, made once; of more rows they are made pair by pair
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,7 @@ class PairCosines:
         check_seed(seed)
         matrix = as_matrix(X).detach()
         coded = None if labels is None else as_clusters(labels, n=len(matrix))
-        rows = _Rows.of(matrix)
+        rows = _Rows(matrix)
         if len(rows) < 2:
             raise UndefinedError(f"cosines need two vectors with a direction; there are {len(rows)}")
         codes = None if coded is None else coded.codes.to(rows.index.device)[rows.index]
@@ -109,35 +110,36 @@ class PairCosines:
         return BestThreshold(float(cuts[best]), float(same_above[best]), float(other_above[best]), auc)
 
 
-@dataclass(frozen=True, eq=False)
 class _Rows:
-    """The rows that are not zero, and one over their lengths, so that pairs are taken without a copy."""
+    """The rows that have a direction, as unit vectors: made once where they are few, else pair by pair."""
 
-    matrix: Tensor
-    index: Tensor
-    inverse: Tensor
-
-    @classmethod
-    def of(cls, matrix: Tensor) -> _Rows:
+    def __init__(self, matrix: Tensor) -> None:
         norms = torch.cat([unit_rows(block)[1] for block in blocks(matrix)])
-        index = (norms > 0).nonzero().flatten()
-        return cls(matrix, index, 1 / norms[index])
+        self.matrix = matrix
+        self.index = (norms > 0).nonzero().flatten()
+        self.inverse = 1 / norms[self.index]
+        few = len(self.index) * matrix.shape[1] * working_dtype(matrix.dtype).itemsize <= _KEPT_BYTES
+        self.kept = self._made(slice(None)) if few else None
 
     def __len__(self) -> int:
         return len(self.index)
 
-    def units(self, which: Tensor) -> Tensor:
+    def _made(self, which: Any) -> Tensor:
         rows = working(self.matrix[self.index[which]])
         return rows * self.inverse[which, None].to(rows.dtype)
 
+    def units(self, which: Tensor) -> Tensor:
+        return self._made(which) if self.kept is None else self.kept.index_select(0, which)
+
     def cosines(self, first: Tensor, second: Tensor) -> Tensor:
-        """(pairs,) float64, sorted; `first` and `second` number the kept rows."""
-        parts = []
-        for start in range(0, len(first), _AT_ONCE):
-            u, v = (
-                self.units(side[start : start + _AT_ONCE].to(self.index.device)) for side in (first, second)
+        """(pairs,) float64, sorted; `first` and `second` number the rows with a direction."""
+        device = self.index.device
+        parts = [
+            torch.linalg.vecdot(self.units(one), self.units(other)).double()
+            for one, other in zip(
+                first.to(device).split(_AT_ONCE), second.to(device).split(_AT_ONCE), strict=True
             )
-            parts.append(torch.linalg.vecdot(u, v).double())
+        ]
         return torch.cat(parts).clamp(-1, 1).cpu().sort().values
 
 

@@ -9,9 +9,15 @@ from typing import TYPE_CHECKING, cast
 
 from isoscope.figures import new_figure, save_figure
 from isoscope.report.evidence import Evidence
-from isoscope.report.figures_labels import plot_frontier, plot_scatter, plot_silhouette
-from isoscope.report.figures_run import plot_trajectory
-from isoscope.report.figures_space import plot_cosines, plot_dimensions, plot_spectrum
+from isoscope.report.plots import (
+    plot_cosines,
+    plot_dimensions,
+    plot_frontier,
+    plot_scatter,
+    plot_silhouette,
+    plot_spectrum,
+    plot_trajectory,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

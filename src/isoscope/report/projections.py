@@ -1,49 +1,73 @@
-"""Pictures of a space in the plane that need a library of their own: UMAP and PaCMAP, where installed."""
+"""Projections to the plane that need a library of their own: UMAP and PaCMAP, where installed."""
 
 from __future__ import annotations
 
 import warnings
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-_LEAST = 50  # points: with fewer, neighbourhoods are the whole
-_NAMES = {"umap": "UMAP", "pacmap": "PaCMAP"}
+from isoscope.arrays import as_matrix, like
+from isoscope.errors import InputError, check_seed
+
+_MIN_POINTS = 50  # with fewer, a neighbourhood is the whole space
+_LIBRARIES = {"UMAP": ("umap", "umap-learn"), "PaCMAP": ("pacmap", "pacmap")}  # module, distribution
+
+
+def installed_projections() -> list[str]:
+    """Return the methods of `projection` whose library can be imported: "UMAP", "PaCMAP"."""
+    return [method for method in _LIBRARIES if _projector(method) is not None]
+
+
+def projection(X: Any, *, method: str = "UMAP", seed: int = 0) -> Any:
+    """Project vectors to the plane by UMAP or PaCMAP.
+
+    Args:
+        X: (n, d) vectors in any array.
+        method: "UMAP" (needs umap-learn) or "PaCMAP" (needs pacmap).
+        seed: of the projection.
+
+    Returns:
+        (n, 2) float64 coordinates, in X's kind of array.
+    """
+    check_seed(seed)
+    if method not in _LIBRARIES:
+        raise InputError(f"method is {method!r}; wanted one of {', '.join(_LIBRARIES)}")
+    n_threads = torch.get_num_threads()
+    rows = as_matrix(X).detach().cpu().float().numpy()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # both warn of threads and versions
+        try:
+            projector = _projector(method)
+            if projector is None:
+                wanted = _LIBRARIES[method][1]
+                raise InputError(f"{method} needs {wanted}, which is not installed: pip install {wanted}")
+            places = projector(n_components=2, random_state=seed).fit_transform(rows)
+        finally:
+            torch.set_num_threads(n_threads)  # numba sets OpenMP's threads for the whole process
+    return like(torch.as_tensor(np.asarray(places), dtype=torch.float64), X)
 
 
 def projections(points: Tensor, *, seed: int = 0) -> dict[str, Tensor]:
-    """(m, 2) pictures of points, by name, each from the library that is installed for it.
+    """Return (m, 2) coordinates of points by each method that is installed; none of few points.
 
     >>> projections(torch.zeros(3, 8))
     {}
     """
-    if len(points) < _LEAST:
+    if len(points) < _MIN_POINTS:
         return {}
-    found = {}
+    return {method: projection(points, method=method, seed=seed) for method in installed_projections()}
+
+
+def _projector(method: str) -> Any:
+    """Return the class that projects, or None where its library cannot be imported."""
     n_threads = torch.get_num_threads()
-    rows = points.double().cpu().numpy().astype(np.float32)
-    for module, name in _NAMES.items():
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # both talk of threads and versions
-            try:
-                picture = _umap(rows, seed) if module == "umap" else _pacmap(rows, seed)
-            except ImportError:
-                continue
-            finally:
-                torch.set_num_threads(n_threads)  # numba sets OpenMP's threads for the whole process
-        found[name] = torch.as_tensor(np.asarray(picture), dtype=torch.float64)
-    return found
-
-
-def _umap(rows: np.ndarray, seed: int) -> Any:
-    from umap import UMAP
-
-    return UMAP(n_components=2, random_state=seed).fit_transform(rows)
-
-
-def _pacmap(rows: np.ndarray, seed: int) -> Any:
-    from pacmap import PaCMAP
-
-    return PaCMAP(n_components=2, random_state=seed).fit_transform(rows)
+    try:
+        return getattr(import_module(_LIBRARIES[method][0]), method, None)
+    except ImportError:
+        return None
+    finally:
+        torch.set_num_threads(n_threads)

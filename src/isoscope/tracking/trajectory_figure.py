@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from isoscope.errors import InputError, UndefinedError
-from isoscope.figures import INK, PALETTE, new_figure, save_figure
+from isoscope.figures import INK, PALETTE, figure_of, panels
 from isoscope.tracking.trajectory_summary import main_pair
 
 if TYPE_CHECKING:
@@ -30,6 +29,7 @@ def draw(
     log: bool = True,
     title: str | None = None,
     dpi: int = 300,
+    axes: Any = None,
 ) -> Figure:
     """Three panels: the second metric and the first across training, and one against the other.
 
@@ -43,24 +43,20 @@ def draw(
         log: draw the first on a logarithmic scale, where all its values are positive.
         title: above the panels.
         dpi: of a .png.
+        axes: three Axes to draw on; those of a new figure where not given.
     """
     usual = main_pair(run) or ("isoscore", "silhouette")
     first, second = first or usual[0], second or usual[1]
     for name in (first, second):
         if name not in run.columns:
             raise InputError(f"{name} was not measured; wanted two of {', '.join(run.columns)}")
-    with new_figure((7.0, 2.35)) as figure:
-        panels = figure.subplots(1, 3)
-        _curve(panels[0], run, second, _SECOND, log=False)
-        _curve(panels[1], run, first, _FIRST, log=log)
-        _relation(figure, panels[2], run, first, second, log=log)
-        for letter, panel in zip("abc", panels, strict=True):
+    with panels(1, 3, (7.0, 2.35), axes=axes, path=path, title=title, dpi=dpi) as drawn:
+        _curve(drawn[0], run, second, _SECOND, log=False)
+        _curve(drawn[1], run, first, _FIRST, log=log)
+        _relation(drawn[2], run, first, second, log=log)
+        for letter, panel in zip("abc", drawn, strict=True):
             panel.set_title(f"({letter})", loc="left", fontweight="bold", color=INK)
-        if title:
-            figure.suptitle(title, fontsize=9, color=INK)
-        if path is not None:
-            save_figure(figure, Path(path), dpi=dpi)
-    return figure
+    return figure_of(drawn[0])
 
 
 def _curve(panel: Axes, run: Trajectory, name: str, color: str, *, log: bool) -> None:
@@ -80,7 +76,7 @@ def _curve(panel: Axes, run: Trajectory, name: str, color: str, *, log: bool) ->
         _log_axis(panel)
 
 
-def _relation(figure: Figure, panel: Axes, run: Trajectory, first: str, second: str, *, log: bool) -> None:
+def _relation(panel: Axes, run: Trajectory, first: str, second: str, *, log: bool) -> None:
     from matplotlib.colors import PowerNorm  # most of the way is gone in the first updates
 
     x, y = run.curves(first).mean(axis=0), run.curves(second).mean(axis=0)
@@ -88,7 +84,7 @@ def _relation(figure: Figure, panel: Axes, run: Trajectory, first: str, second: 
     points = panel.scatter(
         x, y, c=run.steps, cmap="viridis", norm=PowerNorm(0.5), s=5, linewidths=0, zorder=2, rasterized=True
     )
-    bar = figure.colorbar(points, ax=panel, pad=0.02, aspect=30)
+    bar = figure_of(panel).colorbar(points, ax=panel, pad=0.02, aspect=30)
     bar.set_label("updates")
     bar.outline.set_visible(False)
     panel.set_xlabel(_label(first))

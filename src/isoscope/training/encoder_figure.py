@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from isoscope.figures import INK, PALETTE, new_figure, save_figure
+from isoscope.figures import INK, PALETTE, figure_of, panels
 from isoscope.training.state_geometry import ALL
 
 if TYPE_CHECKING:
@@ -22,12 +21,13 @@ if TYPE_CHECKING:
 _SMOOTHED = 50  # points a curve of losses is averaged down to
 
 
-def draw_finetuned(runs: Sequence[FineTuned], path: str | os.PathLike[str] | None = None) -> Figure:
-    """Three panels: the loss by update, the score by epoch, IsoScore* by layer; one colour a run."""
-    with new_figure((7.0, 2.35)) as figure:
-        from matplotlib.ticker import MaxNLocator  # new_figure says so where matplotlib is missing
+def draw_finetuned(
+    runs: Sequence[FineTuned], path: str | os.PathLike[str] | None = None, *, axes: Any = None
+) -> Figure:
+    """Draw the loss by update, the score by epoch, IsoScore* by layer: three panels, one colour a run."""
+    with panels(1, 3, (7.0, 2.35), axes=axes, path=path) as (loss, score, layers):
+        from matplotlib.ticker import MaxNLocator  # panels say so where matplotlib is missing
 
-        loss, score, layers = figure.subplots(1, 3)
         for run, color in zip(runs, _colors(len(runs)), strict=True):
             steps, means = smoothed(run.loss)
             loss.plot(steps, means, color=color, lw=1, label=f"seed {run.configuration['seed']}")
@@ -44,28 +44,25 @@ def draw_finetuned(runs: Sequence[FineTuned], path: str | os.PathLike[str] | Non
         _name(layers, "layer", "IsoScore*, test states")
         if len(runs) > 1:
             loss.legend(frameon=False, fontsize=6)
-        if path is not None:
-            save_figure(figure, Path(path))
-    return figure
+    return figure_of(loss)
 
 
-def draw_contrasted(run: Contrasted, path: str | os.PathLike[str] | None = None) -> Figure:
-    """The loss by update, then a panel for each metric followed."""
+def draw_contrasted(
+    run: Contrasted, path: str | os.PathLike[str] | None = None, *, axes: Any = None
+) -> Figure:
+    """Draw the loss by update, then a panel for each metric followed, four in a row."""
     names = [name for name in run.trajectory.metrics if name != "epoch"]
     n_columns = min(4, len(names) + 1)
     n_rows = -(-(len(names) + 1) // n_columns)
-    with new_figure((7.0, 1.9 * n_rows)) as figure:
-        panels = figure.subplots(n_rows, n_columns, squeeze=False).flatten()
-        panels[0].plot(*smoothed(run.loss), color=INK, lw=1)
-        _name(panels[0], "update", "loss")
-        for panel, name, color in zip(panels[1:], names, _colors(len(names)), strict=False):
+    with panels(n_rows, n_columns, (7.0, 1.9 * n_rows), axes=axes, path=path) as drawn:
+        drawn[0].plot(*smoothed(run.loss), color=INK, lw=1)
+        _name(drawn[0], "update", "loss")
+        for panel, name, color in zip(drawn[1:], names, _colors(len(names)), strict=False):
             panel.plot(run.trajectory["step"], run.trajectory[name], color=color, lw=1)
             _name(panel, "update", name.replace("_", " "))
-        for panel in panels[len(names) + 1 :]:
+        for panel in drawn[len(names) + 1 :]:
             panel.set_axis_off()
-        if path is not None:
-            save_figure(figure, Path(path))
-    return figure
+    return figure_of(drawn[0])
 
 
 def smoothed(losses: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from isoscope.errors import InputError
-from isoscope.figures import INK, PALETTE, new_figure, save_figure
+from isoscope.figures import INK, PALETTE, panels
 from isoscope.metrics.frontier import frontier_curve, isotropy_ceiling
 from isoscope.metrics.frontier_position import FrontierPosition
 from isoscope.tracking.trajectory import Trajectory
@@ -61,8 +60,7 @@ def plot_against_frontier(
         sizes.insert(0, (n_labels, n_dims))
     if not sizes:
         raise InputError("there is nothing to draw; pass positions, runs, or n_labels and n_dims")
-    with new_figure((4.2, 3.2)) as figure:
-        axes = figure.subplots() if ax is None else ax
+    with panels(1, 1, (4.2, 3.2), axes=ax, path=path, dpi=dpi) as (axes,):
         draw_curve(axes, *sizes[0])
         for size in dict.fromkeys(sizes[1:]):
             if size != sizes[0]:
@@ -76,8 +74,6 @@ def plot_against_frontier(
             axes.legend(frameon=False, fontsize=7, loc="best")
         if title:
             axes.set_title(title)
-        if path is not None:
-            save_figure(axes.figure if ax is not None else figure, Path(path), dpi=dpi)  # type: ignore[arg-type]
     return axes
 
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from isoscope.figures import INK, PALETTE, new_figure, save_figure
+from isoscope.figures import INK, PALETTE, figure_of, panels
 from isoscope.training.frontier_figure import draw_curve
 
 if TYPE_CHECKING:
@@ -24,7 +23,12 @@ _SHOWN = {
 
 
 def draw(
-    found: TradeOff, path: str | os.PathLike[str] | None = None, *, title: str | None = None, dpi: int = 200
+    found: TradeOff,
+    path: str | os.PathLike[str] | None = None,
+    *,
+    title: str | None = None,
+    dpi: int = 200,
+    axes: Any = None,
 ) -> Figure:
     """Two panels: where the points lie under the frontier, and what the second objective has at an IsoScore.
 
@@ -36,9 +40,9 @@ def draw(
         path: where to write it (.png, .pdf, .svg, …); only returned where not given.
         title: above the panels.
         dpi: of a .png.
+        axes: two Axes to draw on; those of a new figure where not given.
     """
-    with new_figure((7.0, 2.9)) as figure:
-        left, right = figure.subplots(1, 2)
+    with panels(1, 2, (7.0, 2.9), axes=axes, path=path, title=title, dpi=dpi) as (left, right):
         draw_curve(left, found.n_labels, found.n_dims, n_points=found.n)
         _points(left, found, "between_share", "isoscore")
         across, up = _pair(found)
@@ -49,14 +53,10 @@ def draw(
         right.set_xlabel(_SHOWN.get(across, across))
         right.set_ylabel(_SHOWN.get(up, up))
         right.legend(frameon=False, fontsize=7, loc="best")
-        bar = figure.colorbar(points, ax=[left, right], pad=0.01, aspect=30)
+        bar = figure_of(left).colorbar(points, ax=[left, right], pad=0.01, aspect=30)
         bar.set_label(f"weight of {_SHOWN.get(found.objectives[0], found.objectives[0])}")
         bar.outline.set_visible(False)
-        if title:
-            figure.suptitle(title, fontsize=9, color=INK)
-        if path is not None:
-            save_figure(figure, Path(path), dpi=dpi)
-    return figure
+    return figure_of(left)
 
 
 def _pair(found: TradeOff) -> tuple[str, str]:

@@ -11,6 +11,7 @@ import numpy as np
 
 import isoscope as iso
 from isoscope.figures import INK, PALETTE
+from isoscope.report import installed_projections, projection
 from isoscope_papers.contrastive.run import token_rows
 from isoscope_papers.contrastive.setups import CLEAN
 from isoscope_papers.dynamics.run import Material, read_states, train
@@ -45,11 +46,7 @@ class Picture:
 
 def can_picture() -> bool:
     """Return whether umap-learn is installed."""
-    try:
-        from umap import UMAP  # noqa: F401
-    except ImportError:
-        return False
-    return True
+    return "UMAP" in installed_projections()
 
 
 def take_picture(setup: Setup, material: Material) -> Picture:
@@ -79,10 +76,7 @@ def pictured(setup: Setup, states: Mapping[str, np.ndarray]) -> Picture:
 
 
 def _plane(states: Sequence[np.ndarray], seed: int) -> list[np.ndarray]:
-    from umap import UMAP
-
-    both = UMAP(n_components=2, random_state=seed, n_jobs=1).fit_transform(np.concatenate(states))
-    return np.split(np.asarray(both, dtype=np.float64), len(states))
+    return np.split(projection(np.concatenate(states), method="UMAP", seed=seed), len(states))
 
 
 def _area(points: np.ndarray) -> float:

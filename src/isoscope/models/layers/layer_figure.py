@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from isoscope.figures import PALETTE, new_figure, save_figure
+from isoscope.figures import PALETTE, figure_of, panels
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from isoscope.models.layers.layer_profile import LayerProfile
 
 # title, and the quantities drawn: the second one dotted
@@ -25,21 +27,24 @@ _PANELS = (
 _FEW = 0.05  # a norm under this share of another is drawn on a logarithmic axis
 
 
-def draw_layers(profiles: Sequence[LayerProfile], path: Path) -> Path:
-    """Write the figure of one profile, or of several side by side in colours."""
-    from matplotlib.ticker import MaxNLocator
+def draw_layers(
+    profiles: Sequence[LayerProfile], path: str | os.PathLike[str] | None = None, *, axes: Any = None
+) -> Figure:
+    """Draw one profile, or several side by side in colours, on eight panels: two rows of four."""
+    same_layers = len({len(profile.layers) for profile in profiles}) == 1
+    with panels(2, 4, (7.2, 3.5), axes=axes, path=path, sharex=same_layers) as drawn:
+        from matplotlib.ticker import MaxNLocator  # panels say so where matplotlib is missing
 
-    with new_figure((7.2, 3.5)) as figure:
-        grid: Any = figure.subplots(2, 4, sharex=len({len(p.layers) for p in profiles}) == 1)
-        for axes, (title, names) in zip(grid.flat, _PANELS, strict=True):
-            _panel(axes, profiles, names)
-            axes.set_title(title, loc="left")
-            axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
-        for axes in grid[-1]:
-            axes.set_xlabel("layer")
-        lines, labels = grid.flat[0].get_legend_handles_labels()
+        for panel, (title, names) in zip(drawn, _PANELS, strict=True):
+            _panel(panel, profiles, names)
+            panel.set_title(title, loc="left")
+            panel.xaxis.set_major_locator(MaxNLocator(5, integer=True))
+        for panel in drawn[4:]:
+            panel.set_xlabel("layer")
+        lines, labels = drawn[0].get_legend_handles_labels()
+        figure = figure_of(drawn[0])
         figure.legend(lines, labels, loc="outside lower center", ncols=4, frameon=False)
-        return save_figure(figure, path)
+    return figure
 
 
 def _panel(axes: Any, profiles: Sequence[LayerProfile], names: tuple[str, ...]) -> None:

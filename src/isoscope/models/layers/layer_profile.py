@@ -180,7 +180,8 @@ class LayerProfile:
         """Draw the layers: eight panels, with a second model beside it where given."""
         from isoscope.models.layers.layer_figure import draw_layers
 
-        return draw_layers([self] if against is None else [self, against], Path(path))
+        draw_layers([self] if against is None else [self, against], path)
+        return Path(path)
 
 
 def _complete(values: Values) -> dict[str, float | None]:

@@ -1,5 +1,5 @@
-// The space after its k strongest directions are removed and the others whitened by s: report/what_if.py in
-// the reader's own browser, on the same numbers.
+// The space after its k strongest directions are removed and the others whitened by s:
+//   z_j <- 0 for j <= k, z_j λ_j^(-s/2) otherwise; λ_j <- λ_j^(1-s), with z the coordinates about the mean.
 const whatIf = contents.what_if && (() => {
   const { n, n_dims: d, rank, mean_residual: outside } = contents.what_if;
   const eigenvalues = doubles(contents.what_if.eigenvalues);
