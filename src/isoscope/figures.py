@@ -100,7 +100,7 @@ def axes_for(ax: Axes | None, inches: tuple[float, float] = ONE_COLUMN) -> Axes:
 def figure_of(ax: Axes) -> Figure:
     """Return the whole figure that Axes belong to."""
     figure: Any = ax.figure
-    return figure.figure  # type: ignore[no-any-return]  # of a SubFigure, the figure it is part of
+    return figure.figure  # of a SubFigure, the figure it is part of
 
 
 def save_figure(figure: Figure, path: Path, *, dpi: int = 300) -> Path:

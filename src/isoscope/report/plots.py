@@ -166,13 +166,14 @@ def plot_scatter(
     ax = axes_for(ax, (3.4, 3.0))
     dots: dict[str, Any] = {"linewidths": 0, "rasterized": True, "s": 5, "alpha": 0.65}
     if known is None:
-        ax.scatter(*xy.T, color=PALETTE[0], **dots | {"s": 4, "alpha": 0.6})
+        ax.scatter(xy[:, 0], xy[:, 1], color=PALETTE[0], **dots | {"s": 4, "alpha": 0.6})
     else:
         coded = as_clusters(known, n=len(matrix))
         codes = coded.codes.cpu()[rows].numpy()
         for code in np.unique(codes):  # 6 shapes, 7 colours: 42 labels differ
-            looks = {"color": _COLORS[code % len(_COLORS)], "marker": _MARKERS[code % len(_MARKERS)]}
-            ax.scatter(*xy[codes == code].T, label=_plain(coded.names[code]), **looks, **dots)
+            x, y = xy[codes == code].T
+            color, marker = _COLORS[code % len(_COLORS)], _MARKERS[code % len(_MARKERS)]
+            ax.scatter(x, y, color=color, marker=marker, label=_plain(coded.names[code]), **dots)
         if coded.n_labels <= _MOST_NAMED:
             beside: dict[str, Any] = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5)}
             ax.legend(frameon=False, fontsize=6, markerscale=1.6, handletextpad=0.1, **beside)
