@@ -9,7 +9,7 @@ import torch
 
 from isoscope.errors import FileError, InputError
 from isoscope.models import TokenStates, load_language_model, token_states
-from isoscope.models.batches import state_batches, text_batches
+from isoscope.models.batches import text_batches, token_batches
 from isoscope.models.language_models import LanguageModel
 from isoscope.models.tokens import tokenize
 
@@ -58,7 +58,7 @@ def test_batches_hold_every_text_once(model: LanguageModel) -> None:
     batches = text_batches(tokenized, 16)
     assert sorted(text for batch in batches for text in batch) == list(range(len(TEXTS)))
     assert all(len(batch) == 1 or len(batch) * max(tokenized.lengths[batch]) <= 16 for batch in batches)
-    rows = torch.cat([batch.rows for batch in state_batches(tokenized, model, batch_tokens=16)])
+    rows = torch.cat([batch.rows for batch in token_batches(tokenized, batches) if batch.rows is not None])
     assert torch.equal(rows.sort().values, torch.arange(len(tokenized.ids)))
 
 

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 import isoscope as iso
-from isoscope.tracking.layer_states import unwrapped
+from isoscope.models.forward import unwrapped
 from isoscope.tracking.tracker import GeometryTracker
 
 TEXTS = [

@@ -18,12 +18,12 @@ from isoscope.arrays import as_matrix
 from isoscope.errors import InputError
 from isoscope.kernels.precision import Frame
 from isoscope.labels import Labels
-from isoscope.losses.processes import all_moments, summed
 from isoscope.metrics.silhouettes import silhouettes
 from isoscope.statistics.anchors import AnchorRows
 from isoscope.statistics.directions import Directions
 from isoscope.statistics.moments import Moments
 from isoscope.statistics.pairs import Separation, reduce_sums
+from isoscope.statistics.processes import all_moments, summed
 from isoscope.statistics.rows import HeldRows
 
 _FRAME_ROWS = 256

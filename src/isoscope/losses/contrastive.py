@@ -11,8 +11,8 @@ from torch.nn import functional
 
 from isoscope.errors import InputError, ShapeError
 from isoscope.kernels.precision import full_precision
-from isoscope.losses.processes import all_max, all_rows, all_sum
 from isoscope.losses.states import as_number, as_rows, check_count, matching_rows, units
+from isoscope.statistics.processes import all_max, all_rows, all_sum
 
 
 class MultipleNegativesLoss(nn.Module):

@@ -10,9 +10,9 @@ from torch import Tensor, nn
 
 from isoscope.arrays import working
 from isoscope.errors import InputError
-from isoscope.losses.processes import all_sum
 from isoscope.losses.states import States, as_number, check_count, masked_rows, units
 from isoscope.metrics.cosine import pair_cosine
+from isoscope.statistics.processes import all_sum
 
 
 class CosineRegularizer(nn.Module):

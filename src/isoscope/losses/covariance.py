@@ -9,9 +9,10 @@ import torch
 from torch import Tensor, nn
 
 from isoscope.errors import InputError
-from isoscope.losses.processes import all_moments, several
 from isoscope.losses.states import States, masked_rows
+from isoscope.models.forward import hidden_states
 from isoscope.statistics.moments import Moments
+from isoscope.statistics.processes import all_moments, several
 
 Block = States | tuple[States, Tensor]
 MAX_VECTORS = 250_000  # the paper's
@@ -59,19 +60,14 @@ def token_covariance(
     """(d, d) covariance of a language model's token states over a data loader, in eval mode.
 
     Args:
-        model: called as `model(**batch, output_hidden_states=True)`; it is left in the mode it was in.
+        model: see `isoscope.models.hidden_states`; it is left as it was.
         batches: dicts with an `attention_mask`, which leaves padding out. Where they have a
             `special_tokens_mask`, special tokens are left out too.
         max_vectors, layers, across_processes: as in `reference_covariance`; layer 0 is the embedding layer.
     """
-    training = model.training
-    model.eval()
-    try:
-        return reference_covariance(
-            _states(model, batches), max_vectors=max_vectors, layers=layers, across_processes=across_processes
-        )
-    finally:
-        model.train(training)
+    return reference_covariance(
+        _states(model, batches), max_vectors=max_vectors, layers=layers, across_processes=across_processes
+    )
 
 
 def reference_moments(
@@ -124,16 +120,14 @@ def _is_pair(block: Any) -> bool:
 
 
 def _states(model: nn.Module, batches: Iterable[Mapping[str, Any]]) -> Iterator[tuple[States, Tensor]]:
-    device = next((parameter.device for parameter in model.parameters()), torch.device("cpu"))
-    for batch in batches:
-        if "attention_mask" not in batch:
-            raise InputError(
-                f"a batch has {sorted(batch)} and no attention_mask; wanted one, 1 where a token counts"
-            )
-        inputs = {
-            name: value.to(device) if isinstance(value, Tensor) else value for name, value in batch.items()
-        }
-        special = inputs.pop("special_tokens_mask", None)
-        mask = inputs["attention_mask"]
-        found = model(**inputs, output_hidden_states=True).hidden_states
-        yield found, mask if special is None else mask * (1 - special)
+    for found in hidden_states(model, map(_checked, batches)):
+        assert found.batch.counted is not None
+        yield found.hidden, found.batch.counted
+
+
+def _checked(batch: Mapping[str, Any]) -> Mapping[str, Any]:
+    if "attention_mask" not in batch:
+        raise InputError(
+            f"a batch has {sorted(batch)} and no attention_mask; wanted one, 1 where a token counts"
+        )
+    return batch

@@ -10,11 +10,11 @@ from torch import Tensor, nn
 
 from isoscope.errors import InputError, NotFiniteError, ShapeError
 from isoscope.losses.covariance import Block, reference_moments
-from isoscope.losses.processes import all_moments, counted_once_each, several
 from isoscope.losses.score import Shrinkage, batch_score
 from isoscope.losses.states import States, as_number, check_count, masked_rows
 from isoscope.metrics.isotropy import as_covariance
 from isoscope.statistics.moments import Moments
+from isoscope.statistics.processes import all_moments, counted_once_each, several
 
 
 class IStarLoss(nn.Module):

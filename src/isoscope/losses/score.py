@@ -25,8 +25,8 @@ from torch.autograd.function import once_differentiable
 from isoscope.arrays import working, working_dtype
 from isoscope.kernels.precision import full_precision
 from isoscope.kernels.products import sum_of_squares
-from isoscope.losses.processes import summed
 from isoscope.statistics.moments import Moments
+from isoscope.statistics.processes import summed
 
 _NO_SQUARE = 1e-12  # an estimate of tr Σ² under this share of (tr Σ)² is rounding, not variance
 

@@ -10,8 +10,8 @@ from torch.nn import functional
 
 from isoscope.errors import InputError, LabelError
 from isoscope.kernels.precision import direct_distances, full_precision
-from isoscope.losses.processes import all_rows, all_sum, several
 from isoscope.losses.states import as_number, as_rows, check_count, label_codes, matching_rows
+from isoscope.statistics.processes import all_rows, all_sum, several
 
 
 class TripletLoss(nn.Module):

@@ -6,6 +6,7 @@
     averaged_vectors(texts)     one vector a text, the mean of its words' in such a table
     vocabulary()                the words of such a table, most frequent first
     token_states(texts)         one vector a token and layer, of any language model
+    hidden_states(model, …)     the states of any model on batches, as they pass
     load_language_model(name)   a transformer with its tokenizer; load_tokenizer the tokenizer alone
     resolve_model(name)         the folder or file a model lies in
     best_device(name)           the device asked for, or the best there is
@@ -17,6 +18,7 @@ from __future__ import annotations
 
 from isoscope.models.averaged import averaged_vectors
 from isoscope.models.folders import cache_folder
+from isoscope.models.forward import hidden_states
 from isoscope.models.language_models import LanguageModel, best_device, load_language_model, load_tokenizer
 from isoscope.models.resolve import resolve_model
 from isoscope.models.sentences import encode
@@ -35,6 +37,7 @@ __all__ = [
     "best_device",
     "cache_folder",
     "encode",
+    "hidden_states",
     "load_language_model",
     "load_tokenizer",
     "open_texts",

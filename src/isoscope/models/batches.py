@@ -1,17 +1,15 @@
-"""The hidden states of every layer, batch by batch as they pass; nothing is kept."""
+"""Items in batches, as a model takes them: token numbers padded to one length, with what is known of each."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from isoscope.arrays import working_dtype
-from isoscope.errors import FileError, InputError
-from isoscope.models.language_models import LanguageModel
-from isoscope.models.model_files import running
+from isoscope.errors import InputError
 from isoscope.models.tokens import Tokenized
 
 BATCH_TOKENS, CUDA_BATCH_TOKENS = 4096, 32768
@@ -19,65 +17,77 @@ _TEXTS_SORTED = 2048  # texts of one length are put together within so many
 
 
 @dataclass(frozen=True, eq=False)
-class StateBatch:
-    """The states of some tokens in every layer, on the model's device.
+class InputBatch:
+    """Some items, as a model takes them.
 
     Attributes:
-        rows: (m,) int64 on the CPU, the places of the tokens among all.
-        hidden: one (b, t, d) tensor a layer, the embedding layer first, padding still in.
-        mask: (b, t) bool, what is no padding; None where there is none.
+        inputs: arguments by name, a tensor, or texts.
+        items: (b,) int64, the places of the items among all.
+        ids: (b, t) the number of each token; None where items have no tokens.
+        present: (b, t) bool, the tokens that are no padding; None where ids is.
+        counted: (b, t) bool, the tokens that are measured; None where ids is.
+        rows: (m,) int64, the places of the tokens present among all tokens, where those are numbered.
     """
 
-    rows: Tensor
-    hidden: tuple[Tensor, ...]
-    mask: Tensor | None
+    inputs: Any
+    items: Tensor
+    ids: Tensor | None = None
+    present: Tensor | None = None
+    counted: Tensor | None = None
+    rows: Tensor | None = None
 
-    def layer(self, layer: int) -> Tensor:
-        """Return the (m, d) states of one layer in float32, in the order of `rows`."""
-        states = self.hidden[layer]
-        return (states.reshape(-1, states.shape[-1]) if self.mask is None else states[self.mask]).float()
+    @classmethod
+    def of(
+        cls, inputs: Mapping[str, Any], items: Tensor | None = None, *, special_ids: Sequence[int] = ()
+    ) -> InputBatch:
+        """Return a batch of named inputs.
 
-    def norms(self) -> Tensor:
-        """Return the (layers, m) lengths of all states in float32; no state is copied for it."""
-        lengths = torch.stack([_lengths(states) for states in self.hidden])
-        return lengths.flatten(1) if self.mask is None else lengths[:, self.mask]
+        Padding is what `attention_mask` leaves out. Special tokens are not counted: those marked in
+        `special_tokens_mask`, else those with a number in `special_ids`.
+        """
+        own = dict(inputs)
+        special, ids = own.pop("special_tokens_mask", None), own.get("input_ids")
+        if items is None:
+            items = torch.arange(len(next(iter(own.values()))))
+        if ids is None:
+            return cls(own, items)
+        mask = own.get("attention_mask")
+        present = torch.ones_like(ids, dtype=torch.bool) if mask is None else mask.bool()
+        if special is None and len(special_ids):
+            special = torch.isin(ids, torch.tensor(special_ids, dtype=ids.dtype))
+        return cls(own, items, ids, present, present if special is None else present & ~special.bool())
 
 
-def state_batches(
-    tokenized: Tokenized, model: LanguageModel, *, batch_tokens: int = BATCH_TOKENS
-) -> Iterator[StateBatch]:
-    """The states of all tokens, some texts at a time; every text is read once, whole.
-
-    Args:
-        tokenized: the texts' tokens.
-        model: the model they were numbered for.
-        batch_tokens: how many tokens a batch may have, padding included; a single longer text is one batch.
-    """
-    if batch_tokens < 1:
-        raise InputError(f"batch_tokens is {batch_tokens}; wanted at least one token a batch")
-    for texts in text_batches(tokenized, batch_tokens):
-        places = torch.cat([torch.arange(*tokenized.starts[s : s + 2].tolist()) for s in texts])
-        present = _present(tokenized.lengths[texts])
+def token_batches(
+    tokenized: Tokenized, groups: Sequence[Sequence[int]], *, special: bool = False
+) -> Iterator[InputBatch]:
+    """Yield the texts of each group as a batch; special tokens are counted if `special` is true."""
+    known = tokenized.rows
+    counted = ~known.is_padding if special else ~(known.is_padding | known.is_special)
+    for texts in groups:
+        lengths = tokenized.lengths[list(texts)]
+        present = torch.arange(int(lengths.max())) < lengths[:, None]
+        rows = torch.cat([torch.arange(*tokenized.starts[s : s + 2].tolist()) for s in texts])
         ids = torch.zeros(present.shape, dtype=torch.int64)  # behind the end token 0, not attended to
-        ids[present] = tokenized.ids[places]
-        attended = present.clone()
-        attended[present] = ~tokenized.rows.is_padding[places]
-        hidden = _forward(model, ids.to(model.device), attended.long().to(model.device))
-        yield StateBatch(places, hidden, None if bool(present.all()) else present.to(model.device))
-
-
-def _present(lengths: Tensor) -> Tensor:
-    """(b, t) which places hold a token of a text of that length."""
-    return torch.arange(int(lengths.max())) < lengths[:, None]
+        ids[present] = tokenized.ids[rows]
+        attended, measured = present.clone(), present.clone()
+        attended[present], measured[present] = ~known.is_padding[rows], counted[rows]
+        inputs = {"input_ids": ids, "attention_mask": attended.long()}
+        yield InputBatch(inputs, torch.tensor(texts), ids, present, measured, rows)
 
 
 def usual_batch(device: torch.device) -> int:
-    """How many tokens go through a model at a time: on CUDA many, since each launch has its price."""
+    """Return how many tokens go through a model at a time: many on CUDA, where each launch has its price."""
     return CUDA_BATCH_TOKENS if device.type == "cuda" else BATCH_TOKENS
 
 
 def text_batches(tokenized: Tokenized, batch_tokens: int) -> list[list[int]]:
-    """Which texts go together: of one length where possible, as many as fit; near the order they came in."""
+    """Return which texts go together: of one length where possible, near the order they came in.
+
+    A batch has at most `batch_tokens` tokens, padding included; a single longer text is one batch.
+    """
+    if batch_tokens < 1:
+        raise InputError(f"batch_tokens is {batch_tokens}; wanted at least one token a batch")
     lengths = tokenized.lengths.tolist()
     batches: list[list[int]] = []
     for start in range(0, len(lengths), _TEXTS_SORTED):
@@ -87,20 +97,3 @@ def text_batches(tokenized: Tokenized, batch_tokens: int) -> list[list[int]]:
             batches.append(chunk[:n])
             chunk = chunk[n:]
     return batches
-
-
-def _lengths(states: Tensor) -> Tensor:
-    return torch.linalg.vector_norm(states, dim=-1, dtype=working_dtype(states.dtype)).float()
-
-
-@torch.no_grad()
-def _forward(model: LanguageModel, ids: Tensor, attended: Tensor) -> tuple[Tensor, ...]:
-    with running(model.path, "run"):
-        found = model.model(input_ids=ids, attention_mask=attended, output_hidden_states=True)
-    widths = {states.shape[-1] for states in found.hidden_states} - {model.n_dims}
-    if widths:
-        raise FileError(
-            f"{model.path} has states of {widths.pop():,} dimensions where its configuration has "
-            f"{model.n_dims:,}; wanted layers of one width: is the file damaged?"
-        )
-    return tuple(found.hidden_states)

@@ -20,7 +20,8 @@ from isoscope.errors import FileError, InputError, ShapeError
 from isoscope.io.files import reading
 from isoscope.io.numpy_files import map_npy
 from isoscope.labels import Labels, as_labels
-from isoscope.models.batches import state_batches, usual_batch
+from isoscope.models.batches import text_batches, token_batches, usual_batch
+from isoscope.models.forward import hidden_states
 from isoscope.models.language_models import LanguageModel, load_language_model
 from isoscope.models.pooling import pool
 from isoscope.models.tokens import TokenRows, tokenize
@@ -166,10 +167,12 @@ def token_states(
         bar.step(f"{len(tokenized.ids):,} tokens through {loaded.name}")
         n_done = 0
         at_once = usual_batch(loaded.device) if batch_tokens is None else batch_tokens
-        for batch in state_batches(tokenized, loaded, batch_tokens=at_once):
+        for found in hidden_states(loaded, token_batches(tokenized, text_batches(tokenized, at_once))):
+            rows = found.batch.rows
+            assert rows is not None
             for layer in chosen:
-                kept[layer][batch.rows] = batch.layer(layer).to(kept[layer].device)
-            n_done += len(batch.rows)
+                kept[layer][rows] = found.rows(layer).to(kept[layer].device)
+            n_done += len(rows)
             bar.share(n_done / len(tokenized.ids))
     if folder is not None:
         _write_rows(tokenized.rows, Path(folder) / _TOKENS)

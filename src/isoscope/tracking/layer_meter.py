@@ -11,9 +11,10 @@ import torch
 from isoscope.errors import InputError, NotFiniteError, ShapeError, UndefinedError
 from isoscope.labels import Labels
 from isoscope.metrics.registry import KNOWN, Metric, choose, named
+from isoscope.models.forward import Layer
 from isoscope.space import Space
 from isoscope.statistics.gathered import Statistics
-from isoscope.tracking.layer_states import Layer, LayerRows
+from isoscope.tracking.layer_states import LayerRows
 
 CONTEXTUAL_METRICS = ("adjusted_self_similarity", "adjusted_intra_similarity", "mean_norm")
 _WITHOUT_TOKENS = "which are known of token states: pass texts or input_ids as probe, and pooling=None"

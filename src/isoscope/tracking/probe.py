@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,31 +10,12 @@ import torch
 from torch import Tensor
 
 from isoscope.errors import InputError, ShapeError
-from isoscope.models.batches import text_batches, usual_batch
+from isoscope.models.batches import InputBatch, text_batches, token_batches, usual_batch
 from isoscope.models.language_models import LanguageModel
 from isoscope.models.texts import checked_texts
 from isoscope.models.tokens import check_length, tokenize
 
 _UNLIMITED = 10**9  # tokenizers that know no limit say 10³⁰
-
-
-@dataclass(frozen=True, eq=False)
-class ProbeBatch:
-    """Some items of the probe, as the model takes them.
-
-    Attributes:
-        inputs: arguments by name, a tensor, or texts.
-        items: (b,) int64, the places of the items in the probe.
-        ids: (b, t) the number of each token; None where items have no tokens.
-        present: (b, t) bool, what is no padding; None where ids is.
-        counted: (b, t) bool, the tokens that are measured one by one; None where ids is.
-    """
-
-    inputs: Any
-    items: Tensor
-    ids: Tensor | None = None
-    present: Tensor | None = None
-    counted: Tensor | None = None
 
 
 class Probe:
@@ -65,7 +45,7 @@ class Probe:
         self._tokenizer, self._special = tokenizer, special
         self._max_length, self._batch_size = max_length, batch_size
         self._inputs = _checked(inputs)
-        self._batches: list[ProbeBatch] | None = None
+        self._batches: list[InputBatch] | None = None
         self.notes: tuple[str, ...] = ()
 
     def __len__(self) -> int:
@@ -82,13 +62,13 @@ class Probe:
         """Whether tokens can be told apart: texts, or numbers of tokens."""
         return self.is_texts or (isinstance(self._inputs, dict) and "input_ids" in self._inputs)
 
-    def batches(self, model: Any, device: torch.device) -> list[ProbeBatch]:
+    def batches(self, model: Any, device: torch.device) -> list[InputBatch]:
         """The probe as batches; made for the first model that asks, and kept."""
         if self._batches is None:
             self._batches = self._made(model, device)
         return self._batches
 
-    def _made(self, model: Any, device: torch.device) -> list[ProbeBatch]:
+    def _made(self, model: Any, device: torch.device) -> list[InputBatch]:
         if not isinstance(self._inputs, list):
             return self._split(self._inputs, usual_batch(device))
         tokenizer = getattr(model, "tokenizer", None) if self._tokenizer is None else self._tokenizer
@@ -102,30 +82,25 @@ class Probe:
             )
         return self._plain_texts(self._inputs, preprocess)
 
-    def _split(self, inputs: dict[str, Tensor] | Tensor, budget: int) -> list[ProbeBatch]:
+    def _split(self, inputs: dict[str, Tensor] | Tensor, budget: int) -> list[InputBatch]:
         n = len(self)
         if isinstance(inputs, Tensor):
             parts = torch.arange(n).split(self._batch_size or n)
-            return [ProbeBatch(inputs[part], part) for part in parts]
+            return [InputBatch(inputs[part], part) for part in parts]
         ids = inputs.get("input_ids")
         fitting = n if ids is None else max(1, budget // ids.shape[1])
         size = self._batch_size or fitting
-        return [self._named(inputs, part) for part in torch.arange(n).split(size)]
+        special_ids = () if self._special or self._tokenizer is None else _special_ids(self._tokenizer)
+        if self._special:  # they are measured like any other
+            inputs = {name: values for name, values in inputs.items() if name != "special_tokens_mask"}
+        return [
+            InputBatch.of(
+                {name: values[part] for name, values in inputs.items()}, part, special_ids=special_ids
+            )
+            for part in torch.arange(n).split(size)
+        ]
 
-    def _named(self, inputs: dict[str, Tensor], part: Tensor) -> ProbeBatch:
-        """Some items of a batch the caller has made, and which of their tokens count."""
-        own = {name: values[part] for name, values in inputs.items()}
-        special, ids = own.pop("special_tokens_mask", None), own.get("input_ids")
-        if ids is None:
-            return ProbeBatch(own, part)
-        mask = own.get("attention_mask")
-        present = torch.ones_like(ids, dtype=torch.bool) if mask is None else mask.bool()
-        if special is None and self._tokenizer is not None:
-            special = torch.isin(ids, torch.tensor(_special_ids(self._tokenizer), dtype=ids.dtype))
-        counted = present if self._special or special is None else present & ~special.bool()
-        return ProbeBatch(own, part, ids, present, counted)
-
-    def _tokenized(self, texts: list[str], tokenizer: Any, model: Any, budget: int) -> list[ProbeBatch]:
+    def _tokenized(self, texts: list[str], tokenizer: Any, model: Any, budget: int) -> list[InputBatch]:
         if self._max_length is not None:
             check_length(tokenizer, self._max_length)
         read = tokenize(texts, _reader(tokenizer, model, self._max_length), truncate=True)
@@ -133,26 +108,14 @@ class Probe:
         groups = text_batches(read, budget)
         if self._batch_size:
             groups = [g[i : i + self._batch_size] for g in groups for i in range(0, len(g), self._batch_size)]
-        batches = []
-        for group in groups:
-            places = torch.cat([torch.arange(*read.starts[s : s + 2].tolist()) for s in group])
-            lengths = read.lengths[group]
-            present = torch.arange(int(lengths.max())) < lengths[:, None]
-            ids = torch.zeros(present.shape, dtype=torch.int64)  # behind the end token 0, not attended to
-            ids[present] = read.ids[places]
-            counted = present.clone()
-            if not self._special:
-                counted[present] = ~read.rows.is_special[places]
-            inputs = {"input_ids": ids, "attention_mask": present.long()}
-            batches.append(ProbeBatch(inputs, torch.tensor(group), ids, present, counted))
-        return batches
+        return list(token_batches(read, groups, special=self._special))
 
-    def _plain_texts(self, texts: list[str], preprocess: Callable[..., Any] | None) -> list[ProbeBatch]:
+    def _plain_texts(self, texts: list[str], preprocess: Callable[..., Any] | None) -> list[InputBatch]:
         """Texts for a function of texts, or through what a model makes of them itself."""
         batches = []
         for part in torch.arange(len(texts)).split(self._batch_size or len(texts)):
             own = [texts[i] for i in part.tolist()]
-            batches.append(ProbeBatch(own if preprocess is None else preprocess(own), part))
+            batches.append(InputBatch(own if preprocess is None else preprocess(own), part))
         return batches
 
 

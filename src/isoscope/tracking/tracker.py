@@ -16,10 +16,11 @@ from torch import nn
 from isoscope._version import __version__
 from isoscope.errors import InputError, check_seed
 from isoscope.labels import as_clusters
+from isoscope.models.forward import Layer, unwrapped
 from isoscope.models.pooling import TOKEN_POOLINGS
 from isoscope.models.untouched import device_of, untouched
 from isoscope.tracking.layer_meter import LayerMeter
-from isoscope.tracking.layer_states import Layer, LayerRows, layer_rows, unwrapped
+from isoscope.tracking.layer_states import LayerRows, layer_rows
 from isoscope.tracking.probe import Probe
 from isoscope.tracking.run_rows import RunRows
 from isoscope.tracking.trajectory import Trajectory

@@ -14,10 +14,9 @@ from isoscope.errors import UndefinedError
 from isoscope.metrics.cosine import mean_cosine
 from isoscope.metrics.isotropy import isoscore, isoscore_star
 from isoscope.metrics.manifold import twonn
-from isoscope.models.untouched import device_of, untouched
+from isoscope.models.forward import hidden_states
 from isoscope.statistics.directions import Directions
 from isoscope.statistics.moments import Moments
-from isoscope.training.regularizers import token_places
 from isoscope.training.sequences import EpochOrder, Sequences
 
 ALL = "all"  # the union of the layers, the embedding layer left out
@@ -49,9 +48,8 @@ def state_geometry(
     states. isoscore_debiased, mean_cosine: of all test states, padding left out. twonn: of a sample.
     Values a space does not have are NaN.
     """
-    with untouched(model):
-        towards = _training_moments(model, train, max_vectors, seed)
-        sums = _test_sums(model, test, seed)
+    towards = _training_moments(model, train, max_vectors, seed)
+    sums = _test_sums(model, test, seed)
     rows = []
     for layer in [*range(1, len(sums) + 1), ALL]:
         chosen = sums if layer == ALL else sums[layer - 1 : layer]
@@ -121,8 +119,5 @@ def _test_sums(model: Any, test: Sequences, seed: int) -> list[_LayerSums]:
 
 def _layers(model: Any, sequences: Sequences, places: list[int]) -> Iterator[Tensor]:
     """(n, d) the token states of each layer above the embedding layer, for some texts."""
-    batch = sequences.batch(places)
-    kept, device = token_places(batch["attention_mask"]), device_of(model)
-    found = model(**{name: values.to(device) for name, values in batch.items()}, output_hidden_states=True)
-    for states in found.hidden_states[1:]:
-        yield states.flatten(0, 1).index_select(0, kept.to(device))
+    for found in hidden_states(model, [sequences.batch(places)]):
+        yield from map(found.present, found.hidden[1:])

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
 
 import isoscope as iso
 from isoscope.errors import InputError, ShapeError
-from isoscope.models import TokenStates, batches, load_language_model, token_states
+from isoscope.models import TokenStates, load_language_model, token_states
+from isoscope.models.batches import InputBatch
+from isoscope.models.forward import StateBatch
 from isoscope.models.language_models import LanguageModel
 from isoscope.models.layers import LayerProfile, measure_layers
 from isoscope.models.layers.plan import LayerPlan
@@ -210,14 +213,14 @@ def test_sinks_that_do_not_count_are_not_named(tiny_bert: Path, monkeypatch: pyt
     """Special tokens made a hundred times longer are sinks only where they count."""
     model = load_language_model(tiny_bert, device="cpu")
     special = torch.tensor([2, 3])
-    forward = batches._forward
+    forward = model.model.forward
 
-    def longer(loaded, ids, attended):
-        hidden = forward(loaded, ids, attended)
-        scale = 1.0 + 99 * torch.isin(ids, special).float()
-        return tuple(states * scale[..., None] for states in hidden)
+    def longer(input_ids, **options):
+        found = forward(input_ids=input_ids, **options)
+        scale = 1.0 + 99 * torch.isin(input_ids, special).float()
+        return SimpleNamespace(hidden_states=[states * scale[..., None] for states in found.hidden_states])
 
-    monkeypatch.setattr(batches, "_forward", longer)
+    monkeypatch.setattr(model.model, "forward", longer)
     options = {"model": model, "clusters": False, "progress": False}
     assert measure_layers(TEXTS, **options).sinks == ()  # type: ignore[arg-type]
     counted = measure_layers(TEXTS, special=True, **options)  # type: ignore[arg-type]
@@ -253,5 +256,5 @@ def test_a_model_of_another_type_is_measured_in_float32(tiny_gpt: Path, dtype: t
 
 def test_states_near_the_largest_float16_have_a_length() -> None:
     hidden = torch.full((1, 1, 16), 60_000.0, dtype=torch.float16)
-    batch = batches.StateBatch(torch.tensor([0]), (hidden,), None)
-    assert float(batch.norms()) == pytest.approx(240_000, rel=1e-3)
+    found = StateBatch(InputBatch({}, torch.tensor([0])), (hidden,))
+    assert float(found.norms()) == pytest.approx(240_000, rel=1e-3)

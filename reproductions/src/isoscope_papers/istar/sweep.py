@@ -18,7 +18,7 @@ from torch import Tensor
 
 from isoscope import finetune, measure
 from isoscope.errors import NotFiniteError
-from isoscope.models import best_device
+from isoscope.models import best_device, hidden_states
 from isoscope.training import FineTuned, some_examples
 from isoscope_papers.corpora import load_task
 from isoscope_papers.istar.setups import NONE, Point, Settings
@@ -149,14 +149,14 @@ def sentence_vectors(
     )  # fmt: skip
     first = {tuple(ids): place for place, ids in reversed(list(enumerate(read_as["input_ids"])))}
     places = sorted(first.values(), key=lambda place: len(read_as["input_ids"][place]))
-    model = trained.model.eval()
-    states = []
-    with torch.no_grad():
+
+    def batches() -> Iterator[dict[str, Tensor]]:
         for start in range(0, len(places), _BATCH):
             some = places[start : start + _BATCH]
             inputs = {name: [values[place] for place in some] for name, values in read_as.items()}
-            batch = trained.tokenizer.pad(inputs, return_tensors="pt").to(model.device)
-            states.append(model(**batch, output_hidden_states=True).hidden_states[-1][:, 0].float())
+            yield trained.tokenizer.pad(inputs, return_tensors="pt")
+
+    states = [found.hidden[-1][:, 0].float() for found in hidden_states(trained.model, batches())]
     return torch.cat(states), places
 
 

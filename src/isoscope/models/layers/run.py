@@ -14,7 +14,8 @@ from torch import Tensor
 from isoscope.errors import InputError, check_seed
 from isoscope.kernels.workers import in_order
 from isoscope.metrics.sinks import Sinks, sink_thresholds
-from isoscope.models.batches import StateBatch, state_batches, usual_batch
+from isoscope.models.batches import text_batches, token_batches, usual_batch
+from isoscope.models.forward import StateBatch, hidden_states
 from isoscope.models.language_models import LanguageModel, load_language_model
 from isoscope.models.layers.batch_index import BatchIndex
 from isoscope.models.layers.layer_profile import LayerProfile
@@ -126,15 +127,17 @@ class _Run:
         places = SinkPlaces(len(self.plan.types.counts), device)
         sums = {layer: LayerSums(self.plan, places, self.model.n_dims, device) for layer in layers}
         thresholds, n_done, began = None, 0, self._now()
-        batches = state_batches(self.plan.tokenized, self.model, batch_tokens=self.batch_tokens)
+        groups = text_batches(self.plan.tokenized, self.batch_tokens)
+        batches = hidden_states(self.model, token_batches(self.plan.tokenized, groups))
         for number, batch in enumerate(batches):
             forwarded = self._now()
-            norms = batch.norms()
+            rows, norms = batch.batch.rows, batch.norms()
+            assert rows is not None
             if thresholds is None:
-                counted = self.plan.counted[batch.rows].to(norms.device)
+                counted = self.plan.counted[rows].to(norms.device)
                 thresholds = sink_thresholds(norms[:, counted], ratio=self.sink_ratio)
-            self._measure(number, batch, norms, thresholds, places, sums)
-            n_done += len(batch.rows)
+            self._measure(number, batch, rows, norms, thresholds, places, sums)
+            n_done += len(rows)
             self.bar.share(n_done / n_tokens)
             measured = self._now()
             self.seconds["model"] += forwarded - began
@@ -146,25 +149,26 @@ class _Run:
         self,
         number: int,
         batch: StateBatch,
+        rows: Tensor,
         norms: Tensor,
         thresholds: Tensor,
         places: SinkPlaces,
         sums: dict[int, LayerSums],
     ) -> None:
-        seen = self._sinks_of(batch, norms, thresholds)
+        seen = self._sinks_of(rows, norms, thresholds)
         self._seen.append(seen)
-        is_sink = torch.zeros(len(batch.rows), dtype=torch.bool)
-        is_sink[self.plan.counted[batch.rows]] = seen.mask
+        is_sink = torch.zeros(len(rows), dtype=torch.bool)
+        is_sink[self.plan.counted[rows]] = seen.mask
         is_sink = is_sink.to(norms.device)
-        index = BatchIndex.of(number, batch.rows, is_sink, self.plan)
+        index = BatchIndex.of(number, rows, is_sink, self.plan)
         places.add(index.sinks)
         for layer, part in sums.items():
-            part.add(batch.layer(layer), norms[layer], index, is_sink)
+            part.add(batch.rows(layer), norms[layer], index, is_sink)
 
-    def _sinks_of(self, batch: StateBatch, norms: Tensor, thresholds: Tensor) -> Sinks:
+    def _sinks_of(self, rows: Tensor, norms: Tensor, thresholds: Tensor) -> Sinks:
         """The sinks among the rows that count."""
-        counted = self.plan.counted[batch.rows]
-        known = self.plan.tokenized.rows.select(batch.rows[counted])
+        counted = self.plan.counted[rows]
+        known = self.plan.tokenized.rows.select(rows[counted])
         return Sinks.of(
             norms[:, counted.to(norms.device)], positions=known.positions, token_types=known.types,
             ratio=self.sink_ratio, thresholds=thresholds,
