@@ -158,7 +158,7 @@ def test_many_blocks(folder: Path, monkeypatch) -> None:
             ["vectors.npy", "--method", "remove-dimensions", "--dimensions", "x", "-o", "o.npy"],
             "--dimensions is 'x'",
         ),
-        (["vectors.npy", "--method", "center", "--save", "c.npy"], "ends in .safetensors"),
+        (["vectors.npy", "--method", "center", "--save", "c.npy"], "wanted one of .safetensors"),
     ],
 )
 def test_bad_requests_are_one_line(folder: Path, fail, arguments: list[str], message: str) -> None:

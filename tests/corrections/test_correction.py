@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import isoscope as iso
+from isoscope.corrections.correction import Corrected
 from isoscope.corrections.files import KINDS
 
 EACH = [
@@ -257,3 +259,39 @@ def test_blocks_on_all_cores_give_what_one_call_gives(
     with torch.no_grad():
         rows = torch.tensor(many, requires_grad=True)
         assert np.allclose(fitted.transform(rows).numpy(), whole[np.float64])
+
+
+def test_a_corrected_file_is_measured_as_the_vectors_are(rng, tmp_path: Path) -> None:
+    X = rng.normal(size=(300, 5)) * np.arange(1, 6)
+    np.save(tmp_path / "x.npy", X)
+    fitted = iso.AllButTheTop(1).fit(X)
+    corrected = Corrected(iso.open_vectors(tmp_path / "x.npy"), fitted)
+    found = iso.measure(corrected, metrics=["isoscore", "lid"])  # one streams, one loads
+    wanted = iso.measure(fitted.transform(X), metrics=["isoscore", "lid"])
+    assert dict(found) == pytest.approx(dict(wanted))
+    narrow = Corrected(iso.open_vectors(tmp_path / "x.npy"), iso.Whiten(2).fit(X))
+    assert (narrow.n_dims, narrow.load().n_dims) == (2, 2)
+    assert narrow.identity != corrected.identity
+
+
+TEXTS = ["a cat sat", "the dog ran", "the cat ran to a dog", "a dog", "ran to the cat", "sat"]
+
+
+def test_a_model_returns_corrected_vectors_and_is_saved_so(tiny_model: Path, tmp_path: Path) -> None:
+    sentence_transformers = pytest.importorskip("sentence_transformers", reason="needs the extra `text`")
+    model = sentence_transformers.SentenceTransformer(str(tiny_model), device="cpu")
+    X = model.encode(TEXTS)
+    chain = iso.Chain([iso.Whiten(3), iso.Normalize()]).fit(X)
+    corrected = sentence_transformers.SentenceTransformer(
+        modules=[*model, *chain.to_sentence_transformers()], device="cpu"
+    )
+    assert np.allclose(corrected.encode(TEXTS), chain.transform(X), atol=1e-4)
+    corrected.save(str(tmp_path / "model"))
+    again = sentence_transformers.SentenceTransformer(str(tmp_path / "model"), device="cpu")
+    assert np.allclose(again.encode(TEXTS), chain.transform(X), atol=1e-4)
+
+
+def test_clusters_are_no_module_of_theirs(rng) -> None:
+    pytest.importorskip("sentence_transformers", reason="needs the extra `text`")
+    with pytest.raises(iso.InputError, match=r"to_module\(\)"):
+        iso.ClusterCenter(2).fit(rng.normal(size=(20, 3))).to_sentence_transformers()

@@ -9,6 +9,7 @@ import torch
 
 from isoscope.errors import FileError, NotFiniteError
 from isoscope.io import read, save
+from isoscope.io.save import write_blocks
 from isoscope.space import Space
 
 SUFFIXES = [".npy", ".npz", ".safetensors", ".parquet"]
@@ -101,3 +102,38 @@ def test_a_flipped_byte_in_parquet_that_was_saved_here_is_noticed(tmp_path: Path
     path.write_bytes(raw)
     with pytest.raises(FileError, match=r"a\.parquet cannot be read"):
         read(path)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32, torch.float64, torch.bfloat16])
+def test_npy_in_blocks_is_npy(rng, tmp_path: Path, dtype: torch.dtype) -> None:
+    space = Space(torch.tensor(rng.normal(size=(1234, 3))).to(dtype))
+    path, n_rows = write_blocks(space.blocks(100), tmp_path / "x.npy")
+    found = np.load(path)
+    assert (n_rows, found.shape) == (1234, (1234, 3))
+    assert np.array_equal(found, space.vectors.float().numpy() if dtype == torch.bfloat16 else space.vectors)
+
+
+def test_a_failure_leaves_what_was_there(tmp_path: Path) -> None:
+    for suffix in ("npy", "parquet"):
+        path = tmp_path / f"x.{suffix}"
+        path.write_text("before")
+
+        def broken():
+            yield Space(np.eye(3))
+            raise FileError("the second block is broken")
+
+        with pytest.raises(FileError, match="second block"):
+            write_blocks(broken(), path)
+        assert path.read_text() == "before"
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_places_that_cannot_be_written(tmp_path: Path) -> None:
+    blocks = iter([Space(np.eye(3))])
+    with pytest.raises(FileError, match=r"wanted one of \.npy, \.parquet"):
+        write_blocks(blocks, tmp_path / "x.csv")
+    with pytest.raises(FileError, match="make it first"):
+        write_blocks(blocks, tmp_path / "no" / "x.npy")
+    (tmp_path / "d.npy").mkdir()
+    with pytest.raises(FileError, match="is a folder"):
+        write_blocks(blocks, tmp_path / "d.npy")

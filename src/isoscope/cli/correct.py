@@ -230,12 +230,13 @@ def _check_paths(file: Path, fit: Path | None, load: Path | None, *targets: Path
 
 def _check_targets(output: Path | None, save: Path | None) -> None:
     """What could not be written is said before hours of work, not after."""
-    from isoscope.corrections import files, stream
+    from isoscope.corrections.files import KIND
+    from isoscope.io.save import check_target
 
     if output is not None:
-        stream.check_target(output)
+        check_target(output)
     if save is not None:
-        files.check_target(save)
+        check_target(save, KIND)
 
 
 def _loaded(load: Path, method: str | None, fit: Path | None, given: dict[str, Any]) -> Correction:
@@ -331,7 +332,8 @@ def _applied(
     source: VectorFile | VectorShards, fitted: Correction, output: Path | None, bar: Bar
 ) -> dict[str, Any]:
     """The vectors corrected and written where they are asked for, and the geometry before and after."""
-    from isoscope.corrections.stream import Corrected, write_blocks
+    from isoscope.corrections.correction import Corrected
+    from isoscope.io.save import write_blocks
 
     first = fitted.transform(next(iter(source.blocks(1))))  # other dimensions are said before a long pass
     bar.step("measuring before")

@@ -1,7 +1,9 @@
-"""Vectors as scikit-learn passes them, checked, and compared with those that a correction was fitted on."""
+"""What a correction is given, checked: vectors, compared with those it was fitted on; streams; parameters."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -9,6 +11,7 @@ from sklearn.utils.validation import validate_data
 from torch import Tensor
 
 from isoscope.arrays import as_tensor, check_finite
+from isoscope.engine.source import is_source
 from isoscope.errors import InputError, ShapeError
 from isoscope.space import Space
 
@@ -52,3 +55,44 @@ def _check_features(correction: Any, X: Any, rows: Tensor, *, reset: bool) -> No
     except ValueError as error:
         advice = "Was it fitted, or saved, for other vectors?" if "is expecting" in str(error) else ""
         raise ShapeError(f"{str(error).strip()} {advice}".strip()) from None
+
+
+def blocks_of(source: Any) -> Iterator[Any]:
+    """The blocks of an opened file, of a list of blocks, or of a function that makes an iterator of them."""
+    if isinstance(source, np.ndarray | Tensor):
+        raise InputError("source is one array; wanted blocks: pass it to fit, or [X] for one block")
+    if is_source(source):
+        return iter(source.blocks())
+    if callable(source):
+        return iter(source())
+    if isinstance(source, Iterable):
+        return iter(source)
+    raise InputError(
+        f"source is a {type(source).__name__}; wanted an opened file, blocks, or a function of none"
+    )
+
+
+def is_whole(value: Any) -> bool:
+    """Whether it is a whole number; True and False are none."""
+    return isinstance(value, Integral) and not isinstance(value, bool)
+
+
+def check_whole(value: Any, *, name: str, most: int | None = None) -> None:
+    """Raise InputError unless it is a whole number from 1 to `most`."""
+    if not is_whole(value) or value < 1 or (most is not None and value > most):
+        bound = "on" if most is None else f"to {most}"
+        raise InputError(f"{name} is {value!r}; wanted a whole number from 1 {bound}")
+
+
+def check_taken_out(k: Any, n_dims: int) -> None:
+    """Raise InputError unless k directions can be taken out of n_dims and some are left."""
+    check_whole(k, name="n_components")
+    if k >= n_dims:
+        raise InputError(
+            f"n_components is {k}, and X has n_features = {n_dims}; wanted at least one direction left"
+        )
+
+
+def is_share(value: Any) -> bool:
+    """Whether it is a number from 0 to 1."""
+    return isinstance(value, Real) and 0 <= float(value) <= 1

@@ -10,8 +10,8 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from isoscope.corrections.border import as_rows
-from isoscope.corrections.correction import Correction, Solution, blocks_of
+from isoscope.corrections.border import as_rows, blocks_of
+from isoscope.corrections.correction import Correction, Solution
 from isoscope.corrections.maps import Map, fused
 from isoscope.errors import InputError
 

@@ -10,11 +10,10 @@ from torch import Tensor
 
 from isoscope.arrays import as_matrix
 from isoscope.clustering import kmeans
-from isoscope.corrections.border import as_rows
-from isoscope.corrections.columns import Columns
-from isoscope.corrections.correction import Correction, Fitted, blocks_of
+from isoscope.corrections.border import as_rows, blocks_of, check_taken_out, check_whole
+from isoscope.corrections.correction import Correction, Fitted
 from isoscope.corrections.maps import Clusterwise, Map
-from isoscope.corrections.parameters import check_taken_out, check_whole
+from isoscope.corrections.scaling import Columns
 from isoscope.errors import InputError, ShapeError, check_seed
 from isoscope.kernels.precision import full_precision
 from isoscope.labels import Labels, as_labels
@@ -27,9 +26,13 @@ _SAMPLE = 50_000  # rows of a stream that k-means looks at
 
 @dataclass(frozen=True, eq=False)
 class _Clusters:
-    """A statistic for each cluster by name, and for each its place."""
+    """A statistic for each cluster by name."""
 
     parts: dict[Any, Any]
+
+    @property
+    def names(self) -> list[Any]:
+        return sorted(self.parts, key=lambda name: (str(type(name)), name))
 
     def merge(self, other: _Clusters) -> _Clusters:
         parts = dict(self.parts)
@@ -158,18 +161,16 @@ class ClusterCenter(Correction):
         return Columns.of(rows.detach().double())
 
     def _solve(self, statistic: _Clusters) -> dict[str, Tensor]:
-        names = sorted(statistic.parts, key=lambda name: (str(type(name)), name))
-        means = torch.stack([statistic.parts[name].mean for name in names])
+        means = torch.stack([statistic.parts[name].mean for name in statistic.names])
         if not hasattr(self, "_centers"):
             return {"centers_": means, "means_": means}
         # a centre without a vector keeps its place, so that no vector is sent to another cluster than in fit
         full = self._centers.clone()
-        full[torch.tensor(names, device=full.device)] = means
+        full[torch.tensor(statistic.names, device=full.device)] = means
         return {"centers_": self._centers, "means_": full}
 
     def _map(self, solution: dict[str, Tensor]) -> Map:
-        means = solution["means_"]
-        return Clusterwise(solution["centers_"], means, means.new_zeros(len(means), 0, means.shape[1]))
+        return Clusterwise(solution["centers_"], solution["means_"], solution.get("components_"))
 
 
 class ClusterwiseAllButTheTop(ClusterCenter):
@@ -233,8 +234,7 @@ class ClusterwiseAllButTheTop(ClusterCenter):
         n_clusters, d = found["means_"].shape
         k = self.n_components or max(1, d // 100)
         components = found["means_"].new_zeros(n_clusters, k, d)
-        names = sorted(statistic.parts, key=lambda name: (str(type(name)), name))
-        for place, name in enumerate(names):
+        for place, name in enumerate(statistic.names):
             own = self._directions(statistic.parts[name], k, name)
             components[name if hasattr(self, "_centers") else place, : len(own)] = own
         return {**found, "components_": components}
@@ -252,15 +252,11 @@ class ClusterwiseAllButTheTop(ClusterCenter):
             )
         return found.directions[:k] if found else moments.mean.new_zeros(0, moments.n_dims)
 
-    def _map(self, solution: dict[str, Tensor]) -> Map:
-        return Clusterwise(solution["centers_"], solution["means_"], solution["components_"])
-
 
 @full_precision
 def _nearest(rows: Tensor, centers: Tensor) -> Tensor:
     """(n,) the nearest centre of each row, as `transform` finds it."""
-    none = centers.new_zeros(len(centers), 0, centers.shape[1])
-    step = Clusterwise(centers, centers, none)
+    step = Clusterwise(centers, centers)
     return torch.cat([step.nearest(block.detach().double()) for block in rows.split(16_384)])
 
 

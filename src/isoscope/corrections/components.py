@@ -6,9 +6,9 @@ from typing import ClassVar
 
 from torch import Tensor
 
+from isoscope.corrections.border import check_taken_out
 from isoscope.corrections.correction import Correction, Fitted
 from isoscope.corrections.maps import Map, Removal
-from isoscope.corrections.parameters import check_taken_out
 from isoscope.errors import InputError
 from isoscope.statistics.moments import Moments
 from isoscope.statistics.principal import Principal

@@ -7,23 +7,23 @@ attributes and all that a file holds; a map, the torch module that changes vecto
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
-import numpy as np
 import torch
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from isoscope.arrays import as_matrix, as_tensor, block_rows, like, working_dtype
-from isoscope.corrections.border import as_rows
-from isoscope.corrections.maps import Map
-from isoscope.engine.source import is_source
+from isoscope.corrections.border import as_rows, blocks_of
+from isoscope.corrections.maps import Map, UnitLength, flat
+from isoscope.engine.source import Source, Wrapped
 from isoscope.errors import InputError, ShapeError
+from isoscope.io.sealed import digest
 from isoscope.kernels.precision import full_precision
 from isoscope.kernels.workers import in_order
 from isoscope.space import Space
@@ -125,10 +125,12 @@ class Correction(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type
         return self._map(self._solved()).to(dtype)
 
     def to_sentence_transformers(self) -> list[Any]:
-        """The correction as the last modules of a sentence-transformers model, saved and loaded with it."""
-        from isoscope.corrections.sentences import modules_of
+        """The correction as the last modules of a sentence-transformers model, saved and loaded with it.
 
-        return modules_of(self)
+        `Dense` for what is affine, `Normalize` for unit length: the library's own. A Dense computes Wx + b in
+        float32; where all vectors share a large offset it loses digits that `transform` and `to_module` keep.
+        """
+        return [_sentence_module(step) for step in flat([self.to_module(dtype=torch.float64)])]
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the fitted one to a .safetensors file, tensors and JSON about them. Returns the path."""
@@ -261,16 +263,57 @@ def _write(step: Map, kind: torch.dtype, target: Tensor, block: Tensor) -> None:
         target.copy_(wide)
 
 
-def blocks_of(source: Any) -> Iterator[Any]:
-    """The blocks of an opened file, of a list of blocks, or of a function that makes an iterator of them."""
-    if isinstance(source, np.ndarray | Tensor):
-        raise InputError("source is one array; wanted blocks: pass it to fit, or [X] for one block")
-    if is_source(source):
-        return iter(source.blocks())
-    if callable(source):
-        return iter(source())
-    if isinstance(source, Iterable):
-        return iter(source)
-    raise InputError(
-        f"source is a {type(source).__name__}; wanted an opened file, blocks, or a function of none"
-    )
+def _sentence_module(step: Map) -> Any:
+    try:
+        from sentence_transformers.sentence_transformer.modules import Dense, Normalize
+    except ImportError:
+        raise InputError(
+            "to_sentence_transformers needs sentence-transformers: pip install 'isoscope[text]'"
+        ) from None
+    if isinstance(step, UnitLength):
+        return Normalize()
+    affine = step.affine()
+    if affine is None:
+        raise InputError(
+            "to_sentence_transformers takes corrections that are affine or Normalize; "
+            "one by clusters goes into a model of your own through to_module()"
+        )
+    center, matrix, offset = affine
+    dense = Dense(len(center), matrix.shape[1], bias=True, activation_function=torch.nn.Identity())
+    with torch.no_grad():
+        dense.linear.weight.copy_(matrix.T)
+        dense.linear.bias.copy_(offset - center @ matrix)
+    return dense
+
+
+class Corrected(Wrapped):
+    """A source as a fitted correction makes it: read in blocks, again and again."""
+
+    def __init__(self, source: Source, correction: Correction) -> None:
+        super().__init__(source)
+        self.correction = correction
+        self._module = correction.to_module(dtype=torch.float64)
+
+    @property
+    def n_dims(self) -> int:
+        """How many dimensions come out."""
+        return self._module.n_out
+
+    @property
+    def n_bytes(self) -> int | None:
+        """What the corrected vectors take in memory."""
+        return None if self.n_rows is None else 4 * self.n_rows * self.n_dims
+
+    @property
+    def identity(self) -> list[Any]:
+        """Those of the rows and of the correction."""
+        return [*self.source.identity, digest(self._module.state_dict(), {"": repr(self.correction)})]
+
+    def blocks(self, n_rows: int | None = None) -> Iterator[Space]:
+        """The corrected rows in order, a Space a block."""
+        return (self.correction.transform(block) for block in self.source.blocks(n_rows))
+
+    def load(self) -> Space:
+        """All corrected rows."""
+        space: Space = self.correction.transform(self.source.load())
+        return space

@@ -23,12 +23,13 @@ from isoscope.corrections.rogue import RemoveDimensions
 from isoscope.corrections.scaling import Center, Normalize, Standardize
 from isoscope.corrections.whiten import Whiten
 from isoscope.errors import FileError, InputError
-from isoscope.io.atomic import check_place
 from isoscope.io.files import check_file, listed, reading
+from isoscope.io.save import check_target
 from isoscope.io.sealed import CHECKSUM, read_tensors, write_tensors
 from isoscope.io.structure import parse_json
 
 FORMAT = 2  # with a checksum; files of format 1, which have none, are read as well
+KIND = (".safetensors",)
 _ENTRY = "isoscope_correction"  # of the file's metadata
 _TYPES = (torch.float64, torch.int64, torch.bool)
 KINDS: dict[str, type[Correction]] = {
@@ -51,7 +52,7 @@ def save_correction(correction: Any, path: str | os.PathLike[str]) -> Path:
 
     The file is .safetensors: float64 tensors, and JSON with kinds, parameters and dimensions in its metadata.
     """
-    path = check_target(path)
+    path = check_target(path, KIND)
     steps = _steps(correction)
     tensors: dict[str, Tensor] = {}
     for i, step in enumerate(steps):
@@ -82,15 +83,6 @@ def load_correction(path: str | os.PathLike[str]) -> Correction:
                     f"{type(after).__name__} of {after.n_features_in_}; wanted a file that isoscope wrote"
                 )
         return steps[0] if len(steps) == 1 else Chain.of(steps)
-
-
-def check_target(path: str | os.PathLike[str]) -> Path:
-    """The path, if a correction can be saved to it: known before long work begins."""
-    path = Path(path)
-    if path.suffix.lower() != ".safetensors":
-        raise FileError(f"{path} is to hold a correction; wanted a name that ends in .safetensors")
-    check_place(path)
-    return path
 
 
 def _steps(correction: Any) -> list[Correction]:

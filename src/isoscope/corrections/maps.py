@@ -14,9 +14,15 @@ from torch import Tensor, nn
 
 
 class Map(nn.Module):
-    """One step: (…, d) vectors to (…, k)."""
+    """One step: (…, d) vectors to (…, k); its buffers are float64 until it is moved to another type."""
 
     n_out: int
+
+    def __init__(self, n_out: int, **buffers: Tensor) -> None:
+        super().__init__()
+        self.n_out = n_out
+        for name, tensor in buffers.items():
+            self.register_buffer(name, tensor)
 
     @property
     def dtype(self) -> torch.dtype | None:
@@ -33,53 +39,31 @@ class Map(nn.Module):
         return None
 
 
-class Shift(Map):
-    """y = x − c."""
-
-    center: Tensor
-
-    def __init__(self, center: Tensor) -> None:
-        super().__init__()
-        self.n_out = len(center)
-        self.register_buffer("center", center)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """The vectors moved."""
-        return x - self.center
-
-    def into(self, out: Tensor, block: Tensor, room: Tensor) -> None:  # noqa: ARG002
-        """As `forward`, in place."""
-        torch.sub(block, self.center, out=out)
-
-    def affine(self) -> tuple[Tensor, Tensor, Tensor]:
-        """M is the identity."""
-        eye = torch.eye(self.n_out, dtype=self.center.dtype, device=self.center.device)
-        return self.center, eye, torch.zeros_like(self.center)
-
-
 class Scale(Map):
-    """y = (x − c)/s, dimension by dimension."""
+    """y = (x − c)/s, dimension by dimension; without s, x − c."""
 
     center: Tensor
-    scale: Tensor
+    scale: Tensor | None
 
-    def __init__(self, center: Tensor, scale: Tensor) -> None:
-        super().__init__()
-        self.n_out = len(center)
-        self.register_buffer("center", center)
+    def __init__(self, center: Tensor, scale: Tensor | None = None) -> None:
+        super().__init__(len(center), center=center)
         self.register_buffer("scale", scale)
 
     def forward(self, x: Tensor) -> Tensor:
         """The vectors moved and scaled."""
-        return (x - self.center) / self.scale
+        moved = x - self.center
+        return moved if self.scale is None else moved / self.scale
 
     def into(self, out: Tensor, block: Tensor, room: Tensor) -> None:  # noqa: ARG002
         """As `forward`, in place."""
-        torch.sub(block, self.center, out=out).div_(self.scale)
+        torch.sub(block, self.center, out=out)
+        if self.scale is not None:
+            out.div_(self.scale)
 
     def affine(self) -> tuple[Tensor, Tensor, Tensor]:
         """M is diagonal."""
-        return self.center, torch.diag(1 / self.scale), torch.zeros_like(self.center)
+        diagonal = torch.ones_like(self.center) if self.scale is None else 1 / self.scale
+        return self.center, torch.diag(diagonal), torch.zeros_like(self.center)
 
 
 class Affine(Map):
@@ -90,12 +74,8 @@ class Affine(Map):
     offset: Tensor
 
     def __init__(self, center: Tensor, matrix: Tensor, offset: Tensor) -> None:
-        super().__init__()
-        self.n_out = matrix.shape[1]
+        super().__init__(matrix.shape[1], center=center, matrix=matrix.contiguous(), offset=offset)
         self._plain = not bool(offset.any())
-        self.register_buffer("center", center)
-        self.register_buffer("matrix", matrix.contiguous())
-        self.register_buffer("offset", offset)
 
     def forward(self, x: Tensor) -> Tensor:
         """The vectors moved, multiplied, moved again."""
@@ -120,12 +100,8 @@ class Removal(Map):
     offset: Tensor
 
     def __init__(self, center: Tensor, components: Tensor, offset: Tensor) -> None:
-        super().__init__()
-        self.n_out = len(center)
+        super().__init__(len(center), center=center, components=components.contiguous(), offset=offset)
         self._plain = not bool(offset.any())
-        self.register_buffer("center", center)
-        self.register_buffer("components", components.contiguous())
-        self.register_buffer("offset", offset)
 
     def forward(self, x: Tensor) -> Tensor:
         """The vectors moved, with nothing left along V."""
@@ -152,11 +128,9 @@ class Selection(Map):
     mask: Tensor
 
     def __init__(self, mask: Tensor, *, zero: bool) -> None:
-        super().__init__()
+        kept = mask.nonzero().flatten()
+        super().__init__(len(mask) if zero else len(kept), mask=mask, kept=kept)
         self._zero = zero
-        self.n_out = len(mask) if zero else int(mask.count_nonzero())
-        self.register_buffer("mask", mask)
-        self.register_buffer("kept", mask.nonzero().flatten())
 
     def forward(self, x: Tensor) -> Tensor:
         """The vectors without the dimensions."""
@@ -172,10 +146,6 @@ class Selection(Map):
 
 class UnitLength(Map):
     """y = x/‖x‖; a zero vector stays zero. Divided by its largest coordinate first, so nothing overflows."""
-
-    def __init__(self, n_dims: int) -> None:
-        super().__init__()
-        self.n_out = n_dims
 
     def forward(self, x: Tensor) -> Tensor:
         """The vectors at length 1."""
@@ -208,18 +178,19 @@ class Clusterwise(Map):
     components: Tensor
     owners: Tensor
 
-    def __init__(self, centers: Tensor, means: Tensor, components: Tensor) -> None:
-        super().__init__()
-        n_clusters, n_components, n_dims = components.shape
-        self.n_out = n_dims
+    def __init__(self, centers: Tensor, means: Tensor, components: Tensor | None = None) -> None:
+        n_clusters, n_dims = means.shape
+        directions = means.new_zeros(n_clusters, 0, n_dims) if components is None else components
         origin = centers.mean(dim=0)  # products about it lose no digits to an offset all centres share
-        self.register_buffer("origin", origin)
-        self.register_buffer("centers", centers - origin)
-        self.register_buffer("half_squares", (centers - origin).square().sum(dim=1) / 2)
-        self.register_buffer("means", means - origin)
-        self.register_buffer("components", components.reshape(-1, n_dims))
-        owners = torch.arange(n_clusters, device=centers.device).repeat_interleave(n_components)
-        self.register_buffer("owners", owners)
+        super().__init__(
+            n_dims,
+            origin=origin,
+            centers=centers - origin,
+            half_squares=(centers - origin).square().sum(dim=1) / 2,
+            means=means - origin,
+            components=directions.reshape(-1, n_dims),
+            owners=torch.arange(n_clusters, device=centers.device).repeat_interleave(directions.shape[1]),
+        )
 
     def nearest(self, x: Tensor) -> Tensor:
         """(…,) the cluster each vector belongs to."""
@@ -244,8 +215,7 @@ class InTurn(Map):
     """Maps one after another."""
 
     def __init__(self, maps: Sequence[Map]) -> None:
-        super().__init__()
-        self.n_out = maps[-1].n_out
+        super().__init__(maps[-1].n_out)
         self.steps = nn.ModuleList(maps)
 
     def forward(self, x: Tensor) -> Tensor:

@@ -9,10 +9,10 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from isoscope.corrections.columns import Columns
+from isoscope.corrections.border import check_whole, is_whole
 from isoscope.corrections.correction import Correction, Fitted
 from isoscope.corrections.maps import Map, Selection
-from isoscope.corrections.parameters import check_whole, is_whole
+from isoscope.corrections.scaling import Columns
 from isoscope.errors import InputError
 from isoscope.metrics.dimensions import contributions_of
 from isoscope.statistics.directions import Directions

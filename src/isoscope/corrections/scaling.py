@@ -2,14 +2,48 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
-from isoscope.corrections.columns import Columns
 from isoscope.corrections.correction import Correction, Fitted
-from isoscope.corrections.maps import Map, Scale, Shift, UnitLength
+from isoscope.corrections.maps import Map, Scale, UnitLength
+
+
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """Of each dimension: count n, mean (d,) and Σ(x − mean)² (d,), in float64; exact under any split."""
+
+    count: int
+    mean: Tensor
+    scatter: Tensor
+
+    @classmethod
+    def of(cls, block: Tensor) -> Columns:
+        """Of a block in float64; its first row is taken off before sums, so an offset gathers no rounding."""
+        moved = block - block[0]
+        mean = moved.mean(dim=0)
+        return cls(len(block), mean + block[0], (moved - mean).square_().sum(dim=0))
+
+    def merge(self, other: Columns) -> Columns:
+        """Of both sets of vectors together."""
+        count = self.count + other.count
+        step = other.mean - self.mean
+        scatter = self.scatter + other.scatter + step.square() * (self.count * other.count / count)
+        return Columns(count, self.mean + step * (other.count / count), scatter)
+
+    @property
+    def variance(self) -> Tensor:
+        """(d,) with divisor n."""
+        return self.scatter / self.count
+
+    @property
+    def constant(self) -> Tensor:
+        """(d,) which dimensions vary by no more than rounding leaves of their own size."""
+        rounding = self.count * torch.finfo(torch.float64).eps
+        return self.variance <= rounding * self.variance + (rounding * self.mean).square()
 
 
 class Center(Correction):
@@ -32,13 +66,13 @@ class Center(Correction):
 
     def inverse_transform(self, X: Any) -> Any:
         """The vectors before."""
-        return self._undone(X, lambda known: Shift(-known["mean_"]))
+        return self._undone(X, lambda known: Scale(-known["mean_"]))
 
     def _solve(self, statistic: Columns) -> dict[str, Tensor]:
         return {"mean_": statistic.mean}
 
     def _map(self, solution: dict[str, Tensor]) -> Map:
-        return Shift(solution["mean_"])
+        return Scale(solution["mean_"])
 
 
 class Standardize(Correction):

@@ -9,9 +9,9 @@ import torch
 from sklearn.utils.metaestimators import available_if
 from torch import Tensor
 
+from isoscope.corrections.border import check_whole, is_share
 from isoscope.corrections.correction import Correction, Fitted
 from isoscope.corrections.maps import Affine, Map
-from isoscope.corrections.parameters import check_whole, is_share
 from isoscope.errors import InputError
 from isoscope.statistics.moments import Moments
 from isoscope.statistics.principal import Principal, ledoit_wolf
