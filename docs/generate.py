@@ -50,7 +50,8 @@ def metrics_page() -> str:
     metrics = iso.registered().values()
     parts = [
         HEADER + "# Metrics\n",
-        "Every metric of the registry. `isoscope measure FILE -m NAME` computes one, `-m FAMILY` a family. "
+        "Every metric of the registry. `isoscope measure FILE -m NAME` computes one, `-m FAMILY` a family; "
+        "in Python each is a function of that name in `isoscope.metrics`. "
         "Those marked *default* are computed unasked when what they need is known. "
         "Those that *stream* read a file in blocks; the others hold all vectors at once.\n",
     ]
@@ -74,30 +75,18 @@ def _metric(metric: iso.Metric) -> str:
         "default": _yes(metric.default),
         "paper": metric.paper,
     }
-    lines = [f"### {metric.name}\n", f"{_what(metric.name)}\n", "| | |", "|---|---|"]
+    lines = [f"### {metric.name}\n", f"{_what(metric)}\n", "| | |", "|---|---|"]
     return "\n".join([*lines, *(f"| {name} | {value} |" for name, value in rows.items()), ""])
 
 
-# Metrics that are an option of a function, or part of what one returns.
-OPTIONS = {
-    "isoscore_debiased": "IsoScore without the bias of a small sample: `isoscore(X, debias=True)`.",
-    "mean_norm": "Mean length of the vectors.",
-    "norm_variation": "Standard deviation of the lengths over their mean.",
-    "dimensions_for_half": "How few coordinates make half of the mean cosine: `dimensions_for_share(X)`.",
-    "silhouette": "Is a point nearer to its label than to the next? Mean over points: `silhouette_score`.",
-    "silhouette_macro": 'Mean over clusters, every label alike: `silhouette_score(…, average="macro")`.',
-    "silhouette_cosine": 'The silhouette of 1 − cosine: `silhouette_score(…, metric="cosine")`.',
-    "silhouette_squared": 'The silhouette of squared distances: `silhouette_score(…, metric="sqeuclidean")`.',
-}
-
-
-def _what(name: str) -> str:
+def _what(metric: iso.Metric) -> str:
     """What a metric is: the first line of its function, and where that is documented."""
-    if name in OPTIONS:
-        return OPTIONS[name]
-    function = getattr(iso, name, None) or getattr(iso, f"{name}_score")
-    group = _group(function.__module__)
+    function = metric.function
+    assert function is not None
     first = function.__doc__.strip().splitlines()[0]
+    if not hasattr(iso, function.__name__):
+        return first
+    group = _group(function.__module__)
     return f"{first} [`{function.__name__}`](api.md#{group.lower().replace(' ', '-')})"
 
 
@@ -307,8 +296,10 @@ def filled(text: str, folder: Path) -> str:
     own = {"ISOSCOPE_CACHE": str(folder / ".cache"), "ISOSCOPE_DATA": ""}
     namespace: dict[str, Any] = {"__name__": "__main__"}
     parts, end, printed, printed_to = [], 0, "", -1
-    metrics = mock.patch.dict("isoscope.metrics.registry._own")  # a page's own metrics end with it
-    with contextlib.chdir(folder), mock.patch.dict(os.environ, own), metrics:
+    # metrics and statistics that a page declares end with it
+    metrics = mock.patch.dict("isoscope.metrics.registry._own")
+    statistics = mock.patch.dict("isoscope.statistics.declared._DECLARED")
+    with contextlib.chdir(folder), mock.patch.dict(os.environ, own), metrics, statistics:
         for block in _BLOCK.finditer(text):
             language, body = block.groups()
             if language == "text" and printed_to >= 0 and not text[printed_to : block.start()].strip():

@@ -3,10 +3,8 @@ import math
 
 import numpy as np
 import pytest
-import torch
 
 from isoscope.errors import InputError, UndefinedError
-from isoscope.metrics import contextual
 from isoscope.metrics.contextual import (
     adjusted_intra_similarity,
     adjusted_self_similarity,
@@ -194,22 +192,6 @@ def test_float32_far_from_the_origin():
         assert 1 - metric(far, token_types=TYPES) == pytest.approx(
             1 - metric(wide, token_types=TYPES), rel=1e-6
         )
-
-
-@pytest.mark.parametrize("metric", contextual.METRICS, ids=lambda metric: metric.name)
-def test_registered(metric):
-    vectors = torch.tensor(X[:20], requires_grad=True)
-    keys = {"token_types": TYPES[:20], "sentences": SENTENCES[:20]}
-    assert torch.autograd.gradcheck(lambda V: metric.of(V, **keys), (vectors,))
-    value = metric.of(X[:20], **keys)
-    wanted = "sentences" if "sentences" in metric.needs else "token_types"
-    assert value == pytest.approx(
-        getattr(contextual, metric.name)(X[:20], **{wanted: keys[wanted]}), rel=1e-12
-    )
-    assert metric.range[0] <= value <= metric.range[1]
-    assert metric.sentence(value)
-    assert metric.sentence(math.nan)
-    assert metric.streams
 
 
 def test_extremes_stay_in_range():

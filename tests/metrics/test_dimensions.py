@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
+import isoscope as iso
 from isoscope.errors import InputError, UndefinedError
-from isoscope.metrics import dimensions
 from isoscope.metrics.contextual import self_similarity
 from isoscope.metrics.cosine import mean_cosine
 from isoscope.metrics.dimensions import (
@@ -143,18 +143,8 @@ def test_float32_far_from_the_origin():
     np.testing.assert_allclose(dimension_contributions(far), brute_contributions(wide), atol=1e-12)
 
 
-@pytest.mark.parametrize("metric", dimensions.METRICS, ids=lambda metric: metric.name)
-def test_registered(metric):
-    value = metric.of(X)
-    assert metric.range[0] <= value <= metric.range[1]
-    assert metric.sentence(value)
-    assert metric.sentence(math.nan)
-    if metric.differentiable:
-        assert torch.autograd.gradcheck(metric.of, (torch.tensor(X[:8, 5:], requires_grad=True),))
-
-
 def test_registered_values():
-    values = {metric.name: metric.of(X) for metric in dimensions.METRICS}
+    values = iso.measure(X, metrics=["dimensions"])
     contributions = brute_contributions(X)
     assert values["top_dimension_share"] == pytest.approx(contributions.max() / np.abs(contributions).sum())
     descending = np.cumsum(np.sort(contributions)[::-1]) / contributions.sum()

@@ -1,5 +1,4 @@
 import itertools
-import math
 
 import numpy as np
 import pytest
@@ -185,17 +184,6 @@ def test_gradients_of_the_classifier_objective():
     inputs = (torch.tensor(X, requires_grad=True), torch.tensor(CLASSES, requires_grad=True))
     for form in (classifier_objective, classifier_objective_expansion):
         assert torch.autograd.gradcheck(lambda V, C, form=form: form(V, LABELS, classes=C), inputs)
-
-
-@pytest.mark.parametrize("metric", objectives.METRICS, ids=lambda metric: metric.name)
-def test_registered(metric):
-    value = metric.of(X, labels=LABELS)
-    assert metric.range[0] <= value <= metric.range[1]
-    assert metric.sentence(value)
-    assert metric.sentence(math.nan)
-    assert not metric.default
-    vectors = torch.tensor(X, requires_grad=True)
-    assert torch.autograd.gradcheck(lambda V: metric.of(V, labels=LABELS), (vectors,))
 
 
 def test_bad_arguments():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ from typer.testing import CliRunner
 import isoscope as iso
 from isoscope.cli import app
 from isoscope.errors import InputError
+from isoscope.metrics import registry
 from isoscope.metrics.registry import _own
 
 X = np.random.default_rng(0).normal(size=(120, 6))
@@ -85,10 +87,22 @@ def test_the_tracker_and_training_take_it() -> None:
     assert run["gyration_radius"][0] == pytest.approx(RADIUS, rel=1e-5)
 
 
-def test_public_functions_are_known_by_themselves() -> None:
-    y = np.arange(120) % 3
-    found = iso.measure(X, labels=y, metrics=[iso.mean_cosine, iso.silhouette_score])
-    assert list(found) == ["mean_cosine", "silhouette"]
+@pytest.mark.parametrize("broken", ["no_such_module", "mine_broken"])
+def test_a_broken_entry_point_is_one_warning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, broken: str
+) -> None:
+    (tmp_path / "mine_broken.py").write_text("1 / 0")
+    whole = f"beside_{broken}"
+    (tmp_path / f"{whole}.py").write_text(FILE)
+    monkeypatch.syspath_prepend(tmp_path)
+    found = [EntryPoint(name, name, "isoscope.metrics") for name in (broken, whole)]
+    monkeypatch.setattr(registry, "entry_points", lambda **_: found)
+    registry._load_entry_points.cache_clear()
+    with pytest.warns(UserWarning, match=f"the metrics of '{broken}' cannot be loaded") as warned:
+        assert "gyration_radius" in iso.registered()  # of the package that is whole
+    assert len(warned) == 1
+    assert "\n" not in str(warned[0].message)
+    assert iso.registered() is iso.registered()
 
 
 @pytest.mark.parametrize(

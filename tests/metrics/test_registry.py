@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -21,6 +22,7 @@ from isoscope.statistics.gathered import Statistics
 METRICS = list(iso.registered().values())
 STREAMING = [metric for metric in METRICS if metric.streams]
 DIFFERENTIABLE = [metric for metric in METRICS if metric.differentiable]
+PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "metrics.md").read_text()
 # linear probes are fitted by an iterative solver: they agree to its tolerance, not to rounding
 LOOSE = {"linear_probe_accuracy": 0.11}
 
@@ -223,6 +225,31 @@ def test_names_are_unique_and_choosing_works() -> None:
     assert [metric.name for metric in choose("isoscore, mean_cosine")] == ["isoscore", "mean_cosine"]
     assert {metric.family for metric in choose(["spectrum"])} == {"spectrum"}
     assert choose(["default"]) == choose(None)
+
+
+@pytest.mark.parametrize("metric", METRICS, ids=named)
+def test_one_name_for_function_flag_key_and_page(metric: Metric) -> None:
+    """`silhouette_score` and two more are scikit-learn's names of functions that go by the metric's, too."""
+    function = getattr(iso.metrics, metric.name)
+    assert function is metric.function
+    assert getattr(iso, metric.name, function) is function
+    assert function.__name__ in (metric.name, f"{metric.name}_score")
+    assert f"\n### {metric.name}\n" in PAGE
+    space = make_space(4)
+    shelf = {"labels": space.labels, "token_types": space.token_types, "sentences": space.sentences}
+    asked = {"metrics": [function], "covariance": covariance(5), "partners": space.partners}
+    found = iso.measure(space.vectors, **shelf, **asked, progress=False)
+    assert list(found.to_dict()["metrics"]) == [metric.name]
+    assert found[metric.name] == value(metric, space)
+
+
+def test_the_order_is_that_of_families_and_pages() -> None:
+    assert [FAMILIES.index(metric.family) for metric in METRICS] == sorted(
+        FAMILIES.index(metric.family) for metric in METRICS
+    )
+    assert [line[4:] for line in PAGE.splitlines() if line.startswith("### ")] == [m.name for m in METRICS]
+    clusters = [metric.name for metric in METRICS if metric.family == "clusters"]
+    assert (clusters[0], clusters[-1]) == ("silhouette", "isotropy_ceiling")
 
 
 def test_unknown_metric_suggests() -> None:

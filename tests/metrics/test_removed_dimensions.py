@@ -1,12 +1,10 @@
-import math
-
 import numpy as np
 import pytest
 
 from isoscope.errors import InputError, UndefinedError
 from isoscope.metrics.cosine import mean_cosine
 from isoscope.metrics.dimensions import dimension_contributions, self_similarity_shares
-from isoscope.metrics.removed_dimensions import METRICS, informativity, informativity_curve
+from isoscope.metrics.removed_dimensions import informativity, informativity_curve
 
 
 @pytest.fixture(autouse=True, params=["held", "summed"])
@@ -116,13 +114,6 @@ def test_the_callers_array_is_not_changed():
     rows = X.copy()
     informativity(rows, k=3)
     np.testing.assert_array_equal(rows, X)
-
-
-def test_registered():
-    (metric,) = METRICS
-    assert metric.of(X) == pytest.approx(brute_informativity(X, 1), rel=1e-9)
-    assert metric.sentence(0.5)
-    assert metric.sentence(math.nan)
 
 
 def test_undefined():

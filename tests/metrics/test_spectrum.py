@@ -5,7 +5,6 @@ import pytest
 import torch
 
 from isoscope.errors import InputError, UndefinedError
-from isoscope.metrics import spectrum
 from isoscope.metrics.isotropy import isoscore
 from isoscope.metrics.spectrum import (
     condition_number,
@@ -247,13 +246,3 @@ def test_bad_arguments():
         power_law_exponent(X, last=13)
     with pytest.raises(UndefinedError, match="two ranks"):
         power_law_exponent([[1.0, 0.0], [2.0, 0.0]])
-
-
-@pytest.mark.parametrize("metric", spectrum.METRICS, ids=lambda metric: metric.name)
-def test_registered_values_are_the_functions(metric):
-    X = with_spectrum(GEOMETRIC, 30, offset=1.0)
-    value = metric.of(X)
-    assert value == pytest.approx(getattr(spectrum, metric.name)(X), rel=1e-12)
-    assert metric.range[0] <= value <= metric.range[1]
-    assert metric.sentence(value)
-    assert metric.sentence(math.nan)

@@ -12,7 +12,7 @@ from isoscope.arrays import as_matrix, scalar
 from isoscope.errors import UndefinedError
 from isoscope.kernels.tiles import Arranged, Progress, Tile
 from isoscope.labels import as_clusters
-from isoscope.metrics.registry import ALL_INVARIANCES, Metric
+from isoscope.metrics.registry import ALL_INVARIANCES, family
 from isoscope.space import known_rows
 from isoscope.statistics.centroids import CentroidDistances
 from isoscope.statistics.groups import GroupMoments
@@ -21,6 +21,16 @@ _COINCIDE = 1e-14  # means nearer than this share of the spreads about them diff
 _CLUSTERS_AT_ONCE = 1024  # rows of the (K, K) table of gaps between means held at once
 
 
+_metric = family("clusters", range=(0.0, math.inf), high="well clustered", invariances=ALL_INVARIANCES)
+
+
+@_metric(
+    name="calinski_harabasz",  # the function has scikit-learn's name
+    needs=("label_moments",),
+    differentiable=True,
+    paper="Caliński, Harabasz 1974, A dendrite method for cluster analysis",
+    sentence="labels differ {value:.3g} times as much as chance would have it (1 is chance)",
+)
 def calinski_harabasz_score(X: Any, labels: Any = None) -> Any:
     """Spread between clusters over spread within them, each per degree of freedom.
 
@@ -45,6 +55,13 @@ def calinski_harabasz_score(X: Any, labels: Any = None) -> Any:
     return scalar(moments.between_trace / (K - 1) / (within / (n - K)))
 
 
+@_metric(
+    name="davies_bouldin",  # the function has scikit-learn's name
+    needs=("label_distances",),
+    high="badly clustered",
+    paper="Davies, Bouldin 1979, A cluster separation measure",
+    sentence="the closest labels' spreads add up to {value:.2g} times the gap between their means",
+)
 def davies_bouldin_score(X: Any, labels: Any = None) -> float:
     """Mean over clusters of the worst ratio of spreads to the distance of the means.
 
@@ -69,6 +86,13 @@ def davies_bouldin_score(X: Any, labels: Any = None) -> float:
     return float(torch.cat(worst).mean())
 
 
+@_metric(
+    needs=("vectors", "labels"),
+    call=lambda metric, shelf: metric(shelf.vectors, shelf.labels, progress=shelf.progress),
+    paper="Dunn 1974, Well-separated clusters and optimal fuzzy partitions",
+    sentence="the narrowest gap between labels is {value:.2g} of the widest label",
+    default=False,
+)
 def dunn_index(X: Any, labels: Any = None, *, progress: Progress | None = None) -> float:
     """Smallest distance between clusters over the largest distance within one.
 
@@ -107,48 +131,3 @@ def _label_distances(X: Any, labels: Any) -> CentroidDistances:
     matrix = as_matrix(X)
     clusters = as_clusters(known_rows(X, labels, "labels"), n=matrix.shape[0])
     return CentroidDistances.of(matrix, clusters, GroupMoments.of(matrix, clusters))
-
-
-METRICS = (
-    Metric(
-        name="calinski_harabasz",
-        family="clusters",
-        compute=lambda shelf: calinski_harabasz_score(shelf.label_moments),
-        needs=frozenset({"labels", "label_moments"}),
-        range=(0.0, math.inf),
-        high="well clustered",
-        invariances=ALL_INVARIANCES,
-        differentiable=True,
-        paper="Caliński, Harabasz 1974, A dendrite method for cluster analysis",
-        sentence=lambda value: (
-            f"labels differ {value:.3g} times as much as chance would have it (1 is chance)"
-        ),
-    ),
-    Metric(
-        name="davies_bouldin",
-        family="clusters",
-        compute=lambda shelf: davies_bouldin_score(shelf.label_distances),
-        needs=frozenset({"labels", "label_moments", "label_distances"}),
-        range=(0.0, math.inf),
-        high="badly clustered",
-        invariances=ALL_INVARIANCES,
-        differentiable=False,
-        paper="Davies, Bouldin 1979, A cluster separation measure",
-        sentence=lambda value: (
-            f"the closest labels' spreads add up to {value:.2g} times the gap between their means"
-        ),
-    ),
-    Metric(
-        name="dunn_index",
-        family="clusters",
-        compute=lambda shelf: dunn_index(shelf.vectors, shelf.labels, progress=shelf.progress),
-        needs=frozenset({"labels", "vectors"}),
-        range=(0.0, math.inf),
-        high="well clustered",
-        invariances=ALL_INVARIANCES,
-        differentiable=False,
-        paper="Dunn 1974, Well-separated clusters and optimal fuzzy partitions",
-        sentence=lambda value: f"the narrowest gap between labels is {value:.2g} of the widest label",
-        default=False,
-    ),
-)

@@ -11,15 +11,25 @@ from isoscope.arrays import as_matrix, scalar
 from isoscope.errors import InputError, UndefinedError
 from isoscope.labels import Labels, as_labels
 from isoscope.metrics.cosine import mean_cosine, pair_cosine
-from isoscope.metrics.registry import entries
+from isoscope.metrics.registry import family
 from isoscope.space import known_rows
 from isoscope.statistics.directions import Directions, unit_rows
 from isoscope.statistics.groups import GroupDirections, GroupMoments
 
-_ETHAYARAJH = "Ethayarajh 2019, How Contextual are Contextualized Word Representations?"
-_CAI = "Cai, Huang, Bian, Church 2021, Isotropy in the Contextual Embedding Space: Clusters and Manifolds"
+_metric = family(
+    "contextual",
+    needs=("type_directions",),
+    range=(-1.0, 1.0),
+    invariances=("rotation", "scale"),
+    differentiable=True,
+    paper="Ethayarajh 2019, How Contextual are Contextualized Word Representations?",
+)
 
 
+@_metric(
+    high="context changes a token little",
+    sentence="two occurrences of one token have a cosine of {value:.2f} on average",
+)
 def self_similarity(X: Any, *, token_types: Any = None, weight: Literal["types", "tokens"] = "types") -> Any:
     """How alike the vectors of one token are in all the contexts it occurs in.
 
@@ -44,6 +54,31 @@ def self_similarity(X: Any, *, token_types: Any = None, weight: Literal["types",
     return scalar(values.mean() if weight == "types" else (values * counts).sum() / counts.sum())
 
 
+@_metric(
+    range=(-2.0, 2.0),
+    high="context changes a token little",
+    sentence="two occurrences of one token have a cosine {value:+.2f} from that of any two tokens",
+)
+def adjusted_self_similarity(X: Any, *, token_types: Any = None, anisotropy: float | None = None) -> Any:
+    """Self-similarity beyond what any two vectors of the space have in common.
+
+        self_similarity − mean cosine of all pairs of vectors
+
+    Range [−2, 2]; 0 means that occurrences of a token are no more alike than random tokens. Invariant
+    to rotation and one scale. Paper: Ethayarajh 2019.
+
+    Args:
+        X: as for `self_similarity`.
+        token_types: the type of each row, where X does not carry it.
+        anisotropy: another baseline, such as a paper's sampled one; default the exact mean cosine.
+
+    >>> adjusted_self_similarity([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.0, 2.0]], token_types=[0, 0, 1, 1])
+    0.6666666666666667
+    """
+    groups = type_directions(X, token_types)
+    return scalar(self_similarity(groups) - (anisotropy_of(groups) if anisotropy is None else anisotropy))
+
+
 def type_similarities(X: Any, *, token_types: Any = None) -> dict[Any, float]:
     """The self-similarity of every token type that occurs at least twice, by name.
 
@@ -58,6 +93,12 @@ def type_similarities(X: Any, *, token_types: Any = None) -> dict[Any, float]:
     return dict(zip(names, values.tolist(), strict=True))
 
 
+@_metric(
+    needs=("sentence_directions", "sentence_moments"),
+    call=lambda metric, shelf: metric(shelf.sentence_directions, moments=shelf.sentence_moments),
+    high="the tokens of a sentence point one way",
+    sentence="a token has a cosine of {value:.2f} with the mean of its sentence on average",
+)
 def intra_similarity(
     X: Any,
     *,
@@ -95,6 +136,44 @@ def intra_similarity(
     return scalar(_mean_cosines(_sentence_directions(X, sentences), _sentence_moments(X, sentences, moments)))
 
 
+@_metric(
+    needs=("sentence_directions", "sentence_moments"),
+    call=lambda metric, shelf: metric(shelf.sentence_directions, moments=shelf.sentence_moments),
+    range=(-2.0, 2.0),
+    high="the tokens of a sentence point one way",
+    sentence="a token has a cosine {value:+.2f} higher with its sentence's mean than any two tokens have",
+)
+def adjusted_intra_similarity(
+    X: Any,
+    *,
+    sentences: Any = None,
+    to: Literal["mean", "pairs"] = "mean",
+    moments: GroupMoments | None = None,
+    anisotropy: Any = None,
+) -> Any:
+    """Intra-sentence similarity beyond what any two vectors of the space have in common.
+
+        intra_similarity − mean cosine of all pairs of vectors
+
+    Range [−2, 2]; 0 means that sentences are no more compact than the space. Invariant to rotation and
+    one scale. Paper: Ethayarajh 2019; Xiao et al. 2023.
+
+    Args:
+        X: as for `intra_similarity`.
+        sentences: the sentence of each row, where X does not carry it.
+        to, moments: as for `intra_similarity`.
+        anisotropy: another baseline, or Directions to take the exact one from.
+
+    >>> adjusted_intra_similarity([[1.0, 0.0], [2.0, 0.0], [0.0, 1.0]], sentences=[0, 0, 1])
+    0.6666666666666667
+    """
+    if isinstance(X, GroupDirections) and anisotropy is None:
+        anisotropy = anisotropy_of(X)
+    if anisotropy is None or isinstance(anisotropy, Directions):
+        anisotropy = mean_cosine(X if anisotropy is None else anisotropy)
+    return scalar(intra_similarity(X, sentences=sentences, to=to, moments=moments) - anisotropy)
+
+
 def s_intra(X: Any, *, token_types: Any = None, max_instances: int | None = None, seed: int = 0) -> Any:
     """Mean cosine between occurrences of the same type, unweighted over types that occur twice or more.
 
@@ -113,6 +192,11 @@ def s_intra(X: Any, *, token_types: Any = None, max_instances: int | None = None
     return scalar(values.mean())
 
 
+@_metric(
+    high="anisotropic",
+    paper="Cai, Huang, Bian, Church 2021, Isotropy in the Contextual Embedding Space: Clusters and Manifolds",
+    sentence="occurrences of two different tokens have a cosine of {value:.2f} on average",
+)
 def s_inter(X: Any, *, token_types: Any = None, sampled: bool = False, seed: int = 0) -> Any:
     """Mean cosine between occurrences of different types, every type counting alike.
 
@@ -163,57 +247,6 @@ def sampled_anisotropy(X: Any, *, sentences: Any = None, n_sentences: int = 1000
     rows = draw_rows(labels, at_most=1, generator=generator)
     chosen = rows[torch.randperm(len(rows), generator=generator)[:n_sentences]]
     return mean_cosine(matrix[chosen.to(matrix.device)])
-
-
-def adjusted_self_similarity(X: Any, *, token_types: Any = None, anisotropy: float | None = None) -> Any:
-    """Self-similarity beyond what any two vectors of the space have in common.
-
-        self_similarity − mean cosine of all pairs of vectors
-
-    Range [−2, 2]; 0 means that occurrences of a token are no more alike than random tokens. Invariant
-    to rotation and one scale. Paper: Ethayarajh 2019.
-
-    Args:
-        X: as for `self_similarity`.
-        token_types: the type of each row, where X does not carry it.
-        anisotropy: another baseline, such as a paper's sampled one; default the exact mean cosine.
-
-    >>> adjusted_self_similarity([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.0, 2.0]], token_types=[0, 0, 1, 1])
-    0.6666666666666667
-    """
-    groups = type_directions(X, token_types)
-    return scalar(self_similarity(groups) - (anisotropy_of(groups) if anisotropy is None else anisotropy))
-
-
-def adjusted_intra_similarity(
-    X: Any,
-    *,
-    sentences: Any = None,
-    to: Literal["mean", "pairs"] = "mean",
-    moments: GroupMoments | None = None,
-    anisotropy: Any = None,
-) -> Any:
-    """Intra-sentence similarity beyond what any two vectors of the space have in common.
-
-        intra_similarity − mean cosine of all pairs of vectors
-
-    Range [−2, 2]; 0 means that sentences are no more compact than the space. Invariant to rotation and
-    one scale. Paper: Ethayarajh 2019; Xiao et al. 2023.
-
-    Args:
-        X: as for `intra_similarity`.
-        sentences: the sentence of each row, where X does not carry it.
-        to, moments: as for `intra_similarity`.
-        anisotropy: another baseline, or Directions to take the exact one from.
-
-    >>> adjusted_intra_similarity([[1.0, 0.0], [2.0, 0.0], [0.0, 1.0]], sentences=[0, 0, 1])
-    0.6666666666666667
-    """
-    if isinstance(X, GroupDirections) and anisotropy is None:
-        anisotropy = anisotropy_of(X)
-    if anisotropy is None or isinstance(anisotropy, Directions):
-        anisotropy = mean_cosine(X if anisotropy is None else anisotropy)
-    return scalar(intra_similarity(X, sentences=sentences, to=to, moments=moments) - anisotropy)
 
 
 def type_directions(X: Any, token_types: Any) -> GroupDirections:
@@ -302,61 +335,3 @@ def _sample_types(X: Any, token_types: Any, at_most: int, seed: int) -> tuple[Te
             f"no token type has a vector with a direction: all {len(labels)} vectors are zero"
         )
     return matrix[rows.to(matrix.device)], Labels(labels.codes.cpu()[rows], labels.names)
-
-
-_entry = entries(
-    "contextual",
-    range=(-1.0, 1.0),
-    invariances=frozenset({"rotation", "scale"}),
-    differentiable=True,
-    paper=_ETHAYARAJH,
-)
-_TYPES = frozenset({"token_types", "type_directions"})
-_SENTENCES = frozenset({"sentences", "sentence_moments", "sentence_directions"})
-
-METRICS = (
-    _entry(
-        "self_similarity",
-        lambda shelf: self_similarity(shelf.type_directions),
-        needs=_TYPES,
-        high="context changes a token little",
-        sentence=lambda value: f"two occurrences of one token have a cosine of {value:.2f} on average",
-    ),
-    _entry(
-        "adjusted_self_similarity",
-        lambda shelf: adjusted_self_similarity(shelf.type_directions),
-        needs=_TYPES,
-        range=(-2.0, 2.0),
-        high="context changes a token little",
-        sentence=lambda value: (
-            f"two occurrences of one token have a cosine {value:+.2f} from that of any two tokens"
-        ),
-    ),
-    _entry(
-        "intra_similarity",
-        lambda shelf: intra_similarity(shelf.sentence_directions, moments=shelf.sentence_moments),
-        needs=_SENTENCES,
-        high="the tokens of a sentence point one way",
-        sentence=lambda value: (
-            f"a token has a cosine of {value:.2f} with the mean of its sentence on average"
-        ),
-    ),
-    _entry(
-        "adjusted_intra_similarity",
-        lambda shelf: adjusted_intra_similarity(shelf.sentence_directions, moments=shelf.sentence_moments),
-        needs=_SENTENCES,
-        range=(-2.0, 2.0),
-        high="the tokens of a sentence point one way",
-        sentence=lambda value: (
-            f"a token has a cosine {value:+.2f} higher with its sentence's mean than any two tokens have"
-        ),
-    ),
-    _entry(
-        "s_inter",
-        lambda shelf: s_inter(shelf.type_directions),
-        needs=_TYPES,
-        high="anisotropic",
-        paper=_CAI,
-        sentence=lambda value: f"occurrences of two different tokens have a cosine of {value:.2f} on average",
-    ),
-)

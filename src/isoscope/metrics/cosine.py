@@ -13,14 +13,32 @@ from isoscope.arrays import as_matrix, scalar
 from isoscope.errors import InputError, ShapeError, UndefinedError
 from isoscope.kernels.precision import check_spread
 from isoscope.kernels.tiles import Arranged, Progress, Tile
-from isoscope.metrics.registry import entries
+from isoscope.metrics.registry import family
 from isoscope.statistics.directions import Directions, unit_rows
-from isoscope.statistics.gathered import Statistics
 from isoscope.statistics.leave_one_out import LeftOutCosines, jackknife
 
 _WANG_2020 = "Wang, Isola 2020, Understanding contrastive representation learning"
 
 
+def _cosine_sentence(value: float) -> str:
+    if value > 0.5:
+        return "two random vectors look alike: the space is a narrow cone, and cosine thresholds must be high"
+    if value > 0.1:
+        return "random vectors share a direction: subtracting the mean would spread them"
+    return "random vectors point nowhere in common"
+
+
+_metric = family("cosine", needs=("directions",), invariances=("rotation", "scale"), differentiable=True)
+
+
+@_metric(
+    range=(-1.0, 1.0),
+    high="all vectors point one way",
+    paper="Ethayarajh 2019, How contextual are contextualized word representations?",
+    sentence=_cosine_sentence,
+    error=lambda shelf: mean_cosine_error(shelf.directions, shelf.left_out_cosines),
+    error_needs=("left_out_cosines",),
+)
 def mean_cosine(X: Any) -> Any:
     """Mean cosine over all pairs of different vectors: how much the space points one way.
 
@@ -48,6 +66,63 @@ def mean_cosine_error(directions: Directions, left_out: LeftOutCosines) -> float
     return jackknife(pair_cosine(n, whole), scores, n)[0]
 
 
+@_metric(
+    range=(0.0, math.inf),
+    high="long vectors",
+    invariances=("rotation",),
+    paper="Euclidean length",
+    sentence="vectors are {value:.3g} long on average",
+)
+def mean_norm(X: Any) -> Any:
+    """Mean length of the vectors, Σ‖x‖/n.
+
+    Range [0, ∞). Invariant to rotation.
+
+    >>> mean_norm([[3.0, 4.0], [0.0, 0.0]])
+    2.5
+    """
+    directions = Directions.of(X)
+    return scalar(directions.norm_sum / (directions.count + directions.n_zero))
+
+
+@_metric(
+    range=(0.0, math.inf),
+    high="lengths differ",
+    differentiable=False,  # a square root at 0 when all lengths are equal
+    paper="coefficient of variation of the lengths",
+    sentence=lambda value: (
+        "all vectors have one length" if value < 1e-3 else f"lengths vary by {value:.0%} of their mean"
+    ),
+)
+def norm_variation(X: Any) -> Any:
+    """Standard deviation of the lengths (divisor n) over their mean.
+
+    Range [0, ∞); 0 where all vectors have one length. Known to about 1e-8: of lengths that differ by less
+    it may read 0. Invariant to rotation and one scale.
+
+    >>> norm_variation([[3.0, 4.0], [0.0, 0.0]])
+    1.0
+    """
+    directions = Directions.of(X)
+    mean = mean_norm(directions)
+    if not mean > 0:
+        raise UndefinedError("norm_variation is undefined: every vector is zero")
+    n = directions.count + directions.n_zero
+    check_spread(float(directions.norm_square_sum.detach()), differ=True)
+    return scalar((directions.norm_square_sum / mean / mean / n - 1).clamp(min=0).sqrt())
+
+
+@_metric(
+    needs=("vectors",),
+    call=lambda metric, shelf: metric(shelf.vectors, progress=shelf.progress),
+    range=(-8.0, 0.0),
+    high="directions clump",
+    paper=_WANG_2020,
+    sentence=lambda value: (
+        "directions cover the sphere evenly" if value < -3 else "directions leave much of the sphere empty"
+    ),
+    default=False,
+)
 def uniformity(X: Any, *, t: float = 2.0, progress: Progress | None = None) -> Any:
     """How evenly the directions cover the sphere; low is even.
 
@@ -78,6 +153,14 @@ def uniformity(X: Any, *, t: float = 2.0, progress: Progress | None = None) -> A
     return math.log(total / (n * (n - 1) / 2))
 
 
+@_metric(
+    needs=("vectors", "partners"),
+    range=(0.0, 4.0),
+    high="partners lie apart",
+    invariances=("scale",),
+    paper=_WANG_2020,
+    sentence=lambda value: f"partners are {value / 2:.0%} as far apart as vectors at right angles",
+)
 def alignment(X: Any, Y: Any, *, alpha: float = 2.0) -> Any:
     """Mean distance between the directions of matching rows; low is well aligned.
 
@@ -124,8 +207,8 @@ def norm_statistics(X: Any) -> NormStatistics:
     """
     directions = Directions.of(X)
     return NormStatistics(
-        float(_mean_norm(directions)),
-        float(_norm_variation(directions) * _mean_norm(directions)),
+        float(mean_norm(directions)),
+        float(norm_variation(directions) * mean_norm(directions)),
         float(directions.norm_min),
         float(directions.norm_max),
         directions.n_zero,
@@ -135,94 +218,3 @@ def norm_statistics(X: Any) -> NormStatistics:
 def pair_cosine(n: Tensor | int, squared_sum: Tensor) -> Tensor:
     """The mean cosine of all pairs of n unit vectors, from the square of their sum's length."""
     return (squared_sum - n) / (n * (n - 1))
-
-
-def _mean_norm(directions: Directions) -> Tensor:
-    return directions.norm_sum / (directions.count + directions.n_zero)
-
-
-def _norm_variation(directions: Directions) -> Tensor:
-    """Standard deviation over mean of the lengths."""
-    mean = _mean_norm(directions)
-    if not mean > 0:
-        raise UndefinedError("norm_variation is undefined: every vector is zero")
-    n = directions.count + directions.n_zero
-    check_spread(float(directions.norm_square_sum.detach()), differ=True)
-    return (directions.norm_square_sum / mean / mean / n - 1).clamp(min=0).sqrt()
-
-
-def _cosine_sentence(value: float) -> str:
-    if value > 0.5:
-        return "two random vectors look alike: the space is a narrow cone, and cosine thresholds must be high"
-    if value > 0.1:
-        return "random vectors share a direction: subtracting the mean would spread them"
-    return "random vectors point nowhere in common"
-
-
-def _cosine_error(shelf: Statistics) -> float:
-    return mean_cosine_error(shelf.directions, shelf.left_out_cosines)
-
-
-_entry = entries(
-    "cosine",
-    needs=frozenset({"directions"}),
-    invariances=frozenset({"rotation", "scale"}),
-    differentiable=True,
-)
-
-METRICS = (
-    _entry(
-        "mean_cosine",
-        lambda shelf: mean_cosine(shelf.directions),
-        range=(-1.0, 1.0),
-        high="all vectors point one way",
-        paper="Ethayarajh 2019, How contextual are contextualized word representations?",
-        sentence=_cosine_sentence,
-        error=_cosine_error,
-        error_needs=frozenset({"left_out_cosines"}),
-    ),
-    _entry(
-        "mean_norm",
-        lambda shelf: scalar(_mean_norm(shelf.directions)),
-        range=(0.0, math.inf),
-        high="long vectors",
-        invariances=frozenset({"rotation"}),
-        paper="Euclidean length",
-        sentence=lambda value: f"vectors are {value:.3g} long on average",
-    ),
-    _entry(
-        "norm_variation",
-        lambda shelf: scalar(_norm_variation(shelf.directions)),
-        range=(0.0, math.inf),
-        high="lengths differ",
-        differentiable=False,  # a square root at 0 when all lengths are equal
-        paper="coefficient of variation of the lengths",
-        sentence=lambda value: (
-            "all vectors have one length" if value < 1e-3 else f"lengths vary by {value:.0%} of their mean"
-        ),
-    ),
-    _entry(
-        "uniformity",
-        lambda shelf: uniformity(shelf.vectors, progress=shelf.progress),
-        needs=frozenset({"vectors"}),
-        range=(-8.0, 0.0),
-        high="directions clump",
-        paper=_WANG_2020,
-        sentence=lambda value: (
-            "directions cover the sphere evenly"
-            if value < -3
-            else "directions leave much of the sphere empty"
-        ),
-        default=False,
-    ),
-    _entry(
-        "alignment",
-        lambda shelf: alignment(shelf.vectors, shelf.partners),
-        needs=frozenset({"vectors", "partners"}),
-        range=(0.0, 4.0),
-        high="partners lie apart",
-        invariances=frozenset({"scale"}),
-        paper=_WANG_2020,
-        sentence=lambda value: f"partners are {value / 2:.0%} as far apart as vectors at right angles",
-    ),
-)

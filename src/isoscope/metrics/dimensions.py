@@ -10,13 +10,16 @@ from torch import Tensor
 
 from isoscope.arrays import as_matrix, like, scalar
 from isoscope.errors import InputError, UndefinedError
-from isoscope.metrics.registry import Metric
+from isoscope.metrics.registry import family
 from isoscope.metrics.spectrum import first_reaching
 from isoscope.space import known_rows
 from isoscope.statistics.directions import Directions
 from isoscope.statistics.groups import GroupDirections
 
 _TIMKEY = "Timkey, van Schijndel 2021, All Bark and No Bite: Rogue Dimensions in Transformer Language Models"
+
+
+_metric = family("dimensions", needs=("directions",), invariances=("scale",))
 
 
 @dataclass(frozen=True)
@@ -76,6 +79,13 @@ def dimension_contributions(X: Any) -> Any:
     return like(contributions_of(Directions.of(X)), X.unit_sum if isinstance(X, Directions) else X)
 
 
+@_metric(
+    range=(0.0, 1.0),
+    high="one dimension decides how similar vectors look",
+    differentiable=True,
+    paper=_TIMKEY,
+    sentence="the strongest dimension makes {value:.0%} of the mean cosine's contributions",
+)
 def top_dimension_share(X: Any) -> Any:
     """The share of the largest contribution to the mean cosine among all contributions.
 
@@ -114,6 +124,23 @@ def dimensions_for_share(X: Any, *, share: float = 0.5) -> int:
             f"dimensions_for_share is undefined: the mean cosine is not positive ({float(total):.3g})"
         )
     return DimensionShares(contributions / total).n_for(share)
+
+
+@_metric(
+    range=(1.0, math.inf),
+    high="many dimensions share the mean cosine",
+    paper="Xiao, Long, Al Moubayed 2023, On Isotropy, Contextualization and Learning Dynamics",
+    sentence=lambda value: (
+        f"{value:.0f} dimension{'s make' if value > 1 else ' makes'} half of the mean cosine"
+    ),
+)
+def dimensions_for_half(X: Any) -> int:
+    """How few dimensions make half of the mean cosine: `dimensions_for_share(X, share=0.5)`.
+
+    >>> dimensions_for_half([[2.0, 0.0], [1.0, 0.0], [3.0, 0.0]])
+    1
+    """
+    return dimensions_for_share(X)
 
 
 def rogue_dimensions(X: Any, *, min_share: float | None = None) -> list[RogueDimension]:
@@ -218,35 +245,3 @@ def _shares(directions: Directions, name: str) -> Tensor:
             f"{name} is undefined: no dimension contributes to the mean cosine (all pairs orthogonal)"
         )
     return contributions / total
-
-
-METRICS = (
-    Metric(
-        name="top_dimension_share",
-        family="dimensions",
-        compute=lambda shelf: top_dimension_share(shelf.directions),
-        needs=frozenset({"directions"}),
-        range=(0.0, 1.0),
-        high="one dimension decides how similar vectors look",
-        invariances=frozenset({"scale"}),
-        differentiable=True,
-        paper=_TIMKEY,
-        sentence=lambda value: (
-            f"the strongest dimension makes {value:.0%} of the mean cosine's contributions"
-        ),
-    ),
-    Metric(
-        name="dimensions_for_half",
-        family="dimensions",
-        compute=lambda shelf: dimensions_for_share(shelf.directions),
-        needs=frozenset({"directions"}),
-        range=(1.0, math.inf),
-        high="many dimensions share the mean cosine",
-        invariances=frozenset({"scale"}),
-        differentiable=False,
-        paper="Xiao, Long, Al Moubayed 2023, On Isotropy, Contextualization and Learning Dynamics",
-        sentence=lambda value: (
-            f"{value:.0f} dimension{'s make' if value > 1 else ' makes'} half of the mean cosine"
-        ),
-    ),
-)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from operator import index
 from typing import Any
@@ -14,14 +15,13 @@ from torch import Tensor
 from isoscope.arrays import scalar
 from isoscope.errors import InputError, UndefinedError
 from isoscope.metrics.isotropy import isoscore
-from isoscope.metrics.registry import ALL_INVARIANCES, Metric
+from isoscope.metrics.registry import ALL_INVARIANCES, family
 from isoscope.space import known_rows
 from isoscope.statistics.gathered import Statistics
 from isoscope.statistics.groups import GroupMoments
 from isoscope.statistics.moments import Moments
 
 _WORTH_TELLING = 0.02  # a share of the variance
-_OURS = "isoscope: an exact form of Mickus, Grönroos, Attieh 2024, Isotropy, Clusters, and Classifiers"
 
 
 @dataclass(frozen=True)
@@ -58,6 +58,67 @@ class ScatterDecomposition:
         return min(self.n_labels - 1, self.n_dims)
 
 
+def _share_sentence(value: float) -> str:
+    return f"{value:.0%} of the variance lies between labels"
+
+
+def _explain_share(value: float, shelf: Statistics) -> str:
+    fair = share_beyond_chance(shelf.label_moments)
+    if fair is None or not is_by_chance(value, fair):
+        return _share_sentence(value)
+    return f"{_share_sentence(max(0.0, fair))}, once the chance of few vectors a label is removed"
+
+
+def _ceiling_of(metric: Callable[..., float], shelf: Statistics) -> float:
+    groups = shelf.label_moments
+    if groups.n_dims < 2:
+        raise UndefinedError("isotropy_ceiling is undefined for vectors of 1 dimension; wanted d ≥ 2")
+    return metric(n_labels_seen(groups), groups.n_dims, between=float(between_share(groups)))
+
+
+_metric = family(
+    "clusters",
+    needs=("label_moments",),
+    range=(0.0, 1.0),
+    invariances=ALL_INVARIANCES,
+    paper="isoscope: an exact form of Mickus, Grönroos, Attieh 2024, Isotropy, Clusters, and Classifiers",
+    place=1,  # after all other metrics of labels
+)
+
+
+@_metric(
+    high="compact, distant labels",
+    differentiable=True,
+    sentence=_share_sentence,
+    explain=_explain_share,
+)
+def between_share(X: Any, labels: Any = None) -> Any:
+    """The share of the variance that lies between labels.
+
+        ρ = tr B/(tr W + tr B)
+
+    Range [0, 1]; high means compact, distant labels: 1 when every label is a single point. The same
+    sums as Calinski and Harabasz's score, and η² of a multivariate analysis of variance. Invariant to
+    rotation, translation and one scale.
+
+    Args:
+        X: a labelled Space, (n, d) vectors in any array, or GroupMoments of the labels.
+        labels: one label for each vector, where X does not carry it.
+
+    >>> between_share([[0.0, 0.0], [0.0, 2.0], [2.0, 0.0], [2.0, 2.0]], ["a", "a", "b", "b"])
+    0.5
+    """
+    groups = X if isinstance(X, GroupMoments) else GroupMoments.of(X, known_rows(X, labels, "labels"))
+    within, between = scatter_traces(groups, "between_share")
+    return scalar(between / (within + between))
+
+
+@_metric(
+    call=_ceiling_of,
+    high="these labels leave room for isotropy",
+    sentence="with labels this far apart no space of this many dimensions has an IsoScore over {value:.3f}",
+    default=False,  # stands beside isoscore already
+)
 def isotropy_ceiling(
     n_labels: int, n_dims: int, *, between: float = 1.0, n_points: int | None = None
 ) -> float:
@@ -199,27 +260,6 @@ def scatter_decomposition(X: Any, labels: Any = None) -> ScatterDecomposition:
     )
 
 
-def between_share(X: Any, labels: Any = None) -> Any:
-    """The share of the variance that lies between labels.
-
-        ρ = tr B/(tr W + tr B)
-
-    Range [0, 1]; high means compact, distant labels: 1 when every label is a single point. The same
-    sums as Calinski and Harabasz's score, and η² of a multivariate analysis of variance. Invariant to
-    rotation, translation and one scale.
-
-    Args:
-        X: a labelled Space, (n, d) vectors in any array, or GroupMoments of the labels.
-        labels: one label for each vector, where X does not carry it.
-
-    >>> between_share([[0.0, 0.0], [0.0, 2.0], [2.0, 0.0], [2.0, 2.0]], ["a", "a", "b", "b"])
-    0.5
-    """
-    groups = X if isinstance(X, GroupMoments) else GroupMoments.of(X, known_rows(X, labels, "labels"))
-    within, between = scatter_traces(groups, "between_share")
-    return scalar(between / (within + between))
-
-
 def scatter_traces(groups: GroupMoments, name: str) -> tuple[Tensor, Tensor]:
     """n·tr W and n·tr B."""
     within, between = groups.within.sum(), groups.between_trace
@@ -302,53 +342,3 @@ def whole(name: str, value: Any, least: int) -> int:
     if number < least:
         raise InputError(f"{name} is {number}; wanted at least {least}")
     return number
-
-
-def _ceiling(shelf: Statistics) -> float:
-    groups = shelf.label_moments
-    if groups.n_dims < 2:
-        raise UndefinedError("isotropy_ceiling is undefined for vectors of 1 dimension; wanted d ≥ 2")
-    return isotropy_ceiling(n_labels_seen(groups), groups.n_dims, between=float(between_share(groups)))
-
-
-def _share_sentence(value: float) -> str:
-    return f"{value:.0%} of the variance lies between labels"
-
-
-def _share_told(value: float, shelf: Statistics) -> str:
-    fair = share_beyond_chance(shelf.label_moments)
-    if fair is None or not is_by_chance(value, fair):
-        return _share_sentence(value)
-    return f"{_share_sentence(max(0.0, fair))}, once the chance of few vectors a label is removed"
-
-
-METRICS = (
-    Metric(
-        name="between_share",
-        family="clusters",
-        compute=lambda shelf: between_share(shelf.label_moments),
-        needs=frozenset({"labels", "label_moments"}),
-        range=(0.0, 1.0),
-        high="compact, distant labels",
-        invariances=ALL_INVARIANCES,
-        differentiable=True,
-        paper=_OURS,
-        sentence=_share_sentence,
-        told=_share_told,
-    ),
-    Metric(
-        name="isotropy_ceiling",
-        family="clusters",
-        compute=_ceiling,
-        needs=frozenset({"labels", "label_moments"}),
-        range=(0.0, 1.0),
-        high="these labels leave room for isotropy",
-        invariances=ALL_INVARIANCES,
-        differentiable=False,
-        paper=_OURS,
-        sentence=lambda value: (
-            f"with labels this far apart no space of this many dimensions has an IsoScore over {value:.3f}"
-        ),
-        default=False,  # stands beside isoscore already
-    ),
-)

@@ -11,7 +11,7 @@ from torch import Tensor
 from isoscope.arrays import as_matrix, scalar
 from isoscope.errors import InputError, NotFiniteError, ShapeError, UndefinedError
 from isoscope.kernels.precision import LEAST_SUM
-from isoscope.metrics.registry import ALL_INVARIANCES, Metric
+from isoscope.metrics.registry import ALL_INVARIANCES, family
 from isoscope.statistics.gathered import Statistics
 from isoscope.statistics.leave_one_out import LeftOutMoments, jackknife
 from isoscope.statistics.moments import Moments
@@ -23,10 +23,76 @@ _ONE_FAR = 0.5  # a share of Σ‖u‖⁴ in (Σ‖u‖²)² that one vector far
 _LOST = 1e-9  # under this share of what it is the difference of, an estimate of tr Σ² has lost its digits
 _FEW_PER_DIMENSION = 5  # vectors: below, the plain IsoScore reads low
 _FEWEST = 10  # vectors whose debiased IsoScore is more than chance
+_TOO_FEW = "too few vectors to say how the variance is spread"
 _RUDMAN_2022 = "Rudman, Gillman, Rayne, Eickhoff 2022, IsoScore"
-_HIMENO_2014 = "Himeno, Yamada 2014, Estimations for some functions of covariance matrix in high dimension"
 
 
+def is_few(n: float, d: int) -> bool:
+    """Whether vectors are so few for their dimensions that the plain IsoScore reads low.
+
+    Isotropic vectors then read under 5/6.
+    """
+    return n < _FEW_PER_DIMENSION * d
+
+
+def is_too_few(n: float, d: int) -> bool:
+    """Whether not even the debiased IsoScore is to be put in words: its error is about 2/n of it or more."""
+    return is_few(n, d) and n < _FEWEST
+
+
+def _spread_sentence(value: float) -> str:
+    if value >= 0.5:
+        return "the variance is spread over most dimensions"
+    if value >= 0.1:
+        return "the variance favours some dimensions clearly"
+    return "the variance lies in few directions"
+
+
+def _explain_isoscore(value: float, shelf: Statistics) -> str:
+    n, d = shelf.moments.count, shelf.moments.n_dims
+    if not is_few(n, d):
+        return _spread_sentence(value)
+    try:
+        fair = float(isoscore(shelf.moments, debias=True))
+    except UndefinedError:
+        fair = math.nan
+    if is_too_few(n, d) or math.isnan(fair):
+        return _TOO_FEW
+    return _spread_sentence(fair) + ", once the bias of few vectors is removed"
+
+
+def _debiased_sentence(value: float) -> str:
+    return _spread_sentence(value) + ", with the bias of a small sample removed"
+
+
+def _explain_debiased(value: float, shelf: Statistics) -> str:
+    few = is_too_few(shelf.moments.count, shelf.moments.n_dims)
+    return _TOO_FEW if few else _debiased_sentence(value)
+
+
+def _partition_sentence(value: float) -> str:
+    if value < 1e-6:
+        return "far from 1: the mean or the longest direction outweighs all others"
+    return f"the weakest direction carries {value:.2g} of the strongest one's partition mass"
+
+
+_metric = family(
+    "isotropy",
+    needs=("moments",),
+    range=(0.0, 1.0),
+    high="isotropic",
+    invariances=ALL_INVARIANCES,
+    differentiable=True,
+)
+
+
+@_metric(
+    paper=_RUDMAN_2022,
+    sentence=_spread_sentence,
+    explain=_explain_isoscore,
+    error=lambda shelf: isoscore_jackknife(shelf.moments, shelf.left_out_moments, debias=False)[0],
+    error_needs=("left_out_moments",),
+)
 def isoscore(X: Any, *, debias: bool | Literal["jackknife"] = False) -> Any:
     """How evenly the variance fills the dimensions: 0 one direction, 1 all alike.
 
@@ -71,6 +137,23 @@ def isoscore(X: Any, *, debias: bool | Literal["jackknife"] = False) -> Any:
     return scalar(score)
 
 
+@_metric(
+    range=(0.0, math.inf),
+    paper="Himeno, Yamada 2014, Estimations for some functions of covariance matrix in high dimension",
+    sentence=_debiased_sentence,
+    explain=_explain_debiased,
+    error=lambda shelf: isoscore_jackknife(shelf.moments, shelf.left_out_moments, debias=True)[0],
+    error_needs=("left_out_moments",),
+)
+def isoscore_debiased(X: Any) -> Any:
+    """IsoScore without the bias of a small sample: `isoscore(X, debias=True)`.
+
+    >>> round(isoscore_debiased([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]]), 12)
+    3.0
+    """
+    return isoscore(X, debias=True)
+
+
 def isoscore_jackknife(moments: Moments, left_out: LeftOutMoments, *, debias: bool) -> tuple[float, float]:
     """Standard error and bias of IsoScore, plain or debiased, by leaving each vector out in turn."""
     scores = left_out_scores(moments, left_out, debias=debias)
@@ -93,6 +176,13 @@ def left_out_scores(moments: Moments, left_out: LeftOutMoments, *, debias: bool)
     return _score(squared_trace / trace_of_square, d)
 
 
+@_metric(
+    high="anisotropic",
+    differentiable=False,  # a square root at 0: no slope at the flat spectrum
+    paper=_RUDMAN_2022,
+    sentence="the variance profile is {value:.0%} of the way from flat to a single direction",
+    default=False,
+)
 def isotropy_defect(X: Any) -> Any:
     """Distance of the variance profile from a flat one: 0 flat, 1 a single direction.
 
@@ -111,6 +201,38 @@ def isotropy_defect(X: Any) -> Any:
     return scalar(((1 - cosine).clamp(min=0) / (1 - 1 / math.sqrt(d))).sqrt())
 
 
+@_metric(
+    needs=("log_partition",),
+    invariances=("rotation",),
+    differentiable=False,
+    paper="Mu, Viswanath 2018, All-but-the-Top",
+    sentence=_partition_sentence,
+)
+def partition_isotropy(X: Any, *, log: bool = False) -> float:
+    """How equal the partition function is in all directions: 1 isotropic, towards 0 anisotropic.
+
+        I = min_c Z(c)/max_c Z(c),   Z(c) = Σ exp(c·x),   c over ± the eigenvectors of Σ x xᵀ
+
+    Computed in the log domain, over both signs of each eigenvector. Range [0, 1]; high is isotropic.
+    Invariant to rotation; depends on scale and on the mean, by design. `log=True` gives log I, which
+    does not underflow. Paper: Mu and Viswanath 2018, All-but-the-Top (after Arora et al. 2016).
+
+    >>> round(partition_isotropy([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]]), 6)
+    1.0
+    """
+    partition = (
+        X if isinstance(X, LogPartition) else LogPartition.of(matrix := as_matrix(X), Moments.of(matrix))
+    )
+    log_ratio = float(partition.log_z.min() - partition.log_z.max())
+    return log_ratio if log else math.exp(log_ratio)
+
+
+@_metric(
+    needs=("moments", "covariance"),
+    invariances=("translation",),
+    paper="Rudman, Eickhoff 2024, Stable Anisotropic Regularization",
+    sentence=lambda value: _spread_sentence(value) + ", shrunk towards the covariance given",
+)
 def isoscore_star(X: Any, covariance: Any, *, zeta: float = 0.2) -> Any:
     """IsoScore of a covariance shrunk towards a known one: steady on mini-batches, differentiable.
 
@@ -135,25 +257,6 @@ def isoscore_star(X: Any, covariance: Any, *, zeta: float = 0.2) -> Any:
     if not shrunk.trace() > 0:
         raise UndefinedError("isoscore_star is undefined: the shrunk covariance is zero")
     return scalar(_score(shrunk.trace() ** 2 / (shrunk * shrunk).sum(), moments.n_dims))
-
-
-def partition_isotropy(X: Any, *, log: bool = False) -> float:
-    """How equal the partition function is in all directions: 1 isotropic, towards 0 anisotropic.
-
-        I = min_c Z(c)/max_c Z(c),   Z(c) = Σ exp(c·x),   c over ± the eigenvectors of Σ x xᵀ
-
-    Computed in the log domain, over both signs of each eigenvector. Range [0, 1]; high is isotropic.
-    Invariant to rotation; depends on scale and on the mean, by design. `log=True` gives log I, which
-    does not underflow. Paper: Mu and Viswanath 2018, All-but-the-Top (after Arora et al. 2016).
-
-    >>> round(partition_isotropy([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]]), 6)
-    1.0
-    """
-    partition = (
-        X if isinstance(X, LogPartition) else LogPartition.of(matrix := as_matrix(X), Moments.of(matrix))
-    )
-    log_ratio = float(partition.log_z.min() - partition.log_z.max())
-    return log_ratio if log else math.exp(log_ratio)
 
 
 def _isoscore(moments: Moments) -> Tensor:
@@ -228,134 +331,3 @@ def as_covariance(covariance: Any, d: int) -> Tensor:
     if torch.linalg.eigvalsh(matrix.detach()).min() < -1e-6 * float(matrix.detach().diagonal().max()):
         raise InputError("covariance has negative eigenvalues; wanted a positive semi-definite matrix")
     return matrix
-
-
-def is_few(n: float, d: int) -> bool:
-    """Whether vectors are so few for their dimensions that the plain IsoScore reads low.
-
-    Isotropic vectors then read under 5/6.
-    """
-    return n < _FEW_PER_DIMENSION * d
-
-
-def is_too_few(n: float, d: int) -> bool:
-    """Whether not even the debiased IsoScore is to be put in words: its error is about 2/n of it or more."""
-    return is_few(n, d) and n < _FEWEST
-
-
-def _isoscore_told(value: float, shelf: Statistics) -> str:
-    n, d = shelf.moments.count, shelf.moments.n_dims
-    if not is_few(n, d):
-        return _spread_sentence(value)
-    try:
-        fair = float(isoscore(shelf.moments, debias=True))
-    except UndefinedError:
-        fair = math.nan
-    if is_too_few(n, d) or math.isnan(fair):
-        return "too few vectors to say how the variance is spread"
-    return _spread_sentence(fair) + ", once the bias of few vectors is removed"
-
-
-def _debiased_told(value: float, shelf: Statistics) -> str:
-    if is_too_few(shelf.moments.count, shelf.moments.n_dims):
-        return "too few vectors to say how the variance is spread"
-    return _debiased_sentence(value)
-
-
-def _debiased_sentence(value: float) -> str:
-    return _spread_sentence(value) + ", with the bias of a small sample removed"
-
-
-def _spread_sentence(value: float) -> str:
-    if value >= 0.5:
-        return "the variance is spread over most dimensions"
-    if value >= 0.1:
-        return "the variance favours some dimensions clearly"
-    return "the variance lies in few directions"
-
-
-def _partition_sentence(value: float) -> str:
-    if value < 1e-6:
-        return "far from 1: the mean or the longest direction outweighs all others"
-    return f"the weakest direction carries {value:.2g} of the strongest one's partition mass"
-
-
-def _plain_error(shelf: Statistics) -> float:
-    return isoscore_jackknife(shelf.moments, shelf.left_out_moments, debias=False)[0]
-
-
-def _debiased_error(shelf: Statistics) -> float:
-    return isoscore_jackknife(shelf.moments, shelf.left_out_moments, debias=True)[0]
-
-
-METRICS = (
-    Metric(
-        name="isoscore",
-        family="isotropy",
-        compute=lambda shelf: isoscore(shelf.moments),
-        needs=frozenset({"moments"}),
-        range=(0.0, 1.0),
-        high="isotropic",
-        invariances=ALL_INVARIANCES,
-        differentiable=True,
-        paper=_RUDMAN_2022,
-        sentence=_spread_sentence,
-        told=_isoscore_told,
-        error=_plain_error,
-        error_needs=frozenset({"left_out_moments"}),
-    ),
-    Metric(
-        name="isoscore_debiased",
-        family="isotropy",
-        compute=lambda shelf: isoscore(shelf.moments, debias=True),
-        needs=frozenset({"moments"}),
-        range=(0.0, math.inf),
-        high="isotropic",
-        invariances=ALL_INVARIANCES,
-        differentiable=True,
-        paper=_HIMENO_2014,
-        sentence=_debiased_sentence,
-        told=_debiased_told,
-        error=_debiased_error,
-        error_needs=frozenset({"left_out_moments"}),
-    ),
-    Metric(
-        name="isotropy_defect",
-        family="isotropy",
-        compute=lambda shelf: isotropy_defect(shelf.moments),
-        needs=frozenset({"moments"}),
-        range=(0.0, 1.0),
-        high="anisotropic",
-        invariances=ALL_INVARIANCES,
-        differentiable=False,  # a square root at 0: no slope at the flat spectrum
-        paper=_RUDMAN_2022,
-        sentence=lambda value: (
-            f"the variance profile is {value:.0%} of the way from flat to a single direction"
-        ),
-        default=False,
-    ),
-    Metric(
-        name="partition_isotropy",
-        family="isotropy",
-        compute=lambda shelf: partition_isotropy(shelf.log_partition),
-        needs=frozenset({"moments", "log_partition"}),
-        range=(0.0, 1.0),
-        high="isotropic",
-        invariances=frozenset({"rotation"}),
-        differentiable=False,
-        paper="Mu, Viswanath 2018, All-but-the-Top",
-        sentence=_partition_sentence,
-    ),
-    Metric(
-        name="isoscore_star",
-        family="isotropy",
-        compute=lambda shelf: isoscore_star(shelf.moments, shelf.covariance),
-        needs=frozenset({"moments", "covariance"}),
-        range=(0.0, 1.0),
-        high="isotropic",
-        invariances=frozenset({"translation"}),
-        differentiable=True,
-        paper="Rudman, Eickhoff 2024, Stable Anisotropic Regularization",
-        sentence=lambda value: _spread_sentence(value) + ", shrunk towards the covariance given",
-    ),
-)

@@ -10,12 +10,16 @@ from torch import Tensor
 
 from isoscope.arrays import like
 from isoscope.errors import InputError, UndefinedError
-from isoscope.metrics.registry import ALL_INVARIANCES, Metric
-from isoscope.statistics.gathered import Statistics
+from isoscope.metrics.registry import ALL_INVARIANCES, family
 from isoscope.statistics.neighbors import Neighbors
 
 _LID_NEIGHBORS = 100
 _HUBNESS_NEIGHBORS = 10
+
+
+_metric = family(
+    "manifold", needs=("neighbors",), range=(0.0, math.inf), invariances=ALL_INVARIANCES, default=False
+)
 
 
 def lid_samples(X: Any, *, k: int = _LID_NEIGHBORS, squared: bool = False) -> Any:
@@ -41,6 +45,12 @@ def lid_samples(X: Any, *, k: int = _LID_NEIGHBORS, squared: bool = False) -> An
     return like(_lid(Neighbors.of(X, k=k, metric="euclidean").distances, squared), X)
 
 
+@_metric(
+    call=lambda metric, shelf: metric(shelf.neighbors, k=shelf.neighbors.k),
+    high="locally high-dimensional",
+    paper="Levina, Bickel 2004; Amsaleg et al. 2015; as used by Cai et al. 2021",
+    sentence="around a point the space looks {value:.0f}-dimensional",
+)
 def lid(X: Any, *, k: int = _LID_NEIGHBORS, squared: bool = False) -> float:
     """Mean local intrinsic dimension over the points that have one; see `lid_samples`."""
     values = _lid(Neighbors.of(X, k=k, metric="euclidean").distances, squared)
@@ -52,6 +62,11 @@ def lid(X: Any, *, k: int = _LID_NEIGHBORS, squared: bool = False) -> float:
     return float(defined.mean())
 
 
+@_metric(
+    high="high-dimensional manifold",
+    paper="Facco, d'Errico, Rodriguez, Laio 2017, Estimating the intrinsic dimension",
+    sentence="the two nearest neighbours speak of a {value:.0f}-dimensional manifold",
+)
 def twonn(X: Any, *, discard: float = 0.1) -> float:
     """Intrinsic dimension from the ratio of the second to the first neighbour's distance.
 
@@ -91,6 +106,13 @@ def k_occurrence(X: Any, *, k: int = _HUBNESS_NEIGHBORS) -> Any:
     return like(_occurrences(Neighbors.of(X, k=k)), X)
 
 
+@_metric(
+    call=lambda metric, shelf: metric(shelf.neighbors, k=min(_HUBNESS_NEIGHBORS, shelf.neighbors.k)),
+    range=(-math.inf, math.inf),
+    high="a few hubs are everyone's neighbour",
+    paper="Radovanović, Nanopoulos, Ivanović 2010, Hubs in space",
+    sentence=lambda value: "a few points are everyone's neighbour" if value > 1.5 else "no strong hubs",
+)
 def hubness(X: Any, *, k: int = _HUBNESS_NEIGHBORS) -> float:
     """Skewness of the k-occurrence: how unequally points serve as neighbours.
 
@@ -122,52 +144,3 @@ def _lid(distances: Tensor, squared: bool) -> Tensor:
 
 def _occurrences(neighbors: Neighbors) -> Tensor:
     return torch.bincount(neighbors.indices.flatten(), minlength=neighbors.indices.shape[0])
-
-
-def _cut(shelf: Statistics, k: int) -> Neighbors:
-    return shelf.neighbors.nearest(min(k, shelf.neighbors.k))
-
-
-METRICS = (
-    Metric(
-        name="lid",
-        family="manifold",
-        compute=lambda shelf: lid(shelf.neighbors, k=shelf.neighbors.k),
-        needs=frozenset({"neighbors"}),
-        range=(0.0, math.inf),
-        high="locally high-dimensional",
-        invariances=ALL_INVARIANCES,
-        differentiable=False,
-        paper="Levina, Bickel 2004; Amsaleg et al. 2015; as used by Cai et al. 2021",
-        sentence=lambda value: f"around a point the space looks {value:.0f}-dimensional",
-        default=False,
-    ),
-    Metric(
-        name="twonn",
-        family="manifold",
-        compute=lambda shelf: twonn(shelf.neighbors),
-        needs=frozenset({"neighbors"}),
-        range=(0.0, math.inf),
-        high="high-dimensional manifold",
-        invariances=ALL_INVARIANCES,
-        differentiable=False,
-        paper="Facco, d'Errico, Rodriguez, Laio 2017, Estimating the intrinsic dimension",
-        sentence=lambda value: f"the two nearest neighbours speak of a {value:.0f}-dimensional manifold",
-        default=False,
-    ),
-    Metric(
-        name="hubness",
-        family="manifold",
-        compute=lambda shelf: hubness(
-            _cut(shelf, _HUBNESS_NEIGHBORS), k=min(_HUBNESS_NEIGHBORS, shelf.neighbors.k)
-        ),
-        needs=frozenset({"neighbors"}),
-        range=(-math.inf, math.inf),
-        high="a few hubs are everyone's neighbour",
-        invariances=ALL_INVARIANCES,
-        differentiable=False,
-        paper="Radovanović, Nanopoulos, Ivanović 2010, Hubs in space",
-        sentence=lambda value: "a few points are everyone's neighbour" if value > 1.5 else "no strong hubs",
-        default=False,
-    ),
-)

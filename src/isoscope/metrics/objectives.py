@@ -12,15 +12,28 @@ from torch import Tensor
 from isoscope.arrays import as_matrix, scalar
 from isoscope.errors import ShapeError
 from isoscope.labels import as_clusters
-from isoscope.metrics.registry import Metric
+from isoscope.metrics.registry import family
 from isoscope.space import known_rows
 from isoscope.statistics.groups import GroupMoments
 from isoscope.statistics.moments import Moments
 
-_MICKUS = "Mickus, Grönroos, Attieh 2024, Isotropy, Clusters, and Classifiers"
 _BLOCK_NUMBERS = 2**20  # distances held at once: 8 MiB of float64
 
 
+_metric = family(
+    "objectives",
+    invariances=("rotation", "translation"),
+    differentiable=True,
+    paper="Mickus, Grönroos, Attieh 2024, Isotropy, Clusters, and Classifiers",
+    default=False,
+)
+
+
+@_metric(
+    needs=("label_moments",),
+    high="labels are compact and apart",
+    sentence="squared distances between labels exceed those within by {value:.4g} in all",
+)
 def silhouette_objective(X: Any, labels: Any = None) -> Any:
     """O_S, equation 1: squared distances between labels less squared distances within them.
 
@@ -43,6 +56,12 @@ def silhouette_objective(X: Any, labels: Any = None) -> Any:
     return scalar(2 * groups.count * total - 4 * (groups.counts @ groups.within))
 
 
+@_metric(
+    needs=("moments",),
+    range=(0.0, math.inf),
+    high="points are spread out",
+    sentence="all squared distances add up to {value:.4g}",
+)
 def isotropy_objective(X: Any) -> Any:
     """O_I, right side of equation 2: all squared distances.
 
@@ -178,33 +197,3 @@ def _anchor_distances(X: Any, labels: Any) -> Iterator[tuple[Tensor, Tensor, int
 def _distances(A: Tensor, B: Tensor) -> Tensor:
     """(a, b) Euclidean distances by differences: exact for close points and far from the origin alike."""
     return torch.cdist(A, B, compute_mode="donot_use_mm_for_euclid_dist")
-
-
-METRICS = (
-    Metric(
-        name="silhouette_objective",
-        family="objectives",
-        compute=lambda shelf: silhouette_objective(shelf.label_moments),
-        needs=frozenset({"labels", "label_moments"}),
-        range=(-math.inf, math.inf),
-        high="labels are compact and apart",
-        invariances=frozenset({"rotation", "translation"}),
-        differentiable=True,
-        paper=_MICKUS,
-        sentence=lambda value: f"squared distances between labels exceed those within by {value:.4g} in all",
-        default=False,
-    ),
-    Metric(
-        name="isotropy_objective",
-        family="objectives",
-        compute=lambda shelf: isotropy_objective(shelf.moments),
-        needs=frozenset({"moments"}),
-        range=(0.0, math.inf),
-        high="points are spread out",
-        invariances=frozenset({"rotation", "translation"}),
-        differentiable=True,
-        paper=_MICKUS,
-        sentence=lambda value: f"all squared distances add up to {value:.4g}",
-        default=False,
-    ),
-)

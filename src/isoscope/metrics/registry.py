@@ -3,30 +3,37 @@
 from __future__ import annotations
 
 import math
+import pkgutil
+import warnings
+from collections import ChainMap
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import cache
+from importlib import import_module
 from importlib.metadata import entry_points
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar, overload
 
 from isoscope.errors import InputError
 from isoscope.space import Space
-from isoscope.statistics.declared import declared, whole
+from isoscope.statistics.declared import declared, whole, with_prerequisites
 from isoscope.statistics.gathered import Statistics
 
 KNOWN = ("labels", "token_types", "sentences", "partners", "covariance")  # told by the caller, not computed
 ALL_INVARIANCES = frozenset({"rotation", "translation", "scale"})
-FAMILIES = (
+FAMILIES = (  # in the order of tables and pages
     "isotropy",
     "cosine",
     "spectrum",
+    "dimensions",
     "clusters",
     "manifold",
     "contextual",
-    "dimensions",
     "objectives",
 )
+_PACKAGE = "isoscope.metrics"
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True)
@@ -34,7 +41,7 @@ class Metric:
     """One entry: a number that describes a space.
 
     Attributes:
-        name: the one name: function, flag, JSON key, documentation anchor.
+        name: the one name: function in `isoscope.metrics`, flag, JSON key, documentation anchor.
         family: the group it is listed under.
         compute: the value from a shelf of statistics; a plain float, or a tensor that carries a gradient.
         needs: what it asks of the shelf; names in KNOWN say what the caller must tell.
@@ -44,9 +51,12 @@ class Metric:
         differentiable: whether a gradient flows from the value to the vectors.
         paper: where it comes from.
         sentence: what a value means for the reader, in one sentence.
-        told: the sentence where it takes more than the value, as with samples so small that it is biased.
         error: its standard error from the shelf, where one is known.
+        error_needs: what that asks of the shelf.
         default: whether `measure` includes it unasked when its needs are met.
+        explain: the sentence where it takes more than the value, as with samples so small that it is biased.
+        function: what computes it from any array.
+        place: its place in the family; those of one place are in the order of their modules.
     """
 
     name: str
@@ -62,7 +72,9 @@ class Metric:
     error: Callable[[Statistics], float] | None = None
     error_needs: frozenset[str] = frozenset()
     default: bool = True
-    told: Callable[[float, Statistics], str] | None = None
+    explain: Callable[[float, Statistics], str] | None = None
+    function: Callable[..., Any] | None = None
+    place: int = 0
 
     @property
     def streams(self) -> bool:
@@ -70,49 +82,49 @@ class Metric:
         return not (self.needs | self.error_needs) & whole()
 
     def meaning(self, value: float, shelf: Statistics) -> str:
-        """What a value means on the space it was found on."""
-        return self.sentence(value) if self.told is None else self.told(value, shelf)
+        """Return what a value means on the space it was found on."""
+        return self.sentence(value) if self.explain is None else self.explain(value, shelf)
 
     def of(self, X: Any, *, covariance: Any = None, **known: Any) -> Any:
-        """The metric of any array, on its own; `known` is what a Space may know of its rows."""
+        """Compute the metric of any array, on its own; `known` is what a Space may know of its rows."""
         space = X if isinstance(X, Space) else Space(X, **known)
         return self.compute(Statistics(space, covariance=covariance))
 
 
-def entries(family: str, **common: Any) -> Callable[..., Metric]:
-    """A maker of the metrics of a family, by name and `compute`; `common` holds unless an entry says other.
-
-    >>> entry = entries("cosine", needs=frozenset({"directions"}), range=(0.0, 1.0), high="", paper="",
-    ...                 invariances=frozenset(), differentiable=True, sentence=str)
-    >>> entry("halved", lambda shelf: 0.5, range=(0.5, 0.5)).range
-    (0.5, 0.5)
-    """
-
-    def entry(name: str, compute: Callable[[Statistics], Any], **own: Any) -> Metric:
-        return Metric(name=name, family=family, compute=compute, **{**common, **own})
-
-    return entry
-
-
+_built_in: dict[str, Metric] = {}
 _own: dict[str, Metric] = {}  # what callers have added, by name
+_all: Mapping[str, Metric] = MappingProxyType(ChainMap(_own, _built_in))
 
 
 def registered() -> Mapping[str, Metric]:
-    """Every metric by name, in the order tables show them; those of the caller come last."""
+    """Return every metric by name, in the order tables show them; those of the caller come last."""
+    built_in()
     _load_entry_points()
-    return MappingProxyType({**_built_in(), **_own})
+    return _all
 
 
-def metric(
+@overload
+def metric(function: _Function, **entry: Any) -> _Function: ...
+@overload
+def metric(function: None = None, **entry: Any) -> Callable[[_Function], _Function]: ...
+def metric(  # type: ignore[misc]  # the options of both are these
     function: Callable[..., Any] | None = None,
     *,
     name: str | None = None,
     needs: Iterable[str] = ("vectors",),
+    call: Callable[[Callable[..., Any], Statistics], Any] | None = None,
     family: str = "own",
     range: tuple[float, float] = (-math.inf, math.inf),
     high: str = "",
-    sentence: Callable[[float], str] | None = None,
+    invariances: Iterable[str] = (),
+    differentiable: bool = False,
+    paper: str = "",
+    sentence: str | Callable[[float], str] | None = None,
+    explain: Callable[[float, Statistics], str] | None = None,
+    error: Callable[[Statistics], float] | None = None,
+    error_needs: Iterable[str] = (),
     default: bool = False,
+    place: int = 0,
 ) -> Any:
     """Register a function as a metric: `measure`, the tracker and the command line then take it by name.
 
@@ -121,11 +133,21 @@ def metric(
         name: by default the function's.
         needs: what it takes: "vectors", the (n, d) tensor; "labels", (n,) whole numbers; or statistics, such
             as "moments" or "directions", which are also taken from files in blocks, on Dask and by weights.
+            What a statistic builds on, and what the caller must tell for it, is known.
+        call: calls the function, which comes first, with what a shelf of statistics has, where that is not
+            simply what it needs: `lambda metric, shelf: metric(shelf.neighbors, k=shelf.neighbors.k)`.
         family: the group it is listed under.
         range: smallest and largest possible value.
         high: what a high value means, in a few words.
-        sentence: what a value means, in one sentence.
+        invariances: which of "rotation", "translation", "scale" leave the value unchanged.
+        differentiable: whether a gradient flows from the value to the vectors.
+        paper: where it comes from.
+        sentence: what a value means, in one sentence: "points are {value:.3g} apart", or a function of it.
+        explain: the sentence from the value and the shelf, where it takes more than the value.
+        error: its standard error from a shelf.
+        error_needs: what that takes.
         default: whether `measure` includes it unasked.
+        place: its place in the family, where not that of its module.
 
     >>> import numpy as np
     >>> @metric(needs=("moments",), range=(0.0, math.inf), high="spread out")
@@ -137,11 +159,9 @@ def metric(
     >>> forget("gyration_radius")
     """
     if function is None:
-        own = {key: value for key, value in locals().items() if key != "function"}
-        return lambda given: metric(given, **own)
+        options = {key: value for key, value in locals().items() if key != "function"}
+        return lambda given: metric(given, **options)
     wanted = tuple(needs)
-    # what is known of every row comes with all rows: statistics of blocks do not keep it
-    by_row = {"vectors"} if {*wanted} & {"labels", "token_types", "sentences", "partners"} else set()
     unknown = [need for need in wanted if need not in declared() and need not in KNOWN]
     if unknown:
         raise InputError(
@@ -149,29 +169,48 @@ def metric(
         )
 
     def compute(shelf: Statistics) -> Any:
+        if call is not None:
+            return call(function, shelf)
         return function(*(_given(shelf, need) for need in wanted))
 
     entry = Metric(
         name=name or function.__name__,
         family=family,
         compute=compute,
-        needs=frozenset({*wanted, *by_row}),
+        needs=_all_needs(wanted),
         range=range,
         high=high,
-        invariances=frozenset(),
-        differentiable=False,
-        paper="",
-        sentence=sentence or (lambda _: high and f"a high value means: {high}"),
+        invariances=frozenset(invariances),
+        differentiable=differentiable,
+        paper=paper,
+        sentence=_as_sentence(sentence, high),
+        error=error,
+        error_needs=frozenset(error_needs),
         default=default,
+        explain=explain,
+        function=function,
+        place=place,
     )
-    add(entry)
+    if function.__module__.startswith(f"{_PACKAGE}."):
+        _built_in[entry.name] = entry
+    else:
+        add(entry)
     function.metric = entry  # type: ignore[attr-defined]
     return function
 
 
+def family(name: str, **common: Any) -> Callable[..., Callable[[_Function], _Function]]:
+    """Return `metric` for the metrics of a family, measured unasked; `common` holds unless one says other."""
+
+    def of_family(**own: Any) -> Callable[[_Function], _Function]:
+        return metric(**{"family": name, "default": True, **common, **own})
+
+    return of_family
+
+
 def add(entry: Metric) -> None:
     """Register a metric; one of the same name that a caller added before is replaced."""
-    if entry.name in _built_in() or entry.name in (*FAMILIES, "all", "default"):
+    if entry.name in built_in() or entry.name in (*FAMILIES, "all", "default"):
         raise InputError(f"there is a metric or family {entry.name!r} already; wanted another name")
     if not entry.name.isidentifier():
         raise InputError(f"name is {entry.name!r}; wanted letters, digits and underscores")
@@ -184,21 +223,49 @@ def forget(name: str) -> None:
 
 
 @cache
-def _built_in() -> dict[str, Metric]:
-    from isoscope.metrics import ALL
+def built_in() -> Mapping[str, Metric]:
+    """Return the metrics of this package, found in its modules, in the order tables show them."""
+    for module in pkgutil.iter_modules(import_module(_PACKAGE).__path__):
+        import_module(f"{_PACKAGE}.{module.name}")
+    entries = sorted(_built_in.values(), key=_order)
+    _built_in.clear()
+    _built_in.update({entry.name: entry for entry in entries})
+    return _built_in
 
-    return {metric.name: metric for metric in ALL}
+
+def _order(entry: Metric) -> tuple[int, int, str]:
+    return FAMILIES.index(entry.family), entry.place, getattr(entry.function, "__module__", "")
 
 
 @cache
 def _load_entry_points() -> None:
     """Import the modules that installed packages declare under isoscope.metrics; they register their own."""
-    for found in entry_points(group="isoscope.metrics"):
-        found.load()
+    for found in entry_points(group=_PACKAGE):
+        try:
+            found.load()
+        except Exception as problem:  # one that is broken takes nothing from the others
+            reason = f"{type(problem).__name__}: {problem}".splitlines()[0]
+            warnings.warn(f"the metrics of {found.value!r} cannot be loaded: {reason}", stacklevel=3)
+
+
+def _all_needs(wanted: tuple[str, ...]) -> frozenset[str]:
+    """Return what is wanted with what it builds on, and what the caller must tell for it."""
+    statistics = with_prerequisites(need for need in wanted if need not in KNOWN)
+    groups = {group for name in statistics if (group := declared()[name].groups)}
+    # what is known of every row comes with all rows: statistics of blocks do not keep it
+    of_rows = {*wanted} & {"labels", "token_types", "sentences", "partners"}
+    rows = {"vectors"} if of_rows and not {*wanted} & whole() else set()
+    return frozenset({*wanted, *statistics, *groups, *rows})
+
+
+def _as_sentence(sentence: str | Callable[[float], str] | None, high: str) -> Callable[[float], str]:
+    if isinstance(sentence, str):
+        return lambda value: sentence.format(value=value)
+    return sentence or (lambda _: high and f"a high value means: {high}")
 
 
 def _given(shelf: Statistics, need: str) -> Any:
-    """What a metric of the caller takes; of known things the tensors."""
+    """Return what a metric takes; of known things the tensors."""
     if need in ("labels", "token_types", "sentences"):
         known = shelf.labels if need == "labels" else getattr(shelf.space, need)
         return known.codes
@@ -206,7 +273,7 @@ def _given(shelf: Statistics, need: str) -> Any:
 
 
 def choose(names: str | Iterable[str] | None) -> list[Metric]:
-    """Metrics by name or family, in registry order; None for the default set, "all" for every one."""
+    """Return metrics by name or family, in registry order; None for the default set, "all" for every one."""
     metrics = registered()
     if names is None:
         return [metric for metric in metrics.values() if metric.default]
@@ -214,7 +281,7 @@ def choose(names: str | Iterable[str] | None) -> list[Metric]:
     families = {*FAMILIES, *(metric.family for metric in _own.values())}
     for name in wanted:
         if name not in metrics and name not in families and name not in ("all", "default"):
-            raise InputError(f"metrics: there is no {name!r}; {_nearest(name, metrics)}")
+            raise InputError(f"metrics: there is no {name!r}; {_nearest(name)}")
     return [
         metric
         for metric in metrics.values()
@@ -226,7 +293,7 @@ def choose(names: str | Iterable[str] | None) -> list[Metric]:
 
 
 def named(names: Any) -> list[str]:
-    """Names given one by one or with commas between them, one by one; a function or Metric by its name."""
+    """Return the names in a list, or in a string with commas; of a function or Metric, its own."""
     one = isinstance(names, str | Metric) or callable(names) or not isinstance(names, Iterable)
     wanted = [_name_of(name, names) for name in ([names] if one else names)]
     parts = [part.strip() for name in wanted for part in name.split(",") if part.strip()]
@@ -243,21 +310,16 @@ def _name_of(one: Any, names: Any) -> str:
         if registered().get(entry.name) is not entry:
             add(entry)
         return entry.name
-    name = getattr(one, "__name__", "")
-    known = next((found for found in (name, name.removesuffix("_score")) if found in registered()), None)
-    if known is not None and getattr(one, "__module__", "").startswith("isoscope."):
-        return known
     if callable(one):
+        name = getattr(one, "__name__", "") or repr(one)
         raise InputError(
-            f"metrics has the function {name or one!r}, which is no metric yet: decorate it with @iso.metric"
+            f"metrics has the function {name!r}, which is no metric yet: decorate it with @iso.metric"
         )
     raise InputError(f"metrics is {names!r}; wanted names or families: `isoscope metrics` lists them")
 
 
-def _nearest(name: str, metrics: Mapping[str, Metric]) -> str:
-    from difflib import get_close_matches
-
-    close = get_close_matches(name, [*metrics, *FAMILIES], n=2)
+def _nearest(name: str) -> str:
+    close = get_close_matches(name, [*registered(), *FAMILIES], n=2)
     if close:
         return "did you mean " + " or ".join(close) + "?"
     return "`isoscope metrics` lists them; families are " + ", ".join(FAMILIES)

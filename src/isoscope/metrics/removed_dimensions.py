@@ -12,7 +12,7 @@ from isoscope.arrays import as_matrix, blocks
 from isoscope.errors import InputError, UndefinedError
 from isoscope.kernels.products import symmetric_product
 from isoscope.metrics.dimensions import contributions_of
-from isoscope.metrics.registry import Metric
+from isoscope.metrics.registry import metric
 from isoscope.statistics.directions import Directions, unit_rows
 
 _EQUAL_COSINES = 1e-14  # a spread of cosines below this is the rounding of unit vectors in float64
@@ -20,6 +20,14 @@ _CANCELLED = 1e-12  # a variance this far below the terms it is the difference o
 _SMALL = 2048  # rows up to which all cosines are held at once: 32 MB, and far cheaper for several k
 
 
+@metric(
+    family="dimensions",
+    range=(0.0, 1.0),
+    high="similarities do not hang on one dimension",
+    invariances=("scale",),
+    paper="Xiao, Long, Al Moubayed 2023, On Isotropy, Contextualization and Learning Dynamics",
+    sentence="without its top dimension the space keeps {value:.0%} of its pattern of similarities",
+)
 def informativity(X: Any, *, k: int = 1, order: Any = None) -> float:
     """How much of the pattern of similarities is left without the k top dimensions.
 
@@ -189,22 +197,3 @@ class _Summed:
         diagonal = float((1 - u @ u) * (1 - v @ v))  # of one i = j: the product of c_ii − ‖ū‖²
         # less the n diagonal terms, and less the squared mean −diagonal/(n − 1)² of the pairs left
         return total, self.n * diagonal + self.n * diagonal / (self.n - 1)
-
-
-METRICS = (
-    Metric(
-        name="informativity",
-        family="dimensions",
-        compute=lambda shelf: informativity(shelf.vectors),
-        needs=frozenset({"vectors"}),
-        range=(0.0, 1.0),
-        high="similarities do not hang on one dimension",
-        invariances=frozenset({"scale"}),
-        differentiable=False,
-        paper="Xiao, Long, Al Moubayed 2023, On Isotropy, Contextualization and Learning Dynamics",
-        sentence=lambda value: (
-            f"without its top dimension the space keeps {value:.0%} of its pattern of similarities"
-        ),
-        default=False,
-    ),
-)

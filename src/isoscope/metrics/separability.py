@@ -9,13 +9,24 @@ import torch
 from isoscope.arrays import as_matrix
 from isoscope.errors import InputError, UndefinedError, check_seed
 from isoscope.labels import as_clusters
-from isoscope.metrics.registry import ALL_INVARIANCES, Metric
+from isoscope.metrics.registry import ALL_INVARIANCES, family
 from isoscope.space import known_rows
 from isoscope.statistics.neighbors import Neighbors
 
 _PURITY_NEIGHBORS = 10
+_metric = family("clusters", range=(0.0, 1.0), default=False)
 
 
+@_metric(
+    needs=("neighbors", "labels"),
+    call=lambda metric, shelf: metric(
+        shelf.neighbors, shelf.labels, k=min(_PURITY_NEIGHBORS, shelf.neighbors.k)
+    ),
+    high="neighbours share labels",
+    invariances=ALL_INVARIANCES,
+    paper="nearest-neighbour purity",
+    sentence="{value:.0%} of a point's nearest neighbours carry its label",
+)
 def knn_purity(X: Any, labels: Any = None, *, k: int = _PURITY_NEIGHBORS) -> float:
     """Mean share of a point's k nearest neighbours that carry its label.
 
@@ -32,6 +43,14 @@ def knn_purity(X: Any, labels: Any = None, *, k: int = _PURITY_NEIGHBORS) -> flo
     return float((codes[indices] == codes[:, None]).double().mean())
 
 
+@_metric(
+    needs=("vectors", "labels"),
+    call=lambda metric, shelf: metric(shelf.vectors, shelf.labels, seed=shelf.seed),
+    high="linearly separable",
+    invariances=("translation", "scale"),
+    paper="logistic regression, 5-fold cross-validation (scikit-learn)",
+    sentence="a linear classifier gets {value:.0%} of unseen points right",
+)
 def linear_probe_accuracy(X: Any, labels: Any = None, *, folds: int = 5, seed: int = 0) -> float:
     """Cross-validated accuracy of a logistic regression on standardised vectors.
 
@@ -64,35 +83,3 @@ def linear_probe_accuracy(X: Any, labels: Any = None, *, folds: int = 5, seed: i
     probe = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
     split = StratifiedKFold(folds, shuffle=True, random_state=seed)
     return float(cross_val_score(probe, vectors, codes.numpy(), cv=split).mean())
-
-
-METRICS = (
-    Metric(
-        name="knn_purity",
-        family="clusters",
-        compute=lambda shelf: knn_purity(
-            shelf.neighbors, shelf.labels, k=min(_PURITY_NEIGHBORS, shelf.neighbors.k)
-        ),
-        needs=frozenset({"labels", "neighbors"}),
-        range=(0.0, 1.0),
-        high="neighbours share labels",
-        invariances=ALL_INVARIANCES,
-        differentiable=False,
-        paper="nearest-neighbour purity",
-        sentence=lambda value: f"{value:.0%} of a point's nearest neighbours carry its label",
-        default=False,
-    ),
-    Metric(
-        name="linear_probe_accuracy",
-        family="clusters",
-        compute=lambda shelf: linear_probe_accuracy(shelf.vectors, shelf.labels, seed=shelf.seed),
-        needs=frozenset({"labels", "vectors"}),
-        range=(0.0, 1.0),
-        high="linearly separable",
-        invariances=frozenset({"translation", "scale"}),
-        differentiable=False,
-        paper="logistic regression, 5-fold cross-validation (scikit-learn)",
-        sentence=lambda value: f"a linear classifier gets {value:.0%} of unseen points right",
-        default=False,
-    ),
-)

@@ -13,15 +13,35 @@ from torch import Tensor
 from isoscope.arrays import as_matrix, as_spaces, like
 from isoscope.errors import InputError, ShapeError
 from isoscope.labels import as_labels
-from isoscope.metrics.registry import ALL_INVARIANCES, entries
+from isoscope.metrics.registry import ALL_INVARIANCES, family
 from isoscope.space import known_rows
 from isoscope.statistics.anchors import AnchorRows
-from isoscope.statistics.gathered import Statistics
 from isoscope.statistics.pairs import ClusterDistances, Separation
 from isoscope.statistics.rows import FileRows, HeldRows, Rows
 
 _METRICS = ("euclidean", "sqeuclidean", "cosine")
 _INFLUENCE_POINTS = 1000  # sampled for a standard error: itself known to about 1/√2000
+
+
+def _silhouette_sentence(value: float) -> str:
+    if value > 0.5:
+        return "labels form clear clusters"
+    if value > 0.1:
+        return "labels form clusters that overlap"
+    if value > -0.05:
+        return "labels are hardly visible as clusters"
+    return "many points lie nearer to another label than to their own"
+
+
+_metric = family(
+    "clusters",
+    needs=("separation",),
+    range=(-1.0, 1.0),
+    high="well clustered",
+    invariances=ALL_INVARIANCES,
+    paper="Rousseeuw 1987, Silhouettes",
+    place=-1,  # before all other metrics of labels
+)
 
 
 def silhouette_samples(
@@ -68,6 +88,12 @@ def silhouette_samples(
     return like(scores, X)
 
 
+@_metric(
+    name="silhouette",  # the function has scikit-learn's name
+    sentence=_silhouette_sentence,
+    error=lambda shelf: silhouette_error(shelf.rows, shelf.separation, seed=shelf.seed),
+    error_needs=("vectors",),
+)
 def silhouette_score(
     X: Any,
     labels: Any = None,
@@ -103,6 +129,47 @@ def silhouette_score(
     separation = _separation(X, labels, **options)
     scores = silhouettes(separation) if average == "micro" else _per_cluster(separation)
     return like(scores.mean(dim=-1), X) if _is_stack(X) else float(scores.mean())
+
+
+@_metric(sentence=lambda value: _silhouette_sentence(value) + ", every label counted alike")
+def silhouette_macro(X: Any, labels: Any = None, **options: Any) -> Any:
+    """Mean silhouette over clusters, every label alike: `silhouette_score(X, labels, average="macro")`.
+
+    >>> silhouette_macro([[0.0], [1.0], [4.0], [4.0]], labels=["a", "a", "b", "b"])
+    0.854...
+    """
+    return silhouette_score(X, labels, average="macro", **options)
+
+
+@_metric(
+    needs=("vectors", "labels"),
+    call=lambda metric, shelf: metric(shelf.vectors, shelf.labels),
+    high="well clustered by direction",
+    invariances=("rotation", "scale"),
+    sentence=lambda value: _silhouette_sentence(value) + ", by direction alone",
+)
+def silhouette_cosine(X: Any, labels: Any = None, **options: Any) -> Any:
+    """Mean silhouette by the distances 1 − cos: `silhouette_score(X, labels, metric="cosine")`.
+
+    >>> silhouette_cosine([[1.0, 0.0], [2.0, 0.0], [0.0, 1.0], [0.0, 3.0]], labels=[0, 0, 1, 1])
+    1.0
+    """
+    return silhouette_score(X, labels, metric="cosine", **options)
+
+
+@_metric(
+    needs=("vectors", "labels"),
+    call=lambda metric, shelf: metric(shelf.vectors, shelf.labels),
+    sentence=lambda value: _silhouette_sentence(value) + ", by squared distance",
+    default=False,
+)
+def silhouette_squared(X: Any, labels: Any = None, **options: Any) -> Any:
+    """Mean silhouette by squared distances: `silhouette_score(X, labels, metric="sqeuclidean")`.
+
+    >>> silhouette_squared([[0.0], [1.0], [4.0]], labels=[0, 0, 1])
+    0.611...
+    """
+    return silhouette_score(X, labels, metric="sqeuclidean", **options)
 
 
 def silhouette_by_cluster(
@@ -236,58 +303,3 @@ def _per_cluster(separation: Separation) -> Tensor:
     scores, labels = silhouettes(separation).cpu(), separation.labels
     sums = scores.new_zeros(*scores.shape[:-1], labels.n_labels)
     return sums.index_add(-1, labels.codes.cpu(), scores) / labels.counts.cpu()
-
-
-def _silhouette_sentence(value: float) -> str:
-    if value > 0.5:
-        return "labels form clear clusters"
-    if value > 0.1:
-        return "labels form clusters that overlap"
-    if value > -0.05:
-        return "labels are hardly visible as clusters"
-    return "many points lie nearer to another label than to their own"
-
-
-def _silhouette_error(shelf: Statistics) -> float:
-    return silhouette_error(shelf.rows, shelf.separation, seed=shelf.seed)
-
-
-_entry = entries(
-    "clusters",
-    needs=frozenset({"labels", "separation"}),
-    range=(-1.0, 1.0),
-    high="well clustered",
-    invariances=ALL_INVARIANCES,
-    differentiable=False,
-    paper="Rousseeuw 1987, Silhouettes",
-)
-
-METRICS = (
-    _entry(
-        "silhouette",
-        lambda shelf: silhouette_score(shelf.separation),
-        sentence=_silhouette_sentence,
-        error=_silhouette_error,
-        error_needs=frozenset({"vectors"}),
-    ),
-    _entry(
-        "silhouette_macro",
-        lambda shelf: silhouette_score(shelf.separation, average="macro"),
-        sentence=lambda value: _silhouette_sentence(value) + ", every label counted alike",
-    ),
-    _entry(
-        "silhouette_cosine",
-        lambda shelf: silhouette_score(shelf.vectors, shelf.labels, metric="cosine"),
-        needs=frozenset({"labels", "vectors"}),
-        high="well clustered by direction",
-        invariances=frozenset({"rotation", "scale"}),
-        sentence=lambda value: _silhouette_sentence(value) + ", by direction alone",
-    ),
-    _entry(
-        "silhouette_squared",
-        lambda shelf: silhouette_score(shelf.vectors, shelf.labels, metric="sqeuclidean"),
-        needs=frozenset({"labels", "vectors"}),
-        sentence=lambda value: _silhouette_sentence(value) + ", by squared distance",
-        default=False,
-    ),
-)

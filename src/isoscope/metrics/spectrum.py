@@ -12,12 +12,22 @@ from torch import Tensor
 from isoscope.arrays import as_matrix, blocks, like, scalar
 from isoscope.errors import InputError, UndefinedError
 from isoscope.kernels.precision import check_spread
-from isoscope.metrics.registry import ALL_INVARIANCES, entries
+from isoscope.metrics.registry import ALL_INVARIANCES, family
 from isoscope.statistics.moments import Moments
 
 _RANKME_EPSILON = 1e-7  # Garrido et al. 2023, equation 1
 _ROUNDING_OF_SHARES = 1e-6  # a cumulative share this close below the wanted one has reached it: float32 sums
 _FIRST_RANK, _LAST_RANK = 11, 500  # Stringer et al. 2019 fit ranks 11 to 500
+
+
+_metric = family(
+    "spectrum",
+    needs=("moments",),
+    range=(1.0, math.inf),
+    high="isotropic",
+    invariances=ALL_INVARIANCES,
+    differentiable=True,
+)
 
 
 def eigenvalues(X: Any) -> Any:
@@ -34,6 +44,10 @@ def eigenvalues(X: Any) -> Any:
     return like(Moments.of(X).eigenvalues, _original(X))
 
 
+@_metric(
+    sentence="the variance is as spread out as over {value:.1f} equal dimensions",
+    paper="Gao et al. 2017, A theory of multineuronal dimensionality",
+)
 def participation_ratio(X: Any) -> Any:
     """How many dimensions share the variance, counted by its second moment.
 
@@ -49,6 +63,10 @@ def participation_ratio(X: Any) -> Any:
     return scalar(_spread(X, "participation_ratio").participation)
 
 
+@_metric(
+    sentence="by entropy, the variance fills about {value:.1f} dimensions",
+    paper="Roy, Vetterli 2007, The effective rank",
+)
 def effective_rank(X: Any) -> Any:
     """How many dimensions share the variance, counted by its entropy.
 
@@ -66,6 +84,13 @@ def effective_rank(X: Any) -> Any:
     return scalar(_entropy(values / values.sum()).clamp(min=0).exp())
 
 
+@_metric(
+    sentence="mean included, the vectors use about {value:.1f} dimensions",
+    paper="Garrido, Balestriero, Najman, LeCun 2023, RankMe",
+    range=(1.0 - 1e-6, math.inf),
+    high="isotropic about the origin",
+    invariances=("rotation", "scale"),
+)
 def rankme(X: Any) -> Any:
     """How many dimensions the vectors themselves use, mean included, by the entropy of singular values.
 
@@ -90,6 +115,10 @@ def rankme(X: Any) -> Any:
     return scalar(_entropy(sigma / sigma.sum() + _RANKME_EPSILON).exp())
 
 
+@_metric(
+    sentence="the total variance is {value:.1f} times that of the strongest direction",
+    paper="Rudelson, Vershynin 2007, Sampling from large matrices",
+)
 def stable_rank(X: Any) -> Any:
     """Total variance in units of the largest: how many directions like the strongest one there could be.
 
@@ -105,6 +134,53 @@ def stable_rank(X: Any) -> Any:
     return scalar((values.sum() / values[0]).clamp(min=1))
 
 
+def explained_variance(X: Any) -> Any:
+    """The share of the variance in the first 1, 2, … d principal directions.
+
+        (d,) array of the caller's kind:  Σ_{i≤k} λ_i/Σ λ
+
+    Rises from λ_max's share to 1. Invariant to rotation, translation and one scale.
+
+    >>> explained_variance([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]]).tolist()
+    [0.5, 1.0]
+    """
+    return like(_cumulative(_spread(X, "explained_variance").eigenvalues), _original(X))
+
+
+@_metric(
+    sentence=lambda value: (
+        f"{value:.0f} principal direction{'s hold' if value > 1 else ' holds'} 90 % of the variance"
+    ),
+    paper="Jolliffe 2002, Principal Component Analysis",
+    differentiable=False,
+)
+def dimensions_for_variance(X: Any, *, share: float = 0.9) -> int:
+    """How many principal directions hold a given share of the variance.
+
+        min k with Σ_{i≤k} λ_i ≥ share · Σ λ
+
+    Range 1 … d; high is isotropic. Invariant to rotation, translation and one scale.
+
+    Args:
+        X: (n, d) vectors in any array, or Moments.
+        share: of the variance, in (0, 1]; reached when it is missed by less than 1e-6.
+
+    >>> dimensions_for_variance([[3.0, 0.0], [-3.0, 0.0], [0.0, 1.0], [0.0, -1.0]])
+    1
+    """
+    if not 0 < share <= 1:
+        raise InputError(f"share is {share}; wanted a share of the variance in (0, 1]")
+    return first_reaching(_cumulative(_spread(X, "dimensions_for_variance").eigenvalues), share)
+
+
+@_metric(
+    needs=("vectors",),
+    sentence="the strongest direction has {value:.3g} times the variance of the weakest",
+    paper="Golub, Van Loan 2013, Matrix Computations",
+    high="anisotropic",
+    differentiable=False,
+    default=False,
+)
 def condition_number(X: Any) -> float:
     """Largest over smallest variance of all directions.
 
@@ -127,38 +203,15 @@ def condition_number(X: Any) -> float:
     return float(values[0] / values[-1])
 
 
-def explained_variance(X: Any) -> Any:
-    """The share of the variance in the first 1, 2, … d principal directions.
-
-        (d,) array of the caller's kind:  Σ_{i≤k} λ_i/Σ λ
-
-    Rises from λ_max's share to 1. Invariant to rotation, translation and one scale.
-
-    >>> explained_variance([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]]).tolist()
-    [0.5, 1.0]
-    """
-    return like(_cumulative(_spread(X, "explained_variance").eigenvalues), _original(X))
-
-
-def dimensions_for_variance(X: Any, *, share: float = 0.9) -> int:
-    """How many principal directions hold a given share of the variance.
-
-        min k with Σ_{i≤k} λ_i ≥ share · Σ λ
-
-    Range 1 … d; high is isotropic. Invariant to rotation, translation and one scale.
-
-    Args:
-        X: (n, d) vectors in any array, or Moments.
-        share: of the variance, in (0, 1]; reached when it is missed by less than 1e-6.
-
-    >>> dimensions_for_variance([[3.0, 0.0], [-3.0, 0.0], [0.0, 1.0], [0.0, -1.0]])
-    1
-    """
-    if not 0 < share <= 1:
-        raise InputError(f"share is {share}; wanted a share of the variance in (0, 1]")
-    return first_reaching(_cumulative(_spread(X, "dimensions_for_variance").eigenvalues), share)
-
-
+@_metric(
+    needs=("vectors",),
+    sentence="the spectrum decays like rank to the power −{value:.2f}",
+    paper="Stringer et al. 2019; Agrawal et al. 2022, α-ReQ",
+    range=(0.0, math.inf),
+    high="anisotropic",
+    differentiable=False,
+    default=False,
+)
 def power_law_exponent(X: Any, *, first: int | None = None, last: int | None = None) -> float:
     """How fast the spectrum decays: α of λ_i ∝ i^−α, by least squares of log λ on log rank.
 
@@ -263,73 +316,3 @@ def _uncentred_spectrum(moments: Moments) -> Tensor:
     squares = squares.flip(0)[: min(moments.n_rows, moments.n_dims)]
     noise = _noise(squares.detach(), len(squares))
     return torch.where(squares > noise, squares, 0.0)
-
-
-_entry = entries(
-    "spectrum",
-    needs=frozenset({"moments"}),
-    range=(1.0, math.inf),
-    high="isotropic",
-    invariances=ALL_INVARIANCES,
-    differentiable=True,
-)
-
-METRICS = (
-    _entry(
-        "participation_ratio",
-        lambda shelf: participation_ratio(shelf.moments),
-        sentence=lambda value: f"the variance is as spread out as over {value:.1f} equal dimensions",
-        paper="Gao et al. 2017, A theory of multineuronal dimensionality",
-    ),
-    _entry(
-        "effective_rank",
-        lambda shelf: effective_rank(shelf.moments),
-        sentence=lambda value: f"by entropy, the variance fills about {value:.1f} dimensions",
-        paper="Roy, Vetterli 2007, The effective rank",
-    ),
-    _entry(
-        "rankme",
-        lambda shelf: rankme(shelf.moments),
-        sentence=lambda value: f"mean included, the vectors use about {value:.1f} dimensions",
-        paper="Garrido, Balestriero, Najman, LeCun 2023, RankMe",
-        range=(1.0 - 1e-6, math.inf),
-        high="isotropic about the origin",
-        invariances=frozenset({"rotation", "scale"}),
-    ),
-    _entry(
-        "stable_rank",
-        lambda shelf: stable_rank(shelf.moments),
-        sentence=lambda value: f"the total variance is {value:.1f} times that of the strongest direction",
-        paper="Rudelson, Vershynin 2007, Sampling from large matrices",
-    ),
-    _entry(
-        "dimensions_for_variance",
-        lambda shelf: dimensions_for_variance(shelf.moments),
-        sentence=lambda value: (
-            f"{value:.0f} principal direction{'s hold' if value > 1 else ' holds'} 90 % of the variance"
-        ),
-        paper="Jolliffe 2002, Principal Component Analysis",
-        differentiable=False,
-    ),
-    _entry(
-        "condition_number",
-        lambda shelf: condition_number(shelf.vectors),
-        sentence=lambda value: f"the strongest direction has {value:.3g} times the variance of the weakest",
-        paper="Golub, Van Loan 2013, Matrix Computations",
-        needs=frozenset({"vectors"}),
-        high="anisotropic",
-        differentiable=False,
-        default=False,
-    ),
-    _entry(
-        "power_law_exponent",
-        lambda shelf: power_law_exponent(shelf.vectors),
-        sentence=lambda value: f"the spectrum decays like rank to the power −{value:.2f}",
-        paper="Stringer et al. 2019; Agrawal et al. 2022, α-ReQ",
-        needs=frozenset({"vectors"}),
-        range=(0.0, math.inf),
-        high="anisotropic",
-        differentiable=False,
-        default=False,
-    ),
-)

@@ -53,6 +53,7 @@ declare(
     CentroidDistances,
     lambda space, shelf: CentroidDistances.of(space, shelf.labels, shelf.label_moments),
     builds_on="label_moments",
+    groups="labels",
     operations=lambda d: 4 * d,
     bytes_held=lambda _n, _d, k: 8 * k,
 )

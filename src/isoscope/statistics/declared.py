@@ -28,6 +28,7 @@ class Declared:
         by_row: whether it holds a number for every row, so that of many rows a sample is taken.
         operations: floating operations for a row of d numbers, or for a pair of rows.
         of_pairs: whether every pair of rows is met.
+        groups: what the caller must tell of every row for it: "labels", "token_types" or "sentences".
         bytes_held: memory it takes for n rows of d numbers in k groups (labels, token types, sentences).
     """
 
@@ -40,6 +41,7 @@ class Declared:
     by_row: bool = False
     operations: Callable[[int], float] | None = None
     of_pairs: bool = False
+    groups: str | None = None
     bytes_held: Callable[[int, int, int], int] = lambda _n, d, _k: 8 * d
 
 

@@ -318,6 +318,7 @@ declare(
     "label_moments",
     GroupMoments,
     lambda space, shelf: GroupMoments.of(space, shelf.labels, weights=space.weights),
+    groups="labels",
     weighted=True,
     operations=lambda d: 6 * d,
     bytes_held=lambda _n, d, k: 16 * k * (d + 1),
@@ -326,6 +327,7 @@ declare(
     "sentence_moments",
     GroupMoments,
     lambda space, _: GroupMoments.of(space, space.sentences),
+    groups="sentences",
     operations=lambda d: 6 * d,
     bytes_held=lambda _n, d, k: 16 * k * (d + 1),
 )
@@ -333,6 +335,7 @@ declare(
     "sentence_directions",
     GroupDirections,
     lambda space, _: GroupDirections.of(space, space.sentences),
+    groups="sentences",
     operations=lambda d: 6 * d,
     bytes_held=lambda _n, d, k: 8 * k * (d + 1),
 )
@@ -340,6 +343,7 @@ declare(
     "type_directions",
     GroupDirections,
     lambda space, _: GroupDirections.of(space, space.token_types),
+    groups="token_types",
     operations=lambda d: 6 * d,
     bytes_held=lambda _n, d, k: 8 * k * (d + 1),
 )

@@ -328,6 +328,7 @@ declare(
     lambda space, shelf: Separation.of(space, shelf.labels, progress=shelf.progress),
     merges=False,
     of_pairs=True,
+    groups="labels",
     bytes_held=lambda n, _d, _k: 24 * n,
     operations=lambda d: 2 * d + 6,  # a product, a root and the sums by cluster
 )
