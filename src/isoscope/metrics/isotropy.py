@@ -149,7 +149,7 @@ def isoscore_debiased(X: Any) -> Any:
     """IsoScore without the bias of a small sample: `isoscore(X, debias=True)`.
 
     >>> round(isoscore_debiased([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]]), 12)
-    3.0
+    2.0
     """
     return isoscore(X, debias=True)
 

@@ -167,7 +167,7 @@ def silhouette_squared(X: Any, labels: Any = None, **options: Any) -> Any:
     """Mean silhouette by squared distances: `silhouette_score(X, labels, metric="sqeuclidean")`.
 
     >>> silhouette_squared([[0.0], [1.0], [4.0]], labels=[0, 0, 1])
-    0.611...
+    0.608...
     """
     return silhouette_score(X, labels, metric="sqeuclidean", **options)
 
