@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from isoscope._version import __version__
@@ -37,6 +37,10 @@ class Measurement(View):
     notes: tuple[str, ...]
     seed: int
     seconds: float
+    _kept: Any = field(default=None, repr=False, compare=False)  # the statistics: isoscope.engine.kept
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_kept": None}  # which belong to this process
 
     def __post_init__(self) -> None:
         named = Readings([replace(reading, space=self.name) for reading in self.readings])

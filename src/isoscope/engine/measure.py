@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from isoscope.engine.dask_arrays import DaskVectors, is_dask_array
+from isoscope.engine.kept import Kept, shelf_of
 from isoscope.engine.options import Scale, parse_memory, resident_bytes
 from isoscope.engine.readings import Reading, Readings
 from isoscope.engine.run import gather
@@ -56,7 +57,8 @@ def measure(
     """Measure a space: every metric asked for, each pass over the data run once.
 
     Args:
-        X: (n, d) vectors in any array, a Space, or an opened file: of vectors (`isoscope.open_vectors`),
+        X: (n, d) vectors in any array, a Space, a Measurement (whose statistics are used again, while you
+            hold its vectors), or an opened file: of vectors (`isoscope.open_vectors`),
             which is read in blocks when every metric asked for can stream, or of texts
             (`isoscope.open_texts`), which are encoded. A dask array is measured chunk by chunk.
         labels: one label a row; adds the cluster metrics and IsoScore's ceiling.
@@ -94,7 +96,11 @@ def measure(
         "partners": partners,
         "weights": weights,
     }
-    source = _source(X, {name: value for name, value in told.items() if value is not None})
+    given = {name: value for name, value in told.items() if value is not None}
+    held = X if isinstance(X, Statistics) else None
+    if isinstance(X, Measurement):
+        held = shelf_of(X, seed=seed, **given)
+    source = _source(X, given) if held is None else held.space
     scale = _scale(source, memory, scheduler, checkpoint, skip_bad)
     first = _first_block(source, scale)
     if first.n_dims < 2:
@@ -111,9 +117,14 @@ def measure(
     with Bar(show=progress) as bar:
         bar.step("reading")
         needs = _needs(chosen, known, errors=errors)
-        shelf = _gather(source, needs, scale, covariance=covariance, seed=seed, bar=bar)
+        if held is None:
+            shelf = _gather(source, needs, scale, covariance=covariance, seed=seed, bar=bar)
+        else:
+            shelf = held
+            shelf.covariance, shelf.progress = covariance, bar.share
         _check(shelf)
         readings = Readings([_read(metric, shelf, bar, errors=errors) for metric in chosen])
+        shelf.progress = None
     return Measurement(
         readings=readings,
         name=first.name and printable(first.name),
@@ -130,6 +141,7 @@ def measure(
         ),
         seed=seed,
         seconds=time.perf_counter() - began,
+        _kept=Kept(shelf, X, source),
     )
 
 

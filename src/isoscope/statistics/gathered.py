@@ -40,6 +40,14 @@ class Statistics:
         self.progress = progress
         self.notes: list[str] = []  # what a reader should know of how the statistics were taken
 
+    def over(self, space: Space | None) -> Statistics:
+        """Return a shelf with the same statistics over another Space of the same vectors, or over none."""
+        other = Statistics(space, covariance=self.covariance, seed=self.seed)
+        known = {name: value for name, value in vars(self).items() if name in declared() or name == "labels"}
+        vars(other).update({name: value for name, value in known.items() if name != "vectors"})
+        other.notes = list(self.notes)
+        return other
+
     @property
     def space(self) -> Space:
         """The whole space, in memory or mapped."""

@@ -1,0 +1,106 @@
+"""`Kept`: the statistics behind a measurement, so that what comes after it does not compute them again."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from dataclasses import fields, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from isoscope.engine.source import Source, is_source
+from isoscope.errors import InputError
+from isoscope.measurement import Measurement
+from isoscope.space import Space
+from isoscope.statistics.gathered import Statistics
+
+_LOOKED_AT = 64  # rows by which vectors are known again
+
+
+class Kept:
+    """Statistics without the vectors they were computed from.
+
+    The vectors are found again while the caller has them, and files are opened again: a measurement that held
+    its vectors would keep them in memory.
+    """
+
+    def __init__(self, shelf: Statistics, X: Any, source: Source) -> None:
+        """Take the vectors off a shelf; `X` is what the caller gave, and `source` what was measured."""
+        self._shelf = shelf.over(None)
+        self._find: Callable[[], Any] = lambda: source  # a file: little more than its name
+        self._known: dict[str, Any] = {}
+        self._rows: Tensor | None = None
+        if isinstance(source, Space):
+            self._find = X._kept._find if isinstance(X, Measurement) else _reference(X)
+            self._known = _known(source)
+            self._rows = _some_rows(source)
+
+    def shelf(self) -> Statistics:
+        """Return the statistics over their vectors again."""
+        X = self._find()
+        if X is None:
+            raise InputError(
+                "is a measurement whose vectors are no longer in memory",
+                argument="X",
+                hint="pass the vectors themselves",
+            )
+        space = replace(_loaded(X), **self._known)
+        if self._rows is not None and not torch.equal(_some_rows(space), self._rows):
+            raise InputError(
+                "is a measurement whose vectors have changed since", argument="X", hint="measure them again"
+            )
+        shelf = self._shelf.over(space)
+        shelf.notes[:0] = _notes(X)
+        return shelf
+
+
+def shelf_of(X: Any, *, seed: int = 0, **given: Any) -> Statistics:
+    """Return the statistics of what `report`, `compare` or `advise` was given, none computed twice.
+
+    Args:
+        X: (n, d) vectors in any array, a Space, an opened file, or a Measurement: what that has computed is
+            on the shelf already.
+        seed: of everything sampled; a measurement with another one is measured again.
+        given: what else is known of the rows: labels, texts.
+    """
+    given = {name: value for name, value in given.items() if value is not None}
+    if isinstance(X, Measurement):
+        if X._kept is None:
+            raise InputError("is a measurement without its vectors", argument="X", hint="pass the vectors")
+        shelf = X._kept.shelf()
+        if not given and seed == X.seed:
+            return shelf
+        space = replace(shelf.space, **given)
+        return Statistics(space, seed=seed) if "labels" in given or seed != X.seed else shelf.over(space)
+    space = _loaded(X)
+    shelf = Statistics(replace(space, **given) if given else space, seed=seed)
+    shelf.notes += _notes(X)
+    return shelf
+
+
+def _loaded(X: Any) -> Space:
+    """Return the vectors in memory or mapped, without a gradient: a measurement is numbers."""
+    space: Space = X.load() if is_source(X) else Space(X)
+    return replace(space, vectors=space.vectors.detach()) if space.vectors.requires_grad else space
+
+
+def _notes(X: Any) -> list[str]:
+    return list(X.notes) if is_source(X) else []
+
+
+def _known(space: Space) -> dict[str, Any]:
+    names = [field.name for field in fields(space) if field.name != "vectors"]
+    return {name: value for name in names if (value := getattr(space, name)) is not None}
+
+
+def _some_rows(space: Space) -> Tensor:
+    return space.vectors.detach()[:: max(1, len(space) // _LOOKED_AT)].clone()
+
+
+def _reference(X: Any) -> Callable[[], Any]:
+    try:
+        return weakref.ref(X.space if isinstance(X, Statistics) else X)
+    except TypeError:  # a list
+        return lambda: X

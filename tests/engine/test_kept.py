@@ -1,0 +1,73 @@
+"""A measurement's statistics are used again, and its vectors are not held for that."""
+
+from __future__ import annotations
+
+import gc
+import pickle
+import weakref
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import isoscope as iso
+from isoscope.engine.kept import shelf_of
+from isoscope.errors import InputError
+
+
+@pytest.fixture(name="X")
+def vectors(rng) -> np.ndarray:
+    return rng.normal(size=(90, 5))
+
+
+LABELS = np.arange(90) % 3
+
+
+def test_what_was_computed_is_not_computed_again(X: np.ndarray, passes) -> None:
+    first = iso.measure(X, labels=LABELS)
+    assert set(passes.over(X)) >= {"Moments", "Separation"}
+    before = passes.over(X)
+    again = iso.measure(first, metrics=["isoscore", "silhouette"])
+    assert dict(again) == {"isoscore": first["isoscore"], "silhouette": first["silhouette"]}
+    assert dict(iso.measure(again, metrics="isoscore")) == {"isoscore": first["isoscore"]}
+    assert passes.over(X) == before
+
+
+def test_another_seed_or_other_labels_are_measured_anew(X: np.ndarray) -> None:
+    first = iso.measure(X, labels=LABELS)
+    others = LABELS[::-1].copy()
+    others[:5] = 0
+    assert dict(iso.measure(first, labels=others, seed=1)) == dict(iso.measure(X, labels=others, seed=1))
+
+
+def test_vectors_are_not_held(X: np.ndarray) -> None:
+    kept = X.copy()
+    measured = iso.measure(kept)
+    alive = weakref.ref(kept)
+    del kept
+    gc.collect()
+    assert alive() is None
+    with pytest.raises(InputError, match="vectors are no longer in memory"):
+        iso.measure(measured)
+
+
+def test_vectors_that_have_changed_are_refused(X: np.ndarray) -> None:
+    measured = iso.measure(X)
+    X += 1
+    with pytest.raises(InputError, match="changed since"):
+        iso.measure(measured)
+
+
+def test_a_file_is_opened_again_and_its_notes_stay(X: np.ndarray, tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", X)
+    measured = iso.measure(iso.open_vectors(tmp_path / "x.npy"), metrics="isoscore")
+    assert shelf_of(measured).moments is measured._kept._shelf.moments
+    assert iso.measure(measured, metrics="lid").n == 90
+
+
+def test_another_process_has_the_readings_alone(X: np.ndarray) -> None:
+    measured = iso.measure(X)
+    sent = pickle.loads(pickle.dumps(measured))
+    assert sent == measured
+    with pytest.raises(InputError, match="without its vectors"):
+        iso.measure(sent)
