@@ -57,12 +57,14 @@ def hugging(folder: Path, output: Path, tracker: GeometryTracker | None, **argum
         "disable_tqdm": True,
         "seed": 3,
     }
-    return transformers.Trainer(
+    trainer = transformers.Trainer(
         model=model,
         args=transformers.TrainingArguments(output_dir=str(output), **(settings | arguments)),
         train_dataset=Labelled(tokens),
-        callbacks=[] if tracker is None else [iso.geometry_callback(tracker)],
     )
+    if tracker is not None:
+        trainer.add_callback(iso.geometry_callback(tracker, log=trainer.log))
+    return trainer
 
 
 def following(folder: Path, **options: Any) -> GeometryTracker:
@@ -151,14 +153,14 @@ def _die() -> None:
     raise KeyboardInterrupt
 
 
-def test_outside_a_trainer_nothing_is_logged(tiny_bert: Path) -> None:
-    transformers = pytest.importorskip("transformers")
+def test_without_the_trainers_log_the_history_has_the_values(tiny_bert: Path, tmp_path: Path) -> None:
     tracker = following(tiny_bert)
-    callback = iso.geometry_callback(tracker)
-    model = transformers.BertModel.from_pretrained(tiny_bert)
-    state = transformers.TrainerState(global_step=4, max_steps=9)
-    callback.on_step_end(None, state, transformers.TrainerControl(), model=model)
-    assert tracker.steps == [4]
+    trainer = hugging(tiny_bert, tmp_path, None)
+    trainer.add_callback(iso.geometry_callback(tracker))
+    trainer.train()
+    column = tracker.trajectory["mean_cosine"].tolist()
+    assert history(trainer, "geometry/mean_cosine") == dict(zip([0, 2, 4, 6], column, strict=True))
+    assert list(history(trainer, "loss")) == [2, 4, 6]
 
 
 # ---------------------------------------------------------------- sentence-transformers
@@ -211,9 +213,12 @@ def test_the_evaluator_inside_its_trainer(tiny_model: Path, tmp_path: Path) -> N
             evaluator=iso.geometry_evaluator(tracker),
         )
         trainer.train()
-    assert tracker.steps == [2]  # measured where the trainer evaluates, then stopped
-    assert trainer.state.global_step == 2
-    assert history(trainer, "eval_geometry_mean_cosine") == {2: tracker.trajectory["mean_cosine"][0]}
+    assert tracker.steps == [2, 4, 6, 8]  # measured where the trainer evaluates
+    evaluated = history(trainer, "eval_geometry_mean_cosine")
+    assert list(evaluated.values()) == tracker.trajectory["mean_cosine"].tolist()
+    control = pytest.importorskip("transformers").TrainerControl()
+    iso.geometry_callback(tracker).on_evaluate(None, trainer.state, control)
+    assert control.should_training_stop
 
 
 # ---------------------------------------------------------------- Lightning

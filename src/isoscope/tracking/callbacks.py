@@ -7,10 +7,8 @@ from __future__ import annotations
 
 import logging
 import math
-import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib import import_module
-from types import FrameType
 from typing import Any
 
 import torch
@@ -21,15 +19,23 @@ from isoscope.tracking.tracker import GeometryTracker, Row
 _LOG = logging.getLogger("isoscope")
 
 
-def geometry_callback(tracker: GeometryTracker) -> Any:
+def geometry_callback(
+    tracker: GeometryTracker, *, log: Callable[[dict[str, float]], object] | None = None
+) -> Any:
     """A `TrainerCallback` of transformers: measures at the start, every `tracker.every` steps, at the end.
 
-    Values go to the trainer's history and to its own loggers (TensorBoard, Weights & Biases, …), as
-    `geometry/metric`, or `geometry/metric/layer` for several layers. Where a bound of `stop_below` is
-    crossed, the trainer is told to stop. A run that goes on from a checkpoint drops the rows after it. The
-    loss of a row is the one the trainer logs at that step; NaN where it logs none.
+    Values go to the trainer's history, as `geometry/metric`, or `geometry/metric/layer` for several layers.
+    transformers hands a callback no way to the trainer's loggers (TensorBoard, Weights & Biases, …): to reach
+    them, pass the trainer's own `log`, in a line after the trainer is made. Where a bound of `stop_below` is
+    crossed, here or by a `geometry_evaluator` of the same tracker, the trainer is told to stop. A run that
+    goes on from a checkpoint drops the rows after it. The loss of a row is the one the trainer logs at that
+    step; NaN where it logs none.
 
-    >>> trainer = Trainer(model, arguments, callbacks=[geometry_callback(tracker)])  # doctest: +SKIP
+    Args:
+        tracker: what is measured.
+        log: `trainer.log`; without it, values go to the history alone.
+
+    >>> trainer.add_callback(geometry_callback(tracker, log=trainer.log))  # doctest: +SKIP
     """
     transformers = _needed("transformers", "text")
 
@@ -48,6 +54,9 @@ def geometry_callback(tracker: GeometryTracker) -> Any:
             if loss is not None:
                 tracker.note(state.global_step, loss=loss)
 
+        def on_evaluate(self, _args: Any, _state: Any, control: Any, **_: Any) -> None:
+            self._heed(control)
+
         def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
             if not args.load_best_model_at_end:  # else the model is that of another step by now
                 self._measure(state, control, kwargs["model"], now=True)
@@ -56,12 +65,16 @@ def geometry_callback(tracker: GeometryTracker) -> Any:
             step = state.global_step
             if step in tracker.steps or not (now or step % tracker.every == 0):
                 return
-            row = tracker.measure(model, step=step)
-            trainer = _calling_trainer(transformers.Trainer)
-            if trainer is not None:
+            values = logged(tracker.measure(model, step=step))
+            if log is None:
+                state.log_history.append({**values, "epoch": state.epoch, "step": step})
+            else:
                 asked = control.should_log
-                trainer.log(logged(row))
+                log(values)
                 control.should_log = asked  # or the trainer would think its own log of this step done
+            self._heed(control)
+
+        def _heed(self, control: Any) -> None:
             if _stops(tracker):
                 control.should_training_stop = True
 
@@ -73,8 +86,8 @@ def geometry_evaluator(tracker: GeometryTracker, *, name: str = "geometry") -> A
 
     It returns the values by name, `geometry_effective_rank` for instance, which the trainer logs behind
     `eval_`; those without a value are left out. Called during training it keeps a row; called by itself,
-    without a step, it only measures. Where a bound of `stop_below` is crossed, the trainer that called is
-    told to stop.
+    without a step, it only measures. An evaluator cannot stop its trainer: for a bound of `stop_below` to do
+    so, add `geometry_callback(tracker)` to the trainer's callbacks.
 
     >>> trainer = SentenceTransformerTrainer(
     ...     model, arguments, train_dataset=pairs, loss=loss, evaluator=geometry_evaluator(tracker)
@@ -101,9 +114,6 @@ def geometry_evaluator(tracker: GeometryTracker, *, name: str = "geometry") -> A
                 tracker.read(model) if steps < 0 else tracker.measure(model, step=steps)
             )
             values = {column: found[column] for column in tracker.columns if not math.isnan(found[column])}
-            trainer = _calling_trainer(_needed("transformers", "text").Trainer)
-            if trainer is not None and steps >= 0 and _stops(tracker):
-                trainer.control.should_training_stop = True
             return {f"{name}_{column}": value for column, value in values.items()}
 
     return GeometryEvaluator()
@@ -180,18 +190,6 @@ def _stops(tracker: GeometryTracker) -> bool:
     if tracker.should_stop:
         _LOG.warning("training is stopped: %s", tracker.stop_reason)
     return tracker.should_stop
-
-
-def _calling_trainer(kind: type) -> Any:
-    """The trainer whose event this is: transformers hands a callback everything but its trainer, and only
-    the trainer can reach the loggers. None where something else calls."""
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None:
-        caller = frame.f_locals.get("self")
-        if isinstance(caller, kind):
-            return caller
-        frame = frame.f_back
-    return None
 
 
 def _part(model: Any, name: str) -> Any:
