@@ -16,13 +16,11 @@ from typing import Any
 
 import torch
 
-from isoscope.models import load_language_model
-from isoscope.models.batches import usual_batch
+from isoscope.models import States, load_language_model
 from isoscope.models.language_models import LanguageModel
 from isoscope.models.layers import measure_layers
 from isoscope.models.layers.plan import LayerPlan
 from isoscope.models.layers.run import MEMORY_MB, layer_groups
-from isoscope.models.tokens import tokenize
 from isoscope_papers.corpora import load_texts
 
 RESULTS = Path(__file__).parent / "results" / "layers.json"
@@ -59,14 +57,12 @@ def run(n_tokens: int, device: str) -> dict[str, Any]:
 
 def _accounted(texts: list[str], model: LanguageModel, n_tokens: int) -> dict[str, Any]:
     """What the sums of all layers take for so many tokens: known before any goes through the model."""
-    tokenized = tokenize(texts, model, window=WINDOW, max_tokens=n_tokens)
-    plan = LayerPlan.of(
-        tokenized, batch_tokens=usual_batch(model.device), special=False, sample=SAMPLE, seed=0
-    )
+    states = States(texts, model=model, window=WINDOW, max_tokens=n_tokens)
+    plan = LayerPlan.of(states, sample=SAMPLE, seed=0)
     layer_mb = plan.layer_bytes(model.n_dims) / 2**20
     groups = layer_groups(list(range(model.n_layers)), plan, model.n_dims, MEMORY_MB)
     return {
-        "tokens": len(tokenized.ids),
+        "tokens": len(states.counted),
         "types": int((plan.types.counts > 0).sum()),
         "repeated_types": int((plan.types.counts > 1).sum()),
         "types_held_at_once": plan.types.n_slots,

@@ -6,6 +6,7 @@
     averaged_vectors(texts)     one vector a text, the mean of its words' in such a table
     vocabulary()                the words of such a table, most frequent first
     token_states(texts)         one vector a token and layer, of any language model
+    States(texts)               the same as a source for `measure`, nothing kept
     hidden_states(model, …)     the states of any model on batches, as they pass
     load_language_model(name)   a transformer with its tokenizer; load_tokenizer the tokenizer alone
     resolve_model(name)         the folder or file a model lies in
@@ -22,6 +23,7 @@ from isoscope.models.forward import hidden_states
 from isoscope.models.language_models import LanguageModel, best_device, load_language_model, load_tokenizer
 from isoscope.models.resolve import resolve_model
 from isoscope.models.sentences import encode
+from isoscope.models.states import States
 from isoscope.models.static import GLOVE, static_vectors, vocabulary
 from isoscope.models.text_source import TextFile, open_texts
 from isoscope.models.token_states import TokenStates, token_states
@@ -30,6 +32,7 @@ from isoscope.models.tokens import TokenRows
 __all__ = [
     "GLOVE",
     "LanguageModel",
+    "States",
     "TextFile",
     "TokenRows",
     "TokenStates",

@@ -24,6 +24,7 @@ from isoscope.models.batches import text_batches, token_batches, usual_batch
 from isoscope.models.forward import hidden_states
 from isoscope.models.language_models import LanguageModel, load_language_model
 from isoscope.models.pooling import pool
+from isoscope.models.states import chosen_layers
 from isoscope.models.tokens import TokenRows, tokenize
 from isoscope.progress import Bar
 from isoscope.space import Space
@@ -177,23 +178,6 @@ def token_states(
     if folder is not None:
         _write_rows(tokenized.rows, Path(folder) / _TOKENS)
     return TokenStates(tokenized.rows, kept, loaded.name, tokenized.notes)
-
-
-def chosen_layers(layers: Iterable[int] | None, n_layers: int) -> list[int]:
-    """The layers asked for by number, negative ones from the end; all by default.
-
-    >>> chosen_layers([0, -1], 7)
-    [0, 6]
-    """
-    if layers is None:
-        return list(range(n_layers))
-    asked = list(layers)
-    for layer in asked:
-        if not -n_layers <= layer < n_layers:
-            raise InputError(f"layers has {layer}; wanted 0 (the embedding layer) … {n_layers - 1}")
-    if not asked:
-        raise InputError("layers is empty; wanted at least one")
-    return sorted({layer % n_layers for layer in asked})
 
 
 def _room(

@@ -16,7 +16,7 @@ from isoscope.models.forward import StateBatch
 from isoscope.models.language_models import LanguageModel
 from isoscope.models.layers import LayerProfile, measure_layers
 from isoscope.models.layers.plan import LayerPlan
-from isoscope.models.tokens import tokenize
+from isoscope.models.states import States
 
 PIECES = [
     "a cat sat",
@@ -194,7 +194,7 @@ def test_too_little_to_measure(gpt: LanguageModel) -> None:
 def test_every_text_counts_alike_in_the_baseline(gpt: LanguageModel) -> None:
     """Of 1,500 long texts and 1,500 short ones, 1,000 are drawn: about half of each."""
     texts = ["a cat on the dog " * 6, "dog"] * 1500
-    plan = LayerPlan.of(tokenize(texts, gpt), batch_tokens=4096, special=False, sample=10, seed=0)
+    plan = LayerPlan.of(States(texts, model=gpt), sample=10, seed=0)
     chosen = plan.baseline.nonzero().flatten()
     texts_drawn = plan.tokenized.rows.sentences.codes[chosen]
     assert len(chosen) == len(texts_drawn.unique()) == 1000
@@ -203,7 +203,7 @@ def test_every_text_counts_alike_in_the_baseline(gpt: LanguageModel) -> None:
 
 def test_a_ratio_that_leaves_nothing(gpt: LanguageModel, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every token may be over the median in some layer."""
-    every = "isoscope.models.layers.run.sink_thresholds"
+    every = "isoscope.models.states.sink_thresholds"
     monkeypatch.setattr(every, lambda norms, ratio: torch.zeros(4, dtype=torch.float64))
     with pytest.raises(InputError, match="sink_ratio leaves no token"):
         measure_layers(["the cat", "a dog", "dog hat", "on to"], model=gpt, sink_ratio=1.0001, progress=False)

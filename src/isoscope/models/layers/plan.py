@@ -15,7 +15,7 @@ from torch import Tensor
 from isoscope.errors import InputError, ShapeError
 from isoscope.labels import Labels
 from isoscope.metrics.contextual import draw_rows
-from isoscope.models.batches import text_batches
+from isoscope.models.states import States
 from isoscope.models.tokens import Tokenized
 
 BASELINE_TEXTS = 1000  # one random token of each: the papers' baseline
@@ -105,31 +105,27 @@ class LayerPlan:
         return 4 * n_dims * (self.types.n_slots + len(self.sample)) + 16 * n_types + 4 * 8 * n_dims**2
 
     @classmethod
-    def of(
-        cls, tokenized: Tokenized, *, batch_tokens: int, special: bool, sample: int, seed: int
-    ) -> LayerPlan:
+    def of(cls, states: States, *, sample: int, seed: int) -> LayerPlan:
         """Settle everything; the same seed, the same tokens."""
-        rows = tokenized.rows
-        counted = ~rows.is_padding if special else ~(rows.is_padding | rows.is_special)
+        rows, counted = states.tokenized.rows, states.counted
         places = counted.nonzero().flatten()
         if len(places) < 2:
             raise ShapeError(f"the texts have {len(places)} tokens that count; wanted at least 2")
         if sample < 2:
             raise InputError(f"sample is {sample}; wanted at least 2 tokens")
-        batches = text_batches(tokenized, batch_tokens)
-        batch_of_text = torch.empty(len(tokenized.lengths), dtype=torch.int64)
-        for number, texts in enumerate(batches):
+        batch_of_text = torch.empty(len(states.tokenized.lengths), dtype=torch.int64)
+        for number, texts in enumerate(states.groups):
             batch_of_text[texts] = number
         types = TypePlan.of(
             rows.types.codes[places],
             batch_of_text[rows.sentences.codes[places]],
             rows.types.n_labels,
-            len(batches),
+            len(states.groups),
         )
         generator = torch.Generator().manual_seed(seed)
         drawn = places[torch.randperm(len(places), generator=generator)]
         return cls(
-            tokenized, counted, types, drawn[:sample].sort().values,
+            states.tokenized, counted, types, drawn[:sample].sort().values,
             _baseline(rows.sentences, counted, generator),
         )  # fmt: skip
 

@@ -9,13 +9,10 @@ from dataclasses import dataclass, field
 from functools import partial
 
 import torch
-from torch import Tensor
 
 from isoscope.errors import InputError, check_seed
 from isoscope.kernels.workers import in_order
-from isoscope.metrics.sinks import Sinks, sink_thresholds
-from isoscope.models.batches import text_batches, token_batches, usual_batch
-from isoscope.models.forward import StateBatch, hidden_states
+from isoscope.metrics.sinks import Sinks
 from isoscope.models.language_models import LanguageModel, load_language_model
 from isoscope.models.layers.batch_index import BatchIndex
 from isoscope.models.layers.layer_profile import LayerProfile
@@ -23,8 +20,7 @@ from isoscope.models.layers.plan import LayerPlan
 from isoscope.models.layers.quantities import Values, sampled_values, streamed_values
 from isoscope.models.layers.sums import LayerStatistics, LayerSums
 from isoscope.models.layers.type_sums import SinkPlaces
-from isoscope.models.token_states import chosen_layers
-from isoscope.models.tokens import tokenize
+from isoscope.models.states import States
 from isoscope.progress import Bar
 
 _FEW_FOR_LID = 20  # tokens a neighbour: with fewer the neighbourhood is a good part of the space
@@ -85,19 +81,20 @@ def measure_layers(
         bar.step("loading the model", at_once=True)
         loaded = load_language_model(model, device=device, download=download)
         bar.step("tokenizing")
-        tokenized = tokenize(texts, loaded, window=window, truncate=truncate, max_tokens=max_tokens)
-        at_once = usual_batch(loaded.device) if batch_tokens is None else batch_tokens
-        plan = LayerPlan.of(tokenized, batch_tokens=at_once, special=special, sample=sample, seed=seed)
-        run = _Run(loaded, plan, at_once, sink_ratio, bar)
+        states = States(
+            texts, model=loaded, layers=layers, window=window, truncate=truncate, max_tokens=max_tokens,
+            special=special, sink_ratio=sink_ratio, batch_tokens=batch_tokens,
+        )  # fmt: skip
+        plan = LayerPlan.of(states, sample=sample, seed=seed)
+        run = _Run(states, plan, bar)
         found: dict[int, tuple[LayerStatistics, LayerStatistics]] = {}
-        groups = layer_groups(chosen_layers(layers, loaded.n_layers), plan, loaded.n_dims, memory_mb)
+        groups = layer_groups(states.layers, plan, loaded.n_dims, memory_mb)
         for number, group in enumerate(groups, 1):
             of_many = f", pass {number} of {len(groups)}" if len(groups) > 1 else ""
-            bar.step(f"{len(tokenized.ids):,} tokens through {loaded.name}{of_many}")
+            bar.step(f"{len(states.counted):,} tokens through {loaded.name}{of_many}")
             found |= run.layers(group)
         readings = _readings(found, run, bar, clusters=clusters, k=k, seed=seed)
-    notes = [*tokenized.notes]
-    notes += _sample_notes(len(plan.sample), k)
+    notes = [*states.notes, *_sample_notes(len(plan.sample), k)]
     if len(groups) > 1:
         notes.append(f"the texts were read {len(groups)} times to keep the sums within {memory_mb:,} MB")
     return LayerProfile.of(loaded, plan, run.sinks, readings, found, run.seconds, tuple(notes))
@@ -107,10 +104,8 @@ def measure_layers(
 class _Run:
     """Texts going through the model, and what the batches have shown so far."""
 
-    model: LanguageModel
+    states: States
     plan: LayerPlan
-    batch_tokens: int
-    sink_ratio: float
     bar: Bar
     _seen: list[Sinks] = field(default_factory=list)
     seconds: dict[str, float] = field(default_factory=lambda: {"model": 0.0, "measures": 0.0})
@@ -122,61 +117,30 @@ class _Run:
 
     def layers(self, layers: list[int]) -> dict[int, tuple[LayerStatistics, LayerStatistics]]:
         """The statistics of some layers, with and without sinks: one pass."""
-        device, n_tokens = self.model.device, len(self.plan.tokenized.ids)
+        device, n_done, began = self.states.device, 0, self._now()
         self._seen = []  # the same in every pass
         places = SinkPlaces(len(self.plan.types.counts), device)
-        sums = {layer: LayerSums(self.plan, places, self.model.n_dims, device) for layer in layers}
-        thresholds, n_done, began = None, 0, self._now()
-        groups = text_batches(self.plan.tokenized, self.batch_tokens)
-        batches = hidden_states(self.model, token_batches(self.plan.tokenized, groups))
-        for number, batch in enumerate(batches):
+        sums = {layer: LayerSums(self.plan, places, self.states.n_dims, device) for layer in layers}
+        for number, found in enumerate(self.states.forward()):
             forwarded = self._now()
-            rows, norms = batch.batch.rows, batch.norms()
-            assert rows is not None
-            if thresholds is None:
-                counted = self.plan.counted[rows].to(norms.device)
-                thresholds = sink_thresholds(norms[:, counted], ratio=self.sink_ratio)
-            self._measure(number, batch, rows, norms, thresholds, places, sums)
-            n_done += len(rows)
-            self.bar.share(n_done / n_tokens)
+            batch = self.states.with_sinks(number, found)
+            self._seen.append(batch.sinks)
+            is_sink = batch.is_sink.to(device)
+            index = BatchIndex.of(number, batch.rows, is_sink, self.plan)
+            places.add(index.sinks)
+            for layer, part in sums.items():
+                part.add(found.rows(layer), batch.norms[layer], index, is_sink)
+            n_done += len(batch.rows)
+            self.bar.share(n_done / len(self.states.counted))
             measured = self._now()
             self.seconds["model"] += forwarded - began
             self.seconds["measures"] += measured - forwarded
             began = measured
         return {layer: part.finish() for layer, part in sums.items()}
 
-    def _measure(
-        self,
-        number: int,
-        batch: StateBatch,
-        rows: Tensor,
-        norms: Tensor,
-        thresholds: Tensor,
-        places: SinkPlaces,
-        sums: dict[int, LayerSums],
-    ) -> None:
-        seen = self._sinks_of(rows, norms, thresholds)
-        self._seen.append(seen)
-        is_sink = torch.zeros(len(rows), dtype=torch.bool)
-        is_sink[self.plan.counted[rows]] = seen.mask
-        is_sink = is_sink.to(norms.device)
-        index = BatchIndex.of(number, rows, is_sink, self.plan)
-        places.add(index.sinks)
-        for layer, part in sums.items():
-            part.add(batch.rows(layer), norms[layer], index, is_sink)
-
-    def _sinks_of(self, rows: Tensor, norms: Tensor, thresholds: Tensor) -> Sinks:
-        """The sinks among the rows that count."""
-        counted = self.plan.counted[rows]
-        known = self.plan.tokenized.rows.select(rows[counted])
-        return Sinks.of(
-            norms[:, counted.to(norms.device)], positions=known.positions, token_types=known.types,
-            ratio=self.sink_ratio, thresholds=thresholds,
-        )  # fmt: skip
-
     def _now(self) -> float:
-        if self.model.device.type == "cuda":
-            torch.cuda.synchronize(self.model.device)
+        if self.states.device.type == "cuda":
+            torch.cuda.synchronize(self.states.device)
         return time.perf_counter()
 
 
@@ -218,7 +182,7 @@ def _readings(
         for views in found.values()
         for view in views[:n_views]
     )
-    n_workers = 1 if run.model.device.type == "cuda" else torch.get_num_threads()
+    n_workers = 1 if run.states.device.type == "cuda" else torch.get_num_threads()
     values: list[Values] = []
     for one in in_order(tasks, n_workers=n_workers):
         values.append(one)

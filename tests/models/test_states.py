@@ -1,0 +1,69 @@
+"""`States` is a source: its rows are those of `token_states`, whatever the blocks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from isoscope import measure
+from isoscope.engine.source import is_source
+from isoscope.errors import InputError
+from isoscope.models import LanguageModel, States, load_language_model, token_states
+
+TEXTS = ["the cat sat on the mat", "a dog", "the dog ran to the cat", "a hat on a mat"] * 3
+
+
+@pytest.fixture(scope="module")
+def gpt(tiny_gpt: Path) -> LanguageModel:
+    return load_language_model(tiny_gpt, device="cpu")
+
+
+def test_rows_and_columns_are_those_of_the_tokens(gpt: LanguageModel) -> None:
+    states = States(TEXTS, model=gpt, layers=[0, -1], special=True, batch_tokens=24)
+    kept = token_states(TEXTS, model=gpt, batch_tokens=24, progress=False)
+    assert is_source(states)
+    vectors = torch.cat([block.vectors for block in states.blocks(5)])
+    assert vectors.shape == (states.n_rows, states.n_dims)
+    columns = {name: list(states.column(name)) for name in states.columns}
+    assert {len(values) for values in columns.values()} == {states.n_rows}
+    known = kept.rows
+    places = {
+        (sentence, position): row
+        for row, (sentence, position) in enumerate(
+            zip(known.sentences.codes.tolist(), known.positions.tolist(), strict=True)
+        )
+    }
+    for vector, layer, sentence, position, token in zip(
+        vectors,
+        columns["layer"],
+        columns["sentence"],
+        columns["position"],
+        columns["token_type"],
+        strict=True,
+    ):
+        row = places[sentence, position]
+        torch.testing.assert_close(vector, kept.vectors(layer)[row], atol=1e-6, rtol=1e-5)
+        assert token == known.types.names[known.types.codes[row]]
+    with pytest.raises(InputError, match="there is no column 'language'"):
+        states.column("language")
+
+
+def test_a_view_without_sinks(gpt: LanguageModel) -> None:
+    """Everything that is 1.2 times as long as the median counts as a sink here."""
+    everything = States(TEXTS, model=gpt, layers=[1], sink_ratio=1.2)
+    without = States(TEXTS, model=gpt, layers=[1], sink_ratio=1.2, sinks=False)
+    is_sink = torch.tensor(everything.column("is_sink"))
+    assert 0 < int(is_sink.sum()) < len(is_sink)
+    assert torch.equal(without.load().vectors, everything.load().vectors[~is_sink])
+    assert without.n_rows == int((~is_sink).sum())
+    assert without.identity != everything.identity
+
+
+def test_measured_like_any_source(gpt: LanguageModel) -> None:
+    states = States(TEXTS, model=gpt, layers=[-1])
+    streamed = measure(states, metrics=["isoscore", "mean_cosine", "self_similarity"], progress=False)
+    whole = measure(states.load(), metrics=["isoscore", "mean_cosine", "self_similarity"], progress=False)
+    for name in ("isoscore", "mean_cosine", "self_similarity"):
+        assert streamed[name] == pytest.approx(whole[name], rel=1e-6)
