@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 import isoscope as iso
-from benchmarks import losses
+from benchmarks import gpu_calls, losses
 from benchmarks.peers import gpu_rows
 from benchmarks.training import run_cuda
 from isoscope.labels import Labels
@@ -145,6 +145,7 @@ def main() -> None:
     results = {
         "device": torch.cuda.get_device_name(),
         "torch": torch.__version__,
+        "calls": list(gpu_calls.rows()),
         "silhouette": silhouette_rows(),
         "hard": hard_rows(),
         "estimate": estimate_rows(),

@@ -21,6 +21,8 @@ _EMPTY = (None, "", b"")
 _COLLECTIONS = (list, tuple, set, frozenset)
 _FEW_LABELS = 20  # whatever the number of rows
 _FEW_ROWS = 10  # of each label, on average
+_WHOLE = (torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
+_NUMBERS_A_ROW = 4  # whole numbers that span fewer than so many a row are counted, not sorted
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,9 +48,19 @@ class Labels:
         """(K,) how many rows carry each label, int64."""
         return torch.bincount(self.codes, minlength=self.n_labels)
 
+    @cached_property
+    def sizes(self) -> list[int]:
+        """How many rows carry each label, as numbers: one wait for the device, however often asked."""
+        return self.counts.tolist()
+
     def to(self, device: torch.device) -> Labels:
         """The same labels with their codes on another device."""
-        return self if self.codes.device == device else Labels(self.codes.to(device), self.names)
+        if self.codes.device == device:
+            return self
+        moved = Labels(self.codes.to(device), self.names)
+        if "sizes" in vars(self):
+            vars(moved)["sizes"] = self.sizes
+        return moved
 
     def rows(self, start: int, stop: int) -> Labels:
         """The labels of rows start … stop−1, with all K names kept."""
@@ -60,12 +72,10 @@ class Labels:
 
     @cached_property
     def _seen(self) -> Labels:
-        present = self.counts > 0
-        if bool(present.all()):
+        if all(self.sizes):
             return self
-        codes = (present.cumsum(0) - 1)[self.codes]
-        names = tuple(name for name, occurs in zip(self.names, present.tolist(), strict=True) if occurs)
-        return Labels(codes, names)
+        codes = ((self.counts > 0).cumsum(0) - 1)[self.codes]
+        return Labels(codes, tuple(name for name, size in zip(self.names, self.sizes, strict=True) if size))
 
 
 def as_labels(labels: Any, *, n: int | None = None, name: str = "labels") -> Labels:
@@ -121,6 +131,10 @@ def _coded(labels: Any, name: str) -> Labels:
     if not isinstance(labels, Tensor) and not hasattr(labels, "__iter__"):
         raise LabelError(f"{name} is {labels!r}; wanted a sequence with one label for each vector")
     if isinstance(labels, Tensor):
+        if labels.ndim == 1 and len(labels) and labels.dtype in _WHOLE:
+            counted = _of_whole_numbers(labels.detach())
+            if counted is not None:
+                return counted
         labels = _array(labels)
     elif hasattr(labels, "to_numpy"):  # pandas, polars, Arrow columns
         labels = _to_numpy(labels)
@@ -128,6 +142,19 @@ def _coded(labels: Any, name: str) -> Labels:
         return _of_array(labels, name)
     values = list(labels)
     return _of_indicator(np.array(values), name) if is_indicator(values) else _of_values(values, name)
+
+
+def _of_whole_numbers(values: Tensor) -> Labels | None:
+    """Count whole numbers on their device; None where they lie too far apart for that."""
+    wide = values.long()
+    low, high = torch.stack(wide.aminmax()).tolist()
+    if high - low >= max(_NUMBERS_A_ROW * len(wide), 2**10):
+        return None
+    every = Labels(wide - low, tuple(range(low, high + 1)))
+    found = every.seen()
+    if values.dtype == torch.bool:
+        return Labels(found.codes, tuple(map(bool, found.names)))
+    return found
 
 
 def _of_array(values: np.ndarray, name: str) -> Labels:
@@ -182,7 +209,8 @@ def _of_values(values: list[Any], name: str) -> Labels:
         distinct = dict.fromkeys(values)
     names = tuple(sorted(distinct))
     rank = {label: code for code, label in enumerate(names)}
-    return Labels(torch.tensor([*map(rank.__getitem__, values)], dtype=torch.int64), names)
+    codes = np.fromiter(map(rank.__getitem__, values), dtype=np.int64, count=len(values))
+    return Labels(torch.from_numpy(codes), names)
 
 
 def _plain(label: Any) -> Any:

@@ -242,7 +242,7 @@ def whole(number: float) -> Any:
 
 
 def _named(values: Any, n: int, name: str) -> Labels | None:
-    return None if values is None else as_labels(values, n=n, name=name)
+    return None if values is None else as_labels(values, n=n, name=name).to(torch.device("cpu"))
 
 
 def known_rows(X: Any, given: Any, field: str) -> Any:

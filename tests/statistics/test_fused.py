@@ -10,7 +10,7 @@ import torch
 
 import isoscope as iso
 from isoscope.labels import as_labels
-from isoscope.statistics.fused import can_fuse, fixed_order, fused_sums
+from isoscope.statistics.fused import _of_few_points, can_fuse, fixed_order, fused_separation, fused_sums
 
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
 HAS_TRITON = find_spec("triton") is not None
@@ -25,16 +25,15 @@ def test_under_the_interpreter(interpret) -> None:
 @pytest.fixture
 def on_kernels(monkeypatch) -> list[tuple[torch.Size, bool]]:
     """Send points on the CPU to the kernels, without recordings; what each call asked for."""
-    from isoscope.kernels.triton_clusters import cluster_sums
-
     asked = []
 
-    def plain(X, plan, *, deterministic):
-        asked.append((X.shape, deterministic))
-        return cluster_sums(X, plan.codes, plan.n_clusters, plan=plan, deterministic=deterministic)
+    def plain(function, X, **options):
+        asked.append((X.shape, options["deterministic"]))
+        return function(X, **options)
 
     monkeypatch.setattr("isoscope.statistics.fused.can_fuse", lambda X, _: X.dtype == torch.float32)
-    monkeypatch.setattr("isoscope.kernels.recorded.recorded_sums", plain)
+    monkeypatch.setattr("isoscope.statistics.fused._FEW_POINTS", 0)
+    monkeypatch.setattr("isoscope.statistics.fused.replayed", plain)
     return asked
 
 
@@ -80,8 +79,10 @@ def test_no_memory_for_the_kernels_leaves_the_tiles(on_kernels, monkeypatch) -> 
 
     X, labels = five_seeds()
     expected = iso.silhouette_samples(X, labels)
-    monkeypatch.setattr("isoscope.kernels.recorded.recorded_sums", full)
+    monkeypatch.setattr("isoscope.statistics.fused.replayed", full)
+    monkeypatch.setattr("isoscope.kernels.triton_clusters.cluster_sums", full)
     assert fused_sums(X[0], as_labels(labels)) is None
+    assert fused_separation(X, as_labels(labels)) is None
     assert torch.allclose(iso.silhouette_samples(X, labels), expected, rtol=0, atol=1e-6)
 
 
@@ -90,6 +91,37 @@ def test_the_cpu_has_tiles() -> None:
     X, labels = five_seeds()
     assert not can_fuse(X, as_labels(labels))
     assert fused_sums(X, as_labels(labels)) is None
+    assert fused_separation(X, as_labels(labels)) is None
+
+
+@pytest.mark.skipif(INTERPRETED, reason="nothing to do with it")
+@pytest.mark.parametrize(
+    "move", [lambda X: X, lambda X: 1e-3 * X + 1e3], ids=["plain", "far from the origin"]
+)
+def test_few_points_are_taken_at_once_in_float64(move, monkeypatch) -> None:
+    """The path of few points on a device, taken here; it does not need Triton."""
+    monkeypatch.setattr("isoscope.statistics.fused.can_fuse", lambda X, _: X.dtype == torch.float32)
+    monkeypatch.setattr(
+        "isoscope.statistics.fused.replayed", lambda f, *inputs, **options: f(*inputs, **options)
+    )
+    X, labels = five_seeds()
+    X = move(X[0].double()).float()
+    expected = iso.silhouette_samples(X.double(), labels)
+    assert torch.allclose(iso.silhouette_samples(X, labels), expected, rtol=0, atol=1e-9)
+
+
+@pytest.mark.skipif(INTERPRETED, reason="nothing to do with it")
+def test_points_too_close_for_float64_products_go_to_the_kernels(monkeypatch) -> None:
+    """Two clusters a millionth apart, and one point far from both."""
+    monkeypatch.setattr(
+        "isoscope.statistics.fused.replayed", lambda f, *inputs, **options: f(*inputs, **options)
+    )
+    X = torch.randn(60, 5, generator=torch.Generator().manual_seed(0)) * 1e-6
+    X[0] = 1.0
+    codes = torch.arange(60) % 2
+    codes[0] = 2
+    assert _of_few_points(X, as_labels(codes)) is None
+    assert _of_few_points(X[1:], as_labels(codes[1:])) is not None
 
 
 @pytest.mark.skipif(INTERPRETED, reason="nothing to do with it")

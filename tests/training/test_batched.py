@@ -8,7 +8,7 @@ from sklearn.metrics import silhouette_score
 import isoscope as iso
 from isoscope.labels import as_labels
 from isoscope.training import batched
-from isoscope.training.batched import isoscores, mean_from_sums, mean_silhouettes
+from isoscope.training.batched import isoscores, mean_silhouettes
 
 
 @pytest.mark.parametrize(("n", "d"), [(200, 12), (10, 30)])
@@ -54,27 +54,30 @@ def test_silhouettes_equal_scikit_learn(rng) -> None:
     labels = as_labels(codes)
     expected = [silhouette_score(own, codes) for own in X]
     np.testing.assert_allclose(mean_silhouettes(torch.from_numpy(X), labels).numpy(), expected, atol=1e-12)
-    sums = torch.stack([iso.ClusterDistances.of(own, labels).sums for own in X])
-    np.testing.assert_allclose(mean_from_sums(sums, labels).numpy(), expected, atol=1e-12)
 
 
-def test_no_value_is_looked_at() -> None:
+def fields(points: torch.Tensor, clusters: iso.Labels) -> tuple[torch.Tensor, ...]:
+    """Cohesion, separation and nearest cluster, as the kernels give them: one call for all spaces."""
+    parts = [iso.Separation.of(own, clusters) for own in points]
+    return tuple(
+        torch.stack([getattr(part, name) for part in parts]) for name in ("cohesion", "separation", "nearest")
+    )
+
+
+def test_no_value_is_looked_at(monkeypatch) -> None:
     """Tensors without values stand in for a device: asking for one would wait for it, and fails here."""
     labels = as_labels(np.arange(50) % 3)
     hollow = iso.Labels(labels.codes.to("meta"), labels.names)
-    hollow.__dict__["counts"] = labels.counts.to("meta")
-    found = mean_from_sums(torch.empty(4, 50, 3, device="meta"), hollow)
+    hollow.__dict__ |= {"counts": labels.counts.to("meta"), "sizes": labels.sizes}
+    empty = torch.empty(4, 50, device="meta", dtype=torch.float64)
+    monkeypatch.setattr(batched, "fused_separation", lambda *_: (empty, empty, empty))
+    found = mean_silhouettes(torch.empty(4, 50, 3, device="meta"), hollow)
     assert (found.shape, found.dtype) == ((4,), torch.float64)
 
 
 def test_the_path_of_the_device_gives_the_same(rng, monkeypatch) -> None:
-    """What a CUDA device computes, computed here: one call for all spaces."""
     X = torch.from_numpy(rng.normal(size=(2, 50, 4)))
     labels = as_labels(np.arange(50) % 3)
-
-    def sums(points: torch.Tensor, clusters: iso.Labels) -> torch.Tensor:
-        return torch.stack([iso.ClusterDistances.of(own, clusters).sums for own in points])
-
     plain = mean_silhouettes(X, labels)
-    monkeypatch.setattr(batched, "fused_sums", sums)
+    monkeypatch.setattr(batched, "fused_separation", fields)
     torch.testing.assert_close(mean_silhouettes(X, labels), plain, rtol=1e-12, atol=0)

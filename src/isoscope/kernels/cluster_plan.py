@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import itertools
+from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 
-Tiles = list[tuple[int, ...]]  # start, stop, cluster; or start, stop, first and last cluster
 MOST_SUMS = 500_000_000  # n·K above which the (n, K) tables are not worth their memory
 _MANY_TILES = 512
 _CHUNK_ROWS = 64  # rows summed by one program on the way to a mean
@@ -60,6 +61,8 @@ class ClusterPlan:
         large: (3, T) int32 start, stop, cluster of the tiles of large clusters.
         tiles: (4, U) int32 start, stop, first and last cluster of square tiles: `n_pure` inside large
             clusters, then those of several small ones.
+        counts: (K,) int32, rows of each sorted cluster.
+        origin: (K,) int32, the caller's number of each sorted cluster.
         n_labels: clusters a mixed tile can hold, a power of two.
         places: (K,) int64, where the caller's clusters stand among the sorted ones; None: where they were.
     """
@@ -81,30 +84,54 @@ class ClusterPlan:
     chunks: Tensor
     large: Tensor
     tiles: Tensor
+    counts: Tensor
+    origin: Tensor
 
     @classmethod
-    def of(cls, codes: Tensor, n_clusters: int, *, tuning: Tuning | None = None) -> ClusterPlan:
-        """From the cluster 0 … K−1 of every row, on the device of the points to come."""
+    def of(
+        cls,
+        codes: Tensor,
+        n_clusters: int,
+        *,
+        sizes: Sequence[int] | None = None,
+        tuning: Tuning | None = None,
+    ) -> ClusterPlan:
+        """From the cluster 0 … K−1 of every row, on the device of the points to come.
+
+        sizes: rows of each cluster, where they are known: the device is then not waited for.
+        """
         tuning = tuning or Tuning()
-        counts = torch.bincount(codes, minlength=n_clusters).tolist()
+        counts = np.array(torch.bincount(codes, minlength=n_clusters).tolist() if sizes is None else sizes)
         if len(counts) != n_clusters:
             raise ValueError(f"codes go up to {len(counts) - 1}; wanted less than n_clusters = {n_clusters}")
-        codes, counts, places = _large_first(codes, counts, tuning.mixed)
-        order = torch.argsort(codes, stable=True)
-        inverse = torch.empty_like(order)
-        inverse[order] = torch.arange(len(codes), device=codes.device)
-        n_large = sum(count >= tuning.mixed for count in counts)
-        framed = counts[:n_large] + [sum(counts[n_large:])] * (n_large < n_clusters)
-        starts = list(itertools.accumulate(framed, initial=0))
+        is_small = counts < tuning.mixed
+        origin = np.argsort(is_small, kind="stable")  # clusters of at least `mixed` rows first
+        counts, n_large = counts[origin], n_clusters - int(is_small.sum())
+        small = counts[n_large:]
+        framed = np.append(counts[:n_large], small.sum()) if len(small) else counts
+        starts = _before(framed)
         chunks, chunk_of = _pieces(framed, _CHUNK_ROWS)
         large, _ = _pieces(counts[:n_large], tuning.rows)
-        pure, mixed, groups = _square_tiles(counts, tuning.mixed)
-        widest = max((last - first + 1 for _, _, first, last in mixed), default=1)
-        tables = _on_device(codes.device, [starts, chunk_of, groups], [chunks, large, pure + mixed])
+        pure, groups = _pieces(counts[:n_large], tuning.mixed)
+        mixed = _mixed_tiles(small, int(counts[:n_large].sum()), n_large, tuning.mixed)
+        tiles = np.concatenate([pure[[0, 1, 2, 2]], mixed], axis=1)
+        groups = np.append(groups, groups[-1] + 1 + np.arange(mixed.shape[1]))
+        widest = int((mixed[3] - mixed[2]).max(initial=0)) + 1
+        places = np.argsort(origin, kind="stable")
+        tables = [starts, chunk_of, groups, chunks, large, tiles, counts, origin, places]
+        *plain, on_device = _on_device(codes.device, tables)
+        moved = bool((np.diff(origin) < 0).any())
+        narrow = (on_device.long()[codes] if moved else codes).to(
+            torch.int16 if n_clusters < 2**15 else torch.int32
+        )
+        sorted_codes, order = torch.sort(narrow, stable=True)
+        inverse = torch.empty_like(order)
+        inverse[order] = torch.arange(len(codes), device=codes.device)
+        sorted_codes = sorted_codes.int()
+        arranged = (order, inverse, sorted_codes, sorted_codes.clamp(max=n_large))
         n_labels = max(16, 1 << (widest - 1).bit_length())
-        arranged = (order, inverse, codes[order].int(), codes[order].clamp(max=n_large).int())
-        sizes = (len(codes), n_clusters, len(framed))
-        return cls(*sizes, tuning, len(pure), n_labels, places, *arranged, *tables)
+        known = (len(codes), n_clusters, len(framed), tuning, pure.shape[1], n_labels)
+        return cls(*known, on_device.long() if moved else None, *arranged, *plain)
 
     @property
     def group(self) -> int:
@@ -112,52 +139,41 @@ class ClusterPlan:
         return self.tuning.group or (32 if self.large.shape[1] >= _MANY_TILES else 16)
 
 
-def _large_first(codes: Tensor, counts: list[int], side: int) -> tuple[Tensor, list[int], Tensor | None]:
-    """Codes and counts with clusters of at least `side` rows first, and where each cluster went."""
-    by_size = sorted(range(len(counts)), key=lambda cluster: counts[cluster] < side)
-    if by_size == list(range(len(counts))):
-        return codes, counts, None
-    places = torch.tensor(by_size).argsort().to(codes.device)
-    return places[codes], [counts[cluster] for cluster in by_size], places
+def _before(counts: np.ndarray) -> np.ndarray:
+    """Return the first row of each of consecutive parts, and the number of all rows."""
+    return np.concatenate([[0], np.cumsum(counts)])
 
 
-def _pieces(counts: list[int], n_rows: int) -> tuple[Tiles, list[int]]:
-    """Start, stop and number of pieces of at most n_rows of consecutive parts, and each one's first."""
-    pieces: Tiles = []
-    first_of = [0]
-    for k, (start, stop) in enumerate(itertools.pairwise(itertools.accumulate(counts, initial=0))):
-        pieces += [(at, min(at + n_rows, stop), k) for at in range(start, stop, n_rows)]
-        first_of.append(len(pieces))
-    return pieces, first_of
+def _pieces(counts: np.ndarray, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return start, stop and number of pieces of at most n_rows of consecutive parts; each one's first."""
+    first_of = _before(-(-counts // n_rows))
+    part = np.repeat(np.arange(len(counts)), np.diff(first_of))
+    starts = _before(counts)
+    start = starts[part] + (np.arange(len(part)) - first_of[part]) * n_rows
+    return np.stack([start, np.minimum(start + n_rows, starts[part + 1]), part]), first_of
 
 
-def _square_tiles(counts: list[int], side: int) -> tuple[Tiles, Tiles, list[int]]:
-    """Tiles inside clusters of at least `side` rows, tiles of runs of smaller ones, and their groups."""
-    starts = list(itertools.accumulate(counts, initial=0))
-    pure: Tiles = []
-    mixed: Tiles = []
-    groups = [0]
-    run: tuple[int, int] | None = None  # first row and cluster of a run of small clusters
-    for k, count in enumerate(counts):
-        if run is not None and (count >= side or starts[k + 1] - run[0] > side):
-            mixed.append((run[0], starts[k], run[1], k - 1))
-            run = None
-        if count >= side:
-            stop = starts[k + 1]
-            pure += [(at, min(at + side, stop), k, k) for at in range(starts[k], stop, side)]
-            groups.append(len(pure))
-        elif count and run is None:
-            run = (starts[k], k)
-    if run is not None:
-        mixed.append((run[0], starts[-1], run[1], len(counts) - 1))
-    groups += [len(pure) + place for place in range(1, len(mixed) + 1)]
-    return pure, mixed, groups
+def _mixed_tiles(counts: np.ndarray, first_row: int, first_cluster: int, side: int) -> np.ndarray:
+    """Return (4, M) start, stop, first and last cluster of runs of small clusters, `side` rows at most."""
+    starts: list[int] = _before(counts).tolist()
+    tiles = []
+    stop = 0
+    while starts[stop] < starts[-1]:
+        first = bisect_right(starts, starts[stop]) - 1  # behind the empty ones
+        stop = bisect_right(starts, starts[first] + side) - 1
+        tiles.append((starts[first], starts[stop], first, stop - 1))
+    offset = np.array([first_row, first_row, first_cluster, first_cluster])
+    return (np.array(tiles, dtype=np.int64).reshape(-1, 4) + offset).T
 
 
-def _on_device(device: torch.device, lists: list[list[int]], tables: list[Tiles]) -> list[Tensor]:
-    """Lists, and tables by their columns, as int32 tensors: one transfer, each at an aligned address."""
-    flat = lists + [list(itertools.chain(*zip(*table, strict=True))) for table in tables]
-    padded = [part + [0] * (-len(part) % 4) for part in flat]  # Triton compiles anew for each alignment
-    whole = torch.tensor(list(itertools.chain(*padded)), dtype=torch.int32).to(device)
-    parts = [own[: len(part)] for own, part in zip(whole.split(list(map(len, padded))), flat, strict=True)]
-    return [*parts[:3], *(part.view(width, -1) for part, width in zip(parts[3:], (3, 3, 4), strict=True))]
+def _on_device(device: torch.device, tables: list[np.ndarray]) -> list[Tensor]:
+    """Tables as int32 tensors: one transfer, each at an aligned address."""
+    places = _before(np.array([-(-table.size // 4) * 4 for table in tables]))  # or Triton compiles anew
+    whole = np.zeros(places[-1], dtype=np.int32)
+    for place, table in zip(places, tables, strict=False):
+        whole[place : place + table.size] = table.ravel()
+    sent = torch.from_numpy(whole).to(device)
+    return [
+        sent[place : place + table.size].view(table.shape)
+        for place, table in zip(places.tolist(), tables, strict=False)
+    ]

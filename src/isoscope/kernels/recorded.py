@@ -1,56 +1,74 @@
-"""A CUDA graph of `cluster_sums`: the same work for new points, launched at once.
+"""CUDA graphs: launches recorded once and replayed for new numbers.
 
-At a few thousand points the kernels finish sooner than Python launches them. Where many spaces share
-their labels and shape (one a training step), the launches are recorded once and replayed.
+At a few thousand points the kernels finish sooner than Python launches them, so calls that repeat a shape are
+recorded the second time and replayed from then on.
 """
 
 from __future__ import annotations
 
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from functools import partial
 from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor
 
 from isoscope.kernels.cluster_plan import ClusterPlan
-from isoscope.kernels.triton_clusters import cluster_sums
 
-_Key = tuple[torch.Size, torch.dtype, bool]
-_seen: WeakKeyDictionary[ClusterPlan, dict[_Key, RecordedSums | None]] = WeakKeyDictionary()
+MOST_NUMBERS = 2**23  # of inputs that are replayed; larger ones keep a device busy while Python launches
+_KEPT = 8  # recordings that belong to no plan: the least recently used goes first
+
+_Tensors = tuple[Tensor, ...]
+Recordings = OrderedDict[Hashable, "Recording | None"]
+_of_shapes: Recordings = OrderedDict()
+_of_plans: WeakKeyDictionary[ClusterPlan, Recordings] = WeakKeyDictionary()
 
 
-class RecordedSums:
-    """Launches recorded for one plan and one shape of points."""
+class Recording:
+    """The launches of one function for inputs of one shape."""
 
-    def __init__(self, X: Tensor, plan: ClusterPlan, *, deterministic: bool) -> None:
-        self._points = X.clone()
-        stream = torch.cuda.Stream(X.device)
-        stream.wait_stream(torch.cuda.current_stream(X.device))
+    def __init__(self, function: Callable[..., _Tensors], inputs: _Tensors) -> None:
+        self._inputs = [one.clone() for one in inputs]
+        device = inputs[0].device
+        stream = torch.cuda.Stream(device)
+        stream.wait_stream(torch.cuda.current_stream(device))
         with torch.cuda.stream(stream):  # a first run outside the recording compiles and allocates
-            self._run(plan, deterministic)
-        torch.cuda.current_stream(X.device).wait_stream(stream)
+            function(*self._inputs)
+        torch.cuda.current_stream(device).wait_stream(stream)
         self._graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(self._graph):
-            self._sums = self._run(plan, deterministic)
+            self._outputs = function(*self._inputs)
 
-    def _run(self, plan: ClusterPlan, deterministic: bool) -> Tensor:
-        codes = plan.codes  # sorted ones: only their number is looked at once a plan is given
-        return cluster_sums(self._points, codes, plan.n_clusters, plan=plan, deterministic=deterministic)
-
-    def __call__(self, X: Tensor) -> Tensor:
-        """The sums of new points, in memory of their own."""
-        self._points.copy_(X)
+    def __call__(self, inputs: _Tensors) -> _Tensors:
+        """Return the outputs for new inputs, in memory of their own."""
+        for held, new in zip(self._inputs, inputs, strict=True):
+            held.copy_(new)
         self._graph.replay()
-        return self._sums.clone()
+        return tuple(one.clone() for one in self._outputs)
 
 
-def recorded_sums(X: Tensor, plan: ClusterPlan, *, deterministic: bool = False) -> Tensor:
-    """`cluster_sums` by plan: plainly the first time, recorded the second, replayed from then on."""
-    kept = _seen.setdefault(plan, {})
-    key = (X.shape, X.dtype, deterministic)
+def replayed(
+    function: Callable[..., _Tensors], *inputs: Tensor, plan: ClusterPlan | None = None, **options: Hashable
+) -> _Tensors:
+    """Return function(*inputs, **options): plainly at first, recorded the second time, replayed from then on.
+
+    Args:
+        function: launches on CUDA and waits for nothing.
+        inputs: tensors on one device.
+        plan: an option whose recordings are let go with it.
+        options: what else the function takes.
+    """
+    kept = _of_shapes if plan is None else _of_plans.setdefault(plan, OrderedDict())
+    call = partial(function, **options) if plan is None else partial(function, plan=plan, **options)
+    key = (function, *options.items(), *((one.shape, one.dtype, one.device) for one in inputs))
     if key not in kept:
         kept[key] = None
-        return cluster_sums(X, plan.codes, plan.n_clusters, plan=plan, deterministic=deterministic)
+        if plan is None and len(kept) > _KEPT:
+            kept.popitem(last=False)
+        return call(*inputs)
+    kept.move_to_end(key)
     recording = kept[key]
     if recording is None:
-        recording = kept[key] = RecordedSums(X, plan, deterministic=deterministic)
-    return recording(X)
+        recording = kept[key] = Recording(call, inputs)
+    return recording(inputs)

@@ -38,8 +38,8 @@ except ImportError:
 
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"  # kernels run on the CPU, element by element
 # sizes are not compiled in, or every new data set would wait for the compiler
-_COUNTS = ["n_chunks", "n_padded", "n_block", "n_tiles", "n_pure", "n_programs"]
-_SIZES = ["n", "K", "F", "d", "first_row", *_COUNTS]
+_COUNTS = ["n_all", "n_chunks", "n_padded", "n_block", "n_tiles", "n_pure", "n_programs"]
+_SIZES = ["n", "K", "F", "d", "stride", "first_row", *_COUNTS]
 kernel = triton.jit(do_not_specialize=_SIZES)
 _BLOCK_ROWS = 2**17  # rows whose float64 residuals are held at a time
 

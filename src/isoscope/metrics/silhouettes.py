@@ -293,7 +293,7 @@ def silhouettes(separation: Separation, *, counted: bool = True) -> Tensor:
     a, b = separation.cohesion, separation.separation
     larger = torch.maximum(a, b)
     scores = torch.where(larger > 0, (b - a) / larger, 0.0)
-    if not counted:
+    if not counted or min(separation.labels.sizes) > 1:
         return scores
     return torch.where(separation.labels.counts[separation.labels.codes] > 1, scores, 0.0)
 

@@ -15,6 +15,7 @@ from isoscope.kernels.products import weighted_sums
 from isoscope.space import as_weights, whole
 from isoscope.statistics.chunks import chunks
 from isoscope.statistics.declared import declare, declare_together
+from isoscope.statistics.fused import can_launch
 from isoscope.statistics.moments import Moments
 
 _WIDE_BYTES = 2**20  # of float64: rows lifted, squared and added up while they are in cache
@@ -116,6 +117,8 @@ class Directions:
         if isinstance(X, Directions):
             return X
         matrix = as_matrix(X)
+        if weights is None and (fused := _on_kernels(matrix)) is not None:
+            return fused
         w = None if weights is None else as_weights(weights, n=len(matrix)).to(matrix.device)
         if w is not None:
             matrix, w = matrix[w > 0], w[w > 0]
@@ -230,9 +233,24 @@ class DirectionSums:
 def moments_and_directions(X: Any) -> tuple[Moments, Directions]:
     """Both in one pass: a chunk of rows is lifted once, and used for both while it is in cache."""
     matrix = as_matrix(X, finite=False)
+    if (fused := _on_kernels(matrix)) is not None:
+        return Moments.of(matrix), fused
     sums = DirectionSums(matrix.shape[1], matrix.dtype)
     moments = Moments.of(matrix, also=sums.add)
     return moments, sums.total()
+
+
+def _on_kernels(matrix: Tensor) -> Directions | None:
+    """The sums of rows on CUDA in one launch; None where Triton is not there, or a gradient is asked for."""
+    if not can_launch(matrix) or matrix.requires_grad:
+        return None
+    from isoscope.kernels.triton_directions import MOST_DIMS, direction_sums
+
+    if matrix.shape[1] > MOST_DIMS:
+        return None
+    units, norms = direction_sums(matrix)
+    n_zero = int(norms[4])
+    return Directions(len(matrix) - n_zero, n_zero, *units, *norms[:4])
 
 
 def _of_rows(block: Tensor, weights: Tensor | None) -> Directions:

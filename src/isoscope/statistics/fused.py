@@ -11,39 +11,110 @@ import torch
 from torch import Tensor
 
 from isoscope.kernels.cluster_plan import MOST_SUMS, ClusterPlan
+from isoscope.kernels.precision import full_precision
+from isoscope.kernels.products import sum_of_squares
+from isoscope.kernels.recorded import replayed
 from isoscope.labels import Labels
 
+Fields = tuple[Tensor, Tensor, Tensor]
+_FEW_POINTS = 3072  # whose distances are all held at once: 75 MB
+_CLOSE = 0.01  # of the largest distance to the mean
 _FUSED_TYPES = (torch.float32, torch.float16, torch.bfloat16)
 _plans: WeakKeyDictionary[Labels, ClusterPlan] = WeakKeyDictionary()
 
 
-def can_fuse(X: Tensor, labels: Labels) -> bool:
-    """Whether the fused kernels take these points: on CUDA, float32 or narrower, with Triton installed."""
-    if not X.is_cuda or X.dtype not in _FUSED_TYPES or X.shape[:-1].numel() * labels.n_labels > MOST_SUMS:
+def can_launch(X: Tensor) -> bool:
+    """Whether Triton's kernels take these numbers: on CUDA, float32 or narrower, with Triton installed."""
+    if not X.is_cuda or X.dtype not in _FUSED_TYPES:
         return False
     from isoscope.kernels.triton_residuals import AVAILABLE
 
     return AVAILABLE
 
 
-def fused_sums(X: Tensor, labels: Labels, *, deterministic: bool = False) -> Tensor | None:
-    """(n, K) float32 summed distances to every cluster, or None where the torch tiles have to do.
+def can_fuse(X: Tensor, labels: Labels) -> bool:
+    """Whether the kernels over clusters take these points: their tables have to fit too."""
+    return can_launch(X) and X.shape[:-1].numel() * labels.n_labels <= MOST_SUMS
 
-    Spaces of one shape, (B, n, d), give (B, n, K) at once. What depends on the labels alone is kept with
-    them, so a second space under the same Labels starts at once, and from the third on its launches are
-    replayed from a recording.
+
+def fused_sums(X: Tensor, labels: Labels) -> Tensor | None:
+    """(n, K) float32 summed distances to every cluster, or None where the torch tiles have to do."""
+    if not can_fuse(X, labels):
+        return None
+    from isoscope.kernels.triton_clusters import cluster_sums
+
+    with contextlib.suppress(torch.cuda.OutOfMemoryError):
+        return cluster_sums(X, labels.codes, labels.n_labels, plan=_plan(labels))
+    torch.cuda.empty_cache()
+    return None  # smaller tiles in torch need less
+
+
+def fused_separation(X: Tensor, labels: Labels, *, deterministic: bool = False) -> Fields | None:
+    """(B, n) cohesion, separation and nearest cluster of (B, n, d) spaces; None where the tiles have to do.
+
+    What depends on the labels alone is kept with them, so a second space under the same Labels starts at
+    once, and from the third on its launches are replayed from a recording.
     """
     if not can_fuse(X, labels):
         return None
-    from isoscope.kernels.recorded import recorded_sums
+    if len(X) == 1 and X.shape[1] <= _FEW_POINTS and labels not in _plans:
+        few = _of_few_points(X[0], labels)
+        if few is not None:
+            return few
+    from isoscope.kernels.triton_separation import cluster_separation
 
     with contextlib.suppress(torch.cuda.OutOfMemoryError):
-        plan = _plans.get(labels)
-        if plan is None:
-            plan = _plans[labels] = ClusterPlan.of(labels.codes, labels.n_labels)
-        return recorded_sums(X, plan, deterministic=deterministic)
+        fields = replayed(cluster_separation, X, plan=_plan(labels), deterministic=deterministic)
+        cohesion, separation, nearest = fields
+        return cohesion, separation, nearest
     torch.cuda.empty_cache()
-    return None  # smaller tiles in torch need less
+    return None
+
+
+def _plan(labels: Labels) -> ClusterPlan:
+    plan = _plans.get(labels)
+    if plan is None:
+        plan = _plans[labels] = ClusterPlan.of(labels.codes, labels.n_labels, sizes=labels.sizes)
+    return plan
+
+
+def _of_few_points(X: Tensor, labels: Labels) -> Fields | None:
+    """All distances of one space at once, in float64: fewer launches than the kernels take.
+
+    None where some point's means are so small that the digits lost by products would show.
+    """
+    found = replayed(_all_at_once, X, labels.codes, n_clusters=labels.n_labels)
+    cohesion, separation, nearest, told = found
+    return (cohesion, separation, nearest) if bool(told) else None
+
+
+@full_precision
+def _all_at_once(X: Tensor, codes: Tensor, n_clusters: int) -> tuple[Tensor, ...]:
+    """(1, n) cohesion, separation and nearest cluster, and whether all can be trusted.
+
+    Products about the mean lose the digits of pairs that are close for their distance to it: up to 1e-8 of
+    that distance. Nothing waits for the device.
+    """
+    U = X.double()
+    U = U - U.mean(dim=0)
+    squares = sum_of_squares(U)
+    distances = torch.addmm(squares[:, None], U, U.T, alpha=-2).add_(squares).clamp_(min=0).sqrt_()
+    distances.fill_diagonal_(0)
+    members = distances.new_zeros(len(X), n_clusters).scatter_(1, codes[:, None], 1)
+    cohesion, separation, nearest = reduced(distances @ members, codes, members.sum(dim=0))
+    told = torch.maximum(cohesion, separation).min() >= _CLOSE * squares.max().sqrt()
+    return cohesion[None], separation[None], nearest[None], told
+
+
+def reduced(sums: Tensor, own: Tensor, counts: Tensor) -> Fields:
+    """Cohesion, separation and nearest cluster from (m, K) summed distances."""
+    column = own[:, None]
+    cohesion = sums.gather(1, column).squeeze(1) / (counts[own] - 1).clamp(min=1)
+    means = sums / counts
+    means.scatter_(1, column, torch.inf)
+    means.masked_fill_(counts == 0, torch.inf)
+    separation, nearest = means.min(dim=1)
+    return cohesion, separation, nearest
 
 
 @contextlib.contextmanager

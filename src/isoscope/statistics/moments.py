@@ -13,7 +13,8 @@ from torch import Tensor
 from isoscope.arrays import as_matrix, block_rows, check_finite, working
 from isoscope.errors import ShapeError, UndefinedError
 from isoscope.kernels.precision import check_spread, full_precision, two_sum
-from isoscope.kernels.products import sum_of_squares, symmetric_product
+from isoscope.kernels.products import sum_of_squares, symmetric_product, weighted_sums
+from isoscope.kernels.recorded import MOST_NUMBERS, replayed
 from isoscope.space import as_weights, whole
 from isoscope.statistics.chunks import CenteredSums, chunks, near_point, sums_dtype
 from isoscope.statistics.declared import declare
@@ -24,6 +25,7 @@ _FEW_ROWS = 0.25  # a share of Σ‖u‖⁴ in (Σ‖u‖²)² that four rows fa
 _OFFSET = 1e7  # squared means of so many variances show the rounding of the mean, at 1e-12 of a deviation
 _FLAT = 1e-12  # a mean square spread under this share of the squared mean may be nothing but rounding
 _BLOCKS_AT_ONCE = 4  # rows between two merges in float64, each of which costs several passes over (d, d)
+_DEVICE_NUMBERS = 2**28  # on a device, which is waited for after each block
 _FAR = 8.0  # sums about a point that misses the mean, squared, by so many variances lose digits
 _ULPS = 8.0  # of the mean: missing it by less is rounding, as in a dimension that is constant
 
@@ -85,7 +87,9 @@ class Moments:
         matrix = as_matrix(X, finite=False)
         if weights is not None:
             return _of_weighted(matrix, as_weights(weights, n=len(matrix)).to(matrix.device))
-        for block in matrix.split(_BLOCKS_AT_ONCE * block_rows(matrix.shape[1])):
+        d = matrix.shape[1]
+        n_rows = max(1, _DEVICE_NUMBERS // d) if matrix.is_cuda else _BLOCKS_AT_ONCE * block_rows(d)
+        for block in matrix.split(n_rows):
             part = _of_block(block, fourth, also)
             if not 0 < part.spread < torch.inf:
                 _explain(part, block, matrix)
@@ -339,6 +343,8 @@ def _of_many_rows(block: Tensor, fourth: bool, also: Callable[[Tensor], None] | 
 
 def _of_whole_block(block: Tensor, fourth: bool) -> Moments:
     """Centred twice: what rounding leaves of the mean is then too small to show, and nothing is awaited."""
+    if block.is_cuda and not block.requires_grad:
+        return _on_device(block, fourth)
     shift = block.mean(dim=0)
     U = block - shift
     step = U.mean(dim=0)
@@ -349,6 +355,36 @@ def _of_whole_block(block: Tensor, fourth: bool) -> Moments:
     mean, rest = two_sum(shift.double(), step.double())
     squares = sum_of_squares(U).double()
     return Moments(len(block), mean, scatter, None, squares @ U.double(), squares @ squares, rest)
+
+
+def _on_device(block: Tensor, fourth: bool) -> Moments:
+    """Sums about a point near the mean, moved to it; for few numbers in one launch."""
+    few = block.numel() <= MOST_NUMBERS
+    found = replayed(_device_moments, block, fourth=fourth) if few else _device_moments(block, fourth)
+    mean, rest, scatter, *fourths = found
+    cubic, quartic = fourths if fourth else (None, None)
+    return Moments(len(block), mean, scatter, None, cubic, quartic, rest)
+
+
+def _device_moments(block: Tensor, fourth: bool) -> tuple[Tensor, ...]:
+    """Mean, its rest, scatter, and cubic and quartic sums; nothing waits for the device."""
+    n, d = block.shape
+    weights = block.new_ones(2 if fourth else 1, n)
+    about = (weighted_sums(weights[:1], block)[0] / n).to(block.dtype)
+    V = block - about
+    # float32 adds up no more rows than a block in memory has
+    parts = [symmetric_product(part) for part in V.split(_BLOCKS_AT_ONCE * block_rows(d))]
+    scatter = reduce(torch.add, [part.double() for part in parts])
+    quartic: Tensor | None = None
+    if fourth:
+        squares = sum_of_squares(V)
+        weights[1] = squares
+        wide = squares.double()
+        quartic = wide @ wide
+    total, *cubic = weighted_sums(weights, V)
+    moments, _ = _moved_to_mean(n, about, total, scatter, cubic[0] if fourth else None, quartic)
+    found = (moments.mean, moments.mean_rest, moments.scatter, moments.cubic_sum, moments.quartic_sum)
+    return tuple(one for one in found if isinstance(one, Tensor))
 
 
 def _of_chunks(block: Tensor, fourth: bool, also: Callable[[Tensor], None] | None) -> Moments:
@@ -370,16 +406,24 @@ def _of_chunks(block: Tensor, fourth: bool, also: Callable[[Tensor], None] | Non
 
 
 def _recentred(sums: CenteredSums) -> tuple[Moments, Tensor]:
+    """The sums of chunks moved to the mean, and what their point missed it by."""
+    fourth = (sums.cubic, sums.quartic) if sums.fourth else (None, None)
+    return _moved_to_mean(sums.count, sums.about, sums.total, sums.scatter, *fourth)
+
+
+def _moved_to_mean(
+    n: int, about: Tensor, total: Tensor, A: Tensor, cubic: Tensor | None, quartic: Tensor | None
+) -> tuple[Moments, Tensor]:
     """Sums about a point that misses the mean by m, moved to the mean, and m; Σv = n·m."""
-    n, A, m = sums.count, sums.scatter, sums.total / sums.count
+    m = total / n
     square = m @ m
     scatter = torch.addr(A, m, m, alpha=-n)
-    mean, rest = two_sum(sums.about.double(), m)
-    if not sums.fourth:
+    mean, rest = two_sum(about.double(), m)
+    if cubic is None or quartic is None:
         return Moments(n, mean, scatter, None, None, None, rest), m
     Am, trace = A @ m, A.trace()
-    cubic = sums.cubic - m * trace - 2 * Am + 2 * n * square * m
-    quartic = sums.quartic + 4 * (m @ Am) - 4 * (sums.cubic @ m) + 2 * trace * square - 3 * n * square**2
+    quartic = quartic + 4 * (m @ Am) - 4 * (cubic @ m) + 2 * trace * square - 3 * n * square**2
+    cubic = cubic - m * trace - 2 * Am + 2 * n * square * m
     return Moments(n, mean, scatter, None, cubic, quartic, rest), m
 
 

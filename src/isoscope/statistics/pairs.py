@@ -21,7 +21,7 @@ from isoscope.printable import quoted
 from isoscope.statistics.budget import TilePlan, no_room, tile_plans
 from isoscope.statistics.declared import declare
 from isoscope.statistics.directions import cone_axis, unit_rows, unit_steps
-from isoscope.statistics.fused import fixed_order, fused_sums
+from isoscope.statistics.fused import fixed_order, fused_separation, fused_sums, reduced
 from isoscope.statistics.groups import GroupMoments
 from isoscope.statistics.tree import Tree
 
@@ -141,14 +141,14 @@ class Separation:
         spaces = as_spaces(X).detach()
         clusters = as_clusters(labels, n=spaces.shape[1]).to(spaces.device)
         with fixed_order(deterministic, spaces.device):
-            fused = memory_mb is None
-            sums = fused_sums(spaces, clusters, deterministic=deterministic) if fused else None
-            if sums is None:
-                parts = [cls._euclidean(space, clusters, deterministic, memory_mb) for space in spaces]
-                fields = zip(*((part.cohesion, part.separation, part.nearest) for part in parts), strict=True)
-                cohesion, separation, nearest = (torch.stack(field) for field in fields)
-                return cls(cohesion, separation, nearest, clusters)
-            return cls.from_space_sums(sums, clusters)
+            if memory_mb is None:
+                fields = fused_separation(spaces, clusters, deterministic=deterministic)
+                if fields is not None:
+                    return cls(*fields, clusters)
+            parts = [cls._euclidean(space, clusters, deterministic, memory_mb) for space in spaces]
+            each = zip(*((part.cohesion, part.separation, part.nearest) for part in parts), strict=True)
+            cohesion, separation, nearest = (torch.stack(field) for field in each)
+            return cls(cohesion, separation, nearest, clusters)
 
     @classmethod
     def _euclidean(
@@ -160,23 +160,16 @@ class Separation:
         progress: Progress | None = None,
     ) -> Separation:
         if memory_mb is None:
-            sums = fused_sums(matrix, clusters, deterministic=deterministic)
-            if sums is not None:
-                return cls.from_sums(ClusterDistances(sums.double(), clusters, clusters.counts.double()))
+            fields = fused_separation(matrix[None], clusters, deterministic=deterministic)
+            if fields is not None:
+                cohesion, separation, nearest = (field[0] for field in fields)
+                return cls(cohesion, separation, nearest, clusters)
         plans = tile_plans(matrix, clusters, memory_mb)
         for plan in plans:
             with contextlib.suppress(torch.cuda.OutOfMemoryError):
                 return _by_plan(plan, matrix, clusters, progress)
             torch.cuda.empty_cache()
         raise no_room(plans[-1], matrix.device)
-
-    @classmethod
-    def from_space_sums(cls, sums: Tensor, labels: Labels) -> Separation:
-        """From (B, n, K) summed distances of B spaces that share their labels; waits for no device."""
-        own = labels.codes.repeat(len(sums))
-        columns = reduce_sums(sums.double().flatten(0, 1), own, labels.counts.double())
-        cohesion, separation, nearest = (column.view(len(sums), -1) for column in columns)
-        return cls(cohesion, separation, nearest, labels)
 
     @classmethod
     def from_sums(cls, distances: ClusterDistances) -> Separation:
@@ -203,20 +196,10 @@ def reduce_sums(sums: Tensor, own: Tensor, counts: Tensor) -> tuple[Tensor, Tens
     """Cohesion, separation and nearest cluster from (m, K) summed distances."""
     n_rows = len(sums) if sums.is_cuda else max(1, _REDUCED_BYTES // (8 * len(counts)))
     parts = [
-        _reduced(sums[start : start + n_rows], own[start : start + n_rows], counts)
+        reduced(sums[start : start + n_rows], own[start : start + n_rows], counts)
         for start in range(0, len(sums), n_rows)
     ]
     cohesion, separation, nearest = (torch.cat(column) for column in zip(*parts, strict=True))
-    return cohesion, separation, nearest
-
-
-def _reduced(sums: Tensor, own: Tensor, counts: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    column = own[:, None]
-    cohesion = sums.gather(1, column).squeeze(1) / (counts[own] - 1).clamp(min=1)
-    means = sums / counts
-    means.scatter_(1, column, torch.inf)
-    means.masked_fill_(counts == 0, torch.inf)
-    separation, nearest = means.min(dim=1)
     return cohesion, separation, nearest
 
 

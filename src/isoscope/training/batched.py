@@ -8,7 +8,7 @@ from torch import Tensor
 from isoscope.kernels.precision import full_precision
 from isoscope.labels import Labels
 from isoscope.metrics.silhouettes import silhouettes
-from isoscope.statistics.fused import fused_sums
+from isoscope.statistics.fused import fused_separation
 from isoscope.statistics.pairs import Separation
 
 _CHUNK_NUMBERS = 2**26  # centred at a time
@@ -57,12 +57,7 @@ def _score(scatter: Tensor, d: int) -> Tensor:
 
 def mean_silhouettes(X: Tensor, labels: Labels) -> Tensor:
     """(B,) float64 mean silhouette of (B, m, d) spaces that share their labels (each seen, at least two)."""
-    sums = fused_sums(X, labels)
-    if sums is None:
+    fields = fused_separation(X, labels)
+    if fields is None:
         return torch.stack([silhouettes(Separation.of(own, labels)).mean() for own in X])
-    return mean_from_sums(sums, labels)
-
-
-def mean_from_sums(sums: Tensor, labels: Labels) -> Tensor:
-    """(B,) mean silhouettes from (B, m, K) summed distances; no value is looked at on the way."""
-    return silhouettes(Separation.from_space_sums(sums, labels)).mean(dim=1)
+    return silhouettes(Separation(*fields, labels)).mean(dim=1)

@@ -1,0 +1,91 @@
+"""Public calls on CUDA tensors, timed as a user makes them: plain arguments, the result read back.
+
+python -m benchmarks.gpu_calls
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+import isoscope as iso
+
+# call, n, d, K, milliseconds wanted
+_SILHOUETTES = (
+    (10_662, 384, 2, 0.7),
+    (2_000, 384, 10, 0.4),
+    (10_662, 384, 500, 1.2),
+    (100_000, 384, 10, 23.0),
+)
+_STRINGS = ((10_662, 384, 2, 5.0), (100_000, 384, 10, 45.0))
+_ISOSCORES = ((10_662, 384, 0.25), (100_000, 384, 1.2))
+_MEASURES = ((2_000, 384, 10, 8.0), (20_000, 768, 3, 20.0), (100_000, 384, 10, 60.0))
+
+
+def labelled(n: int, d: int, K: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return points about K centres, and the centre of each as a plain tensor."""
+    generator = torch.Generator("cuda").manual_seed(0)
+    codes = torch.randint(0, K, (n,), device="cuda", generator=generator)
+    centers = torch.randn(K, d, device="cuda", generator=generator) * 0.3
+    return centers[codes] + torch.randn(n, d, device="cuda", generator=generator), codes
+
+
+def milliseconds(call: Callable[[], Any], *, most_seconds: float = 4.0) -> dict[str, float]:
+    """Return the best and the median time of a call; the device is waited for."""
+    for _ in range(3):
+        call()
+    times: list[float] = []
+    while len(times) < 3 or (sum(times) < most_seconds and len(times) < 50):
+        torch.cuda.synchronize()
+        began = time.perf_counter()
+        call()
+        torch.cuda.synchronize()
+        times.append(time.perf_counter() - began)
+    return {"best_ms": 1e3 * min(times), "median_ms": 1e3 * float(np.median(times))}
+
+
+def rows() -> Iterator[dict[str, Any]]:
+    """Yield the time of every call."""
+    for n, d, K, wanted in _SILHOUETTES:
+        X, codes = labelled(n, d, K)
+        about = {"call": f"silhouette_score(X, labels), {n:,} × {d}, K = {K}", "wanted_ms": wanted}
+        yield about | milliseconds(lambda X=X, codes=codes: iso.silhouette_score(X, codes))
+    for n, d, K, wanted in _STRINGS:
+        X, codes = labelled(n, d, K)
+        names = [f"label {code}" for code in codes.tolist()]
+        about = {"call": f"silhouette_score(X, strings), {n:,} × {d}, K = {K}", "wanted_ms": wanted}
+        yield about | milliseconds(lambda X=X, names=names: iso.silhouette_score(X, names))
+    for n, d, wanted in _ISOSCORES:
+        X, _ = labelled(n, d, 2)
+        about = {"call": f"isoscore(X), {n:,} × {d}", "wanted_ms": wanted}
+        yield about | milliseconds(lambda X=X: iso.isoscore(X))
+    X, _ = labelled(100_000, 384, 2)
+    about = {"call": "mean_cosine(X), 100,000 × 384", "wanted_ms": 0.5}
+    yield about | milliseconds(lambda X=X: iso.mean_cosine(X))
+    for n, d, K, wanted in _MEASURES:
+        X, codes = labelled(n, d, K)
+        about = {"call": f"measure(X, labels=y), {n:,} × {d}, K = {K}", "wanted_ms": wanted}
+        yield about | milliseconds(lambda X=X, codes=codes: iso.measure(X, labels=codes))
+
+
+def main() -> None:
+    """Print every row and write them as JSON."""
+    found = []
+    for row in rows():
+        found.append(row)
+        times = f"{row['best_ms']:9.3f} ms (median {row['median_ms']:.3f})"
+        print(f"{row['call']:<60}{times}, wanted {row['wanted_ms']}", flush=True)
+    folder = Path(os.environ.get("OUT", Path(__file__).parent / "results"))
+    results = {"device": torch.cuda.get_device_name(), "torch": torch.__version__, "calls": found}
+    (folder / "gpu-calls.json").write_text(json.dumps(results, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()

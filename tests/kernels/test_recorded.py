@@ -1,0 +1,62 @@
+"""When launches are recorded, and what tells recordings apart; the recording itself needs a device."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from isoscope.kernels import recorded
+from isoscope.kernels.cluster_plan import ClusterPlan
+
+
+@pytest.fixture
+def recordings(monkeypatch) -> list[tuple[torch.Size, ...]]:
+    """Calls in place of graphs; the shapes each was recorded for."""
+    made = []
+
+    class Plain:
+        def __init__(self, function, inputs) -> None:
+            made.append(tuple(one.shape for one in inputs))
+            self._function = function
+
+        def __call__(self, inputs):
+            return self._function(*inputs)
+
+    monkeypatch.setattr(recorded, "Recording", Plain)
+    monkeypatch.setattr(recorded, "_of_shapes", type(recorded._of_shapes)())
+    return made
+
+
+def scaled(X: torch.Tensor, *, by: float) -> tuple[torch.Tensor]:
+    return (X * by,)
+
+
+def moved(X: torch.Tensor, *, by: float, plan: object = None) -> tuple[torch.Tensor]:
+    return (X + by,)
+
+
+def test_recorded_the_second_time_by_function_options_and_shape(recordings) -> None:
+    X = torch.ones(3)
+    for _ in range(3):
+        found = [recorded.replayed(f, X, by=by)[0][0].item() for f in (scaled, moved) for by in (2.0, 5.0)]
+        assert found == [2, 5, 3, 6]
+    assert recordings == [((3,),)] * 4
+    recorded.replayed(scaled, torch.ones(4), by=2.0)
+    recorded.replayed(scaled, X.double(), by=2.0)
+    assert len(recordings) == 4  # other shapes and types are new
+
+
+def test_the_least_used_recordings_go(recordings) -> None:
+    for n in range(1, 30):
+        recorded.replayed(scaled, torch.ones(n), by=2.0)
+    assert len(recorded._of_shapes) == recorded._KEPT
+
+
+def test_recordings_of_a_plan_go_with_it(recordings) -> None:
+    before = len(recorded._of_plans)
+    plan = ClusterPlan.of(torch.tensor([0, 0, 1]), 2)
+    for _ in range(2):
+        recorded.replayed(moved, torch.ones(3), by=1.0, plan=plan)
+    assert recordings == [((3,),)]
+    assert len(recorded._of_plans) == before + 1
+    assert not recorded._of_shapes
