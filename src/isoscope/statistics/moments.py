@@ -12,9 +12,9 @@ from torch import Tensor
 
 from isoscope.arrays import as_matrix, block_rows, check_finite, working
 from isoscope.errors import ShapeError, UndefinedError
+from isoscope.kernels.centered import device_sums, moved_to_mean
 from isoscope.kernels.precision import check_spread, full_precision, two_sum
-from isoscope.kernels.products import sum_of_squares, symmetric_product, weighted_sums
-from isoscope.kernels.recorded import MOST_NUMBERS, replayed
+from isoscope.kernels.products import sum_of_squares, symmetric_product
 from isoscope.space import as_weights, whole
 from isoscope.statistics.chunks import CenteredSums, chunks, near_point, sums_dtype
 from isoscope.statistics.declared import declare
@@ -256,7 +256,7 @@ def hangs_on_few(moments: Moments) -> bool:
 
 
 def _explain(part: Moments, block: Tensor, matrix: Tensor) -> None:
-    """Why a block has no spread or an infinite one: equal rows are fine, everything else is an error."""
+    """Refuse a block with no spread or an infinite one, unless its rows are equal."""
     check_finite(matrix)  # NaN and Inf show in the sums, so they need no pass of their own
     check_spread(part.spread, differ=not bool((block == block[0]).all()))
 
@@ -344,7 +344,9 @@ def _of_many_rows(block: Tensor, fourth: bool, also: Callable[[Tensor], None] | 
 def _of_whole_block(block: Tensor, fourth: bool) -> Moments:
     """Centred twice: what rounding leaves of the mean is then too small to show, and nothing is awaited."""
     if block.is_cuda and not block.requires_grad:
-        return _on_device(block, fourth)
+        n_rows = _BLOCKS_AT_ONCE * block_rows(block.shape[1])
+        mean, rest, scatter, cubic, quartic = device_sums(block, fourth=fourth, n_rows=n_rows)
+        return Moments(len(block), mean, scatter, None, cubic, quartic, rest)
     shift = block.mean(dim=0)
     U = block - shift
     step = U.mean(dim=0)
@@ -355,36 +357,6 @@ def _of_whole_block(block: Tensor, fourth: bool) -> Moments:
     mean, rest = two_sum(shift.double(), step.double())
     squares = sum_of_squares(U).double()
     return Moments(len(block), mean, scatter, None, squares @ U.double(), squares @ squares, rest)
-
-
-def _on_device(block: Tensor, fourth: bool) -> Moments:
-    """Sums about a point near the mean, moved to it; for few numbers in one launch."""
-    few = block.numel() <= MOST_NUMBERS
-    found = replayed(_device_moments, block, fourth=fourth) if few else _device_moments(block, fourth)
-    mean, rest, scatter, *fourths = found
-    cubic, quartic = fourths if fourth else (None, None)
-    return Moments(len(block), mean, scatter, None, cubic, quartic, rest)
-
-
-def _device_moments(block: Tensor, fourth: bool) -> tuple[Tensor, ...]:
-    """Mean, its rest, scatter, and cubic and quartic sums; nothing waits for the device."""
-    n, d = block.shape
-    weights = block.new_ones(2 if fourth else 1, n)
-    about = (weighted_sums(weights[:1], block)[0] / n).to(block.dtype)
-    V = block - about
-    # float32 adds up no more rows than a block in memory has
-    parts = [symmetric_product(part) for part in V.split(_BLOCKS_AT_ONCE * block_rows(d))]
-    scatter = reduce(torch.add, [part.double() for part in parts])
-    quartic: Tensor | None = None
-    if fourth:
-        squares = sum_of_squares(V)
-        weights[1] = squares
-        wide = squares.double()
-        quartic = wide @ wide
-    total, *cubic = weighted_sums(weights, V)
-    moments, _ = _moved_to_mean(n, about, total, scatter, cubic[0] if fourth else None, quartic)
-    found = (moments.mean, moments.mean_rest, moments.scatter, moments.cubic_sum, moments.quartic_sum)
-    return tuple(one for one in found if isinstance(one, Tensor))
 
 
 def _of_chunks(block: Tensor, fourth: bool, also: Callable[[Tensor], None] | None) -> Moments:
@@ -408,23 +380,9 @@ def _of_chunks(block: Tensor, fourth: bool, also: Callable[[Tensor], None] | Non
 def _recentred(sums: CenteredSums) -> tuple[Moments, Tensor]:
     """The sums of chunks moved to the mean, and what their point missed it by."""
     fourth = (sums.cubic, sums.quartic) if sums.fourth else (None, None)
-    return _moved_to_mean(sums.count, sums.about, sums.total, sums.scatter, *fourth)
-
-
-def _moved_to_mean(
-    n: int, about: Tensor, total: Tensor, A: Tensor, cubic: Tensor | None, quartic: Tensor | None
-) -> tuple[Moments, Tensor]:
-    """Sums about a point that misses the mean by m, moved to the mean, and m; Σv = n·m."""
-    m = total / n
-    square = m @ m
-    scatter = torch.addr(A, m, m, alpha=-n)
-    mean, rest = two_sum(about.double(), m)
-    if cubic is None or quartic is None:
-        return Moments(n, mean, scatter, None, None, None, rest), m
-    Am, trace = A @ m, A.trace()
-    quartic = quartic + 4 * (m @ Am) - 4 * (cubic @ m) + 2 * trace * square - 3 * n * square**2
-    cubic = cubic - m * trace - 2 * Am + 2 * n * square * m
-    return Moments(n, mean, scatter, None, cubic, quartic, rest), m
+    n = sums.count
+    mean, rest, scatter, cubic, quartic = moved_to_mean(n, sums.about, sums.total, sums.scatter, *fourth)
+    return Moments(n, mean, scatter, None, cubic, quartic, rest), sums.total / n
 
 
 def _merge_scatter(a: Moments, b: Moments, step: Tensor) -> tuple[Tensor | None, Tensor | None]:

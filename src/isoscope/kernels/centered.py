@@ -1,0 +1,68 @@
+"""Sums about a point near the mean, and how they are moved to the mean."""
+
+from __future__ import annotations
+
+from functools import reduce
+
+import torch
+from torch import Tensor
+
+from isoscope.kernels.precision import two_sum
+from isoscope.kernels.products import sum_of_squares, symmetric_product, weighted_sums
+from isoscope.kernels.recorded import MOST_NUMBERS, replayed
+
+Sums = tuple[Tensor, Tensor, Tensor, Tensor | None, Tensor | None]
+
+
+def moved_to_mean(
+    n: int, about: Tensor, total: Tensor, A: Tensor, cubic: Tensor | None, quartic: Tensor | None
+) -> Sums:
+    """Return the mean, what rounding left of it, and the sums about it.
+
+    Args:
+        n: number of rows x; v = x − about.
+        about: (d,) a point that misses the mean by m.
+        total: (d,) Σv = n·m.
+        A: (d, d) Σvvᵀ.
+        cubic, quartic: Σ‖v‖²v and Σ‖v‖⁴, or None.
+    """
+    m = total / n
+    square = m @ m
+    mean, rest = two_sum(about.double(), m)
+    scatter = torch.addr(A, m, m, alpha=-n)
+    if cubic is None or quartic is None:
+        return mean, rest, scatter, None, None
+    Am, trace = A @ m, A.trace()
+    quartic = quartic + 4 * (m @ Am) - 4 * (cubic @ m) + 2 * trace * square - 3 * n * square**2
+    return mean, rest, scatter, cubic - m * trace - 2 * Am + 2 * n * square * m, quartic
+
+
+def device_sums(block: Tensor, *, fourth: bool, n_rows: int) -> Sums:
+    """Return what `moved_to_mean` gives for rows on CUDA, of few numbers in one launch.
+
+    float32 adds up the products of `n_rows` rows at most. Nothing waits for the device.
+    """
+    if block.numel() <= MOST_NUMBERS:
+        found = replayed(_sums, block, fourth=fourth, n_rows=n_rows)
+    else:
+        found = _sums(block, fourth=fourth, n_rows=n_rows)
+    mean, rest, scatter, *fourths = found
+    cubic, quartic = fourths if fourth else (None, None)
+    return mean, rest, scatter, cubic, quartic
+
+
+def _sums(block: Tensor, *, fourth: bool, n_rows: int) -> tuple[Tensor, ...]:
+    n = len(block)
+    weights = block.new_ones(2 if fourth else 1, n)
+    about = (weighted_sums(weights[:1], block)[0] / n).to(block.dtype)
+    V = block - about
+    scatter = reduce(torch.add, [symmetric_product(part).double() for part in V.split(n_rows)])
+    quartic: Tensor | None = None
+    if fourth:
+        squares = sum_of_squares(V)
+        weights[1] = squares
+        wide = squares.double()
+        quartic = wide @ wide
+    total, *cubic = weighted_sums(weights, V)
+    found = moved_to_mean(n, about, total, scatter, cubic[0] if fourth else None, quartic)
+    return tuple(one for one in found if one is not None)
