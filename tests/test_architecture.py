@@ -105,7 +105,7 @@ def test_the_lightness_test_can_fail() -> None:
     assert "torch" in loaded_by("import isoscope; isoscope.isoscore")
 
 
-@pytest.mark.parametrize("first", ["", "import isoscope.measure, isoscope.report; "])
+@pytest.mark.parametrize("first", ["", "import isoscope.engine.measure, isoscope.report; "])
 def test_a_function_is_not_hidden_by_the_module_of_its_name(first: str) -> None:
     code = f"import isoscope; {first}assert callable(isoscope.measure) and callable(isoscope.report)"
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -68,7 +68,7 @@ def test_no_value_is_looked_at(monkeypatch) -> None:
     """Tensors without values stand in for a device: asking for one would wait for it, and fails here."""
     labels = as_labels(np.arange(50) % 3)
     hollow = iso.Labels(labels.codes.to("meta"), labels.names)
-    hollow.__dict__ |= {"counts": labels.counts.to("meta"), "sizes": labels.sizes}
+    vars(hollow).update(counts=labels.counts.to("meta"), sizes=labels.sizes)
     empty = torch.empty(4, 50, device="meta", dtype=torch.float64)
     monkeypatch.setattr(batched, "fused_separation", lambda *_: (empty, empty, empty))
     found = mean_silhouettes(torch.empty(4, 50, 3, device="meta"), hollow)

@@ -88,8 +88,8 @@ class Moments:
         if weights is not None:
             return _of_weighted(matrix, as_weights(weights, n=len(matrix)).to(matrix.device))
         d = matrix.shape[1]
-        n_rows = max(1, _DEVICE_NUMBERS // d) if matrix.is_cuda else _BLOCKS_AT_ONCE * block_rows(d)
-        for block in matrix.split(n_rows):
+        at_once = max(1, _DEVICE_NUMBERS // d) if matrix.is_cuda else _BLOCKS_AT_ONCE * block_rows(d)
+        for block in matrix.split(at_once):
             part = _of_block(block, fourth, also)
             if not 0 < part.spread < torch.inf:
                 _explain(part, block, matrix)
@@ -350,7 +350,7 @@ def _of_whole_block(block: Tensor, fourth: bool) -> Moments:
     shift = block.mean(dim=0)
     U = block - shift
     step = U.mean(dim=0)
-    U = U - step if U.requires_grad else U.sub_(step)
+    U = U - step
     scatter = symmetric_product(U).double()
     if not fourth:
         return Moments(len(block), shift.double() + step, scatter, None, None, None)
@@ -389,9 +389,7 @@ def _merge_scatter(a: Moments, b: Moments, step: Tensor) -> tuple[Tensor | None,
     """Scatter or factor of the union; the scaled step between the means is one more factor row."""
     if a.factor is not None and b.factor is not None:
         factor = torch.cat([a.factor, b.factor, step[None]])
-        if len(factor) < a.n_dims:
-            return None, factor
-        return symmetric_product(factor), None
+        return (None, factor) if len(factor) < a.n_dims else (symmetric_product(factor), None)
     return (a.scatter + b.scatter).addr_(step, step), None
 
 
