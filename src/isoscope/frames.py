@@ -119,22 +119,10 @@ def _polars(X: Any) -> list[tuple[Column, str]]:
 
 
 def _arrow(X: Any) -> list[tuple[Column, str]]:
-    import pyarrow as pa
-
-    def kind_of(of: Any) -> str:
-        if pa.types.is_floating(of) or pa.types.is_decimal(of):
-            return "f"
-        if _is_list(of):
-            return "vectors"
-        if pa.types.is_boolean(of):
-            return "b"
-        texts = pa.types.is_string(of) or pa.types.is_large_string(of) or pa.types.is_string_view(of)
-        return "i" if pa.types.is_integer(of) else "texts" if texts else "O"
-
     fields = list(X.schema)
-    kinds = _numeric([kind_of(field.type) for field in fields])
+    kinds = _numeric([arrow_kind(field.type) for field in fields])
     head = {
-        place: _arrow_numbers(X.column(place).slice(0, N_JUDGED), is_integer=kind in ("i", "u"))
+        place: first_numbers(X.column(place).slice(0, N_JUDGED), is_integer=kind in ("i", "u"))
         for place, kind in enumerate(kinds)
         if kind in ("f", "i", "u")
     }
@@ -142,7 +130,23 @@ def _arrow(X: Any) -> list[tuple[Column, str]]:
     return _columns([field.name for field in fields], kinds, types, head)
 
 
-def _arrow_numbers(column: Any, *, is_integer: bool) -> np.ndarray:
+def arrow_kind(of: Any) -> str:
+    """What an Arrow type is: NumPy's letter for numbers and truth values, "texts", "vectors" or "O"."""
+    import pyarrow as pa
+
+    if pa.types.is_floating(of) or pa.types.is_decimal(of):
+        return "f"
+    if _is_list(of):
+        return "vectors"
+    if pa.types.is_boolean(of):
+        return "b"
+    # polars writes views
+    texts = pa.types.is_string(of) or pa.types.is_large_string(of) or pa.types.is_string_view(of)
+    return "i" if pa.types.is_integer(of) else "texts" if texts else "O"
+
+
+def first_numbers(column: Any, *, is_integer: bool) -> np.ndarray:
+    """The numbers of a short Arrow column, missing ones left out; integers exactly."""
     cells = column.drop_null().to_pylist()
     return whole_numbers(cells) if is_integer else np.array(cells, dtype=float)
 

@@ -11,7 +11,8 @@ import numpy as np
 
 from isoscope.errors import InputError, ShapeError
 
-TEXTS, NUMBERS, VECTORS, OTHER = "texts", "numbers", "vectors", "other"  # what a column holds
+# what a column holds; lists are of whole numbers, which are tokens where others are vectors
+TEXTS, NUMBERS, VECTORS, LISTS, OTHER = "texts", "numbers", "vectors", "lists", "other"
 MAX_COLUMNS = 2**15  # Arrow takes a minute over 200,000
 N_JUDGED = 100  # rows a column is judged by
 _FEW = 5  # with fewer rows, whole numbers among fractions may be chance

@@ -83,8 +83,8 @@ def test_two_columns_of_vectors(tmp_path: Path, suffix: str) -> None:
         ({"embedding": None}, r"no vector in row 30 \(null\)"),
         ({}, r"no vector in row 30 \(null\)"),
         ({"embedding": [1, None, 2]}, "missing numbers, the first in row 30"),
-        ({"embedding": [1, "x", 2]}, "in line 31, column|not all of numbers"),
-        ({"embedding": 3}, "in line 31, column|not all of numbers"),
+        ({"embedding": [1, "x", 2]}, "in (line 31|entry 30), column 'embedding'; wanted a list"),
+        ({"embedding": 3}, "in (line 31|entry 30), column 'embedding'; wanted a list"),
         ({"embedding": [1, float("nan"), 2]}, "NaN, Inf or missing numbers in 1 of 32 rows"),
     ],
 )
@@ -126,7 +126,7 @@ def test_what_holds_no_vectors(tmp_path: Path, name: str, text: str) -> None:
 
 
 def test_large_json_is_refused_before_it_is_parsed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("isoscope.io.columns._MAX_JSON_BYTES", 100)
+    monkeypatch.setattr("isoscope.io.json_files._MAX_JSON_BYTES", 100)
     (tmp_path / "a.json").write_text(WRITTEN["lists.json"])
     with pytest.raises(FileError, match=r"more than 100 bytes of JSON; wanted fewer: save it as \.jsonl"):
         open_vectors(tmp_path / "a.json")

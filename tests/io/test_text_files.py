@@ -122,7 +122,7 @@ def test_tables(tmp_path: Path, suffix: str) -> None:
             FileError,
             "has no JSON in line 2: it is blank",
         ),
-        ("t.jsonl", '{"text": "a"}\n{"txt": "b"}\n', "text", FileError, "it has txt in line 2"),
+        ("t.jsonl", '{"text": "a"}\n{"txt": "b"}\n', "text", InputError, "no text in line 2, column 'text'"),
         ("t.jsonl", '{"text": "a"}\n{"text": null}\n', None, InputError, "no text in line 2, column 'text'"),
         ("t.jsonl", '{"text": ""}\n{"text": ""}\n', None, InputError, "no text in line 1"),
         ("t.jsonl", '{"text": "a"}\n{"text": "\\ud800"}\n', None, FileError, "half of a surrogate.* line 2"),
@@ -160,7 +160,7 @@ def test_other_encodings_and_endless_lines(tmp_path: Path, monkeypatch: pytest.M
     (tmp_path / "t.txt").write_bytes("a\nb\n".encode("utf-16-le"))
     with pytest.raises(FileError, match="is not text in lines"):
         read_texts(tmp_path / "t.txt")
-    monkeypatch.setattr("isoscope.io.columns.MAX_LINE_BYTES", 100)
+    monkeypatch.setattr("isoscope.io.files.MAX_LINE_BYTES", 100)
     monkeypatch.setattr(files, "MAX_LINE_BYTES", 100)
     (tmp_path / "t.txt").write_text("a\n" * 200 + "b" * 200)  # beyond the lines it is judged by
     with pytest.raises(FileError, match="is not text in lines; wanted texts in each line"):

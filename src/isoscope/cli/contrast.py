@@ -210,8 +210,8 @@ def _notes(pairs: list[tuple[str, str]], columns: tuple[str, str] | None) -> lis
 
 def _two_columns(path: Path, columns: str | None) -> tuple[str, str]:
     """The columns asked for, the only two of texts, or two whose names say so."""
-    from isoscope.io.columns import KINDS, open_columns
     from isoscope.io.files import check_file, kind, listed, reading
+    from isoscope.io.tables import KINDS, open_table
     from isoscope.io.text_files import HEADS
     from isoscope.table_columns import TEXTS
 
@@ -221,7 +221,7 @@ def _two_columns(path: Path, columns: str | None) -> tuple[str, str]:
         raise InputError(f"--columns is {columns!r}; wanted two names with a comma between them")
     heads = {head for pair in _HEADS for head in pair} | set(HEADS)
     with reading(path):
-        found = open_columns(path, what="pairs", heads=heads, named=asked or ())
+        found = open_table(path, what="pairs", heads=heads, named=asked or ())
     if found is None:
         raise FileError(f"{path} is of an unknown kind {kind(path)!r}; wanted pairs in {', '.join(KINDS)}")
     if asked is not None:

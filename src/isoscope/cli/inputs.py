@@ -9,10 +9,10 @@ from typing import Any
 from isoscope.cli.table_options import AS_JUDGED, TableOptions
 from isoscope.errors import FileError, InputError
 from isoscope.io import VectorFile, VectorShards, open_vectors
-from isoscope.io.columns import KINDS
 from isoscope.io.files import check_file, kind
 from isoscope.io.formats import FORMATS
 from isoscope.io.shards import is_many
+from isoscope.io.tables import KINDS
 from isoscope.io.text_files import holds_texts
 from isoscope.labels import label_notes
 from isoscope.models import TextFile, open_texts

@@ -36,8 +36,7 @@ from isoscope.cli.options import (
 from isoscope.cli.table_options import AS_JUDGED, TableOptions, takes_tables
 from isoscope.errors import FileError, InputError
 from isoscope.io import read_labels
-from isoscope.io.columns import text_lines
-from isoscope.io.files import reading, reason
+from isoscope.io.files import reading, reason, text_lines
 from isoscope.io.label_files import split_column
 from isoscope.io.numpy_files import map_npy
 from isoscope.terminal import say, show, show_json

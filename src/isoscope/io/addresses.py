@@ -2,18 +2,57 @@
 
 from __future__ import annotations
 
+import os
 import re
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, BinaryIO
 
 from isoscope.errors import FileError, IsoscopeError
 from isoscope.io.atomic import why
 from isoscope.io.files import kind
 
 _SECRET = re.compile(r"(?<=://)[^/@]*@")
+
+
+class Address:
+    """A file at an address, of which readers take the ranges they need; used as a Path is.
+
+    Attributes:
+        name: the file's own.
+    """
+
+    def __init__(self, address: str, n_bytes: int) -> None:
+        self._address, self._n_bytes = address, n_bytes
+        self.name = PurePosixPath(address).name
+
+    def __str__(self) -> str:
+        return shown(self._address)
+
+    @property
+    def suffix(self) -> str:
+        """As of a Path."""
+        return PurePosixPath(self.name).suffix
+
+    def stat(self) -> os.stat_result:
+        """Its length, as `st_size`; nothing else is known."""
+        return os.stat_result((0,) * 6 + (self._n_bytes,) + (0,) * 3)
+
+    def open(self, mode: str = "rb") -> BinaryIO:
+        """Its bytes, fetched as they are read: nothing is read ahead, nothing kept."""
+        files, path = self.within()
+        with _reaching(self._address):
+            file: BinaryIO = files.open(path, mode, cache_type="none")
+            return file
+
+    def within(self) -> tuple[Any, str]:
+        """The file system, and the path in it."""
+        return _file_system(self._address)
+
+
+FilePath = Path | Address
 
 
 def is_address(path: object) -> bool:

@@ -1,181 +1,243 @@
-"""Vectors in Parquet and Arrow IPC: in a column of lists, or one column of numbers a dimension."""
+"""Parquet and Arrow IPC files as tables; nothing is read but the columns that are asked for."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from abc import abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from isoscope.arrays import block_rows
-from isoscope.errors import FileError, ShapeError
-from isoscope.io.arrow_tables import (
-    Table,
-    check_lists,
-    is_number,
-    is_text,
-    is_vector,
-    is_whole,
-    open_table,
-    refuse_nulls,
-    table_array,
+from isoscope.errors import FileError, NotFiniteError, ShapeError
+from isoscope.frames import arrow_kind, first_numbers
+from isoscope.io.files import first_bytes, is_gzip
+from isoscope.io.table import Table, refuse_nulls
+from isoscope.table_columns import (
+    LISTS,
+    N_JUDGED,
+    NUMBERS,
+    OTHER,
+    TEXTS,
+    VECTORS,
+    Column,
+    are_truth_values,
 )
-from isoscope.io.chunks import Chunk, Reader
-from isoscope.io.dimension_columns import choose_dimensions, excluded
-from isoscope.io.files import listed
-from isoscope.io.table_rows import TableRows
-from isoscope.table_columns import N_JUDGED, Column, are_truth_values, check_n_columns, whole_numbers
 
-TEXT_COLUMN = "text"
-_ROWS_BESIDE = 1024  # read at a time, each with texts of any length
+if TYPE_CHECKING:
+    from isoscope.io.addresses import FilePath
+
+_VALUE_BYTES = 8  # of a value in memory, at least
+_BUFFER_BYTES = 64 * 2**20  # of all columns together, read ahead at an address
+_HOLDS = {"f": NUMBERS, "i": NUMBERS, "texts": TEXTS, "vectors": OTHER}
 
 
-class ArrowReader(Reader):
-    """A .parquet, .arrow or .feather file; a string column `text` beside vectors becomes texts."""
+class ArrowTable(Table):
+    """A columnar file with a schema."""
 
-    @property
-    def opener(self) -> Callable[[Path], Table]:
-        """What makes a table of the file."""
-        return open_table
-
-    def open(self) -> None:
-        """Choose the columns by the schema; a list's length is that of its first row."""
-        self._table = self.opener(self.path)
-        schema = self._table.schema
-        check_n_columns(len(schema), self.path)
-        self.columns = tuple(schema.names)
-        lists = self._list_columns(schema)
-        if len(lists) > 1:
+    def __init__(self, path: FilePath) -> None:
+        super().__init__(path)
+        if is_gzip(path):
             raise FileError(
-                f"{self.path} has {len(lists)} columns of vectors: {listed(lists)}; "
-                "say which with vector_column="
+                f"{path} is compressed from outside; gunzip it first, these formats compress within"
             )
-        self._is_list = bool(lists)
-        self._columns = lists or self._number_columns(schema)
-        self._has_text = bool(lists) and self.label_column() != TEXT_COLUMN and _has_text(schema)
-        self.n_rows = self._table.count()
-        if self.n_rows == 0:
-            raise ShapeError(f"{self.path} has no rows; wanted at least one vector")
-        self.n_dims = self._list_length(schema, lists[0]) if lists else len(self._columns)
-        self._table.check_growth(4 * (self.n_rows or 0) * self.n_dims)
+        self.written = tuple(self.schema.names)
+        self.pandas = (self.schema.metadata or {}).get(b"pandas")
 
-    def pieces(self) -> Iterator[Chunk]:
-        """The vectors batch by batch."""
-        columns = [*self._columns, TEXT_COLUMN] if self._has_text else self._columns
-        start = 0
-        for batch in self._table.batches(columns, block_rows(self.n_dims)):
-            texts = [text or "" for text in batch.column(TEXT_COLUMN).to_pylist()] if self._has_text else None
-            vectors = (
-                check_lists(batch.column(0), self.path, self.n_dims, start)
-                if self._is_list
-                else table_array(batch)
-            )
-            yield Chunk(vectors if self._is_list else _as_bytes(vectors, batch), texts)
-            start += len(batch)
+    @cached_property
+    @abstractmethod
+    def schema(self) -> Any:
+        """The Arrow schema."""
 
-    def label_values(self, column: str) -> Any:
-        """The whole column of labels."""
-        return self._table.column(column)
+    @cached_property
+    def kinds(self) -> tuple[str, ...]:
+        """By the columns' types."""
+        return tuple(_holds(field.type) for field in self.schema)
 
-    def table_rows(self) -> TableRows | None:
-        """The columns that are not vectors."""
-        schema = self._table.schema
-        vectors = set(self._columns)
-        others = [name for name in self.columns if name not in vectors]
-        return TableRows(
-            self.columns,
-            tuple(self._columns),
-            schema.field(self._columns[0]).type if self._is_list else None,
-            self.label_column() is not None,
-            lambda: self._table.batches(others, _ROWS_BESIDE),
-            (schema.metadata or {}).get(b"pandas"),
-        )
+    def type_of(self, place: int) -> Any:
+        """The Arrow type."""
+        return self.schema.field(place).type
 
-    def _list_columns(self, schema: Any) -> list[str]:
-        asked = self.request.vector_column
-        lists = [field.name for field in schema if is_vector(field.type)]
-        if asked is None:
-            if self.request.columns is not None:
-                return []
-            out = {self.columns[place] for place in excluded(self.request, self.columns)}
-            lists = [name for name in lists if name != self.label_column() and name not in out]
-            # beside a column of float vectors, lists of integers are token ids or the like
-            return [name for name in lists if _holds_floats(schema.field(name).type)] or lists
-        if asked not in schema.names:
-            raise FileError(f"{self.path} has no column {asked!r}; it has {listed(schema.names)}")
-        if asked not in lists:
-            kind = schema.field(asked).type
-            raise FileError(
-                f"{self.path} has {kind} in column {asked!r}; wanted lists of numbers, one vector a row"
-            )
-        return [asked]
-
-    def _number_columns(self, schema: Any) -> list[str]:
+    def n_numbers(self, place: int) -> int:
+        """The length of the type, else of the first list."""
         import pyarrow as pa
 
-        truths = [pa.types.is_boolean(field.type) for field in schema]
-        taken = (
-            truths if are_truth_values(self.columns, truths) else [is_number(field.type) for field in schema]
-        )
-        numbers = [name for name, is_taken in zip(self.columns, taken, strict=True) if is_taken]
-        first = next(iter(self._table.batches(numbers, N_JUDGED)), None) if numbers else None
-        columns = [
-            Column(field.name, True, is_whole(field.type), _present(first, field.name))
-            if is_taken
-            else Column(field.name, False)
-            for field, is_taken in zip(schema, taken, strict=True)
-        ]
-        places, notes = choose_dimensions(self.request, columns)
-        if not places:
-            held = listed(f"{field.name} ({field.type})" for field in schema)
-            raise FileError(
-                f"{self.path} has no column of vectors or dimensions; it has {held or 'no columns'}"
-            )
-        self.notes += notes
-        return [self.columns[place] for place in places]
+        of = self.type_of(place)
+        return int(of.list_size) if pa.types.is_fixed_size_list(of) else super().n_numbers(place)
 
-    def _list_length(self, schema: Any, column: str) -> int:
+    def numbers(self) -> list[Column]:
+        """By the columns' types, with the first rows of those that hold numbers."""
+        letters = [arrow_kind(field.type) for field in self.schema]
+        truths = [letter == "b" for letter in letters]
+        wanted = "b" if are_truth_values(self.written, truths) else "fi"
+        taken = [place for place, letter in enumerate(letters) if letter in wanted]
+        first = next(iter(self.batches(taken, N_JUDGED)), None) if taken else None
+        columns = [Column(name, is_number=False) for name in self.written]
+        for at, place in enumerate(taken):
+            whole = letters[place] == "i"
+            values = np.empty(0) if first is None else first_numbers(first.column(at), is_integer=whole)
+            columns[place] = Column(self.written[place], True, whole, values)
+        return columns
+
+    def values(self, place: int) -> Any:
+        """One whole column."""
         import pyarrow as pa
 
-        kind = schema.field(column).type
-        length = int(kind.list_size) if pa.types.is_fixed_size_list(kind) else self._first_length(column)
-        if length == 0:
-            raise ShapeError(
-                f"{self.path} has vectors of no dimensions in column {column!r}; wanted at least one"
+        self.check_growth((self.count() or 0) * _VALUE_BYTES)
+        chunks = [batch.column(0) for batch in self.batches([place], 2**16)]
+        return column_values(pa.chunked_array(chunks, type=self.type_of(place)))
+
+
+class ParquetTable(ArrowTable):
+    """A .parquet file."""
+
+    @cached_property
+    def schema(self) -> Any:
+        """The schema, from the footer."""
+        return self._metadata.schema.to_arrow_schema()
+
+    def count(self) -> int:
+        """The rows, from the footer."""
+        return int(self._metadata.num_rows)
+
+    def n_numbers(self, place: int) -> int:
+        """At an address by the footer, which has the count of numbers; rows of other lengths are refused."""
+        n_rows, name = self.count(), self.written[place]
+        if isinstance(self.path, Path) or not n_rows or self.type_of(place).num_fields != 1:
+            return super().n_numbers(place)
+        groups = map(self._metadata.row_group, range(self._metadata.num_row_groups))
+        chunks = (group.column(at) for group in groups for at in range(group.num_columns))
+        of_column = (chunk for chunk in chunks if chunk.path_in_schema.split(".")[0] == name)
+        n_dims, rest = divmod(sum(chunk.num_values for chunk in of_column), n_rows)
+        return n_dims if n_dims and not rest else super().n_numbers(place)
+
+    def batches(self, places: list[int], n_rows: int) -> Iterator[Any]:
+        """Batches decoded as they are asked for."""
+        columns = [self.written[place] for place in places]
+        with self._opened(self._metadata, n_columns=len(columns)) as file:
+            for batch in file.iter_batches(batch_size=n_rows, columns=columns, use_threads=False):
+                batch.validate(full=True)
+                yield batch.select(columns)
+
+    @cached_property
+    def _metadata(self) -> Any:
+        with self._opened(None) as file:
+            return file.metadata
+
+    @contextmanager
+    def _opened(self, metadata: Any, n_columns: int = 1) -> Iterator[Any]:
+        import pyarrow.parquet as pq
+
+        ahead = 0 if isinstance(self.path, Path) else max(2**18, _BUFFER_BYTES // max(1, n_columns))
+        with arrow_input(self.path) as source:
+            yield pq.ParquetFile(
+                source, metadata=metadata, buffer_size=ahead, page_checksum_verification=True
             )
-        return length
-
-    def _first_length(self, column: str) -> int:
-        for batch in self._table.batches([column], 1):
-            refuse_nulls(batch.column(0), self.path, 0)
-            return len(batch.column(0).flatten())
-        raise ShapeError(f"{self.path} has no rows; wanted at least one vector")
 
 
-def _holds_floats(kind: Any) -> bool:
-    """Whether a list column holds floating numbers."""
+class IpcTable(ArrowTable):
+    """A .arrow or .feather file, in either of Arrow's layouts: the file and the stream."""
+
+    @cached_property
+    def schema(self) -> Any:
+        """The schema, at the head of either layout."""
+        with self._opened(None) as file:
+            return file.schema
+
+    def count(self) -> int | None:
+        """The rows of a file; a stream tells only at its end."""
+        from pyarrow import dataset
+
+        if not self._is_file:
+            return None
+        # the dataset counts by the batches' headers; asking the batches would decompress them
+        files, path = (None, str(self.path)) if isinstance(self.path, Path) else self.path.within()
+        return int(dataset.dataset(path, format="ipc", filesystem=files).count_rows())
+
+    def batches(self, places: list[int], n_rows: int) -> Iterator[Any]:
+        """The batches the file was written in, mapped where they are not compressed, cut to size."""
+        chosen = [sorted(places).index(place) for place in places]
+        with self._opened(sorted(places)) as file:
+            stored = map(file.get_batch, range(file.num_record_batches)) if self._is_file else iter(file)
+            for batch in stored:
+                batch.validate(full=True)  # offsets from a stranger could point anywhere
+                for start in range(0, len(batch), n_rows):
+                    yield batch.select(chosen).slice(start, n_rows)
+
+    @cached_property
+    def _is_file(self) -> bool:
+        return first_bytes(self.path, 6) == b"ARROW1"
+
+    @contextmanager
+    def _opened(self, places: list[int] | None) -> Iterator[Any]:
+        import pyarrow as pa
+
+        read = pa.ipc.open_file if self._is_file else pa.ipc.open_stream
+        with arrow_input(self.path) as source:
+            yield read(source, options=pa.ipc.IpcReadOptions(included_fields=places))
+
+
+def arrow_input(path: FilePath) -> Any:
+    """A file as Arrow reads it: mapped, or at an address by ranges."""
     import pyarrow as pa
 
-    return bool(pa.types.is_floating(kind.value_type))
+    return pa.memory_map(str(path)) if isinstance(path, Path) else pa.PythonFile(path.open("rb"), mode="r")
 
 
-def _present(batch: Any, name: str) -> np.ndarray:
-    """The first numbers of a column, missing ones left out."""
-    if batch is None:
-        return np.empty(0)
-    column = batch.column(name)
-    cells = column.drop_null().to_pylist()
-    return whole_numbers(cells) if is_whole(column.type) else np.array(cells, dtype=float)
-
-
-def _as_bytes(vectors: np.ndarray, batch: Any) -> np.ndarray:
-    """Return columns that are all bytes as bytes, which may be packed bits."""
+def _holds(of: Any) -> str:
     import pyarrow as pa
 
-    are_bytes = all(field.type == pa.uint8() for field in batch.schema)
-    return vectors.astype(np.uint8) if are_bytes and np.isfinite(vectors).all() else vectors
+    letter = arrow_kind(of)
+    if letter == "vectors" and pa.types.is_floating(of.value_type):
+        return VECTORS
+    if letter == "vectors" and pa.types.is_integer(of.value_type):
+        return LISTS
+    return _HOLDS.get(letter, OTHER)
 
 
-def _has_text(schema: Any) -> bool:
-    return TEXT_COLUMN in schema.names and is_text(schema.field(TEXT_COLUMN).type)
+def column_values(column: Any) -> Any:
+    """An Arrow column as labels: a NumPy array of numbers without gaps, else a list (None is missing)."""
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    letter = arrow_kind(column.type)
+    is_decimal = pa.types.is_decimal(column.type)
+    if letter in ("f", "i", "b") and not is_decimal and not column.null_count:
+        return column.to_numpy()
+    if letter != "texts" and not pa.types.is_nested(column.type):
+        column = column.cast(pa.string())
+    return column.to_pylist()
+
+
+def table_array(batch: Any) -> np.ndarray:
+    """A batch of number columns as (n, d), missing numbers as NaN; float32 where nothing is lost by it."""
+    import pyarrow as pa
+
+    narrow = (pa.bool_(), pa.float16(), pa.float32(), pa.int8(), pa.uint8(), pa.int16(), pa.uint16())
+    target = pa.float32() if all(field.type in narrow for field in batch.schema) else pa.float64()
+    columns = [
+        column if column.type == target else column.cast(target, safe=False) for column in batch.columns
+    ]
+    same = pa.RecordBatch.from_arrays(columns, names=[str(i) for i in range(len(columns))])
+    return np.asarray(same.to_tensor(null_to_nan=True, row_major=True).to_numpy())
+
+
+def check_lists(column: Any, path: FilePath, n_dims: int, start: int) -> np.ndarray:
+    """A column of lists as (n, d), if each has n_dims numbers; `start` is the first row's number."""
+    import pyarrow.compute as pc
+
+    refuse_nulls(column, path, start)
+    ragged = pc.not_equal(pc.list_value_length(column), n_dims).index(True).as_py()
+    if ragged >= 0:
+        raise ShapeError(
+            f"{path} has a vector of length {len(column[ragged])} in row {start + ragged}, "
+            f"where the first has {n_dims}; wanted rows of one length"
+        )
+    values = column.flatten()
+    if values.null_count:
+        row = start + values.is_null().index(True).as_py() // n_dims
+        raise NotFiniteError(f"{path} has missing numbers, the first in row {row}; drop or fill those rows")
+    return np.asarray(values.to_numpy(zero_copy_only=False)).reshape(len(column), n_dims)

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -23,6 +23,9 @@ from isoscope.table_columns import (
     check_n_columns,
     whole_numbers,
 )
+
+if TYPE_CHECKING:
+    from isoscope.io.addresses import FilePath
 
 _MAX_CELLS = 2**18  # looked at before anything is read
 _N_LINES = 20  # compared where a line could be cut by several delimiters
@@ -78,7 +81,7 @@ class Layout:
 
 
 def layout(
-    path: Path, *, header: bool | None = None, delimiter: str | None = None, decimal: str | None = None
+    path: FilePath, *, header: bool | None = None, delimiter: str | None = None, decimal: str | None = None
 ) -> Layout:
     """The layout of a delimited file, from its first rows; what the caller knows is not judged."""
     lines = _lines(path)
@@ -138,7 +141,7 @@ def long_cells() -> Iterator[None]:
         csv.field_size_limit(before)
 
 
-def _lines(path: Path) -> list[str]:
+def _lines(path: FilePath) -> list[str]:
     """The first lines as text; cells in columns that are not read may be no UTF-8, a header may not."""
     raw = sample_lines(path, what="delimited numbers")
     lines = [line.decode("utf-8-sig", "surrogateescape") for line in raw]
@@ -148,7 +151,7 @@ def _lines(path: Path) -> list[str]:
     return lines
 
 
-def _rows(path: Path, lines: list[str], delimiter: str) -> tuple[list[list[str]], list[int]]:
+def _rows(path: FilePath, lines: list[str], delimiter: str) -> tuple[list[list[str]], list[int]]:
     """The first rows, and the line each ends in: few where they are wide."""
     reader = csv.reader(io.StringIO("".join(lines), newline=""), delimiter=delimiter)
     rows: list[list[str]] = []
@@ -172,7 +175,7 @@ def _checked(delimiter: str) -> str:
     return named
 
 
-def _delimiter(path: Path, lines: list[str]) -> str:
+def _delimiter(path: FilePath, lines: list[str]) -> str:
     """Tabs for .tsv; for .csv a comma, semicolon, tab, or blanks: where several occur, what gives numbers."""
     lines = [line for line in lines if line.strip()][:_N_LINES]
     first = lines[0] if lines else ""
@@ -201,7 +204,7 @@ def _share_of_numbers(lines: list[str], delimiter: str) -> float:
     return sum(is_number(cell) or _COMMA.fullmatch(cell) is not None for cell in cells) / max(len(cells), 1)
 
 
-def _decimal(path: Path, rows: list[list[str]], asked: str | None) -> tuple[str, list[str]]:
+def _decimal(path: FilePath, rows: list[list[str]], asked: str | None) -> tuple[str, list[str]]:
     """The decimal mark, and a question where the numbers have both marks, or commas of thousands perhaps."""
     if asked is not None:
         if asked not in (".", ","):
@@ -220,7 +223,7 @@ def _decimal(path: Path, rows: list[list[str]], asked: str | None) -> tuple[str,
     return ",", []
 
 
-def _is_header(path: Path, rows: list[list[str]], decimal: str) -> tuple[bool, list[str]]:
+def _is_header(path: FilePath, rows: list[list[str]], decimal: str) -> tuple[bool, list[str]]:
     """Whether the first row names columns, and a question where that cannot be told."""
     first, rest = rows[0], rows[1:]
     if not rest:

@@ -5,14 +5,18 @@ from __future__ import annotations
 import difflib
 import gzip
 import io
+import itertools
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
-from typing import IO, BinaryIO, cast
+from pathlib import Path, PurePath
+from typing import IO, TYPE_CHECKING, BinaryIO, cast
 
 from isoscope.errors import FileError, IsoscopeError
 from isoscope.io.structure import BoundedStream
+
+if TYPE_CHECKING:
+    from isoscope.io.addresses import FilePath
 
 # a longer line is no row of numbers, and must not be read into memory to find that out
 MAX_LINE_BYTES = 16 * 2**20
@@ -25,8 +29,17 @@ SAVE_AGAIN = (
 )
 
 
-def check_file(path: Path, *, what: str = "vectors") -> None:
+def check_file(path: FilePath, *, what: str = "vectors") -> None:
     """Raise FileError unless the path is a readable, non-empty, regular file."""
+    if isinstance(path, Path):
+        _check_here(path, what)
+    if path.stat().st_size == 0:
+        raise FileError(f"{path} is empty (0 bytes); wanted a file of {what}: was it written to the end?")
+    if kind(path) in PICKLES:
+        raise FileError(f"{path} is a pickle; {SAVE_AGAIN}")
+
+
+def _check_here(path: Path, what: str) -> None:
     if path.is_dir():
         raise FileError(f"{path} is a folder; wanted a file of {what}{_inside(path)}")
     if not path.exists():
@@ -35,44 +48,39 @@ def check_file(path: Path, *, what: str = "vectors") -> None:
         raise FileError(f"{path} is not a regular file; wanted a file of {what}: copy its content to one")
     if not os.access(path, os.R_OK):
         raise FileError(f"{path} may not be read; wanted read permission: chmod u+r {path.name}")
-    if path.stat().st_size == 0:
-        raise FileError(f"{path} is empty (0 bytes); wanted a file of {what}: was it written to the end?")
-    if kind(path) in PICKLES:
-        raise FileError(f"{path} is a pickle; {SAVE_AGAIN}")
 
 
-def kind(path: Path) -> str:
+def kind(path: FilePath) -> str:
     """The lower-case suffix that says what a file is, with .gz set aside: `A.CSV.gz` is `.csv`."""
     return _without_gz(path).suffix.lower()
 
 
-def stem(path: Path) -> str:
+def stem(path: FilePath) -> str:
     """The file's name without its suffixes, as a space is called in tables."""
     return _without_gz(path).stem
 
 
-def is_gzip(path: Path) -> bool:
+def is_gzip(path: FilePath) -> bool:
     """Whether the name says that the file is compressed with gzip."""
     return path.suffix.lower() == ".gz"
 
 
-def open_bytes(path: Path) -> BinaryIO:
+def open_bytes(path: FilePath) -> BinaryIO:
     """The file's bytes, decompressed where its name ends in .gz, though not without bound."""
     if not is_gzip(path):
         return path.open("rb")
-    unpacked = BoundedStream(
-        cast(IO[bytes], gzip.GzipFile(path)), path.stat().st_size, str(path), "gunzip it first"
-    )
+    packed = gzip.GzipFile(path) if isinstance(path, Path) else gzip.GzipFile(fileobj=path.open("rb"))
+    unpacked = BoundedStream(cast(IO[bytes], packed), path.stat().st_size, str(path), "gunzip it first")
     return io.BufferedReader(unpacked, _UNPACKED_BYTES)
 
 
-def first_bytes(path: Path, n: int = 8) -> bytes:
+def first_bytes(path: FilePath, n: int = 8) -> bytes:
     """The first bytes as stored, for telling kinds apart."""
     with path.open("rb") as file:
         return file.read(n)
 
 
-def sample_lines(path: Path, *, what: str, n_lines: int = 100) -> list[bytes]:
+def sample_lines(path: FilePath, *, what: str, n_lines: int = 100) -> list[bytes]:
     """The first lines of a text file, few enough to judge it by whatever a stranger put in them.
 
     A small .gz is unpacked to its end, so that one that swells is refused before its rows are computed with.
@@ -90,14 +98,14 @@ def sample_lines(path: Path, *, what: str, n_lines: int = 100) -> list[bytes]:
     return lines
 
 
-def check_text(line: bytes | str, path: Path, *, what: str) -> None:
+def check_text(line: bytes | str, path: FilePath, *, what: str) -> None:
     """Raise FileError over a line that no text file would have."""
     has_null = "\0" in line if isinstance(line, str) else b"\0" in line
     if len(line) >= MAX_LINE_BYTES or has_null:
         raise FileError(f"{path} is not text in lines; wanted {what} in each line")
 
 
-def check_utf8(line: str, path: Path, number: int) -> None:
+def check_utf8(line: str, path: FilePath, number: int) -> None:
     """Raise FileError over a line that was no UTF-8, decoded with `surrogateescape`."""
     if line.isascii():
         return
@@ -110,8 +118,20 @@ def check_utf8(line: str, path: Path, number: int) -> None:
         ) from None
 
 
+def text_lines(path: FilePath, *, what: str) -> Iterator[str]:
+    """The lines of a UTF-8 file without their ends, each of bounded length."""
+    with open_bytes(path) as file, io.TextIOWrapper(file, "utf-8-sig", "surrogateescape") as text:
+        for number in itertools.count(1):
+            line = text.readline(MAX_LINE_BYTES)
+            if not line:
+                return
+            check_text(line, path, what=what)
+            check_utf8(line, path, number)
+            yield line.rstrip("\n")
+
+
 @contextmanager
-def reading(path: Path) -> Iterator[None]:
+def reading(path: FilePath) -> Iterator[None]:
     """Turn whatever a library raises over a broken file into one FileError that names the file."""
     try:
         yield
@@ -138,8 +158,8 @@ def listed(names: Iterable[object], *, at_most: int = 12) -> str:
     return ", ".join(shown[:at_most]) + (f", … ({len(shown)} in all)" if len(shown) > at_most else "")
 
 
-def _without_gz(path: Path) -> Path:
-    return path.with_suffix("") if is_gzip(path) else path
+def _without_gz(path: FilePath) -> PurePath:
+    return PurePath(path.name).with_suffix("") if is_gzip(path) else PurePath(path.name)
 
 
 def _similar(path: Path) -> str:

@@ -8,12 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from isoscope.errors import FileError
-from isoscope.io.arrow_files import ArrowReader
 from isoscope.io.chunks import Reader, Request
-from isoscope.io.delimited import DelimitedReader
-from isoscope.io.json_files import JsonReader
 from isoscope.io.numpy_files import NpyReader, NpzReader
 from isoscope.io.tensor_files import SafetensorsReader, TorchReader
+from isoscope.io.vector_tables import TableReader
 from isoscope.io.word_vectors import WordBinaryReader, WordTextReader
 from isoscope.io.zarr_files import ZarrReader
 
@@ -37,13 +35,13 @@ FORMATS: dict[str, Format] = {
     ".safetensors": Format(SafetensorsReader, takes=_ARRAYS),
     ".pt": Format(TorchReader, takes=_ARRAYS),
     ".pth": Format(TorchReader, takes=_ARRAYS),
-    ".parquet": Format(ArrowReader, takes=(*_TABLES, "unpack_bits")),
-    ".arrow": Format(ArrowReader, takes=(*_TABLES, "unpack_bits")),
-    ".feather": Format(ArrowReader, takes=(*_TABLES, "unpack_bits")),
-    ".csv": Format(DelimitedReader, takes=_DELIMITED),
-    ".tsv": Format(DelimitedReader, takes=_DELIMITED),
-    ".json": Format(JsonReader, takes=_TABLES),
-    ".jsonl": Format(JsonReader, takes=_TABLES),
+    ".parquet": Format(TableReader, takes=(*_TABLES, "unpack_bits")),
+    ".arrow": Format(TableReader, takes=(*_TABLES, "unpack_bits")),
+    ".feather": Format(TableReader, takes=(*_TABLES, "unpack_bits")),
+    ".csv": Format(TableReader, takes=_DELIMITED),
+    ".tsv": Format(TableReader, takes=_DELIMITED),
+    ".json": Format(TableReader, takes=_TABLES),
+    ".jsonl": Format(TableReader, takes=_TABLES),
     ".txt": Format(WordTextReader),
     ".vec": Format(WordTextReader),
     ".glove": Format(WordTextReader),

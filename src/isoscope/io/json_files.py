@@ -1,202 +1,308 @@
-"""Vectors in JSON and JSON lines: lists in a column of objects, lists of numbers, or columns of numbers."""
+"""JSON and JSON lines as tables: objects, lists of numbers, or columns of values."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+import json
+from abc import abstractmethod
+from collections.abc import Iterator
 from functools import cached_property
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from isoscope.errors import FileError
-from isoscope.io.arrow_files import ArrowReader
-from isoscope.io.arrow_tables import Table, column_values
-from isoscope.io.columns import flat, json_rows, load_json, vector_in, vectors_in
-from isoscope.io.files import kind, reason
-from isoscope.table_columns import N_JUDGED, check_n_columns
+import numpy as np
 
-_LONE = "vector"  # the column of lists that have no name
+from isoscope.errors import FileError, ShapeError
+from isoscope.io.files import open_bytes, text_lines
+from isoscope.io.structure import parse_json
+from isoscope.io.table import Table
+from isoscope.table_columns import (
+    LISTS,
+    N_JUDGED,
+    NUMBERS,
+    OTHER,
+    TEXTS,
+    VECTORS,
+    Column,
+    are_truth_values,
+    check_n_columns,
+    whole_numbers,
+)
+
+if TYPE_CHECKING:
+    from isoscope.io.addresses import FilePath
+
+_MAX_JSON_BYTES = 64 * 2**20
+_MAX_INNER, _MAX_NAME = 1000, 100  # entries of an inner object, letters of its name
 _MOST_ROWS = 1024  # parsed at a time: as Python's numbers they take several times their size
 
 
-class JsonReader(ArrowReader):
-    """A .json or .jsonl file, perhaps gzipped, read as a table."""
+class JsonColumns(Table):
+    """Columns of Python's values.
 
-    @property
-    def opener(self) -> Callable[[Path], Table]:
-        """A list of rows is parsed whole, lines as they come."""
-        return JsonLinesTable if kind(self.path) == ".jsonl" else JsonTable
+    Args:
+        path: the file.
+        what: what is looked for, in the plural, for messages.
+        lone: what lists of numbers that have no name are called; None where there are to be none.
+    """
 
-    def open(self) -> None:
-        """Choose the columns, unless lists of numbers by name may be columns or vectors."""
-        super().open()
-        request, table = self.request, self._table
-        is_said = any(
-            of is not None for of in (request.columns, request.exclude, request.labels, request.weights)
-        )
-        if isinstance(table, JsonTable) and table.is_object and not self._is_list and not is_said:
-            n_lists, length = len(self.columns), table.count()
-            if n_lists == len(self._columns) and n_lists > 1:
-                raise FileError(
-                    f"{self.path} has {n_lists:,} lists of {length:,} numbers by name: {n_lists:,} "
-                    f"columns, or {n_lists:,} vectors? say columns=':' for columns; "
-                    "save vectors as a list of lists"
-                )
+    can_rewrite = False
 
-    def table_rows(self) -> None:
-        """None: what is in a row beside its vector may be of another type in each."""
-        return
+    def __init__(self, path: FilePath, *, what: str, lone: str | None = None) -> None:
+        super().__init__(path)
+        self._what, self._lone = what, lone
+        self._heads = self._first_cells()
+        self.written = tuple(name for name in self._heads if name is not None)
+        check_n_columns(len(self.written), path)
 
+    @abstractmethod
+    def _first_cells(self) -> dict[str | None, list[Any]]:
+        """The first values of every column; of one without a name under None."""
 
-class JsonTable(Table):
-    """A .json file: a list of lists, a list of objects, or an object of lists."""
-
-    is_object = False  # known once it is parsed
+    @abstractmethod
+    def _groups(self, names: list[str], n_rows: int) -> Iterator[list[list[Any]]]:
+        """The values of some columns, about n_rows of each at a time."""
 
     @cached_property
-    def _table(self) -> Any:
+    def kinds(self) -> tuple[str, ...]:
+        """By the first values."""
+        return tuple(_holds(self._heads[name]) for name in self.written)
+
+    def numbers(self) -> list[Column]:
+        """By the first values; true and false are numbers where all columns hold them."""
+        told = [[cell for cell in self._heads[name] if cell is not None] for name in self.written]
+        are_truths = [bool(cells) and set(map(type, cells)) == {bool} for cells in told]
+        taken = [kind == NUMBERS for kind in self.kinds]
+        if are_truth_values(self.written, are_truths):
+            taken = are_truths
+        wholes = [all(isinstance(cell, int) for cell in cells) for cells in told]
+        return [
+            Column(name, True, whole, whole_numbers(cells) if whole else np.array(cells, dtype=float))
+            if is_taken
+            else Column(name, is_number=False)
+            for name, is_taken, whole, cells in zip(self.written, taken, wholes, told, strict=True)
+        ]
+
+    def batches(self, places: list[int], n_rows: int) -> Iterator[Any]:
+        """Numbers as float64, lists of them, or strings."""
         import pyarrow as pa
 
-        found = load_json(self.path)
-        columns = _columns(self.path, found)
-        self.is_object = isinstance(found, dict) and columns.keys() <= found.keys()
-        arrays = {name: _array(self.path, name, values) for name, values in columns.items()}
-        return pa.table(arrays)
+        lists = pa.list_(pa.float64())
+        types = {NUMBERS: pa.float64(), VECTORS: lists, LISTS: lists, TEXTS: pa.string(), OTHER: pa.bool_()}
+        names = [self.written[place] for place in places]
+        start = 0
+        for group in self._groups(names, n_rows):
+            arrays = [
+                self._array(name, types[self.kinds[place]], cells, start)
+                for name, place, cells in zip(names, places, group, strict=True)
+            ]
+            yield pa.RecordBatch.from_arrays(arrays, names=names)
+            start += len(group[0])
 
-    @cached_property
-    def schema(self) -> Any:
-        """The schema, by what the columns hold."""
-        return self._table.schema
-
-    def count(self) -> int:
-        """The rows."""
-        return int(self._table.num_rows)
-
-    def batches(self, columns: list[str], n_rows: int) -> Iterator[Any]:
-        """Slices of the table."""
-        yield from self._table.select(columns).combine_chunks().to_batches(max_chunksize=n_rows)
-
-    def column(self, name: str) -> Any:
-        """One whole column, as labels."""
-        return column_values(self._table.column(name))
-
-
-def _columns(path: Path, found: Any) -> dict[str, list[Any]]:
-    """Columns of equal length, by name, whatever way the rows are written."""
-    if isinstance(found, dict):
-        lists = {name: values for name, values in found.items() if isinstance(values, list) and values}
-        rows = [name for name, values in lists.items() if all(isinstance(row, dict) for row in values)]
-        if len(rows) == 1:  # {"data": [{"embedding": …}, …], "model": …}
-            return _columns(path, lists[rows[0]])
-        if len({len(values) for values in lists.values()}) == 1:
-            check_n_columns(len(lists), path)
-            return lists
-        raise FileError(
-            f"{path} is an object without lists of one length; wanted vectors in a list, one entry a row"
-        )
-    if isinstance(found, list) and found:
-        if all(isinstance(row, dict) for row in found):
-            found = [flat(row) for row in found]
-            names = dict.fromkeys(name for row in found for name in row)
-            check_n_columns(len(names), path)
-            return {name: [row.get(name) for row in found] for name in names}
-        if all(isinstance(row, list) for row in found):
-            return {_LONE: found}
-    raise FileError(f"{path} has no vectors; wanted a list of lists of numbers, or of objects that have some")
-
-
-def _array(path: Path, name: str, values: list[Any]) -> Any:
-    """A column as Arrow holds it; one of mixed types is no vector and no label, unless it begins as one."""
-    import pyarrow as pa
-
-    try:
-        return _typed(vectors_in(values))
-    except (pa.ArrowException, OverflowError) as error:
-        if isinstance(values[0], list):
-            raise FileError(
-                f"{path} has lists in {name!r} that are not all of numbers: {reason(error)}"
-            ) from error
-        return pa.array([None if value is None else str(value) for value in values], pa.string())
-
-
-def _typed(values: list[Any], of: Any = None) -> Any:
-    """Return an Arrow array of a type, or of the one the values have; Arrow alone would take true as 1."""
-    import pyarrow as pa
-
-    array = pa.array(values, of)
-    inner = array.type.value_type if pa.types.is_list(array.type) else array.type
-    if pa.types.is_floating(inner):
-        for value in values:
-            if bool in set(map(type, value if isinstance(value, list) else [value])):
-                raise pa.ArrowTypeError("a truth value among numbers")
-    return array
-
-
-class JsonLinesTable(Table):
-    """A .jsonl file: an object or a list of numbers a line."""
-
-    @cached_property
-    def schema(self) -> Any:
-        """The schema, by the first rows; numbers in lists are fractions, which later ones may have."""
+    def _array(self, name: str, of: Any, cells: list[Any], start: int) -> Any:
         import pyarrow as pa
 
-        rows = [row for _, row in itertools.islice(json_rows(self.path, "vectors"), N_JUDGED)]
-        arrays = {name: _array(self.path, name, values) for name, values in _columns(self.path, rows).items()}
-        return pa.schema([pa.field(name, _widened(array.type)) for name, array in arrays.items()])
-
-    def count(self) -> None:
-        """Only the end of the file tells."""
-        return
-
-    def batches(self, columns: list[str], n_rows: int) -> Iterator[Any]:
-        """Lines parsed as they are asked for."""
-        import pyarrow as pa
-
-        types = [self.schema.field(name).type for name in columns]
-        types = [pa.float64() if pa.types.is_integer(of) else of for of in types]
-        rows = json_rows(self.path, "vectors")
-        while held := list(itertools.islice(rows, min(n_rows, _MOST_ROWS))):
-            arrays = [self._array(name, of, held) for name, of in zip(columns, types, strict=True)]
-            yield pa.RecordBatch.from_arrays(arrays, names=columns)
-
-    def column(self, name: str) -> Any:
-        """One whole column, as labels."""
-        return [_cell(row, name) for _, row in json_rows(self.path, "labels")]
-
-    def _array(self, name: str, of: Any, rows: list[tuple[int, Any]]) -> Any:
-        import pyarrow as pa
-
-        cells = [_cell(row, name) for _, row in rows]
         if pa.types.is_list(of):
-            cells = [vector_in(cell) for cell in cells]
+            cells = [_vector_in(cell) for cell in cells]
         try:
             return _typed(cells, of)
         except (pa.ArrowException, OverflowError):
-            for (line, _), cell in zip(rows, cells, strict=True):
+            for row, cell in enumerate(cells, start):
                 try:
                     _typed([cell], of)
                 except (pa.ArrowException, OverflowError) as error:
+                    wanted = "a list of numbers" if pa.types.is_list(of) else "a number"
                     raise FileError(
-                        f"{self.path} has {str(cell)[:40]!r} in line {line}, column {name!r}; "
-                        f"wanted {_spelled(of)}"
+                        f"{self.path} has {str(cell)[:40]!r} in {self.place(row)}, column {name!r}; "
+                        f"wanted {f'a {of}' if of == pa.string() else wanted}"
                     ) from error
             raise  # pragma: no cover - each alone is what all are
 
 
-def _cell(row: Any, name: str) -> Any:
-    """A value of a row, None where it has none; a row without names is its own."""
-    return row.get(name) if isinstance(row, dict) else row if name == _LONE else None
+class JsonTable(JsonColumns):
+    """A .json file: a list of objects, of lists or of values; or an object of lists."""
+
+    unit = "entry"
+
+    def count(self) -> int:
+        """The rows, if all columns have as many."""
+        lengths = {len(values) for values in self._columns.values()}
+        if len(lengths) > 1:
+            raise FileError(
+                f"{self.path} is an object without lists of one length; wanted {self._what} in a list, "
+                "one entry a row"
+            )
+        return lengths.pop()
+
+    def values(self, place: int) -> list[Any]:
+        """One column."""
+        return list(self._columns.values())[place]
+
+    def doubt(self, places: list[int]) -> str | None:
+        """Lists of numbers by name may be columns or vectors."""
+        n_lists = len(self.written)
+        if not self._is_object or n_lists < 2 or len(places) < n_lists:
+            return None
+        return (
+            f"{self.path} has {n_lists:,} lists of {self.count():,} numbers by name: {n_lists:,} columns, "
+            f"or {n_lists:,} vectors? say columns=':' for columns; save vectors as a list of lists"
+        )
+
+    def _first_cells(self) -> dict[str | None, list[Any]]:
+        return {name: values[:N_JUDGED] for name, values in self._columns.items()}
+
+    def _groups(self, names: list[str], n_rows: int) -> Iterator[list[list[Any]]]:
+        for start in range(0, self.count(), n_rows):
+            yield [self._columns[name][start : start + n_rows] for name in names]
+
+    @cached_property
+    def _columns(self) -> dict[str | None, list[Any]]:
+        found = _load(self.path)
+        self._is_object = False
+        if isinstance(found, dict):
+            lists = {name: values for name, values in found.items() if isinstance(values, list) and values}
+            if not lists:
+                raise ShapeError(f"{self.path} has no {self._what}; it is an object without a list of them")
+            (only, *others) = lists.values()
+            if others or not _are_objects(only):
+                self._is_object = True
+                return dict(lists)
+            found = only  # {"data": [{"embedding": …}, …], "model": …}
+        if not isinstance(found, list):
+            raise FileError(f"{self.path} holds one {type(found).__name__}; wanted a list of {self._what}")
+        if _are_objects(found):
+            rows = [_flat(row) for row in found]
+            names = dict.fromkeys(name for row in rows for name in row)
+            check_n_columns(len(names), self.path)
+            return {name: [row.get(name) for row in rows] for name in names}
+        if self._lone is not None and not (found and all(isinstance(row, list) for row in found)):
+            raise FileError(
+                f"{self.path} has no {self._what}; wanted a list of lists of numbers, or of objects that "
+                "have some"
+            )
+        return {self._lone: found}
 
 
-def _widened(of: Any) -> Any:
+class JsonLinesTable(JsonColumns):
+    """A .jsonl file: an object or a list of numbers a line."""
+
+    unit, first = "line", 1
+
+    def values(self, place: int) -> list[Any]:
+        """One column, None where a row has none."""
+        name = self.written[place] if self.written else None
+        return [row.get(name) for row in self._rows()]
+
+    def _first_cells(self) -> dict[str | None, list[Any]]:
+        rows = list(itertools.islice(self._rows(), N_JUDGED))
+        names = dict.fromkeys(name for row in rows for name in row)
+        check_n_columns(len(names), self.path)
+        return {name: [row.get(name) for row in rows] for name in names}
+
+    def _groups(self, names: list[str], n_rows: int) -> Iterator[list[list[Any]]]:
+        rows = self._rows()
+        while held := list(itertools.islice(rows, min(n_rows, _MOST_ROWS))):
+            yield [[row.get(name) for row in held] for name in names]
+
+    def _rows(self) -> Iterator[dict[str | None, Any]]:
+        blank = 0
+        for number, line in enumerate(text_lines(self.path, what=self._what), start=1):
+            if not line.strip():
+                blank = blank or number
+                continue
+            if blank:  # at the end of the file it would do no harm
+                raise FileError(
+                    f"{self.path} has no JSON in line {blank}: it is blank; wanted an object a line"
+                )
+            try:
+                row = json.loads(line)
+            except (ValueError, RecursionError) as error:
+                why = getattr(error, "msg", "it is nested too deep, or has too long a number")
+                raise FileError(
+                    f"{self.path} has no JSON in line {number}: {why}; wanted an object a line"
+                ) from error
+            if isinstance(row, list) and self._lone is not None:
+                row = {self._lone: row}
+            if not isinstance(row, dict):
+                raise FileError(
+                    f"{self.path} has no object in line {number}; wanted {{column: value}} in each"
+                )
+            yield _flat(row)
+
+
+def _load(path: FilePath) -> Any:
+    """The content of a .json file, perhaps gzipped; larger ones take many times their size in memory."""
+    with open_bytes(path) as file:
+        raw = file.read(_MAX_JSON_BYTES + 1)
+    if len(raw) > _MAX_JSON_BYTES:
+        raise FileError(
+            f"{path} has more than {_MAX_JSON_BYTES:,} bytes of JSON; wanted fewer: "
+            "save it as .jsonl, a row a line"
+        )
+    return parse_json(raw, str(path), max_bytes=_MAX_JSON_BYTES).value
+
+
+def _are_objects(rows: list[Any]) -> bool:
+    return bool(rows) and all(isinstance(row, dict) for row in rows)
+
+
+def _flat(row: dict[str, Any]) -> dict[str | None, Any]:
+    """Return a row with the values of inner objects under dotted names.
+
+    Long names and large inner objects stay as they are: their dotted names would take too much memory.
+    """
+    values: dict[str | None, Any] = {}
+    for name, value in row.items():
+        if isinstance(value, dict) and len(value) <= _MAX_INNER and len(name) <= _MAX_NAME:
+            values |= {f"{name}.{inner}": cell for inner, cell in value.items()}
+        else:
+            values[name] = value
+    return values
+
+
+def _holds(cells: list[Any]) -> str:
+    """What a column holds: of lists, what most are, so that one slip is an error and no other column."""
+    told = [cell for cell in _vectors_in(cells) if cell is not None]
+    types = set(map(type, told))
+    if types == {str}:
+        return TEXTS
+    if types and types <= {int, float}:
+        return NUMBERS
+    lists = [cell for cell in told if isinstance(cell, list)]
+    numbers = [type(number) for cell in lists for number in cell]
+    if 2 * len(lists) <= len(told) or 2 * sum(of in (int, float) for of in numbers) <= len(numbers):
+        return OTHER
+    if float in numbers:
+        return VECTORS
+    return LISTS if len({len(cell) for cell in lists}) == 1 else OTHER  # those of many lengths are tokens
+
+
+def _vectors_in(cells: list[Any]) -> list[Any]:
+    """Return the numbers of strings such as "[0.5, 1]" where all cells are such strings, else the cells."""
+    told = [cell for cell in cells if cell is not None]
+    if not told or not all(isinstance(cell, str) and cell[:1] == "[" for cell in told):
+        return cells
+    numbers = [None if cell is None else _vector_in(cell) for cell in cells]
+    types = {type(number) for vector in numbers if isinstance(vector, list) for number in vector}
+    return numbers if all(isinstance(one, list | None) for one in numbers) and float in types else cells
+
+
+def _vector_in(cell: Any) -> Any:
+    """Return the numbers of a string such as "[0.5, 1]", or the cell where it is anything else."""
+    try:
+        numbers = json.loads(cell) if isinstance(cell, str) else cell
+    except (ValueError, RecursionError):
+        return cell
+    is_vector = isinstance(numbers, list) and set(map(type, numbers)) <= {int, float}
+    return numbers if is_vector else cell
+
+
+def _typed(values: list[Any], of: Any) -> Any:
+    """Return an Arrow array of a type; Arrow alone would take true as 1."""
     import pyarrow as pa
 
-    return pa.list_(pa.float64()) if pa.types.is_list(of) and pa.types.is_integer(of.value_type) else of
-
-
-def _spelled(of: Any) -> str:
-    import pyarrow as pa
-
-    if pa.types.is_list(of):
-        return "a list of numbers"
-    return "a number" if pa.types.is_floating(of) else f"a {of}"
+    array = pa.array(values, of)
+    if of != pa.string() and of != pa.bool_():
+        for value in values:
+            if bool in set(map(type, value if isinstance(value, list) else [value])):
+                raise pa.ArrowTypeError("a truth value among numbers")
+    return array

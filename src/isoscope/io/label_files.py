@@ -5,21 +5,18 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
 from isoscope.errors import FileError, LabelError, ShapeError
-from isoscope.io import columns as io_columns
-from isoscope.io import numpy_files
-from isoscope.io.columns import Columns, open_columns
 from isoscope.io.delimited import integers_or_strings
 from isoscope.io.files import check_file, kind, listed, reading
-from isoscope.table_columns import OTHER
+from isoscope.io.table import Table
+from isoscope.io.tables import KINDS, open_table
 
-T = TypeVar("T", list[Any], np.ndarray, list[Any] | np.ndarray)
-
-_KINDS = (".txt", ".npy", ".npz", *io_columns.KINDS[1:])
+_ARRAYS = (".npy", ".npz")
+_KINDS = (".txt", *_ARRAYS, *KINDS[1:])
 # what a lone first cell is called when it names its column rather than the first row
 _HEADS = {"label", "labels", "class", "classes", "target", "topic", "category", "cluster", "genre", "y"}
 
@@ -41,29 +38,28 @@ def read_labels(path: str | os.PathLike[str], *, column: str | None = None) -> l
     path = Path(path)
     check_file(path, what="labels")
     with reading(path):
-        if kind(path) == ".npy":
-            return _read_npy(path, column)
-        if kind(path) == ".npz":
-            return _read_npz(path, column)
-        found = open_columns(path, what="labels", heads=_HEADS, named=() if column is None else (column,))
-        if found is None:
+        named = () if column is None else (column,)
+        table = open_table(path, what="labels", heads=_HEADS, named=named, arrays=_ARRAYS)
+        if table is None:
             raise FileError(f"{path} is of an unknown kind {kind(path)!r}; wanted labels in {listed(_KINDS)}")
-        return column_labels(found, _pick(found, column))
+        return column_labels(table, _pick(table, column))
 
 
-def column_labels(columns: Columns, name: str | None) -> list[Any] | np.ndarray:
+def column_labels(table: Table, name: str | None) -> list[Any] | np.ndarray:
     """The labels in one column of a file, none missing."""
-    labels = columns.read(name)
-    if isinstance(labels, np.ndarray):  # numbers without gaps
-        return _some(labels, columns.path)
-    if kind(columns.path) == ".txt" or not columns.is_typed:
+    labels: list[Any] | np.ndarray = table.read(name)
+    if len(labels) == 0:
+        raise ShapeError(f"{table.path} has no labels; wanted one for each vector")
+    if isinstance(labels, np.ndarray):
+        return labels
+    if kind(table.path) == ".txt" or not table.is_typed:
         labels = [label.strip() if isinstance(label, str) else label for label in labels]
     for row, label in enumerate(labels):
         if label is None or label == "":
             raise LabelError(
-                f"{columns.path} has no label in {columns.place(row)}; wanted one in every {columns.unit}"
+                f"{table.path} has no label in {table.place(row)}; wanted one in every {table.unit}"
             )
-    return _some(labels if columns.is_typed else integers_or_strings(labels), columns.path)
+    return labels if table.is_typed else integers_or_strings(labels)
 
 
 def locate_labels(
@@ -101,33 +97,16 @@ def split_column(name: str) -> tuple[Path, str | None]:
     return Path(name), None
 
 
-def _read_npy(path: Path, column: str | None) -> np.ndarray:
-    _pick(Columns(path, {}, lambda _: None), column)
-    return np.array(_some(numpy_files.map_npy(path), path))
-
-
-def _read_npz(path: Path, column: str | None) -> np.ndarray:
-    members = numpy_files.npz_members(path)
-    arrays = Columns(path, dict.fromkeys(members, OTHER), lambda _: None)
-    chosen = "labels" if column is None and "labels" in members else _pick(arrays, column)
-    return _some(numpy_files.read_member(path, members[str(chosen)]), path)
-
-
-def _pick(columns: Columns, column: str | None) -> str | None:
+def _pick(table: Table, column: str | None) -> str | None:
     """The asked-for column, or the only one; None where the file has one value a row and no names."""
     if column is not None:
-        columns.check(column)
+        table.check(column)
         return column
-    names = columns.names
-    if len(names) > 1:
+    if kind(table.path) == ".npz" and "labels" in table.written:
+        return "labels"
+    if len(table.names) > 1:
         raise FileError(
-            f"{columns.path} has {len(names)} columns: {listed(names)}; "
-            f"say which holds the labels: {columns.path}:COLUMN"
+            f"{table.path} has {len(table.names)} columns: {listed(table.names)}; "
+            f"say which holds the labels: {table.path}:COLUMN"
         )
-    return names[0] if names else None
-
-
-def _some(labels: T, path: Path) -> T:
-    if len(labels) == 0:
-        raise ShapeError(f"{path} has no labels; wanted one for each vector")
-    return labels
+    return table.names[0] if table.names else None

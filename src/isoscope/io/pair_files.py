@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from isoscope.errors import FileError, ShapeError
-from isoscope.io.columns import KINDS, Columns, open_columns
 from isoscope.io.files import check_file, kind, listed, reading
 from isoscope.io.label_files import split_column
+from isoscope.io.table import Table
+from isoscope.io.tables import KINDS, open_table
 
 _SCORES = ("score", "similarity", "relatedness", "rating", "gold", "label")
 _ITEMS = (
@@ -58,7 +59,7 @@ def read_scored_pairs(path: str | os.PathLike[str]) -> FilePairs:
     check_file(file, what="scored pairs")
     asked = [part.strip() for part in named.split(",")] if named else []
     with reading(file):
-        columns = open_columns(file, what="scored pairs", heads=set(_SCORES), named=asked)
+        columns = open_table(file, what="scored pairs", heads=set(_SCORES), named=asked)
         if columns is None or kind(file) == ".txt":
             raise FileError(
                 f"{file} is of kind {kind(file)!r}; wanted scored pairs in {', '.join(KINDS[1:])}"
@@ -71,7 +72,7 @@ def read_scored_pairs(path: str | os.PathLike[str]) -> FilePairs:
     return FilePairs(*_alike(*items), scores)
 
 
-def _chosen(columns: Columns, asked: list[str]) -> tuple[str, str, str]:
+def _chosen(columns: Table, asked: list[str]) -> tuple[str, str, str]:
     if asked:
         if len(asked) != 3:
             raise FileError(f"{columns.path}:{','.join(asked)} names {len(asked)} columns; wanted three")
@@ -91,7 +92,7 @@ def _chosen(columns: Columns, asked: list[str]) -> tuple[str, str, str]:
     )
 
 
-def _items(values: Any, columns: Columns) -> list[Any]:
+def _items(values: Any, columns: Table) -> list[Any]:
     items = [value.item() if hasattr(value, "item") else value for value in values]
     for row, item in enumerate(items):
         is_text = isinstance(item, str) and bool(item.strip())
@@ -116,7 +117,7 @@ def _row(item: Any) -> int:
     return int(item)
 
 
-def _score(value: Any, columns: Columns, row: int) -> float:
+def _score(value: Any, columns: Table, row: int) -> float:
     try:
         score = float(value)
     except (TypeError, ValueError):

@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from isoscope.errors import FileError, InputError, ShapeError
-from isoscope.io.columns import KINDS, Columns, open_columns
 from isoscope.io.files import check_file, kind, listed, reading, sample_lines
 from isoscope.io.label_files import split_column
+from isoscope.io.table import Table
+from isoscope.io.tables import KINDS, open_table
 from isoscope.io.word_vectors import numbers_a_line
-from isoscope.table_columns import NUMBERS, TEXTS, VECTORS, names_no_dimension
+from isoscope.table_columns import LISTS, NUMBERS, TEXTS, VECTORS, names_no_dimension
 
 # how a column of texts is called, the likeliest first
 HEADS = (
@@ -29,7 +30,7 @@ class FileTexts:
 
     texts: list[str]
     column: str | None
-    columns: Columns
+    columns: Table
 
 
 def read_texts(
@@ -75,7 +76,7 @@ def open_text_file(
     own = labels if isinstance(labels, str) and not split_column(labels)[0].exists() else None
     named = [name for name in (column, own) if name is not None]
     with reading(path):
-        columns = open_columns(path, what="texts", heads=HEADS, named=named)
+        columns = open_table(path, what="texts", heads=HEADS, named=named)
         if columns is None:
             raise FileError(
                 f"{path} is of an unknown kind {kind(path)!r}; wanted texts in {', '.join(KINDS)}"
@@ -96,24 +97,24 @@ def holds_texts(path: Path) -> bool:
         if kind(path) == ".txt":
             lines = _sample(path)
             return bool(lines) and numbers_a_line(lines) < _FEW_NUMBERS
-        columns = open_columns(path, what="texts", heads=HEADS)
+        columns = open_table(path, what="texts", heads=HEADS)
     assert columns is not None
     dimensions = [
         name
         for name, holds in columns.holds.items()
-        if holds == VECTORS or (holds == NUMBERS and not names_no_dimension(name))
+        if holds in (VECTORS, LISTS) or (holds == NUMBERS and not names_no_dimension(name))
     ]
-    is_vector = any(columns.holds[name] == VECTORS for name in dimensions)
+    is_vector = any(columns.holds[name] in (VECTORS, LISTS) for name in dimensions)
     if kind(path) in (".json", ".jsonl"):  # numbers beside a text are no dimensions of it
         return TEXTS in columns.holds.values() and not is_vector if columns.names else _are_texts(columns)
     return TEXTS in columns.holds.values() and len(dimensions) < 2 and not is_vector
 
 
-def _are_texts(columns: Columns) -> bool:
+def _are_texts(columns: Table) -> bool:
     return all(isinstance(value, str) for value in columns.read(None))
 
 
-def _choose(columns: Columns, column: str | None, labels: Any) -> str | None:
+def _choose(columns: Table, column: str | None, labels: Any) -> str | None:
     """The column asked for, else the only one of strings, else the one whose name says texts."""
     if column is not None:
         columns.check(column)
@@ -138,7 +139,7 @@ def _choose(columns: Columns, column: str | None, labels: Any) -> str | None:
     )
 
 
-def _checked(columns: Columns, column: str | None, skip_blank: bool) -> list[str]:
+def _checked(columns: Table, column: str | None, skip_blank: bool) -> list[str]:
     """The texts of the column, each a string with something in it."""
     texts = columns.read(column)
     if skip_blank:
@@ -156,7 +157,7 @@ def _checked(columns: Columns, column: str | None, skip_blank: bool) -> list[str
     return list(texts)
 
 
-def _fault(text: Any, columns: Columns, where: str) -> InputError:
+def _fault(text: Any, columns: Table, where: str) -> InputError:
     if text is None or (isinstance(text, str) and not text.strip()):
         return InputError(
             f"{columns.path} has no text in {where}; wanted one in every {columns.unit}: "

@@ -1,0 +1,133 @@
+"""`Table`: a file as columns; vectors, labels, weights, texts and pairs are columns of one."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from isoscope.errors import FileError, NotFiniteError, ShapeError
+from isoscope.io.files import listed
+from isoscope.io.structure import check_growth
+from isoscope.table_columns import OTHER, Column
+
+if TYPE_CHECKING:
+    from isoscope.io.addresses import FilePath
+
+_ROWS_BESIDE = 1024  # read at a time, each with texts of any length
+
+
+class Table(ABC):
+    """The columns of a file, of which no more than the first rows has been looked at.
+
+    Attributes:
+        path: the file.
+        written: the columns' names as they stand, of which two may be the same; empty where the file has
+            one value a row and no names.
+        kinds: what each column holds (`table_columns.TEXTS`, …).
+        unit, first: how a row is called in messages, and the number of the first.
+        is_typed: whether values have types; where not, all are strings as they stand.
+        can_rewrite: whether the columns beside the vectors can be written again.
+        pandas: what pandas noted in the file, which column is the index among it.
+    """
+
+    written: tuple[str, ...] = ()
+    unit, first = "row", 0
+    is_typed = can_rewrite = True
+    pandas: bytes | None = None
+
+    def __init__(self, path: FilePath) -> None:
+        self.path = path
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """What each column holds."""
+        return (OTHER,) * len(self.written)
+
+    @abstractmethod
+    def values(self, place: int) -> Any:
+        """One column whole: an array, or a list in which None or "" is missing."""
+
+    def batches(self, places: list[int], n_rows: int) -> Iterator[Any]:
+        """Arrow record batches of these columns: numbers, lists of numbers, or strings; at most n_rows."""
+        raise NotImplementedError  # by a table that no vectors are read from
+
+    def numbers(self) -> list[Column]:
+        """Every column with its first numbers, to tell dimensions from identifiers."""
+        raise NotImplementedError
+
+    def count(self) -> int | None:
+        """How many rows the file says it has; None where only its end tells."""
+        return None
+
+    def beside(self, places: list[int]) -> Iterator[Any]:
+        """Record batches of columns as they stand, to be written again."""
+        return self.batches(places, _ROWS_BESIDE)
+
+    def type_of(self, place: int) -> Any:
+        """The type of a column, for messages; of lists, the Arrow type."""
+        return self.kinds[place]
+
+    def n_numbers(self, place: int) -> int:
+        """How many numbers the first list of a column has."""
+        for batch in self.batches([place], 1):
+            refuse_nulls(batch.column(0), self.path, 0)
+            return len(batch.column(0).flatten())
+        raise ShapeError(f"{self.path} has no rows; wanted at least one vector")
+
+    def doubt(self, places: list[int]) -> str | None:
+        """What to ask where these columns of numbers may be no dimensions, by how the file is written."""
+        del places
+        return None
+
+    def no_dimensions(self) -> str:
+        """What to say of a table without vectors."""
+        held = listed(f"{name} ({self.type_of(place)})" for name, place in self.places.items())
+        return f"{self.path} has no column of vectors or dimensions; it has {held or 'no columns'}"
+
+    def check_growth(self, n_bytes: int) -> None:
+        """Raise FileError where rows that the file says it has take far more memory than the file."""
+        check_growth(
+            n_bytes, self.path.stat().st_size, str(self.path), "save it as .npy or uncompressed .arrow"
+        )
+
+    @cached_property
+    def places(self) -> dict[str, int]:
+        """Where each column is, by a name of its own."""
+        places: dict[str, int] = {}
+        for place, name in enumerate(self.written):
+            places[name if name not in places else f"{name} ({place})"] = place
+        return places
+
+    @property
+    def names(self) -> list[str]:
+        """The columns' names, each once."""
+        return list(self.places)
+
+    @cached_property
+    def holds(self) -> dict[str, str]:
+        """What each column holds, by its name."""
+        return dict(zip(self.places, self.kinds, strict=True))
+
+    def read(self, name: str | None) -> Any:
+        """One column whole, by its name; None where the file has one value a row and no names."""
+        return self.values(0 if name is None else self.places[name])
+
+    def place(self, row: int) -> str:
+        """Where the row with this index is, for a message."""
+        return f"{self.unit} {row + self.first}"
+
+    def check(self, column: str) -> None:
+        """Raise FileError unless there is such a column."""
+        if not self.written:
+            raise FileError(f"{self.path} has no columns, so no {column!r}; leave the column out")
+        if column not in self.places:
+            raise FileError(f"{self.path} has no column {column!r}; it has {listed(self.names)}")
+
+
+def refuse_nulls(column: Any, path: FilePath, start: int) -> None:
+    """Raise NotFiniteError over a row without a vector."""
+    if column.null_count:
+        row = start + column.is_null().index(True).as_py()
+        raise NotFiniteError(f"{path} has no vector in row {row} (null); drop the rows without one")

@@ -1,0 +1,217 @@
+"""Vectors in a table: in a column of lists, or one column of numbers a dimension."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from isoscope.arrays import block_rows
+from isoscope.errors import FileError, InputError, ShapeError
+from isoscope.io.arrow_files import IpcTable, ParquetTable, check_lists, table_array
+from isoscope.io.chunks import Chunk, Reader, Request
+from isoscope.io.delimited import DelimitedTable, integers_or_strings
+from isoscope.io.files import kind, listed
+from isoscope.io.json_files import JsonLinesTable, JsonTable
+from isoscope.io.table import Table
+from isoscope.io.table_rows import TableRows
+from isoscope.table_columns import LISTS, TEXTS, VECTORS, Column, check_n_columns, judge, places_of
+
+TEXT_COLUMN = "text"
+_INDEX = "__index_level_"  # the columns pandas writes its row index to
+
+
+class TableReader(Reader):
+    """A table of any kind; a string column `text` beside vectors becomes texts."""
+
+    def open(self) -> None:
+        """Choose the columns; a list's length is that of its first row."""
+        self._table = table = _opened(self.request)
+        check_n_columns(len(table.written), self.path)
+        self.columns = table.written
+        self._check_known()
+        lists = self._lists()
+        if len(lists) > 1:
+            raise FileError(
+                f"{self.path} has {len(lists)} columns of vectors: "
+                f"{listed(table.written[place] for place in lists)}; say which with vector_column="
+            )
+        self._is_list = bool(lists)
+        self._places = lists or self._dimensions()
+        self._texts = [table.places[TEXT_COLUMN]] if lists and self._has_texts() else []
+        self.n_rows = table.count()
+        if self.n_rows == 0:
+            raise ShapeError(f"{self.path} has no rows; wanted at least one vector")
+        self.n_dims = table.n_numbers(lists[0]) if lists else len(self._places)
+        if self.n_dims == 0:
+            raise ShapeError(
+                f"{self.path} has vectors of no dimensions in column {table.written[lists[0]]!r}; "
+                "wanted at least one"
+            )
+        if self.n_rows is not None:
+            table.check_growth(4 * self.n_rows * self.n_dims)
+
+    def pieces(self) -> Iterator[Chunk]:
+        """The vectors batch by batch."""
+        start = 0
+        for batch in self._table.batches([*self._places, *self._texts], block_rows(self.n_dims)):
+            if self._is_list:
+                vectors = check_lists(batch.column(0), self.path, self.n_dims, start)
+            else:
+                vectors = _as_bytes(table_array(batch), batch)
+            texts = [text or "" for text in batch.column(1).to_pylist()] if self._texts else None
+            yield Chunk(vectors, texts)
+            start += len(batch)
+
+    def label_values(self, column: str) -> Any:
+        """The whole column; of a file without types, as integers where every cell is one."""
+        values = self._table.read(column)
+        return values if self._table.is_typed else integers_or_strings(values)
+
+    def table_rows(self) -> TableRows | None:
+        """The columns that are not vectors; None where they cannot be written again."""
+        table = self._table
+        if not table.can_rewrite:
+            return None
+        vectors = set(self._places)
+        others = [place for place in range(len(table.written)) if place not in vectors]
+        return TableRows(
+            table.written,
+            tuple(table.written[place] for place in self._places),
+            table.type_of(self._places[0]) if self._is_list else None,
+            self.label_column() is not None,
+            partial(table.beside, others),
+            table.pandas,
+        )
+
+    def _check_known(self) -> None:
+        """Raise FileError where labels or weights name one of several columns of that name."""
+        for name in (self.request.labels, self.request.weights):
+            if name is not None and self.columns.count(name) > 1:
+                raise FileError(
+                    f"{self.path} has {self.columns.count(name)} columns {name!r}; wanted one so called"
+                )
+
+    def _lists(self) -> list[int]:
+        """The columns of lists that may hold the vectors; none where columns of numbers are dimensions."""
+        asked, table = self.request.vector_column, self._table
+        lists = [place for place, held in enumerate(table.kinds) if held in (VECTORS, LISTS)]
+        if asked is not None:
+            if asked not in table.written:
+                raise FileError(f"{self.path} has no column {asked!r}; it has {listed(table.written)}")
+            lists = [place for place in lists if table.written[place] == asked]
+            if not lists:
+                held = table.type_of(table.places[asked])
+                raise FileError(
+                    f"{self.path} has {held} in column {asked!r}; wanted lists of numbers, one vector a row"
+                )
+            return lists
+        if self.request.columns is not None:
+            return []
+        out = _excluded(self.request, table.written)
+        lists = [place for place in lists if place not in out and table.written[place] not in self.apart()]
+        # beside a column of float vectors, lists of integers are token ids or the like
+        return [place for place in lists if table.kinds[place] == VECTORS] or lists
+
+    def _dimensions(self) -> list[int]:
+        request, table = self.request, self._table
+        places, notes = choose_dimensions(request, table.numbers())
+        if not places:
+            raise FileError(table.no_dimensions())
+        self.notes += notes
+        said = (request.columns, request.exclude, request.labels, request.weights)
+        if all(of is None for of in said) and (question := table.doubt(places)):
+            raise FileError(question)
+        return places
+
+    def _has_texts(self) -> bool:
+        return self.label_column() != TEXT_COLUMN and self._table.holds.get(TEXT_COLUMN) == TEXTS
+
+
+def _opened(request: Request) -> Table:
+    path, form = request.path, kind(request.path)
+    if form in (".csv", ".tsv"):
+        return DelimitedTable(
+            path, header=request.header, delimiter=request.delimiter, decimal=request.decimal
+        )
+    if form in (".json", ".jsonl"):
+        return (JsonTable if form == ".json" else JsonLinesTable)(path, what="vectors", lone="vector")
+    return ParquetTable(path) if form == ".parquet" else IpcTable(path)
+
+
+def _as_bytes(vectors: np.ndarray, batch: Any) -> np.ndarray:
+    """Return columns that are all bytes as bytes, which may be packed bits."""
+    import pyarrow as pa
+
+    are_bytes = all(field.type == pa.uint8() for field in batch.schema)
+    return vectors.astype(np.uint8) if are_bytes and np.isfinite(vectors).all() else vectors
+
+
+def _excluded(request: Request, names: Sequence[str]) -> set[int]:
+    """The places of the columns that the caller leaves out."""
+    return set(places_of(request.exclude or (), names, argument="exclude"))
+
+
+def choose_dimensions(request: Request, columns: Sequence[Column]) -> tuple[list[int], list[str]]:
+    """The places of the dimensions, and notes on columns left out that were not said to be none.
+
+    Labels and weights are no dimensions, nor what is excluded. A column that may be one or not is an error
+    that asks.
+    """
+    names = [column.name for column in columns]
+    out = _excluded(request, names)
+    rest = [
+        place
+        for place, name in enumerate(names)
+        if place not in out and name not in (request.labels, request.weights)
+    ]
+    if request.columns is not None:
+        return _asked(request, columns, rest)
+    verdict = judge([columns[place] for place in rest])
+    taken, others, named, doubtful = (
+        [rest[place] for place in places]
+        for places in (verdict.dimensions, verdict.others, verdict.named, verdict.doubtful)
+    )
+    if doubtful:
+        raise FileError(_question(request, names, doubtful, taken))
+    notes = []
+    if others:
+        notes.append(f"left out non-numeric columns: {listed(names[place] for place in others)}")
+    if 0 in named and not names[0].strip():
+        named.remove(0)
+        notes.append("left out the unnamed first column, a row index")
+    named = [place for place in named if not names[place].startswith(_INDEX)]
+    if named:
+        shown = listed(names[place] for place in named)
+        notes.append(f"left out as no dimensions, by their names: {shown} (`columns` would take them)")
+    return taken, notes
+
+
+def _asked(request: Request, columns: Sequence[Column], rest: list[int]) -> tuple[list[int], list[str]]:
+    """The columns asked for by name, all of numbers; of a range, those that are."""
+    asked = request.columns or ()
+    chosen = places_of(asked, [column.name for column in columns], argument="columns")
+    chosen = [place for place in chosen if place in set(rest)]
+    others = [columns[place].name for place in chosen if not columns[place].is_number]
+    if others and not any(":" in item for item in asked):
+        raise InputError(f"columns has {others[0]!r}, which holds no numbers in {request.path}; leave it out")
+    notes = [f"left out non-numeric columns: {listed(others)}"] if others else []
+    return [place for place in chosen if columns[place].is_number], notes
+
+
+def _question(request: Request, names: list[str], doubtful: list[int], taken: list[int]) -> str:
+    several = len(doubtful) > 1
+    shown = listed((repr(names[place]) for place in doubtful), at_most=4)
+    # a column without a name goes by its place, unless another has that number for a name
+    words = [names[place] if names[place].strip() else str(place) for place in doubtful]
+    if any(not names[place].strip() and str(place) in names for place in doubtful) and taken:
+        answer = f"columns='{names[taken[0]]}:{names[taken[-1]]}' to leave out"
+    else:
+        answer = f"exclude='{','.join(words[:4])}{',…' if several and len(words) > 4 else ''}'"
+    return (
+        f"{request.path} has whole numbers in column{'s' if several else ''} {shown} "
+        f"that may be identifiers, labels or times: {'dimensions' if several else 'a dimension'} or not? say "
+        f"{answer}, or columns=':' to take all"
+    )
