@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields, is_dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -29,8 +31,8 @@ class Result:
         return []
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything as JSON-ready values, unrounded."""
-        raise NotImplementedError
+        """Return every field as JSON-ready values, unrounded; what has no finite value is None."""
+        return plain(self)
 
     def columns(self) -> Mapping[str, Sequence[Any]]:
         """Return the columns of the data frame."""
@@ -81,6 +83,19 @@ class Result:
 
     def __repr__(self) -> str:
         return str(self)
+
+
+def plain(value: Any) -> Any:
+    """Return a value as JSON has it: dataclasses as dicts of the fields in their repr, NaN and Inf as None."""
+    if is_dataclass(value):
+        return {one.name: plain(getattr(value, one.name)) for one in fields(value) if one.repr}
+    if isinstance(value, Mapping):
+        return {str(name): plain(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(one) for one in value]
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value if value is None or isinstance(value, str | int) else str(value)
 
 
 def _library(name: str) -> Any:

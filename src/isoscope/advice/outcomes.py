@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from isoscope.advice.validation import LEVEL
+from isoscope.tables import signed, span
 
 HELPS, HURTS, NO_DIFFERENCE = "helps", "hurts", "no difference seen"
 LEAVE = "leave it alone"
@@ -91,10 +92,9 @@ class TaskAdvice:
         if self.best is None or self.best.interval is None:
             tried = len([one for one in self.outcomes if one.gain is not None])
             return f"{self.task}: {LEAVE}; none of {tried} corrections is seen to help"
-        low, high = self.best.interval
         return (
             f"{self.task}: {self.best.correction} helps, {self.baseline:.3f} → {self.best.score:.3f} "
-            f"(gain {signed(self.best.gain)}, 95 % {signed(low)} … {signed(high)})"
+            f"(gain {signed(self.best.gain)}, 95 % {span(self.best.interval, signed)})"
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -120,8 +120,3 @@ def recommended(tasks: Sequence[TaskAdvice]) -> str | None:
     if not gains:
         return None
     return max(gains, key=lambda name: (len(gains[name]), math.fsum(gains[name])))
-
-
-def signed(value: float | None) -> str:
-    """A gain as it is shown, with its sign."""
-    return "–" if value is None else f"{value:+.4f}".replace("-", "−")

@@ -1,26 +1,22 @@
-"""What `advise` returns: in words, tables, JSON and HTML."""
+"""`Advice`: what `advise` returns."""
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from isoscope._version import __version__
-from isoscope.advice.outcomes import LEAVE, Outcome, TaskAdvice, recommended, signed
+from isoscope.advice.outcomes import LEAVE, Outcome, TaskAdvice, recommended
+from isoscope.engine.readings import Reading, Readings, View
 from isoscope.errors import InputError
-from isoscope.printable import printable
-from isoscope.tables import Grid, as_html, as_text
-
-if TYPE_CHECKING:
-    from rich.table import Table
+from isoscope.tables import Cell, Grid, signed, span
 
 
-@dataclass(frozen=True)
-class Advice:
+@dataclass(frozen=True, repr=False)
+class Advice(View):
     """Whether to correct a space, and how, by its own tasks. Index it by a task's name; print it.
 
     Attributes:
@@ -101,52 +97,40 @@ class Advice:
             "geometry": {name: dict(figures) for name, figures in self.geometry.items()},
         }
 
-    def to_json(self, *, indent: int | None = 2) -> str:
-        """`to_dict` as strict JSON text."""
-        return json.dumps(self.to_dict(), indent=indent, ensure_ascii=False, allow_nan=False)
-
-    def tables(self) -> list[Table]:
-        """Rich tables for terminals: one a task, and the geometry."""
-        return [grid.to_rich() for grid in self._grids()]
+    @property
+    def readings(self) -> Readings:
+        """Score and gain by `task` and `correction`, then the geometry under each correction."""
+        rows = []
+        for task in self.tasks:
+            rows.append(Reading("score", task.baseline, group={"task": task.task, "correction": "none"}))
+            for one in task.outcomes:
+                group = {"task": task.task, "correction": one.correction}
+                rows.append(Reading("score", one.score, meaning=one.reason, group=group))
+                gain = Reading("gain", one.gain, interval=one.interval, meaning=one.verdict, group=group)
+                rows.append(gain)
+        for correction, figures in self.geometry.items():
+            group = {"task": None, "correction": correction}
+            rows += [Reading(name, value, group=group) for name, value in figures.items()]
+        return Readings([replace(row, space=self.name) for row in rows])
 
     def lines(self) -> list[str]:
-        """Notes, then the advice for each task and for all."""
-        said = [f"note: {note}" for note in self.notes]
-        said += [one.sentence for one in self.tasks]
-        return list(map(printable, [*said, f"advice: {self.headline}"]))
+        """Return the notes, then the advice for each task and for all."""
+        notes = [f"note: {note}" for note in self.notes]
+        return [*notes, *(one.sentence for one in self.tasks), f"advice: {self.headline}"]
 
-    def _grids(self) -> Iterator[Grid]:
+    def grids(self) -> Iterable[Grid]:
+        """Return a table for each task, and one of the geometry."""
         heads = ("correction", "score", "gain", "95 % interval", "verdict")
         for one in self.tasks:
             title = f"{one.task}: {one.score_name}, {one.n_items:,} held out in turn"
-            rows = [("none", f"{one.baseline:.4f}", "", "", ""), *map(_cells, one.outcomes)]
-            yield Grid(title, heads, rows, ("score", "gain"))
+            none: tuple[Cell, ...] = ("none", one.baseline, "", "", "")
+            yield Grid(title, heads, [none, *map(_cells, one.outcomes)], ("gain",))
         names = tuple(next(iter(self.geometry.values()), {}))
-        geometry = [
-            (printable(correction), *(_number(figures.get(name)) for name in names))
-            for correction, figures in self.geometry.items()
-        ]
-        yield Grid("how the geometry moves", ("geometry", *names), geometry, names)
-
-    def __str__(self) -> str:
-        return as_text(self._grids(), self.lines())
-
-    def _repr_html_(self) -> str:
-        return as_html(self._grids(), self.lines())
+        rows = [(name, *(figures.get(key) for key in names)) for name, figures in self.geometry.items()]
+        yield Grid("how the geometry moves", ("geometry", *names), rows)
 
 
-def _cells(one: Outcome) -> tuple[str, ...]:
-    if one.gain is None or one.interval is None:
-        return printable(one.correction), "–", "", "", printable(one.verdict)
-    low, high = one.interval
-    return (
-        printable(one.correction),
-        f"{one.score:.4f}",
-        signed(one.gain),
-        f"{signed(low)} … {signed(high)}",
-        one.verdict,
-    )
-
-
-def _number(value: float | None) -> str:
-    return "–" if value is None else f"{value:.4f}" if abs(value) < 100 else f"{value:.1f}"
+def _cells(one: Outcome) -> tuple[Cell, ...]:
+    if one.gain is None:
+        return one.correction, one.score, "", "", one.verdict
+    return one.correction, one.score, signed(one.gain), span(one.interval, signed), one.verdict

@@ -230,10 +230,7 @@ def _show(found: Advice, said: list[str], output: Path | None, *, json: bool) ->
         return
     from isoscope.console import Terminal
 
+    found.show()
     console = Terminal()
-    for table in found.tables():
-        console.print(table)
-    for line in found.lines():
-        console.say(line)
     for line in said:  # in one piece, to be copied
         console.say(line, whole=True)

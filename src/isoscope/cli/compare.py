@@ -287,11 +287,8 @@ def _print(found: Comparison, results: list[GateResult]) -> None:
     from isoscope.console import Terminal
     from isoscope.tables import shown
 
+    found.show()
     console = Terminal()
-    for table in found.tables():
-        console.print(table)
-    for line in found.lines():
-        console.say(line)
     for one in results:
         value = "undefined" if one.value is None else shown(one.value)
         verdict = "pass" if one.passed else "FAIL"

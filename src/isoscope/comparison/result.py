@@ -1,28 +1,24 @@
-"""What `compare` returns: as a table, a dict, JSON, or HTML in a notebook."""
+"""`Comparison`: what `compare` returns."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import Any
 
 from isoscope._version import __version__
 from isoscope.comparison.changes import Change, Correspondence, MovedLabel, MovedRow
 from isoscope.comparison.gates import DELTA, Gate, GateResult
+from isoscope.engine.readings import Reading, Readings, View
 from isoscope.measurement import Measurement
-from isoscope.printable import printable, shortened
-from isoscope.tables import Grid, as_html, as_text, shown
+from isoscope.printable import shortened
+from isoscope.tables import Cell, Grid, signed, span
 
-if TYPE_CHECKING:
-    from rich.table import Table
-
-_NUMBERS = ("A", "B", "B − A", "value", "row", "neighbours kept", "moved", "rows")
-_TEXT_SHOWN = 60
+_DIFFERS = {True: "differs", False: "no difference seen", None: ""}
 
 
-@dataclass(frozen=True)
-class Comparison:
+@dataclass(frozen=True, repr=False)
+class Comparison(View):
     """Two spaces of the same items. Index it by a metric's name for its `Change`; print it for the table.
 
     Attributes:
@@ -95,9 +91,17 @@ class Comparison:
             "moved_labels": [one.to_dict() for one in self.moved_labels],
         }
 
-    def to_json(self, *, indent: int | None = 2) -> str:
-        """`to_dict` as strict JSON text."""
-        return json.dumps(self.to_dict(), indent=indent, ensure_ascii=False, allow_nan=False)
+    @property
+    def readings(self) -> Readings:
+        """The metrics of `side` "a" and "b", their "difference", and what is of "both"."""
+        sides = {"a": self.a, "b": self.b}
+        rows = [replace(r, group={"side": side}) for side, one in sides.items() for r in one.readings]
+        for side, found in (("difference", self.changes), ("both", self.correspondences)):
+            for one in found:
+                value = one.difference if isinstance(one, Change) else one.value
+                group = {"side": side}
+                rows.append(Reading(one.name, value, interval=one.interval, meaning=one.meaning, group=group))
+        return Readings(rows)
 
     @property
     def title(self) -> str:
@@ -107,86 +111,50 @@ class Comparison:
         labels = f", {self.a.n_labels:,} labels" if self.a.n_labels else ""
         return f"{a}, {b}; {self.a.n:,} items{labels}"
 
-    def tables(self) -> list[Table]:
-        """Rich tables for terminals: how alike, the metrics, what moved most."""
-        return [grid.to_rich() for grid in self._grids()]
-
     def lines(self) -> list[str]:
-        """The notes, as they stand under the tables."""
+        """Return the notes, as they stand under the tables."""
         return [f"note: {note}" for note in self.notes]
 
-    def _grids(self) -> Iterator[Grid]:
+    def grids(self) -> Iterable[Grid]:
+        """Return how alike the spaces are, their metrics, and what moved most."""
         heads: tuple[str, ...] = ("A and B", "value", "95 % interval", "what it means")
-        alike = [
-            (one.name, shown(one.value), _interval(one.interval), one.meaning) for one in self.correspondences
-        ]
-        yield Grid(printable(self.title), heads, alike, _NUMBERS)
+        alike = [(one.name, one.value, span(one.interval), one.meaning) for one in self.correspondences]
+        yield Grid(self.title, heads, alike)
         heads = ("metric", "A", "B", "B − A", "95 % interval", "")
-        yield Grid("", heads, [_metric_cells(one) for one in self.changes], _NUMBERS)
+        metrics = [
+            (
+                one.name, one.before, one.after, signed(one.difference), span(one.interval, signed),
+                _DIFFERS[one.differs],
+            )
+            for one in self.changes
+        ]  # fmt: skip
+        yield Grid("", heads, metrics, ("B − A",))
         if self.moved_rows:
             yield self._moved_rows()
         if self.moved_labels:
-            labels = [
-                (_cut(printable(str(one.label))), f"{one.overlap:.0%}", f"{one.n:,}")
-                for one in self.moved_labels
-            ]
-            yield Grid("labels that moved most", ("label", "neighbours kept", "rows"), labels, _NUMBERS)
+            labels = [(shortened(str(one.label)), f"{one.overlap:.0%}", one.n) for one in self.moved_labels]
+            heads = ("label", "neighbours kept", "rows")
+            yield Grid("labels that moved most", heads, labels, ("neighbours kept",))
 
     def _moved_rows(self) -> Grid:
-        columns = {
+        columns: dict[str, list[Cell]] = {
             "row": [str(one.row) for one in self.moved_rows],
             "neighbours kept": [f"{one.overlap:.0%}" for one in self.moved_rows],
             "moved": [f"{one.displacement:.2f}" for one in self.moved_rows],
         }
-        if any(one.id is not None for one in self.moved_rows):
-            columns = {"id": [_cut(printable(str(one.id))) for one in self.moved_rows], **columns}
-        if any(one.label is not None for one in self.moved_rows):
-            columns["label"] = [_cut(printable(str(one.label))) for one in self.moved_rows]
-        if any(one.text is not None for one in self.moved_rows):
-            columns["text"] = [_cut(printable(one.text or "")) for one in self.moved_rows]
-        return Grid("moved most", tuple(columns), list(zip(*columns.values(), strict=True)), _NUMBERS)
-
-    def __str__(self) -> str:
-        return as_text(self._grids(), self.lines())
-
-    def _repr_html_(self) -> str:
-        return as_html(self._grids(), self.lines())
+        numbers = tuple(columns)
+        for name in ("label", "text", "id"):
+            found = [getattr(one, name) for one in self.moved_rows]
+            if any(one is not None for one in found):
+                texts: list[Cell] = ["" if one is None else shortened(str(one)) for one in found]
+                columns = {name: texts, **columns} if name == "id" else {**columns, name: texts}
+        return Grid("moved most", tuple(columns), list(zip(*columns.values(), strict=True)), numbers)
 
 
 def _facts(one: Measurement) -> dict[str, Any]:
     return {"name": one.name, "d": one.d, "dtype": one.dtype, "device": one.device}
 
 
-def _metric_cells(one: Change) -> tuple[str, ...]:
-    return (
-        one.name,
-        shown(one.before),
-        shown(one.after),
-        _signed(one.difference),
-        _interval(one.interval, signed=True),
-        {True: "differs", False: "no difference seen", None: ""}[one.differs],
-    )
-
-
 def _side(letter: str, measured: Measurement) -> str:
     name = "" if measured.name in (None, "", letter) else f"{measured.name} × "
     return f"{letter}: {name}{measured.d:,} dimensions"
-
-
-def _interval(interval: tuple[float, float] | None, *, signed: bool = False) -> str:
-    if interval is None:
-        return ""
-    show = _signed if signed else shown
-    return f"{show(interval[0])} … {show(interval[1])}"
-
-
-def _signed(value: float | None) -> str:
-    """A difference as tables show it, with its sign."""
-    if value is None:
-        return "–"
-    text = shown(abs(value))
-    return f"+{text}" if value > 0 else f"−{text}" if value < 0 else text
-
-
-def _cut(text: str) -> str:
-    return shortened(text, _TEXT_SHOWN)
