@@ -1,17 +1,36 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from io import StringIO
 
 from rich.console import Console
 
-from isoscope.tables import Grid, as_html, as_text, shown, signed, span
+from isoscope.results import Result
+from isoscope.tables import Grid, shown, signed, span
+
+
+@dataclass(repr=False)
+class Page(Result):
+    content: list[Grid]
+    said: list[str]
+
+    @property
+    def title(self) -> str:
+        return "[u]top <i>"
+
+    def grids(self) -> list[Grid]:
+        return self.content
+
+    def lines(self) -> list[str]:
+        return self.said
 
 
 def test_no_cell_is_markup_or_a_tag() -> None:
     grid = Grid("[b]title", ("head",), [("[red]x[/red] <script>",)])
-    text, page = as_text([grid], ["[i]line <b>"]), as_html([grid], ["[i]line <b>"])
-    for part in ("[b]title", "[red]x[/red] <script>", "[i]line <b>"):
+    shown_page = Page([grid], ["[i]line <b>"])
+    text, page = str(shown_page), shown_page._repr_html_()
+    for part in ("[u]top <i>", "[b]title", "[red]x[/red] <script>", "[i]line <b>"):
         assert part in text
     assert "<script>" not in page
     assert "&lt;script&gt;" in page
@@ -20,13 +39,13 @@ def test_no_cell_is_markup_or_a_tag() -> None:
 
 
 def test_numbers_go_to_the_right() -> None:
-    text = as_text([Grid("", ("name", "n"), [("a", "1"), ("b", "1000")], ("n",))], [])
-    assert [line.rstrip()[-4:] for line in text.splitlines()[2:]] == ["   1", "1000"]
+    text = str(Page([Grid("", ("name", "n"), [("a", "1"), ("b", "1000")], ("n",))], []))
+    assert [line.rstrip()[-4:] for line in text.splitlines()[4:]] == ["   1", "1000"]
 
 
 def test_columns_of_numbers_go_to_the_right_and_none_is_a_dash() -> None:
     grid = Grid("", ("name", "value"), [("a", 0.25), ("b", 12000), ("c", None), ("d", float("nan"))])
-    assert [line.rstrip()[-6:].strip() for line in as_text([grid], []).splitlines()[2:]] == [
+    assert [line.rstrip()[-6:].strip() for line in str(Page([grid], [])).splitlines()[4:]] == [
         "0.2500", "12,000", "–", "–",
     ]  # fmt: skip
     assert '<td style="text-align:right">12,000</td>' in grid.to_html()

@@ -32,6 +32,6 @@ class Terminal(Console):
         for segment in super().render(renderable, options):
             yield segment if segment.control else segment._replace(text=printable(segment.text, keep="\n"))
 
-    def say(self, line: str, *, whole: bool = False) -> None:
+    def say(self, line: str, *, whole: bool = False, style: str | None = None) -> None:
         """Print one paragraph, wrapped at the width unless `whole`."""
-        self.print(printable(line), soft_wrap=whole)
+        self.print(printable(line), soft_wrap=whole, style=style)

@@ -87,7 +87,7 @@ class Measurement(View):
     def grids(self) -> Iterable[Grid]:
         """Return one table, a row a metric."""
         rows = [(r.metric, r.value, shown_half_width(r), sentence(r)) for r in self.readings]
-        yield Grid(self.title, ("metric", "value", "± 95 %", "what it means"), rows)
+        yield Grid("", ("metric", "value", "± 95 %", "what it means"), rows)
 
     def lines(self) -> list[str]:
         """Return the notes, as they stand under the table."""

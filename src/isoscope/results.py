@@ -7,20 +7,30 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from importlib import import_module
+from io import StringIO
 from typing import TYPE_CHECKING, Any
 
 from isoscope.errors import InputError
-from isoscope.tables import Grid, as_html, as_text
+from isoscope.tables import Grid, escaped
 
 if TYPE_CHECKING:
     from rich.table import Table
+
+    from isoscope.console import Terminal
+
+_WIDTH = 110
 
 
 class Result:
     """A result that prints as tables, shows itself in a notebook, and converts to JSON and data frames.
 
-    A subclass defines `grids` (its tables), `lines` (the text below them), `to_dict` and `columns`.
+    A subclass defines `title`, `grids` (its tables), `lines` (the text below them) and `columns`.
     """
+
+    @property
+    def title(self) -> str:
+        """What the result is of, in one line."""
+        return ""
 
     def grids(self) -> Iterable[Grid]:
         """Return the tables, as texts."""
@@ -61,32 +71,40 @@ class Result:
         """Return a polars data frame."""
         return _library("polars").from_arrow(self.to_arrow())
 
-    def show(self) -> None:
-        """Print the tables and lines to the terminal, at its width."""
+    def to_html(self) -> str:
+        """Return the title, tables and lines as HTML, every text escaped."""
+        title = f"<p><strong>{escaped(self.title)}</strong></p>" if self.title else ""
+        lines = "".join(f"<p>{escaped(line)}</p>" for line in self.lines())
+        return title + "".join(grid.to_html() for grid in self.grids()) + lines
+
+    def _repr_html_(self) -> str:
+        return self.to_html()
+
+    def show(self, console: Terminal | None = None) -> None:
+        """Print the title, tables and lines to the terminal, at its width."""
         from isoscope.console import Terminal
 
-        console = Terminal()
+        console = console or Terminal()
+        if self.title:
+            console.say(self.title, style="bold")
         for table in self.tables():
             console.print(table)
         for line in self.lines():
             console.say(line)
 
-    def to_html(self) -> str:
-        """Return the tables and lines as HTML, every text escaped."""
-        return as_html(self.grids(), self.lines())
-
-    def _repr_html_(self) -> str:
-        return self.to_html()
-
     def __str__(self) -> str:
-        return as_text(self.grids(), self.lines())
+        from isoscope.console import Terminal
+
+        page = StringIO()
+        self.show(Terminal(width=_WIDTH, file=page, no_color=True, force_terminal=False))
+        return "\n".join(line.rstrip() for line in page.getvalue().splitlines()).strip("\n")
 
     def __repr__(self) -> str:
         return str(self)
 
 
 def plain(value: Any) -> Any:
-    """Return a value as JSON has it: dataclasses as dicts of the fields in their repr, NaN and Inf as None."""
+    """Return a value as JSON has it: of dataclasses the fields in their repr, NaN and infinities as None."""
     if is_dataclass(value):
         return {one.name: plain(getattr(value, one.name)) for one in fields(value) if one.repr}
     if isinstance(value, Mapping):

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import html
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from io import StringIO
 from typing import TYPE_CHECKING, Literal
 
 from isoscope.printable import printable
@@ -14,7 +13,6 @@ from isoscope.printable import printable
 if TYPE_CHECKING:
     from rich.table import Table
 
-_WIDTH = 110
 _ROOM = 66  # of the 80 characters of a terminal, for what is of no use in halves
 _LONGEST = 33
 _BETWEEN = 3  # characters from one column to the next
@@ -62,6 +60,11 @@ def span(interval: tuple[float, float] | None, write: Callable[[float], str] = s
     return "" if interval is None else " … ".join(map(write, interval))
 
 
+def escaped(text: str) -> str:
+    """Return a text for HTML: no tag, and nothing that does not print."""
+    return html.escape(printable(text))
+
+
 @dataclass(frozen=True)
 class Grid:
     """A table before it is drawn. Its texts may come from anywhere: none is taken for markup or a tag.
@@ -72,14 +75,8 @@ class Grid:
         rows: of cells, texts or numbers; numbers are written by `shown`.
         numbers: the heads of columns of texts that go to the right, as columns of numbers do.
 
-    >>> grid = Grid("", ("city", "km"), [("Ulm", 9), ("Bern", 120)])
-    >>> print(as_text([grid], ["note: by road"]))
-     city    km
-     ──────────
-     Ulm      9
-     Bern   120
-    <BLANKLINE>
-    note: by road
+    >>> Grid("", ("city", "km"), [("Ulm", 9), ("<Bern>", 120)]).to_html().count("&lt;")
+    1
     """
 
     title: str
@@ -145,24 +142,6 @@ def _html_row(tag: str, cells: Sequence[str], sides: Sequence[str]) -> str:
     pairs = zip(cells, sides, strict=True)
     return (
         "<tr>"
-        + "".join(f'<{tag} style="text-align:{side}">{html.escape(cell)}</{tag}>' for cell, side in pairs)
+        + "".join(f'<{tag} style="text-align:{side}">{escaped(cell)}</{tag}>' for cell, side in pairs)
         + "</tr>"
     )
-
-
-def as_text(grids: Iterable[Grid], lines: Iterable[str]) -> str:
-    """Return tables, then lines, without colour, 110 characters wide."""
-    from isoscope.console import Terminal
-
-    page = StringIO()
-    console = Terminal(width=_WIDTH, file=page, no_color=True, force_terminal=False)
-    for grid in grids:
-        console.print(grid.to_rich())
-    for line in lines:
-        console.say(line)
-    return "\n".join(line.rstrip() for line in page.getvalue().splitlines()).strip("\n")
-
-
-def as_html(grids: Iterable[Grid], lines: Iterable[str]) -> str:
-    """Return tables, then lines, for a notebook."""
-    return "".join([*(grid.to_html() for grid in grids), *(f"<p>{html.escape(line)}</p>" for line in lines)])

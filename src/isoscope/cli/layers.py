@@ -24,7 +24,6 @@ from isoscope.models.layers.run import MEMORY_MB
 from isoscope.terminal import say, show_json
 
 if TYPE_CHECKING:
-    from isoscope.console import Terminal
     from isoscope.models.layers import LayerComparison, LayerProfile
 
 RUNNING_TEXT = "wikitext2"
@@ -167,30 +166,8 @@ def _write(profiles: list[LayerProfile], content: dict[str, Any], folder: Path) 
 
 
 def _show(profiles: list[LayerProfile], comparison: LayerComparison | None) -> None:
-    from isoscope.console import Terminal
-
-    console = Terminal()
     for profile in profiles:
-        _show_profile(profile, console)
-    if comparison is None:
-        return
-    console.print(comparison.table(sinks=not any(profile.sinks for profile in profiles)))
-    for note in comparison.notes:
-        console.say(f"note: {note}")
-    for word, chosen in zip(("rise", "fall"), comparison.words(), strict=True):
-        listed = "  ".join(f"{name} {value:+.2f}" for name, value in chosen.items()) or "none"
-        console.say(f"self-similarity {word}s most: {listed}")
-
-
-def _show_profile(profile: LayerProfile, console: Terminal) -> None:
-    console.say(profile.headline())
-    for sinks in (True, False) if profile.sinks else (True,):
-        for table in profile.tables(sinks=sinks):
-            console.print(table)
-    if profile.sinks:
-        named = "; ".join(profile.sinks)
-        console.say(f"attention sinks ({profile.n_sinks:,} tokens): {named}")
-    for note in profile.notes:
-        console.say(f"note: {note}")
-    console.say(profile.speed())
-    console.say("")
+        profile.show()
+        say("")
+    if comparison is not None:
+        comparison.show()

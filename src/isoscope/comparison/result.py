@@ -119,7 +119,7 @@ class Comparison(View):
         """Return how alike the spaces are, their metrics, and what moved most."""
         heads: tuple[str, ...] = ("A and B", "value", "95 % interval", "what it means")
         alike = [(one.name, one.value, span(one.interval), one.meaning) for one in self.correspondences]
-        yield Grid(self.title, heads, alike)
+        yield Grid("", heads, alike)
         heads = ("metric", "A", "B", "B − A", "95 % interval", "")
         metrics = [
             (

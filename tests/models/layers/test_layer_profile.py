@@ -33,8 +33,8 @@ def printed(table: object) -> str:
 
 def test_tables_fit_a_terminal(profile: LayerProfile) -> None:
     for sinks in (True, False):
-        for table in profile.tables(sinks=sinks):
-            text = printed(table)
+        for grid in profile.grids(sinks=sinks):
+            text = printed(grid.to_rich())
             assert "…" not in text
             assert ("without sinks" in text) == (not sinks)
 
@@ -43,10 +43,23 @@ def test_json_has_everything(profile: LayerProfile) -> None:
     found = json.loads(profile.to_json())
     assert [layer["layer"] for layer in found["layers"]] == profile.layers
     first = found["layers"][0]
-    assert first["all tokens"]["isoscore"] == profile.readings[0][0]["isoscore"]
+    assert first["all tokens"]["isoscore"] == profile.by_layer[0][0]["isoscore"]
     assert first["without sinks"]["isoscore"] != first["all tokens"]["isoscore"]
     assert found["sinks"]
     assert set(found["seconds"]) == {"model", "measures", "sample"}
+
+
+def test_prints_its_tables_and_gives_a_long_one(profile: LayerProfile) -> None:
+    text = str(profile)
+    assert text == repr(profile)
+    assert text.splitlines()[0] == profile.title
+    assert "tensor" not in text
+    assert "attention sinks" in text
+    found = profile.readings.where(layer=1, view="without sinks", metric="isoscore")
+    assert found["value"] == [profile.by_layer[1][1]["isoscore"]]
+    assert profile.readings.groups == ("layer", "view")
+    undefined = profile.readings.where(metric="mean_norm", value=None)
+    assert len(undefined) == 0
 
 
 def test_speed_is_said(profile: LayerProfile) -> None:
@@ -75,7 +88,7 @@ def test_before_and_after(profile: LayerProfile, other: LayerProfile) -> None:
     mixed = replace(found, changes={"cat": 0.2, "dog": -0.1, "hat": 0.5, "mat": 0.0})
     assert mixed.words(2) == ({"hat": 0.5, "cat": 0.2}, {"dog": -0.1})
     assert any("the tokenizers differ" in note for note in found.notes)
-    assert "→" in printed(found.table())
+    assert "→" in printed(found.tables()[0])
     assert set(found.to_dict()) == {"before", "after", "self_similarity_change"}
     assert len(LayerComparison.of(other, profile, n_types=2).changes) == 2
 

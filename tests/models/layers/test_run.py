@@ -68,7 +68,7 @@ def assert_same(profile: LayerProfile, states: TokenStates, counted: torch.Tenso
     for layer in states.layers:
         space = states.space(layer, rows=rows)
         for name, metric in COMPARED.items():
-            found = profile.readings[layer][0 if sinks else 1][name]
+            found = profile.by_layer[layer][0 if sinks else 1][name]
             assert found == pytest.approx(float(metric(space)), rel=2e-5, abs=2e-6), (layer, name, sinks)
 
 
@@ -95,7 +95,7 @@ def test_sinks_change_the_answer_and_are_named(gpt: LanguageModel) -> None:
 def test_a_model_without_sinks_is_measured_once(tiny_bert: Path) -> None:
     profile = measure_layers(TEXTS, model=tiny_bert, clusters=False, progress=False, device="cpu")
     assert profile.sinks == ()
-    assert all(first is second for first, second in profile.readings.values())
+    assert all(first is second for first, second in profile.by_layer.values())
 
 
 @pytest.mark.parametrize("special", [True, False])
@@ -118,7 +118,7 @@ def test_several_passes_are_as_good_as_one(gpt: LanguageModel) -> None:
     assert not any("read" in note for note in one.notes if "times" in note)
     assert "the texts were read 2 times to keep the sums within 1 MB" in several.notes
     for layer in one.layers:
-        assert several.readings[layer] == again.readings[layer]
+        assert several.by_layer[layer] == again.by_layer[layer]
 
 
 def test_a_stream_in_windows(gpt: LanguageModel) -> None:
@@ -134,7 +134,7 @@ def test_the_baseline_is_one_token_of_each_text(gpt: LanguageModel, states: Toke
         measure_layers(TEXTS, model=gpt, layers=[2], seed=seed, clusters=False, progress=False)
         for seed in range(30)
     ]
-    values = torch.tensor([profile.readings[2][0]["sampled_anisotropy"] for profile in drawn])
+    values = torch.tensor([profile.by_layer[2][0]["sampled_anisotropy"] for profile in drawn])
     units = torch.nn.functional.normalize(states.vectors(2), dim=1).double()
     codes = states.rows.sentences.codes
     means = torch.stack([units[codes == text].mean(dim=0) for text in range(len(TEXTS))])
@@ -149,7 +149,7 @@ def test_the_sample(gpt: LanguageModel, states: TokenStates) -> None:
     profile = measure_layers(TEXTS, model=gpt, sample=10**6, k=10, progress=False)
     assert profile.sample == len(states)
     for layer in states.layers:
-        values = profile.readings[layer][0]
+        values = profile.by_layer[layer][0]
         assert values["lid"] == pytest.approx(iso.lid(states.vectors(layer), k=10), rel=1e-6)
         assert values["lid_squared"] == pytest.approx(iso.lid(states.vectors(layer), k=10) / 2, rel=1e-6)
         units = torch.nn.functional.normalize(states.vectors(layer).double(), dim=1).float()

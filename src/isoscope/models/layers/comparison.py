@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
 
+from isoscope.engine.readings import Readings, View
 from isoscope.metrics.contextual_change import N_TYPES, changes_by_type, extremes
 from isoscope.models.layers.layer_profile import LayerProfile
 from isoscope.models.layers.quantities import ALL_QUANTITIES
-
-if TYPE_CHECKING:
-    from rich.table import Table
+from isoscope.tables import Grid, shown
 
 _SHOWN = (  # as many as fit a terminal of 80 columns
     "mean_cosine",
@@ -22,8 +21,8 @@ _SHOWN = (  # as many as fit a terminal of 80 columns
 )
 
 
-@dataclass(frozen=True, eq=False)
-class LayerComparison:
+@dataclass(frozen=True, eq=False, repr=False)
+class LayerComparison(View):
     """A model before and after: both profiles, and the tokens' change in the last layer.
 
     Attributes:
@@ -50,28 +49,51 @@ class LayerComparison:
             "self_similarity_change": dict(self.changes),
         }
 
-    def table(self, *, sinks: bool = True) -> Table:
-        """A row a layer, before → after; layers of models of unequal depth are matched from both ends."""
-        from rich import box
-        from rich.table import Table
-
-        title = f"{self.before.model} → {self.after.model}" + ("" if sinks else ", without sinks")
-        table = Table(
-            title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 0, 0, 1)
-        )
-        table.add_column("layer", justify="right")
-        shown = [quantity for quantity in ALL_QUANTITIES if quantity.name in _SHOWN]
-        for quantity in shown:
-            table.add_column(quantity.title, justify="right", vertical="bottom")
-        for first, second in self.pairs:
-            label = str(first) if first == second else f"{first} → {second}"
-            values = [
-                [profile.readings[layer][0 if sinks else 1].get(q.name) for q in shown]
-                for profile, layer in ((self.before, first), (self.after, second))
+    @property
+    def readings(self) -> Readings:
+        """The readings of both models, by `side`, `layer` and `view`."""
+        sides = {"before": self.before, "after": self.after}
+        return Readings(
+            [
+                replace(reading, group={"side": side, **reading.group})
+                for side, profile in sides.items()
+                for reading in profile.readings
             ]
-            cells = (_moved(a, b, q.digits) for a, b, q in zip(*values, shown, strict=True))
-            table.add_row(label, *cells)
-        return table
+        )
+
+    @property
+    def title(self) -> str:
+        """The two models, and whether attention sinks are left out."""
+        return f"{self.before.model} → {self.after.model}{', without sinks' if self._without_sinks else ''}"
+
+    @property
+    def _without_sinks(self) -> bool:
+        return bool(self.before.sinks or self.after.sinks)
+
+    def grids(self) -> Iterable[Grid]:
+        """Return a row a layer, before → after, without attention sinks.
+
+        Layers of models of unequal depth are matched from both ends.
+        """
+        columns = [quantity for quantity in ALL_QUANTITIES if quantity.name in _SHOWN]
+        view = 1 if self._without_sinks else 0
+        rows = []
+        for first, second in self.pairs:
+            before, after = self.before.by_layer[first][view], self.after.by_layer[second][view]
+            pairs = ((shown(values.get(q.name), q.digits) for values in (before, after)) for q in columns)
+            label = str(first) if first == second else f"{first} → {second}"
+            rows.append((label, *(" → ".join(pair) for pair in pairs)))
+        heads = ("layer", *(quantity.title for quantity in columns))
+        yield Grid("", heads, rows, heads)
+
+    def lines(self) -> list[str]:
+        """Return the notes, and the tokens whose self-similarity rises and falls most."""
+        words = [
+            f"self-similarity {word}s most: "
+            + ("  ".join(f"{name} {value:+.2f}" for name, value in chosen.items()) or "none")
+            for word, chosen in zip(("rise", "fall"), self.words(), strict=True)
+        ]
+        return [*(f"note: {note}" for note in self.notes), *words]
 
     @property
     def pairs(self) -> list[tuple[int, int]]:
@@ -102,8 +124,3 @@ class LayerComparison:
                 f"{self.before.n_texts:,} and {self.after.n_texts:,} texts were read: not quite the same ones"
             )
         return tuple(found)
-
-
-def _moved(before: float | None, after: float | None, digits: int) -> str:
-    a, b = ("—" if value is None else f"{value:.{digits}f}" for value in (before, after))
-    return f"{a} → {b}"

@@ -2,37 +2,35 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from torch import Tensor
 
+from isoscope.engine.readings import Reading, Readings, View
 from isoscope.errors import InputError, UndefinedError
 from isoscope.metrics.sinks import Sinks
 from isoscope.models.language_models import LanguageModel
 from isoscope.models.layers.plan import LayerPlan
 from isoscope.models.layers.quantities import ALL_QUANTITIES, QUANTITIES, Values
 from isoscope.models.layers.sums import LayerStatistics
-from isoscope.printable import printable
-
-if TYPE_CHECKING:
-    from rich.table import Table
+from isoscope.tables import Grid, shown
 
 WITH_SINKS, WITHOUT_SINKS = "all tokens", "without sinks"
+_NO_VALUE = "undefined on this layer, or not asked for"
 
 
-@dataclass(frozen=True, eq=False)
-class LayerProfile:
+@dataclass(frozen=True, eq=False, repr=False)
+class LayerProfile(View):
     """Every quantity of every layer, with attention sinks and without them.
 
     Attributes:
         model: its name.
         n_tokens, n_texts, n_types: what was measured.
         n_dims: dimensions of a state.
-        readings: by layer, the values of all tokens and of all but the sinks.
+        by_layer: for each layer, the values of all tokens and of all but the sinks.
         sinks: what the attention sinks are, in words; empty where there are none.
         n_sinks: how many tokens are sinks.
         sample: how many tokens clusters, local dimension and informativity are taken on.
@@ -48,7 +46,7 @@ class LayerProfile:
     n_texts: int
     n_types: int
     n_dims: int
-    readings: Mapping[int, tuple[Values, Values]]
+    by_layer: Mapping[int, tuple[Values, Values]]
     sinks: tuple[str, ...]
     n_sinks: int
     sample: int
@@ -64,7 +62,7 @@ class LayerProfile:
         model: LanguageModel,
         plan: LayerPlan,
         sinks: Sinks,
-        readings: Mapping[int, tuple[Values, Values]],
+        by_layer: Mapping[int, tuple[Values, Values]],
         statistics: Mapping[int, tuple[LayerStatistics, LayerStatistics]],
         seconds: Mapping[str, float],
         notes: tuple[str, ...],
@@ -79,7 +77,7 @@ class LayerProfile:
             n_texts=len(plan.tokenized.lengths),
             n_types=int((counts > 0).sum()),
             n_dims=model.n_dims,
-            readings=readings,
+            by_layer=by_layer,
             sinks=sinks.names,
             n_sinks=len(sinks),
             sample=len(plan.sample),
@@ -93,21 +91,21 @@ class LayerProfile:
     @property
     def layers(self) -> list[int]:
         """The layers measured."""
-        return sorted(self.readings)
+        return sorted(self.by_layer)
 
     def values(self, name: str, *, sinks: bool = True) -> list[float | None]:
         """One quantity, layer by layer, with the sinks or without them."""
         if name not in {quantity.name for quantity in ALL_QUANTITIES}:
             names = ", ".join(quantity.name for quantity in ALL_QUANTITIES)
             raise InputError(f"quantity {name!r} is not known; there are {names}")
-        return [self.readings[layer][0 if sinks else 1].get(name) for layer in self.layers]
+        return [self.by_layer[layer][0 if sinks else 1].get(name) for layer in self.layers]
 
     def adjusted_by_type(self, layer: int = -1) -> dict[str, float]:
         """The self-similarity of each token type less the anisotropy, the most frequent type first."""
         layer = self.layers[layer] if layer < 0 else layer
         if layer not in self.type_similarities:
             raise InputError(f"layer {layer} was not measured; there are {', '.join(map(str, self.layers))}")
-        baseline = self.readings[layer][1]["mean_cosine"]
+        baseline = self.by_layer[layer][1]["mean_cosine"]
         if baseline is None:
             raise UndefinedError(f"layer {layer} has no mean cosine to adjust by")
         values, counts = self.type_similarities[layer].tolist(), self.type_counts.tolist()
@@ -129,18 +127,28 @@ class LayerProfile:
             "notes": list(self.notes),
             "layers": [
                 {"layer": layer, WITH_SINKS: _complete(first), WITHOUT_SINKS: _complete(second)}
-                for layer, (first, second) in sorted(self.readings.items())
+                for layer, (first, second) in sorted(self.by_layer.items())
             ],
         }
 
-    def to_json(self) -> str:
-        """`to_dict` as text."""
-        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
+    @property
+    def readings(self) -> Readings:
+        """Every quantity by `layer` and `view`, all tokens or without sinks."""
+        rows = []
+        for layer, views in sorted(self.by_layer.items()):
+            for view, values in zip((WITH_SINKS, WITHOUT_SINKS), views, strict=True):
+                group = {"layer": layer, "view": view}
+                rows += [
+                    Reading(one.name, values.get(one.name), meaning=_NO_VALUE, space=self.model, group=group)
+                    for one in ALL_QUANTITIES
+                ]
+        return Readings(rows)
 
-    def headline(self) -> str:
-        """What was measured, in a line."""
+    @property
+    def title(self) -> str:
+        """What was measured, in one line."""
         return (
-            f"{printable(self.model)}: {self.n_tokens:,} tokens of {self.n_types:,} types in "
+            f"{self.model}: {self.n_tokens:,} tokens of {self.n_types:,} types in "
             f"{self.n_texts:,} texts, {len(self.layers)} layers × {self.n_dims}"
         )
 
@@ -154,27 +162,27 @@ class LayerProfile:
             f"and {sample:.1f} s on the sample of {self.sample:,}"
         )
 
-    def tables(self, *, sinks: bool = True) -> list[Table]:
-        """A row a layer, for the terminal: how alike tokens are, and how the space is filled."""
-        return [self._table(part, sinks=sinks) for part in QUANTITIES]
+    def grids(self, *, sinks: bool | None = None) -> Iterable[Grid]:
+        """Return a row a layer: how alike tokens are, and how the space is filled.
 
-    def _table(self, part: str, *, sinks: bool) -> Table:
-        from rich import box
-        from rich.table import Table
+        With the attention sinks, without them, or by default both where there are any.
+        """
+        for view in (True, False) if sinks is None and self.sinks else (sinks is not False,):
+            for part, quantities in QUANTITIES.items():
+                columns = [quantity for quantity in quantities if quantity.title]
+                rows = [
+                    (str(layer), *(shown(values.get(one.name), one.digits) for one in columns))
+                    for layer in self.layers
+                    for values in [self.by_layer[layer][0 if view else 1]]
+                ]
+                title = part if view or not self.sinks else f"{part}, {WITHOUT_SINKS}"
+                heads = ("layer", *(one.title for one in columns))
+                yield Grid(title, heads, rows, heads)
 
-        shown = [quantity for quantity in QUANTITIES[part] if quantity.title]
-        title = f"{printable(self.model)}: {part}" + (
-            f", {WITHOUT_SINKS}" if self.sinks and not sinks else ""
-        )
-        table = Table(
-            title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 0, 0, 1)
-        )
-        for heading in ("layer", *(quantity.title for quantity in shown)):
-            table.add_column(heading, justify="right", vertical="bottom")
-        for layer in self.layers:
-            values = self.readings[layer][0 if sinks else 1]
-            table.add_row(str(layer), *(_shown(values.get(q.name), q.digits) for q in shown))
-        return table
+    def lines(self) -> list[str]:
+        """Return what the attention sinks are, the notes, and the speed."""
+        named = f"attention sinks ({self.n_sinks:,} tokens): {'; '.join(self.sinks)}"
+        return [*([named] if self.sinks else []), *(f"note: {note}" for note in self.notes), self.speed()]
 
     def figure(self, path: Path | str, *, against: LayerProfile | None = None) -> Path:
         """Draw the layers: eight panels, with a second model beside it where given."""
@@ -186,7 +194,3 @@ class LayerProfile:
 
 def _complete(values: Values) -> dict[str, float | None]:
     return {quantity.name: values.get(quantity.name) for quantity in ALL_QUANTITIES}
-
-
-def _shown(value: float | None, digits: int) -> str:
-    return "—" if value is None else f"{value:,.{digits}f}"
