@@ -11,20 +11,20 @@ from io import StringIO
 from typing import TYPE_CHECKING, Any
 
 from isoscope.errors import InputError
-from isoscope.tables import Grid, escaped
+from isoscope.tables import Cell, Grid, escaped
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from isoscope.console import Terminal
 
 _WIDTH = 110
+_MOST, _ENDS = 60, 10  # rows that are printed; of more, so many at either end
 
 
 class Result:
     """A result that prints as tables, shows itself in a notebook, and converts to JSON and data frames.
 
-    A subclass defines `title`, `grids` (its tables), `lines` (the text below them) and `columns`.
+    A subclass defines `_columns`, the columns of its data frame. Where it has more to say it defines `title`,
+    `grids` (the tables that are printed) and `lines` (the text below them).
     """
 
     @property
@@ -33,8 +33,13 @@ class Result:
         return ""
 
     def grids(self) -> Iterable[Grid]:
-        """Return the tables, as texts."""
-        raise NotImplementedError
+        """Return the tables; of a long one, both ends."""
+        columns = self._printed()
+        rows: list[Sequence[Cell]] = [[_cell(value) for value in row] for row in _rows(columns)]
+        if len(rows) > _MOST:
+            between = [f"… {len(rows) - 2 * _ENDS:,} more", *["…"] * (len(columns) - 1)]
+            rows = [*rows[:_ENDS], between, *rows[-_ENDS:]]
+        return [Grid("", list(columns), rows)]
 
     def lines(self) -> list[str]:
         """Return the lines below the tables."""
@@ -44,14 +49,6 @@ class Result:
         """Return every field as JSON-ready values, unrounded; what has no finite value is None."""
         return plain(self)
 
-    def columns(self) -> Mapping[str, Sequence[Any]]:
-        """Return the columns of the data frame."""
-        raise NotImplementedError
-
-    def tables(self) -> list[Table]:
-        """Return the tables for a terminal."""
-        return [grid.to_rich() for grid in self.grids()]
-
     def to_json(self, *, indent: int | None = 2) -> str:
         """Return `to_dict` as strict JSON."""
         return json.dumps(self.to_dict(), indent=indent, ensure_ascii=False, allow_nan=False)
@@ -60,7 +57,7 @@ class Result:
         """Return a pyarrow table."""
         import pyarrow as pa
 
-        return pa.table({name: arrow(values) for name, values in self.columns().items()})
+        return pa.table({name: arrow(values) for name, values in self._columns().items()})
 
     def to_pandas(self) -> Any:
         """Return a pandas data frame."""
@@ -77,9 +74,6 @@ class Result:
         lines = "".join(f"<p>{escaped(line)}</p>" for line in self.lines())
         return title + "".join(grid.to_html() for grid in self.grids()) + lines
 
-    def _repr_html_(self) -> str:
-        return self.to_html()
-
     def show(self, console: Terminal | None = None) -> None:
         """Print the title, tables and lines to the terminal, at its width."""
         from isoscope.console import Terminal
@@ -87,10 +81,14 @@ class Result:
         console = console or Terminal()
         if self.title:
             console.say(self.title, style="bold")
-        for table in self.tables():
-            console.print(table)
+        for grid in self.grids():
+            console.print(grid.to_rich())
         for line in self.lines():
             console.say(line)
+
+    def summary(self) -> str:
+        """Return what is printed."""
+        return str(self)
 
     def __str__(self) -> str:
         from isoscope.console import Terminal
@@ -101,6 +99,38 @@ class Result:
 
     def __repr__(self) -> str:
         return str(self)
+
+    def _repr_html_(self) -> str:
+        return self.to_html()
+
+    def _columns(self) -> Mapping[str, Sequence[Any]]:
+        """Return the columns of the data frame."""
+        raise NotImplementedError
+
+    def _printed(self) -> Mapping[str, Sequence[Any]]:
+        """Return the columns of the table that is printed."""
+        return self._columns()
+
+
+class Record(Result):
+    """A result of a few numbers: a dataclass that prints as a row a field, and is one row of a data frame."""
+
+    def grids(self) -> Iterable[Grid]:
+        """Return the fields and their values."""
+        return [Grid("", ("", "value"), [(name, _cell(value[0])) for name, value in self._columns().items()])]
+
+    def _columns(self) -> Mapping[str, Sequence[Any]]:
+        """Return the fields that are a number or a text; an interval as its two ends."""
+        found: dict[str, Any] = {}
+        for one in fields(self):  # type: ignore[arg-type]
+            value = getattr(self, one.name)
+            if one.name.endswith("interval"):
+                stem = one.name.removesuffix("interval")
+                low, high = value or (None, None)
+                found |= {f"{stem}low": [low], f"{stem}high": [high]}
+            elif value is None or isinstance(value, str | int | float):
+                found[one.name] = [value]
+        return found
 
 
 def plain(value: Any) -> Any:
@@ -116,15 +146,6 @@ def plain(value: Any) -> Any:
     return value if value is None or isinstance(value, str | int) else str(value)
 
 
-def _library(name: str) -> Any:
-    try:
-        return import_module(name)
-    except ImportError:
-        raise InputError(
-            f"to_{name} needs {name}, which is not installed: pip install 'isoscope[frames]'"
-        ) from None
-
-
 def arrow(values: Sequence[Any], kind: Any = None) -> Any:
     """Return a column as an Arrow array of this type; without one, values of several types become strings."""
     import pyarrow as pa
@@ -136,3 +157,21 @@ def arrow(values: Sequence[Any], kind: Any = None) -> Any:
         elif len(kinds) > 1 or not kinds <= {bool, int, float, str}:
             return pa.array([None if value is None else str(value) for value in values])
     return pa.array(values, type=kind)
+
+
+def _library(name: str) -> Any:
+    try:
+        return import_module(name)
+    except ImportError:
+        raise InputError(
+            f"to_{name} needs {name}, which is not installed: pip install 'isoscope[frames]'"
+        ) from None
+
+
+def _rows(columns: Mapping[str, Sequence[Any]]) -> Iterable[tuple[Any, ...]]:
+    return zip(*columns.values(), strict=True)
+
+
+def _cell(value: Any) -> Cell:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return value if value is None or is_number else str(value)

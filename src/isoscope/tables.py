@@ -93,7 +93,7 @@ class Grid:
         title = Text(printable(self.title)) if self.title else None
         padding = (0, 1) if len(self.heads) <= _MANY else (0, 0, 0, 1)
         table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, padding=padding)
-        texts, right = self._texts(), self._right()
+        texts, right = self.cells(), self._right()
         whole = self._whole(texts, right)
         for place, head in enumerate(self.heads):
             side: Literal["right", "left"] = "right" if place in right else "left"
@@ -112,11 +112,16 @@ class Grid:
         )
         right = self._right()
         sides = ["right" if place in right else "left" for place in range(len(self.heads))]
-        heads = [head.replace("-\n", "").replace("\n", " ") for head in self.heads]
-        lines = "".join(_html_row("td", row, sides) for row in self._texts())
-        return f"<table>{caption}<thead>{_html_row('th', heads, sides)}</thead><tbody>{lines}</tbody></table>"
+        head = _html_row("th", self.names(), sides)
+        body = "".join(_html_row("td", row, sides) for row in self.cells())
+        return f"<table>{caption}<thead>{head}</thead><tbody>{body}</tbody></table>"
 
-    def _texts(self) -> list[list[str]]:
+    def names(self) -> list[str]:
+        """Return the heads, each on one line."""
+        return [head.replace("-\n", "").replace("\n", " ") for head in self.heads]
+
+    def cells(self) -> list[list[str]]:
+        """Return the rows as texts."""
         return [[cell if isinstance(cell, str) else shown(cell) for cell in row] for row in self.rows]
 
     def _right(self) -> set[int]:

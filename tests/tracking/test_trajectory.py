@@ -9,7 +9,6 @@ import pytest
 
 import isoscope as iso
 from isoscope.tracking.trajectory_figure import draw
-from isoscope.tracking.trajectory_summary import main_pair
 
 
 def made(**columns: list[float]) -> iso.Trajectory:
@@ -93,9 +92,9 @@ def test_a_metric_without_values_has_no_deviation() -> None:
 
 def test_the_main_pair() -> None:
     six = [0.0] * 6
-    assert main_pair(made(loss2=six, silhouette=six, isoscore=six)) == ("isoscore", "silhouette")
-    assert main_pair(made(lid=six, silhouette=six, mean_norm=six)) == ("lid", "silhouette")
-    assert main_pair(made(isoscore=six)) is None
+    assert made(loss2=six, silhouette=six, isoscore=six).main_pair == ("isoscore", "silhouette")
+    assert made(lid=six, silhouette=six, mean_norm=six).main_pair == ("lid", "silhouette")
+    assert made(isoscore=six).main_pair is None
 
 
 def test_pandas(run: iso.Trajectory) -> None:
@@ -105,10 +104,21 @@ def test_pandas(run: iso.Trajectory) -> None:
     assert frame.dtypes["seed"] == np.int64
 
 
-def test_without_pandas(run: iso.Trajectory, monkeypatch) -> None:
-    monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(iso.InputError, match=r"a data frame needs pandas, .*: pip install pandas"):
-        run.to_pandas()
+def test_the_long_table() -> None:
+    found = made(
+        **{
+            "isoscore@2": [1, 2, float("nan"), 4, 5, 6],
+            "lid": [0.5] * 6,
+            "lid_low": [0.4] * 6,
+            "lid_high": [0.6] * 6,
+        }
+    )
+    table = found.readings
+    assert table.groups == ("seed", "step", "layer")
+    assert set(table["metric"]) == {"loss", "accuracy", "isoscore", "lid"}
+    assert sorted(table.where(metric="isoscore", layer=2)["reason"], key=str)[-1] == "no value at this step"
+    assert table.where(metric="lid")[0].interval == (0.4, 0.6)
+    assert table.where(metric="isoscore")[0].interval is None
 
 
 def test_saved_and_loaded(run: iso.Trajectory, tmp_path: Path) -> None:

@@ -164,7 +164,7 @@ def test_kept_and_read_again(found, tmp_path):
     assert again.to_dict() == found.to_dict()
     assert again.spaces is None
     assert "60 vectors, 3 labels, 8 dimensions" in str(again)
-    assert len(str(again).splitlines()) == 2 + 1 + 5
+    assert len(again.grids()[0].rows) == 1 + 5
     pytest.importorskip("matplotlib")
     figure = again.figure(tmp_path / "trade.png", title="a trade")
     assert (tmp_path / "trade.png").stat().st_size > 10_000

@@ -40,7 +40,6 @@ from isoscope.io.files import reading, reason, text_lines
 from isoscope.io.label_files import split_column
 from isoscope.io.numpy_files import map_npy
 from isoscope.terminal import say, show, show_json
-from isoscope.tracking.trajectory_summary import main_pair
 from isoscope.training import train_embeddings
 
 if TYPE_CHECKING:
@@ -250,7 +249,7 @@ def _on_device(space: Space, device: str | None) -> Space:
 
 def _draw(found: Trajectory, folder: Path) -> str:
     """Draw the figure where matplotlib is; what to say of it."""
-    pair = main_pair(found)
+    pair = found.main_pair
     if pair is None:
         return ""
     try:

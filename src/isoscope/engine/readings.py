@@ -8,13 +8,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, overload
 
 from isoscope.errors import InputError
-from isoscope.results import Result, arrow
-from isoscope.tables import Cell, Grid, span
+from isoscope.results import Result, arrow, plain
+from isoscope.tables import span
 
 _Z95 = 1.959964  # two-sided 95 % point of the normal distribution
 _COLUMNS = ("metric", "value", "standard_error", "low", "high", "ceiling", "reason")
 _TEXTS = ("space", "metric", "reason")
-_MOST, _ENDS = 60, 10  # rows that are printed; of more, so many at either end
 
 
 @dataclass(frozen=True)
@@ -79,9 +78,9 @@ class Reading:
     def to_dict(self) -> dict[str, Any]:
         """Return the reading as JSON-ready values; infinities as None."""
         return {
-            "value": finite(self.value),
-            "standard_error": finite(self.standard_error),
-            "interval": list(self.interval) if self.interval else None,
+            "value": plain(self.value),
+            "standard_error": plain(self.standard_error),
+            "interval": plain(self.interval),
             "ceiling": self.ceiling,
             "meaning": self.meaning,
         }
@@ -155,8 +154,7 @@ class Readings(Result):
         if unknown:
             raise InputError(f"there is no column {unknown[0]!r}; there are {', '.join(self.names)}")
 
-    def columns(self) -> dict[str, list[Any]]:
-        """Return the columns by their names."""
+    def _columns(self) -> dict[str, list[Any]]:
         return {name: self[name] for name in self.names}
 
     def to_arrow(self) -> Any:
@@ -164,7 +162,7 @@ class Readings(Result):
         import pyarrow as pa
 
         fixed = {name: pa.string() if name in _TEXTS else pa.float64() for name in ("space", *_COLUMNS)}
-        return pa.table({name: arrow(values, fixed.get(name)) for name, values in self.columns().items()})
+        return pa.table({name: arrow(values, fixed.get(name)) for name, values in self._columns().items()})
 
     def wide(self) -> dict[str, list[Any]]:
         """Return one row a group, one column a metric: the values alone."""
@@ -178,30 +176,18 @@ class Readings(Result):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the columns as JSON-ready values; infinities as None."""
-        return {name: [_plain(value) for value in values] for name, values in self.columns().items()}
+        return plain(self._columns())
 
-    def grids(self) -> Iterable[Grid]:
-        """Return one table, without the columns that are empty."""
-        rows = self.rows if len(self.rows) <= _MOST else (*self.rows[:_ENDS], *self.rows[-_ENDS:])
-        columns: dict[str, list[Cell]] = {}
-        for name in ("space", *self.groups):
-            columns[name] = [_text(_cell(row, name)) for row in rows]
-        columns["metric"] = [row.metric for row in rows]
-        columns["value"] = [row.value for row in rows]
-        columns["95 % interval"] = [span(row.interval) for row in rows]
-        columns["ceiling"] = ["" if row.ceiling is None else row.ceiling for row in rows]
-        columns["reason"] = [row.reason or "" for row in rows]
-        heads = [name for name, cells in columns.items() if name in ("metric", "value") or any(cells)]
-        cells = list(zip(*(columns[head] for head in heads), strict=True))
-        if len(rows) < len(self.rows):
-            cells.insert(_ENDS, tuple("…" for _ in heads))
-        yield Grid("", heads, cells)
-
-    def lines(self) -> list[str]:
-        """Return how many readings there are, where not all are shown."""
-        if len(self.rows) <= _MOST:
-            return []
-        return [f"{2 * _ENDS} of {len(self.rows):,} readings shown; where(…) selects, to_pandas() has all"]
+    def _printed(self) -> dict[str, list[Any]]:
+        """Return the columns without those that are empty, each interval in one."""
+        columns = {name: ["" if v is None else v for v in self[name]] for name in ("space", *self.groups)}
+        columns["metric"] = self["metric"]
+        columns["value"] = self["value"]
+        columns["95 % interval"] = [span(row.interval) for row in self.rows]
+        for name in ("ceiling", "reason"):
+            columns[name] = ["" if value is None else value for value in self[name]]
+        kept = ("metric", "value")
+        return {name: cells for name, cells in columns.items() if name in kept or set(cells) != {""}}
 
 
 class View(Result):
@@ -218,24 +204,9 @@ class View(Result):
         return self.readings.to_arrow()
 
 
-def finite(value: float | None) -> float | None:
-    """Return the value, or None where it is no finite number."""
-    return value if value is not None and math.isfinite(value) else None
-
-
 def _cell(row: Reading, name: str) -> Any:
     return getattr(row, name) if name == "space" or name in _COLUMNS else row.group.get(name)
 
 
 def _matches(value: Any, wanted: Any) -> bool:
     return value in wanted if isinstance(wanted, list | tuple | set | range) else value == wanted
-
-
-def _text(value: Any) -> Cell:
-    return "" if value is None else value if isinstance(value, int | float) else str(value)
-
-
-def _plain(value: Any) -> Any:
-    if value is None or isinstance(value, str | int):
-        return value
-    return finite(value) if isinstance(value, float) else str(value)

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from isoscope.errors import UndefinedError
+from isoscope.results import Record
 
 
 @dataclass(frozen=True)
-class Correlation:
+class Correlation(Record):
     """The correlation of two metrics along training.
 
     r and ρ are those of the two curves averaged over the seeds, as Mickus et al. 2024 report them. The
@@ -35,6 +36,16 @@ class Correlation:
     r_by_seed: tuple[float, ...]
     rho_by_seed: tuple[float, ...]
     n_points: int
+
+    def lines(self) -> list[str]:
+        """Return r and ρ with their intervals."""
+        over = "; 95 % over seeds, leaving one out" if self.r_interval else ""
+        values = (("r", self.r, self.r_interval), ("ρ", self.rho, self.rho_interval))
+        parts = [
+            f"{symbol} = {value:.5f}" + (f" [{interval[0]:.5f}, {interval[1]:.5f}]" if interval else "")
+            for symbol, value, interval in values
+        ]
+        return [f"{self.first} against {self.second} (curves averaged over seeds{over})", ", ".join(parts)]
 
     @classmethod
     def of(cls, first: str, second: str, a: np.ndarray, b: np.ndarray) -> Correlation:

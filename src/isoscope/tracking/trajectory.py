@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import repeat
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -15,10 +16,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from torch import Tensor
 
-from isoscope.errors import FileError, InputError, UndefinedError
+from isoscope.engine.readings import Reading, Readings, View
+from isoscope.errors import FileError, UndefinedError
 from isoscope.io.atomic import write_atomically
 from isoscope.io.files import reading
 from isoscope.io.sealed import check, digest
+from isoscope.results import plain
+from isoscope.tables import Grid
 from isoscope.tracking.correlation import Correlation
 
 if TYPE_CHECKING:
@@ -29,10 +33,11 @@ _CHECKSUM = b"isoscope.checksum"
 _FORMAT = 2  # with a checksum
 _KEYS = ("seed", "step")
 _INTERVALS = ("_low", "_high")
+_NO_VALUE = "no value at this step"
 
 
-@dataclass(frozen=True, eq=False)
-class Trajectory:
+@dataclass(frozen=True, eq=False, repr=False)
+class Trajectory(View):
     """Loss, accuracy and metrics of every seed, before the first update and after those measured.
 
     Attributes:
@@ -110,15 +115,31 @@ class Trajectory:
         known = spread[~np.isnan(spread)]
         return float(known.max()) if len(known) else math.nan
 
-    def to_pandas(self) -> Any:
-        """A data frame: seed, step, loss, accuracy, and one column a metric."""
-        try:
-            import pandas as pd
-        except ImportError:
-            raise InputError(
-                "a data frame needs pandas, which is not installed: pip install pandas"
-            ) from None
-        return pd.DataFrame(dict(self.columns))
+    def to_arrow(self) -> Any:
+        """Return a pyarrow table: seed, step, loss, accuracy, and one column a metric.
+
+        `to_pandas` and `to_polars` have the same columns; `readings` is the long table.
+        """
+        import pyarrow as pa
+
+        return pa.table({name: pa.array(values) for name, values in self.columns.items()})
+
+    @property
+    def readings(self) -> Readings:
+        """Every value by `seed` and `step`, and by `layer` and `view` where several are followed."""
+        keys = [dict(zip(_KEYS, key, strict=True)) for key in zip(*map(self._list, _KEYS), strict=True)]
+        rows = []
+        for name in ("loss", "accuracy", *self.metrics):
+            metric, group = _parts(name)
+            ends = [name + end for end in _INTERVALS]
+            known = all(end in self.columns for end in ends)
+            intervals = zip(*map(self._list, ends), strict=True) if known else repeat(None)
+            for key, value, interval in zip(keys, self._list(name), intervals, strict=False):
+                rows.append(Reading(metric, value, meaning=_NO_VALUE, interval=interval, group=key | group))
+        return Readings(rows)
+
+    def _list(self, name: str) -> list[Any]:
+        return self.columns[name].tolist()
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write a Parquet file, with the configuration in its metadata; all or nothing."""
@@ -167,25 +188,88 @@ class Trajectory:
 
         return draw(self, path, **options)
 
+    @property
+    def title(self) -> str:
+        """What was trained, in one line."""
+        n_seeds = len(self.seeds)
+        seeds = f"{n_seeds} seed{'s' if n_seeds > 1 else ''}"
+        trained = (f"{int(self.steps[-1]):,} updates", seeds, f"{self.n_parameters:,} parameters")
+        return ", ".join([*_shape(self.configuration), *trained])
+
+    def ends(self) -> dict[str, dict[str, float]]:
+        """Return the mean over seeds of each column at the start and the end, and the largest deviation."""
+        mean, several = self.mean(), len(self.seeds) > 1
+        return {
+            name: {
+                "start": float(mean[name][0]),
+                "end": float(mean[name][-1]),
+                "max_standard_deviation": self.max_standard_deviation(name) if several else math.nan,
+            }
+            for name in ("loss", "accuracy", *self.metrics)
+        }
+
+    @property
+    def main_pair(self) -> tuple[str, str] | None:
+        """isoscore and silhouette, or the first two metrics; None where there are not two."""
+        if {"isoscore", "silhouette"} <= set(self.metrics):
+            return "isoscore", "silhouette"
+        return (self.metrics[0], self.metrics[1]) if len(self.metrics) > 1 else None
+
+    def _main_correlation(self) -> Correlation | None:
+        try:
+            return None if self.main_pair is None else self.correlation(*self.main_pair)
+        except UndefinedError:
+            return None
+
     def to_dict(self) -> dict[str, Any]:
-        """Start, end, spread, correlation and configuration as JSON-ready values."""
-        from isoscope.tracking.trajectory_summary import as_dict
+        """Return start, end, spread, correlation and configuration as JSON-ready values."""
+        return {
+            "n_parameters": self.n_parameters,
+            "seeds": list(self.seeds),
+            "steps": int(self.steps[-1]),
+            "columns": plain(self.ends()),
+            "correlation": plain(self._main_correlation()),
+            "configuration": dict(self.configuration),
+        }
 
-        return as_dict(self)
+    def grids(self) -> Iterable[Grid]:
+        """Return each column at the start and at the end of the run."""
+        rows = [(name, *values.values()) for name, values in self.ends().items()]
+        yield Grid("", ("", "start", "end", "largest sd over seeds"), rows)
 
-    def summary(self) -> str:
-        """A table of start and end, the correlation, and the number of parameters."""
-        from isoscope.tracking.trajectory_summary import as_text
+    def lines(self) -> list[str]:
+        """Return the correlation of the main pair of metrics."""
+        found = self._main_correlation()
+        return [] if found is None else found.lines()
 
-        return as_text(self)
 
-    def __str__(self) -> str:
-        return self.summary()
+def _parts(column: str) -> tuple[str, dict[str, Any]]:
+    """Return a column's metric, and the layer and view it is of.
 
-    def _repr_html_(self) -> str:
-        from isoscope.tracking.trajectory_summary import as_html
+    >>> _parts("isoscore_without_sinks@4"), _parts("hidden1_isoscore")
+    (('isoscore', {'layer': 4, 'view': 'without sinks'}), ('isoscore', {'layer': 'hidden1'}))
+    """
+    metric, _, layer = column.partition("@")
+    if column.startswith("hidden") and "_" in column:
+        layer, _, metric = column.partition("_")
+    group: dict[str, Any] = {"layer": int(layer) if layer.isdecimal() else layer} if layer else {}
+    if metric.endswith("_without_sinks"):
+        metric, group["view"] = metric.removesuffix("_without_sinks"), "without sinks"
+    return metric, group
 
-        return as_html(self)
+
+def _shape(about: Mapping[str, Any]) -> list[str]:
+    """Return how many vectors of how many dimensions, from the least to the most where layers differ."""
+    shapes = about.get("shapes") or ([[about["n"], about["d"]]] if "n" in about else [])
+    if shapes:
+        n, d = (_range(sizes) for sizes in zip(*shapes, strict=True))
+        return [f"{n} vectors × {d}"]
+    return [f"{about['n_items']:,} items"] if "n_items" in about else []
+
+
+def _range(sizes: Sequence[int]) -> str:
+    least, most = min(sizes), max(sizes)
+    return f"{least:,}" if least == most else f"{least:,} to {most:,}"
 
 
 def _arrays(table: Any) -> dict[str, np.ndarray]:

@@ -9,7 +9,6 @@ import numpy as np
 
 from isoscope.errors import InputError, UndefinedError
 from isoscope.figures import INK, PALETTE, figure_of, panels
-from isoscope.tracking.trajectory_summary import main_pair
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -45,7 +44,7 @@ def draw(
         dpi: of a .png.
         axes: three Axes to draw on; those of a new figure where not given.
     """
-    usual = main_pair(run) or ("isoscore", "silhouette")
+    usual = run.main_pair or ("isoscore", "silhouette")
     first, second = first or usual[0], second or usual[1]
     for name in (first, second):
         if name not in run.columns:

@@ -9,9 +9,8 @@ model/                  the model and its tokenizer
 from __future__ import annotations
 
 import hashlib
-import math
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -20,16 +19,19 @@ import numpy as np
 import torch
 
 from isoscope._version import __version__
+from isoscope.engine.readings import Readings, View
 from isoscope.errors import FileError
 from isoscope.io.atomic import failures, new_folder, why
 from isoscope.io.sealed import check_folder, check_owner, read_json, seal_folder, write_json
 from isoscope.models.language_models import quiet_loading
 from isoscope.models.sentences import package_version
-from isoscope.tables import shown
+from isoscope.results import plain
+from isoscope.tables import Grid
 from isoscope.tracking.trajectory import Trajectory
 from isoscope.training.checkpoint import RunFolder, warn_dropped
 from isoscope.training.encoder_checkpoint import Checkpoints
 
+_ROWS = 12  # of a trajectory shown in a table
 RESULT, ROWS, MODEL = "result.json", "trajectory.parquet", "model"
 
 
@@ -100,8 +102,8 @@ def _read(folder: Path) -> tuple[dict[str, Any], Trajectory]:
     return result, trajectory
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Trained:
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class Trained(View):
     """What the results of `finetune`, `contrast` and `train_masked_lm` share; each lists its attributes."""
 
     kind: ClassVar[str]
@@ -133,6 +135,49 @@ class Trained:
         return self.losses["loss"]
 
     @property
+    def title(self) -> str:
+        """What was trained, in one line."""
+        about = self.configuration
+        return f"{self._settings()}; {len(self.loss):,} updates, seed {about['seed']}"
+
+    def _settings(self) -> str:
+        """Return the settings that the title names."""
+        return self.kind
+
+    @property
+    def readings(self) -> Readings:
+        """The trajectory, by `seed` and `step`."""
+        return self.trajectory.readings
+
+    def rows(self) -> list[dict[str, float]]:
+        """Return the trajectory row by row: step, loss and every metric."""
+        names = ("step", "loss", *(name for name in self.trajectory.metrics if name != "epoch"))
+        columns = [self.trajectory[name].tolist() for name in names]
+        return [dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return JSON-ready values, the losses of single updates left out; what has no value is None."""
+        return {
+            "rows": plain(self.rows()),
+            "first_loss": float(self.loss[0]),
+            "last_loss": float(self.loss[-1]),
+            "stopped": self.stopped,
+            "configuration": dict(self.configuration),
+        }
+
+    def grids(self) -> Iterable[Grid]:
+        """Return the trajectory, at most twelve rows of it."""
+        rows = self.rows()
+        heads = [name.replace("_", " ") for name in rows[0]]
+        return [Grid("", heads, [list(rows[place].values()) for place in _spread(len(rows))])]
+
+    def lines(self) -> list[str]:
+        """Return how many rows are shown, and why the run ended early."""
+        n, n_shown = len(self.trajectory), len(_spread(len(self.trajectory)))
+        few = [f"{n_shown} of {n:,} measurements shown"] if n_shown < n else []
+        return few + ([f"stopped: {self.stopped}"] if self.stopped else [])
+
+    @property
     def model_folder(self) -> Path | None:
         """Where the model was saved, to be loaded by transformers, an encoder by sentence-transformers."""
         return None if self.folder is None else self.folder / MODEL
@@ -147,9 +192,10 @@ def versions() -> dict[str, str]:
     }
 
 
-def shown_or_dash(value: float) -> str:
-    """A number for a table; a dash where there is none."""
-    return "–" if math.isnan(value) else shown(value)
+def _spread(n: int) -> list[int]:
+    """Return the places of rows spread over a run, the first and the last among them."""
+    places: list[int] = np.unique(np.linspace(0, n - 1, _ROWS).round().astype(int)).tolist()
+    return places
 
 
 def tracked(tracker: Any) -> dict[str, Any] | None:

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from io import StringIO
 from typing import TYPE_CHECKING, Any
 
-from isoscope.tables import shown
-from isoscope.training.encoder_result import Trained, shown_or_dash
+from isoscope.engine.readings import Reading, Readings
+from isoscope.results import plain
+from isoscope.tables import Grid, shown
+from isoscope.training.encoder_result import Trained
 from isoscope.training.state_geometry import ALL, QUANTITIES
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_WIDTH = 100
 _FEW = 100  # test texts: below, chance alone moves the accuracy by 0.05 and more
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class FineTuned(Trained):
     """One run of `finetune`.
 
@@ -73,53 +73,49 @@ class FineTuned(Trained):
     def _whole(self, name: str) -> float:
         return float(next(row[name] for row in self.geometry if row["layer"] == ALL))
 
+    @property
+    def readings(self) -> Readings:
+        """The loss and the scores by `epoch`, and the geometry by `layer`."""
+        rows = [
+            Reading(name, value, space=self.configuration["model"], group={key: row[key]})
+            for key, table in (("epoch", self.epochs), ("layer", self.geometry))
+            for row in table
+            for name, value in row.items()
+            if name not in (key, "step")
+        ]
+        return Readings(rows)
+
     def to_dict(self) -> dict[str, Any]:
-        """JSON-ready, losses left out; what has no value is None."""
+        """Return JSON-ready values, losses left out; what has no value is None."""
         return {
             "metric": self.metric,
             "score": self.score,
-            **{name: _or_none(self._whole(name)) for name in QUANTITIES},
-            "epochs": [dict(row) for row in self.epochs],
-            "geometry": [{key: _or_none(value) for key, value in row.items()} for row in self.geometry],
+            **{name: plain(self._whole(name)) for name in QUANTITIES},
+            "epochs": plain(self.epochs),
+            "geometry": plain(self.geometry),
             "stopped": self.stopped,
             "configuration": dict(self.configuration),
         }
 
-    def summary(self) -> str:
-        """The scores by epoch and the geometry by layer, as tables."""
-        from rich.table import Table
+    def _settings(self) -> str:
+        penalty, strength = self.configuration["regularizer"], self.configuration["strength"]
+        added = f"{penalty}, λ = {strength:g}" if penalty else "no regulariser"
+        return f"{self.configuration['model']}: {self.metric} {shown(self.score)}; {added}"
 
-        from isoscope.console import Terminal
-
+    def grids(self) -> Iterable[Grid]:
+        """Return the scores by epoch, and the geometry by layer."""
         about = self.configuration
-        penalty = about["regularizer"]
-        added = f"{penalty}, λ = {about['strength']:g}" if penalty else "no regulariser"
-        title = (
-            f"{about['model']}: {self.metric} {shown(self.score)}; {added}; "
-            f"{len(self.loss):,} updates, seed {about['seed']}"
-        )
-        loss = "training loss, with penalty" if penalty and about["strength"] else "training loss"
-        scores = Table(
-            "epoch", "accuracy", "macro-F1", "Matthews", loss, title="test texts, after each epoch"
-        )
-        for row in self.epochs:
-            cells = (row[name] for name in ("accuracy", "f1", "matthews", "loss"))
-            scores.add_row(f"{row['epoch']:g}", *map(shown_or_dash, cells))
-        layers = Table("layer", "IsoScore*", "debiased", "mean cosine", "TwoNN", title="their token states")
-        for row in self.geometry:
-            layers.add_row(str(row["layer"]), *(shown_or_dash(row[name]) for name in QUANTITIES))
-        out = StringIO()
-        console = Terminal(file=out, width=_WIDTH)
-        for line in (title, *self._counts()):
-            console.say(line)
-        console.print(scores)
-        console.print(layers)
-        if self.stopped:
-            console.say(f"stopped: {self.stopped}")
-        return out.getvalue().rstrip()
+        penalized = about["regularizer"] and about["strength"]
+        loss = "training loss, with penalty" if penalized else "training loss"
+        names = ("accuracy", "f1", "matthews", "loss")
+        scores = [(f"{row['epoch']:g}", *(row[name] for name in names)) for row in self.epochs]
+        heads = ("epoch", "accuracy", "macro-F1", "Matthews", loss)
+        yield Grid("test texts, after each epoch", heads, scores)
+        layers = [(str(row["layer"]), *(row[name] for name in QUANTITIES)) for row in self.geometry]
+        yield Grid("their token states", ("layer", "IsoScore*", "debiased", "mean cosine", "TwoNN"), layers)
 
-    def _counts(self) -> list[str]:
-        """How many texts the scores rest on, and a warning where they are few."""
+    def lines(self) -> list[str]:
+        """Return how many texts the scores rest on, and a warning where they are few."""
         n_train, n_test = self.configuration["n_train"], self.configuration["n_test"]
         lines = [f"trained on {n_train:,} texts, scored on {n_test:,}"]
         if n_test < _FEW:
@@ -129,17 +125,10 @@ class FineTuned(Trained):
                 f"note: {n_test} test text{'s are' if n_test > 1 else ' is'} few: "
                 f"the standard error of the accuracy is up to {error:.2f}"
             )
-        return lines
-
-    def __str__(self) -> str:
-        return self.summary()
+        return [*lines, *([f"stopped: {self.stopped}"] if self.stopped else [])]
 
     def figure(self, path: str | os.PathLike[str] | None = None) -> Figure:
         """The loss, the scores and the layers; see `draw_finetuned`."""
         from isoscope.training.encoder_figure import draw_finetuned
 
         return draw_finetuned([self], path)
-
-
-def _or_none(value: Any) -> Any:
-    return None if isinstance(value, float) and math.isnan(value) else value

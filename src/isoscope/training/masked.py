@@ -18,6 +18,7 @@ from isoscope.errors import InputError
 from isoscope.models.language_models import LanguageModel, quiet_loading
 from isoscope.models.tokens import tokenize
 from isoscope.models.untouched import device_of, untouched
+from isoscope.tables import shown
 from isoscope.training.configuration import whole
 from isoscope.training.encoder_result import Trained, texts_fingerprint
 from isoscope.training.encoder_run import (
@@ -35,7 +36,7 @@ MASKED, REPLACED = 0.8, 0.1  # of those: shown as the mask, as a random token; t
 _HELD_OUT = 10**6  # the epoch whose masks are those of the held-out texts: no training comes so far
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class MaskedLM(Trained):
     """One run of `train_masked_lm`.
 
@@ -53,6 +54,22 @@ class MaskedLM(Trained):
     kind = "masked"
     held_out_loss: float | None
     unigram_loss: float | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return JSON-ready values, the losses of single updates left out."""
+        return {
+            "held_out_loss": self.held_out_loss, "unigram_loss": self.unigram_loss, **super().to_dict()
+        }  # fmt: skip
+
+    def lines(self) -> list[str]:
+        """Return the loss on held-out texts beside that of guessing by frequency."""
+        by_frequency = f"{shown(self.unigram_loss)} by frequency alone"
+        held_out = f"loss on held-out texts: {shown(self.held_out_loss)}, {by_frequency}"
+        return [*super().lines(), *([] if self.held_out_loss is None else [held_out])]
+
+    def _settings(self) -> str:
+        about = self.configuration
+        return f"masked language model, {about['n_layers']} layers × {about['n_dims']}"
 
 
 def train_masked_lm(

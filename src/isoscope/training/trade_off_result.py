@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
+
+from isoscope.engine.readings import Reading, Readings, View
+from isoscope.tables import Grid
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 QUANTITIES = ("isoscore", "silhouette", "between_share", "cross_entropy", "accuracy")
+_SHOWN = ("isoscore", "silhouette", "lowest_silhouette", *QUANTITIES[2:], "ceiling", "distance")
 
 
 @dataclass(frozen=True)
@@ -38,8 +42,8 @@ class TradeOffPoint:
     distance: float
 
 
-@dataclass(frozen=True, eq=False)
-class TradeOff:
+@dataclass(frozen=True, eq=False, repr=False)
+class TradeOff(View):
     """What two objectives can have at once.
 
     Attributes:
@@ -62,19 +66,6 @@ class TradeOff:
     configuration: Mapping[str, Any]
     spaces: Tensor | None = field(default=None, repr=False)
 
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-ready, unrounded."""
-        return {
-            "start": asdict(self.start),
-            "points": [asdict(point) for point in self.points],
-            "frontier": {name: list(column) for name, column in self.frontier.items()},
-            "objectives": list(self.objectives),
-            "n": self.n,
-            "n_labels": self.n_labels,
-            "n_dims": self.n_dims,
-            "configuration": dict(self.configuration),
-        }
-
     @classmethod
     def from_dict(cls, kept: Mapping[str, Any]) -> TradeOff:
         """What `to_dict` gave."""
@@ -90,31 +81,34 @@ class TradeOff:
             configuration=kept["configuration"],
         )
 
-    def table(self) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
-        """Heads and cells: the start, then a line for each weight."""
-        names = ("isoscore", "silhouette", "lowest_silhouette", *QUANTITIES[2:], "ceiling", "distance")
-        cells = tuple(
+    @property
+    def readings(self) -> Readings:
+        """Every quantity by `weight`; that of the vectors as they came is None."""
+        return Readings(
+            [
+                Reading(name, getattr(point, name), ceiling=ceiling, group={"weight": point.weight})
+                for point in (self.start, *self.points)
+                for name in _SHOWN
+                for ceiling in [point.ceiling if name == "isoscore" else None]
+            ]
+        )
+
+    @property
+    def title(self) -> str:
+        """What was traded, in one line."""
+        return f"{self.n:,} vectors, {self.n_labels} labels, {self.n_dims} dimensions"
+
+    def grids(self) -> Iterable[Grid]:
+        """Return the start, then a row for each weight."""
+        rows = [
             (
                 "start" if point.weight is None else f"{point.weight:.3g}",
-                *(f"{getattr(point, name):.4f}" for name in names),
+                *(getattr(point, name) for name in _SHOWN),
             )
             for point in (self.start, *self.points)
-        )
-        return (f"weight of {self.objectives[0]}", *(name.replace("_", " ") for name in names)), cells
-
-    def summary(self) -> str:
-        """The table as text."""
-        heads, cells = self.table()
-        widths = [max(len(row[column]) for row in (heads, *cells)) for column in range(len(heads))]
-        lines = [
-            "  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True))
-            for row in (heads, *cells)
         ]
-        about = f"{self.n:,} vectors, {self.n_labels} labels, {self.n_dims} dimensions"
-        return "\n".join([about, *lines])
-
-    def __str__(self) -> str:
-        return self.summary()
+        heads = (f"weight of\n{self.objectives[0]}", *(name.replace("_", "\n") for name in _SHOWN))
+        return [Grid("", heads, rows, heads)]
 
     def figure(self, path: str | os.PathLike[str] | None = None, **options: Any) -> Figure:
         """The points under the exact frontier, and the two objectives against each other."""

@@ -88,7 +88,7 @@ def test_before_and_after(profile: LayerProfile, other: LayerProfile) -> None:
     mixed = replace(found, changes={"cat": 0.2, "dog": -0.1, "hat": 0.5, "mat": 0.0})
     assert mixed.words(2) == ({"hat": 0.5, "cat": 0.2}, {"dog": -0.1})
     assert any("the tokenizers differ" in note for note in found.notes)
-    assert "→" in printed(found.tables()[0])
+    assert "→" in str(found)
     assert set(found.to_dict()) == {"before", "after", "self_similarity_change"}
     assert len(LayerComparison.of(other, profile, n_types=2).changes) == 2
 

@@ -87,7 +87,9 @@ def sections(runs: Sequence[Run]) -> list[Section]:
             f"{one.configuration['steps']} steps). No point can pass the frontier of so many points; "
             "`distance` says how near it came."
         )
-        parts.append(Section(f"Traded: {name}", text, (), *one.table(), (trade_figure(name, one),)))
+        (grid,) = one.grids()
+        table = tuple(grid.names()), tuple(map(tuple, grid.cells()))
+        parts.append(Section(f"Traded: {name}", text, (), *table, (trade_figure(name, one),)))
     return parts
 
 
