@@ -22,7 +22,7 @@ from isoscope.io.atomic import write_atomically
 from isoscope.io.files import reading
 from isoscope.io.sealed import check, digest
 from isoscope.results import plain
-from isoscope.tables import Grid
+from isoscope.tables import Cell, Grid
 from isoscope.tracking.correlation import Correlation
 
 if TYPE_CHECKING:
@@ -234,7 +234,7 @@ class Trajectory(View):
 
     def grids(self) -> Iterable[Grid]:
         """Return each column at the start and at the end of the run."""
-        rows = [(name, *values.values()) for name, values in self.ends().items()]
+        rows: list[list[Cell]] = [[name, *values.values()] for name, values in self.ends().items()]
         yield Grid("", ("", "start", "end", "largest sd over seeds"), rows)
 
     def lines(self) -> list[str]:
