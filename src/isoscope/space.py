@@ -175,6 +175,19 @@ class Space:
         for start in range(0, len(self), n_rows):
             yield self._rows(start, min(start + n_rows, len(self)))
 
+    def take(self, index: Tensor) -> Space:
+        """Return the rows of these numbers, in their order, with what is known of each and all names kept."""
+        here = index.to(self.device)
+        fields = dict(vars(self))
+        for name, known in vars(self).items():
+            if isinstance(known, Tensor):
+                fields[name] = known[here]
+            elif isinstance(known, Labels):
+                fields[name] = Labels(known.codes[index.to(known.codes.device)], known.names)
+        if self.texts is not None:
+            fields["texts"] = [self.texts[row] for row in index.tolist()]
+        return unchecked(fields)
+
     def _rows(self, start: int, stop: int) -> Space:
         fields = {
             "vectors": self.vectors[start:stop],

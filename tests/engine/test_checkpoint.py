@@ -16,9 +16,9 @@ import torch
 from safetensors.numpy import load_file, save_file
 
 import isoscope as iso
-from isoscope.engine import separation
+from isoscope.engine import strips
 from isoscope.engine.checkpoint import Checkpoint
-from isoscope.engine.tasks import Outcome, PassTask, RowLabels
+from isoscope.engine.passes import Outcome, PassTask, RowLabels
 from isoscope.errors import FileError
 from isoscope.io import atomic
 from isoscope.statistics.groups import GroupDirections
@@ -211,7 +211,7 @@ def test_a_full_disk_keeps_what_is_done(shards: Path, tmp_path: Path, monkeypatc
 def test_strips_are_resumed_wherever_they_are_missing(
     shards: Path, tmp_path: Path, monkeypatch: Any, gone: list[int]
 ) -> None:
-    monkeypatch.setattr(separation, "STRIP_ROWS", 30)
+    monkeypatch.setattr(strips, "STRIP_ROWS", 30)
     source = iso.open_vectors(shards, key="vectors", labels="labels")
     first = iso.measure(source, checkpoint=tmp_path / "kept")
     for number in gone:
@@ -277,7 +277,7 @@ def test_strips_of_another_bound_are_not_mixed_in(shards: Path, tmp_path: Path, 
     asked: dict[str, Any] = {"metrics": "silhouette", "errors": False, "checkpoint": tmp_path / "kept"}
     expected = iso.measure(source, **asked)["silhouette"]
     for rows in (13, 100, 29):
-        monkeypatch.setattr(separation, "STRIP_ROWS", rows)
+        monkeypatch.setattr(strips, "STRIP_ROWS", rows)
         for path in sorted((tmp_path / "kept").glob("strip-*"))[1::2]:
             path.unlink()
         assert iso.measure(source, **asked)["silhouette"] == pytest.approx(expected, rel=1e-12)

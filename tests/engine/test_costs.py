@@ -6,7 +6,7 @@ import pytest
 
 import isoscope as iso
 from isoscope.engine.costs import cost
-from isoscope.engine.separation import STRIP_ROWS, strip_rows
+from isoscope.engine.strips import STRIP_ROWS, strip_rows
 from isoscope.metrics.registry import KNOWN
 from isoscope.statistics.declared import declared
 

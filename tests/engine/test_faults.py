@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 import isoscope as iso
-from isoscope.engine import runners, separation
+from isoscope.engine import runners, strips
 from isoscope.errors import ClusterError
 
 pytest.importorskip("distributed", reason="dask is not installed")
@@ -100,7 +100,7 @@ def test_machines_that_die(
     machines: Machines, large: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One test, for the processes take long to start: first a worker, then the scheduler."""
-    monkeypatch.setattr(separation, "STRIP_ROWS", 250)  # 32 strips, 128 tasks
+    monkeypatch.setattr(strips, "STRIP_ROWS", 250)  # 32 strips, 128 tasks
     expected = measured(large, checkpoint=tmp_path / "here")
     values = {name: expected[name] for name in expected}
 

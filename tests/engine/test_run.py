@@ -137,9 +137,9 @@ def test_measure_of_shards(shards: Path, vectors: np.ndarray, labels: np.ndarray
 
 
 def test_strips_smaller_than_parts(vectors: np.ndarray, labels: np.ndarray, monkeypatch: Any) -> None:
-    from isoscope.engine import separation
+    from isoscope.engine import strips
 
-    monkeypatch.setattr(separation, "STRIP_ROWS", 13)
+    monkeypatch.setattr(strips, "STRIP_ROWS", 13)
     space = Space(vectors, labels=labels)
     source = Cut(space, [17, 100, 101])
     shelf = gather(source, {"separation", "moments"}, scale=Scale())
@@ -152,9 +152,9 @@ def test_strips_smaller_than_parts(vectors: np.ndarray, labels: np.ndarray, monk
 @pytest.mark.parametrize("n_labels", [2, 9, 40])
 def test_tiles_smaller_than_strips(vectors: np.ndarray, monkeypatch: Any, n_labels: int) -> None:
     """Rows of a strip and of a block are cut into tiles, whose last ones are shorter."""
-    from isoscope.engine import tasks
+    from isoscope.engine import strips
 
-    monkeypatch.setattr(tasks, "TILE_ROWS", 16)
+    monkeypatch.setattr(strips, "TILE_ROWS", 16)
     monkeypatch.setattr(Scale, "rows_of_block", lambda *_: 33)
     space = Space(vectors, labels=np.arange(len(vectors)) % n_labels)
     source = Cut(space, [17, 100, 101])
@@ -238,10 +238,10 @@ def test_nothing_but_bad_shards(shards: Path) -> None:
 
 
 def test_errors_of_a_sample_are_noted(vectors: np.ndarray, monkeypatch: Any, shards: Path) -> None:
-    from isoscope.engine import stream
+    from isoscope.engine import passes
 
     exact = {r.name: r for r in iso.measure(vectors, metrics="isoscore,mean_cosine").readings}
-    monkeypatch.setattr(stream, "LEFT_OUT_ROWS", 150)
+    monkeypatch.setattr(passes, "LEFT_OUT_ROWS", 150)
     source = iso.open_vectors(shards, key="vectors")
     found = iso.measure(source, metrics="isoscore,mean_cosine", seed=3)
     assert any("sample of about 150 of 240 vectors (seed 3)" in note for note in found.notes)

@@ -16,8 +16,9 @@ import pytest
 import torch
 
 import isoscope as iso
+from isoscope.engine.passes import Outcome
 from isoscope.engine.runners import Here, Job
-from isoscope.engine.tasks import Outcome, PairSums
+from isoscope.engine.strips import PairSums
 from isoscope.errors import ClusterError, FileError, InputError
 
 distributed = pytest.importorskip("distributed", reason="dask is not installed")

@@ -113,7 +113,7 @@ def test_large_files_are_known_by_their_length(bucket: str, monkeypatch: pytest.
     files = fsspec.filesystem("memory")
     source = open_vectors(bucket)
     assert source.n_bytes == 2 * sum(files.size(f"/bucket/part-{number}.npy") for number in range(3))
-    monkeypatch.setattr(sys.modules["isoscope.engine.measure"], "physical_bytes", lambda: source.n_bytes)
+    monkeypatch.setattr(sys.modules["isoscope.engine.plan"], "physical_bytes", lambda: source.n_bytes)
     monkeypatch.setattr(type(source), "load", None)
     assert any("all vectors in memory at once" in note for note in measure(source, metrics="all").notes)
 

@@ -12,9 +12,10 @@ from functools import reduce
 import numpy as np
 import pytest
 from exact import Exact, error
+from tests.sources import Blocks
 
 import isoscope as iso
-from isoscope.engine.stream import stream
+from isoscope.engine.run import gather
 from isoscope.errors import InputError, UndefinedError
 from isoscope.metrics.registry import KNOWN, Metric
 from isoscope.space import Space
@@ -131,7 +132,7 @@ def space(name: str, shape: tuple[int, int], dtype: type) -> Space:
 def merged(metric: Metric, whole: Space, n_rows: int) -> float:
     cuts = range(0, len(whole), n_rows)
     parts = [whole._rows(start, min(start + n_rows, len(whole))) for start in cuts]
-    return float(metric.compute(stream(lambda: parts, metric.needs - set(KNOWN))))
+    return float(metric.compute(gather(Blocks(parts), metric.needs - set(KNOWN))))
 
 
 def values(metric: Metric, whole: Space, blocks: tuple[int, ...]) -> list[float]:

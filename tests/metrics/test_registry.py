@@ -11,9 +11,10 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.sources import Blocks
 
 import isoscope as iso
-from isoscope.engine.stream import stream
+from isoscope.engine.run import gather
 from isoscope.errors import InputError
 from isoscope.metrics.registry import FAMILIES, KNOWN, Metric, choose
 from isoscope.space import Space
@@ -133,7 +134,7 @@ def test_blocks_of_any_size_in_any_order_agree(
     parts = [space._rows(a, b) for a, b in itertools.pairwise(edges)]
     if backwards:
         parts.reverse()
-    shelf = stream(lambda: parts, metric.needs - set(KNOWN), covariance=covariance(5))
+    shelf = gather(Blocks(parts), metric.needs - set(KNOWN), covariance=covariance(5))
     streamed = float(metric.compute(shelf))
     assert math.isclose(value(metric, space), streamed, rel_tol=1e-10, abs_tol=1e-10)
 
@@ -262,8 +263,8 @@ def test_unknown_metric_suggests() -> None:
 
 
 def test_stream_refuses_what_needs_all_vectors() -> None:
-    with pytest.raises(InputError, match="separation"):
-        stream(lambda: [make_space(0)], {"separation"})
-    shelf = stream(lambda: [make_space(0)], {"moments"})
+    with pytest.raises(InputError, match="statistics vectors"):
+        gather(Blocks([make_space(0)]), {"vectors"})
+    shelf = gather(Blocks([make_space(0)]), {"moments"})
     with pytest.raises(RuntimeError, match="all vectors at once"):
         _ = shelf.vectors

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.sources import Blocks
 from torch import Tensor
 
 import isoscope as iso
 from isoscope.engine.options import Scale
 from isoscope.engine.run import gather
-from isoscope.engine.stream import stream
 from isoscope.errors import InputError
 from isoscope.space import Space
 from isoscope.statistics import declared as declarations
@@ -46,7 +46,7 @@ def test_a_new_statistic_is_taken_in_memory_and_in_a_stream(largest: None, tmp_p
     X = np.random.default_rng(0).normal(size=(300, 4))
     np.save(tmp_path / "x.npy", X)
     file = iso.open_vectors(tmp_path / "x.npy")
-    shelf = stream(lambda: file.blocks(64), ["largest", "moments"])
+    shelf = gather(file, ["largest", "moments"])
     assert float(shelf.largest.value) == np.abs(X).max() == float(Statistics(Space(X)).largest.value)
     assert shelf.largest.count == 300
     assert "largest" in streamed()
@@ -64,9 +64,9 @@ def test_a_new_statistic_comes_back_from_a_checkpoint(largest: None, tmp_path: P
 
 def test_needs_may_be_a_generator_and_must_be_known() -> None:
     blocks = [Space(np.eye(4))]
-    assert stream(lambda: blocks, (name for name in ["moments"])).moments.count == 4
+    assert gather(Blocks(blocks), (name for name in ["moments"])).moments.count == 4
     with pytest.raises(InputError, match="momentss"):
-        stream(lambda: blocks, ["momentss"])
+        gather(Blocks(blocks), ["momentss"])
     with pytest.raises(InputError, match="there is no statistic 'momentss'"):
         with_prerequisites(["momentss"])
 

@@ -9,11 +9,10 @@ from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from isoscope._version import __version__
-from isoscope.engine.tasks import Outcome, PairSums, RowLabels
+from isoscope.engine.passes import Outcome, RowLabels, Sliced
 from isoscope.errors import FileError
 from isoscope.io.files import reading
 from isoscope.io.locks import only_user
@@ -23,7 +22,7 @@ from isoscope.statistics.declared import declared
 _PLAN = "checkpoint.json"
 _SHOWN = 5  # damaged pieces that are named one by one
 _LAYOUT = "outcome"  # the metadata entry that says what the tensors make up
-_OWN = (PairSums, RowLabels)  # kinds that are kept and are no statistics of a shelf
+_OWN = (RowLabels, Sliced)  # kinds that are kept and are no statistics of a shelf
 
 
 class Checkpoint:
@@ -130,7 +129,7 @@ def _laid_out(value: Any, key: str, tensors: dict[str, Tensor]) -> Any:
         }
         return {"kind": type(value).__name__, "fields": parts}
     if isinstance(value, tuple):
-        return {"tuple": [_laid_out(entry, key, tensors) for entry in value]}
+        return {"tuple": [_laid_out(entry, f"{key}.{n}", tensors) for n, entry in enumerate(value)]}
     return {"value": value}
 
 
@@ -144,8 +143,3 @@ def _rebuilt(layout: Any, tensors: dict[str, Tensor]) -> Any:
     if "tuple" in layout:
         return tuple(_rebuilt(entry, tensors) for entry in layout["tuple"])
     return layout["value"]
-
-
-def as_tensor_outcome(**columns: torch.Tensor) -> Outcome:
-    """Plain tensors as an outcome, to be kept."""
-    return Outcome({name: PairSums(column) for name, column in columns.items()})

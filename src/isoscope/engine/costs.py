@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-from isoscope.engine.separation import strip_rows
+from isoscope.engine.strips import strip_rows
 from isoscope.metrics.registry import KNOWN, Metric
 from isoscope.statistics.declared import declared, with_prerequisites
 
@@ -48,17 +48,20 @@ def cost(
     (1, 40000, 190000.0)
     """
     chosen = [metrics] if isinstance(metrics, Metric) else list(metrics)
-    needs = set().union(*(metric.needs for metric in chosen)) - set(KNOWN)
-    known = [declared()[name] for name in with_prerequisites(needs)]
-    if not all(one.merges or one.of_pairs for one in known):
+    needs = with_prerequisites(set().union(*(metric.needs for metric in chosen)) - set(KNOWN))
+    if not all(declared()[name].merges or declared()[name].of_pairs for name in needs):
         return None
-    rows, pairs = ([one for one in known if one.of_pairs is kind] for kind in (False, True))
+    return price(needs, n=n, d=d, n_labels=n_labels, item_bytes=item_bytes)
+
+
+def price(statistics: Collection[str], *, n: int, d: int, n_labels: int = 20, item_bytes: int = 4) -> Cost:
+    """The cost of statistics taken together, each as it declares; pairs are met strip by strip."""
+    known = [declared()[name] for name in statistics]
     passes = any(not one.builds_on for one in known) + any(one.builds_on is not None for one in known)
-    operations = float(sum(n * one.operations(d) for one in rows if one.operations))
-    if pairs:  # every strip meets all rows, so every pair is met twice
-        passes += math.ceil(n / strip_rows(d, n_labels))
-        operations += sum(float(n) * n * one.operations(d) for one in pairs if one.operations)
-    grown = 24 * n if pairs else 0
-    names = {one.name for one in known}
-    held = 8 * (d * d if "moments" in names else d) + 8 * n_labels * d * ("label_moments" in names) + grown
+    operations = float(sum(n * one.operations(d) for one in known if one.operations and not one.of_pairs))
+    for one in known:
+        if one.of_pairs and one.operations:  # every strip meets all rows, so every pair is met twice
+            passes += math.ceil(n / strip_rows(d, n_labels))
+            operations += float(n) * n * one.operations(d)
+    held = sum(one.bytes_held(n, d, n_labels) for one in known)
     return Cost(passes, passes * n * d * item_bytes, operations, held)

@@ -4,36 +4,26 @@ from __future__ import annotations
 
 import math
 import os
-import sys
 import time
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from isoscope.engine.dask_arrays import DaskVectors, is_dask_array
 from isoscope.engine.kept import Kept, shelf_of
-from isoscope.engine.options import Scale, parse_memory, resident_bytes
+from isoscope.engine.plan import plan
 from isoscope.engine.readings import Reading, Readings
-from isoscope.engine.run import gather
+from isoscope.engine.run import run
 from isoscope.engine.source import Source, is_source
-from isoscope.engine.stream import stream
 from isoscope.errors import InputError, ShapeError, UndefinedError, check_seed
-from isoscope.io.uncached import physical_bytes
 from isoscope.labels import Labels, label_notes
 from isoscope.measurement import Measurement
 from isoscope.metrics.frontier import between_share, isotropy_ceiling
 from isoscope.metrics.isotropy import is_few
-from isoscope.metrics.registry import KNOWN, Metric, choose, named
+from isoscope.metrics.registry import Metric
 from isoscope.printable import printable
 from isoscope.progress import Bar
 from isoscope.space import Space
-from isoscope.statistics.declared import streamed, weighted, whole
 from isoscope.statistics.gathered import Statistics
-
-# what a space in memory takes at most, of what is at hand: vectors, a sorted copy, statistics
-_FIRST_ROWS = 64  # read before the rest, to know what there is
-_SHARE_OF_MEMORY = 0.5
-_COPIES = 4
 
 
 def measure(
@@ -100,33 +90,24 @@ def measure(
     held = X if isinstance(X, Statistics) else None
     if isinstance(X, Measurement):
         held = shelf_of(X, seed=seed, **given)
-    source = _source(X, given) if held is None else held.space
-    scale = _scale(source, memory, scheduler, checkpoint, skip_bad)
-    first = _first_block(source, scale)
-    if first.n_dims < 2:
-        raise ShapeError("X has vectors of 1 dimension; a space needs at least 2: is the array transposed?")
-    known = {name for name in KNOWN if getattr(first, name, None) is not None}
-    if covariance is not None:
-        known.add("covariance")
-    chosen, left_out = _applicable(metrics, known)
-    if first.weights is not None:
-        errors = False
-        chosen, left_out = _weighted(chosen, left_out, metrics)
-    if scale is not None:
-        chosen, left_out = _within_memory(chosen, left_out, metrics)
+    source = as_source(X, given) if held is None else held.space
+    decided = plan(
+        metrics, source, budget=memory, errors=errors, covariance=covariance, scheduler=scheduler,
+        checkpoint=checkpoint, skip_bad=skip_bad, seed=seed,
+    )  # fmt: skip
+    first = decided.first
     with Bar(show=progress) as bar:
         bar.step("reading")
-        needs = _needs(chosen, known, errors=errors)
-        if held is None:
-            shelf = _gather(source, needs, scale, covariance=covariance, seed=seed, bar=bar)
-        else:
-            shelf = held
-            shelf.covariance, shelf.progress = covariance, bar.share
-        _check(shelf)
-        readings = Readings([_read(metric, shelf, bar, errors=errors) for metric in chosen])
+        shelf = held or run(decided, source, covariance=covariance, progress=bar.share, check=check)
+        shelf.covariance, shelf.progress = covariance, bar.share
+        check(shelf)
+        readings = []
+        for metric in decided.metrics:
+            bar.step(metric.name)
+            readings.append(read(metric, shelf, errors=decided.errors))
         shelf.progress = None
     return Measurement(
-        readings=readings,
+        readings=Readings(readings),
         name=first.name and printable(first.name),
         n=shelf.moments.count,
         d=first.n_dims,
@@ -134,10 +115,7 @@ def measure(
         dtype=str(first.vectors.dtype).removeprefix("torch."),
         device=str(first.device),
         notes=tuple(
-            map(
-                printable,
-                (*source.notes, *shelf.notes, *_notes(shelf, first.labels), *left_out),
-            )
+            map(printable, (*source.notes, *shelf.notes, *_notes(shelf, first.labels), *decided.left_out))
         ),
         seed=seed,
         seconds=time.perf_counter() - began,
@@ -145,7 +123,7 @@ def measure(
     )
 
 
-def _source(X: Any, given: dict[str, Any]) -> Source:
+def as_source(X: Any, given: dict[str, Any]) -> Source:
     """X as an opened file, or as a Space with what the caller knows of its rows added."""
     if is_dask_array(X):
         return DaskVectors(X, **given)
@@ -161,127 +139,7 @@ def _source(X: Any, given: dict[str, Any]) -> Source:
     return replace(space, vectors=space.vectors.detach()) if space.vectors.requires_grad else space
 
 
-def _scale(
-    source: Source,
-    memory: str | float | None,
-    scheduler: str | None,
-    checkpoint: str | os.PathLike[str] | None,
-    skip_bad: bool,
-) -> Scale | None:
-    """How a source past memory is passed over; None where it is measured as one space or one stream."""
-    folder = None if checkpoint is None else Path(checkpoint)
-    scale = Scale(parse_memory(memory), scheduler, folder, skip_bad)
-    if isinstance(source, Space):
-        if scale.asked:
-            raise InputError(
-                "memory, scheduler, checkpoint and skip_bad go with files or a dask array; X is in "
-                "memory: save it, and pass open_vectors(…)"
-            )
-        return None
-    size = source.n_bytes
-    if isinstance(source, DaskVectors):
-        return scale
-    if scale == Scale(memory=scale.memory):  # nothing but memory is a matter, and that may be enough
-        limit = int(_SHARE_OF_MEMORY * physical_bytes())
-        if scale.memory is not None:
-            limit = scale.memory - resident_bytes()
-        if (size is None and scale.memory is None) or (size is not None and _COPIES * size <= limit):
-            return None
-    return scale
-
-
-def _first_block(source: Source, scale: Scale | None) -> Space:
-    """The first rows that can be read; of many files those of one, for all would read all labels first."""
-    for part in source.parts(sys.maxsize) if scale is not None else ():
-        try:
-            return next(part.blocks(_FIRST_ROWS))
-        except InputError:
-            if scale is None or not scale.skip_bad:
-                raise
-    return next(iter(source.blocks(_FIRST_ROWS)))
-
-
-def _without(
-    chosen: list[Metric], left_out: list[str], asked: Any, gone: list[Metric], why: str
-) -> tuple[list[Metric], list[str]]:
-    """The metrics without some of them, which are an error where they were asked for by name."""
-    names = [] if asked is None else named(asked)
-    for metric in gone:
-        if metric.name in names:
-            raise InputError(f"metrics: {metric.name} {why}")
-    kept = [metric for metric in chosen if metric not in gone]
-    if not kept:
-        raise InputError(f"metrics: nothing to measure: {gone[0].name} {why}")
-    notes = [f"left out, {why}: {', '.join(metric.name for metric in gone)}"] if gone else []
-    return kept, [*left_out, *notes]
-
-
-def _weighted(chosen: list[Metric], left_out: list[str], asked: Any) -> tuple[list[Metric], list[str]]:
-    """The metrics that count a row as often as its weight says."""
-    gone = [metric for metric in chosen if not metric.needs - set(KNOWN) <= weighted()]
-    chosen, left_out = _without(chosen, left_out, asked, gone, "has no weighted form")
-    return chosen, [*left_out, "rows count as often as their weights say; standard errors are not known"]
-
-
-def _within_memory(chosen: list[Metric], left_out: list[str], asked: Any) -> tuple[list[Metric], list[str]]:
-    """The metrics that need never hold all vectors."""
-    held = streamed() | {"separation"}  # which is taken strip by strip
-    gone = [metric for metric in chosen if not metric.needs - set(KNOWN) <= held]
-    return _without(chosen, left_out, asked, gone, "needs all vectors in memory at once")
-
-
-def _applicable(metrics: Any, known: set[str]) -> tuple[list[Metric], list[str]]:
-    """The metrics whose knowledge of the rows is at hand, and a note on those left out."""
-    asked = None if metrics is None else named(metrics)
-    chosen: list[Metric] = []
-    left_out: dict[str, list[str]] = {}
-    for metric in choose(asked):
-        missing = [name for name in KNOWN if name in metric.needs and name not in known]
-        if not missing:
-            chosen.append(metric)
-        elif asked and metric.name in asked:
-            raise InputError(f"{metric.name} needs {missing[0]}, which was not given: pass {missing[0]}")
-        elif asked and not (metric.default and "default" in asked):
-            left_out.setdefault(missing[0], []).append(metric.name)
-    notes = [f"left out for want of {name}: {', '.join(which)}" for name, which in left_out.items()]
-    if not chosen:
-        raise InputError(f"metrics: nothing to measure: {'; '.join(notes)}")
-    return chosen, notes
-
-
-def _needs(chosen: list[Metric], known: set[str], *, errors: bool) -> set[str]:
-    """The statistics to compute: what the metrics ask for, and what every measurement reports."""
-    needs = {"moments", "directions"}.union(*(metric.needs for metric in chosen))
-    if "labels" in known:
-        needs.add("label_moments")
-    if errors:
-        needs = needs.union(*(metric.error_needs for metric in chosen))
-    return needs - set(KNOWN)
-
-
-def _gather(
-    source: Source, needs: set[str], scale: Scale | None, *, covariance: Any, seed: int, bar: Bar
-) -> Statistics:
-    """The shelf: lazy over a space in memory; by passes over a file, where every metric can stream."""
-    if scale is not None:
-        return gather(
-            source, needs, scale=scale, covariance=covariance, seed=seed, progress=bar.share, check=_check
-        )
-    if isinstance(source, Space) or needs & whole():
-        space = source if isinstance(source, Space) else source.load()
-        return Statistics(space, covariance=covariance, seed=seed, progress=bar.share)
-    return stream(
-        source.blocks,
-        needs,
-        n_rows=source.n_rows,
-        covariance=covariance,
-        seed=seed,
-        progress=bar.share,
-        check=_check,
-    )
-
-
-def _check(shelf: Statistics) -> None:
+def check(shelf: Statistics) -> None:
     """Refuse spaces nothing can be said of, and labels that describe no clusters."""
     n = shelf.moments.count
     if n < 2:
@@ -291,13 +149,13 @@ def _check(shelf: Statistics) -> None:
     _ = shelf.n_labels
 
 
-def _read(metric: Metric, shelf: Statistics, bar: Bar, *, errors: bool) -> Reading:
-    bar.step(metric.name)
+def read(metric: Metric, shelf: Statistics, *, errors: bool) -> Reading:
+    """Return a metric's value on a shelf, with its standard error and ceiling, or why it has none."""
     try:
         found = metric.compute(shelf)
         value = found if isinstance(found, int) else float(found)  # counts stay whole, and are shown so
     except (UndefinedError, InputError) as reason:  # the space is sound: the metric has no value on it
-        return Reading(metric.name, None, None, None, str(reason), metric.range)
+        return Reading(metric.name, None, meaning=str(reason), range=metric.range)
     error = _error(metric, shelf) if errors else None
     ceiling = _ceiling(shelf) if metric.name == "isoscore" else None
     return Reading(metric.name, value, error, ceiling, metric.meaning(value, shelf), metric.range)

@@ -10,7 +10,7 @@ from pathlib import Path
 import torch
 
 from isoscope.arrays import block_rows
-from isoscope.engine.stream import LEFT_OUT_ROWS
+from isoscope.engine.passes import LEFT_OUT_ROWS
 from isoscope.errors import InputError
 from isoscope.kernels.workers import AHEAD
 

@@ -3,8 +3,35 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+import os
+import sys
+from collections.abc import Collection, Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
 
+from isoscope._version import __version__
+from isoscope.engine.costs import Cost, price
+from isoscope.engine.dask_arrays import DaskVectors
+from isoscope.engine.options import Scale, parse_memory, resident_bytes
+from isoscope.engine.passes import LEFT_OUT_ROWS, By, sample_precision, slices_of
+from isoscope.engine.source import Source
+from isoscope.errors import InputError, ShapeError
+from isoscope.io.label_files import read_labels, split_column
+from isoscope.io.uncached import physical_bytes
+from isoscope.labels import Labels, as_labels
+from isoscope.metrics.registry import KNOWN, Metric, choose, named
+from isoscope.results import Result
+from isoscope.space import Space
+from isoscope.statistics.declared import declared, streamed, weighted, with_prerequisites
+from isoscope.tables import Grid
+
+_FIRST_ROWS = 64  # read before the rest, to know what there is
+# what a space in memory takes at most, of what is at hand: vectors, a sorted copy, statistics
+_SHARE_OF_MEMORY = 0.5
+_COPIES = 4
+_REST_TIMES = 10  # EXACT_PAIRS, for what needs all vectors of the rows outside each slice
 EXACT_PAIRS = 20_000**2  # pairs of rows that are met for a page: a second or two on two cores
 TOLERANCE = 5e-4  # half the 95 % interval of an estimated mean silhouette
 LABEL_TOLERANCE = 5e-3  # likewise of a label's mean, which has fewer rows
@@ -50,3 +77,314 @@ def silhouette_policy(n_rows: int, *, times: int = 1, by_label: bool = False) ->
     limit = math.isqrt(EXACT_PAIRS // times)
     tolerance = (LABEL_TOLERANCE if by_label else TOLERANCE) * math.sqrt(times)
     return SilhouettePolicy(n_rows <= limit, limit, tolerance)
+
+
+@dataclass(frozen=True, repr=False)
+class Plan(Result):
+    """What will be measured, and how.
+
+    Attributes:
+        metrics: those that are measured, in the order of tables.
+        statistics: the names of what is taken, by when: "first pass", "second pass", "strips" (every pair of
+            rows, strip by strip) and "whole" (of all vectors at once).
+        where: "memory", where the vectors are at hand; "loaded", where they have to be; else "streamed".
+        in_parts: whether the source is passed over part by part and never held, whatever it takes.
+        estimated: what is not exact, by name, with its limit and tolerance in words.
+        left_out: what is not measured, and why.
+        by: the slice of every row, or the columns that name it; None for all rows together.
+        columns_by: the names of those columns, where they have names.
+        rests: whether what needs all vectors at once is also taken of the rows outside each slice.
+        errors: whether standard errors are taken.
+        first: the first rows, which say what is known of each.
+        n_rows, n_dims: of the source; n_rows is None where only reading to the end tells.
+        scale: memory, scheduler, checkpoint, bad files.
+        cost: passes, bytes and operations; None where the number of rows is unknown.
+        seed: of everything sampled.
+    """
+
+    metrics: tuple[Metric, ...]
+    statistics: Mapping[str, tuple[str, ...]]
+    where: str
+    in_parts: bool
+    estimated: Mapping[str, str]
+    left_out: tuple[str, ...]
+    by: By | None
+    columns_by: tuple[str, ...]
+    rests: bool
+    errors: bool
+    first: Space
+    n_rows: int | None
+    n_dims: int
+    scale: Scale
+    cost: Cost | None
+    seed: int
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """Every statistic that is taken."""
+        return frozenset().union(*self.statistics.values())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the plan as JSON-ready values."""
+        return {
+            "isoscope": __version__,
+            "name": self.first.name,
+            "n": self.n_rows,
+            "d": self.n_dims,
+            "device": str(self.first.device),
+            "where": self.where,
+            "metrics": [metric.name for metric in self.metrics],
+            "statistics": {when: list(names) for when, names in self.statistics.items()},
+            "errors": self.errors,
+            "estimated": dict(self.estimated),
+            "by": None if self.by is None else list(self.columns_by),
+            "memory": self.scale.memory,
+            "scheduler": self.scale.scheduler,
+            "checkpoint": None if self.scale.checkpoint is None else str(self.scale.checkpoint),
+            "cost": None if self.cost is None else asdict(self.cost),
+            "left_out": list(self.left_out),
+        }
+
+    def columns(self) -> dict[str, list[str]]:
+        """Return the lines of the table."""
+        rows = self._rows()
+        return {"what": [what for what, _ in rows], "how": [how for _, how in rows]}
+
+    def grids(self) -> list[Grid]:
+        """Return one table, a row a decision."""
+        n = "an unknown number of" if self.n_rows is None else f"{self.n_rows:,}"
+        title = (
+            f"{self.first.name or 'space'}: {n} vectors × {self.n_dims:,} dimensions, on {self.first.device}"
+        )
+        return [Grid(title, ("plan", ""), self._rows())]
+
+    def _rows(self) -> list[tuple[str, str]]:
+        rows = [
+            ("metrics", ", ".join(metric.name for metric in self.metrics)),
+            ("vectors", _WHERE[self.where]),
+        ]
+        rows += [(when, ", ".join(names)) for when, names in self.statistics.items() if names]
+        if self.by is not None:
+            named = ", ".join(self.columns_by) or "the values given"
+            rows.append(("slices", f"by {named}, each beside the rows outside it"))
+        rows.append(("standard errors", "where they are known" if self.errors else "none"))
+        rows += [("exact", "every value")] if not self.estimated else list(self.estimated.items())
+        if self.cost is not None:
+            rows.append(("reads", f"{_times(self.cost.passes)}, {_size(self.cost.bytes_read)} in all"))
+            rows.append(("operations", f"about {self.cost.operations:.1e}"))
+            rows.append(("memory", f"about {_size(self.cost.bytes_held)} beside the blocks"))
+        for what, value in (("memory limit", self.scale.memory), ("scheduler", self.scale.scheduler)):
+            rows += [] if value is None else [(what, _size(value) if isinstance(value, int) else value)]
+        return rows + [("left out", note) for note in self.left_out]
+
+
+_WHERE = {
+    "memory": "in memory",
+    "loaded": "loaded, or mapped into memory where the format allows",
+    "streamed": "read in blocks, never held at once",
+}
+
+
+def plan(
+    metrics: Any,
+    source: Source,
+    *,
+    by: Any = None,
+    budget: str | float | None = None,
+    errors: bool = True,
+    covariance: Any = None,
+    scheduler: str | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    skip_bad: bool = False,
+    seed: int = 0,
+) -> Plan:
+    """Decide what is measured of a source and how; the arguments are those of `measure`.
+
+    budget: the most memory to take, `memory` of `measure`.
+
+    Raises:
+        InputError: a metric asked for by name cannot be measured so, or nothing is left.
+
+    >>> found = plan("isoscore", Space([[0.0, 1.0], [1.0, 0.0], [1.0, 1.0]]))
+    >>> found.where, found.statistics["first pass"]
+    ('memory', ('directions', 'moments'))
+    """
+    scale = Scale(parse_memory(budget), scheduler, None if checkpoint is None else Path(checkpoint), skip_bad)
+    bounded = _is_bounded(source, scale)
+    first = _first_block(source, in_parts=bounded, skip_bad=skip_bad)
+    if first.n_dims < 2:
+        raise ShapeError("X has vectors of 1 dimension; a space needs at least 2: is the array transposed?")
+    known = {name for name in KNOWN if name != "covariance" and vars(first)[name] is not None}
+    known |= set() if covariance is None else {"covariance"}
+    chosen, left_out = _applicable(metrics, known)
+    if first.weights is not None:
+        errors = False
+        chosen, left_out = _without(chosen, left_out, metrics, weighted(), "has no weighted form")
+        left_out.append("rows count as often as their weights say; standard errors are not known")
+    slices, columns_by = (None, ()) if by is None else _slices(by, source, skip_bad=skip_bad)
+    by_strips = (
+        frozenset() if slices is not None else {name for name, one in declared().items() if one.of_pairs}
+    )
+    if bounded:
+        why = "needs all vectors in memory at once"
+        chosen, left_out = _without(chosen, left_out, metrics, streamed() | by_strips, why)
+    needs = _needs(chosen, known, errors=errors)
+    if bounded:  # an error that looks at the vectors again reads them again
+        needs &= streamed() | by_strips
+    wanted = with_prerequisites(needs)
+    at_once = sorted(wanted - streamed())
+    where = "memory" if isinstance(source, Space) else "streamed" if bounded or not at_once else "loaded"
+    statistics = {
+        "first pass": tuple(sorted(n for n in wanted & streamed() if not declared()[n].builds_on)),
+        "second pass": tuple(sorted(n for n in wanted & streamed() if declared()[n].builds_on)),
+        "strips": tuple(at_once) if bounded else (),
+        "whole": () if bounded else tuple(at_once),
+    }
+    n, k = source.n_rows, 1 if first.labels is None else first.labels.n_labels
+    n_slices = slices.n_labels if isinstance(slices, Labels) else 1
+    return Plan(
+        metrics=tuple(chosen),
+        statistics=statistics,
+        where=where,
+        in_parts=bounded,
+        estimated=_estimated(wanted, n, where, scale),
+        left_out=tuple(left_out),
+        by=slices,
+        columns_by=columns_by,
+        rests=n is not None and n_slices * n * n <= _REST_TIMES * EXACT_PAIRS,
+        errors=errors,
+        first=first,
+        n_rows=n,
+        n_dims=first.n_dims,
+        scale=scale if bounded else Scale(),
+        cost=None if n is None else price(wanted, n=n, d=first.n_dims, n_labels=k),
+        seed=seed,
+    )
+
+
+def _is_bounded(source: Source, scale: Scale) -> bool:
+    """Whether a source is passed over part by part and never held: asked for, or larger than memory."""
+    if isinstance(source, Space):
+        if scale.asked:
+            raise InputError(
+                "memory, scheduler, checkpoint and skip_bad go with files or a dask array; X is in "
+                "memory: save it, and pass open_vectors(…)"
+            )
+        return False
+    if isinstance(source, DaskVectors) or scale != Scale(memory=scale.memory):
+        return True
+    # nothing but memory is a matter, and that may be enough
+    limit = int(_SHARE_OF_MEMORY * physical_bytes())
+    if scale.memory is not None:
+        limit = scale.memory - resident_bytes()
+    if source.n_bytes is None:
+        return scale.memory is not None
+    return _COPIES * source.n_bytes > limit
+
+
+def _first_block(source: Source, *, in_parts: bool, skip_bad: bool) -> Space:
+    """The first rows that can be read; of many files those of one, for all would read all labels first."""
+    parts = source.parts(sys.maxsize) if in_parts else [source]
+    for part in parts[:-1] if skip_bad else ():
+        with suppress(InputError):
+            return next(part.blocks(_FIRST_ROWS))
+    return next(parts[-1 if skip_bad else 0].blocks(_FIRST_ROWS))
+
+
+def _slices(by: Any, source: Source, *, skip_bad: bool) -> tuple[By, tuple[str, ...]]:
+    """The slice of every row, or the columns to read it from part by part; and the columns' names."""
+    names = (by,) if isinstance(by, str) else by
+    if isinstance(names, list) and set(map(str, names)) <= set(source.columns):
+        names = tuple(names)
+    if not (isinstance(names, tuple) and names and all(isinstance(name, str) for name in names)):
+        return _named(as_labels(by, n=source.n_rows, name="by")), ()
+    if len(names) == 1 and names[0] not in source.columns:
+        file, column = split_column(names[0])
+        if file.exists():
+            return _named(as_labels(read_labels(file, column=column), n=source.n_rows, name="by")), names
+    for name in names:
+        if name not in source.columns:
+            held = ", ".join(source.columns) or "none"
+            raise InputError(
+                f"by is {name!r}, which is neither a column of {source.title} ({held}) nor a file"
+            )
+    if source.n_rows is None or skip_bad:  # known when they are read
+        return names, names
+    return slices_of(source, names), names
+
+
+def _named(labels: Labels) -> Labels:
+    return Labels(labels.codes, tuple(map(str, labels.names)))
+
+
+def _without(
+    chosen: list[Metric], left_out: list[str], asked: Any, held: Collection[str], why: str
+) -> tuple[list[Metric], list[str]]:
+    """The metrics that need only what is held; one of the others is an error where asked for by name."""
+    names = [] if asked is None else named(asked)
+    gone = [metric for metric in chosen if not metric.needs - set(KNOWN) <= set(held)]
+    for metric in gone:
+        if metric.name in names:
+            raise InputError(f"metrics: {metric.name} {why}")
+    kept = [metric for metric in chosen if metric not in gone]
+    if not kept:
+        raise InputError(f"metrics: nothing to measure: {gone[0].name} {why}")
+    notes = [f"left out, {why}: {', '.join(metric.name for metric in gone)}"] if gone else []
+    return kept, [*left_out, *notes]
+
+
+def _applicable(metrics: Any, known: set[str]) -> tuple[list[Metric], list[str]]:
+    """The metrics whose knowledge of the rows is at hand, and a note on those left out."""
+    asked = None if metrics is None else named(metrics)
+    chosen: list[Metric] = []
+    left_out: dict[str, list[str]] = {}
+    for metric in choose(asked):
+        missing = [name for name in KNOWN if name in metric.needs and name not in known]
+        if not missing:
+            chosen.append(metric)
+        elif asked and metric.name in asked:
+            raise InputError(f"{metric.name} needs {missing[0]}, which was not given: pass {missing[0]}")
+        elif asked and not (metric.default and "default" in asked):
+            left_out.setdefault(missing[0], []).append(metric.name)
+    notes = [f"left out for want of {name}: {', '.join(which)}" for name, which in left_out.items()]
+    if not chosen:
+        raise InputError(f"metrics: nothing to measure: {'; '.join(notes)}")
+    return chosen, notes
+
+
+def _needs(chosen: list[Metric], known: set[str], *, errors: bool) -> set[str]:
+    """The statistics to compute: what the metrics ask for, and what every measurement reports."""
+    needs = {"moments", "directions"}.union(*(metric.needs for metric in chosen))
+    if "labels" in known:
+        needs.add("label_moments")
+    if errors:
+        needs = needs.union(*(metric.error_needs for metric in chosen))
+    return needs - set(KNOWN)
+
+
+def _estimated(wanted: set[str], n: int | None, where: str, scale: Scale) -> dict[str, str]:
+    """What is not exact: standard errors of more rows than are left out one by one."""
+    most = scale.rows_left_out() or LEFT_OUT_ROWS
+    if where != "streamed" or n is None or n <= most or not any(declared()[one].by_row for one in wanted):
+        return {}
+    return {
+        "standard errors": f"of isotropy and cosines from a sample of about {most:,} of {n:,} vectors, known "
+        f"to ± {sample_precision(most):.2g} %; exact up to {most:,}"
+    }
+
+
+def _times(passes: int) -> str:
+    return "once" if passes == 1 else "twice" if passes == 2 else f"{passes:,} times"
+
+
+def _size(n_bytes: float) -> str:
+    """A number of bytes as it is read.
+
+    >>> _size(1_500), _size(2_340_000_000)
+    ('1.5 kB', '2.3 GB')
+    """
+    for unit in ("B", "kB", "MB", "GB", "TB"):
+        if n_bytes < 1000 or unit == "TB":
+            break
+        n_bytes /= 1000
+    return f"{n_bytes:.0f} B" if unit == "B" else f"{n_bytes:,.1f} {unit}"

@@ -1,9 +1,10 @@
-"""`gather`: the statistics of a source part by part, here or on workers, kept as they are finished."""
+"""`run`: the statistics a plan asks for, from a source: here, on Dask's workers, over several processes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, nullcontext
+from functools import partial, reduce
 from typing import Any
 
 import torch
@@ -11,32 +12,74 @@ import torch
 from isoscope.engine.checkpoint import Checkpoint
 from isoscope.engine.dask_arrays import DaskVectors
 from isoscope.engine.options import PART_BYTES, Scale
-from isoscope.engine.runners import Job, Runner, runner
-from isoscope.engine.separation import separate
+from isoscope.engine.passes import (
+    ALL,
+    By,
+    Group,
+    Outcome,
+    Pass,
+    PassTask,
+    Sliced,
+    first_pass,
+    refuse_unstreamed,
+    sample_precision,
+    second_pass,
+)
+from isoscope.engine.plan import Plan
+from isoscope.engine.runners import Here, Job, Runner, runner
 from isoscope.engine.source import Source, Wrapped
-from isoscope.engine.stream import Pass, first_pass, note_sample, refuse_unstreamed, second_pass
-from isoscope.engine.tasks import Outcome, PassTask
+from isoscope.engine.strips import separate
 from isoscope.errors import FileError, InputError
+from isoscope.io.identity import of_knowledge
+from isoscope.io.row_knowledge import known_rows
 from isoscope.kernels.tiles import Progress
 from isoscope.labels import Labels
 from isoscope.space import Space
-from isoscope.statistics.declared import with_prerequisites
+from isoscope.statistics.declared import declared, with_prerequisites
 from isoscope.statistics.gathered import Statistics
 from isoscope.statistics.rows import FileRows
 
 _PARTS_A_CORE = 4  # as many, and each core has its own; fewer are read one by one, on all cores
 _GROUPS = 64  # parts are kept in so many groups at most: a checkpoint holds as many statistics
+_SLICED_ROWS = 8  # times the rows of a block, where each is cut into slices
+
+Check = Callable[[Statistics], None]
+
+
+def run(
+    plan: Plan,
+    source: Source,
+    *,
+    covariance: Any = None,
+    progress: Progress | None = None,
+    check: Check | None = None,
+) -> Statistics:
+    """Return the shelf with what a plan asks for: lazy over a space in memory, by passes over a file.
+
+    Args:
+        plan: of this source.
+        source: what is measured.
+        covariance: a reference the caller brings along, kept on the shelf.
+        progress: told the share of each pass that is done.
+        check: looks at the shelf after the first pass, and may refuse to go on.
+    """
+    about = {"covariance": covariance, "seed": plan.seed, "progress": progress}
+    if plan.where != "streamed":
+        return Statistics(source.load(), **about)
+    scale = plan.scale if plan.in_parts else None
+    return gather(source, plan.needs, scale=scale, check=check, **about)
 
 
 def gather(
     source: Source,
     needs: Iterable[str],
     *,
-    scale: Scale,
+    scale: Scale | None = None,
     covariance: Any = None,
     seed: int = 0,
     progress: Progress | None = None,
-    check: Callable[[Statistics], None] | None = None,
+    check: Check | None = None,
+    own: Runner | None = None,
 ) -> Statistics:
     """A shelf with the statistics asked for, from the parts of a source.
 
@@ -46,41 +89,171 @@ def gather(
 
     Args:
         source: what is measured.
-        needs: names of statistics; "separation" is computed strip by strip.
-        scale: memory, scheduler, checkpoint, bad files.
-        covariance, seed, progress, check: as `statistics.stream` takes them.
+        needs: names of statistics; those of pairs are computed strip by strip.
+        scale: memory, scheduler, checkpoint, bad files; None for the source as its only part, in this
+            process.
+        covariance, seed, progress, check: as `run` takes them.
+        own: who does the work, where not this process or Dask's workers.
     """
-    wanted = with_prerequisites(set(needs) - {"vectors"})
-    refuse_unstreamed(wanted - {"separation"})  # which is taken strip by strip
+    work = Work(source, needs, scale=scale, seed=seed, progress=progress, own=own)
     shelf = Statistics(covariance=covariance, seed=seed, progress=progress)
-    parts = source.parts(max(1, PART_BYTES // (4 * source.n_dims)))
-    with (
-        runner(scale.scheduler, source.client if isinstance(source, DaskVectors) else None) as run,
-        _kept(scale, parts, wanted, seed) as kept,
-    ):
-        most_rows = scale.rows_left_out()
-        work = _Work(run, parts, source.n_dims, scale, kept, progress)
-        first = work.passed("first", first_pass(wanted), keep_labels="separation" in wanted)
-        labels = first.found.pop("row_labels", None)
-        vars(shelf).update(first.found)
-        shelf.notes += work.notes()
+    with work:
+        vars(shelf).update(work.first()[ALL])
         if check:
             check(shelf)
-        later = second_pass(wanted, vars(shelf), seed=seed, most_rows=most_rows)
-        if later:
-            vars(shelf).update(work.passed("second", later).found)
-            note_sample(shelf, later)
-        if "separation" in wanted:
-            if labels is None:
-                raise InputError("labels is missing; name them in open_vectors(…, labels=…)")
-            coded = Labels(labels.codes, labels.names)
-            alive = [(place, parts[place], first.rows[place]) for place in sorted(first.rows)]
-            found = separate(run, alive, coded, scale=scale, kept=kept, progress=progress)
-            vars(shelf).update(separation=found, labels=found.labels)
-            vars(shelf)["rows"] = FileRows(_Chain([part for _, part, _ in alive]), len(coded))
-    if kept is not None:
-        shelf.notes += kept.notes()
+        vars(shelf).update(work.second({ALL: vars(shelf)})[ALL])
+        vars(shelf).update(work.pairs())
+        shelf.notes += work.notes()
     return shelf
+
+
+class Work:
+    """The parts of one source, passed over group by group; to be used in a `with` block."""
+
+    def __init__(
+        self,
+        source: Source,
+        needs: Iterable[str],
+        *,
+        by: By | None = None,
+        scale: Scale | None = None,
+        seed: int = 0,
+        progress: Progress | None = None,
+        own: Runner | None = None,
+    ) -> None:
+        self._wanted = with_prerequisites(needs)
+        self._pairs = sorted(name for name in self._wanted if declared()[name].of_pairs)
+        refuse_unstreamed(self._wanted - set(self._pairs))
+        self._scale, self._seed, self._progress = scale or Scale(), seed, progress
+        rows = max(1, PART_BYTES // (4 * source.n_dims))
+        self._parts: Sequence[Source] = [source] if scale is None else source.parts(rows)
+        self._by = _by_part(by, self._parts)
+        self._n_dims = source.n_dims
+        self._n_rows = source.n_rows if len(self._parts) == 1 else None
+        client = source.client if isinstance(source, DaskVectors) else None
+        self._runner = nullcontext(own) if own else runner(self._scale.scheduler, client)
+        self._block_rows = None if scale is None else scale.rows_of_block(self._n_dims)
+        if by is not None and self._scale.memory is None:
+            self._block_rows = _SLICED_ROWS * Scale().rows_of_block(self._n_dims)
+        self._most_rows = self._scale.rows_left_out()
+        size = -(-len(self._parts) // min(len(self._parts), _GROUPS))
+        self._groups = [range(i, min(i + size, len(self._parts))) for i in range(0, len(self._parts), size)]
+        self._bad: dict[int, str] | None = None
+        self._rows: dict[int, int] = {}
+        self._labels: Any = None
+        self._later: Pass | None = None
+
+    def __enter__(self) -> Work:
+        with ExitStack() as stack:
+            self._run: Runner = stack.enter_context(self._runner)
+            self._saved: Checkpoint | None = stack.enter_context(self._checkpoint())
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._stack.__exit__(*error)
+
+    def _checkpoint(self) -> AbstractContextManager[Checkpoint | None]:
+        if self._scale.checkpoint is None:
+            return nullcontext()
+        about = {
+            "files, labels or weights": [part.identity for part in self._parts],
+            "statistics": sorted(self._wanted),
+            "seed": self._seed,
+            "skip_bad": self._scale.skip_bad,
+        }
+        if self._by is not None:
+            about["slices"] = [of_knowledge(by) if isinstance(by, Labels) else by for by in self._by]
+        return Checkpoint(self._scale.checkpoint, about)
+
+    def first(self) -> dict[Group, dict[str, Any]]:
+        """The statistics of the first pass, of all rows or of every slice."""
+        total = self._passed("first", first_pass(self._wanted), keep_labels=bool(self._pairs))
+        self._labels, self._rows, self._bad = total.found.pop("row_labels", None), total.rows, total.bad
+        return _by_group(total.found) or {ALL: {}}
+
+    def second(self, found: Mapping[Group, Mapping[str, Any]]) -> dict[Group, dict[str, Any]]:
+        """The statistics that build on those found, of the same groups of rows."""
+        self._later = second_pass(self._wanted, found, seed=self._seed, most_rows=self._most_rows)
+        if self._later is None:
+            return {group: {} for group in found}
+        return _by_group(self._passed("second", self._later).found)
+
+    def pairs(self) -> dict[str, Any]:
+        """The statistics of all pairs of rows, with the labels and the rows they are of."""
+        if not self._pairs:
+            return {}
+        if self._labels is None:
+            raise InputError("labels is missing; name them in open_vectors(…, labels=…)")
+        labels = Labels(self._labels.codes, self._labels.names)
+        alive = [(place, self._parts[place], self._rows[place]) for place in sorted(self._rows)]
+        found = separate(
+            self._run, alive, labels, scale=self._scale, kept=self._saved, progress=self._progress
+        )
+        rows = FileRows(_Chain([part for _, part, _ in alive]), len(labels))
+        return {**dict.fromkeys(self._pairs, found), "labels": found.labels, "rows": rows}
+
+    def notes(self) -> list[str]:
+        """Which parts were left out, and what standard errors of a sample are worth."""
+        bad, notes = self._bad or {}, []
+        if bad:
+            notes.append(f"left out {len(bad):,} of {len(self._parts):,} files that cannot be read")
+            notes += [f"left out: {reason}" for reason in list(bad.values())[:20]]
+        if self._later is not None and (share := self._later.sample()) < 1:
+            n_rows = self._later.n_rows()
+            n_drawn = round(share * n_rows)
+            notes.append(
+                f"standard errors of isotropy and cosines are from a sample of about {n_drawn:,} of "
+                f"{n_rows:,} vectors (seed {self._seed}), and known to ± {sample_precision(n_drawn):.2g} %"
+            )
+        return notes if self._saved is None else [*notes, *self._saved.notes()]
+
+    def _passed(self, name: str, work: Pass, *, keep_labels: bool = False) -> Outcome:
+        """The merged statistics of one pass over every part that can be read."""
+        skip_bad = self._scale.skip_bad and self._bad is None
+        task = PassTask(work, self._block_rows, self._n_dims, keep_labels=keep_labels, skip_bad=skip_bad)
+        total = reduce(Outcome.merge, self._outcomes(name, task))
+        if not total.found:
+            raise FileError(f"no file can be read: {next(iter(total.bad.values()), 'none has rows')}")
+        return total
+
+    def _outcomes(self, name: str, task: PassTask) -> Iterator[Outcome]:
+        """Group by group: as kept, or worked on now and kept."""
+        bad = self._bad or {}
+        groups = [[place for place in group if place not in bad] for group in self._groups]
+        ready = {
+            number: outcome
+            for number in range(len(groups))
+            if self._saved is not None and (outcome := self._saved.load(f"{name}-{number:05}")) is not None
+        }
+        left = [number for number, group in enumerate(groups) if group and number not in ready]
+        n_left = sum(len(groups[number]) for number in left)
+        n_done = len(self._parts) - n_left
+
+        def told(share: float) -> None:
+            if self._progress:
+                self._progress((n_done + share) / len(self._parts))
+
+        call: Callable[..., Outcome] = pass_over
+        if self._n_rows and self._progress and isinstance(self._run, Here):  # one part: told block by block
+            call = partial(pass_over, seen=partial(_told, told, self._n_rows))
+        jobs = (
+            Job(call, [self._call(place) for place in groups[number]], (itself, (task,))) for number in left
+        )
+        fresh = self._run.outcomes(jobs, told, one_core=n_left >= _PARTS_A_CORE * torch.get_num_threads())
+        for number, group in enumerate(groups):
+            if number in ready:
+                yield ready.pop(number)
+            elif group:
+                outcome = next(fresh)
+                n_done += len(group)
+                told(0)
+                if self._saved is not None:
+                    self._saved.save(f"{name}-{number:05}", outcome)
+                yield outcome
+
+    def _call(self, place: int) -> tuple[Any, ...]:
+        return place, self._parts[place], None if self._by is None else self._by[place]
 
 
 class _Chain(Wrapped):
@@ -95,90 +268,15 @@ class _Chain(Wrapped):
             yield from part.blocks(n_rows)
 
 
-class _Work:
-    """The parts of one source, passed over group by group."""
-
-    def __init__(
-        self,
-        run: Runner,
-        parts: Sequence[Source],
-        n_dims: int,
-        scale: Scale,
-        kept: Checkpoint | None,
-        progress: Progress | None,
-    ) -> None:
-        self._run, self._parts, self._n_dims = run, parts, n_dims
-        self._scale, self._kept, self._progress = scale, kept, progress
-        self._block_rows = scale.rows_of_block(n_dims)
-        size = -(-len(parts) // min(len(parts), _GROUPS))
-        self._groups = [range(i, min(i + size, len(parts))) for i in range(0, len(parts), size)]
-        self._bad: dict[int, str] | None = None
-
-    def passed(self, name: str, work: Pass, *, keep_labels: bool = False) -> Outcome:
-        """The merged statistics of one pass over every part that can be read."""
-        again = self._bad is not None
-        task = PassTask(
-            work,
-            self._block_rows,
-            self._n_dims,
-            keep_labels=keep_labels,
-            skip_bad=self._scale.skip_bad and not again,
-        )
-        total: Outcome | None = None
-        for outcome in self._outcomes(name, task):
-            total = outcome if total is None else total.merge(outcome)
-        assert total is not None  # a source has a part
-        if not again:
-            self._bad = total.bad
-        if not total.found:
-            raise FileError(f"no file can be read: {next(iter(total.bad.values()), 'none has rows')}")
-        return total
-
-    def notes(self) -> list[str]:
-        """Which parts were left out."""
-        bad = self._bad or {}
-        if not bad:
-            return []
-        head = f"left out {len(bad):,} of {len(self._parts):,} files that cannot be read"
-        return [head, *(f"left out: {reason}" for reason in list(bad.values())[:20])]
-
-    def _outcomes(self, name: str, task: PassTask) -> Iterator[Outcome]:
-        """Group by group: as kept, or worked on now and kept."""
-        bad = self._bad or {}
-        groups = [[place for place in group if place not in bad] for group in self._groups]
-        ready = {
-            number: outcome
-            for number in range(len(groups))
-            if self._kept is not None and (outcome := self._kept.load(f"{name}-{number:05}")) is not None
-        }
-        left = [number for number, group in enumerate(groups) if group and number not in ready]
-        jobs = (
-            Job(pass_over, [(place, self._parts[place]) for place in groups[number]], (itself, (task,)))
-            for number in left
-        )
-        n_left = sum(len(groups[number]) for number in left)
-        n_done = len(self._parts) - n_left
-
-        def told(calls: int) -> None:
-            if self._progress:
-                self._progress((n_done + calls) / len(self._parts))
-
-        fresh = self._run.outcomes(jobs, told, one_core=n_left >= _PARTS_A_CORE * torch.get_num_threads())
-        for number, group in enumerate(groups):
-            if number in ready:
-                yield ready.pop(number)
-            elif group:
-                outcome = next(fresh)
-                n_done += len(group)
-                told(0)
-                if self._kept is not None:
-                    self._kept.save(f"{name}-{number:05}", outcome)
-                yield outcome
-
-
-def pass_over(place: int, part: Source, task: PassTask) -> Outcome:
+def pass_over(
+    place: int, part: Source, by: By | None, task: PassTask, *, seen: Callable[[int], None] | None = None
+) -> Outcome:
     """One pass over one part, as a task."""
-    return task(place, part)
+    return task(place, part, by, seen)
+
+
+def _told(told: Callable[[float], None], n_rows: int, seen: int) -> None:
+    told(seen / n_rows)
 
 
 def itself(value: Any) -> Any:
@@ -186,15 +284,28 @@ def itself(value: Any) -> Any:
     return value
 
 
-def _kept(
-    scale: Scale, parts: Sequence[Source], wanted: set[str], seed: int
-) -> AbstractContextManager[Checkpoint | None]:
-    if scale.checkpoint is None:
-        return nullcontext()
-    run = {
-        "files, labels or weights": [part.identity for part in parts],
-        "statistics": sorted(wanted),
-        "seed": seed,
-        "skip_bad": scale.skip_bad,
-    }
-    return Checkpoint(scale.checkpoint, run)
+def _by_group(found: dict[str, Any]) -> dict[Group, dict[str, Any]]:
+    """Statistics by name as statistics by group of rows and name."""
+    groups: dict[Group, dict[str, Any]] = {}
+    for name, statistic in found.items():
+        for group, of in statistic.by_group.items() if isinstance(statistic, Sliced) else [(ALL, statistic)]:
+            groups.setdefault(group, {})[name] = of
+    return groups
+
+
+def _by_part(by: By | None, parts: Sequence[Source]) -> list[By] | None:
+    """The slices of the rows of each part, or the columns it has to read them from."""
+    if by is None or isinstance(by, tuple):
+        return None if by is None else [by] * len(parts)
+    if len(parts) == 1:
+        return [by]
+    slices: list[By] = []
+    start = 0
+    for part in parts:
+        if part.n_rows is None:
+            raise InputError(
+                f"{part.title} does not say how many rows it has; name a column of each file in by"
+            )
+        slices.append(known_rows(by, start, start + part.n_rows))
+        start += part.n_rows
+    return slices

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 import torch
 
 from isoscope.engine.dask_arrays import DaskChunk
-from isoscope.engine.tasks import Outcome, merge_outcomes
+from isoscope.engine.passes import Outcome
 from isoscope.errors import ClusterError, InputError, IsoscopeError
 from isoscope.kernels.workers import in_order
 from isoscope.statistics.tree import Tree
@@ -121,7 +121,7 @@ class OnDask:
         while len(futures) > 1:
             pairs = [futures[i : i + 2] for i in range(0, len(futures), 2)]
             futures = [
-                submit(merge_outcomes, *pair, pure=False, priority=1) if len(pair) == 2 else pair[0]
+                submit(Outcome.merge, *pair, pure=False, priority=1) if len(pair) == 2 else pair[0]
                 for pair in pairs
             ]
         return futures[0]

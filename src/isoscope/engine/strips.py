@@ -3,27 +3,46 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from isoscope.engine.checkpoint import Checkpoint, as_tensor_outcome
+from isoscope.engine.checkpoint import Checkpoint
 from isoscope.engine.options import Scale
+from isoscope.engine.passes import Outcome
 from isoscope.engine.runners import Job, Runner
 from isoscope.engine.source import Source
-from isoscope.engine.tasks import StripTask, read_strip
 from isoscope.kernels.precision import Frame
 from isoscope.kernels.tiles import Progress
+from isoscope.kernels.workers import in_order
 from isoscope.labels import Labels, as_clusters
+from isoscope.statistics.anchors import AnchorRows
 from isoscope.statistics.pairs import Separation, reduce_sums
+from isoscope.statistics.rows import FileRows, HeldRows
 
 STRIP_ROWS = 16_384  # rows that meet all others in one pass; more passes cost reads, more rows memory
 _STRIP_BYTES = 64 * 2**20
 _FRAME_ROWS = 256
 _BLOCK_BYTES = 16 * 2**20
+TILE_ROWS = 512  # by as many: a tile that stays in a core's cache; blocks of 16 MB take 3.5 times as long
+_SHARES = 4  # of a strip for each core: few, for each places the block anew; more than one, to end together
+_KEPT = ("cohesion", "separation", "nearest")  # of each row of a strip
 
 Alive = list[tuple[int, Source, int]]  # place, part and number of rows of every part that can be read
+
+
+@dataclass(frozen=True, eq=False)
+class PairSums:
+    """(K, m) summed distances of m rows to the points of each cluster."""
+
+    sums: Tensor
+
+    def merge(self, other: PairSums) -> PairSums:
+        """The same rows to the points of both."""
+        return PairSums(self.sums + other.sums)
 
 
 def separate(
@@ -56,8 +75,7 @@ def separate(
             sums = next(fresh).found["pairs"].sums
             found = reduce_sums(sums.T, clusters.codes[plan.rows(number)], counts)
             if kept is not None:
-                names = ("cohesion", "separation", "nearest")
-                kept.save(_name(plan.rows(number)), as_tensor_outcome(**dict(zip(names, found, strict=True))))
+                kept.save(_name(plan.rows(number)), Outcome(dict(zip(_KEPT, found, strict=True))))
         columns.append(found)
         if progress:
             progress((number + 1) / len(plan))
@@ -124,5 +142,65 @@ def _kept(kept: Checkpoint | None, rows: slice) -> tuple[Tensor, Tensor, Tensor]
     outcome = None if kept is None else kept.load(_name(rows))
     if outcome is None:
         return None
-    found = outcome.found
-    return found["cohesion"].sums, found["separation"].sums, found["nearest"].sums
+    cohesion, separation, nearest = (outcome.found[name] for name in _KEPT)
+    return cohesion, separation, nearest
+
+
+@dataclass(frozen=True, eq=False)
+class StripTask:
+    """Some rows, the strip, against all rows of a part.
+
+    Attributes:
+        frame: how rows are placed for products.
+        n_labels: K.
+        n_rows: rows of a block.
+    """
+
+    frame: Frame
+    n_labels: int
+    n_rows: int
+
+    def __call__(self, place: int, part: Source, start: int, codes: Tensor, strip: Strip) -> Outcome:
+        """(K, m) sums of the strip's rows over one part, whose first row is `start` among all."""
+        sums = torch.zeros(self.n_labels, len(strip.raw), dtype=torch.float64)
+        index = torch.arange(strip.start, strip.start + len(strip.raw)) - start
+        at = 0
+        for block in FileRows(part, len(codes)).blocks(self.n_rows):
+            sums += self._met(block, codes[at : at + len(block)], strip.raw, index - at)
+            at += len(block)
+        return Outcome({"pairs": PairSums(sums)}, {place: len(codes)})
+
+    def _met(self, block: Tensor, codes: Tensor, raw: Tensor, index: Tensor) -> Tensor:
+        """(K, m) sums over one block, in tiles that stay in a core's cache; each core takes some rows."""
+        labels = Labels(codes.long(), tuple(range(self.n_labels)))
+        here = AnchorRows(HeldRows(block), labels, self.frame, max(TILE_ROWS, 2 * self.n_labels))
+        n_workers = torch.get_num_threads()
+        share = max(TILE_ROWS, -(-len(raw) // (_SHARES * n_workers)))
+        shares = [slice(first, first + share) for first in range(0, len(raw), share)]
+        tasks = (partial(here.sums, raw[rows], index[rows]) for rows in shares)
+        return torch.cat(list(in_order(tasks, n_workers=n_workers)), dim=1)
+
+
+@dataclass(frozen=True, eq=False)
+class Strip:
+    """Consecutive rows that meet all others.
+
+    Attributes:
+        start: the first one's number among all rows.
+        raw: (m, d) the rows.
+    """
+
+    start: int
+    raw: Tensor
+
+
+def read_strip(part: Source, first: int, stop: int, start: int, n_rows: int) -> Strip:
+    """Rows first … stop−1 of a part, whose first row is `start` among all."""
+    parts, at = [], 0
+    for block in part.blocks(n_rows):
+        inside = slice(max(first - at, 0), max(stop - at, 0))
+        parts.append(block.vectors[inside].clone())
+        at += len(block)
+        if at >= stop:
+            break
+    return Strip(start + first, torch.cat(parts))

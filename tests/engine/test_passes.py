@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 import torch
 
-from isoscope.engine.stream import first_pass
+from isoscope.engine.passes import first_pass
 from isoscope.space import Space
 
 

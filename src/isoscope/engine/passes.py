@@ -1,0 +1,354 @@
+"""One pass over the rows of a part: statistics of each block, of all its rows or slice by slice, merged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from functools import partial
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from isoscope.engine.source import Source
+from isoscope.errors import InputError, IsoscopeError, LabelError, ShapeError
+from isoscope.kernels.workers import go_on, in_order
+from isoscope.labels import Labels, as_labels
+from isoscope.space import Space
+from isoscope.statistics.ahead import ahead
+from isoscope.statistics.declared import declared, streamed, together
+from isoscope.statistics.tree import Tree, merged
+
+# rows left out one by one for a standard error; of more, a sample: the error is then known to 0.1 %
+LEFT_OUT_ROWS = 1_000_000
+REST_ROWS = 20_000  # likewise of the rows outside a slice, of which there are as many sets as slices: 1 %
+
+Group = tuple[str, str]  # ALL; ("slice", its name); ("rest", the name of the slice that is left out)
+ALL: Group = ("all", "")
+By = Labels | tuple[str, ...]  # the slice of every row, or the columns whose values name it
+
+
+@dataclass(frozen=True, eq=False)
+class Sliced:
+    """A statistic of several groups of rows.
+
+    Attributes:
+        groups: which rows.
+        statistics: one a group.
+    """
+
+    groups: tuple[Group, ...]
+    statistics: tuple[Any, ...]
+
+    @classmethod
+    def of(cls, by_group: Mapping[Group, Any]) -> Sliced:
+        """From a statistic by group."""
+        return cls(tuple(by_group), tuple(by_group.values()))
+
+    @property
+    def by_group(self) -> dict[Group, Any]:
+        """The statistic of each group."""
+        return dict(zip(self.groups, self.statistics, strict=True))
+
+    def merge(self, other: Sliced) -> Sliced:
+        """The groups of both, rows of the same group together."""
+        found = self.by_group
+        for group, statistic in other.by_group.items():
+            found[group] = found[group].merge(statistic) if group in found else statistic
+        return Sliced.of(found)
+
+
+@dataclass(frozen=True)
+class Pass:
+    """One pass over blocks: which statistics, and what they build on.
+
+    Attributes:
+        names: the statistics.
+        built_on: those of the first pass that a second one needs, by group of rows and name; empty for a
+            first pass, which takes all rows, or every slice there is.
+        seed: of the sample that statistics with a number for every row look at.
+        most_rows: about how many rows have such a number.
+    """
+
+    names: tuple[str, ...]
+    built_on: Mapping[Group, Mapping[str, Any]] = field(default_factory=dict)
+    seed: int = 0
+    most_rows: int = LEFT_OUT_ROWS
+
+    def over(
+        self,
+        blocks: Iterable[Space],
+        *,
+        slices: Labels | None = None,
+        place: int = 0,
+        seen: Callable[[int], None] | None = None,
+    ) -> dict[str, Any]:
+        """The statistics of the blocks, read while those before are measured.
+
+        `slices` has the slice of every row of the blocks; `place` tells samples of different parts apart;
+        `seen` is told the number of rows after each block.
+        """
+        n_workers = torch.get_num_threads()
+        # a core a block: none waits for another inside a product, and any number gives the same bits
+        torch.set_num_threads(1)
+        try:
+            return self._merged(blocks, slices, place, seen, n_workers)
+        finally:
+            torch.set_num_threads(n_workers)
+
+    def _merged(
+        self,
+        blocks: Iterable[Space],
+        slices: Labels | None,
+        place: int,
+        seen: Callable[[int], None] | None,
+        n_workers: int,
+    ) -> dict[str, Any]:
+        tree = Tree()
+        n_rows = 0
+        # closed here, whatever happens: later they would put back the one core they found
+        with closing(ahead(blocks)) as read:
+            tasks = (
+                partial(self._measured, block, here, place, number)
+                for number, (block, here) in enumerate(_with_slices(read, slices))
+            )
+            with closing(in_order(tasks, n_workers=n_workers)) as measured:
+                for size, part in measured:
+                    if part:
+                        tree.add(part)
+                    n_rows += size
+                    go_on()
+                    if seen:
+                        seen(n_rows)
+        return tree.total()
+
+    def _measured(
+        self, block: Space, slices: Labels | None, place: int, number: int
+    ) -> tuple[int, dict[str, Any]]:
+        """How many rows a block has, and its statistics; none where no row counts."""
+        draw = torch.Generator().manual_seed(_mixed(self.seed, place, number))
+        if slices is None:
+            return len(block), self._of(block, ALL, draw)
+        found: dict[str, dict[Group, Any]] = {name: {} for name in self.names}
+        for group, rows in self._groups(slices):
+            for name, statistic in self._of(block.take(rows), group, draw).items():
+                found[name][group] = statistic
+        return len(block), {name: Sliced.of(by_group) for name, by_group in found.items()}
+
+    def _groups(self, slices: Labels) -> Iterator[tuple[Group, Tensor]]:
+        """The groups that have rows in a block, with the numbers of those rows."""
+        order = slices.codes.argsort(stable=True)
+        rows = dict(zip(slices.names, order.split(slices.counts.tolist()), strict=True))
+        for group in self.built_on or [("slice", name) for name in slices.names]:
+            kind, name = group
+            here = rows.get(name, order[:0])
+            if kind != "slice":
+                chosen = torch.ones(len(order), dtype=torch.bool)
+                chosen[here] = False
+                here = chosen.nonzero().flatten()
+            if len(here):
+                yield group, here
+
+    def _of(self, block: Space, group: Group, draw: torch.Generator) -> dict[str, Any]:
+        if block.weights is not None and not bool((block.weights > 0).any()):
+            return {}
+        some, sample = block, self.sample(group)
+        if sample < 1:
+            some = _drawn(block, torch.rand(len(block), generator=draw) < sample)
+        found: dict[str, Any] = {}
+        for one in together(self.names) if block.weights is None else ():
+            found |= zip(one.names, one.of(block), strict=True)
+        shelf = SimpleNamespace(labels=block.labels, progress=None, **self.built_on.get(group, {}))
+        for name in self.names:
+            if name not in found:
+                known = declared()[name]
+                found[name] = known.of(some if known.by_row else block, shelf)
+        return found
+
+    def n_rows(self, group: Group = ALL) -> int:
+        """How many rows a group has, as the first pass counted them."""
+        return int(max(statistic.count for statistic in self.built_on[group].values()))
+
+    def sample(self, group: Group = ALL) -> float:
+        """The share of a group's rows that have a number each; 1 where nothing here holds any."""
+        if group not in self.built_on or not any(declared()[name].by_row for name in self.names):
+            return 1.0
+        most = min(self.most_rows, REST_ROWS) if group[0] == "rest" else self.most_rows
+        return min(1.0, most / self.n_rows(group))
+
+
+def first_pass(needs: Iterable[str]) -> Pass:
+    """The pass for what needs nothing but the rows."""
+    return Pass(tuple(sorted(name for name in set(needs) & streamed() if not declared()[name].builds_on)))
+
+
+def second_pass(
+    needs: Iterable[str],
+    found: Mapping[Group, Mapping[str, Any]],
+    *,
+    seed: int = 0,
+    most_rows: int | None = None,
+) -> Pass | None:
+    """Return the pass for what builds on the first one's statistics; None where nothing asked for does.
+
+    found: the statistics of the first pass, of every group of rows.
+    most_rows: about how many rows may have a number each; LEFT_OUT_ROWS by default.
+    """
+    earlier = {name: ground for name in sorted(needs) if (ground := declared()[name].builds_on)}
+    if not earlier:
+        return None
+    built_on = {group: {name: of[name] for name in set(earlier.values())} for group, of in found.items()}
+    return Pass(tuple(earlier), built_on, seed, most_rows or LEFT_OUT_ROWS)
+
+
+@dataclass(frozen=True, eq=False)
+class RowLabels:
+    """The label of every row, under the names met so far.
+
+    Attributes:
+        names: sorted.
+        codes: (n,) int64, which name each row has.
+    """
+
+    names: tuple[Any, ...]
+    codes: Tensor
+
+    @classmethod
+    def of(cls, labels: Labels) -> RowLabels:
+        """The labels of a block, without names that do not occur in it."""
+        seen = labels.seen()
+        return cls(seen.names, seen.codes.cpu())
+
+    def merge(self, other: RowLabels) -> RowLabels:
+        """The rows of both, one after the other."""
+        if {type(name) for name in self.names} != {type(name) for name in other.names}:
+            raise LabelError("labels are numbers in some files and strings in others; wanted one kind")
+        names = tuple(sorted({*self.names, *other.names}))
+        return RowLabels(names, torch.cat([self.among(names), other.among(names)]))
+
+    def among(self, names: tuple[Any, ...]) -> Tensor:
+        """(n,) the codes of the rows by the order of other names."""
+        place = {name: row for row, name in enumerate(names)}
+        return torch.tensor([place[name] for name in self.names])[self.codes]
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """What came of parts.
+
+    Attributes:
+        found: statistics by name; empty where no part could be read.
+        rows: how many rows each part read has, by the part's place.
+        bad: what was wrong with each part that could not be read, by its place.
+    """
+
+    found: dict[str, Any]
+    rows: dict[int, int] = field(default_factory=dict)
+    bad: dict[int, str] = field(default_factory=dict)
+
+    def merge(self, other: Outcome) -> Outcome:
+        """The parts of both."""
+        found = merged(self.found, other.found) if self.found and other.found else self.found or other.found
+        return Outcome(found, self.rows | other.rows, self.bad | other.bad)
+
+
+@dataclass(frozen=True, eq=False)
+class PassTask:
+    """One pass over a part, here or on a worker.
+
+    Attributes:
+        work: the statistics to take.
+        n_rows: rows of a block; None for as many as the source finds right.
+        n_dims: what every part has to have.
+        keep_labels: whether the label of every row is wanted too.
+        skip_bad: whether a part that cannot be read is an outcome, or an error.
+    """
+
+    work: Pass
+    n_rows: int | None
+    n_dims: int
+    keep_labels: bool = False
+    skip_bad: bool = False
+
+    def __call__(
+        self, place: int, part: Source, by: By | None = None, seen: Callable[[int], None] | None = None
+    ) -> Outcome:
+        """The statistics of one part, of all its rows or by slices."""
+        count, labels = 0, Tree()
+
+        def checked() -> Iterator[Space]:
+            nonlocal count
+            for block in part.blocks(self.n_rows):
+                if block.n_dims != self.n_dims:
+                    raise ShapeError(
+                        f"{part.title} has {block.n_dims} dimensions where the first file has {self.n_dims}; "
+                        "wanted the same"
+                    )
+                count += len(block)
+                if self.keep_labels and block.labels is not None:
+                    labels.add({"row_labels": RowLabels.of(block.labels)})
+                yield block
+
+        try:
+            slices = slices_of(part, by) if isinstance(by, tuple) else by
+            found = self.work.over(checked(), slices=slices, place=place, seen=seen) | labels.total()
+        except IsoscopeError as error:
+            if not self.skip_bad:
+                raise
+            return Outcome({}, {}, {place: str(error)})
+        return Outcome(found, {place: count}, {})
+
+
+def slices_of(source: Source, columns: Sequence[str]) -> Labels:
+    """The slice of every row, named by its values in these columns."""
+    each = [as_labels(source.column(name), n=source.n_rows, name=f"by ({name})") for name in columns]
+    codes, names = each[0].codes, [str(name) for name in each[0].names]
+    for other in each[1:]:
+        codes = codes * other.n_labels + other.codes
+        names = [f"{first}, {second}" for first in names for second in other.names]
+    return Labels(codes, tuple(names)).seen()
+
+
+def _with_slices(blocks: Iterable[Space], slices: Labels | None) -> Iterator[tuple[Space, Labels | None]]:
+    """Each block with the slices of its rows."""
+    start = 0
+    for block in blocks:
+        stop = start + len(block)
+        if slices is not None and stop > len(slices):
+            raise ShapeError(
+                f"by has {len(slices):,} entries for {stop:,} vectors or more; wanted one for each"
+            )
+        yield block, None if slices is None else slices.rows(start, stop)
+        start = stop
+    if slices is not None and start < len(slices):
+        raise ShapeError(f"by has {len(slices):,} entries for {start:,} vectors; wanted one for each")
+
+
+def _drawn(block: Space, chosen: Tensor) -> Space:
+    """Some rows of a block, at least one: statistics of no rows have no shape."""
+    if not bool(chosen.any()):
+        chosen[0] = True
+    return block.take(chosen.nonzero().flatten())
+
+
+def sample_precision(n_drawn: int) -> float:
+    """How closely a standard error is known from so many rows, in per cent (half a 95 % interval)."""
+    return 100 * 1.96 / (2 * n_drawn) ** 0.5
+
+
+def _mixed(*numbers: int) -> int:
+    """One seed of several numbers."""
+    mixed = 0
+    for number in numbers:
+        mixed = (mixed * 1_000_003 + number + 1) % 2**63
+    return mixed
+
+
+def refuse_unstreamed(needs: Iterable[str]) -> None:
+    """Raise InputError over statistics that blocks do not suffice for."""
+    if unknown := set(needs) - streamed():
+        raise InputError(
+            f"statistics {', '.join(sorted(unknown))} need all vectors at once and cannot be streamed"
+        )
