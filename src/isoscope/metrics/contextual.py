@@ -49,7 +49,7 @@ def self_similarity(X: Any, *, token_types: Any = None, weight: Literal["types",
     """
     if weight not in ("types", "tokens"):
         raise InputError(f"weight is {weight!r}; wanted 'types' or 'tokens'")
-    groups = type_directions(X, token_types)
+    groups = GroupDirections.by("token_types", X, token_types)
     values, counts = _pair_means(groups, "self_similarity", "token type")
     return scalar(values.mean() if weight == "types" else (values * counts).sum() / counts.sum())
 
@@ -75,7 +75,7 @@ def adjusted_self_similarity(X: Any, *, token_types: Any = None, anisotropy: flo
     >>> adjusted_self_similarity([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.0, 2.0]], token_types=[0, 0, 1, 1])
     0.6666666666666667
     """
-    groups = type_directions(X, token_types)
+    groups = GroupDirections.by("token_types", X, token_types)
     return scalar(self_similarity(groups) - (anisotropy_of(groups) if anisotropy is None else anisotropy))
 
 
@@ -87,7 +87,7 @@ def type_similarities(X: Any, *, token_types: Any = None) -> dict[Any, float]:
     >>> type_similarities([[1.0, 0.0], [0.0, 1.0], [2.0, 0.0]], token_types=["a", "a", "b"])
     {'a': 0.0}
     """
-    groups = type_directions(X, token_types)
+    groups = GroupDirections.by("token_types", X, token_types)
     values, _ = _pair_means(groups, "type_similarities", "token type")
     names = [name for name, n in zip(groups.names, groups.counts.tolist(), strict=True) if n >= 2]
     return dict(zip(names, values.tolist(), strict=True))
@@ -127,13 +127,27 @@ def intra_similarity(
     >>> intra_similarity([[1.0, 0.0], [0.0, 1.0], [2.0, 0.0]], sentences=[0, 0, 1], to="pairs")
     0.0
     """
-    if to == "pairs":
-        return scalar(
-            _pair_means(_sentence_directions(X, sentences), "intra_similarity", "sentence")[0].mean()
-        )
-    if to != "mean":
+    if to not in ("mean", "pairs"):
         raise InputError(f"to is {to!r}; wanted 'mean' or 'pairs'")
-    return scalar(_mean_cosines(_sentence_directions(X, sentences), _sentence_moments(X, sentences, moments)))
+    groups = GroupDirections.by("sentences", X, sentences)
+    if to == "pairs":
+        return scalar(_pair_means(groups, "intra_similarity", "sentence")[0].mean())
+    if moments is None and isinstance(X, GroupDirections):
+        raise InputError(
+            "X is GroupDirections, which hold no sentence means; pass moments=GroupMoments or to='pairs'"
+        )
+    moments = moments or GroupMoments.by("sentences", X, sentences)
+    if groups.names != moments.names:
+        raise InputError(
+            f"moments are of {len(moments.names)} sentences, X of {len(groups.names)}, or of others; "
+            "wanted both from the same rows"
+        )
+    means, lengths = unit_rows(moments.means)
+    kept = (groups.counts > 0) & (lengths > 0)
+    if not kept.any():
+        raise UndefinedError("intra_similarity is undefined: no sentence has a mean with a direction")
+    sums = (groups.unit_sums[kept] * means[kept]).sum(dim=1)
+    return scalar((sums / groups.counts[kept]).clamp(-1, 1).mean())
 
 
 @_metric(
@@ -188,7 +202,7 @@ def s_intra(X: Any, *, token_types: Any = None, max_instances: int | None = None
         if max_instances < 2:
             raise InputError(f"max_instances is {max_instances}; wanted at least 2 occurrences of a type")
         X, token_types = _sample_types(X, token_types, max_instances, seed)
-    values, _ = _pair_means(type_directions(X, token_types), "s_intra", "token type")
+    values, _ = _pair_means(GroupDirections.by("token_types", X, token_types), "s_intra", "token type")
     return scalar(values.mean())
 
 
@@ -211,7 +225,7 @@ def s_inter(X: Any, *, token_types: Any = None, sampled: bool = False, seed: int
     """
     if sampled:
         X, token_types = _sample_types(X, token_types, 1, seed)
-    groups = type_directions(X, token_types)
+    groups = GroupDirections.by("token_types", X, token_types)
     kept = groups.counts > 0
     T = int(kept.sum())
     if T < 2:
@@ -247,46 +261,6 @@ def sampled_anisotropy(X: Any, *, sentences: Any = None, n_sentences: int = 1000
     rows = draw_rows(labels, at_most=1, generator=generator)
     chosen = rows[torch.randperm(len(rows), generator=generator)[:n_sentences]]
     return mean_cosine(matrix[chosen.to(matrix.device)])
-
-
-def type_directions(X: Any, token_types: Any) -> GroupDirections:
-    """The sums of unit vectors by token type, as given or of the rows of X."""
-    return (
-        X
-        if isinstance(X, GroupDirections)
-        else GroupDirections.of(X, known_rows(X, token_types, "token_types"))
-    )
-
-
-def _sentence_directions(X: Any, sentences: Any) -> GroupDirections:
-    return (
-        X if isinstance(X, GroupDirections) else GroupDirections.of(X, known_rows(X, sentences, "sentences"))
-    )
-
-
-def _sentence_moments(X: Any, sentences: Any, moments: GroupMoments | None) -> GroupMoments:
-    if moments is not None:
-        return moments
-    if isinstance(X, GroupDirections):
-        raise InputError(
-            "X is GroupDirections, which hold no sentence means; pass moments=GroupMoments or to='pairs'"
-        )
-    return GroupMoments.of(X, known_rows(X, sentences, "sentences"))
-
-
-def _mean_cosines(groups: GroupDirections, moments: GroupMoments) -> Tensor:
-    """The mean over groups of the mean cosine of a group's vectors with the group's mean."""
-    if groups.names != moments.names:
-        raise InputError(
-            f"moments are of {len(moments.names)} sentences, X of {len(groups.names)}, or of others; "
-            "wanted both from the same rows"
-        )
-    means, lengths = unit_rows(moments.means)
-    kept = (groups.counts > 0) & (lengths > 0)
-    if not kept.any():
-        raise UndefinedError("intra_similarity is undefined: no sentence has a mean with a direction")
-    sums = (groups.unit_sums[kept] * means[kept]).sum(dim=1)
-    return (sums / groups.counts[kept]).clamp(-1, 1).mean()
 
 
 def _pair_means(groups: GroupDirections, name: str, noun: str) -> tuple[Tensor, Tensor]:

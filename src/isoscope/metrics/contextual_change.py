@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from isoscope.errors import InputError, UndefinedError
-from isoscope.metrics.contextual import anisotropy_of, type_directions, type_similarities
+from isoscope.metrics.contextual import anisotropy_of, type_similarities
 from isoscope.statistics.groups import GroupDirections
 
 N_TYPES = 400  # the most frequent tokens, as Xiao et al. 2023 take them
@@ -79,7 +79,7 @@ def adjusted_type_similarities(
     >>> adjusted_type_similarities(X, token_types=["a", "b", "b", "a", "a"])
     {'a': 0.6, 'b': 0.6}
     """
-    groups = type_directions(X, token_types)
+    groups = GroupDirections.by("token_types", X, token_types)
     baseline = float(anisotropy_of(groups)) if anisotropy is None else float(anisotropy)
     raw = type_similarities(groups)
     return {name: raw[name] - baseline for name in _by_frequency(groups) if name in raw}
@@ -116,7 +116,7 @@ def self_similarity_change(
     """
     if n_types is not None and n_types < 1:
         raise InputError(f"n_types is {n_types}; wanted at least one token type, or None for all")
-    groups = type_directions(after, None)
+    groups = GroupDirections.by("token_types", after)
     first = adjusted_type_similarities(before, anisotropy=anisotropy_before)
     second = adjusted_type_similarities(groups, anisotropy=anisotropy_after)
     changes = changes_by_type(first, second, n_types=n_types)

@@ -16,7 +16,6 @@ from isoscope.arrays import scalar
 from isoscope.errors import InputError, UndefinedError
 from isoscope.metrics.isotropy import isoscore
 from isoscope.metrics.registry import ALL_INVARIANCES, family
-from isoscope.space import known_rows
 from isoscope.statistics.gathered import Statistics
 from isoscope.statistics.groups import GroupMoments
 from isoscope.statistics.moments import Moments
@@ -108,7 +107,7 @@ def between_share(X: Any, labels: Any = None) -> Any:
     >>> between_share([[0.0, 0.0], [0.0, 2.0], [2.0, 0.0], [2.0, 2.0]], ["a", "a", "b", "b"])
     0.5
     """
-    groups = X if isinstance(X, GroupMoments) else GroupMoments.of(X, known_rows(X, labels, "labels"))
+    groups = GroupMoments.by("labels", X, labels)
     within, between = scatter_traces(groups, "between_share")
     return scalar(between / (within + between))
 
@@ -238,9 +237,7 @@ def scatter_decomposition(X: Any, labels: Any = None) -> ScatterDecomposition:
     (0.9901, 0.0, 1)
     """
     moments = Moments.of(X)
-    groups = (
-        labels if isinstance(labels, GroupMoments) else GroupMoments.of(X, known_rows(X, labels, "labels"))
-    )
+    groups = labels if isinstance(labels, GroupMoments) else GroupMoments.by("labels", X, labels)
     score = float(isoscore(moments))
     within, between = scatter_traces(groups, "scatter_decomposition")
     K, d, n = n_labels_seen(groups), moments.n_dims, moments.count

@@ -50,7 +50,7 @@ def silhouette_objective(X: Any, labels: Any = None) -> Any:
     >>> silhouette_objective([[0.0], [1.0], [3.0]], ["a", "a", "b"])
     24.0
     """
-    groups = _label_moments(X, labels)
+    groups = GroupMoments.by("labels", X, labels)
     groups.check_scale()
     total = groups.within.sum() + groups.between_trace
     return scalar(2 * groups.count * total - 4 * (groups.counts @ groups.within))
@@ -95,7 +95,7 @@ def classifier_objective(X: Any, labels: Any = None, *, classes: Any) -> Any:
     >>> classifier_objective([[1.0, 0.0], [0.0, 2.0]], ["a", "b"], classes=[[1.0, 0.0], [0.0, 1.0]])
     3.0
     """
-    groups = _label_moments(X, labels)
+    groups = GroupMoments.by("labels", X, labels)
     C = _class_vectors(classes, groups)
     margins = (groups.means * (2 * C - C.sum(dim=0))).sum(dim=1)
     return scalar(groups.counts @ margins)
@@ -113,7 +113,7 @@ def classifier_objective_expansion(X: Any, labels: Any = None, *, classes: Any) 
     >>> round(classifier_objective_expansion([[1.0, 0.0], [0.0, 2.0]], ["a", "b"], classes=classes), 9)
     3.0
     """
-    groups = _label_moments(X, labels)
+    groups = GroupMoments.by("labels", X, labels)
     C = _class_vectors(classes, groups)
     n, n_k, K = groups.count, groups.counts, len(C)
     x_squares = groups.within.sum() + n_k @ (groups.means * groups.means).sum(dim=1)
@@ -163,10 +163,6 @@ def triplet_bound(X: Any, labels: Any = None) -> Any:
     for own, others, n_k in _anchor_distances(X, labels):
         bound = bound + (n_k - n) * own.sum() + (n_k - 1) * others.sum()
     return scalar(bound)
-
-
-def _label_moments(X: Any, labels: Any) -> GroupMoments:
-    return X if isinstance(X, GroupMoments) else GroupMoments.of(X, known_rows(X, labels, "labels"))
 
 
 def _class_vectors(classes: Any, groups: GroupMoments) -> Tensor:

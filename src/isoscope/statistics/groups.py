@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any, Self
 
 import torch
 from torch import Tensor
@@ -16,7 +16,7 @@ from isoscope.kernels.precision import check_spread, direct_distances, seen_squa
 from isoscope.kernels.products import sum_of_squares
 from isoscope.kernels.selection import medians
 from isoscope.labels import Labels, as_labels
-from isoscope.space import as_weights, whole
+from isoscope.space import as_weights, known_rows, whole
 from isoscope.statistics.declared import declare
 from isoscope.statistics.directions import unit_rows
 
@@ -41,7 +41,57 @@ def group_sums(rows: Tensor, labels: Labels) -> Tensor:
 
 
 @dataclass(frozen=True, eq=False)
-class GroupMoments:
+class _Groups:
+    """What is held for each group, by name: tensors whose rows are the groups.
+
+    names: the G groups, sorted.
+    counts: (G,) float64.
+    """
+
+    names: tuple[Any, ...]
+    counts: Tensor
+
+    @classmethod
+    def of(cls, X: Any, groups: Any = None) -> Self:
+        """One pass over X; `groups` has one name a row."""
+        raise NotImplementedError
+
+    @classmethod
+    def by(cls, field: str, X: Any, given: Any = None) -> Self:
+        """Group the rows of X by what is known of each (labels, token types, sentences).
+
+        It is as given, or as a Space carries it. The statistic itself passes through unchanged.
+        """
+        return X if isinstance(X, cls) else cls.of(X, known_rows(X, given, field))
+
+    @property
+    def n_dims(self) -> int:
+        """d, the number of dimensions."""
+        return next(value.shape[1] for value in vars(self).values() if getattr(value, "ndim", 0) == 2)
+
+    def aligned(self, other: Self) -> tuple[Self, Self]:
+        """Return both over the union of their groups; a group that one has not has zeros there."""
+        if self.n_dims != other.n_dims:
+            raise ShapeError(f"blocks have {self.n_dims} and {other.n_dims} dimensions; wanted the same")
+        if self.names == other.names:
+            return self, other
+        names = tuple(sorted({*self.names, *other.names}, key=_order))
+        return self._placed(names), other._placed(names)
+
+    def _placed(self, names: tuple[Any, ...]) -> Self:
+        place = {name: row for row, name in enumerate(names)}
+        rows = torch.tensor([place[name] for name in self.names], device=self.counts.device)
+        held = {one.name: getattr(self, one.name) for one in fields(self)}
+        placed = {
+            name: values.new_zeros(len(names), *values.shape[1:]).index_copy(0, rows, values)
+            for name, values in held.items()
+            if isinstance(values, Tensor)
+        }
+        return replace(self, names=names, **placed)
+
+
+@dataclass(frozen=True, eq=False)
+class GroupMoments(_Groups):
     """For each group its count, mean and sum of squared distances to the mean.
 
     Attributes:
@@ -52,8 +102,6 @@ class GroupMoments:
         means_rest: (G, d) what rounding to float64 left of the means; it shows at large offsets.
     """
 
-    names: tuple[Any, ...]
-    counts: Tensor
     means: Tensor
     within: Tensor
     means_rest: Tensor
@@ -86,7 +134,7 @@ class GroupMoments:
 
     def merge(self, other: GroupMoments) -> GroupMoments:
         """Group by group, the moments of both sets of vectors together."""
-        a, b = _aligned(self, other)
+        a, b = self.aligned(other)
         if self.names != other.names:
             a, b = a._filled(b), b._filled(a)
         counts = a.counts + b.counts
@@ -96,11 +144,6 @@ class GroupMoments:
         within = seen_squares(within, step)
         means, rest = two_sum(a.means, a.means_rest + step * share[:, None])
         return GroupMoments(a.names, counts, means, within, rest)
-
-    @property
-    def n_dims(self) -> int:
-        """d, the number of dimensions."""
-        return int(self.means.shape[1])
 
     @property
     def count(self) -> Any:
@@ -165,19 +208,9 @@ class GroupMoments:
         means = torch.where(absent, other.means, self.means)
         return replace(self, means=means, means_rest=torch.where(absent, other.means_rest, self.means_rest))
 
-    def _placed(self, names: tuple[Any, ...]) -> GroupMoments:
-        rows = _positions(self.names, names, self.counts.device)
-        return GroupMoments(
-            names,
-            _scatter_rows(self.counts, rows, len(names)),
-            _scatter_rows(self.means, rows, len(names)),
-            _scatter_rows(self.within, rows, len(names)),
-            _scatter_rows(self.means_rest, rows, len(names)),
-        )
-
 
 @dataclass(frozen=True, eq=False)
-class GroupDirections:
+class GroupDirections(_Groups):
     """For each group the number of vectors with a direction and the sum of their unit vectors.
 
     Attributes:
@@ -188,8 +221,6 @@ class GroupDirections:
         unit_square_sums: (G, d) float64, Σ u_j² by dimension, where it was asked for.
     """
 
-    names: tuple[Any, ...]
-    counts: Tensor
     unit_sums: Tensor
     n_zero: int
     unit_square_sums: Tensor | None = None
@@ -220,7 +251,7 @@ class GroupDirections:
 
     def merge(self, other: GroupDirections) -> GroupDirections:
         """Group by group, the sums of both sets of vectors together."""
-        a, b = _aligned(self, other)
+        a, b = self.aligned(other)
         squares = (a.unit_square_sums, b.unit_square_sums)
         return GroupDirections(
             a.names,
@@ -229,25 +260,6 @@ class GroupDirections:
             a.n_zero + b.n_zero,
             None if squares[0] is None or squares[1] is None else squares[0] + squares[1],
         )
-
-    @property
-    def n_dims(self) -> int:
-        """d, the number of dimensions."""
-        return int(self.unit_sums.shape[1])
-
-    def _placed(self, names: tuple[Any, ...]) -> GroupDirections:
-        squares = self.unit_square_sums
-        rows = _positions(self.names, names, self.counts.device)
-        return GroupDirections(
-            names,
-            _scatter_rows(self.counts, rows, len(names)),
-            _scatter_rows(self.unit_sums, rows, len(names)),
-            self.n_zero,
-            None if squares is None else _scatter_rows(squares, rows, len(names)),
-        )
-
-
-_Groups = TypeVar("_Groups", GroupMoments, GroupDirections)
 
 
 def _counting(X: Any, groups: Any, weights: Any) -> tuple[Tensor, Labels, Tensor]:
@@ -288,30 +300,9 @@ def _less(rows: Tensor, points: Tensor, codes: Tensor) -> Tensor:
     return rows - taken if rows.requires_grad or points.requires_grad else torch.sub(rows, taken, out=taken)
 
 
-def _aligned(a: _Groups, b: _Groups) -> tuple[_Groups, _Groups]:
-    """Both over the union of their groups."""
-    if a.n_dims != b.n_dims:
-        raise ShapeError(f"blocks have {a.n_dims} and {b.n_dims} dimensions; wanted the same")
-    if a.names == b.names:
-        return a, b
-    names = tuple(sorted({*a.names, *b.names}, key=_order))
-    return a._placed(names), b._placed(names)
-
-
 def _order(name: Any) -> tuple[str, Any]:
     """Names of different types side by side: by type first."""
     return ("", name) if isinstance(name, int | float) else (type(name).__name__, name)
-
-
-def _positions(names: tuple[Any, ...], among: tuple[Any, ...], device: torch.device) -> Tensor:
-    place = {name: row for row, name in enumerate(among)}
-    return torch.tensor([place[name] for name in names], device=device)
-
-
-def _scatter_rows(values: Tensor, rows: Tensor, n: int) -> Tensor:
-    placed = values.new_zeros(n, *values.shape[1:])
-    placed[rows] = values
-    return placed
 
 
 declare(
