@@ -6,7 +6,7 @@ import torch
 
 from isoscope.errors import InputError, NotFiniteError, ShapeError
 from isoscope.labels import as_labels
-from isoscope.metrics.sinks import Sinks, find_sinks, sink_thresholds
+from isoscope.metrics.sinks import find_sinks, sink_thresholds
 
 N_TEXTS, LENGTH = 12, 8
 POSITIONS = np.tile(np.arange(LENGTH), N_TEXTS)
@@ -95,16 +95,15 @@ def test_batches_merge_to_the_whole(norms) -> None:
     thresholds = sink_thresholds(norms)
     whole = find_sinks(norms, positions=POSITIONS, token_types=types, thresholds=thresholds)
     parts = [
-        Sinks.of(norms[:, a:b], positions=POSITIONS[a:b], token_types=types[a:b], thresholds=thresholds)
+        find_sinks(norms[:, a:b], positions=POSITIONS[a:b], token_types=types[a:b], thresholds=thresholds)
         for a, b in ((0, 21), (21, 22), (22, N))
     ]
     merged = parts[0].merge(parts[1]).merge(parts[2])
     assert torch.equal(merged.mask, whole.mask)
     assert merged.names == whole.names == find_sinks(norms, positions=POSITIONS, token_types=types).names
     assert torch.equal(merged.largest, whole.largest)
-    assert Sinks.of(merged) is merged
     with pytest.raises(InputError, match="one pilot"):
-        parts[0].merge(Sinks.of(norms, thresholds=2 * thresholds))
+        parts[0].merge(find_sinks(norms, thresholds=2 * thresholds))
 
 
 def test_the_ratio_decides_and_scale_does_not(norms) -> None:

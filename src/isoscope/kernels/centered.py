@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import reduce
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -12,6 +13,11 @@ from isoscope.kernels.products import sum_of_squares, symmetric_product, weighte
 from isoscope.kernels.recorded import MOST_NUMBERS, replayed
 
 Sums = tuple[Tensor, Tensor, Tensor, Tensor | None, Tensor | None]
+
+
+def moved_quartic(n: Any, trace: Any, quartic: Any, mAm: Any, cubic_m: Any, square: Any, sum_m: Any) -> Any:
+    """Return Σ‖u − m‖⁴ from Σ‖u‖², Σ‖u‖⁴, mᵀ(Σuuᵀ)m, (Σ‖u‖²u)·m, ‖m‖² and (Σu)·m."""
+    return quartic + 4 * mAm + n * square**2 - 4 * cubic_m + 2 * trace * square - 4 * square * sum_m
 
 
 def moved_to_mean(
@@ -33,7 +39,7 @@ def moved_to_mean(
     if cubic is None or quartic is None:
         return mean, rest, scatter, None, None
     Am, trace = A @ m, A.trace()
-    quartic = quartic + 4 * (m @ Am) - 4 * (cubic @ m) + 2 * trace * square - 3 * n * square**2
+    quartic = moved_quartic(n, trace, quartic, m @ Am, cubic @ m, square, n * square)
     return mean, rest, scatter, cubic - m * trace - 2 * Am + 2 * n * square * m, quartic
 
 

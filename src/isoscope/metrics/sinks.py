@@ -17,7 +17,6 @@ from isoscope.labels import Labels
 
 _NAMED = 0.9  # the share of rows at a position, or of a type, that must be sinks for it to be named
 _MOST_NAMES = 8  # what explains fewer sinks than these is counted, not named
-_Layers = tuple[int, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,39 +38,12 @@ class Sinks:
     mask: Tensor
     thresholds: Tensor
     ratio: float
-    layers: _Layers
+    layers: tuple[int, ...]
     largest: Tensor
     sink_norms: Tensor
     sink_keys: tuple[tuple[int | None, Any], ...]
     n_at: Mapping[int, int]
     n_of: Mapping[Any, int]
-
-    @classmethod
-    def of(
-        cls,
-        norms: Any,
-        *,
-        positions: Any = None,
-        token_types: Any = None,
-        layers: Sequence[int] | None = None,
-        ratio: float = 10.0,
-        thresholds: Any = None,
-    ) -> Sinks:
-        """As `find_sinks`, whose arguments these are. Sinks pass through unchanged."""
-        if isinstance(norms, Sinks):
-            return norms
-        lengths = _lengths(norms)
-        numbers = _numbers(lengths, layers, one_list=as_tensor(norms, name="norms").ndim == 1)
-        limits = sink_thresholds(lengths, ratio=ratio) if thresholds is None else _limits(thresholds, lengths)
-        mask = (lengths > limits[:, None]).any(dim=0)
-        places = _listed(positions, lengths.shape[1], "positions")
-        kinds = _listed(token_types, lengths.shape[1], "token_types")
-        rows = mask.nonzero().flatten().tolist()
-        keys = tuple((places[row] if places else None, kinds[row] if kinds else None) for row in rows)
-        return cls(
-            mask, limits, ratio, numbers, lengths.amax(dim=1), lengths[:, mask].T, keys,
-            Counter(places or ()), Counter(kinds or ()),
-        )  # fmt: skip
 
     def merge(self, other: Sinks) -> Sinks:
         """The rows of both, one after the other; the thresholds must be the same."""
@@ -188,9 +160,25 @@ def find_sinks(
     >>> sinks.names
     ('position 0 (norm 85 against a median of 1.15)',)
     """
-    return Sinks.of(
-        norms, positions=positions, token_types=token_types, layers=layers, ratio=ratio, thresholds=thresholds
-    )
+    lengths = _lengths(norms)
+    if layers is None:
+        layers = () if as_tensor(norms, name="norms").ndim == 1 else range(len(lengths))
+    elif len(layers) != len(lengths):
+        raise ShapeError(f"layers has {len(layers)} entries for norms of {len(lengths)} layers")
+    if thresholds is None:
+        thresholds = sink_thresholds(lengths, ratio=ratio)
+    limits = as_tensor(thresholds, name="thresholds").detach().cpu().double().reshape(-1)
+    if len(limits) != len(lengths):
+        raise ShapeError(f"thresholds has {len(limits)} entries for norms of {len(lengths)} layers")
+    mask = (lengths > limits[:, None]).any(dim=0)
+    places = _listed(positions, lengths.shape[1], "positions")
+    kinds = _listed(token_types, lengths.shape[1], "token_types")
+    rows = mask.nonzero().flatten().tolist()
+    keys = tuple((places[row] if places else None, kinds[row] if kinds else None) for row in rows)
+    return Sinks(
+        mask, limits, ratio, tuple(map(int, layers)), lengths.amax(dim=1), lengths[:, mask].T, keys,
+        Counter(places or ()), Counter(kinds or ()),
+    )  # fmt: skip
 
 
 def sink_thresholds(norms: Any, *, ratio: float = 10.0) -> Tensor:
@@ -221,21 +209,6 @@ def _lengths(norms: Any) -> Tensor:
     if (lengths < 0).any():
         raise InputError("norms has negative entries; wanted lengths of vectors: X.norm(dim=-1)")
     return lengths
-
-
-def _numbers(lengths: Tensor, layers: Sequence[int] | None, *, one_list: bool) -> _Layers:
-    if layers is None:
-        return () if one_list else tuple(range(len(lengths)))
-    if len(layers) != len(lengths):
-        raise ShapeError(f"layers has {len(layers)} entries for norms of {len(lengths)} layers")
-    return tuple(int(layer) for layer in layers)
-
-
-def _limits(thresholds: Any, lengths: Tensor) -> Tensor:
-    limits = as_tensor(thresholds, name="thresholds").detach().cpu().double().reshape(-1)
-    if len(limits) != len(lengths):
-        raise ShapeError(f"thresholds has {len(limits)} entries for norms of {len(lengths)} layers")
-    return limits
 
 
 def _listed(values: Any, n: int, name: str) -> list[Any] | None:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import math
-from functools import reduce
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from isoscope.arrays import as_matrix, blocks, like, scalar
+from isoscope.arrays import as_matrix, like, scalar
 from isoscope.errors import InputError, UndefinedError
 from isoscope.kernels.precision import check_spread
 from isoscope.metrics.registry import ALL_INVARIANCES, family
 from isoscope.statistics.moments import Moments
+from isoscope.statistics.principal import rounding, wide_moments
 
 _RANKME_EPSILON = 1e-7  # Garrido et al. 2023, equation 1
 _ROUNDING_OF_SHARES = 1e-6  # a cumulative share this close below the wanted one has reached it: float32 sums
@@ -234,8 +234,10 @@ def power_law_exponent(X: Any, *, first: int | None = None, last: int | None = N
     rank = len(values)
     first = first if first is not None else (_FIRST_RANK if rank >= 60 else 1)
     last = last if last is not None else (min(_LAST_RANK, rank) if rank >= 60 else rank)
+    if not 1 <= first < last and rank < 2:
+        raise UndefinedError(f"power_law_exponent needs two ranks to fit; the covariance has rank {rank}")
     if not 1 <= first < last:
-        raise _no_ranks(first, last, rank)
+        raise InputError(f"first and last are {first} and {last}; wanted 1 ≤ first < last ≤ {rank}, the rank")
     if last > rank:
         raise UndefinedError(
             f"power_law_exponent is undefined to rank {last}: the covariance has rank {rank}"
@@ -250,12 +252,6 @@ def first_reaching(cumulative: Tensor, share: float) -> int:
     """The first count at which a cumulative share is reached, up to rounding; all of them if none is."""
     reached = (cumulative >= share - _ROUNDING_OF_SHARES).nonzero()
     return int(reached[0]) + 1 if len(reached) else len(cumulative)
-
-
-def _no_ranks(first: int, last: int, rank: int) -> Exception:
-    if rank < 2:
-        return UndefinedError(f"power_law_exponent needs two ranks to fit; the covariance has rank {rank}")
-    return InputError(f"first and last are {first} and {last}; wanted 1 ≤ first < last ≤ {rank}, the rank")
 
 
 def _original(X: Any) -> Any:
@@ -275,15 +271,12 @@ def _standing_eigenvalues(X: Any, name: str) -> tuple[Moments, Tensor]:
     is then that of the vectors themselves, stored with a relative spacing of `eps`: a variance of at most
     eps²/12 of a coordinate's mean square, a few times that along the worst direction.
     """
-    moments, eps = X, 0.0
-    if not isinstance(X, Moments):
-        matrix = as_matrix(X).detach()
-        eps = torch.finfo(matrix.dtype).eps
-        moments = reduce(Moments.merge, (Moments.of(block.double()) for block in blocks(matrix)))
+    moments = wide_moments(X)
+    eps = 0.0 if isinstance(X, Moments) else torch.finfo(as_matrix(X, finite=False).dtype).eps
     moments.need_spread(name)
     values = torch.linalg.eigvalsh(moments.smaller_side.detach()).flip(0)
     mean_square = float((moments.trace / moments.count + moments.mean @ moments.mean) / moments.n_dims)
-    noise = _noise(values, max(moments.n_rows, moments.n_dims))
+    noise = rounding(values, max(moments.n_rows, moments.n_dims))
     kept = values > max(noise, moments.count * eps**2 * mean_square)
     return moments, torch.masked_select(values, kept)[: moments.n_rows - 1] / (moments.count - 1)
 
@@ -297,15 +290,6 @@ def _cumulative(values: Tensor) -> Tensor:
     return values.cumsum(0) / values.sum()
 
 
-def _noise(values: Tensor, size: int) -> float:
-    """Below this an eigenvalue is rounding: size · 2^−52 of the largest, or twice the most negative one.
-
-    A scatter has no negative eigenvalues, so what is below 0 shows how far rounding reaches; products of
-    float32 vectors reach about 1e-7 of the largest eigenvalue, in both directions, whatever n and d.
-    """
-    return max(float(values[0]) * size * 2**-52, -2 * float(values[-1]))
-
-
 def _uncentred_spectrum(moments: Moments) -> Tensor:
     """(min(n, d),) eigenvalues of Σ x xᵀ, largest first, rounding set to 0; on the smaller side."""
     if moments.factor is None:
@@ -314,5 +298,4 @@ def _uncentred_spectrum(moments: Moments) -> Tensor:
         rows = torch.cat([moments.factor, math.sqrt(moments.count) * moments.mean[None]])
         squares = torch.linalg.eigvalsh(rows @ rows.T)
     squares = squares.flip(0)[: min(moments.n_rows, moments.n_dims)]
-    noise = _noise(squares.detach(), len(squares))
-    return torch.where(squares > noise, squares, 0.0)
+    return torch.where(squares > rounding(squares.detach(), len(squares)), squares, 0.0)

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from isoscope.errors import InputError
-from isoscope.metrics.sinks import Sinks, sink_thresholds
+from isoscope.metrics.sinks import Sinks, find_sinks, sink_thresholds
 from isoscope.models.batches import text_batches, token_batches, usual_batch
 from isoscope.models.forward import StateBatch, hidden_states
 from isoscope.models.language_models import LanguageModel, load_language_model
@@ -159,7 +159,7 @@ class States:
         if number == 0:
             self._thresholds = sink_thresholds(of_counted, ratio=self.sink_ratio)
         known = self.tokenized.rows.select(rows[counted])
-        sinks = Sinks.of(
+        sinks = find_sinks(
             of_counted, positions=known.positions, token_types=known.types, ratio=self.sink_ratio,
             thresholds=self._thresholds,
         )  # fmt: skip

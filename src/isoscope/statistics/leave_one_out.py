@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from isoscope.arrays import as_matrix, blocks
+from isoscope.kernels.centered import moved_quartic
 from isoscope.statistics.chunks import pieces
 from isoscope.statistics.declared import declare
 from isoscope.statistics.directions import Directions, unit_rows
@@ -39,11 +40,8 @@ class LeftOutMoments:
 
     def merge(self, other: LeftOutMoments) -> LeftOutMoments:
         """The vectors of both."""
-        return LeftOutMoments(
-            torch.cat([self.trace, other.trace]),
-            torch.cat([self.squared_frobenius, other.squared_frobenius]),
-            torch.cat([self.quartic, other.quartic]),
-        )
+        pairs = zip(vars(self).values(), vars(other).values(), strict=True)
+        return LeftOutMoments(*(torch.cat(pair) for pair in pairs))
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,34 +84,19 @@ def _left_out_block(block: Tensor, moments: Moments) -> tuple[Tensor, Tensor, Te
     unit = (moments.trace / (n * moments.n_dims)).sqrt()
     h = ((block - moments.mean) / unit).to(block.dtype)
     r = torch.linalg.vector_norm(h, dim=1).double().square() * unit**2
-    hAh = _quadratic(h, moments, unit) * unit**2
+    if moments.factor is None:
+        half = h @ (moments.scatter / unit**2).to(h.dtype)
+        hAh = torch.linalg.vecdot(half, h).double() * unit**2 * unit**2
+    else:
+        hAh = (h @ moments.factor.T.to(h.dtype)).double().square().sum(dim=1) * unit**2
     k = (h @ (moments.cubic / unit**3).to(h.dtype)).double() * unit**4
     c = n / (n - 1)
     trace = moments.trace - c * r
     squared_frobenius = moments.squared_frobenius - 2 * c * hAh + (c * r) ** 2
-    return trace, squared_frobenius, _left_out_quartic(moments, r, hAh, k)
-
-
-def _quadratic(h: Tensor, moments: Moments, unit: Tensor) -> Tensor:
-    """hᵀAh for every row, in units of unit²."""
-    if moments.factor is not None:
-        return (h @ moments.factor.T.to(h.dtype)).double().square().sum(dim=1)
-    half = h @ (moments.scatter / unit**2).to(h.dtype)
-    return torch.linalg.vecdot(half, h).double() * unit**2
-
-
-def _left_out_quartic(moments: Moments, r: Tensor, hAh: Tensor, k: Tensor) -> Tensor:
-    """Σ_{j≠i} ‖u_j − m‖⁴ with m = −h/(n−1) the mean of the others: the expansion of ‖u−m‖⁴ again."""
-    n, a = moments.count, -1 / (moments.count - 1)  # m = a·h
-    square = a * a * r
-    return (
-        (moments.quartic - r**2)
-        + 4 * a * a * (hAh - r**2)
-        + (n - 1) * square**2
-        - 4 * a * (k - r**2)
-        + 2 * (moments.trace - r) * square
-        + 4 * a * r * square  # −4‖m‖² m·Σu with Σu = −h over the others
-    )
+    a = -1 / (n - 1)  # m = a·h is the mean of the others, over which Σu = −h
+    others = moments.trace - r, moments.quartic - r**2
+    quartic = moved_quartic(n - 1, *others, a * a * (hAh - r**2), a * (k - r**2), a * a * r, -a * r)
+    return trace, squared_frobenius, quartic
 
 
 declare(

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from isoscope.arrays import as_matrix, block_rows, check_finite, working
 from isoscope.errors import ShapeError, UndefinedError
-from isoscope.kernels.centered import device_sums, moved_to_mean
+from isoscope.kernels.centered import device_sums, moved_quartic, moved_to_mean
 from isoscope.kernels.precision import check_spread, full_precision, two_sum
 from isoscope.kernels.products import sum_of_squares, symmetric_product
 from isoscope.space import as_weights, whole
@@ -117,17 +117,10 @@ class Moments:
         return Moments(count, mean, scatter, factor, a[0] + b[0], a[1] + b[1], rest, rows)
 
     def moved(self, m: Tensor) -> tuple[Tensor, Tensor]:
-        """Return cubic and quartic sums about the mean plus m: ‖u−m‖⁴ expanded, using Σu = 0."""
+        """Return cubic and quartic sums about the mean plus m, using Σu = 0."""
         square, Am = m @ m, self.times(m)
         cubic = self.cubic - m * self.trace - 2 * Am - self.count * square * m
-        quartic = (
-            self.quartic
-            + 4 * (m @ Am)
-            + self.count * square**2
-            - 4 * (self.cubic @ m)
-            + 2 * self.trace * square
-        )
-        return cubic, quartic
+        return cubic, moved_quartic(self.count, self.trace, self.quartic, m @ Am, self.cubic @ m, square, 0.0)
 
     @property
     def has_fourth(self) -> bool:

@@ -35,20 +35,18 @@ class Principal:
     def of(cls, X: Any, *, what: str = "a principal direction") -> Principal:
         """Of any array, or of moments, on the smaller side; `what` is named where there are none.
 
-        Eigenvalues up to max(n, d)·ε of the largest, or twice as far above 0 as the lowest lies below it,
-        are rounding, and are left out.
+        Eigenvalues that may be rounding are left out.
         """
         if isinstance(X, Principal):
             return X
-        moments = X if isinstance(X, Moments) else _moments(X)
+        moments = wide_moments(X)
         n, d = moments.count, moments.n_dims
         if n < 2:
             raise InputError(f"{what} needs at least 2 vectors to have directions; got n_samples = {n}")
         if not moments.trace > 0:
             raise InputError(f"{what}: X has {n} points that are all equal; wanted points that differ")
         values, directions = _decomposed(moments)
-        noise = max(float(values[0]) * max(n, d) * torch.finfo(values.dtype).eps, -2 * float(values[-1]))
-        rank = min(int((values > noise).sum()), int(n) - 1)
+        rank = min(int((values > rounding(values, max(n, d))).sum()), int(n) - 1)
         return cls(values[:rank] / (n - 1), _signed(directions[:rank]), moments.mean)
 
     @property
@@ -73,9 +71,20 @@ class Principal:
         return Principal(values, torch.cat([self.directions, rest]), self.mean)
 
 
-def _moments(X: Any) -> Moments:
-    """With products in float64, whatever came in."""
+def wide_moments(X: Any) -> Moments:
+    """Moments with products in float64, one block at a time, whatever came in; Moments pass through."""
+    if isinstance(X, Moments):
+        return X
     return reduce(Moments.merge, (Moments.of(block.double()) for block in blocks(as_matrix(X).detach())))
+
+
+def rounding(eigenvalues: Tensor, size: int) -> float:
+    """Below this an eigenvalue is rounding: size · 2^−52 of the largest, or twice the most negative one.
+
+    A scatter has no negative eigenvalues, so what is below 0 shows how far rounding reaches; products of
+    float32 vectors reach about 1e-7 of the largest eigenvalue, in both directions, whatever n and d.
+    """
+    return max(float(eigenvalues[0]) * size * 2**-52, -2 * float(eigenvalues[-1]))
 
 
 def _decomposed(moments: Moments) -> tuple[Tensor, Tensor]:
