@@ -63,7 +63,8 @@ def passes(monkeypatch: pytest.MonkeyPatch) -> Passes:
 
         def of(X: Any, *args: Any, **options: Any) -> Any:
             if not isinstance(X, kind):
-                counted.taken.append((kind.__name__, as_matrix(X).detach()))
+                name = " ".join(filter(None, (kind.__name__, options.get("metric"))))
+                counted.taken.append((name, as_matrix(X).detach()))
             return compute(X, *args, **options)
 
         monkeypatch.setattr(kind, "of", of)

@@ -5,8 +5,10 @@ import pytest
 import torch
 from sklearn.metrics import silhouette_samples
 
-from isoscope.labels import as_labels
+from isoscope.engine import plan
 from isoscope.report.clusters import Silhouettes
+from isoscope.space import Space
+from isoscope.statistics.gathered import Statistics
 
 
 @pytest.fixture
@@ -15,9 +17,13 @@ def labelled(rng) -> tuple[np.ndarray, np.ndarray]:
     return rng.normal(size=(1500, 5)) + 2 * np.eye(5)[y], y
 
 
+def silhouettes_of(X: np.ndarray, y: np.ndarray, rows: list[int]) -> Silhouettes:
+    return Silhouettes.of(Statistics(Space(X, labels=y)), rows=torch.tensor(rows))
+
+
 def test_exact(labelled) -> None:
     X, y = labelled
-    found = Silhouettes.of(X, as_labels(y), rows=torch.tensor([3, 1]))
+    found = silhouettes_of(X, y, [3, 1])
     wanted = silhouette_samples(X, y)
     assert found.is_exact
     np.testing.assert_allclose(found.points.numpy(), wanted[[3, 1]], atol=1e-9)
@@ -29,9 +35,10 @@ def test_exact(labelled) -> None:
         np.testing.assert_allclose(label.quantiles, np.quantile(own, [0.1, 0.25, 0.5, 0.75, 0.9]), atol=1e-9)
 
 
-def test_many_points_are_estimated_within_their_interval(labelled) -> None:
+def test_many_points_are_estimated_within_their_interval(labelled, monkeypatch) -> None:
     X, y = labelled
-    found = Silhouettes.of(X, as_labels(y), rows=torch.tensor([3, 1]), exact_rows=100)
+    monkeypatch.setattr(plan, "EXACT_PAIRS", 100**2)
+    found = silhouettes_of(X, y, [3, 1])
     wanted = silhouette_samples(X, y)
     assert not found.is_exact
     np.testing.assert_allclose(found.points.numpy(), wanted[[3, 1]], atol=1e-6)
@@ -41,12 +48,14 @@ def test_many_points_are_estimated_within_their_interval(labelled) -> None:
         np.testing.assert_allclose(label.quantiles, spread, atol=0.15)
 
 
-def test_a_point_alone_scores_0_either_way(labelled) -> None:
+def test_a_point_alone_scores_0_either_way(labelled, monkeypatch) -> None:
     X, y = labelled
     y = y.copy()
     y[0] = 9
     for exact_rows in (100, 10_000):
-        found = Silhouettes.of(X, as_labels(y), rows=torch.tensor([0]), exact_rows=exact_rows)
+        monkeypatch.setattr(plan, "EXACT_PAIRS", exact_rows**2)
+        found = silhouettes_of(X, y, [0])
+        assert found.is_exact is (exact_rows > 100)
         assert found.points.tolist() == [0]
         assert found.labels[-1].mean == 0
         assert found.labels[-1].quantiles == (0, 0, 0, 0, 0)

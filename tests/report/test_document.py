@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 import isoscope as iso
+from isoscope.engine import plan
 from isoscope.errors import FileError, InputError, LabelError, ShapeError
-from isoscope.report import document, evidence
+from isoscope.report import document
 
 
 @pytest.fixture(name="X")
@@ -50,6 +51,20 @@ def test_the_same_space_makes_the_same_page(X: np.ndarray) -> None:
     assert first.contents["points"]["rows"] != other.contents["points"]["rows"]
 
 
+def test_each_statistic_of_the_space_is_computed_once(X: np.ndarray, passes) -> None:
+    iso.report(X, labels=LABELS)
+    once = ("Moments", "Directions", "GroupMoments", "Separation", "Separation cosine")
+    assert passes.over(X) == dict.fromkeys(once, 1)
+
+
+def test_a_measurement_costs_only_what_is_new(X: np.ndarray, passes) -> None:
+    measured = iso.measure(X, labels=LABELS)
+    before = passes.over(X)
+    made = iso.report(measured, title="Three")
+    assert passes.over(X) == before
+    assert made.html == iso.report(X, labels=LABELS, title="Three").html
+
+
 def test_without_labels_there_are_no_sections_of_labels(X: np.ndarray) -> None:
     held = iso.report(X).contents
     assert held["silhouette"] is held["frontier"] is held["trajectory"] is None
@@ -69,7 +84,7 @@ def test_a_space_and_an_opened_file_are_taken(X: np.ndarray, tmp_path: Path) -> 
 
 
 def test_many_points_are_estimated_and_it_is_said(rng, monkeypatch) -> None:
-    monkeypatch.setattr(evidence, "EXACT_ROWS", 500)
+    monkeypatch.setattr(plan, "EXACT_PAIRS", 500**2)
     y = rng.integers(0, 3, 1200)
     X = rng.normal(size=(1200, 8)) + 2 * np.eye(8)[y]
     made = iso.report(X, labels=y)

@@ -1,13 +1,21 @@
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
 
 import isoscope as iso
-from isoscope.labels import as_labels
+from isoscope.engine import plan
 from isoscope.report import side_by_side as module
-from isoscope.report.side_by_side import side_by_side
+from isoscope.report.side_by_side import side_by_side as of_shelf
+from isoscope.space import Space
+from isoscope.statistics.gathered import Statistics
+
+
+def side_by_side(X: torch.Tensor, labels: np.ndarray | None, **options: Any) -> dict[str, Any]:
+    return of_shelf(Statistics(Space(X, labels=labels)), **options)
 
 
 @pytest.fixture
@@ -18,7 +26,7 @@ def labelled(rng) -> tuple[torch.Tensor, np.ndarray]:
 
 def test_each_row_is_the_corrected_space(labelled) -> None:
     X, y = labelled
-    found = {row["name"]: row for row in side_by_side(X, as_labels(y))["rows"]}
+    found = {row["name"]: row for row in side_by_side(X, y)["rows"]}
     corrected = {
         "as it is": X,
         "Center": X - X.mean(dim=0),
@@ -37,7 +45,7 @@ def test_many_rows_are_sampled(labelled, monkeypatch) -> None:
     monkeypatch.setattr(module, "MOST_ROWS", 100)
     X, y = labelled
     shares: list[float] = []
-    found = side_by_side(X, as_labels(y), progress=shares.append)
+    found = side_by_side(X, y, progress=shares.append)
     assert found["n"] == 100
     assert shares == sorted(shares)
     assert len(shares) == len(found["rows"]) - 1
@@ -50,14 +58,14 @@ def test_silhouettes_are_exact_up_to_a_bound_and_said_to_be_estimates_beyond(
     assert side_by_side(X, None)["tolerance"] is None
     y2 = rng.integers(0, 4, 2000)
     many = torch.from_numpy(rng.normal(size=(2000, 5)) + np.eye(5)[y2])  # enough for an estimate to miss
-    found = side_by_side(many, as_labels(y2))
+    found = side_by_side(many, y2)
     assert found["tolerance"] is None
     assert found["rows"][0]["silhouette"] == pytest.approx(iso.silhouette_score(many, y2), abs=1e-9)
-    monkeypatch.setattr(module, "EXACT_ROWS", 200)
-    found = side_by_side(X, as_labels(y))
-    assert found["tolerance"] == module.TOLERANCE
+    monkeypatch.setattr(plan, "EXACT_PAIRS", 200**2)
+    found = side_by_side(X, y)
+    assert found["tolerance"] == pytest.approx(plan.silhouette_policy(300, times=6).tolerance, rel=0.05)
     assert found["rows"][0]["silhouette"] == pytest.approx(
-        iso.silhouette_score(X, y), abs=2 * module.TOLERANCE
+        iso.silhouette_score(X, y), abs=2 * found["tolerance"]
     )
 
 

@@ -1,4 +1,4 @@
-"""The silhouette of every label, and of the points shown: exact for all points, or exact for some."""
+"""The silhouette of every label and of the points shown, exact or estimated as the engine's policy says."""
 
 from __future__ import annotations
 
@@ -8,25 +8,26 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from isoscope.arrays import as_matrix
+from isoscope.engine.plan import silhouette_policy
 from isoscope.labels import Labels
 from isoscope.metrics.silhouette_estimate import estimate_silhouette_by_cluster
 from isoscope.metrics.silhouettes import silhouettes
-from isoscope.space import Space
 from isoscope.statistics.anchors import AnchorRows
-from isoscope.statistics.pairs import Separation
+from isoscope.statistics.gathered import Statistics
 
-EXACT_ROWS = 20_000  # up to here every point's silhouette is computed: a second or two
-TOLERANCE = 0.005  # half the interval of a label's estimate
 _PER_LABEL = 60  # points whose silhouettes show a label's spread, where not all are computed
 _SHOWN = (0.1, 0.25, 0.5, 0.75, 0.9)
 
 
 @dataclass(frozen=True)
 class LabelSilhouette:
-    """The silhouette of one label: its mean, an interval where it is estimated, and its spread.
+    """The silhouette of one label.
 
-    quantiles: silhouettes that 10, 25, 50, 75 and 90 % of the label's points stay under.
+    Attributes:
+        name, count: the label, and how many points have it.
+        mean: over its points.
+        interval: the 95 % interval of the mean where that is estimated.
+        quantiles: silhouettes that 10, 25, 50, 75 and 90 % of the label's points stay under.
     """
 
     name: Any
@@ -38,12 +39,12 @@ class LabelSilhouette:
 
 @dataclass(frozen=True, eq=False)
 class Silhouettes:
-    """By label, in the labels' order; and of the points that were asked for.
+    """Silhouettes by label, and of the points that were asked for.
 
     Attributes:
-        labels: one entry each.
+        labels: one entry each, in the labels' order.
         points: (m,) silhouettes of the rows asked for, in their order.
-        is_exact: every point's was computed.
+        is_exact: whether that of every point was computed.
     """
 
     labels: tuple[LabelSilhouette, ...]
@@ -51,60 +52,55 @@ class Silhouettes:
     is_exact: bool
 
     @classmethod
-    def of(
-        cls, X: Any, labels: Labels, *, rows: Tensor, seed: int = 0, exact_rows: int = EXACT_ROWS
-    ) -> Silhouettes:
-        """Of labelled vectors; `rows` numbers the points that are shown.
+    def of(cls, shelf: Statistics, *, rows: Tensor) -> Silhouettes:
+        """Compute them from the statistics of a labelled space; `rows` numbers the points that are shown.
 
-        >>> from isoscope.labels import as_labels
-        >>> X = [[0.0, 0.0], [0.0, 1.0], [4.0, 0.0], [4.0, 1.0]]
-        >>> found = Silhouettes.of(X, as_labels(["a", "a", "b", "b"]), rows=torch.tensor([0]))
+        >>> from isoscope.space import Space
+        >>> space = Space([[0.0, 0.0], [0.0, 1.0], [4.0, 0.0], [4.0, 1.0]], labels=["a", "a", "b", "b"])
+        >>> found = Silhouettes.of(Statistics(space), rows=torch.tensor([0]))
         >>> [round(label.mean, 3) for label in found.labels]
         [0.754, 0.754]
         """
-        matrix = as_matrix(X).detach()
-        if len(matrix) <= exact_rows:
-            return _exact(matrix, labels, rows)
-        return _sampled(matrix, labels, rows, seed)
+        labels, rows = shelf.labels, rows.cpu()
+        is_exact = has_exact_silhouettes(shelf)
+        if is_exact:
+            means: dict[Any, tuple[float, Any]] = {}
+            values = silhouettes(shelf.separation).cpu()
+            spread = torch.arange(len(values))
+            points = values[rows]
+        else:
+            tolerance = silhouette_policy(len(labels), by_label=True).tolerance
+            estimates = estimate_silhouette_by_cluster(shelf.space, tolerance=tolerance, seed=shelf.seed)
+            means = {
+                name: (one.value, None if one.standard_error == 0 else one.interval)
+                for name, one in estimates.items()
+            }
+            spread = _some_of_each(labels, shelf.seed)
+            index = torch.cat([rows, spread])
+            exact = AnchorRows.of(shelf.rows, labels).exact(index.to(labels.codes.device))
+            values = silhouettes(exact, counted=False).cpu()
+            alone = (labels.counts == 1)[labels.codes].cpu()
+            values = torch.where(alone[index], 0.0, values)
+            points, values = values[: len(rows)], values[len(rows) :]
+        entries, codes = [], labels.codes.cpu()[spread]
+        for code, (name, count) in enumerate(zip(labels.names, labels.counts.tolist(), strict=True)):
+            own = values[codes == code]
+            mean, interval = means[name] if means else (float(own.mean()), None)
+            quantiles = own.double().quantile(torch.tensor(_SHOWN, dtype=torch.float64)).tolist()
+            entries.append(LabelSilhouette(name, count, mean, interval, tuple(quantiles)))
+        return cls(tuple(entries), points, is_exact)
 
 
-def _exact(matrix: Tensor, labels: Labels, rows: Tensor) -> Silhouettes:
-    values = silhouettes(Separation.of(matrix, labels)).cpu()
-    entries = []
-    for code, (name, count) in enumerate(zip(labels.names, labels.counts.tolist(), strict=True)):
-        own = values[labels.codes.cpu() == code]
-        entries.append(LabelSilhouette(name, count, float(own.mean()), None, _quantiles(own)))
-    return Silhouettes(tuple(entries), values[rows.cpu()], True)
-
-
-def _sampled(matrix: Tensor, labels: Labels, rows: Tensor, seed: int) -> Silhouettes:
-    """Labels by anchors, with an interval each; their spread by some of their points."""
-    estimates = estimate_silhouette_by_cluster(
-        Space(matrix, labels=labels), labels, tolerance=TOLERANCE, seed=seed
-    )
-    spread = _some_of_each(labels, seed)
-    index = torch.cat([rows.cpu(), spread]).to(matrix.device)
-    values = silhouettes(AnchorRows.of(matrix, labels).exact(index), counted=False).cpu()
-    alone = (labels.counts == 1)[labels.codes]
-    values = torch.where(alone[index].cpu(), 0.0, values)
-    shown, codes = values[len(rows) :], labels.codes.cpu()[spread]
-    entries = []
-    for code, (name, count) in enumerate(zip(labels.names, labels.counts.tolist(), strict=True)):
-        found = estimates[name]
-        interval = None if found.standard_error == 0 else found.interval
-        entries.append(LabelSilhouette(name, count, found.value, interval, _quantiles(shown[codes == code])))
-    return Silhouettes(tuple(entries), values[: len(rows)], False)
+def has_exact_silhouettes(shelf: Statistics) -> bool:
+    """Return whether a page takes silhouettes over all pairs: few points, or the sums are there already."""
+    return "separation" in vars(shelf) or silhouette_policy(len(shelf.space)).exact
 
 
 def _some_of_each(labels: Labels, seed: int) -> Tensor:
-    """Numbers of up to `_PER_LABEL` rows of each label, drawn by the seed."""
+    """Draw up to `_PER_LABEL` rows of each label."""
     codes = labels.codes.cpu()
     shuffled = torch.randperm(len(codes), generator=torch.Generator().manual_seed(seed))
     order = shuffled[codes[shuffled].argsort(stable=True)]
     counts = labels.counts.cpu()
     place = torch.arange(len(codes)) - (counts.cumsum(0) - counts)[codes[order]]
     return order[place < _PER_LABEL]
-
-
-def _quantiles(values: Tensor) -> tuple[float, ...]:
-    return tuple(values.double().quantile(torch.tensor(_SHOWN, dtype=torch.float64)).tolist())

@@ -27,7 +27,6 @@ from isoscope.report.projections import projections
 from isoscope.report.runs import curves
 from isoscope.report.side_by_side import side_by_side
 from isoscope.report.words import headline
-from isoscope.statistics.directions import Directions
 from isoscope.tables import shown
 
 _COORDINATE_BYTES = 3_000_000  # of the what-if sample, before base64 makes a third more of it
@@ -41,10 +40,8 @@ _TOP_DIMENSIONS = 24
 _MAX_REMOVED = 16  # directions that the slider goes to
 
 
-def contents(
-    evidence: Evidence, *, title: str | None, notes: tuple[str, ...] = (), progress: bool | None
-) -> dict[str, Any]:
-    """The sections of the page, by name; None where there is nothing to show."""
+def contents(evidence: Evidence, *, title: str | None, progress: bool | None) -> dict[str, Any]:
+    """Return the sections of the page, by name; None where there is nothing to show."""
     g = evidence
     whole = f"{g.measurement.n:,} vectors × {g.measurement.d:,} dimensions"
     dimensions = _dimensions(g)
@@ -52,7 +49,7 @@ def contents(
     said = headline(g.measurement, g.cosines, g.split, strongest, g.fair_share)
     with Bar(show=progress) as bar:
         bar.step("corrections", at_once=True)
-        corrected = side_by_side(g.space, g.labels, seed=g.seed, progress=bar.share)
+        corrected = side_by_side(g.shelf, progress=bar.share)
         bar.step("pictures")
         coordinates = g.principal.coordinates(g.space.vectors[g.rows.to(g.space.device)])
         points = _points(g, coordinates)
@@ -65,7 +62,7 @@ def contents(
         "n": g.measurement.n,
         "n_dims": g.measurement.d,
         "metrics": [_metric(reading) for reading in g.measurement.readings],
-        "notes": [printable(note) for note in (*notes, *g.measurement.notes)],
+        "notes": [printable(note) for note in g.measurement.notes],
         "cosines": _histogram(g.cosines),
         "dimensions": dimensions,
         "points": points,
@@ -135,7 +132,7 @@ def _histogram(cosines: PairCosines | None) -> dict[str, Any] | None:
 
 def _dimensions(g: Evidence) -> dict[str, Any] | None:
     try:
-        contributions = contributions_of(Directions.of(g.space)).detach().cpu()
+        contributions = contributions_of(g.shelf.directions).detach().cpu()
     except UndefinedError:
         return None
     order = contributions.abs().sort(descending=True, stable=True).indices[:_TOP_DIMENSIONS]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from isoscope.engine.source import is_source
+from isoscope.engine.kept import shelf_of
 from isoscope.errors import FileError, InputError, check_seed
 from isoscope.io.atomic import check_place, why, write_atomically
 from isoscope.measurement import Measurement
@@ -16,7 +16,6 @@ from isoscope.report.contents import contents
 from isoscope.report.evidence import Evidence, gather
 from isoscope.report.page import assemble
 from isoscope.report.runs import load_run
-from isoscope.space import Space
 from isoscope.tracking.trajectory import Trajectory
 
 _SUFFIXES = (".html", ".htm")
@@ -69,13 +68,14 @@ def report(
     seed: int = 0,
     progress: bool | None = None,
 ) -> Report:
-    """A page about a space: what it is like in words, numbers and pictures, and what corrections would do.
+    """Write a page about a space: words, numbers and pictures, and what corrections would do.
 
     One HTML file that opens anywhere and loads nothing. Points beyond 3,000 are sampled for pictures, pairs
     beyond 200,000 for cosines; the page says so. Texts and labels are shown, never run.
 
     Args:
-        X: (n, d) vectors in any array, a Space, or an opened file (`open_vectors`, `open_texts`).
+        X: (n, d) vectors in any array, a Space, an opened file (`open_vectors`, `open_texts`), or a
+            Measurement: the page shows its readings, and what it has computed is not computed again.
         labels: one label a row.
         texts: the text of each row, shown beside its point.
         path: where to write the page, .html; without it, call `save` on what is returned.
@@ -95,9 +95,14 @@ def report(
     place = None if path is None else check_page(path)
     folder = None if figures is None else _figure_folder(figures)
     followed = None if run is None else load_run(run)
-    space, notes = _space(X, labels, texts)
-    evidence = gather(space, run=followed, seed=seed, progress=progress)
-    shown = contents(evidence, title=title, notes=notes, progress=progress)
+    if isinstance(texts, str):
+        raise InputError("texts is one string; wanted a sequence with one text for each vector")
+    shelf = shelf_of(X, seed=seed, labels=labels, texts=texts)
+    if shelf.space.weights is not None:
+        raise InputError("X has weights, and a report counts every vector once; leave the weights out")
+    is_measured = isinstance(X, Measurement) and labels is None and seed == X.seed
+    evidence = gather(shelf, X if is_measured else None, run=followed, progress=progress)
+    shown = contents(evidence, title=title, progress=progress)
     made = Report(assemble(shown), shown, evidence.measurement, evidence)
     if folder is not None:
         from isoscope.report.paper_figures import write_figures
@@ -128,19 +133,3 @@ def _figure_folder(figures: str | os.PathLike[str]) -> Path:
         raise FileError(f"{folder} cannot be made a folder for figures: {why(error)}") from error
     check_place(folder / "spectrum.pdf")
     return folder
-
-
-def _space(X: Any, labels: Any, texts: Sequence[str] | None) -> tuple[Space, tuple[str, ...]]:
-    """The vectors with what is known of them, in memory or mapped; and what the file's reader noted."""
-    given: dict[str, Any] = {
-        name: value for name, value in (("labels", labels), ("texts", texts)) if value is not None
-    }
-    if isinstance(texts, str):
-        raise InputError("texts is one string; wanted a sequence with one text for each vector")
-    space, notes = X, ()
-    if is_source(X):
-        space, notes = X.load(), tuple(X.notes)
-    space = replace(space, **given) if isinstance(space, Space) else Space(space, **given)
-    if space.weights is not None:
-        raise InputError("X has weights, and a report counts every vector once; leave the weights out")
-    return space, notes

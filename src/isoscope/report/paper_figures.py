@@ -40,7 +40,7 @@ def _plots(e: Evidence) -> dict[str, Callable[[], Axes]]:
     plots: dict[str, Callable[[], Axes]] = {"spectrum": partial(plot_spectrum, e.principal)}
     if e.cosines is not None:
         plots["cosines"] = partial(plot_cosines, e.cosines)
-        plots["dimensions"] = partial(plot_dimensions, e.space)
+        plots["dimensions"] = partial(plot_dimensions, e.shelf.directions)
     if e.principal.rank > 1:
         plots["scatter"] = partial(plot_scatter, e.space, principal=e.principal, seed=e.seed)
     if e.silhouettes is not None and e.split is not None:

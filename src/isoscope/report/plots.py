@@ -20,6 +20,7 @@ from isoscope.report.pair_cosines import PairCosines
 from isoscope.report.runs import load_run
 from isoscope.space import Space, known_rows
 from isoscope.statistics.directions import Directions
+from isoscope.statistics.gathered import Statistics
 from isoscope.statistics.principal import Principal
 from isoscope.tracking.trajectory import Trajectory
 
@@ -199,9 +200,8 @@ def plot_silhouette(X: Any, labels: Any = None, *, seed: int = 0, ax: Axes | Non
     if isinstance(X, Silhouettes):
         found = X
     else:
-        matrix = as_matrix(X)
-        coded = as_clusters(known_rows(X, labels, "labels"), n=len(matrix))
-        found = Silhouettes.of(matrix, coded, rows=torch.arange(0), seed=seed)
+        space = Space(as_matrix(X), labels=known_rows(X, labels, "labels"))
+        found = Silhouettes.of(Statistics(space, seed=seed), rows=torch.arange(0))
     ranked = sorted(found.labels, key=lambda label: -label.mean)
     half = _MOST_ROWS // 2
     shown = ranked if len(ranked) <= _MOST_ROWS else ranked[:half] + ranked[-half:]
