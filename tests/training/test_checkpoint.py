@@ -21,7 +21,7 @@ import isoscope as iso
 from isoscope.io import atomic
 from isoscope.io.sealed import write_tensors
 from isoscope.training import train_embeddings
-from isoscope.training.checkpoint import RunFolder
+from isoscope.training.checkpoint import SeedFolder
 from isoscope.training.interrupts import deferred_interrupt
 
 X = (np.random.default_rng(0).normal(size=(80, 6)) + 0.3).astype(np.float32)
@@ -414,8 +414,8 @@ def test_the_configuration_is_readable(tmp_path: Path) -> None:
 
 def test_without_a_number_checkpoints_go_by_the_clock(tmp_path: Path, monkeypatch) -> None:
     saved = []
-    real = RunFolder.save
-    monkeypatch.setattr(RunFolder, "save", lambda self, *rest: (saved.append(1), real(self, *rest))[1])
+    real = SeedFolder.save
+    monkeypatch.setattr(SeedFolder, "save", lambda self, *rest: (saved.append(1), real(self, *rest))[1])
     iso.train_embeddings(X, Y, steps=4, seeds=1, run=tmp_path / "a")
     assert len(saved) == 1  # the end
     monkeypatch.setattr("isoscope.training.session._PATIENCE_S", -1.0)

@@ -17,7 +17,7 @@ from torch import Tensor
 
 import isoscope as iso
 from isoscope.errors import FileError, InputError, LabelError, NotFiniteError, ShapeError
-from isoscope.training.encoder_checkpoint import Checkpoints
+from isoscope.training.checkpoint import Checkpoints
 from isoscope.training.regularizers import token_places
 from isoscope.training.sequences import EpochOrder, tokenized
 

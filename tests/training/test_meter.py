@@ -8,7 +8,7 @@ import torch
 from sklearn.metrics import silhouette_score
 
 import isoscope as iso
-from isoscope.training import meter as meter_module
+from isoscope.training.batched import TOGETHER
 from isoscope.training.configuration import Configuration
 from isoscope.training.meter import Meter
 from isoscope.training.problem import Problem
@@ -102,18 +102,15 @@ def test_the_path_of_a_device_gives_the_same(paired: Problem, monkeypatch) -> No
     tables = torch.stack([paired.table, 2 * paired.table + 1, paired.table**2])
     plain = Meter(paired, Configuration())(tables, [], seeds=[0, 1, 2], step=0)
     called = []
-    for name in ("isoscores", "mean_silhouettes"):
-        real = getattr(meter_module, name)
-        monkeypatch.setattr(
-            meter_module,
-            name,
-            lambda points, *rest, real=real, name=name: (
-                called.append(name),
-                real(points.as_subclass(torch.Tensor), *rest),
-            )[1],
-        )
+    for name, real in TOGETHER.items():
+
+        def heard(points, labels, real=real, name=name):
+            called.append(name)
+            return real(points.as_subclass(torch.Tensor), labels)
+
+        monkeypatch.setitem(TOGETHER, name, heard)
     batched = Meter(paired, Configuration())(tables.as_subclass(OnDevice), [], seeds=[0, 1, 2], step=0)
-    assert called == ["isoscores", "mean_silhouettes"]
+    assert called == ["isoscore", "silhouette"]
     for name, values in plain.items():
         np.testing.assert_allclose(batched[name].numpy(), values.numpy(), rtol=1e-9)
 

@@ -57,9 +57,7 @@ class RunRows:
                 "or choose another folder"
             )
         found = Trajectory.load(file).columns
-        lists = {name: values.tolist() for name, values in found.items()}
-        rows = [dict(zip(lists, values, strict=True)) for values in zip(*lists.values(), strict=True)]
-        self.load(list(found), rows)
+        self.load(list(found), as_rows(found))
 
     def add(self, row: Mapping[str, Any]) -> None:
         """Keep a row, in place of one of the same step."""
@@ -98,17 +96,21 @@ class RunRows:
         ordered = [{name: row[name] for name in self.columns} for row in rows]
         self.rows = sorted(ordered, key=lambda row: row["step"])
 
-    def as_columns(self) -> dict[str, np.ndarray]:
-        """The rows as columns."""
-        kinds: dict[str, Any] = {"seed": np.int64, "step": np.int64}
-        return {
-            name: np.array([row[name] for row in self.rows], dtype=kinds.get(name, np.float64))
-            for name in self.columns
-        }
-
     def _write(self) -> None:
         if self._file is not None and _is_first_process():
             write_atomically(self._file, self._trajectory().write_parquet)
+
+
+def as_rows(columns: Mapping[str, np.ndarray]) -> list[dict[str, Any]]:
+    """Return columns row by row, in Python's own numbers."""
+    lists = (values.tolist() for values in columns.values())
+    return [dict(zip(columns, row, strict=True)) for row in zip(*lists, strict=True)]
+
+
+def as_columns(rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> dict[str, np.ndarray]:
+    """Return rows as columns: whole numbers for seed and step, float64 for the rest."""
+    kinds: dict[str, Any] = {"seed": np.int64, "step": np.int64}
+    return {name: np.array([row[name] for row in rows], kinds.get(name, np.float64)) for name in names}
 
 
 def _is_first_process() -> bool:

@@ -22,7 +22,7 @@ from isoscope.models.untouched import device_of, untouched
 from isoscope.tracking.layer_meter import LayerMeter
 from isoscope.tracking.layer_states import LayerRows, layer_rows
 from isoscope.tracking.probe import Probe
-from isoscope.tracking.run_rows import RunRows
+from isoscope.tracking.run_rows import RunRows, as_columns
 from isoscope.tracking.trajectory import Trajectory
 
 Row = dict[str, Any]  # seed, step, loss, accuracy, and one value a column
@@ -228,7 +228,9 @@ class GeometryTracker:
         self._rows.truncate(step)
 
     def _trajectory(self) -> Trajectory:
-        return Trajectory(self._rows.as_columns(), self._configuration(), self._n_parameters)
+        return Trajectory(
+            as_columns(self._rows.rows, self._rows.columns), self._configuration(), self._n_parameters
+        )
 
     def _configuration(self) -> dict[str, Any]:
         return {

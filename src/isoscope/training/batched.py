@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -61,3 +64,10 @@ def mean_silhouettes(X: Tensor, labels: Labels) -> Tensor:
     if fields is None:
         return torch.stack([silhouettes(Separation.of(own, labels)).mean() for own in X])
     return silhouettes(Separation(*fields, labels)).mean(dim=1)
+
+
+# metrics of the registry that are known of several spaces at once: (B, n, d) points and their labels to (B,)
+TOGETHER: dict[str, Callable[[Tensor, Any], Tensor]] = {
+    "isoscore": lambda X, _: isoscores(X),
+    "silhouette": mean_silhouettes,
+}

@@ -1,32 +1,42 @@
-"""A run's folder: what it was asked, how far it is, and what it found; every file all or nothing, and sealed.
+"""How far a run is, kept in its folder; every file all or nothing, and sealed.
 
-config.json             settings, a fingerprint of the data, versions
-trajectory.parquet      the rows so far
-seed-N.safetensors      a seed's parameters and optimiser after `step` updates; when done, its vectors
+Of `train_embeddings`:
+    config.json             settings, a fingerprint of the data, versions
+    trajectory.parquet      the rows so far
+    seed-N.safetensors      a seed's parameters and optimiser after `step` updates; when done, its vectors
+
+Of a model:
+    .checkpoint-N.….tmp/    being written, or being removed; swept away when the run is next opened
+    checkpoint-N/           the model (safetensors), optimiser, scheduler and random states after N updates,
+                            as transformers reads them, and beside them
+        journal.json        every loss, and what was found at the end of each epoch
+        task.safetensors    what the task itself keeps: C₀
+        tracker.pt          the rows of the geometry so far
+        .checksums.json     of all of these, and which step of which run they are of
 """
 
 from __future__ import annotations
 
-import json
 import os
+import re
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from torch import Tensor
 
-from isoscope.errors import FileError, InputError
+from isoscope.errors import FileError
+from isoscope.io.atomic import beside, failures, remove, why
 from isoscope.io.files import check_file, listed
-from isoscope.io.locks import only_user
-from isoscope.io.sealed import check_owner, identity, read_json, read_tensors, write_json, write_tensors
+from isoscope.io.run_folder import RunFolder
+from isoscope.io.sealed import check_folder, check_owner, read_tensors, seal_folder, write_tensors
 from isoscope.tracking.trajectory import Trajectory
 
-_CONFIG, _ROWS = "config.json", "trajectory.parquet"
-_FREE = ("isoscope", "torch", "device")  # of the configuration: noted, not compared
+_ROWS = "trajectory.parquet"
+_NAME = re.compile(r"checkpoint-(\d+)")
+_KEPT = 2
 
 
 @dataclass(frozen=True)
@@ -53,81 +63,24 @@ class Wanted:
     steps: int
 
     def fault(self, state: SeedState) -> str | None:
-        """What is wrong with a state, in a few words; None where nothing is."""
-        shapes = dict(self.parameters) if state.done else {**self.parameters, **self.optimizer}
-        if missing := sorted(shapes.keys() - state.tensors.keys()):
+        """Return what is wrong with a state, in a few words; None where nothing is."""
+        wanted = dict(self.parameters) if state.done else {**self.parameters, **self.optimizer}
+        found = {name: tuple(tensor.shape) for name, tensor in state.tensors.items()}
+        if missing := sorted(wanted.keys() - found.keys()):
             return f"it has no {listed(missing, at_most=3)}"
-        if unknown := sorted(state.tensors.keys() - shapes.keys()):
+        if unknown := sorted(found.keys() - wanted.keys()):
             return f"it has {listed(unknown, at_most=3)}, which is not trained here"
-        for name, shape in shapes.items():
-            found = tuple(state.tensors[name].shape)
-            if found != shape:
-                return f"{name} has shape {found}; wanted {shape}"
+        for name, shape in wanted.items():
+            if found[name] != shape:
+                return f"{name} has shape {found[name]}; wanted {shape}"
         first = 0 if state.done else 1
         if not first <= state.step <= self.steps:
             return f"it stands at step {state.step}; wanted {first} to {self.steps}"
         return None
 
 
-class RunFolder:
-    """The folder of one configuration; `open` makes it or finds the same run in it."""
-
-    def __init__(self, path: Path, configuration: Mapping[str, Any]) -> None:
-        self.path = path
-        self.configuration = dict(configuration)
-
-    @classmethod
-    @contextmanager
-    def open(
-        cls, path: str | os.PathLike[str] | None, configuration: Mapping[str, Any], *, resume: bool
-    ) -> Iterator[RunFolder | None]:
-        """Yield a new folder, or the one of the same configuration to continue; None where no path is given.
-
-        Until the block ends, no other process may use the folder.
-        """
-        if path is None:
-            yield None
-            return
-        folder = cls(Path(path), configuration)
-        with only_user(folder.path, what="run folder"):
-            folder._begin(resume=resume)
-            yield folder
-
-    @property
-    def identity(self) -> str:
-        """What the files of this run are known by."""
-        return identity({name: self.configuration[name] for name in self.configuration if name not in _FREE})
-
-    def _begin(self, *, resume: bool) -> None:
-        config = self.path / _CONFIG
-        if not config.exists():
-            _refuse_strangers(self.path)
-            write_json(config, self.configuration, indent=2)
-        elif not resume:
-            raise InputError(
-                f"run folder {self.path} holds a run already, done or cut short; go on with it by "
-                "resume=True, or choose another folder"
-            )
-        else:
-            self._check_same(config)
-
-    def _check_same(self, config: Path) -> None:
-        try:
-            found = read_json(config, sealed=False)  # a change to one without is a change of settings
-        except FileError as error:
-            raise FileError(f"{error}, so it is unknown which run it is of; choose another folder") from error
-        wanted = json.loads(json.dumps(self.configuration))
-        names = sorted((set(found) | set(wanted)) - set(_FREE))
-        differing = [name for name in names if found.get(name) != wanted.get(name)]
-        if differing:
-            shown = "; ".join(
-                f"{name} was {_short(found.get(name))}, now {_short(wanted.get(name))}"
-                for name in differing[:4]
-            )
-            raise InputError(
-                f"run folder {self.path} holds a run of another configuration ({shown}); "
-                "choose another folder"
-            )
+class SeedFolder(RunFolder):
+    """The folder of a run of several seeds: their rows, and where each of them stands."""
 
     def rows(self, metrics: Sequence[str]) -> dict[str, np.ndarray]:
         """Return the columns found so far; none where nothing was written yet, or it is damaged."""
@@ -154,7 +107,7 @@ class RunFolder:
         path = self._state_path(seed)
         if not path.exists():
             return None
-        tensors, about = read_tensors(path, of=self._owner(seed))
+        tensors, about = read_tensors(path, of=self.owner(f"seed {seed}"))
         state = SeedState(tensors, int(about["step"]), about["done"] == "yes")
         fault = None if wanted is None else wanted.fault(state)
         if fault:
@@ -167,7 +120,7 @@ class RunFolder:
             trajectory.save(self.path / _ROWS)
             for seed, state in states.items():
                 about = {"step": str(state.step), "done": "yes" if state.done else "no"}
-                write_tensors(self._state_path(seed), state.tensors, about, of=self._owner(seed))
+                write_tensors(self._state_path(seed), state.tensors, about, of=self.owner(f"seed {seed}"))
         except FileError as error:
             raise FileError(
                 f"{error}; what was written before is kept in {self.path}, to be resumed"
@@ -176,24 +129,72 @@ class RunFolder:
     def _state_path(self, seed: int) -> Path:
         return self.path / f"seed-{seed}.safetensors"
 
-    def _owner(self, seed: int) -> str:
-        return f"{self.identity} seed {seed}"
+
+class Checkpoints:
+    """The checkpoints of a model in a run's folder: folders that are whole or not there.
+
+    A folder gets its name when all of it is written, and loses it before any of it is removed, so that one
+    that is found can be trusted whenever the process was killed. One that has been damaged since is removed,
+    and the run goes on from the one before.
+    """
+
+    def __init__(self, run: RunFolder) -> None:
+        self.folder, self._run = run.path, run
+
+    def latest(self) -> tuple[int, Path] | None:
+        """Return the step and the folder of the furthest one that is whole; remove those that are not."""
+        for step, place in reversed(self._found()):
+            try:
+                check_folder(place, of=self._run.owner(f"step {step}"))
+            except FileError as error:
+                warn_dropped(error, f"the checkpoint of step {step:,} is left out")
+                self._remove(place)
+            else:
+                return step, place
+        return None
+
+    def last_step(self) -> int | None:
+        """Return the step of the furthest one, unchecked."""
+        return max((step for step, _ in self._found()), default=None)
+
+    def write(self, step: int, fill: Callable[[Path], Path]) -> None:
+        """Let `fill` write into a folder and say what in it is the checkpoint; then put that in place."""
+        place = self.folder / f"checkpoint-{step}"
+        if place.exists():
+            return
+        scratch = beside(place)
+        try:
+            scratch.mkdir()
+            made = fill(scratch)
+            seal_folder(made, of=self._run.owner(f"step {step}"))
+            os.replace(made, place)
+        except failures() as error:
+            last = self.last_step()
+            kept = "there is none from before" if last is None else f"the checkpoint of step {last:,} is kept"
+            raise FileError(
+                f"the checkpoint of step {step:,} cannot be written to {self.folder}: {why(error)}; {kept}, "
+                "to be resumed"
+            ) from error
+        finally:
+            remove(scratch)
+        for _, old in self._found()[:-_KEPT]:
+            self._remove(old)
+
+    def clear(self) -> None:
+        """Remove all: of a run that is done, its model and its results are what counts."""
+        for _, place in self._found():
+            self._remove(place)
+
+    def _found(self) -> list[tuple[int, Path]]:
+        named = ((_NAME.fullmatch(path.name), path) for path in self.folder.iterdir())
+        return sorted((int(match[1]), path) for match, path in named if match)
+
+    def _remove(self, place: Path) -> None:
+        doomed = beside(place)
+        os.replace(place, doomed)
+        remove(doomed)
 
 
 def warn_dropped(error: FileError, then: str) -> None:
     """Say that a file is left out, and what is done instead."""
     warnings.warn(f"{error}; {then}", RuntimeWarning, stacklevel=2)
-
-
-def _refuse_strangers(path: Path) -> None:
-    """A folder with files of something else is not written into."""
-    others = [entry.name for entry in path.iterdir() if not entry.name.startswith(".")]
-    if others:
-        raise InputError(
-            f"run folder {path} holds other files ({', '.join(sorted(others)[:3])}); choose an empty one"
-        )
-
-
-def _short(value: object) -> str:
-    text = json.dumps(value)
-    return text if len(text) <= 40 else text[:37] + "…"

@@ -12,7 +12,7 @@ from isoscope._version import __version__
 from isoscope.errors import InputError
 from isoscope.progress import Bar
 from isoscope.tracking.trajectory import Trajectory
-from isoscope.training.checkpoint import RunFolder
+from isoscope.training.checkpoint import SeedFolder
 from isoscope.training.configuration import Configuration, as_betas, as_metrics, as_seeds, whole
 from isoscope.training.loggers import as_listener
 from isoscope.training.problem import Problem
@@ -115,7 +115,7 @@ def train_embeddings(
             raise InputError("checkpoint_every goes with run; name the folder of the run")
     about = described(problem, configuration)
     with (
-        RunFolder.open(run, about, resume=resume) as folder,
+        SeedFolder.open(run, about, resume=resume) as folder,
         as_listener(log, about, None if folder is None else folder.path) as listener,
         Bar(show=progress) as bar,
     ):

@@ -22,14 +22,14 @@ from isoscope._version import __version__
 from isoscope.engine.readings import Readings, View
 from isoscope.errors import FileError
 from isoscope.io.atomic import failures, new_folder, why
+from isoscope.io.run_folder import RunFolder
 from isoscope.io.sealed import check_folder, check_owner, read_json, seal_folder, write_json
 from isoscope.models.language_models import quiet_loading
 from isoscope.models.sentences import package_version
 from isoscope.results import plain
 from isoscope.tables import Grid
 from isoscope.tracking.trajectory import Trajectory
-from isoscope.training.checkpoint import RunFolder, warn_dropped
-from isoscope.training.encoder_checkpoint import Checkpoints
+from isoscope.training.checkpoint import Checkpoints, warn_dropped
 
 _ROWS = 12  # of a trajectory shown in a table
 RESULT, ROWS, MODEL = "result.json", "trajectory.parquet", "model"

@@ -23,12 +23,12 @@ from torch import Tensor
 from isoscope.errors import InputError, check_seed
 from isoscope.io.atomic import scratch_folder
 from isoscope.io.files import reading
+from isoscope.io.run_folder import RunFolder
 from isoscope.models.language_models import best_device, quiet_loading, token_limit
 from isoscope.progress import Bar
 from isoscope.tracking.trajectory import Trajectory
-from isoscope.training.checkpoint import RunFolder
+from isoscope.training.checkpoint import Checkpoints
 from isoscope.training.configuration import whole
-from isoscope.training.encoder_checkpoint import Checkpoints
 from isoscope.training.encoder_result import Trained, finished, keep, versions
 from isoscope.training.interrupts import deferred_interrupt
 from isoscope.training.journal import Journal

@@ -17,7 +17,7 @@ from torch.utils.data import DataLoader
 from transformers import PrinterCallback, Trainer, TrainerCallback, TrainingArguments
 
 from isoscope.errors import NotFiniteError
-from isoscope.training.encoder_checkpoint import Checkpoints
+from isoscope.training.checkpoint import Checkpoints
 from isoscope.training.journal import Journal
 from isoscope.training.sequences import Batch, EpochOrder
 

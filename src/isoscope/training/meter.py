@@ -15,12 +15,11 @@ from isoscope.metrics.registry import Metric, registered
 from isoscope.metrics.silhouette_estimate import estimate_silhouette
 from isoscope.space import Space
 from isoscope.statistics.gathered import Statistics
-from isoscope.training.batched import isoscores, mean_silhouettes
+from isoscope.training.batched import TOGETHER
 from isoscope.training.configuration import Configuration, derived_seed
 from isoscope.training.problem import Problem
 
 Values = dict[str, Tensor]  # a column's name to (B,) float64, on whichever device made it
-_BATCHED = ("isoscore", "silhouette")
 
 
 class Meter:
@@ -97,13 +96,10 @@ class Meter:
         values: Values = {}
         rest = []
         for metric in metrics:
-            if not points.is_cuda or metric.name not in _BATCHED or self._estimated(metric):
-                rest.append(metric)
-            elif metric.name == "isoscore":
-                values["isoscore"] = isoscores(points)
+            if points.is_cuda and metric.name in TOGETHER and not self._estimated(metric):
+                values[metric.name] = TOGETHER[metric.name](points, labels)
             else:
-                assert labels is not None
-                values["silhouette"] = mean_silhouettes(points, labels)
+                rest.append(metric)
         if rest:
             pairs = zip(points, seeds, strict=True)
             values |= _joined([self._one(own, rest, labels, seed, step) for own, seed in pairs])

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from isoscope.tracking.run_rows import as_columns, as_rows
 from isoscope.training.configuration import Configuration
 from isoscope.training.meter import diverged
 
@@ -39,8 +40,7 @@ class Recorder:
         self._log = log
         self._callback = callback
         self._waiting: list[tuple[int, list[int], dict[str, Tensor]]] = []
-        listed = zip(*(rows[name].tolist() for name in self._order), strict=True) if rows else ()
-        self.rows: list[Row] = [dict(zip(self._order, row, strict=True)) for row in listed]
+        self.rows: list[Row] = as_rows({name: rows[name] for name in self._order}) if rows else []
         self._losses: dict[int, list[tuple[int, float]]] = {}
         for row in self.rows:
             self._note(row)
@@ -53,11 +53,7 @@ class Recorder:
     @property
     def columns(self) -> dict[str, np.ndarray]:
         """All rows so far, as columns."""
-        kinds: dict[str, Any] = {"seed": np.int64, "step": np.int64}
-        return {
-            name: np.array([row[name] for row in self.rows], dtype=kinds.get(name, np.float64))
-            for name in self._order
-        }
+        return as_columns(self.rows, self._order)
 
     def keep(self, seed: int, before: int) -> None:
         """Forget a seed's rows from step `before` on: they will be measured again."""

@@ -12,7 +12,7 @@ from torch import Tensor
 from isoscope.errors import FileError
 from isoscope.progress import Bar
 from isoscope.tracking.trajectory import Trajectory
-from isoscope.training.checkpoint import RunFolder, SeedState, warn_dropped
+from isoscope.training.checkpoint import SeedFolder, SeedState, warn_dropped
 from isoscope.training.classifier import n_parameters
 from isoscope.training.configuration import Configuration
 from isoscope.training.interrupts import deferred_interrupt
@@ -33,7 +33,7 @@ class Session:
         problem: Problem,
         configuration: Configuration,
         about: dict[str, Any],
-        folder: RunFolder | None,
+        folder: SeedFolder | None,
         checkpoint_every: int | None,
         log: Listener | None,
         callback: Callable[[Row], bool | None] | None,
