@@ -25,7 +25,7 @@ from isoscope.errors import FileError, InputError
 from isoscope.terminal import say, show, show_json
 
 if TYPE_CHECKING:
-    from isoscope.training.contrasted import Contrasted
+    from isoscope.training.contrast import Contrasted
 
 _EPILOG = """
 **Examples**

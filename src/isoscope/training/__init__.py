@@ -18,8 +18,7 @@ from isoscope.tracking import (
     geometry_evaluator,
     lightning_callback,
 )
-from isoscope.training.contrast import contrast
-from isoscope.training.contrasted import Contrasted
+from isoscope.training.contrast import Contrasted, contrast
 from isoscope.training.embeddings import train_embeddings
 from isoscope.training.finetune import finetune
 from isoscope.training.finetuned import FineTuned

@@ -5,8 +5,9 @@ from __future__ import annotations
 import copy
 import os
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -21,8 +22,7 @@ from isoscope.models.resolve import resolve_model
 from isoscope.models.texts import checked_texts
 from isoscope.models.tokens import check_length
 from isoscope.training.configuration import whole
-from isoscope.training.contrasted import Contrasted
-from isoscope.training.encoder_result import texts_fingerprint, tracked
+from isoscope.training.encoder_result import Trained, texts_fingerprint, tracked
 from isoscope.training.encoder_run import (
     EncoderSettings,
     Task,
@@ -36,7 +36,39 @@ from isoscope.training.encoder_run import (
 )
 from isoscope.training.sequences import Batch, Sequences, tokenized
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 DEFAULT_METRICS = ("isoscore_debiased", "mean_cosine", "effective_rank")
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class Contrasted(Trained):
+    """One run of `contrast`.
+
+    Attributes:
+        losses: of each update, under "loss".
+        trajectory: the rows of the tracker; without one, one row an epoch.
+        configuration: every setting, and what the run was made on.
+        stopped: why it ended early; None where it did not.
+        folder: the run's; None where none was asked for.
+        model, tokenizer: where they are at hand; else in `folder/model`.
+    """
+
+    kind = "contrast"
+
+    def _settings(self) -> str:
+        about = self.configuration
+        return (
+            f"{about['model']}: τ = {about['temperature']:g}, batches of {about['batch_size']}, "
+            f"{about['pooling']} pooling"
+        )
+
+    def figure(self, path: str | os.PathLike[str] | None = None) -> Figure:
+        """The loss and every metric along the run; see `draw_contrasted`."""
+        from isoscope.training.encoder_figure import draw_contrasted
+
+        return draw_contrasted(self, path)
 
 
 def contrast(

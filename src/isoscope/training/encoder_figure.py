@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from isoscope.training.contrasted import Contrasted
+    from isoscope.training.contrast import Contrasted
     from isoscope.training.finetuned import FineTuned
 
 _SMOOTHED = 50  # points a curve of losses is averaged down to

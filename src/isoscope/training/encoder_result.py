@@ -28,6 +28,7 @@ from isoscope.models.language_models import quiet_loading
 from isoscope.models.sentences import package_version
 from isoscope.results import plain
 from isoscope.tables import Grid
+from isoscope.tracking.run_rows import as_rows
 from isoscope.tracking.trajectory import Trajectory
 from isoscope.training.checkpoint import Checkpoints, warn_dropped
 
@@ -152,8 +153,7 @@ class Trained(View):
     def rows(self) -> list[dict[str, float]]:
         """Return the trajectory row by row: step, loss and every metric."""
         names = ("step", "loss", *(name for name in self.trajectory.metrics if name != "epoch"))
-        columns = [self.trajectory[name].tolist() for name in names]
-        return [dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)]
+        return as_rows({name: self.trajectory[name] for name in names})
 
     def to_dict(self) -> dict[str, Any]:
         """Return JSON-ready values, the losses of single updates left out; what has no value is None."""
