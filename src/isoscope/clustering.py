@@ -17,6 +17,8 @@ from isoscope.kernels.products import sum_of_squares
 from isoscope.kernels.workers import in_order
 from isoscope.labels import Labels
 from isoscope.metrics.silhouettes import silhouette_score
+from isoscope.results import Result
+from isoscope.tables import shown
 
 _BLOCK_NUMBERS = 2**20  # on the CPU: a block, its scores and its share of the sums stay in a core's cache
 _WHOLE_NUMBERS = 2**22  # on the CPU: up to here one block on all cores beats blocks on one core each
@@ -25,8 +27,8 @@ _MAX_STEPS, _TOLERANCE = 300, 1e-4
 _CUDA_NUMBERS = 2**28  # on CUDA: as large as memory allows with ease
 
 
-@dataclass(frozen=True, eq=False)
-class Clustering:
+@dataclass(frozen=True, eq=False, repr=False)
+class Clustering(Result):
     """Points grouped about centres.
 
     Attributes:
@@ -46,9 +48,17 @@ class Clustering:
         """K."""
         return self.labels.n_labels
 
+    @property
+    def title(self) -> str:
+        """How many points and clusters there are."""
+        return f"{len(self.labels):,} points in {self.n_clusters:,} clusters, inertia {shown(self.inertia)}"
 
-@dataclass(frozen=True, eq=False)
-class ChosenClusters:
+    def _columns(self) -> dict[str, list[Any]]:
+        return {"cluster": list(range(self.n_clusters)), "n": self.labels.counts.tolist()}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ChosenClusters(Result):
     """As many clusters as the silhouette speaks for.
 
     Attributes:
@@ -62,6 +72,14 @@ class ChosenClusters:
     labels: Labels
     silhouette: float
     silhouettes: Mapping[int, float]
+
+    @property
+    def title(self) -> str:
+        """The number of clusters chosen."""
+        return f"{self.n_clusters:,} clusters chosen by the silhouette"
+
+    def _columns(self) -> dict[str, list[Any]]:
+        return {"n_clusters": list(self.silhouettes), "silhouette": list(self.silhouettes.values())}
 
 
 def kmeans(

@@ -141,6 +141,8 @@ def plain(value: Any) -> Any:
         return {str(name): plain(one) for name, one in value.items()}
     if isinstance(value, list | tuple):
         return [plain(one) for one in value]
+    if hasattr(value, "tolist"):  # of NumPy and torch
+        return plain(value.tolist())
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     return value if value is None or isinstance(value, str | int) else str(value)

@@ -27,20 +27,17 @@ from isoscope.cli.options import (
 )
 from isoscope.cli.table_options import AS_JUDGED, TableOptions, takes_tables
 from isoscope.errors import FileError, InputError, UndefinedError, check_seed
-from isoscope.printable import printable, shortened
 from isoscope.terminal import say, show_json
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from isoscope.labels import Labels
     from isoscope.metrics.attribution import Attribution
     from isoscope.metrics.frontier_position import FrontierPosition
     from isoscope.space import Space
+    from isoscope.tables import Grid
     from isoscope.tracking import Trajectory
 
 _SEEN = 5e-5  # of IsoScore, in four digits
-_ROUNDING = 1e-12  # a share of the variance under this is none
 
 _EPILOG = """
 **Examples**
@@ -217,13 +214,11 @@ def _show(
 
     console = Terminal()
     console.say(f"{plain.n:,} vectors, {plain.n_dims} dimensions, {plain.n_labels} labels")
-    console.print(_positions(plain, fair))
-    console.say(_sentence(fair or plain))
-    console.say(
-        f"of ‖Σ‖²: within labels {parts.within:.0%}, between {parts.between:.0%}, both {parts.cross:.0%}"
-    )
-    console.print(_labels(parts, top))
-    console.print(_directions(parts, top))
+    console.print(_positions(plain, fair).to_rich())
+    for line in (_sentence(fair or plain), *parts.lines()):
+        console.say(line)
+    for grid in parts.grids(top=top):
+        console.print(grid.to_rich())
     for name, run in runs.items():
         start, end = _ends(run).values()
         console.say(
@@ -234,27 +229,22 @@ def _show(
         )
 
 
-def _positions(plain: FrontierPosition, fair: FrontierPosition | None) -> Table:
-    table = _table("", "measured", "debiased", "95 % interval")
-    rows = {
-        "between_share": "ρ, variance between labels",
-        "isoscore": "IsoScore",
-        "ceiling": "largest IsoScore at this ρ",
-        "sample_ceiling": f"largest of {plain.n:,} points",
-        "distance": "distance to the frontier",
-        "between_ceiling": "largest ρ at this IsoScore",
-    }
-    if plain.sample_ceiling > plain.ceiling - _SEEN:
-        del rows["sample_ceiling"]
-    for name, said in rows.items():
-        interval = None if fair is None or not hasattr(fair, f"{name}_se") else fair.interval(name)
-        table.add_row(
-            said,
-            f"{getattr(plain, name):.4f}",
-            "—" if fair is None or name == "sample_ceiling" else f"{getattr(fair, name):.4f}",
-            "" if interval is None else f"{interval[0]:.4f} … {interval[1]:.4f}",
-        )
-    return table
+def _positions(plain: FrontierPosition, fair: FrontierPosition | None) -> Grid:
+    """Return the table of `plain`, with the debiased values beside it."""
+    from isoscope.metrics.frontier_position import QUANTITIES
+    from isoscope.tables import Grid
+
+    (measured,), (debiased,) = plain.grids(), (fair or plain).grids()
+    rows = []
+    for name, (said, value, _), (_, other, interval) in zip(
+        QUANTITIES, measured.rows, debiased.rows, strict=True
+    ):
+        if name == "sample_ceiling":
+            if plain.sample_ceiling > plain.ceiling - _SEEN:
+                continue
+            said, other, interval = f"largest of {plain.n:,} points", None, ""
+        rows.append((said, value, None if fair is None else other, "" if fair is None else interval))
+    return Grid("", ("", "measured", "debiased", "95 % interval"), rows)
 
 
 def _sentence(one: FrontierPosition) -> str:
@@ -268,44 +258,3 @@ def _sentence(one: FrontierPosition) -> str:
         return f"labels cost isotropy from ρ = {knee} on; these have not come so far: IsoScore could be 1"
     lost = f"at ρ = {one.between_share:.3f}, {1 - one.ceiling:.3f} of it"
     return f"labels cost isotropy from ρ = {knee} on; {lost}"
-
-
-def _labels(parts: Attribution, top: int) -> Table:
-    table = _table("label", "points", "of variance", "of ‖Σ‖²", "of anisotropy")
-    for part in sorted(parts.labels, key=lambda one: -one.excess)[:top]:
-        table.add_row(
-            _plain(part.name),
-            f"{part.n:,}",
-            f"{part.variance:.1%}",
-            f"{part.part:.1%}",
-            f"{part.excess:.1%}",
-        )
-    return table
-
-
-def _directions(parts: Attribution, top: int) -> Table:
-    table = _table("direction", "of variance", "between labels", "of anisotropy", "mostly label")
-    for place, part in enumerate(parts.directions[:top]):
-        some = part.variance > _ROUNDING
-        table.add_row(
-            str(place + 1),
-            f"{part.variance:.1%}",
-            f"{part.between / part.variance:.0%} of it" if some else "—",
-            f"{part.excess:.1%}",
-            f"{_plain(part.label)} ({part.label_share:.0%})" if some else "—",
-        )
-    return table
-
-
-def _plain(name: Any) -> str:
-    """Return a label as tables show it."""
-    return shortened(printable(str(name)))
-
-
-def _table(*heads: str) -> Table:
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for place, head in enumerate(heads):
-        table.add_column(head, justify="left" if place == 0 else "right", overflow="fold")
-    return table

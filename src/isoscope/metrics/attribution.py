@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -13,9 +14,13 @@ from isoscope.arrays import as_matrix, working
 from isoscope.errors import InputError, UndefinedError, check_seed
 from isoscope.labels import Labels, as_labels
 from isoscope.printable import shortened
+from isoscope.results import Result
 from isoscope.space import known_rows
 from isoscope.statistics.groups import GroupMoments, group_sums
 from isoscope.statistics.moments import Moments
+from isoscope.tables import Grid
+
+_ROUNDING = 1e-12  # a share of the variance that is none
 
 
 @dataclass(frozen=True)
@@ -64,8 +69,8 @@ class DirectionPart:
     label_share: float
 
 
-@dataclass(frozen=True, eq=False)
-class Attribution:
+@dataclass(frozen=True, eq=False, repr=False)
+class Attribution(Result):
     """Anisotropy attributed to labels and to directions.
 
     Attributes:
@@ -81,23 +86,50 @@ class Attribution:
 
     labels: tuple[LabelPart, ...]
     directions: tuple[DirectionPart, ...]
-    parts: np.ndarray
-    components: np.ndarray
+    parts: np.ndarray = field(repr=False)
+    components: np.ndarray = field(repr=False)
     within: float
     cross: float
     between: float
     debiased: dict[str, float] | None = None
 
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-ready, without the large tables."""
-        return {
-            "within": self.within,
-            "cross": self.cross,
-            "between": self.between,
-            "debiased": self.debiased,
-            "labels": [asdict(part) for part in self.labels],
-            "directions": [asdict(part) for part in self.directions],
-        }
+    def grids(self, *, top: int = 10) -> Iterable[Grid]:
+        """Return the labels that add most to the anisotropy, and the widest directions."""
+        first = sorted(self.labels, key=lambda part: -part.excess)[:top]
+        labels = [
+            (
+                shortened(str(part.name)), f"{part.n:,}", f"{part.variance:.1%}", f"{part.part:.1%}",
+                f"{part.excess:.1%}",
+            )
+            for part in first
+        ]  # fmt: skip
+        heads: tuple[str, ...] = ("label", "points", "of variance", "of ‖Σ‖²", "of anisotropy")
+        yield Grid("", heads, labels, heads[1:])
+        directions = [
+            (
+                str(place), f"{part.variance:.1%}",
+                f"{part.between / part.variance:.0%} of it" if some else "–", f"{part.excess:.1%}",
+                f"{shortened(str(part.label))} ({part.label_share:.0%})" if some else "–",
+            )
+            for place, part in enumerate(self.directions[:top], 1)
+            for some in [part.variance > _ROUNDING]
+        ]  # fmt: skip
+        heads = ("direction", "of variance", "between labels", "of anisotropy", "mostly label")
+        yield Grid("", heads, directions, heads[1:])
+
+    def lines(self) -> list[str]:
+        """Return how much lies within labels and between them."""
+        return [
+            f"of ‖Σ‖²: within labels {self.within:.0%}, between {self.between:.0%}, both {self.cross:.0%}"
+        ]
+
+    def _columns(self) -> dict[str, list[Any]]:
+        """Return a row for each label, then one for each direction."""
+        rows = [{"kind": "label", **vars(part)} for part in self.labels]
+        for place, part in enumerate(self.directions, 1):
+            rows.append({"kind": "direction", "name": str(place), **vars(part)})
+        names = dict.fromkeys(name for row in rows for name in row)
+        return {name: [row.get(name) for row in rows] for name in names}
 
 
 def attribute_anisotropy(

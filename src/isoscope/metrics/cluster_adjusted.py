@@ -13,12 +13,13 @@ from isoscope.arrays import as_matrix, working
 from isoscope.errors import InputError, UndefinedError
 from isoscope.labels import Labels, as_labels
 from isoscope.metrics.contextual import s_inter, s_intra
+from isoscope.results import Record
 from isoscope.space import known_rows
 from isoscope.statistics.groups import GroupDirections, GroupMoments
 
 
 @dataclass(frozen=True)
-class ClusterAdjustedSimilarities:
+class ClusterAdjustedSimilarities(Record):
     """What is left of both cosines inside the clusters.
 
     Attributes:

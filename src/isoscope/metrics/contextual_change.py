@@ -11,6 +11,7 @@ from torch import Tensor
 
 from isoscope.errors import InputError, UndefinedError
 from isoscope.metrics.contextual import anisotropy_of, type_similarities
+from isoscope.results import Result
 from isoscope.statistics.groups import GroupDirections
 
 N_TYPES = 400  # the most frequent tokens, as Xiao et al. 2023 take them
@@ -18,7 +19,7 @@ _SHORTEST = 20  # tokens a correlation is taken over before it can be called the
 
 
 @dataclass(frozen=True)
-class SelfSimilarityChange:
+class SelfSimilarityChange(Result):
     """The change of each token's adjusted self-similarity, the most frequent token first.
 
     Attributes:
@@ -32,6 +33,10 @@ class SelfSimilarityChange:
     only_before: tuple[Any, ...]
     only_after: tuple[Any, ...]
 
+    def _columns(self) -> dict[str, list[Any]]:
+        counts = [self.counts[token] for token in self.changes]
+        return {"token": list(self.changes), "change": list(self.changes.values()), "count": counts}
+
     def rising(self, n: int = 10) -> dict[Any, float]:
         """The n tokens whose self-similarity rises most: context changes them less than before."""
         return extremes(self.changes, n)[0]
@@ -42,7 +47,7 @@ class SelfSimilarityChange:
 
 
 @dataclass(frozen=True)
-class RunningCorrelation:
+class RunningCorrelation(Result):
     """Pearson correlations over the first 1, 2, 3, … tokens.
 
     Attributes:
@@ -52,6 +57,10 @@ class RunningCorrelation:
 
     names: tuple[Any, ...]
     values: tuple[float | None, ...]
+
+    def _columns(self) -> dict[str, list[Any]]:
+        n = list(range(1, len(self.names) + 1))
+        return {"n": n, "token": list(self.names), "correlation": list(self.values)}
 
     def highest(self, *, from_n: int = _SHORTEST) -> tuple[int, float]:
         """How many tokens give the highest correlation, of at least `from_n`, and the correlation."""

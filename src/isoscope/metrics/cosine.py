@@ -14,6 +14,7 @@ from isoscope.errors import InputError, ShapeError, UndefinedError
 from isoscope.kernels.precision import check_spread
 from isoscope.kernels.tiles import Arranged, Progress, Tile
 from isoscope.metrics.registry import family
+from isoscope.results import Record
 from isoscope.statistics.directions import Directions, unit_rows
 from isoscope.statistics.leave_one_out import LeftOutCosines, jackknife
 
@@ -187,7 +188,7 @@ def alignment(X: Any, Y: Any, *, alpha: float = 2.0) -> Any:
 
 
 @dataclass(frozen=True)
-class NormStatistics:
+class NormStatistics(Record):
     """Lengths of the vectors: mean, standard deviation (divisor n), extremes, and how many are zero."""
 
     mean: float

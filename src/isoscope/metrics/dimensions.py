@@ -12,6 +12,7 @@ from isoscope.arrays import as_matrix, like, scalar
 from isoscope.errors import InputError, UndefinedError
 from isoscope.metrics.registry import family
 from isoscope.metrics.spectrum import first_reaching
+from isoscope.results import Record, Result
 from isoscope.space import known_rows
 from isoscope.statistics.directions import Directions
 from isoscope.statistics.groups import GroupDirections
@@ -23,7 +24,7 @@ _metric = family("dimensions", needs=("directions",), invariances=("scale",))
 
 
 @dataclass(frozen=True)
-class RogueDimension:
+class RogueDimension(Record):
     """One dimension that dominates the mean cosine.
 
     Attributes:
@@ -38,14 +39,17 @@ class RogueDimension:
     standard_deviation: float
 
 
-@dataclass(frozen=True, eq=False)
-class DimensionShares:
+@dataclass(frozen=True, eq=False, repr=False)
+class DimensionShares(Result):
     """What part of a similarity each dimension makes.
 
     shares: (d,) float64, adding up to 1.
     """
 
     shares: Tensor
+
+    def _columns(self) -> dict[str, list[Any]]:
+        return {"dimension": self.order.tolist(), "share": self.shares[self.order].tolist()}
 
     @property
     def order(self) -> Tensor:

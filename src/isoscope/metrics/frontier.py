@@ -16,6 +16,7 @@ from isoscope.arrays import scalar
 from isoscope.errors import InputError, UndefinedError
 from isoscope.metrics.isotropy import isoscore
 from isoscope.metrics.registry import ALL_INVARIANCES, family
+from isoscope.results import Record
 from isoscope.statistics.gathered import Statistics
 from isoscope.statistics.groups import GroupMoments
 from isoscope.statistics.moments import Moments
@@ -24,7 +25,7 @@ _WORTH_TELLING = 0.02  # a share of the variance
 
 
 @dataclass(frozen=True)
-class ScatterDecomposition:
+class ScatterDecomposition(Record):
     """The variance of a labelled space, Σ = W + B, split into within labels and between them.
 
     Attributes:

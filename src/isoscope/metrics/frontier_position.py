@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -19,17 +20,27 @@ from isoscope.metrics.frontier import (
     unbiased_share,
 )
 from isoscope.metrics.isotropy import isoscore, left_out_scores
+from isoscope.results import Record
 from isoscope.space import known_rows
 from isoscope.statistics.groups import GroupMoments
 from isoscope.statistics.leave_one_out import LeftOutMoments, jackknife
 from isoscope.statistics.moments import Moments
+from isoscope.tables import Grid, span
 
 _Z = 1.959963984540054  # 97.5 % of a normal distribution lie below
+QUANTITIES = {  # as tables name them
+    "between_share": "ρ, variance between labels",
+    "isoscore": "IsoScore",
+    "ceiling": "largest IsoScore at this ρ",
+    "sample_ceiling": "largest of so many points",
+    "distance": "distance to the frontier",
+    "between_ceiling": "largest ρ at this IsoScore",
+}
 _MIN_POINTS = 5  # for standard errors by leaving one out
 
 
 @dataclass(frozen=True)
-class FrontierPosition:
+class FrontierPosition(Record):
     """A labelled space against the frontier.
 
     Attributes:
@@ -69,8 +80,22 @@ class FrontierPosition:
         return None if error is None else (value - _Z * error, value + _Z * error)
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-ready."""
-        return asdict(self) | {"knee": self.knee}
+        """Return every field and the knee, JSON-ready."""
+        return super().to_dict() | {"knee": self.knee}
+
+    @property
+    def title(self) -> str:
+        """What was measured, in one line."""
+        how = ", debiased" if self.debiased else ""
+        return f"{self.n:,} vectors, {self.n_dims:,} dimensions, {self.n_labels:,} labels{how}"
+
+    def grids(self) -> Iterable[Grid]:
+        """Return each quantity with its 95 % interval."""
+        rows = [
+            (name, getattr(self, key), span(self.interval(key)) if hasattr(self, f"{key}_se") else "")
+            for key, name in QUANTITIES.items()
+        ]
+        return [Grid("", ("", "value", "95 % interval"), rows)]
 
 
 def frontier_position(X: Any, labels: Any = None, *, debias: bool = False) -> FrontierPosition:

@@ -12,6 +12,7 @@ from isoscope.arrays import as_matrix
 from isoscope.errors import InputError, check_seed
 from isoscope.labels import Labels, as_clusters, as_labels
 from isoscope.metrics.silhouettes import silhouettes
+from isoscope.results import Record
 from isoscope.space import known_rows
 from isoscope.statistics.anchors import AnchorRows, Anchors, Block, ClusterMeans
 from isoscope.statistics.pairs import Separation
@@ -30,7 +31,7 @@ _N_FEATURES = 2
 
 
 @dataclass(frozen=True)
-class SilhouetteEstimate:
+class SilhouetteEstimate(Record):
     """An estimate of a mean silhouette, or its exact value where the estimate would cost as much.
 
     Attributes:

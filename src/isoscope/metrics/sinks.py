@@ -14,13 +14,14 @@ from torch import Tensor
 from isoscope.arrays import as_tensor, check_finite
 from isoscope.errors import InputError, ShapeError
 from isoscope.labels import Labels
+from isoscope.results import Result
 
 _NAMED = 0.9  # the share of rows at a position, or of a type, that must be sinks for it to be named
 _MOST_NAMES = 8  # what explains fewer sinks than these is counted, not named
 
 
-@dataclass(frozen=True, eq=False)
-class Sinks:
+@dataclass(frozen=True, eq=False, repr=False)
+class Sinks(Result):
     """Which rows are attention sinks, and what names them; merges over batches of rows.
 
     Attributes:
@@ -44,6 +45,17 @@ class Sinks:
     sink_keys: tuple[tuple[int | None, Any], ...]
     n_at: Mapping[int, int]
     n_of: Mapping[Any, int]
+
+    def lines(self) -> list[str]:
+        """Return how many sinks there are, and what names them."""
+        return [f"{len(self):,} of {len(self.mask):,} rows are attention sinks", *self.names]
+
+    def _columns(self) -> dict[str, list[Any]]:
+        return {
+            "layer": list(self.layers) or [None],
+            "threshold": self.thresholds.tolist(),
+            "largest_norm": self.largest.tolist(),
+        }
 
     def merge(self, other: Sinks) -> Sinks:
         """The rows of both, one after the other; the thresholds must be the same."""
