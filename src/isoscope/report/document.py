@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from html import escape
 from pathlib import Path
 from typing import Any
 
 from isoscope.engine.kept import shelf_of
+from isoscope.engine.readings import Readings, View
 from isoscope.errors import FileError, InputError, check_seed
 from isoscope.io.atomic import check_place, why, write_atomically
 from isoscope.measurement import Measurement
@@ -16,13 +18,14 @@ from isoscope.report.contents import contents
 from isoscope.report.evidence import Evidence, gather
 from isoscope.report.page import assemble
 from isoscope.report.runs import load_run
+from isoscope.tables import Grid
 from isoscope.tracking.trajectory import Trajectory
 
 _SUFFIXES = (".html", ".htm")
 
 
-@dataclass(frozen=True, eq=False)
-class Report:
+@dataclass(frozen=True, eq=False, repr=False)
+class Report(View):
     """A page about one space, made; `save` writes it.
 
     Attributes:
@@ -39,6 +42,38 @@ class Report:
     evidence: Evidence = field(repr=False)
     path: Path | None = None
     figures: tuple[Path, ...] = ()
+
+    @property
+    def readings(self) -> Readings:
+        """The readings of its table."""
+        return self.measurement.readings
+
+    @property
+    def title(self) -> str:
+        """What was measured, in one line."""
+        return self.measurement.title
+
+    def grids(self) -> Iterable[Grid]:
+        """Return the table of its readings."""
+        return self.measurement.grids()
+
+    def lines(self) -> list[str]:
+        """Return the headline, and where the page was written."""
+        return [*self.headline, *([] if self.path is None else [f"wrote {self.path}"])]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what is embedded in the page."""
+        return self.contents
+
+    def to_html(self) -> str:
+        """Return the page."""
+        return self.html
+
+    def _repr_html_(self) -> str:
+        """Return the page in a frame that keeps its scripts from the notebook."""
+        page = escape(self.html)
+        style = "width:100%;height:800px;border:0"
+        return f'<iframe sandbox="allow-scripts" style="{style}" srcdoc="{page}"></iframe>'
 
     @property
     def headline(self) -> list[str]:

@@ -1,0 +1,167 @@
+"""Every public result prints, shows itself in a notebook, and becomes JSON and data frames."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Callable
+from dataclasses import is_dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import isoscope as iso
+from isoscope.engine.readings import Reading, Readings, View
+from isoscope.results import Result, plain
+from isoscope.training.masked import MaskedLM
+
+HOSTILE = "<script>alert(1)</script> [red]\x1b[31m"
+LABELS = np.array([HOSTILE, "b", "c"])[np.arange(60) % 3]
+SPACE = np.random.default_rng(0).normal(size=(60, 6)) + np.eye(3, 6)[np.arange(60) % 3] * 3
+# public dataclasses that are something else: rows of a result, inputs, statistics
+NO_RESULTS = {
+    "ClusterDistances", "DirectionPart", "Directions", "GroupDirections", "GroupMoments", "LabelPart",
+    "Labels", "LanguageModel", "Metric", "Moments", "Neighbors", "Reading", "Separation", "Space",
+    "TokenRows", "TokenStates", "TradeOffPoint",
+}  # fmt: skip
+
+
+@cache
+def trajectory() -> iso.Trajectory:
+    return iso.train_embeddings(SPACE, LABELS, steps=4, seeds=2, progress=False)
+
+
+def trained(kind: type, **values: Any) -> Any:
+    about = {
+        "model": HOSTILE, "temperature": 0.05, "batch_size": 8, "pooling": "mean", "seed": 0, "metric": "f1",
+        "regularizer": None, "strength": 0.0, "n_train": 90, "n_test": 30, "n_layers": 2, "n_dims": 8,
+    }  # fmt: skip
+    losses = {"loss": np.linspace(2, 1, 30)}
+    return kind(losses=losses, trajectory=trajectory(), configuration=about, stopped="asked to", **values)
+
+
+def finetuned() -> iso.FineTuned:
+    scores = {"accuracy": 0.5, "f1": 0.4, "matthews": 0.1}
+    geometry = {"isoscore_star": 0.2, "isoscore_debiased": 0.3, "mean_cosine": 0.4, "twonn": float("nan")}
+    epochs = [{"epoch": n, "step": 15 * n, "loss": 1.0 / n, **scores} for n in (1, 2)]
+    return trained(
+        iso.FineTuned, epochs=epochs, geometry=[{"layer": layer, **geometry} for layer in (1, 2, "all")]
+    )
+
+
+@cache
+def profile() -> iso.LayerProfile:
+    import torch
+
+    from isoscope.models.layers.quantities import ALL_QUANTITIES
+
+    values = {one.name: 0.5 for one in ALL_QUANTITIES[:-1]}
+    return iso.LayerProfile(
+        model=HOSTILE, n_tokens=100, n_texts=9, n_types=40, n_dims=8,
+        by_layer={layer: (values, values | {"isoscore": None}) for layer in (0, 1)},
+        sinks=("the first token",),
+        n_sinks=9, sample=50, type_names=("a", "b"), type_counts=torch.tensor([3, 4]),
+        type_similarities={layer: torch.tensor([0.5, 0.4]) for layer in (0, 1)},
+        seconds={"model": 1.0, "measures": 0.1, "sample": 0.1}, notes=("few texts",),
+    )  # fmt: skip
+
+
+def measured() -> iso.Measurement:
+    return replace(iso.measure(SPACE, labels=LABELS, progress=False), name=HOSTILE, notes=(HOSTILE,))
+
+
+def changed() -> iso.SelfSimilarityChange:
+    return iso.SelfSimilarityChange({HOSTILE: 0.1, 7: -0.2}, {HOSTILE: 4, 7: 3}, (), ("x",))
+
+
+EXAMPLES: dict[str, Callable[[], Any]] = {
+    "Advice": lambda: iso.advise(SPACE, labels=LABELS, tasks="knn", repeats=1, progress=False),
+    "Attribution": lambda: iso.attribute_anisotropy(SPACE, LABELS),
+    "ChosenClusters": lambda: iso.choose_clusters(SPACE),
+    "ClusterAdjustedSimilarities": lambda: iso.ClusterAdjustedSimilarities(0.1, 0.2, 3, 0),
+    "Clustering": lambda: iso.kmeans(SPACE, 3),
+    "Comparison": lambda: iso.compare(SPACE, SPACE[:, ::-1] ** 3, labels=LABELS, progress=False),
+    "Contrasted": lambda: trained(iso.Contrasted),
+    "Correlation": lambda: trajectory().correlation(),
+    "DimensionShares": lambda: iso.self_similarity_shares(SPACE, token_types=LABELS),
+    "FineTuned": finetuned,
+    "FrontierPosition": lambda: iso.frontier_position(SPACE, LABELS, debias=True),
+    "LayerComparison": lambda: iso.LayerComparison(profile(), profile(), {HOSTILE: 0.2, "b": -0.1}),
+    "LayerProfile": profile,
+    "MaskedLM": lambda: trained(MaskedLM, held_out_loss=2.5, unigram_loss=3.0),
+    "Measurement": measured,
+    "NormStatistics": lambda: iso.norm_statistics(SPACE),
+    "Readings": lambda: Readings([Reading("a", n, group={HOSTILE: n}) for n in range(100)]),
+    "Report": lambda: iso.report(SPACE, labels=LABELS, progress=False),
+    "RogueDimension": lambda: iso.RogueDimension(3, 0.5, 1.0, 0.1),
+    "RunningCorrelation": lambda: iso.RunningCorrelation((HOSTILE, "b", "c"), (None, None, 0.5)),
+    "ScatterDecomposition": lambda: iso.scatter_decomposition(SPACE, LABELS),
+    "SelfSimilarityChange": changed,
+    "SilhouetteEstimate": lambda: iso.estimate_silhouette(SPACE, LABELS),
+    "Sinks": lambda: iso.find_sinks([1.0, 1.0, 90.0], token_types=["a", "b", HOSTILE]),
+    "TradeOff": lambda: iso.trade_off(SPACE, LABELS, weights=(0.0, 1.0), steps=2, progress=False),
+    "Trajectory": trajectory,
+}
+
+
+def test_every_public_result_is_listed() -> None:
+    public = {
+        name
+        for name in iso.__all__
+        if inspect.isclass(value := getattr(iso, name)) and (is_dataclass(value) or issubclass(value, Result))
+    }
+    assert public - NO_RESULTS == set(EXAMPLES) - {"MaskedLM"}
+    assert all(issubclass(getattr(iso, name), Result) for name in public - NO_RESULTS)
+
+
+@pytest.fixture(scope="module", params=EXAMPLES)
+def result(request: pytest.FixtureRequest) -> Result:
+    return EXAMPLES[request.param]()
+
+
+def test_prints_as_a_table(result: Result) -> None:
+    text = str(result)
+    assert text
+    assert max(map(len, text.splitlines())) <= 110
+    assert len(text.splitlines()) < 90
+    for leak in ("tensor(", "array(", " object at ", "dtype=", "\x1b", "nan"):
+        assert leak not in text
+    assert result.summary() == text
+
+
+def test_shows_itself_in_a_notebook(result: Result) -> None:
+    page = result._repr_html_()
+    assert "<table" in page or "<iframe sandbox" in page
+    assert "<script" not in page
+    assert "\x1b" not in page
+
+
+def test_becomes_strict_json(result: Result) -> None:
+    found = json.loads(result.to_json(), parse_constant=pytest.fail)
+    assert found == json.loads(json.dumps(result.to_dict()))
+
+
+def test_becomes_data_frames(result: Result) -> None:
+    pytest.importorskip("pandas")
+    pytest.importorskip("polars")
+    pandas, polars = result.to_pandas(), result.to_polars()
+    assert list(pandas.columns) == polars.columns
+    assert len(pandas) == len(polars) > 0
+
+
+def test_readings_of_views_have_the_common_columns(result: Result) -> None:
+    if not isinstance(result, View):
+        return
+    table = result.readings
+    assert isinstance(table, Readings)
+    assert len(table) > 0
+    assert table.names[-7:] == ("metric", "value", "standard_error", "low", "high", "ceiling", "reason")
+    assert all((row.value is None) == (row.reason is not None) for row in table)
+
+
+def test_plain_values() -> None:
+    found = plain({1: (np.float32(0.5), float("inf"), np.arange(2), Path("a"), None, True)})
+    assert found == {"1": [0.5, None, [0, 1], "a", None, True]}
