@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import get_type_hints
 
 import numpy as np
 import pytest
@@ -83,3 +84,8 @@ def test_prerequisites_come_along() -> None:
         "directions",
     }
     assert whole() == {"vectors", "separation", "neighbors"}
+
+
+def test_the_types_of_the_shelf_are_those_declared() -> None:
+    types = get_type_hints(Statistics)
+    assert types == {name: one.kind or Tensor for name, one in declared().items()}

@@ -10,8 +10,15 @@ from torch import Tensor
 from isoscope.kernels.tiles import Progress
 from isoscope.labels import Labels, as_clusters, check_clusters
 from isoscope.space import Space
+from isoscope.statistics.centroids import CentroidDistances
 from isoscope.statistics.declared import declared
-from isoscope.statistics.groups import GroupMoments
+from isoscope.statistics.directions import Directions
+from isoscope.statistics.groups import GroupDirections, GroupMoments
+from isoscope.statistics.leave_one_out import LeftOutCosines, LeftOutMoments
+from isoscope.statistics.moments import Moments
+from isoscope.statistics.neighbors import Neighbors
+from isoscope.statistics.pairs import Separation
+from isoscope.statistics.partition import LogPartition
 from isoscope.statistics.rows import HeldRows, Rows
 
 
@@ -25,6 +32,21 @@ class Statistics:
     >>> shelf.moments is shelf.moments
     True
     """
+
+    # types of what __getattr__ gives, for readers and type checkers; one that is not here is of any type
+    vectors: Tensor
+    moments: Moments
+    directions: Directions
+    left_out_moments: LeftOutMoments
+    left_out_cosines: LeftOutCosines
+    log_partition: LogPartition
+    label_moments: GroupMoments
+    label_distances: CentroidDistances
+    type_directions: GroupDirections
+    sentence_directions: GroupDirections
+    sentence_moments: GroupMoments
+    separation: Separation
+    neighbors: Neighbors
 
     def __init__(
         self,
