@@ -114,7 +114,6 @@ API = {
         "isoscope.metrics.silhouettes",
         "isoscope.metrics.silhouette_estimate",
         "isoscope.metrics.clusters",
-        "isoscope.metrics.separability",
         "isoscope.clustering",
     ),
     "The frontier": (

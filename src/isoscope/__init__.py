@@ -97,6 +97,8 @@ _PUBLIC: dict[str, tuple[str, ...]] = {
         "calinski_harabasz_score",
         "davies_bouldin_score",
         "dunn_index",
+        "knn_purity",
+        "linear_probe_accuracy",
     ),
     "metrics.contextual": (
         "adjusted_intra_similarity",
@@ -181,10 +183,6 @@ _PUBLIC: dict[str, tuple[str, ...]] = {
     "metrics.removed_dimensions": (
         "informativity",
         "informativity_curve",
-    ),
-    "metrics.separability": (
-        "knn_purity",
-        "linear_probe_accuracy",
     ),
     "metrics.silhouette_estimate": (
         "SilhouetteEstimate",

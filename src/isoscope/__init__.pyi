@@ -57,6 +57,8 @@ from isoscope.metrics.cluster_adjusted import cluster_adjusted_similarities as c
 from isoscope.metrics.clusters import calinski_harabasz_score as calinski_harabasz_score
 from isoscope.metrics.clusters import davies_bouldin_score as davies_bouldin_score
 from isoscope.metrics.clusters import dunn_index as dunn_index
+from isoscope.metrics.clusters import knn_purity as knn_purity
+from isoscope.metrics.clusters import linear_probe_accuracy as linear_probe_accuracy
 from isoscope.metrics.contextual import adjusted_intra_similarity as adjusted_intra_similarity
 from isoscope.metrics.contextual import adjusted_self_similarity as adjusted_self_similarity
 from isoscope.metrics.contextual import intra_similarity as intra_similarity
@@ -115,8 +117,6 @@ from isoscope.metrics.registry import metric as metric
 from isoscope.metrics.registry import registered as registered
 from isoscope.metrics.removed_dimensions import informativity as informativity
 from isoscope.metrics.removed_dimensions import informativity_curve as informativity_curve
-from isoscope.metrics.separability import knn_purity as knn_purity
-from isoscope.metrics.separability import linear_probe_accuracy as linear_probe_accuracy
 from isoscope.metrics.silhouette_estimate import SilhouetteEstimate as SilhouetteEstimate
 from isoscope.metrics.silhouette_estimate import estimate_silhouette as estimate_silhouette
 from isoscope.metrics.silhouettes import silhouette_by_cluster as silhouette_by_cluster

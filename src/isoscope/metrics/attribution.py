@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -67,6 +67,9 @@ class DirectionPart:
     excess: float
     label: Any
     label_share: float
+
+
+_Part = TypeVar("_Part", LabelPart, DirectionPart)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -197,19 +200,16 @@ def _label_parts(
         return ((offsets @ M) * offsets).sum(dim=1)
 
     whole, flat = values @ values, 1 / len(values)
-    columns = {
-        "variance": variances.sum(dim=1),
-        "within": of_spread(W) / whole,
-        "cross": (of_spread(B) + of_means(W)) / whole,
-        "between": of_means(B) / whole,
-        "part": variances @ values / whole,
-        "excess": _shares(variances @ (values - flat), whole - flat),
-    }
-    rows = {name: column.tolist() for name, column in columns.items()}
-    counts = groups.counts.long().tolist()
-    return tuple(
-        LabelPart(name=name, n=counts[k], **{column: row[k] for column, row in rows.items()})
-        for k, name in enumerate(groups.names)
+    return _rows(
+        LabelPart,
+        groups.names,
+        groups.counts.long(),
+        variances.sum(dim=1),
+        of_spread(W) / whole,
+        (of_spread(B) + of_means(W)) / whole,
+        of_means(B) / whole,
+        variances @ values / whole,
+        _shares(variances @ (values - flat), whole - flat),
     )
 
 
@@ -218,20 +218,22 @@ def _direction_parts(
 ) -> tuple[DirectionPart, ...]:
     whole, flat = values @ values, 1 / len(values)
     by_label = spread + means
-    first = by_label.argmax(dim=0)
-    columns = {
-        "variance": values,
-        "between": means.sum(dim=0),
-        "within": spread.sum(dim=0),
-        "part": values * values / whole,
-        "excess": _shares(values * (values - flat), whole - flat),
-        "label_share": by_label.amax(dim=0) / by_label.sum(dim=0).clamp(min=torch.finfo(values.dtype).tiny),
-    }
-    rows = {name: column.tolist() for name, column in columns.items()}
-    return tuple(
-        DirectionPart(label=groups.names[k], **{column: row[j] for column, row in rows.items()})
-        for j, k in enumerate(first.tolist())
+    return _rows(
+        DirectionPart,
+        values,
+        means.sum(dim=0),
+        spread.sum(dim=0),
+        values * values / whole,
+        _shares(values * (values - flat), whole - flat),
+        [groups.names[k] for k in by_label.argmax(dim=0).tolist()],
+        by_label.amax(dim=0) / by_label.sum(dim=0).clamp(min=torch.finfo(values.dtype).tiny),
     )
+
+
+def _rows(kind: type[_Part], *columns: Tensor | Sequence[Any]) -> tuple[_Part, ...]:
+    """One part a row, from columns in the order of its fields."""
+    lists = [column.tolist() if isinstance(column, Tensor) else column for column in columns]
+    return tuple(kind(*row) for row in zip(*lists, strict=True))
 
 
 def _shares(parts: Tensor, whole: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""How well labels describe clusters, by their means and extremes: Calinski–Harabasz, Davies–Bouldin, Dunn."""
+"""How well labels describe clusters: by means and extremes, by nearest neighbours, by a linear classifier."""
 
 from __future__ import annotations
 
@@ -9,15 +9,17 @@ import torch
 from torch import Tensor
 
 from isoscope.arrays import as_matrix, scalar
-from isoscope.errors import UndefinedError
+from isoscope.errors import InputError, UndefinedError, check_seed
 from isoscope.kernels.tiles import Arranged, Progress, Tile
-from isoscope.labels import as_clusters
+from isoscope.labels import Labels, as_clusters
 from isoscope.metrics.registry import ALL_INVARIANCES, family
 from isoscope.space import known_rows
 from isoscope.statistics.centroids import CentroidDistances
 from isoscope.statistics.groups import GroupMoments
+from isoscope.statistics.neighbors import Neighbors
 
 _COINCIDE = 1e-14  # means nearer than this share of the spreads about them differ by rounding
+_PURITY_NEIGHBORS = 10
 _CLUSTERS_AT_ONCE = 1024  # rows of the (K, K) table of gaps between means held at once
 
 
@@ -42,7 +44,7 @@ def calinski_harabasz_score(X: Any, labels: Any = None) -> Any:
     >>> calinski_harabasz_score([[0.0], [1.0], [4.0], [5.0]], labels=[0, 0, 1, 1])
     32.0
     """
-    moments = _label_moments(X, labels)
+    moments = X if isinstance(X, GroupMoments) else GroupMoments.of(*_clustered(X, labels))
     within = moments.within.sum()
     if not within > 0:
         raise UndefinedError("calinski_harabasz_score is undefined: every cluster has collapsed to a point")
@@ -73,7 +75,10 @@ def davies_bouldin_score(X: Any, labels: Any = None) -> float:
     >>> davies_bouldin_score([[0.0], [1.0], [4.0], [5.0]], labels=[0, 0, 1, 1])
     0.25
     """
-    distances = X if isinstance(X, CentroidDistances) else _label_distances(X, labels)
+    distances = X
+    if not isinstance(X, CentroidDistances):
+        matrix, clusters = _clustered(X, labels)
+        distances = CentroidDistances.of(matrix, clusters, GroupMoments.of(matrix, clusters))
     distances.moments.check_scale()
     spread = distances.distance_sums / distances.moments.counts
     means = distances.moments.about[1]
@@ -104,10 +109,7 @@ def dunn_index(X: Any, labels: Any = None, *, progress: Progress | None = None) 
     >>> round(dunn_index([[0.0], [1.0], [4.0], [5.0]], labels=[0, 0, 1, 1]), 9)
     3.0
     """
-    matrix = as_matrix(X)
-    arranged = Arranged.of(
-        matrix, as_clusters(known_rows(X, labels, "labels"), n=matrix.shape[0]).to(matrix.device)
-    )
+    arranged = Arranged.of(*_clustered(X, labels))
 
     def extremes(rows: Tile, columns: Tile, tile: Tensor) -> tuple[float, float]:
         same = arranged.codes[rows.rows, None] == arranged.codes[columns.rows]
@@ -120,14 +122,78 @@ def dunn_index(X: Any, labels: Any = None, *, progress: Progress | None = None) 
     return math.sqrt(gap / diameter)
 
 
-def _label_moments(X: Any, labels: Any) -> GroupMoments:
-    if isinstance(X, GroupMoments):
-        return X
-    matrix = as_matrix(X)
-    return GroupMoments.of(matrix, as_clusters(known_rows(X, labels, "labels"), n=matrix.shape[0]))
+@_metric(
+    range=(0.0, 1.0),
+    needs=("neighbors", "labels"),
+    call=lambda metric, shelf: metric(
+        shelf.neighbors, shelf.labels, k=min(_PURITY_NEIGHBORS, shelf.neighbors.k)
+    ),
+    high="neighbours share labels",
+    paper="nearest-neighbour purity",
+    sentence="{value:.0%} of a point's nearest neighbours carry its label",
+    default=False,
+)
+def knn_purity(X: Any, labels: Any = None, *, k: int = _PURITY_NEIGHBORS) -> float:
+    """Mean share of a point's k nearest neighbours that carry its label.
+
+    Range [0, 1]; high means labels live in neighbourhoods, even where they are no round clusters.
+    Invariant to rotation, translation and scale.
+
+    >>> knn_purity([[0.0], [1.0], [4.0], [5.0]], labels=[0, 0, 1, 1], k=1)
+    1.0
+    """
+    n = X.distances.shape[0] if isinstance(X, Neighbors) else as_matrix(X).shape[0]
+    codes = as_clusters(known_rows(X, labels, "labels"), n=n).codes
+    indices = Neighbors.of(X, k=k).indices
+    codes = codes.to(indices.device)
+    return float((codes[indices] == codes[:, None]).double().mean())
 
 
-def _label_distances(X: Any, labels: Any) -> CentroidDistances:
+@_metric(
+    range=(0.0, 1.0),
+    needs=("vectors", "labels"),
+    call=lambda metric, shelf: metric(shelf.vectors, shelf.labels, seed=shelf.seed),
+    high="linearly separable",
+    invariances=("translation", "scale"),
+    paper="logistic regression, 5-fold cross-validation (scikit-learn)",
+    sentence="a linear classifier gets {value:.0%} of unseen points right",
+    default=False,
+)
+def linear_probe_accuracy(X: Any, labels: Any = None, *, folds: int = 5, seed: int = 0) -> float:
+    """Cross-validated accuracy of a logistic regression on standardised vectors.
+
+    Labels are kept in proportion in every fold; labels with fewer members than folds make the folds
+    fewer, and labels with a single member are left out. Range [0, 1]; high is linearly separable. Not exactly
+    invariant to rotation (the penalty acts on standardised coordinates), invariant to translation
+    and scale. Estimator: scikit-learn.
+
+    >>> import numpy as np
+    >>> X = np.vstack([np.eye(2)[[0] * 9], np.eye(2)[[1] * 9]])
+    >>> linear_probe_accuracy(X, [0] * 9 + [1] * 9)
+    1.0
+    """
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.model_selection import StratifiedKFold, cross_val_score
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    check_seed(seed)
+    if folds < 2:
+        raise InputError(f"folds is {folds}; wanted at least 2")
+    matrix, clusters = _clustered(X, labels)
+    clusters = clusters.to(torch.device("cpu"))
+    kept = clusters.counts[clusters.codes] > 1
+    codes = clusters.codes[kept]
+    if codes.unique().numel() < 2:
+        raise UndefinedError("linear_probe_accuracy needs two labels with at least 2 points each")
+    vectors = matrix.detach().cpu()[kept].double().numpy()
+    folds = min(folds, int(clusters.counts[clusters.counts > 1].min()))
+    probe = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
+    split = StratifiedKFold(folds, shuffle=True, random_state=seed)
+    return float(cross_val_score(probe, vectors, codes.numpy(), cv=split).mean())
+
+
+def _clustered(X: Any, labels: Any) -> tuple[Tensor, Labels]:
+    """The vectors and their labels, checked to be clusters, on the same device."""
     matrix = as_matrix(X)
-    clusters = as_clusters(known_rows(X, labels, "labels"), n=matrix.shape[0])
-    return CentroidDistances.of(matrix, clusters, GroupMoments.of(matrix, clusters))
+    return matrix, as_clusters(known_rows(X, labels, "labels"), n=len(matrix)).to(matrix.device)

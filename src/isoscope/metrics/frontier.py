@@ -82,7 +82,6 @@ _metric = family(
     range=(0.0, 1.0),
     invariances=ALL_INVARIANCES,
     paper="isoscope: an exact form of Mickus, Grönroos, Attieh 2024, Isotropy, Clusters, and Classifiers",
-    place=1,  # after all other metrics of labels
 )
 
 

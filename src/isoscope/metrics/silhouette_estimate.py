@@ -11,7 +11,7 @@ from torch import Tensor
 from isoscope.arrays import as_matrix
 from isoscope.errors import InputError, check_seed
 from isoscope.labels import Labels, as_clusters, as_labels
-from isoscope.metrics.silhouettes import silhouettes
+from isoscope.metrics.silhouettes import cluster_means, silhouettes
 from isoscope.results import Record
 from isoscope.space import known_rows
 from isoscope.statistics.anchors import AnchorRows, Anchors, Block, ClusterMeans
@@ -286,18 +286,13 @@ def _all_values(rows: AnchorRows) -> Tensor:
 
 
 def _overall(values: Tensor, clusters: Labels, average: str, seed: int) -> SilhouetteEstimate:
-    value = float(values.mean() if average == "micro" else _cluster_means(values, clusters).mean())
+    value = float(values.mean() if average == "micro" else cluster_means(values, clusters).mean())
     return SilhouetteEstimate(value, 0.0, (value, value), len(values), "exact", seed)
 
 
 def _each(values: Tensor, clusters: Labels, seed: int) -> dict[Any, SilhouetteEstimate]:
-    means, counts = _cluster_means(values, clusters).tolist(), clusters.counts.tolist()
+    means, counts = cluster_means(values, clusters).tolist(), clusters.counts.tolist()
     return {
         name: SilhouetteEstimate(mean, 0.0, (mean, mean), count, "exact", seed)
         for name, mean, count in zip(clusters.names, means, counts, strict=True)
     }
-
-
-def _cluster_means(values: Tensor, clusters: Labels) -> Tensor:
-    sums = torch.zeros(clusters.n_labels, dtype=torch.float64, device=values.device)
-    return sums.index_add(0, clusters.codes, values) / clusters.counts

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -12,7 +11,7 @@ from torch import Tensor
 
 from isoscope.arrays import as_matrix, as_spaces, like
 from isoscope.errors import InputError, ShapeError
-from isoscope.labels import as_labels
+from isoscope.labels import Labels, as_labels
 from isoscope.metrics.registry import ALL_INVARIANCES, family
 from isoscope.space import known_rows
 from isoscope.statistics.anchors import AnchorRows
@@ -127,7 +126,9 @@ def silhouette_score(
     if _is_stack(X) and metric != "euclidean":
         return _stacked(silhouette_score, X, labels, {**options, "average": average})
     separation = _separation(X, labels, **options)
-    scores = silhouettes(separation) if average == "micro" else _per_cluster(separation)
+    scores = silhouettes(separation)
+    if average == "macro":
+        scores = cluster_means(scores, separation.labels)
     return like(scores.mean(dim=-1), X) if _is_stack(X) else float(scores.mean())
 
 
@@ -198,7 +199,8 @@ def silhouette_by_cluster(
 
         return estimate_silhouette_by_cluster(X, labels, tolerance=tolerance, seed=seed)
     separation = _separation(X, labels, metric, deterministic, memory_mb)
-    return dict(zip(separation.labels.names, _per_cluster(separation).tolist(), strict=True))
+    means = cluster_means(silhouettes(separation), separation.labels)
+    return dict(zip(separation.labels.names, means.tolist(), strict=True))
 
 
 def _check_estimate(metric: str, deterministic: bool, memory_mb: float | None) -> None:
@@ -235,36 +237,20 @@ def silhouette_error(X: Any, separation: Separation, *, seed: int = 0) -> float:
     return float(influence.std() / math.sqrt(n))
 
 
-@dataclass(frozen=True)
-class _Slopes:
-    """How the silhouette of each point moves with its own a and b: (n,) each."""
-
-    cohesion: Tensor
-    separation: Tensor
-
-
-def _slopes(separation: Separation) -> _Slopes:
-    a, b = separation.cohesion, separation.separation
-    near = a < b
-    larger = torch.maximum(a, b).clamp(min=torch.finfo(torch.float64).tiny)
-    counted = (separation.labels.counts[separation.labels.codes] > 1).double()
-    return _Slopes(
-        counted * torch.where(near, -1 / larger, -b / larger**2),
-        counted * torch.where(near, a / larger**2, 1 / larger),
-    )
-
-
 def _influence_on_others(points: Rows, separation: Separation, chosen: Tensor) -> Tensor:
     """Σ_i w_i (d_ij − m_i)/n_k for each chosen j of cluster k: over its own cluster with (∂s/∂a, a), and
     over the points whose nearest other cluster is k with (∂s/∂b, b)."""
-    labels, slopes = separation.labels, _slopes(separation)
+    labels, a, b = separation.labels, separation.cohesion, separation.separation
+    larger = torch.maximum(a, b).clamp(min=torch.finfo(torch.float64).tiny)
+    counted = (labels.counts[labels.codes] > 1).double()
+    slope_a = counted * torch.where(a < b, -1 / larger, -b / larger**2)
+    slope_b = counted * torch.where(a < b, a / larger**2, 1 / larger)
     own = labels.codes[chosen]
     effect = torch.zeros(len(chosen), dtype=torch.float64, device=chosen.device)
     for rows, distances in AnchorRows.of(points, labels).distances(chosen):
-        a, b = separation.cohesion[rows, None], separation.separation[rows, None]
-        inside = (labels.codes[rows, None] == own) * slopes.cohesion[rows, None]
-        nearest = (separation.nearest[rows, None] == own) * slopes.separation[rows, None]
-        effect += (inside * (distances - a) + nearest * (distances - b)).sum(dim=0)
+        inside = (labels.codes[rows, None] == own) * slope_a[rows, None]
+        nearest = (separation.nearest[rows, None] == own) * slope_b[rows, None]
+        effect += (inside * (distances - a[rows, None]) + nearest * (distances - b[rows, None])).sum(dim=0)
     return effect / labels.counts.double()[own]
 
 
@@ -298,8 +284,7 @@ def silhouettes(separation: Separation, *, counted: bool = True) -> Tensor:
     return torch.where(separation.labels.counts[separation.labels.codes] > 1, scores, 0.0)
 
 
-def _per_cluster(separation: Separation) -> Tensor:
-    """(K,) or (B, K) mean silhouettes, added on the CPU, where the order is always the same."""
-    scores, labels = silhouettes(separation).cpu(), separation.labels
-    sums = scores.new_zeros(*scores.shape[:-1], labels.n_labels)
-    return sums.index_add(-1, labels.codes.cpu(), scores) / labels.counts.cpu()
+def cluster_means(scores: Tensor, labels: Labels) -> Tensor:
+    """(K,) or (B, K) means of (n,) or (B, n) scores, added on the CPU, where the order is always the same."""
+    sums = scores.new_zeros(*scores.shape[:-1], labels.n_labels, device="cpu")
+    return sums.index_add(-1, labels.codes.cpu(), scores.cpu()) / labels.counts.cpu()
