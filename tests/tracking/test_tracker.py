@@ -402,7 +402,7 @@ def test_the_summary_counts_the_vectors_of_layers_of_any_width(probe: Tensor, tm
         tracker.measure(network(), step=30)
         for found in (tracker.trajectory, iso.Trajectory.load(tmp_path / told / "trajectory.parquet")):
             assert str(found).startswith(f"{told}, 30 updates, 1 seed, ")
-            assert f"<caption>{told}, 30 updates" in found._repr_html_()
+            assert f"{told}, 30 updates" in found._repr_html_()
 
 
 def test_the_summary_counts_tokens_and_texts(tiny_bert: Path) -> None:

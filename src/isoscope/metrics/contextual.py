@@ -13,7 +13,8 @@ from isoscope.labels import Labels, as_labels
 from isoscope.metrics.cosine import mean_cosine, pair_cosine
 from isoscope.metrics.registry import family
 from isoscope.space import known_rows
-from isoscope.statistics.directions import Directions, unit_rows
+from isoscope.statistics.directions import Directions
+from isoscope.statistics.group_cosines import GroupCosines, MeanCosines
 from isoscope.statistics.groups import GroupDirections, GroupMoments
 
 _metric = family(
@@ -49,7 +50,7 @@ def self_similarity(X: Any, *, token_types: Any = None, weight: Literal["types",
     """
     if weight not in ("types", "tokens"):
         raise InputError(f"weight is {weight!r}; wanted 'types' or 'tokens'")
-    groups = GroupDirections.by("token_types", X, token_types)
+    groups = GroupCosines.by("token_types", X, token_types)
     values, counts = _pair_means(groups, "self_similarity", "token type")
     return scalar(values.mean() if weight == "types" else (values * counts).sum() / counts.sum())
 
@@ -75,7 +76,7 @@ def adjusted_self_similarity(X: Any, *, token_types: Any = None, anisotropy: flo
     >>> adjusted_self_similarity([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.0, 2.0]], token_types=[0, 0, 1, 1])
     0.6666666666666667
     """
-    groups = GroupDirections.by("token_types", X, token_types)
+    groups = GroupCosines.by("token_types", X, token_types)
     return scalar(self_similarity(groups) - (anisotropy_of(groups) if anisotropy is None else anisotropy))
 
 
@@ -87,7 +88,7 @@ def type_similarities(X: Any, *, token_types: Any = None) -> dict[Any, float]:
     >>> type_similarities([[1.0, 0.0], [0.0, 1.0], [2.0, 0.0]], token_types=["a", "a", "b"])
     {'a': 0.0}
     """
-    groups = GroupDirections.by("token_types", X, token_types)
+    groups = GroupCosines.by("token_types", X, token_types)
     values, _ = _pair_means(groups, "type_similarities", "token type")
     names = [name for name, n in zip(groups.names, groups.counts.tolist(), strict=True) if n >= 2]
     return dict(zip(names, values.tolist(), strict=True))
@@ -129,25 +130,10 @@ def intra_similarity(
     """
     if to not in ("mean", "pairs"):
         raise InputError(f"to is {to!r}; wanted 'mean' or 'pairs'")
-    groups = GroupDirections.by("sentences", X, sentences)
     if to == "pairs":
+        groups = GroupCosines.by("sentences", X, sentences)
         return scalar(_pair_means(groups, "intra_similarity", "sentence")[0].mean())
-    if moments is None and isinstance(X, GroupDirections):
-        raise InputError(
-            "X is GroupDirections, which hold no sentence means; pass moments=GroupMoments or to='pairs'"
-        )
-    moments = moments or GroupMoments.by("sentences", X, sentences)
-    if groups.names != moments.names:
-        raise InputError(
-            f"moments are of {len(moments.names)} sentences, X of {len(groups.names)}, or of others; "
-            "wanted both from the same rows"
-        )
-    means, lengths = unit_rows(moments.means)
-    kept = (groups.counts > 0) & (lengths > 0)
-    if not kept.any():
-        raise UndefinedError("intra_similarity is undefined: no sentence has a mean with a direction")
-    sums = (groups.unit_sums[kept] * means[kept]).sum(dim=1)
-    return scalar((sums / groups.counts[kept]).clamp(-1, 1).mean())
+    return scalar(MeanCosines.by("sentences", X, sentences, moments).mean)
 
 
 @_metric(
@@ -181,7 +167,7 @@ def adjusted_intra_similarity(
     >>> adjusted_intra_similarity([[1.0, 0.0], [2.0, 0.0], [0.0, 1.0]], sentences=[0, 0, 1])
     0.6666666666666667
     """
-    if isinstance(X, GroupDirections) and anisotropy is None:
+    if isinstance(X, GroupDirections | MeanCosines) and anisotropy is None:
         anisotropy = anisotropy_of(X)
     if anisotropy is None or isinstance(anisotropy, Directions):
         anisotropy = mean_cosine(X if anisotropy is None else anisotropy)
@@ -202,7 +188,7 @@ def s_intra(X: Any, *, token_types: Any = None, max_instances: int | None = None
         if max_instances < 2:
             raise InputError(f"max_instances is {max_instances}; wanted at least 2 occurrences of a type")
         X, token_types = _sample_types(X, token_types, max_instances, seed)
-    values, _ = _pair_means(GroupDirections.by("token_types", X, token_types), "s_intra", "token type")
+    values, _ = _pair_means(GroupCosines.by("token_types", X, token_types), "s_intra", "token type")
     return scalar(values.mean())
 
 
@@ -225,14 +211,13 @@ def s_inter(X: Any, *, token_types: Any = None, sampled: bool = False, seed: int
     """
     if sampled:
         X, token_types = _sample_types(X, token_types, 1, seed)
-    groups = GroupDirections.by("token_types", X, token_types)
+    groups = GroupCosines.by("token_types", X, token_types)
     kept = groups.counts > 0
     T = int(kept.sum())
     if T < 2:
         raise UndefinedError(f"s_inter needs two token types with a direction; there are {T}")
-    means = groups.unit_sums[kept] / groups.counts[kept][:, None]
-    total = means.sum(dim=0)
-    return scalar(((total @ total - (means * means).sum()) / (T * (T - 1))).clamp(-1, 1))
+    own = (groups.squared[kept] / groups.counts[kept] ** 2).sum()
+    return scalar(((groups.mean_sum @ groups.mean_sum - own) / (T * (T - 1))).clamp(-1, 1))
 
 
 def sampled_anisotropy(X: Any, *, sentences: Any = None, n_sentences: int = 1000, seed: int = 0) -> Any:
@@ -263,7 +248,7 @@ def sampled_anisotropy(X: Any, *, sentences: Any = None, n_sentences: int = 1000
     return mean_cosine(matrix[chosen.to(matrix.device)])
 
 
-def _pair_means(groups: GroupDirections, name: str, noun: str) -> tuple[Tensor, Tensor]:
+def _pair_means(groups: GroupCosines, name: str, noun: str) -> tuple[Tensor, Tensor]:
     """The mean cosine of all pairs, and the count, of each group of two or more."""
     kept = groups.counts >= 2
     if not kept.any():
@@ -271,13 +256,14 @@ def _pair_means(groups: GroupDirections, name: str, noun: str) -> tuple[Tensor, 
             f"{name} is undefined: no {noun} has two vectors with a direction "
             f"({len(groups.names)} of them, {groups.n_zero} zero vectors)"
         )
-    sums, n = groups.unit_sums[kept], groups.counts[kept]
-    return pair_cosine(n, (sums * sums).sum(dim=1)).clamp(-1, 1), n
+    n = groups.counts[kept]
+    return pair_cosine(n, groups.squared[kept]).clamp(-1, 1), n
 
 
-def anisotropy_of(groups: GroupDirections) -> Tensor:
+def anisotropy_of(groups: GroupDirections | GroupCosines | MeanCosines) -> Tensor:
     """The mean cosine of all pairs of vectors, whatever their groups."""
-    total, n = groups.unit_sums.sum(dim=0), groups.counts.sum()
+    sums = GroupCosines.of(groups) if isinstance(groups, GroupDirections) else groups
+    total, n = sums.unit_sum, sums.count
     if n < 2:
         raise UndefinedError(f"the mean cosine needs two vectors with a direction; there are {int(n)}")
     return pair_cosine(n, total @ total).clamp(-1, 1)

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from typing import Any
 
 import torch
 
-from isoscope.errors import InputError, NotFiniteError, ShapeError, UndefinedError
+from isoscope.engine.readings import Reading
+from isoscope.errors import InputError, NotFiniteError, ShapeError
 from isoscope.labels import Labels
-from isoscope.metrics.registry import KNOWN, Metric, choose, named
+from isoscope.metrics.registry import named
 from isoscope.models.forward import Layer
+from isoscope.models.readings import applicable, read
 from isoscope.space import Space
 from isoscope.statistics.gathered import Statistics
 from isoscope.tracking.layer_states import LayerRows
 
 CONTEXTUAL_METRICS = ("adjusted_self_similarity", "adjusted_intra_similarity", "mean_norm")
 _WITHOUT_TOKENS = "which are known of token states: pass texts or input_ids as probe, and pooling=None"
-_HOW = {
+_WHY = {
     "labels": "which were not given: pass labels=… with one label an item of the probe",
     "token_types": _WITHOUT_TOKENS,
     "sentences": _WITHOUT_TOKENS,
@@ -53,15 +54,15 @@ class LayerMeter:
         self._device = None if device is None else torch.device(device)
         asked = [*named(metrics), *(CONTEXTUAL_METRICS if contextual else ())]
         known = ({"labels"} if labels else set()) | ({"token_types", "sentences"} if has_tokens else set())
-        self._metrics = _applicable(asked, known)
+        self._metrics = applicable(asked, known, _WHY)
 
     @property
     def names(self) -> tuple[str, ...]:
         """The metrics' names, in the registry's order."""
         return tuple(metric.name for metric in self._metrics)
 
-    def __call__(self, rows: LayerRows, *, layer: Layer, step: int | None) -> list[float]:
-        """The values in order, NaN where a metric has none; `step` is for what is said of NaN in the rows."""
+    def __call__(self, rows: LayerRows, *, layer: Layer, step: int | None) -> list[Reading]:
+        """Return the readings in order; `step` is for what is said of NaN in the rows."""
         n, d = rows.vectors.shape
         if n < 2 or d < 2:
             raise ShapeError(
@@ -69,7 +70,7 @@ class LayerMeter:
                 "probe; wanted at least 2 of each"
             )
         shelf = Statistics(self._space(rows, layer, step), seed=self._seed)
-        return [_value(metric, shelf) for metric in self._metrics]
+        return [read(metric.name, metric.compute, shelf) for metric in self._metrics]
 
     def _space(self, rows: LayerRows, layer: Layer, step: int | None) -> Space:
         """A layer's vectors with what is known of each row."""
@@ -94,27 +95,6 @@ class LayerMeter:
             ) from None
 
 
-def _applicable(asked: list[str], known: set[str]) -> list[Metric]:
-    """The metrics that can be taken with what is known; one asked for by name that cannot is refused."""
-    chosen = []
-    for metric in choose(asked):
-        missing = [name for name in KNOWN if name in metric.needs and name not in known]
-        if not missing:
-            chosen.append(metric)
-        elif metric.name in asked:
-            raise InputError(f"{metric.name} needs {missing[0]}, {_HOW[missing[0]]}")
-    if not chosen:
-        raise InputError(f"metrics: none of {', '.join(asked)} can be taken on this probe; pass labels=…")
-    return chosen
-
-
 def _coded(numbers: torch.Tensor) -> Labels:
     names, codes = torch.unique(numbers, return_inverse=True)
     return Labels(codes, tuple(names.tolist()))
-
-
-def _value(metric: Metric, shelf: Statistics) -> float:
-    try:
-        return float(metric.compute(shelf))
-    except (UndefinedError, InputError):  # the space is sound: the metric has no value on it
-        return math.nan

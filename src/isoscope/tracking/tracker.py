@@ -18,6 +18,7 @@ from isoscope.errors import InputError, check_seed
 from isoscope.labels import as_clusters
 from isoscope.models.forward import Layer, unwrapped
 from isoscope.models.pooling import TOKEN_POOLINGS
+from isoscope.models.readings import as_floats
 from isoscope.models.untouched import device_of, untouched
 from isoscope.tracking.layer_meter import LayerMeter
 from isoscope.tracking.layer_states import LayerRows, layer_rows
@@ -165,12 +166,14 @@ class GeometryTracker:
         return dict(zip(self.columns, values, strict=True))
 
     def _values(self, rows: LayerRows, layer: Layer, step: int | None) -> list[float]:
-        """The values of a layer's columns."""
-        values = self._meter(rows, layer=layer, step=step)
+        """The values of a layer's columns, NaN where there is none."""
+        values = [*as_floats(self._meter(rows, layer=layer, step=step)).values()]
         if rows.is_sink is None:
             return values
         share = float(rows.is_sink.double().mean())
-        without = self._meter(rows.without_sinks(), layer=layer, step=step) if share else values
+        without = values
+        if share:
+            without = [*as_floats(self._meter(rows.without_sinks(), layer=layer, step=step)).values()]
         return [*values, *without, share]
 
     def note(self, step: int, *, loss: Any = None, accuracy: Any = None) -> None:

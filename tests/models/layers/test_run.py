@@ -14,7 +14,7 @@ from isoscope.models import TokenStates, load_language_model, token_states
 from isoscope.models.batches import InputBatch
 from isoscope.models.forward import StateBatch
 from isoscope.models.language_models import LanguageModel
-from isoscope.models.layers import LayerProfile, measure_layers
+from isoscope.models.layers import LayerProfile, measure_layers, run
 from isoscope.models.layers.plan import LayerPlan
 from isoscope.models.states import States
 
@@ -92,10 +92,14 @@ def test_sinks_change_the_answer_and_are_named(gpt: LanguageModel) -> None:
     assert with_sinks < 0.05 < 0.2 < without
 
 
-def test_a_model_without_sinks_is_measured_once(tiny_bert: Path) -> None:
+def test_a_model_without_sinks_is_measured_once(tiny_bert: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    taken: list[int] = []
+    take = run.take
+    monkeypatch.setattr(run, "take", lambda *args, **about: taken.append(1) or take(*args, **about))
     profile = measure_layers(TEXTS, model=tiny_bert, clusters=False, progress=False, device="cpu")
     assert profile.sinks == ()
-    assert all(first is second for first, second in profile.by_layer.values())
+    assert len(taken) == len(profile.layers)
+    assert all(first == second for first, second in profile.by_layer.values())
 
 
 @pytest.mark.parametrize("special", [True, False])
@@ -258,3 +262,50 @@ def test_states_near_the_largest_float16_have_a_length() -> None:
     hidden = torch.full((1, 1, 16), 60_000.0, dtype=torch.float16)
     found = StateBatch(InputBatch({}, torch.tensor([0])), (hidden,))
     assert float(found.norms()) == pytest.approx(240_000, rel=1e-3)
+
+
+def test_metrics_of_the_registry_are_taken_by_name(gpt: LanguageModel) -> None:
+    """What merges is exact over all tokens; what needs vectors is taken on the sample."""
+    names = ["participation_ratio", "isoscore", "twonn", "mean_norm"]
+    profile = measure_layers(TEXTS * 5, model=gpt, metrics=names, sample=40, progress=False)
+    assert set(profile.metrics) == set(names)
+    assert set(profile.to_dict()["layers"][0]["all tokens"]) == set(names)
+    states = token_states(TEXTS * 5, model=gpt, progress=False)
+    for layer in profile.layers:
+        space = states.space(layer, rows=~states.rows.is_special)
+        for name in ("participation_ratio", "isoscore"):
+            assert profile.by_layer[layer][0][name] == pytest.approx(
+                iso.registered()[name].of(space), rel=1e-5
+            )
+    assert "twonn" in str(profile)
+    with pytest.raises(InputError, match="silhouette needs labels"):
+        measure_layers(TEXTS, model=gpt, metrics=["silhouette"], progress=False)
+    family = measure_layers(TEXTS, model=gpt, metrics="isotropy", progress=False)
+    assert "isoscore" in family.metrics
+    assert "isoscore_star" not in family.metrics
+
+
+def test_what_has_no_value_has_a_reason(gpt: LanguageModel) -> None:
+    profile = measure_layers(TEXTS, model=gpt, sample=50, clusters=False, progress=False)
+    everyone = profile.readings.where(view="all tokens")
+    reasons = dict(zip(everyone["metric"], everyone["reason"], strict=True))
+    assert reasons["lid"] == "50 tokens are too few for 100 neighbours"
+    assert reasons["n_clusters"] == "clusters were not asked for: pass clusters=True"
+    assert reasons["isoscore"] is None
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_half_precision_is_measured_as_its_states_in_float32(dtype: torch.dtype) -> None:
+    """The sums lift the states of MiniLM in half precision to float32: they are those of the states kept."""
+    model = load_language_model("all-MiniLM-L6-v2", device="cpu")
+    model.model.to(dtype)
+    texts = ["the cat sat on the mat", "a dog ran to the cat", "rain fell on the hills all night"] * 4
+    profile = measure_layers(texts, model=model, clusters=False, sample=60, progress=False)
+    states = token_states(texts, model=model, progress=False)
+    for layer in profile.layers:
+        kept = states.vectors(layer)
+        assert torch.equal(kept, kept.to(dtype).float())
+        space = states.space(layer, rows=~states.rows.is_special)
+        for name in ("isoscore", "mean_cosine", "self_similarity", "intra_similarity", "effective_rank"):
+            wanted = iso.registered()[name].of(space)
+            assert profile.by_layer[layer][0][name] == pytest.approx(wanted, rel=1e-4), (layer, name)

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from torch import Tensor
 
-from isoscope.engine.readings import Reading, Readings, View
+from isoscope.engine.readings import Readings, View
 from isoscope.errors import InputError, UndefinedError
 from isoscope.metrics.sinks import Sinks
 from isoscope.models.language_models import LanguageModel
 from isoscope.models.layers.plan import LayerPlan
-from isoscope.models.layers.quantities import ALL_QUANTITIES, QUANTITIES, Values
-from isoscope.models.layers.sums import LayerStatistics
+from isoscope.models.layers.quantities import ALL_QUANTITIES, QUANTITIES, LayerStatistics, Quantity
 from isoscope.tables import Grid, shown
 
-WITH_SINKS, WITHOUT_SINKS = "all tokens", "without sinks"
-_NO_VALUE = "undefined on this layer, or not asked for"
+WITH_SINKS, WITHOUT_SINKS = VIEWS = ("all tokens", "without sinks")
+Values = dict[str, float | None]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -30,7 +30,7 @@ class LayerProfile(View):
         model: its name.
         n_tokens, n_texts, n_types: what was measured.
         n_dims: dimensions of a state.
-        by_layer: for each layer, the values of all tokens and of all but the sinks.
+        readings: every quantity by `layer` and `view`, all tokens or without sinks.
         sinks: what the attention sinks are, in words; empty where there are none.
         n_sinks: how many tokens are sinks.
         sample: how many tokens clusters, local dimension and informativity are taken on.
@@ -46,7 +46,7 @@ class LayerProfile(View):
     n_texts: int
     n_types: int
     n_dims: int
-    by_layer: Mapping[int, tuple[Values, Values]]
+    readings: Readings
     sinks: tuple[str, ...]
     n_sinks: int
     sample: int
@@ -62,7 +62,7 @@ class LayerProfile(View):
         model: LanguageModel,
         plan: LayerPlan,
         sinks: Sinks,
-        by_layer: Mapping[int, tuple[Values, Values]],
+        readings: Readings,
         statistics: Mapping[int, tuple[LayerStatistics, LayerStatistics]],
         seconds: Mapping[str, float],
         notes: tuple[str, ...],
@@ -77,27 +77,43 @@ class LayerProfile(View):
             n_texts=len(plan.tokenized.lengths),
             n_types=int((counts > 0).sum()),
             n_dims=model.n_dims,
-            by_layer=by_layer,
+            readings=readings,
             sinks=sinks.names,
             n_sinks=len(sinks),
             sample=len(plan.sample),
             type_names=plan.tokenized.rows.types.names,
             type_counts=counts,
-            type_similarities={layer: views[1].types.by_type.cpu() for layer, views in statistics.items()},
+            type_similarities={
+                layer: views[1].type_directions.by_group.cpu() for layer, views in statistics.items()
+            },
             seconds=dict(seconds),
             notes=notes,
         )
+
+    @cached_property
+    def by_layer(self) -> dict[int, tuple[Values, Values]]:
+        """For each layer, the values of all tokens and of all but the sinks."""
+        found: dict[int, tuple[Values, Values]] = {}
+        for reading in self.readings:
+            views = found.setdefault(reading.group["layer"], ({}, {}))
+            views[VIEWS.index(reading.group["view"])][reading.metric] = reading.value
+        return found
 
     @property
     def layers(self) -> list[int]:
         """The layers measured."""
         return sorted(self.by_layer)
 
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """The names of the quantities measured."""
+        return tuple(dict.fromkeys(reading.metric for reading in self.readings))
+
     def values(self, name: str, *, sinks: bool = True) -> list[float | None]:
         """One quantity, layer by layer, with the sinks or without them."""
-        if name not in {quantity.name for quantity in ALL_QUANTITIES}:
-            names = ", ".join(quantity.name for quantity in ALL_QUANTITIES)
-            raise InputError(f"quantity {name!r} is not known; there are {names}")
+        names = (*self.metrics, *(quantity.name for quantity in ALL_QUANTITIES))
+        if name not in names:
+            raise InputError(f"quantity {name!r} is not known; there are {', '.join(dict.fromkeys(names))}")
         return [self.by_layer[layer][0 if sinks else 1].get(name) for layer in self.layers]
 
     def adjusted_by_type(self, layer: int = -1) -> dict[str, float]:
@@ -105,7 +121,7 @@ class LayerProfile(View):
         layer = self.layers[layer] if layer < 0 else layer
         if layer not in self.type_similarities:
             raise InputError(f"layer {layer} was not measured; there are {', '.join(map(str, self.layers))}")
-        baseline = self.by_layer[layer][1]["mean_cosine"]
+        baseline = self.by_layer[layer][1].get("mean_cosine")
         if baseline is None:
             raise UndefinedError(f"layer {layer} has no mean cosine to adjust by")
         values, counts = self.type_similarities[layer].tolist(), self.type_counts.tolist()
@@ -126,23 +142,10 @@ class LayerProfile(View):
             "seconds": dict(self.seconds),
             "notes": list(self.notes),
             "layers": [
-                {"layer": layer, WITH_SINKS: _complete(first), WITHOUT_SINKS: _complete(second)}
+                {"layer": layer, WITH_SINKS: first, WITHOUT_SINKS: second}
                 for layer, (first, second) in sorted(self.by_layer.items())
             ],
         }
-
-    @property
-    def readings(self) -> Readings:
-        """Every quantity by `layer` and `view`, all tokens or without sinks."""
-        rows = []
-        for layer, views in sorted(self.by_layer.items()):
-            for view, values in zip((WITH_SINKS, WITHOUT_SINKS), views, strict=True):
-                group = {"layer": layer, "view": view}
-                rows += [
-                    Reading(one.name, values.get(one.name), meaning=_NO_VALUE, space=self.model, group=group)
-                    for one in ALL_QUANTITIES
-                ]
-        return Readings(rows)
 
     @property
     def title(self) -> str:
@@ -168,8 +171,7 @@ class LayerProfile(View):
         With the attention sinks, without them, or by default both where there are any.
         """
         for view in (True, False) if sinks is None and self.sinks else (sinks is not False,):
-            for part, quantities in QUANTITIES.items():
-                columns = [quantity for quantity in quantities if quantity.title]
+            for part, columns in self._shown().items():
                 rows = [
                     (str(layer), *(shown(values.get(one.name), one.digits) for one in columns))
                     for layer in self.layers
@@ -178,6 +180,16 @@ class LayerProfile(View):
                 title = part if view or not self.sinks else f"{part}, {WITHOUT_SINKS}"
                 heads = ("layer", *(one.title for one in columns))
                 yield Grid(title, heads, rows, heads)
+
+    def _shown(self) -> dict[str, list[Quantity]]:
+        """The columns of each table: the quantities measured that have a title."""
+        measured, known = self.metrics, {quantity.name for quantity in ALL_QUANTITIES}
+        parts = {
+            part: [one for one in quantities if one.title and one.name in measured]
+            for part, quantities in QUANTITIES.items()
+        }
+        parts["other metrics"] = [Quantity(name, name, 3, "") for name in measured if name not in known]
+        return {part: columns for part, columns in parts.items() if columns}
 
     def lines(self) -> list[str]:
         """Return what the attention sinks are, the notes, and the speed."""
@@ -190,7 +202,3 @@ class LayerProfile(View):
 
         draw_layers([self] if against is None else [self, against], path)
         return Path(path)
-
-
-def _complete(values: Values) -> dict[str, float | None]:
-    return {quantity.name: values.get(quantity.name) for quantity in ALL_QUANTITIES}

@@ -1,32 +1,110 @@
-"""What is said of a layer: each quantity with its name, how it is shown, and how it is computed."""
+"""The quantities that are reported for each layer, and the statistics of a layer they are computed from."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import Any
 
 from torch import Tensor
 
-from isoscope.clustering import choose_clusters, kmeans
+from isoscope.clustering import ChosenClusters, choose_clusters, kmeans
+from isoscope.engine.readings import Reading
 from isoscope.errors import UndefinedError
-from isoscope.labels import Labels
-from isoscope.metrics.cluster_adjusted import cluster_adjusted_similarities
-from isoscope.metrics.cosine import mean_cosine, norm_statistics
-from isoscope.metrics.dimensions import dimensions_for_share, top_dimension_share
-from isoscope.metrics.isotropy import isoscore
+from isoscope.metrics.cluster_adjusted import ClusterAdjustedSimilarities, cluster_adjusted_similarities
+from isoscope.metrics.cosine import pair_cosine
+from isoscope.metrics.dimensions import dimensions_for_share
 from isoscope.metrics.manifold import lid
+from isoscope.metrics.registry import KNOWN, named, registered
 from isoscope.metrics.removed_dimensions import informativity_curve
-from isoscope.metrics.spectrum import effective_rank
-from isoscope.models.layers.sums import LayerStatistics
+from isoscope.models.readings import applicable, read
+from isoscope.space import Space
 from isoscope.statistics.directions import unit_rows
+from isoscope.statistics.gathered import Statistics
 from isoscope.statistics.neighbors import Neighbors
 
 INFORMATIVITY_KS = (1, 2, 3, 5, 10)
 _INFORMATIVITY_TOKENS = 1000  # as many as the paper takes: all pairs of them, with and without dimensions
 _CLUSTER_TOKENS = 1000  # the number of clusters is chosen on so many of those held
 _STARTS = 2  # of k-means for each number of clusters
-Values = dict[str, float | None]
+
+
+class LayerStatistics(Statistics):
+    """The statistics of one layer, in one view of its tokens.
+
+    What is summed as batches pass is of all tokens: moments, directions, type_directions and
+    sentence_directions. Whatever else a metric asks for is taken of the sample.
+
+    Args:
+        sample: the states held, which know their token types.
+        baseline: how many tokens were drawn, one a text, and the sum of their unit vectors.
+        clusters: whether clusters are looked for.
+        k: neighbours for the local dimension.
+        seed: of everything sampled.
+        sums: what is summed over all tokens, by the names of the statistics.
+    """
+
+    def __init__(
+        self, sample: Space, *, baseline: tuple[int, Tensor], clusters: bool, k: int, seed: int, **sums: Any
+    ) -> None:
+        super().__init__(sample, seed=seed)
+        self.k, self._clusters, self._baseline = k, clusters, baseline
+        vars(self).update(sums)
+
+    @property
+    def sampled_anisotropy(self) -> Tensor:
+        """The mean cosine of one random token from each of up to 1,000 texts."""
+        n, drawn = self._baseline
+        if n < 2:
+            raise UndefinedError(f"the mean cosine needs two vectors; there are {n}")
+        return pair_cosine(n, drawn @ drawn)
+
+    @cached_property
+    def neighbors(self) -> Neighbors:
+        """The nearest neighbours among the tokens held."""
+        return Neighbors.of(self.vectors, k=min(self.k, len(self.space) - 1), metric="euclidean")
+
+    def lid(self, *, squared: bool = False) -> float:
+        """Return the local intrinsic dimension at k neighbours."""
+        self._check_neighbors()
+        return lid(self.neighbors, k=self.k, squared=squared)
+
+    @property
+    def lid_cosine(self) -> float:
+        """The local intrinsic dimension with 1 − cosine for the distance."""
+        self._check_neighbors()
+        return lid(unit_rows(self.vectors)[0].float(), k=self.k, squared=True)
+
+    def _check_neighbors(self) -> None:
+        if len(self.space) <= self.k + 1:
+            raise UndefinedError(f"{len(self.space):,} tokens are too few for {self.k} neighbours")
+
+    @cached_property
+    def informativity(self) -> dict[int, float]:
+        """By k, the pattern of similarities that is left without the top k dimensions."""
+        tokens = self.vectors[:: max(1, len(self.space) // _INFORMATIVITY_TOKENS)]
+        return informativity_curve(tokens, ks=[k for k in INFORMATIVITY_KS if k < tokens.shape[1]])
+
+    @cached_property
+    def chosen(self) -> ChosenClusters:
+        """How many clusters the tokens have."""
+        if not self._clusters:
+            raise UndefinedError("clusters were not asked for: pass clusters=True")
+        few = self.vectors[:: -(-len(self.space) // _CLUSTER_TOKENS)]
+        return choose_clusters(few, n_init=_STARTS, seed=self.seed)
+
+    @cached_property
+    def inside_clusters(self) -> ClusterAdjustedSimilarities:
+        """The similarities within clusters, each centred."""
+        clusters = kmeans(self.vectors, self.chosen.n_clusters, seed=self.seed).labels
+        return cluster_adjusted_similarities(self.space, clusters=clusters)
+
+
+def _informativity(k: int, layer: LayerStatistics) -> float:
+    if k not in layer.informativity:
+        raise UndefinedError(f"{layer.space.n_dims} dimensions are too few to leave out {k}")
+    return layer.informativity[k]
 
 
 @dataclass(frozen=True)
@@ -86,73 +164,40 @@ QUANTITIES: dict[str, tuple[Quantity, ...]] = {
     ),
 }  # fmt: skip
 ALL_QUANTITIES = tuple(quantity for part in QUANTITIES.values() for quantity in part)
+# what the registry does not have under its name, or takes with other options
+_OWN: dict[str, Callable[[LayerStatistics], Any]] = {
+    "sampled_anisotropy": lambda layer: layer.sampled_anisotropy,
+    "n_clusters": lambda layer: layer.chosen.n_clusters,
+    "cluster_silhouette": lambda layer: layer.chosen.silhouette,
+    "cluster_s_inter": lambda layer: layer.inside_clusters.s_inter,
+    "cluster_s_intra": lambda layer: layer.inside_clusters.s_intra,
+    "dimensions_for_10": lambda layer: dimensions_for_share(layer.directions, share=0.1),
+    "dimensions_for_20": lambda layer: dimensions_for_share(layer.directions, share=0.2),
+    "dimensions_for_50": lambda layer: dimensions_for_share(layer.directions, share=0.5),
+    **{f"informativity_{k}": partial(_informativity, k) for k in INFORMATIVITY_KS},
+    "lid": lambda layer: layer.lid(),
+    "lid_squared": lambda layer: layer.lid(squared=True),
+    "lid_cosine": lambda layer: layer.lid_cosine,
+}
+_WHY = dict.fromkeys(KNOWN, "which is not known of the tokens of a text")
 
 
-def streamed_values(statistics: LayerStatistics) -> Values:
-    """Everything that follows from the sums over all tokens."""
-    moments, directions, types = statistics.moments, statistics.directions, statistics.types
-    anisotropy = _defined(mean_cosine, directions)
-    found: Values = {
-        "mean_norm": norm_statistics(directions).mean,
-        "mean_cosine": anisotropy,
-        "sampled_anisotropy": statistics.sampled_anisotropy,
-        "self_similarity": types.self_similarity,
-        "intra_similarity": statistics.intra_similarity,
-        "s_inter": types.s_inter,
-        "isoscore": _defined(isoscore, moments),
-        "isoscore_debiased": _defined(isoscore, moments, debias=True),
-        "effective_rank": _defined(effective_rank, moments),
-        "top_dimension_share": _defined(top_dimension_share, directions),
-    }
-    for name in ("self_similarity", "intra_similarity"):
-        value = found[name]
-        found[f"adjusted_{name}"] = None if value is None or anisotropy is None else value - anisotropy
-    for percent in (10, 20, 50):
-        found[f"dimensions_for_{percent}"] = _defined(dimensions_for_share, directions, share=percent / 100)
-    return found
+def chosen_quantities(metrics: Any = None) -> list[Quantity]:
+    """Return the quantities of these names, which the tables have or the registry; by default the tables'."""
+    if metrics is None:
+        return list(ALL_QUANTITIES)
+    known = {one.name: one for one in ALL_QUANTITIES}
+    asked = named(metrics)
+    found = [known[name] for name in asked if name in known]
+    others = [name for name in asked if name not in known]
+    for metric in applicable(others, {"token_types", "sentences"}, _WHY) if others else ():
+        found.append(known.get(metric.name) or Quantity(metric.name, metric.name, 3, metric.high))
+    return list(dict.fromkeys(found))
 
 
-def sampled_values(statistics: LayerStatistics, *, clusters: bool, k: int, seed: int) -> Values:
-    """What needs the vectors themselves, on the tokens held."""
-    sample = statistics.sample.to(statistics.directions.unit_sum.device)
-    found = _informativity(sample)
-    if len(sample) > k + 1:
-        near = Neighbors.of(sample, k=k, metric="euclidean")
-        found |= {"lid": _defined(lid, near, k=k), "lid_squared": _defined(lid, near, k=k, squared=True)}
-        units = unit_rows(sample)[0].float()
-        found["lid_cosine"] = _defined(lid, units, k=k, squared=True)
-    if clusters:
-        found |= _clusters(sample, statistics.sample_types.seen(), seed)
-    return found
-
-
-def _informativity(sample: Tensor) -> Values:
-    ks = [k for k in INFORMATIVITY_KS if k < sample.shape[1]]
-    tokens = sample[:: max(1, len(sample) // _INFORMATIVITY_TOKENS)]
-    try:
-        return {f"informativity_{k}": value for k, value in informativity_curve(tokens, ks=ks).items()}
-    except UndefinedError:
-        return {}
-
-
-def _clusters(sample: Tensor, types: Labels, seed: int) -> Values:
-    try:
-        few = sample[:: -(-len(sample) // _CLUSTER_TOKENS)]
-        chosen = choose_clusters(few, n_init=_STARTS, seed=seed)
-        clusters = kmeans(sample, chosen.n_clusters, seed=seed).labels
-    except UndefinedError:
-        return {}
-    found: Values = {"n_clusters": float(chosen.n_clusters), "cluster_silhouette": chosen.silhouette}
-    try:
-        inside = cluster_adjusted_similarities(sample, token_types=types, clusters=clusters)
-    except UndefinedError:
-        return found
-    return found | {"cluster_s_inter": inside.s_inter, "cluster_s_intra": inside.s_intra}
-
-
-def _defined(metric: Callable[..., Any], statistic: Any, **options: Any) -> float | None:
-    """A metric's value, or None where it has none on this layer."""
-    try:
-        return float(metric(statistic, **options))
-    except UndefinedError:
-        return None
+def take(quantities: Iterable[Quantity], layer: LayerStatistics, **about: Any) -> list[Reading]:
+    """Return the readings of a layer; `about` is the space and group they are of."""
+    metrics = registered()
+    return [
+        read(one.name, _OWN.get(one.name) or metrics[one.name].compute, layer, **about) for one in quantities
+    ]

@@ -5,20 +5,22 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Any
 
 import torch
 
+from isoscope.engine.readings import Reading, Readings
 from isoscope.errors import InputError, check_seed
 from isoscope.kernels.workers import in_order
 from isoscope.metrics.sinks import Sinks
 from isoscope.models.language_models import LanguageModel, load_language_model
 from isoscope.models.layers.batch_index import BatchIndex
-from isoscope.models.layers.layer_profile import LayerProfile
+from isoscope.models.layers.layer_profile import VIEWS, LayerProfile
 from isoscope.models.layers.plan import LayerPlan
-from isoscope.models.layers.quantities import Values, sampled_values, streamed_values
-from isoscope.models.layers.sums import LayerStatistics, LayerSums
+from isoscope.models.layers.quantities import LayerStatistics, Quantity, chosen_quantities, take
+from isoscope.models.layers.sums import LayerSums
 from isoscope.models.layers.type_sums import SinkPlaces
 from isoscope.models.states import States
 from isoscope.progress import Bar
@@ -36,6 +38,7 @@ def measure_layers(
     truncate: bool = False,
     max_tokens: int | None = None,
     special: bool = False,
+    metrics: Any = None,
     sample: int = 2500,
     clusters: bool = True,
     k: int = 100,
@@ -62,6 +65,9 @@ def measure_layers(
         truncate: cut texts that are longer than the model takes; else they are refused.
         max_tokens: stop before the text or window that would pass so many.
         special: count special tokens ([CLS], [SEP], <s>) too.
+        metrics: which quantities to take: names from the tables, or names and families of the registry, or
+            functions that `isoscope.metric` has registered. By default those of the tables. What follows from
+            sums over all tokens is exact; the rest is taken on the sample.
         sample: how many random tokens are held for what needs the vectors themselves.
         clusters: choose a number of clusters and centre each: the slowest of the measures.
         k: neighbours for the local dimension.
@@ -77,6 +83,7 @@ def measure_layers(
     check_seed(seed)
     if k < 2:
         raise InputError(f"k is {k}; wanted at least 2 neighbours")
+    quantities = chosen_quantities(metrics)
     with Bar(show=progress) as bar:
         bar.step("loading the model", at_once=True)
         loaded = load_language_model(model, device=device, download=download)
@@ -86,14 +93,14 @@ def measure_layers(
             special=special, sink_ratio=sink_ratio, batch_tokens=batch_tokens,
         )  # fmt: skip
         plan = LayerPlan.of(states, sample=sample, seed=seed)
-        run = _Run(states, plan, bar)
+        run = _Run(states, plan, bar, {"clusters": clusters, "k": k, "seed": seed})
         found: dict[int, tuple[LayerStatistics, LayerStatistics]] = {}
         groups = layer_groups(states.layers, plan, loaded.n_dims, memory_mb)
         for number, group in enumerate(groups, 1):
             of_many = f", pass {number} of {len(groups)}" if len(groups) > 1 else ""
             bar.step(f"{len(states.counted):,} tokens through {loaded.name}{of_many}")
             found |= run.layers(group)
-        readings = _readings(found, run, bar, clusters=clusters, k=k, seed=seed)
+        readings = _readings(found, quantities, run, bar)
     notes = [*states.notes, *_sample_notes(len(plan.sample), k)]
     if len(groups) > 1:
         notes.append(f"the texts were read {len(groups)} times to keep the sums within {memory_mb:,} MB")
@@ -107,6 +114,7 @@ class _Run:
     states: States
     plan: LayerPlan
     bar: Bar
+    options: dict[str, Any]
     _seen: list[Sinks] = field(default_factory=list)
     seconds: dict[str, float] = field(default_factory=lambda: {"model": 0.0, "measures": 0.0})
 
@@ -136,7 +144,7 @@ class _Run:
             self.seconds["model"] += forwarded - began
             self.seconds["measures"] += measured - forwarded
             began = measured
-        return {layer: part.finish() for layer, part in sums.items()}
+        return {layer: part.finish(**self.options) for layer, part in sums.items()}
 
     def _now(self) -> float:
         if self.states.device.type == "cuda":
@@ -166,31 +174,26 @@ def layer_groups(layers: list[int], plan: LayerPlan, n_dims: int, memory_mb: int
 
 def _readings(
     found: dict[int, tuple[LayerStatistics, LayerStatistics]],
+    quantities: list[Quantity],
     run: _Run,
     bar: Bar,
-    *,
-    clusters: bool,
-    k: int,
-    seed: int,
-) -> dict[int, tuple[Values, Values]]:
+) -> Readings:
     """Every quantity of every layer, with and without sinks; on the CPU a layer a core."""
     bar.step("clusters and neighbours")
     began = time.perf_counter()
-    n_views = 2 if len(run.sinks) else 1
-    tasks = (
-        partial(_values, view, clusters=clusters, k=k, seed=seed)
-        for views in found.values()
-        for view in views[:n_views]
-    )
+    views = VIEWS if len(run.sinks) else VIEWS[:1]
+    name = run.states.name
+    tasks = [
+        partial(take, quantities, statistics, space=name, group={"layer": layer, "view": view})
+        for layer, both in found.items()
+        for view, statistics in zip(views, both, strict=False)
+    ]
     n_workers = 1 if run.states.device.type == "cuda" else torch.get_num_threads()
-    values: list[Values] = []
-    for one in in_order(tasks, n_workers=n_workers):
-        values.append(one)
-        bar.share(len(values) / (n_views * len(found)))
+    readings: list[Reading] = []
+    for number, own in enumerate(in_order(iter(tasks), n_workers=n_workers), 1):
+        readings += own
+        if len(views) == 1:  # both are the same tokens
+            readings += [replace(one, group={**one.group, "view": VIEWS[1]}) for one in own]
+        bar.share(number / len(tasks))
     run.seconds["sample"] = time.perf_counter() - began
-    firsts, seconds = values[::n_views], values[n_views - 1 :: n_views]
-    return dict(zip(found, zip(firsts, seconds, strict=True), strict=True))
-
-
-def _values(view: LayerStatistics, *, clusters: bool, k: int, seed: int) -> Values:
-    return streamed_values(view) | sampled_values(view, clusters=clusters, k=k, seed=seed)
+    return Readings(readings)

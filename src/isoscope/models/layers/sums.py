@@ -5,43 +5,23 @@ What is wanted with the sinks is the two together, so nothing is summed twice.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from isoscope.errors import InputError
 from isoscope.labels import Labels
-from isoscope.metrics.cosine import pair_cosine
 from isoscope.models.layers.batch_index import BatchIndex, Part
 from isoscope.models.layers.plan import LayerPlan
-from isoscope.models.layers.type_sums import SinkPlaces, TypeSimilarity, TypeSums
+from isoscope.models.layers.quantities import LayerStatistics
+from isoscope.models.layers.type_sums import SinkPlaces, TypeSums
+from isoscope.space import Space
 from isoscope.statistics.directions import Directions
+from isoscope.statistics.group_cosines import GroupCosines, MeanCosines
 from isoscope.statistics.moments import Moments
 
 _MANY_ROWS = 4  # rows are gathered until they are so many times the dimensions, and then multiplied
-
-
-@dataclass(frozen=True, eq=False)
-class LayerStatistics:
-    """What one layer's sums come to, in one view of the tokens.
-
-    Attributes:
-        moments, directions: of all tokens.
-        types: sums by token type.
-        intra_similarity: mean over texts of the mean cosine of tokens with their text's mean.
-        sampled_anisotropy: mean cosine of one random token from each of up to 1,000 texts.
-        sample: (s, d) the states held.
-        sample_types: their token types.
-    """
-
-    moments: Moments
-    directions: Directions
-    types: TypeSimilarity
-    intra_similarity: float | None
-    sampled_anisotropy: float | None
-    sample: Tensor
-    sample_types: Labels
 
 
 class _Rows:
@@ -103,23 +83,31 @@ class LayerSums:
         self._sample[places] = states[held.to(states.device)].float().cpu()
         self._is_sink[places] = is_sink.cpu()[held]
 
-    def finish(self) -> tuple[LayerStatistics, LayerStatistics]:
-        """With sinks, and without them."""
-        types, types_without = self._types.finish()
+    def finish(self, **options: Any) -> tuple[LayerStatistics, LayerStatistics]:
+        """Return the statistics with sinks, and without them; `options` are those of LayerStatistics."""
         kept, sinks = self._kept.finish(), self._sinks.finish()
         if kept is None:
             raise InputError("sink_ratio leaves no token that is no attention sink; raise it")
-        moments, directions = kept
-        if sinks is not None:
-            moments, directions = moments.merge(sinks[0]), directions.merge(sinks[1])
-        everyone, no_sink = torch.ones_like(self._is_sink), ~self._is_sink
-        return (
-            LayerStatistics(moments, directions, types, *self._text_figures(0), *self._sampled(everyone)),
-            LayerStatistics(*kept, types_without, *self._text_figures(1), *self._sampled(no_sink)),
-        )
-
-    def _sampled(self, rows: Tensor) -> tuple[Tensor, Labels]:
-        return self._sample[rows], Labels(self._sample_types.codes[rows], self._sample_types.names)
+        everyone = kept if sinks is None else (kept[0].merge(sinks[0]), kept[1].merge(sinks[1]))
+        all_held = torch.ones_like(self._is_sink)
+        views = zip((everyone, kept), self._types.finish(), (all_held, ~self._is_sink), strict=True)
+        found = []
+        for view, ((moments, directions), types, held) in enumerate(views):
+            (total, n_texts), unit_sum, n = self._texts[view], directions.unit_sum, directions.count
+            codes, names = self._sample_types.codes[held], self._sample_types.names
+            found.append(
+                LayerStatistics(
+                    Space(self._sample[held].to(unit_sum.device), token_types=Labels(codes, names).seen()),
+                    baseline=(self._baseline_counts[view], self._baseline_sums[view]),
+                    **options,
+                    moments=moments,
+                    directions=directions,
+                    type_directions=GroupCosines(names, *types, unit_sum, n, directions.n_zero),
+                    sentence_directions=MeanCosines(total, n_texts, unit_sum, n),
+                    sentence_moments=None,  # the cosines with them are taken
+                )
+            )
+        return found[0], found[1]
 
     def _add_texts(self, states: Tensor, units: Tensor, index: BatchIndex) -> tuple[Tensor, Tensor]:
         """The texts' values in both views; and the sums of unit vectors by text, kept and sinks."""
@@ -140,15 +128,6 @@ class LayerSums:
                 for view in views:
                     self._baseline_sums[view] += total
                     self._baseline_counts[view] += len(part.baseline)
-
-    def _text_figures(self, view: int) -> tuple[float | None, float | None]:
-        """Intra-sentence similarity and the sampled anisotropy."""
-        total, n_texts = self._texts[view].tolist()
-        n, drawn = self._baseline_counts[view], self._baseline_sums[view]
-        return (
-            total / n_texts if n_texts else None,
-            float(pair_cosine(n, drawn @ drawn)) if n > 1 else None,
-        )
 
 
 def _mean_cosines(sums: Tensor, unit_sums: Tensor, sizes: Tensor) -> Tensor:

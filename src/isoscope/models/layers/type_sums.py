@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import torch
 from torch import Tensor
 
@@ -30,42 +28,6 @@ class SinkPlaces:
         self.slots[new] = torch.arange(self.n_slots, self.n_slots + len(new), device=new.device)
         self.n_slots += len(new)
         self.counts[sinks.codes] += sinks.types.sizes
-
-
-@dataclass(frozen=True, eq=False)
-class TypeSimilarity:
-    """What the sums by type come to, in one view of the tokens.
-
-    Attributes:
-        counts: (T,) occurrences.
-        squared: (T,) ‖Σu‖² of each type's unit vectors, float64.
-        mean_sum: (d,) the sum of the types' mean unit vectors, float64.
-    """
-
-    counts: Tensor
-    squared: Tensor
-    mean_sum: Tensor
-
-    @property
-    def by_type(self) -> Tensor:
-        """(T,) the mean cosine of all pairs of occurrences; NaN for types that occur once."""
-        n = self.counts.double()
-        values = ((self.squared - n) / (n * (n - 1))).clamp(-1, 1)
-        return torch.where(self.counts > 1, values, torch.nan)
-
-    @property
-    def self_similarity(self) -> float | None:
-        """Mean over types of the mean cosine of their occurrences; None where no type occurs twice."""
-        values = self.by_type[self.counts > 1]
-        return float(values.mean()) if len(values) else None
-
-    @property
-    def s_inter(self) -> float | None:
-        """Mean cosine between occurrences of different types; None where there are not two."""
-        present = self.counts > 0
-        T = int(present.sum())
-        own = (self.squared[present] / self.counts[present].double() ** 2).sum()
-        return float((self.mean_sum @ self.mean_sum - own) / (T * (T - 1))) if T > 1 else None
 
 
 class TypeSums:
@@ -99,12 +61,12 @@ class TypeSums:
             self._mean_sums[0] += (1 / self._counts[sinks.codes]).to(sums.dtype) @ sums
         self._complete(index.completed)
 
-    def finish(self) -> tuple[TypeSimilarity, TypeSimilarity]:
-        """With sinks, and without them."""
+    def finish(self) -> tuple[tuple[Tensor, Tensor, Tensor], tuple[Tensor, Tensor, Tensor]]:
+        """Return counts, ‖Σu‖² by type and the sum of the types' means, with sinks and without them."""
         without = self._counts - self._sinks.counts
         return (
-            TypeSimilarity(self._counts, self._squared[0], self._mean_sums[0]),
-            TypeSimilarity(without, torch.where(without > 0, self._squared[1], 0.0), self._mean_sums[1]),
+            (self._counts, self._squared[0], self._mean_sums[0]),
+            (without, torch.where(without > 0, self._squared[1], 0.0), self._mean_sums[1]),
         )
 
     def _room_for_sinks(self) -> None:
