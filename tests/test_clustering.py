@@ -124,7 +124,7 @@ def test_the_tolerance_is_relative_to_the_spread() -> None:
         ({"n_clusters": 0}, "from 1 to 10"),
         ({"n_clusters": 11}, "from 1 to 10"),
         ({"n_clusters": 2.0}, "whole number"),
-        ({"n_clusters": 2, "seed": -1}, "`seed` must be a whole number"),
+        ({"n_clusters": 2, "seed": -1}, "seed must be a whole number"),
         ({"n_clusters": 2, "n_init": 0}, "n_init is 0"),
         ({"n_clusters": 2, "max_steps": 0}, "max_steps is 0"),
         ({"n_clusters": 2, "init": np.zeros((3, 4))}, r"init has shape \(3, 4\)"),

@@ -10,9 +10,9 @@ from isoscope.errors import FileError, InputError, Setting, check_seed
 
 def test_a_message_is_made_from_its_fields() -> None:
     error = InputError(argument="n", got=1, wanted="at least 2", hint="add rows")
-    assert str(error) == "`n` must be at least 2, got 1; add rows"
+    assert str(error) == "n must be at least 2, got 1; add rows"
     assert (error.argument, error.got, error.wanted, error.hint) == ("n", 1, "at least 2", ("add rows",))
-    assert str(FileError("has no numbers", argument="columns")) == "`columns` has no numbers"
+    assert str(FileError("has no numbers", argument="columns")) == "columns has no numbers"
     assert str(InputError("a plain message")) == "a plain message"
 
 

@@ -78,7 +78,7 @@ class InputError(IsoscopeError, ValueError):
 
     >>> raise InputError(argument="n", got=1, wanted="at least 2", hint="add rows")
     Traceback (most recent call last):
-    isoscope.errors.InputError: `n` must be at least 2, got 1; add rows
+    isoscope.errors.InputError: n must be at least 2, got 1; add rows
     >>> raise InputError("the header is missing", hint=Setting("header", False))
     Traceback (most recent call last):
     isoscope.errors.InputError: the header is missing; pass header=False
@@ -107,7 +107,7 @@ class InputError(IsoscopeError, ValueError):
         Of several hints, those whose argument it does not know are left out where another is left.
         """
         write = spell or str
-        subject = self.argument and ((spell and spell(Setting(self.argument))) or f"`{self.argument}`")
+        subject = self.argument and ((spell and spell(Setting(self.argument))) or self.argument)
         known = [hint for hint in self.hint if isinstance(hint, str) or write(hint)] or self.hint
         hints = [hint if isinstance(hint, str) else hint.advice(write(hint) or str(hint)) for hint in known]
         line = " ".join(filter(None, (subject, self.message)))

@@ -88,7 +88,9 @@ def as_labels(labels: Any, *, n: int | None = None, name: str = "labels") -> Lab
     """
     coded = labels if isinstance(labels, Labels) else _coded(labels, name)
     if n is not None and len(coded) != n:
-        raise ShapeError(f"{name} has {len(coded)} entries for {n} vectors; wanted one for each vector")
+        raise ShapeError(
+            f"has {len(coded)} entries for {n} vectors; wanted one for each vector", argument=name
+        )
     return coded
 
 
@@ -117,19 +119,19 @@ def check_clusters(n_labels: int, n: int, names: tuple[Any, ...], *, name: str =
     """Raise LabelError unless there are at least two labels, and fewer than points."""
     if n_labels < 2:
         raise LabelError(
-            f"{name} has one label only ({quoted(names[0])}); wanted at least 2 to compare clusters"
+            f"has one label only ({quoted(names[0])}); wanted at least 2 to compare clusters", argument=name
         )
     if n_labels >= n:
         raise LabelError(
-            f"{name} gives every one of the {n} points its own label; wanted fewer labels than points"
+            f"gives every one of the {n} points its own label; wanted fewer labels than points", argument=name
         )
 
 
 def _coded(labels: Any, name: str) -> Labels:
     if isinstance(labels, str | bytes):
-        raise LabelError(f"{name} is one string; wanted a sequence with one label for each vector")
+        raise LabelError("is one string; wanted a sequence with one label for each vector", argument=name)
     if not isinstance(labels, Tensor) and not hasattr(labels, "__iter__"):
-        raise LabelError(f"{name} is {labels!r}; wanted a sequence with one label for each vector")
+        raise LabelError(f"is {labels!r}; wanted a sequence with one label for each vector", argument=name)
     if isinstance(labels, Tensor):
         if labels.ndim == 1 and len(labels) and labels.dtype in _WHOLE:
             counted = _of_whole_numbers(labels.detach())
@@ -164,7 +166,7 @@ def _of_array(values: np.ndarray, name: str) -> Labels:
     if values.ndim == 2:
         values = values[:, 0]
     if values.ndim != 1:
-        raise ShapeError(f"{name} has shape {values.shape}; wanted one label for each vector")
+        raise ShapeError(f"has shape {values.shape}; wanted one label for each vector", argument=name)
     _refuse_missing(np.ma.getmaskarray(values), name)
     values = np.asarray(values)
     if values.dtype.kind == "U":
@@ -187,7 +189,7 @@ def _refuse_no_unicode(values: np.ndarray, name: str) -> None:
         return
     characters = np.ascontiguousarray(values).view(np.dtype("u4").newbyteorder(values.dtype.byteorder))
     if bool((characters > sys.maxunicode).any()):
-        raise LabelError(f"{name} has texts that are no Unicode; wanted labels that np.save wrote")
+        raise LabelError("has texts that are no Unicode; wanted labels that np.save wrote", argument=name)
 
 
 def _of_values(values: list[Any], name: str) -> Labels:
@@ -238,8 +240,9 @@ def _texts(distinct: Iterable[Any], values: list[Any], name: str) -> list[str]:
                 f"{quoted(one)} ({type(one).__name__}, row {values.index(one)})" for one in (other, label)
             )
             raise LabelError(
-                f"{name} has labels of different types that read alike, {a} and {b}; wanted one type: "
-                "convert them with [str(label) for label in labels], bytes with label.decode()"
+                f"has labels of different types that read alike, {a} and {b}; wanted one type: "
+                "convert them with [str(label) for label in labels], bytes with label.decode()",
+                argument=name,
             )
     return [texts[label] for label in values]
 
@@ -275,7 +278,7 @@ def _of_indicator(matrix: np.ndarray, name: str) -> Labels:
     _refuse_missing(np.asarray(np.ma.getmaskarray(matrix).any(axis=1)), name)
     if not np.isin(matrix, (0, 1)).all():
         raise LabelError(
-            f"{name} has {matrix.shape[1]} columns; wanted one label a row, or a matrix of 0 and 1"
+            f"has {matrix.shape[1]} columns; wanted one label a row, or a matrix of 0 and 1", argument=name
         )
     distinct, codes = np.unique(np.asarray(matrix), axis=0, return_inverse=True)
     names = [_set_name(np.flatnonzero(row).tolist()) for row in distinct]
@@ -288,7 +291,8 @@ def _set_names(rows: list[Any], name: str) -> list[str | None]:
         sets = [frozenset(row) if isinstance(row, _COLLECTIONS) else frozenset([row]) for row in rows]
     except TypeError as error:
         raise LabelError(
-            f"{name} has sets of labels that hold lists or objects ({error}); wanted texts or numbers in each"
+            f"has sets of labels that hold lists or objects ({error}); wanted texts or numbers in each",
+            argument=name,
         ) from None
     names = {members: _set_name(members) for members in dict.fromkeys(sets)}
     return [names[members] for members in sets]
@@ -317,5 +321,5 @@ def _refuse_missing(missing: np.ndarray, name: str) -> None:
     if len(rows):
         shown = ", ".join(map(str, rows[:5])) + (", …" if len(rows) > 5 else "")
         raise LabelError(
-            f"{name} is missing for {len(rows)} rows (row {shown}); wanted one label for each vector"
+            f"is missing for {len(rows)} rows (row {shown}); wanted one label for each vector", argument=name
         )

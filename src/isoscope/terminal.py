@@ -96,7 +96,12 @@ def show(block: str) -> None:
 
 def show_json(content: Any) -> None:
     """Print the content as strict JSON."""
-    show(json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False, default=str))
+    show(as_json(content))
+
+
+def as_json(content: Any) -> str:
+    """Return the content as strict JSON."""
+    return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False, default=str)
 
 
 def _warn(message: Warning | str, *_: Any, **__: Any) -> None:

@@ -6,6 +6,7 @@ import json
 import logging
 import re
 import shutil
+import sys
 import warnings
 from pathlib import Path
 
@@ -13,6 +14,8 @@ import numpy as np
 import pytest
 
 import isoscope as iso
+import isoscope.engine.measure  # to be patched
+from isoscope.cli.inputs import InputOptions
 
 # an operating system command, a colour, a C1 introducer, a return, a line of its own, text turned round
 EVIL = "\x1b]0;t\x07\x1b[31;5mred\x9b7m\r\nisoscope: error: fake\u202e[red]x[/red]:bug:"
@@ -136,7 +139,7 @@ def test_warnings_and_logs_are_one_line_each(folder: Path, command, monkeypatch)
         print(EVIL.replace("\n", ""))
         raise iso.errors.InputError(EVIL)
 
-    monkeypatch.setattr("isoscope.cli.measure.measure_space", measure)
+    monkeypatch.setattr(sys.modules["isoscope.engine.measure"], "measure", measure)
     with warnings.catch_warnings():
         warnings.simplefilter("default")
         done = command("measure", "plain.npy")
@@ -165,7 +168,7 @@ def test_unusual_errors_are_one_line(folder: Path, fail, monkeypatch, error: Exc
     def measure(*_: object, **__: object) -> None:
         raise error
 
-    monkeypatch.setattr("isoscope.cli.measure.measure_space", measure)
+    monkeypatch.setattr(sys.modules["isoscope.engine.measure"], "measure", measure)
     assert words in fail("measure", "plain.npy")
 
 
@@ -173,7 +176,7 @@ def test_a_fault_of_ours_is_a_traceback_that_steers_nothing(folder: Path, comman
     def measure(*_: object, **__: object) -> None:
         raise TypeError(EVIL)
 
-    monkeypatch.setattr("isoscope.cli.measure.measure_space", measure)
+    monkeypatch.setattr(sys.modules["isoscope.engine.measure"], "measure", measure)
     done = command("measure", "plain.npy")
     assert done.code == 1
     assert "Traceback" in done.err
@@ -185,7 +188,7 @@ def test_an_interrupt_anywhere_is_one_line(folder: Path, command, monkeypatch, s
     def open_input(*_: object, **__: object) -> None:
         raise KeyboardInterrupt(stop)
 
-    monkeypatch.setattr("isoscope.cli.measure.open_input", open_input)
+    monkeypatch.setattr(InputOptions, "open", open_input)
     assert command("measure", "plain.npy") == (130, "", f"isoscope: {line}\n")
 
 

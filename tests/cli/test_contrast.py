@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from isoscope.cli import app
-from isoscope.cli.contrast import read_text_pairs
+from isoscope.cli.contrast import _pairs
 from isoscope.errors import FileError, InputError, IsoscopeError
 
 pytest.importorskip("accelerate", reason="needs the extra `training`")
@@ -62,8 +62,8 @@ def test_without_a_probe_a_note_says_how_to_follow_the_geometry(tiny_bert: Path,
 
 def test_a_model_that_is_not_kept_is_told(tiny_bert: Path, folder: Path) -> None:
     own = (tiny_bert, "--pairs", "two.tsv", *QUICK)
-    assert invoke(*own).endswith("note: the model was not kept; -o FOLDER keeps it\n")
-    assert "not kept" not in invoke(*own, "-o", "kept")
+    assert invoke(*own).endswith("note: the model was not saved; -o FOLDER saves it\n")
+    assert "not saved" not in invoke(*own, "-o", "kept")
 
 
 def test_notes_on_columns_and_on_partners_that_repeat(tiny_bert: Path, folder: Path) -> None:
@@ -124,10 +124,14 @@ def test_every_option_changes_the_run(tiny_bert: Path, folder: Path) -> None:
     assert run(tiny_bert, "--epochs", "2", *probe)["rows"][-1]["step"] == 3  # --steps comes first
 
 
+def read(where: str, columns: str | None = None, data: Path | None = None) -> list[tuple[str, str]]:
+    return _pairs(where, columns, data, download=False)[0]
+
+
 def test_where_pairs_come_from(folder: Path) -> None:
-    assert read_text_pairs("pairs.jsonl", None, None)[0] == (TEXTS[0], TEXTS[0][::-1])
-    assert read_text_pairs("two.tsv", None, None)[0] == (TEXTS[0], f"{TEXTS[0]} on")
-    assert read_text_pairs("pairs.jsonl", "note, anchor", None)[0] == ("n", TEXTS[0])
+    assert read("pairs.jsonl")[0] == (TEXTS[0], TEXTS[0][::-1])
+    assert read("two.tsv")[0] == (TEXTS[0], f"{TEXTS[0]} on")
+    assert read("pairs.jsonl", "note, anchor")[0] == ("n", TEXTS[0])
     (folder / "snli").mkdir()
     for split in ("dev", "test"):
         rows = [
@@ -136,10 +140,10 @@ def test_where_pairs_come_from(folder: Path) -> None:
         ]
         content = "\n".join(map(json.dumps, rows)).encode()
         (folder / "snli" / f"snli_{split}.jsonl.gz").write_bytes(gzip.compress(content))
-    found = read_text_pairs("snli", None, folder)
+    found = read("snli", None, folder)
     assert found == [("dev entailment", "h"), ("test entailment", "h")]
-    with pytest.raises(InputError, match="--columns goes with a file"):
-        read_text_pairs("snli", "a,b", folder)
+    with pytest.raises(InputError, match="columns goes with a file"):
+        read("snli", "a,b", folder)
 
 
 def test_files_without_pairs(folder: Path) -> None:
@@ -150,28 +154,28 @@ def test_files_without_pairs(folder: Path) -> None:
         ("one.csv", None, r"one column of texts \(text\); wanted two"),
         ("numbers.csv", None, "no columns of texts"),
         ("probe.txt", None, "no columns of texts"),
-        ("many.jsonl", None, "columns x, y, z; say which two .* --columns A,B"),
-        ("many.jsonl", "x", "--columns is 'x'; wanted two names"),
+        ("many.jsonl", None, "columns x, y, z; pass columns= to say which two"),
+        ("many.jsonl", "x", "columns must be two names"),
         ("many.jsonl", "x,w", "no column 'w'"),
         ("pairs.npy", None, "does not exist; wanted a file of pairs, or one of mnli, nli, snli"),
     ):
         with pytest.raises(InputError, match=message):
-            read_text_pairs(file, columns, None)
+            read(file, columns)
     Path("x.npy").write_bytes(b"x")
     with pytest.raises(FileError, match="unknown kind"):
-        read_text_pairs("x.npy", None, None)
+        read("x.npy")
 
 
 def test_bad_input(tiny_bert: Path, folder: Path, fail: Any) -> None:
     own = ("contrast", str(tiny_bert), "--pairs", "pairs.jsonl", "--batch-size", "8")
     assert "temperature is 0.0" in fail(*own, "--temperature", "0")
     said = fail(*own, "--temperature", "nope")
-    assert said == "isoscope: error: --temperature is 'nope'; wanted a finite number, such as 0.05\n"
+    assert said == "isoscope: error: --temperature must be a finite number, such as 0.05, got 'nope'\n"
     assert "--max-length is 1; wanted at least 3" in fail(*own, "--max-length", "1")
     assert "is 25 and there are 24 pairs" in fail(*own, "--batch-size", "25")
     assert "is 1; wanted at least 2" in fail(*own, "--batch-size", "1")
     assert "is 'sum'; wanted one of" in fail(*own, "--pooling", "sum")
     assert "--resume goes with --output" in fail(*own, "--resume")
-    assert "--layers is 'last'" in fail(*own, "--layers", "last")
+    assert "--layers must be whole numbers" in fail(*own, "--layers", "last")
     assert "does not exist; wanted a file of texts" in fail(*own, "--probe", "no.txt")
     assert "is not on this machine" in fail("contrast", "no/such-model", *own[2:])

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 import isoscope as iso
 from isoscope.advice.candidates import default_corrections
 from isoscope.cli import app
-from isoscope.cli.correct import _asked, options_of
+from isoscope.cli.correct import CorrectionOptions, asked, words_of
 
 runner = CliRunner()
 
@@ -129,7 +129,7 @@ def test_many_blocks(folder: Path, monkeypatch) -> None:
         (["vectors.npy", "-o", "out.npy"], "--method is missing"),
         (
             ["vectors.npy", "--method", "bleach", "-o", "out.npy"],
-            "--method is 'bleach'; wanted one of center",
+            "--method must be one of center, standardize",
         ),
         (["vectors.npy", "--method", "center"], "nothing to write"),
         (
@@ -156,7 +156,7 @@ def test_many_blocks(folder: Path, monkeypatch) -> None:
         (["vectors.npy", "--load", "w.safetensors", "--method", "center", "-o", "out.npy"], "leave one out"),
         (
             ["vectors.npy", "--method", "remove-dimensions", "--dimensions", "x", "-o", "o.npy"],
-            "--dimensions is 'x'",
+            "--dimensions must be whole numbers",
         ),
         (["vectors.npy", "--method", "center", "--save", "c.npy"], "wanted one of .safetensors"),
     ],
@@ -170,9 +170,9 @@ def test_bad_requests_are_one_line(folder: Path, fail, arguments: list[str], mes
 def test_what_the_vectors_cannot_give_is_said_in_options(folder: Path, fail) -> None:
     np.save("flat.npy", np.load("vectors.npy")[:, [0, 1, 0, 1]])
     said = fail("correct", "flat.npy", "--method", "whiten", "--components", "3", "-o", "o.npy")
-    assert "--components is 3, and the 300 vectors have rank 2; wanted at most 2, or more vectors\n" in said
+    assert "--components is 3, and the 300 vectors have rank 2; wanted at most 2; fit on more" in said
     options = ("--method", "clusterwise", "--clusters", "2", "--components", "3", "-o", "o.npy")
-    assert "; wanted at most 2, or fewer clusters\n" in fail("correct", "flat.npy", *options)
+    assert "; wanted at most 2; take fewer clusters\n" in fail("correct", "flat.npy", *options)
 
 
 def test_a_folder_closed_to_us_is_known_before_the_work(folder: Path, fail, monkeypatch) -> None:
@@ -185,7 +185,7 @@ def test_a_folder_closed_to_us_is_known_before_the_work(folder: Path, fail, monk
 
 
 def test_a_correction_of_other_dimensions(folder: Path, fail, monkeypatch) -> None:
-    monkeypatch.setattr("isoscope.cli.correct.measure", None)
+    monkeypatch.setattr("isoscope.corrections.correct.measure", None)
     iso.Center().fit(np.eye(4)).save("four.safetensors")
     said = fail("correct", "vectors.npy", "--load", "four.safetensors", "-o", "out.npy")
     assert "X has 6 features, but Center is expecting 4 features" in said
@@ -203,15 +203,16 @@ def test_methods_by_their_names_in_advise(folder: Path, name: str) -> None:
 @pytest.mark.parametrize("d", [6, 300])
 def test_options_of_what_is_advised_ask_for_it(d: int) -> None:
     for name, correction in default_corrections(1000, d).items():
-        method, *options = options_of(correction)[1:]
-        typed = {key.lstrip("-"): value for key, value in zip(options[::2], options[1::2], strict=True)}
-        given = {key: value if key == "dimensions" else float(value) for key, value in typed.items()}
-        given = {
-            key: int(value) if key in ("components", "clusters") else value for key, value in given.items()
-        }
+        method, *options = words_of(correction)[1:]
+        kinds = {"components": int, "clusters": int, "dimensions": str, "strength": float}
+        given = {}
+        for option, value in zip(options[::2], options[1::2], strict=True):
+            key = option.removeprefix("--")
+            given[key if key == "strength" else f"n_{key}"] = kinds[key](value)
+        found = asked(method, CorrectionOptions(**given))
         wanted = correction.get_params() | ({"small": "error"} if name.startswith("clusterwise") else {})
-        assert type(_asked(method, given)) is type(correction)
-        assert _asked(method, given).get_params() == wanted
+        assert type(found) is type(correction)
+        assert found.get_params() == wanted
 
 
 def table_of(kind: str) -> pa.Table:

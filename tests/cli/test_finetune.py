@@ -82,9 +82,9 @@ def test_many_test_texts_need_no_note(tiny_bert: Path, texts: Path) -> None:
 
 def test_a_model_that_is_not_kept_is_told(tiny_bert: Path, texts: Path) -> None:
     own = (tiny_bert, "--texts", texts, "--text-column", "asked", "--labels", "kind", *QUICK)
-    assert invoke(*own).endswith("note: the model was not kept; -o FOLDER keeps it\n")
-    assert invoke(*own, "--seeds", "2").endswith("note: the models were not kept; -o FOLDER keeps them\n")
-    assert "not kept" not in invoke(*own, "-o", "kept")
+    assert invoke(*own).endswith("note: the model was not saved; -o FOLDER saves it\n")
+    assert invoke(*own, "--seeds", "2").endswith("note: the models were not saved; -o FOLDER saves them\n")
+    assert "not saved" not in invoke(*own, "-o", "kept")
 
 
 def test_cut_short_before_the_first_checkpoint(tiny_bert: Path, texts: Path, fail: Any) -> None:
@@ -155,17 +155,14 @@ def test_bad_input(tiny_bert: Path, texts: Path, fail: Any) -> None:
     assert "no column 'no'" in fail("finetune", model, *labelled, "--pair-column", "no")
     for wrong in ("nan", "inf", "strong"):
         said = fail("finetune", model, *labelled, "--regularizer", "istar", "--lambda", wrong)
-        assert said == f"isoscope: error: --lambda is {wrong!r}; wanted a finite number, such as -1\n"
-    assert fail("finetune", model, *labelled, "--regularizer", "iso") == (
-        "isoscope: error: --regularizer is 'iso'; wanted one of istar, istar-debiased, cosreg or none\n"
-    )
+        assert said == f"isoscope: error: --lambda must be a finite number, such as -1, got {wrong!r}\n"
+    said = fail("finetune", model, *labelled, "--regularizer", "iso")
+    assert said.startswith("isoscope: error: --regularizer is 'iso'; wanted one of istar, istar-debiased")
     assert "is 1; wanted at least 2" in fail("finetune", model, *labelled, "--batch-size", "1")
     for wrong in ("2", "0", "-1"):
         said = fail("finetune", model, *labelled, "--held-out", wrong)
-        assert said == (
-            f"isoscope: error: --held-out is {wrong}; wanted a share between 0 and 1, such as 0.2\n"
-        )
-    assert "--held-out is 'x'; wanted a finite" in fail("finetune", model, *labelled, "--held-out", "x")
+        assert said.startswith("isoscope: error: --held-out must be a share between 0 and 1")
+    assert "--held-out must be a finite" in fail("finetune", model, *labelled, "--held-out", "x")
     assert "--held-out is 0.99, which leaves 0" in fail("finetune", model, *labelled, "--held-out", "0.99")
     said = fail("finetune", model, *labelled, "--max-length", "2", "-o", "short")
     assert "error: --max-length is 2; wanted at least 3: the tokenizer adds 2 special tokens to a" in said

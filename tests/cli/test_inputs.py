@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 import isoscope as iso
 from isoscope.cli import app
-from isoscope.cli.inputs import TextOptions, open_input
+from isoscope.cli.inputs import InputOptions
 
 runner = CliRunner()
 WORDS = [
@@ -104,9 +104,12 @@ def test_device_batch_size_and_download_reach_the_encoder(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     given = {}
-    monkeypatch.setattr("isoscope.cli.inputs.open_texts", lambda path, **options: given.update(options))
-    texts = TextOptions("m", "c", "p", "cls", False, 3, "cuda:1", True)
-    open_input("reviews.jsonl", labels="label", texts=texts)
+    monkeypatch.setattr("isoscope.models.open_texts", lambda path, **options: given.update(options))
+    options = InputOptions(
+        model="m", text_column="c", prefix="p", pooling="cls", normalize=False, batch_size=3,
+        device="cuda:1", download=True,
+    )  # fmt: skip
+    options.open("reviews.jsonl", labels="label")
     assert given == {
         "model": "m", "text_column": "c", "prefix": "p", "pooling": "cls", "normalize": False,
         "batch_size": 3, "device": "cuda:1", "download": True, "labels": "label",
@@ -116,26 +119,26 @@ def test_device_batch_size_and_download_reach_the_encoder(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["reviews.jsonl"], "has texts, not vectors: pass --model NAME to encode its texts"),
-        (["reviews.txt"], "pass --model NAME to encode its texts"),
-        (["reviews.csv"], "pass --model NAME to encode its texts"),
-        (["reviews.csv", "-l", "label"], "pass --model NAME to encode its texts"),
-        (["numbered.csv"], "pass --model NAME to encode its texts"),
-        (["reviews.parquet"], "pass --model NAME to encode its texts"),
+        (["reviews.jsonl"], "has texts, not vectors; pass --model all-MiniLM-L6-v2 to encode its texts"),
+        (["reviews.txt"], "pass --model all-MiniLM-L6-v2 to encode its texts"),
+        (["reviews.csv"], "pass --model all-MiniLM-L6-v2 to encode its texts"),
+        (["reviews.csv", "-l", "label"], "pass --model all-MiniLM-L6-v2 to encode its texts"),
+        (["numbered.csv"], "pass --model all-MiniLM-L6-v2 to encode its texts"),
+        (["reviews.parquet"], "pass --model all-MiniLM-L6-v2 to encode its texts"),
         (["vectors.npy", "--text-column", "text"], "--text-column goes with --model NAME"),
         (["vectors.npy", "--no-normalize"], "--normalize goes with --model NAME"),
         (["vectors.npy", "--prefix", "query: "], "--prefix goes with --model NAME"),
-        (["vectors.npy", "--device", "cpu"], "--device goes with --model NAME"),
+        (["vectors.npy", "--device", "abacus"], "--device 'abacus' cannot be used"),
         (["vectors.npy", "--download"], "--download goes with --model NAME"),
         (
             ["vectors.npy", "--model", "TINY"],
             "vectors.npy holds vectors, which need no model: leave --model out",
         ),
         (["words.txt", "--model", "TINY"], "words.txt has 3 numbers in each line, as word vectors have"),
-        (["reviews.jsonl", "--model", "TINY", "--key", "x"], "--key 'x' goes with vectors"),
+        (["reviews.jsonl", "--model", "TINY", "--key", "x"], "--key goes with vectors"),
         (
             ["reviews.jsonl", "--model", "TINY", "--vector-column", "x"],
-            "--vector-column 'x' goes with vectors",
+            "--vector-column goes with vectors",
         ),
         (
             ["two.csv", "--model", "TINY"],
@@ -204,7 +207,7 @@ def test_train_encodes_the_texts_of_pairs(folder: Path, tiny_model: Path, fail) 
 
 
 def test_train_asks_for_a_model_too(folder: Path, fail) -> None:
-    assert "pass --model NAME" in fail("train", "reviews.jsonl", "-l", "label")
+    assert "pass --model all-MiniLM-L6-v2" in fail("train", "reviews.jsonl", "-l", "label")
     assert "--download" in fail("train", "reviews.jsonl", "-l", "label", "--model", "someone/thing")
     assert "--prefix goes with --model" in fail("train", "vectors.npy", "-l", "labels.txt", "--prefix", "x")
 

@@ -185,12 +185,12 @@ def test_without_matplotlib_the_numbers_are_there(folder: Path, monkeypatch) -> 
         (["vectors.npy", "-l", "same.txt"], "one label only"),
         (["vectors.npy", "-l", "short.txt"], "2"),
         (["vectors.npy", "-l", "labels.txt", "--steps", "0"], "steps is 0"),
-        (["vectors.npy", "-l", "labels.txt", "--seeds", "0"], "--seeds is '0'; wanted at least one seed"),
-        (["vectors.npy", "-l", "labels.txt", "--seeds", "two"], "--seeds is 'two'"),
+        (["vectors.npy", "-l", "labels.txt", "--seeds", "0"], "--seeds must be at least one seed, got '0'"),
+        (["vectors.npy", "-l", "labels.txt", "--seeds", "two"], "--seeds must be whole numbers"),
         (["vectors.npy", "-l", "labels.txt", "--seeds", ""], "--seeds is empty; wanted a value"),
-        (["vectors.npy", "-l", "labels.txt", "--seeds", ","], "--seeds is ','; wanted whole numbers"),
+        (["vectors.npy", "-l", "labels.txt", "--seeds", ","], "--seeds must be whole numbers"),
         (["vectors.npy", "-l", "labels.txt", "--hidden", ""], "--hidden is empty; wanted a value"),
-        (["vectors.npy", "-l", "labels.txt", "--hidden", "4,x"], "--hidden is '4,x'"),
+        (["vectors.npy", "-l", "labels.txt", "--hidden", "4,x"], "--hidden must be whole numbers"),
         (["vectors.npy", "-l", "labels.txt", "-m", "isoscor"], "did you mean isoscore"),
         (["vectors.npy", "-l", "labels.txt", "--pairs", "nope.tsv"], "nope.tsv"),
         (["vectors.npy", "-l", "labels.txt", "--pairs", "words.tsv"], "pairs of whole numbers"),
@@ -198,7 +198,7 @@ def test_without_matplotlib_the_numbers_are_there(folder: Path, monkeypatch) -> 
         (["vectors.npy", "-l", "labels.txt", "--pairs", "broken.npy"], "broken.npy cannot be read"),
         (["vectors.npy", "-l", "pair_labels.txt", "--pairs", "far.tsv"], "wanted rows of X, 0 to 59"),
         (["vectors.npy", "-l", "labels.txt", "--multi-label", ""], "--multi-label is empty"),
-        (["vectors.npy", "-l", "labels.txt", "--device", "toaster"], "--device toaster"),
+        (["vectors.npy", "-l", "labels.txt", "--device", "toaster"], "--device 'toaster' cannot be used"),
         (["vectors.npy", "-l", "labels.txt", "--log", "paper"], "tensorboard"),
         (["vectors.npy", "-l", "labels.txt", "-o", "labels.txt"], "labels.txt"),
         (["vectors.npy", "-l", "labels.txt", "-o", "."], "other files"),
@@ -221,18 +221,18 @@ def test_pairs_that_fail_without_a_word(folder: Path, fail, monkeypatch, error: 
     def load(*_, **__):
         raise error
 
-    monkeypatch.setattr("isoscope.cli.train.map_npy", load)
+    monkeypatch.setattr("isoscope.io.row_pairs.map_npy", load)
     found = fail("train", "vectors.vec", "-l", "pair_labels.txt", "--pairs", "pairs.npy")
     assert f"pairs.npy cannot be read: {type(error).__name__}" in found
 
 
 def test_a_device_that_fails_without_a_word(folder: Path, fail, monkeypatch) -> None:
-    def with_vectors(*_):
+    def empty(*_, **__):
         raise AssertionError
 
-    monkeypatch.setattr(iso.Space, "with_vectors", with_vectors)
+    monkeypatch.setattr("isoscope.engine.on_device.torch.empty", empty)
     found = fail("train", "vectors.npy", "-l", "labels.txt", "--device", "cpu")
-    assert "--device cpu cannot be used: AssertionError" in found
+    assert "--device 'cpu' cannot be used: AssertionError" in found
 
 
 def test_labels_are_required_and_help_has_examples(folder: Path) -> None:

@@ -168,5 +168,5 @@ def test_few_points():
 def test_bad_arguments(counts, between, message):
     with pytest.raises(InputError, match=message):
         frontier_space(counts, 4, between=between)
-    with pytest.raises(InputError, match="`seed` must be a whole number"):
+    with pytest.raises(InputError, match="seed must be a whole number"):
         frontier_space([2, 2], 4, seed=-1)

@@ -291,7 +291,7 @@ def test_bad_input() -> None:
     X, y, _ = spaces()["blobs in the plane"]
     estimates = (iso.estimate_silhouette, estimate_silhouette_by_cluster)
     for estimate in estimates:
-        with pytest.raises(InputError, match="`seed` must be a whole number"):
+        with pytest.raises(InputError, match="seed must be a whole number"):
             estimate(X, y, seed=-1)
         with pytest.raises(LabelError, match="one label only"):
             estimate(X, np.zeros(len(X)))

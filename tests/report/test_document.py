@@ -182,7 +182,7 @@ def test_bad_input(X: np.ndarray, tmp_path: Path) -> None:
         iso.report(X, texts=["a", "b", "c"])
     with pytest.raises(InputError, match="texts is one string"):
         iso.report(X, texts="one")
-    with pytest.raises(InputError, match="`seed` must be a whole number"):
+    with pytest.raises(InputError, match="seed must be a whole number"):
         iso.report(X, seed=-1)
     with pytest.raises(ShapeError, match="1 dimension"):
         iso.report(X[:, :1])

@@ -626,7 +626,7 @@ def test_bounds_on_what_is_not_followed_name_what_is(probe: Tensor) -> None:
         ({"stop_below": {"lid": 3.0}}, "stop_below has 'lid', which is not followed"),
         ({"stop_below": {"mean_cosine": "x"}}, "wanted a number"),
         ({"labels": [1, 2]}, "labels"),
-        ({"seed": -1}, "`seed` must be a whole number"),
+        ({"seed": -1}, "seed must be a whole number"),
         ({"batch_size": 0}, "batch_size is 0"),
     ],
 )

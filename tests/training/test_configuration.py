@@ -20,7 +20,7 @@ Y = np.arange(12) % 3
         ({"seeds": -1}, "seeds is -1"),
         ({"seeds": []}, "seeds is empty"),
         ({"seeds": [1, 1]}, "each seed once"),
-        ({"seeds": [-1]}, "`seed` must be a whole number"),
+        ({"seeds": [-1]}, "seed must be a whole number"),
         ({"every": 0}, "every is 0"),
         ({"hidden": [4, 0]}, "hidden is 0"),
         ({"learning_rate": 0}, "learning_rate is 0"),

@@ -188,7 +188,7 @@ def test_kept_and_read_again(found, tmp_path):
         ({"learning_rate": 0}, "learning_rate is 0"),
         ({"learning_rate": float("inf")}, "learning_rate is inf"),
         ({"weight_decay": -1}, "weight_decay is -1"),
-        ({"seed": -1}, "`seed` must be a whole number"),
+        ({"seed": -1}, "seed must be a whole number"),
     ],
 )
 def test_bad_arguments(options, message):

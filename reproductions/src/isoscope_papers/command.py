@@ -12,7 +12,7 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
-from isoscope.cli import Command, Commands, Data, Device, Json, KeepGoing, ReportOnly, as_typed
+from isoscope.cli import Command, Commands, Data, Device, Json, KeepGoing, ReportOnly
 from isoscope.errors import InputError
 from isoscope.terminal import say, show, show_json, unguarded
 from isoscope_papers.study import STUDIES, Place, Study, study
@@ -100,12 +100,11 @@ def _reproduce(chosen: Study[Any, Any], options: Any, given: Shared) -> None:
         if is_given and output is None:
             raise InputError(f"{flag} goes with --output, the folder that holds the runs")
     folder = None if output is None else output / "runs"
-    with as_typed():
-        if not given.report_only:
-            place = Place(given.data, given.download, given.device, folder)
-            runs = [run for own in _each(chosen, options, place, given) for run in own]
-        if folder is not None:  # the runs of earlier calls stay on the page
-            runs = chosen.read(folder)
+    if not given.report_only:
+        place = Place(given.data, given.download, given.device, folder)
+        runs = [run for own in _each(chosen, options, place, given) for run in own]
+    if folder is not None:  # the runs of earlier calls stay on the page
+        runs = chosen.read(folder)
     if given.json:
         show_json(chosen.as_dict(runs))
     else:
@@ -124,8 +123,7 @@ def _each(chosen: Study[Any, Any], options: Any, place: Place, given: Shared) ->
         if unguarded(sys.stderr).isatty():  # texts and model are loaded before there is a bar to show
             say(f"{setup.name} …", err=True)
         try:
-            with as_typed():
-                runs = chosen.run_and_keep(setup, options, place)
+            runs = chosen.run_and_keep(setup, options, place)
         except InputError as error:
             if not given.keep_going:
                 raise
@@ -157,8 +155,7 @@ def index(
     """
     from isoscope_papers.glance import write_index
 
-    with as_typed():
-        say("wrote " + ", ".join(map(str, write_index(output, readme=readme))))
+    say("wrote " + ", ".join(map(str, write_index(output, readme=readme))))
 
 
 for _name in sorted(STUDIES):

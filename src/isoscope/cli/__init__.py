@@ -19,7 +19,6 @@ try:
         Log,
         ReportOnly,
         Seeds,
-        as_typed,
         parse_numbers,
         parse_seeds,
     )
@@ -39,7 +38,6 @@ __all__ = [
     "ReportOnly",
     "Seeds",
     "app",
-    "as_typed",
     "main",
     "parse_numbers",
     "parse_seeds",

@@ -2,52 +2,23 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from isoscope.cli.inputs import TextOptions, open_input, say_notes
-from isoscope.cli.options import (
-    BatchSize,
-    Device,
-    Download,
-    Json,
-    Key,
-    LabelsWhere,
-    Model,
-    Normalize,
-    Pooling,
-    Prefix,
-    TextColumn,
-    VectorColumn,
-    as_typed,
-)
-from isoscope.cli.table_options import AS_JUDGED, TableOptions, takes_tables
+from isoscope.cli.commands import present
+from isoscope.cli.inputs import InputOptions, notes_of
+from isoscope.cli.options import Json, JsonOutput, Labels, Seed
 from isoscope.errors import InputError
-from isoscope.space import Space
-from isoscope.terminal import say, show_json
+from isoscope.terminal import say
 
 if TYPE_CHECKING:
-    from isoscope.advice import Advice
     from isoscope.io.pair_files import FilePairs
-
-_EPILOG = """
-**Examples**
-
-With labels: `isoscope advise vectors.npy --labels labels.txt`
-
-With scored pairs of rows (row, row, score): `isoscope advise vectors.npy --pairs pairs.csv`
-
-Pairs of texts, encoded: `isoscope advise --pairs sts.jsonl --model all-MiniLM-L6-v2`
-
-One task, two corrections: `isoscope advise vectors.npy -l labels.txt -t retrieval -c center,whiten`
-
-Keep what is advised: `isoscope advise vectors.npy -l labels.txt --save correction.safetensors`
-"""
+    from isoscope.space import Space
 
 
-@takes_tables
 def advise(
     file: Annotated[
         str | None,
@@ -58,12 +29,13 @@ def advise(
             show_default=False,
         ),
     ] = None,
-    labels: LabelsWhere = None,
+    *,
+    labels: Labels = None,
     pairs: Annotated[
         str | None,
         typer.Option(
             "--pairs",
-            help="A table of two rows (from 0) or two texts, and how alike they are; "
+            help="A table of two rows (from 0) or two texts, and how similar they are; "
             "PAIRS.csv:first,second,score names the columns.",
             metavar="FILE",
         ),
@@ -87,13 +59,15 @@ def advise(
             metavar="NAMES",
         ),
     ] = None,
-    folds: Annotated[int, typer.Option("--folds", help="Of the cross-validation.", metavar="N")] = 5,
-    repeats: Annotated[int, typer.Option("--repeats", help="Of the cross-validation.", metavar="N")] = 3,
+    folds: Annotated[int, typer.Option("--folds", help="Folds of the cross-validation.", metavar="N")] = 5,
+    repeats: Annotated[
+        int, typer.Option("--repeats", help="Repeats of the cross-validation.", metavar="N")
+    ] = 3,
     max_rows: Annotated[
-        int, typer.Option("--max-rows", help="Labelled rows tried at most, drawn at random.", metavar="N")
+        int, typer.Option("--max-rows", help="Labelled rows to try at most, drawn at random.", metavar="N")
     ] = 2000,
     max_pairs: Annotated[
-        int, typer.Option("--max-pairs", help="Pairs tried at most, drawn at random.", metavar="N")
+        int, typer.Option("--max-pairs", help="Pairs to try at most, drawn at random.", metavar="N")
     ] = 3000,
     save: Annotated[
         Path | None,
@@ -101,71 +75,69 @@ def advise(
             "--save", help="Write the advised correction, fitted, to this .safetensors file.", metavar="FILE"
         ),
     ] = None,
-    model: Model = None,
-    text_column: TextColumn = None,
-    prefix: Prefix = None,
-    pooling: Pooling = None,
-    normalize: Normalize = None,
-    batch_size: BatchSize = None,
-    device: Device = None,
-    download: Download = None,
-    key: Key = None,
-    vector_column: VectorColumn = None,
-    table: TableOptions = AS_JUDGED,
-    seed: Annotated[int, typer.Option("--seed", help="Of draws, folds and k-means.")] = 0,
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", help="Also write everything to this file, as JSON.", metavar="FILE"),
-    ] = None,
+    source: InputOptions,
+    seed: Seed = 0,
+    output: JsonOutput = None,
     json: Json = False,
 ) -> None:
     """Say whether to correct the vectors in FILE, by trying every correction on your own task.
 
-    Each correction is fitted on training folds and scored on what is held out: linear probe, nearest
-    neighbours, clustering and retrieval by labels; the ranking of scored pairs. Per task: which helps, by how
-    much, how surely, and how the geometry moves; or to leave it alone.
+    Each correction is fitted on training folds and scored on held-out rows: linear probe, nearest
+    neighbours, clustering and retrieval by labels; the ranking of scored pairs. For each task: which
+    correction helps, by how much, how surely, and how the geometry changes; or to leave the vectors alone.
+
+    **Examples**
+
+    With labels: `isoscope advise vectors.npy --labels labels.txt`
+
+    With scored pairs of rows (row, row, score): `isoscope advise vectors.npy --pairs pairs.csv`
+
+    Pairs of texts, encoded: `isoscope advise --pairs sts.jsonl --model all-MiniLM-L6-v2`
+
+    One task, two corrections: `isoscope advise vectors.npy -l labels.txt -t retrieval -c center,whiten`
+
+    Save what is advised: `isoscope advise vectors.npy -l labels.txt --save correction.safetensors`
     """
     from isoscope.advice import advise as advise_space
     from isoscope.io.pair_files import read_scored_pairs
 
-    texts = TextOptions(model, text_column, prefix, pooling, normalize, batch_size, device, download)
-    with as_typed():
-        read = None if pairs is None else read_scored_pairs(pairs)
-        if file is None:
-            told = {"labels": labels, "key": key, "vector_column": vector_column, **table.given()}
-            for name in (name for name, value in told.items() if value is not None):
-                raise InputError(f"--{name.replace('_', '-')} goes with FILE, which is missing")
-            source, space = None, _encoded(read, texts)
-        else:
-            source = open_input(
-                file, labels=labels, key=key, vector_column=vector_column, table=table, texts=texts
-            )
-            space = source.load()
-        found = advise_space(
-            space,
-            pairs=None if read is None else _triples(read, space),
-            tasks=tasks,
-            corrections=corrections,
-            folds=folds,
-            repeats=repeats,
-            max_rows=max_rows,
-            max_pairs=max_pairs,
-            seed=seed,
-        )
-        said = [] if save is None else [_saved(found, save)]
-        if source is not None:
-            say_notes(source, err=True)
-    if file is not None and model is None and not json:
-        said += _command(found, file, key, vector_column, table)
-    _show(found, said, output, json=json)
+    scored = None if pairs is None else read_scored_pairs(pairs)
+    if file is None:
+        for name in {"labels": labels} if labels is not None else source.of_vectors():
+            raise InputError("goes with FILE, which is missing", argument=name)
+        space, notes = _encoded(scored, source), []
+    else:
+        opened = source.open(file, labels=labels)
+        space, notes = opened.load(), notes_of(opened)
+    advice = advise_space(
+        space,
+        pairs=None if scored is None else _triples(scored, space),
+        tasks=tasks,
+        corrections=corrections,
+        folds=folds,
+        repeats=repeats,
+        max_rows=max_rows,
+        max_pairs=max_pairs,
+        seed=seed,
+    )
+    lines = []
+    if save is not None:
+        nothing = "nothing saved: there is no correction to advise"
+        lines.append(nothing if advice.fitted is None else f"wrote {advice.save(save)}")
+    for note in notes:
+        say(note, err=True)
+    if file is not None and source.model is None and advice.fitted is not None and not json:
+        from isoscope.cli.correct import words_of
+
+        words = ["isoscope", "correct", file, *words_of(advice.fitted), *source.words()]
+        lines.append(f"to do so: {shlex.join([*words, '-o', 'corrected.npy'])}")
+    present(advice, lines, json=json, output=output)
 
 
-advise.__doc__ = f"{advise.__doc__}\n{_EPILOG}"
-
-
-def _encoded(pairs: FilePairs | None, options: TextOptions) -> Space:
-    """The texts of the pairs themselves, encoded."""
+def _encoded(pairs: FilePairs | None, options: InputOptions) -> Space:
+    """Encode the texts of the pairs."""
     from isoscope.models import encode
+    from isoscope.space import Space
 
     if pairs is None:
         raise InputError("FILE is missing: wanted vectors or texts; or --pairs of texts with --model NAME")
@@ -173,7 +145,7 @@ def _encoded(pairs: FilePairs | None, options: TextOptions) -> Space:
         raise InputError(
             "FILE is missing: --pairs alone needs pairs of texts and --model NAME to encode them"
         )
-    given = options.given()
+    given = options.of_texts() | ({} if options.device is None else {"device": options.device})
     given.pop("text_column", None)
     before = given.pop("prefix", "")
     vectors = encode([before + text for text in pairs.texts], model=options.model, **given)
@@ -181,7 +153,7 @@ def _encoded(pairs: FilePairs | None, options: TextOptions) -> Space:
 
 
 def _triples(pairs: FilePairs, space: Space) -> list[tuple[Any, Any, float]]:
-    """Pairs of rows: as they are, or by looking their texts up."""
+    """Return the rows of each pair and its score; texts are looked up."""
     if pairs.are_rows:
         return list(zip(pairs.firsts, pairs.seconds, pairs.scores, strict=True))
     if space.texts is None:
@@ -192,45 +164,3 @@ def _triples(pairs: FilePairs, space: Space) -> list[tuple[Any, Any, float]]:
         raise InputError(f"--pairs has {len(absent)} texts that FILE has not, the first is {absent[0]!r:.60}")
     rows = ([at[text] for text in column] for column in (pairs.firsts, pairs.seconds))
     return list(zip(*rows, pairs.scores, strict=True))
-
-
-def _command(
-    found: Advice, file: str, key: str | None, vector_column: str | None, table: TableOptions
-) -> list[str]:
-    """The line that corrects FILE as is advised."""
-    import shlex
-
-    from isoscope.cli.correct import options_of
-
-    if found.fitted is None:
-        return []
-    words = ["isoscope", "correct", file, *options_of(found.fitted)]
-    for name, value in (("--key", key), ("--vector-column", vector_column)):
-        words += [] if value is None else [name, value]
-    words += table.words()
-    return [f"to do so: {shlex.join([*words, '-o', 'corrected.npy'])}"]
-
-
-def _saved(found: Advice, path: Path) -> str:
-    if found.fitted is None:
-        return "nothing saved: there is no correction to advise"
-    return f"wrote {found.save(path)}"
-
-
-def _show(found: Advice, said: list[str], output: Path | None, *, json: bool) -> None:
-    if output is not None:
-        from isoscope.io.atomic import write_atomically
-
-        text = found.to_json() + "\n"
-        write_atomically(output, lambda beside: beside.write_text(text, encoding="utf-8"))
-    if json:
-        show_json(found.to_dict())
-        for line in said:
-            say(line, err=True)
-        return
-    from isoscope.console import Terminal
-
-    found.show()
-    console = Terminal()
-    for line in said:  # in one piece, to be copied
-        console.say(line, whole=True)

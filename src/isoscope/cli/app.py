@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from isoscope._version import __version__
-from isoscope.cli.commands import Command, Commands, run
+from isoscope.cli.commands import Command, Commands, flat, run
 from isoscope.plugins import commands, missing
 from isoscope.terminal import guarded, say
 
@@ -82,7 +82,7 @@ class _Listing(AllCommands):
 
 def _built(name: str) -> Any:
     alone = typer.Typer(add_completion=False, rich_markup_mode="markdown", pretty_exceptions_enable=False)
-    alone.command(name, cls=Command)(getattr(import_module(f"isoscope.cli.{name}"), name))
+    alone.command(name, cls=Command)(flat(getattr(import_module(f"isoscope.cli.{name}"), name)))
     return typer.main.get_command(alone)
 
 

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import os
+import re
 import shlex
 import sys
 import traceback
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import redirect_stdout, suppress
+from dataclasses import fields, is_dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from isoscope.errors import InputError, IsoscopeError, Setting
-from isoscope.terminal import say, unguarded
+from isoscope.errors import FileError, InputError, IsoscopeError, Setting
+from isoscope.terminal import as_json, say, show_json, unguarded
 
 FAULT = 1  # exit code of a fault of ours
 BAD_INPUT = 2
@@ -76,7 +81,7 @@ class Command(_Typed, TyperCommand):
         try:
             return super().invoke(ctx)
         except InputError as error:
-            raise type(error)(error.text(self.typed)) from error
+            raise type(error)(_reworded(error.text(self.typed))) from error
 
     def typed(self, setting: Setting) -> str | None:
         """Return an argument as it is typed, `--header` for header=True; None without such an option."""
@@ -90,6 +95,105 @@ class Command(_Typed, TyperCommand):
                 bare = setting.value is True or not setting.has_value
                 return option if bare else f"{option} {shlex.quote(str(setting.value))}"
         return None
+
+
+# messages that do not have fields yet
+_ARGUMENT = re.compile(
+    r"(?<![\w/\\-])(?P<name>checkpoint|columns|data|decimal|delimiter|download|exclude|header|key|pooling|resume|text_column|"
+    r"truncate|unpack_bits|vector_column|weights|window)=(?:True\b|(?P<no>False\b)|(?P<value>(?=\S))|)"
+)
+_SUBJECT = re.compile(
+    r"^(?P<name>batch_size|columns|decimal|delimiter|device|epochs|exclude|every|layers|learning_rate|max_length|max_tokens|max_train|memory|memory_mb|"
+    r"metric|pooling|precision|regularizer|sample|save_every|seeds?|steps|strengths|temperature|warmup|window|zeta)"
+    r"(?= (is|has|') ?)"
+)
+
+
+def _reworded(text: str) -> str:
+    def option(found: re.Match[str]) -> str:
+        no = "" if found["no"] is None else "no-"
+        return f"--{no}{found['name'].replace('_', '-')}{'' if found['value'] is None else ' '}"
+
+    text = _ARGUMENT.sub(option, text)
+    return _SUBJECT.sub(lambda found: f"--{found['name'].replace('_', '-')}", text)
+
+
+def flat(command: Callable[..., None]) -> Callable[..., None]:
+    """Return the command with each field of a dataclass that it takes as an option of its own.
+
+    A group of options that several commands take is a dataclass, and a parameter of the command.
+    """
+    hints = get_type_hints(command, include_extras=True)
+    signature = inspect.signature(command)
+    groups: dict[str, Any] = {name: kind for name, kind in hints.items() if is_dataclass(kind)}
+    parameters: list[inspect.Parameter] = []
+    for parameter in signature.parameters.values():
+        if parameter.name in groups:
+            parameters += options_in(groups[parameter.name])
+        else:
+            parameters.append(
+                parameter.replace(annotation=hints[parameter.name], kind=parameter.KEYWORD_ONLY)
+            )
+
+    @functools.wraps(command)
+    def run(**values: Any) -> None:
+        built = {
+            name: kind(**{field.name: values.pop(field.name) for field in fields(kind)})
+            for name, kind in groups.items()
+        }
+        command(**values, **built)
+
+    run.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return run
+
+
+def options_in(group: Any) -> list[inspect.Parameter]:
+    """Return the fields of a dataclass of options as parameters of a command."""
+    hints = get_type_hints(group, include_extras=True)
+    kind = inspect.Parameter.KEYWORD_ONLY
+    return [
+        inspect.Parameter(field.name, kind, default=field.default, annotation=hints[field.name])
+        for field in fields(group)
+    ]
+
+
+def present(
+    result: Any,
+    lines: Iterable[str] = (),
+    *,
+    json: bool,
+    output: Path | None = None,
+    more: Mapping[str, Any] | None = None,
+) -> None:
+    """Print a result and lines about it; with `json` the result as JSON, and the lines to standard error.
+
+    output: a file that the result is written to as well, as JSON.
+    more: entries of the JSON beside those of the result.
+    """
+    content = result.to_dict() | (more or {}) if json or output is not None else {}
+    if output is not None:
+        from isoscope.io.atomic import write_atomically
+
+        text = as_json(content) + "\n"
+        write_atomically(output, lambda beside: beside.write_text(text, encoding="utf-8"))
+    if json:
+        show_json(content)
+    else:
+        result.show()
+    for line in lines:
+        say(line, err=json)
+
+
+def drawn(draw: Callable[[Path], Any], path: Path) -> str:
+    """Draw a figure; return the words that follow "wrote …": where it is, or why there is none."""
+    try:
+        draw(path)
+    except FileError:
+        raise
+    except InputError as error:  # matplotlib is not installed
+        return f"; no figure: {error}"
+    return f" and {path}"
 
 
 def _too_many(file: str | Path | None, more: list[str]) -> str:

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 from isoscope.errors import FileError, InputError
-from isoscope.io import read_texts
 from isoscope.plugins import corpora, missing
 
 
@@ -19,11 +18,13 @@ def texts_of(
     skip_blank: bool = False,
 ) -> list[str]:
     """Return the texts of a file, or of a corpus by its name."""
+    from isoscope.io import read_texts
+
     named = corpora()
     names = [] if named is None else named.text_names()
     if named is not None and where in names and not Path(where).exists():
         if column is not None:
-            raise InputError(f"--text-column goes with a file; {where} is a corpus by name")
+            raise InputError(f"goes with a file; {where} is a corpus by name", argument="text_column")
         return list(named.load_texts(where, data=data, download=download))
     check_exists(where, "texts", names)
     return read_texts(Path(where), column=column, skip_blank=skip_blank)

@@ -2,393 +2,228 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
-from contextlib import contextmanager
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from isoscope.cli.options import Json, Key, VectorColumn, as_typed, parse_numbers
-from isoscope.cli.table_options import AS_JUDGED, TableOptions, takes_tables
-from isoscope.engine.measure import measure
-from isoscope.engine.source import Source, Wrapped
-from isoscope.errors import InputError, IsoscopeError
-from isoscope.io import VectorFile, VectorShards, open_vectors
-from isoscope.progress import Bar
-from isoscope.space import Space
-from isoscope.terminal import show_json
+from isoscope.cli.commands import present
+from isoscope.cli.inputs import VectorOptions
+from isoscope.cli.options import Json, Labels, Seed, output, parse_numbers
+from isoscope.errors import InputError
 
 if TYPE_CHECKING:
     from isoscope.corrections import Correction
 
-_GEOMETRY = (
-    "isoscore",
-    "mean_cosine",
-    "effective_rank",
-    "top_dimension_share",
-    "mean_norm",
-    "norm_variation",
-)
-
-# a method's name, and the options it takes
-_TAKES: dict[str, tuple[str, ...]] = {
-    "center": (),
-    "standardize": (),
-    "normalize": (),
-    "whiten": ("components", "strength", "zca"),
-    "all-but-the-top": ("components",),
-    "remove-dimensions": ("dimensions",),
-    "cluster-center": ("clusters", "seed", "labels"),
-    "clusterwise": ("clusters", "components", "seed", "labels"),
+METHODS = {
+    "center": "Center",
+    "standardize": "Standardize",
+    "normalize": "Normalize",
+    "whiten": "Whiten",
+    "all-but-the-top": "AllButTheTop",
+    "remove-dimensions": "RemoveDimensions",
+    "cluster-center": "ClusterCenter",
+    "clusterwise": "ClusterwiseAllButTheTop",
 }
-# names that `advise` and Python have, and those here
+# names that `advise` and Python have
 _ALSO = {"clusterwise-all-but-the-top": "clusterwise"}
 _SETTINGS = {
     "whiten-soft": "--method whiten --strength 0.5",
     "whiten-reduced": "--method whiten --components K, K half the dimensions",
 }
-# a parameter of a correction that a message begins with, and the option it comes from
-_PARAMETER = re.compile(r"^(?:n_)?(components|clusters|dimensions|strength)(?= is )")
-# advice that a message ends with and that only Python can follow, and what a command line can do
-_IN_PYTHON = {
-    ", more vectors, or a regularization of your own, such as 0.1": ", or more vectors",
-    ", fewer clusters, or small='keep' to take out what there is": ", or fewer clusters",
-}
-_EPILOG = """
-**Examples**
-
-Whitened, and at length 1: `isoscope correct vectors.npy --method whiten,normalize -o white.npy`
-
-The three strongest directions out:
-`isoscope correct vectors.npy --method all-but-the-top --components 3 -o out.npy`
-
-Learnt once, kept, applied to queries:
-`isoscope correct documents.npy --method whiten --components 128 --save whiten.safetensors`,
-then `isoscope correct queries.npy --load whiten.safetensors -o queries-white.npy`
-"""
 
 
-@takes_tables
+@dataclass(frozen=True)
+class CorrectionOptions:
+    """What the corrections take, by the names of their parameters; None where an option was not given."""
+
+    n_components: Annotated[
+        int | None,
+        typer.Option(
+            "--components",
+            help="Directions that whiten keeps, or that all-but-the-top and clusterwise remove. "
+            "[default: all; a hundredth of the dimensions]",
+            metavar="K",
+        ),
+    ] = None
+    strength: Annotated[
+        float | None,
+        typer.Option("--strength", help="Strength of whiten, from 0 to 1. [default: 1]", metavar="S"),
+    ] = None
+    zca: Annotated[
+        bool | None,
+        typer.Option("--zca", help="Rotate whitened vectors back, close to what they were."),
+    ] = None
+    n_dimensions: Annotated[
+        str | None,
+        typer.Option(
+            "--dimensions",
+            help="Dimensions that remove-dimensions removes: how many, or which, comma-separated. "
+            "[default: 1]",
+            metavar="N",
+        ),
+    ] = None
+    n_clusters: Annotated[
+        int | None,
+        typer.Option(
+            "--clusters", help="Clusters of cluster-center and clusterwise. [default: 8]", metavar="K"
+        ),
+    ] = None
+    labels: Labels = None
+
+    def given(self) -> list[str]:
+        """Return the names of the options that were given."""
+        return [field.name for field in fields(self) if getattr(self, field.name) is not None]
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the parameters of the corrections."""
+        found = {name: getattr(self, name) for name in self.given() if name not in ("labels", "zca")}
+        if self.zca:
+            found["method"] = "zca"
+        if self.n_dimensions is not None:
+            numbers = parse_numbers("n_dimensions", self.n_dimensions)
+            which = "," in self.n_dimensions
+            found |= {"n_dimensions": 1 if which else numbers[0], "dimensions": numbers if which else None}
+        return found
+
+
 def correct(
     file: Annotated[
         Path,
         typer.Argument(help="Vectors, in any format `measure` reads.", metavar="FILE", show_default=False),
     ],
+    *,
     method: Annotated[
         str | None,
         typer.Option(
             "--method",
-            help=f"One, or several in turn with commas between: {', '.join(_TAKES)}.",
+            help=f"One, or several in turn with commas between: {', '.join(METHODS)}.",
             metavar="NAMES",
         ),
     ] = None,
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", help="The corrected vectors: .npy or .parquet.", metavar="FILE"),
-    ] = None,
-    components: Annotated[
-        int | None,
-        typer.Option(
-            "--components",
-            help="Directions that whiten keeps, or that all-but-the-top and clusterwise take out. "
-            "[default: all; a hundredth of the dimensions]",
-            metavar="K",
-        ),
-    ] = None,
-    strength: Annotated[
-        float | None,
-        typer.Option("--strength", help="Of whiten, from 0 to 1. [default: 1]", metavar="S"),
-    ] = None,
-    zca: Annotated[
-        bool | None,
-        typer.Option("--zca", help="Whitened vectors turned back to lie close to what they were."),
-    ] = None,
-    dimensions: Annotated[
-        str | None,
-        typer.Option(
-            "--dimensions",
-            help="Of remove-dimensions: how many, or which, comma-separated. [default: 1]",
-            metavar="N",
-        ),
-    ] = None,
-    clusters: Annotated[
-        int | None,
-        typer.Option("--clusters", help="Of cluster-center and clusterwise. [default: 8]", metavar="K"),
-    ] = None,
-    labels: Annotated[
-        str | None,
-        typer.Option(
-            "--labels",
-            "-l",
-            help="Clusters by label: a column of the file learnt from, or a file with one label a line.",
-            metavar="WHERE",
-        ),
-    ] = None,
+    output: Annotated[Path | None, output("The corrected vectors: .npy or .parquet.", "FILE")] = None,
+    settings: CorrectionOptions,
     fit: Annotated[
         Path | None,
-        typer.Option("--fit", help="Learn from these vectors. [default: FILE itself]", metavar="OTHER"),
+        typer.Option("--fit", help="Fit on these vectors. [default: FILE itself]", metavar="OTHER"),
     ] = None,
     save: Annotated[
         Path | None,
-        typer.Option("--save", help="Keep what was learnt, as .safetensors.", metavar="FILE"),
+        typer.Option("--save", help="Save the fitted correction, as .safetensors.", metavar="FILE"),
     ] = None,
     load: Annotated[
         Path | None,
-        typer.Option("--load", help="Apply what --save kept; nothing is learnt.", metavar="FILE"),
+        typer.Option(
+            "--load", help="Apply a correction that --save wrote; nothing is fitted.", metavar="FILE"
+        ),
     ] = None,
-    key: Key = None,
-    vector_column: VectorColumn = None,
-    table: TableOptions = AS_JUDGED,
-    seed: Annotated[int | None, typer.Option("--seed", help="Of k-means. [default: 0]", metavar="N")] = None,
+    source: VectorOptions,
+    seed: Seed = 0,
     json: Json = False,
 ) -> None:
-    """Correct the vectors in FILE: centre, whiten, take directions out; and say how the geometry moved.
+    """Correct the vectors in FILE: centre, whiten, remove directions; and show how the geometry changed.
 
-    FILE is read in blocks, once or more to learn and once to correct, so it may be larger than memory.
+    FILE is read in blocks, once or more to fit and once to correct, so it may be larger than memory. With
+    --labels, the clusters of cluster-center and clusterwise are those of the labels.
+
+    **Examples**
+
+    Whitened, and at length 1: `isoscope correct vectors.npy --method whiten,normalize -o white.npy`
+
+    The three strongest directions removed:
+    `isoscope correct vectors.npy --method all-but-the-top --components 3 -o out.npy`
+
+    Fitted once, saved, applied to queries:
+    `isoscope correct documents.npy --method whiten --components 128 --save whiten.safetensors`,
+    then `isoscope correct queries.npy --load whiten.safetensors -o queries-white.npy`
     """
-    given = {
-        "components": components,
-        "strength": strength,
-        "zca": zca,
-        "dimensions": dimensions,
-        "clusters": clusters,
-        "labels": labels,
-        "seed": seed,
-    }
-    given = {name: value for name, value in given.items() if value is not None}
-    where: dict[str, Any] = {"key": key, "vector_column": vector_column, **table.given()}
-    with _as_typed(), Bar() as bar:
-        _check_paths(file, fit, load, output, save)
-        _check_targets(output, save)
-        wanted = _asked(method, given) if load is None else _loaded(load, method, fit, given)
-        source = open_vectors(file, labels=labels if fit is None else None, **where)
-        fitted = wanted
-        if load is None:
-            learnt = source
-            if fit is not None:
-                learnt = open_vectors(fit, labels=labels, **where)
-            bar.step("learning")
-            fitted = wanted.fit_blocks(_Watched(learnt, bar).blocks, use_labels=labels is not None)
-        if save is not None:
-            fitted.save(save)
-        found = _applied(source, fitted, output, bar)
-    result = {
-        "file": str(file),
-        "output": None if output is None else str(output),
-        "saved": None if save is None else str(save),
-        "correction": repr(fitted) if load is None else f"{load}",
-        **found,
-    }
-    if json:
-        show_json(result)
+    from isoscope.corrections import load_correction
+    from isoscope.corrections.correct import check_targets
+    from isoscope.corrections.correct import correct as correct_source
+
+    check_targets(output, save)
+    _check_not_read(file, fit, load, output, save)
+    if load is None:
+        correction = asked(method, settings, seed)
     else:
-        _show(result)
+        given = {"method": method, "fit": fit, **dict.fromkeys(settings.given(), True)}
+        for name in (name for name, value in given.items() if value is not None):
+            raise InputError(
+                "is for what is fitted, and --load brings it fitted: leave one out", argument=name
+            )
+        correction = load_correction(load)
+    labels = settings.labels
+    opened = source.vectors(file, labels=labels if fit is None else None)
+    learnt = opened if fit is None else source.vectors(fit, labels=labels)
+    corrected = correct_source(
+        opened,
+        correction,
+        fit=learnt if load is None else None,
+        use_labels=labels is not None,
+        output=output,
+        save=save,
+    )
+    more = {"file": str(file)} | ({} if load is None else {"correction": str(load)})
+    lines = [f"wrote {path}" for path in (output, save) if path is not None]
+    present(corrected, [] if json else lines, json=json, more=more)
 
 
-@contextmanager
-def _as_typed() -> Iterator[None]:
-    """Errors over parameters name the options they came from."""
-    try:
-        with as_typed():
-            yield
-    except InputError as error:
-        said = _PARAMETER.sub(r"--\1", str(error))
-        for advice, instead in _IN_PYTHON.items():
-            said = said.replace(advice, instead)
-        raise type(error)(said) from error
-
-
-class _Watched(Wrapped):
-    """A file whose blocks move the progress bar."""
-
-    def __init__(self, source: Source, bar: Bar) -> None:
-        super().__init__(source)
-        self.bar = bar
-
-    def blocks(self, n_rows: int | None = None) -> Iterator[Space]:
-        done = 0
-        for block in self.source.blocks(n_rows):
-            yield block
-            done += len(block)
-            if self.n_rows:
-                self.bar.share(done / self.n_rows)
-
-
-def _check_paths(file: Path, fit: Path | None, load: Path | None, *targets: Path | None) -> None:
-    wanted = [path for path in targets if path is not None]
-    if not wanted:
-        raise InputError("nothing to write: pass --output FILE for the vectors, or --save FILE, or both")
-    for target in wanted:
+def _check_not_read(file: Path, fit: Path | None, load: Path | None, *targets: Path | None) -> None:
+    for target in (path for path in targets if path is not None):
         for source in (file, fit, load):
             if source is not None and source.exists() and target.exists() and target.samefile(source):
                 raise InputError(f"{target} is read from; wanted another name to write to")
-    if len(wanted) == 2 and wanted[0].resolve() == wanted[1].resolve():
-        raise InputError(f"{wanted[0]} is named for the vectors and for the correction; wanted two names")
 
 
-def _check_targets(output: Path | None, save: Path | None) -> None:
-    """What could not be written is said before hours of work, not after."""
-    from isoscope.corrections.files import KIND
-    from isoscope.io.save import check_target
-
-    if output is not None:
-        check_target(output)
-    if save is not None:
-        check_target(save, KIND)
-
-
-def _loaded(load: Path, method: str | None, fit: Path | None, given: dict[str, Any]) -> Correction:
-    """What --save kept, if nothing else says what to learn."""
-    from isoscope.corrections import load_correction
-
-    others = [name for name, value in {"method": method, "fit": fit, **given}.items() if value is not None]
-    if others:
-        raise InputError(
-            f"--{others[0]} is for what is learnt, and --load brings it learnt already: leave one out"
-        )
-    return load_correction(load)
-
-
-def _asked(method: str | None, given: dict[str, Any]) -> Correction:
-    """The correction that the options ask for, not fitted."""
+def asked(method: str | None, settings: CorrectionOptions, seed: int = 0) -> Correction:
+    """Return the correction that the options ask for, not fitted."""
     from isoscope.corrections import Chain
 
     names = [name.strip().replace("_", "-") for name in (method or "").split(",") if name.strip()]
     names = [_ALSO.get(name, name) for name in names]
+    one_of = f"one of {', '.join(METHODS)}"
     if not names:
-        raise InputError(f"--method is missing; wanted one of {', '.join(_TAKES)}, or --load FILE")
+        raise InputError(f"is missing; wanted {one_of}, or --load FILE", argument="method")
     for name in names:
         if name in _SETTINGS:
-            raise InputError(f"--method is {name!r}; wanted it spelt out: {_SETTINGS[name]}")
-        if name not in _TAKES:
-            raise InputError(f"--method is {name!r}; wanted one of {', '.join(_TAKES)}")
-    for option in given:
-        if not any(option in _TAKES[name] for name in names):
-            takers = ", ".join(name for name, takes in _TAKES.items() if option in takes)
-            raise InputError(f"--{option} goes with --method {takers}; leave it out")
-    steps = [_built(name, given) for name in names]
+            raise InputError(f"has {name!r}; wanted it spelt out: {_SETTINGS[name]}", argument="method")
+        if name not in METHODS:
+            raise InputError(argument="method", got=name, wanted=one_of)
+    for option in settings.given():
+        if not any(option in _takes(name) for name in names):
+            takers = ", ".join(name for name in METHODS if option in _takes(name))
+            raise InputError(f"goes with --method {takers}; leave it out", argument=option)
+    parameters = settings.parameters() | {"seed": seed}
+    steps = [
+        _kind(name)(**{key: value for key, value in parameters.items() if key in _takes(name)})
+        for name in names
+    ]
     return steps[0] if len(steps) == 1 else Chain(steps)
 
 
-def _built(name: str, given: dict[str, Any]) -> Correction:
+def _kind(name: str) -> type[Correction]:
     from isoscope import corrections
 
-    k, clusters, seed = given.get("components"), given.get("clusters", 8), given.get("seed", 0)
-    if name == "whiten":
-        turned = "zca" if given.get("zca") else "pca"
-        return corrections.Whiten(k, given.get("strength", 1.0), method=turned)
-    if name == "all-but-the-top":
-        return corrections.AllButTheTop(k)
-    if name == "remove-dimensions":
-        text = given.get("dimensions", "1")
-        numbers = parse_numbers("dimensions", text)
-        if "," in text:
-            return corrections.RemoveDimensions(dimensions=numbers)
-        return corrections.RemoveDimensions(numbers[0])
-    if name == "cluster-center":
-        return corrections.ClusterCenter(clusters, seed=seed)
-    if name == "clusterwise":
-        return corrections.ClusterwiseAllButTheTop(clusters, k, seed=seed)
-    return _kinds()[name]()
+    kind: type[Correction] = getattr(corrections, METHODS[name])
+    return kind
 
 
-def options_of(correction: Correction) -> list[str]:
-    """The options that ask for this correction: `_asked` the other way."""
-    from isoscope import corrections
-
-    name = next(name for name, kind in _kinds().items() if type(correction) is kind)
-    options: dict[str, Any] = {}
-    if isinstance(correction, corrections.Whiten):
-        options = {"components": correction.n_components}
-        options |= {"strength": correction.strength} if correction.strength != 1 else {}
-    elif isinstance(correction, corrections.AllButTheTop):
-        options = {"components": correction.n_components}
-    elif isinstance(correction, corrections.RemoveDimensions):
-        options = {"dimensions": correction.n_dimensions}
-    elif isinstance(correction, corrections.ClusterCenter):
-        options = {"clusters": correction.n_clusters, "components": getattr(correction, "n_components", None)}
-    given = [(f"--{key}", f"{value}") for key, value in options.items() if value is not None]
-    return ["--method", name, *(word for pair in given for word in pair)]
+def _takes(name: str) -> set[str]:
+    """Return the parameters of a correction, and the options that stand for some of them."""
+    names = set(_kind(name)().get_params())
+    return (
+        names | ({"zca"} if "method" in names else set()) | ({"labels"} if "n_clusters" in names else set())
+    )
 
 
-def _kinds() -> dict[str, type[Correction]]:
-    from isoscope import corrections
-
-    return {
-        "center": corrections.Center,
-        "standardize": corrections.Standardize,
-        "normalize": corrections.Normalize,
-        "whiten": corrections.Whiten,
-        "all-but-the-top": corrections.AllButTheTop,
-        "remove-dimensions": corrections.RemoveDimensions,
-        "cluster-center": corrections.ClusterCenter,
-        "clusterwise": corrections.ClusterwiseAllButTheTop,
+def words_of(correction: Correction) -> list[str]:
+    """Return the words that ask for this correction: `asked` the other way."""
+    name = next(name for name in METHODS if type(correction) is _kind(name))
+    plain = _kind(name)().get_params()
+    options = {field.name for field in fields(CorrectionOptions)}
+    changed = {
+        key: value for key, value in correction.get_params().items() if key in options and value != plain[key]
     }
-
-
-def _applied(
-    source: VectorFile | VectorShards, fitted: Correction, output: Path | None, bar: Bar
-) -> dict[str, Any]:
-    """The vectors corrected and written where they are asked for, and the geometry before and after."""
-    from isoscope.corrections.correction import Corrected
-    from isoscope.io.save import write_blocks
-
-    first = fitted.transform(next(iter(source.blocks(1))))  # other dimensions are said before a long pass
-    bar.step("measuring before")
-    before = _geometry(_Watched(source, bar))
-    lost: list[str] = []
-    corrected: Any = Corrected(_Watched(source, bar), fitted)
-    if output is not None:
-        bar.step("correcting")
-        is_table = output.suffix.lower() == ".parquet"
-        rows = source.table_rows() if is_table else None
-        write_blocks(corrected.blocks(), output, table=rows)
-        where = {} if rows is None else rows.where(first.n_dims)
-        if is_table and rows is None and source.columns:
-            lost.append("only vectors, labels and texts are written")
-        corrected = _Watched(open_vectors(output, **where), bar)
-    bar.step("measuring after")
-    after = _geometry(corrected)
-    return {
-        "n": source.n_rows if source.n_rows is not None else sum(map(len, source.blocks())),
-        "d": source.n_dims,
-        "d_corrected": first.n_dims,
-        "before": before,
-        "after": after,
-        "notes": [*source.notes, *lost],
-    }
-
-
-def _geometry(source: Any) -> dict[str, float | None]:
-    """The geometry by metric; None for what has no value, as of one vector alone."""
-    try:
-        found = measure(source, metrics=_GEOMETRY, errors=False, progress=False)
-    except IsoscopeError:
-        return dict.fromkeys(_GEOMETRY)
-    return {name: found[name] for name in _GEOMETRY}
-
-
-def _show(result: dict[str, Any]) -> None:
-    from rich.table import Table
-
-    from isoscope.console import Terminal
-
-    console = Terminal()
-    title = f"{result['n']:,} vectors, {result['d']} dimensions → {result['d_corrected']}"
-    table = Table("metric", title=title, title_justify="left", box=None, pad_edge=False)
-    for column in ("before", "after"):
-        table.add_column(column, justify="right")
-    for name in _GEOMETRY:
-        values = (result["before"][name], result["after"][name])
-        table.add_row(name, *("–" if value is None else f"{value:.4g}" for value in values))
-    console.print(table)
-    for what in ("output", "saved"):
-        if result[what] is not None:
-            console.say(f"wrote {result[what]}", whole=True)
-    for note in result["notes"]:
-        console.say(f"note: {note}")
-
-
-correct.__doc__ = f"{correct.__doc__}\n{_EPILOG}"
+    words = [word for key, value in changed.items() for word in (f"--{key.removeprefix('n_')}", f"{value}")]
+    return ["--method", name, *words]

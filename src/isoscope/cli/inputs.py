@@ -2,101 +2,200 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from isoscope.cli.table_options import AS_JUDGED, TableOptions
-from isoscope.errors import FileError, InputError
-from isoscope.io import VectorFile, VectorShards, open_vectors
-from isoscope.io.files import check_file, kind
-from isoscope.io.formats import FORMATS
-from isoscope.io.shards import is_many
-from isoscope.io.tables import KINDS
-from isoscope.io.text_files import holds_texts
-from isoscope.labels import label_notes
-from isoscope.models import TextFile, open_texts
-from isoscope.space import as_counts
-from isoscope.terminal import say
+import typer
+
+from isoscope.cli.options import TextColumn
+from isoscope.errors import FileError, InputError, Setting
+
+if TYPE_CHECKING:
+    from isoscope.engine.source import Source
+
+_MODEL = Setting("model", "all-MiniLM-L6-v2", to="encode its texts")
 
 
 @dataclass(frozen=True)
-class TextOptions:
-    """How the texts in FILE are to be encoded, as typed; None is what was not."""
+class VectorOptions:
+    """How the vectors are stored in FILE; None where an option was not given."""
 
-    model: str | None = None
-    text_column: str | None = None
-    prefix: str | None = None
-    pooling: str | None = None
-    normalize: bool | None = None
-    batch_size: int | None = None
-    device: str | None = None
-    download: bool | None = None
+    key: Annotated[
+        str | None,
+        typer.Option("--key", help="The array of an .npz, .safetensors or .pt file.", metavar="NAME"),
+    ] = None
+    vector_column: Annotated[
+        str | None,
+        typer.Option("--vector-column", help="The column of a table that holds vectors.", metavar="NAME"),
+    ] = None
+    columns: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--columns",
+            help="Columns of a table that are dimensions: names, ranges (d0:d767), : for every one.",
+            metavar="NAMES",
+        ),
+    ] = None
+    exclude: Annotated[
+        list[str] | None,
+        typer.Option("--exclude", help="Columns of a table that are not dimensions.", metavar="NAMES"),
+    ] = None
+    header: Annotated[
+        bool | None,
+        typer.Option(
+            "--header/--no-header", help="Whether a .csv or .tsv begins with names. [default: inferred]"
+        ),
+    ] = None
+    delimiter: Annotated[
+        str | None,
+        typer.Option("--delimiter", help="Separates the cells of a .csv, such as ; or tab.", metavar="MARK"),
+    ] = None
+    decimal: Annotated[
+        str | None, typer.Option("--decimal", help="The decimal mark of a .csv: . or ,", metavar="MARK")
+    ] = None
+    unpack_bits: Annotated[
+        bool | None,
+        typer.Option(
+            "--unpack-bits/--no-unpack-bits", help="Whether each byte is eight dimensions, or a number."
+        ),
+    ] = None
 
-    def given(self) -> dict[str, Any]:
-        """The options that were typed, by name, the model aside."""
-        values = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "model"}
-        return {name: value for name, value in values.items() if value is not None}
+    def of_vectors(self) -> dict[str, Any]:
+        """Return the options for vectors that were given."""
+        return self._given(field.name for field in fields(VectorOptions))
+
+    def _given(self, names: Iterable[str]) -> dict[str, Any]:
+        return {name: value for name in names if (value := getattr(self, name)) not in (None, [])}
+
+    def words(self) -> list[str]:
+        """Return the options for vectors as words of a command line."""
+        words = []
+        for name, value in self.of_vectors().items():
+            option = name.replace("_", "-")
+            if isinstance(value, bool):
+                words.append(f"--{option}" if value else f"--no-{option}")
+            else:
+                texts = value if isinstance(value, list) else [value]
+                words += [word for text in texts for word in (f"--{option}", text)]
+        return words
+
+    def vectors(self, file: str | Path, **more: Any) -> Source:
+        """Open the vectors in FILE."""
+        from isoscope.io import VectorFile, open_vectors
+        from isoscope.space import as_counts
+
+        opened = open_vectors(file, **self.of_vectors(), **more)
+        if isinstance(opened, VectorFile) and opened.weights is not None:  # of many files one may hold little
+            as_counts(opened.weights, n=len(opened.weights), name=f"--weights {more['weights']}")
+        return opened
 
 
-def open_input(
-    file: str,
-    *,
-    labels: str | None = None,
-    key: str | None = None,
-    vector_column: str | None = None,
-    texts: TextOptions,
-    table: TableOptions = AS_JUDGED,
-    weights: str | None = None,
-    skip_bad: bool = False,
-) -> VectorFile | VectorShards | TextFile:
-    """FILE opened: its texts where a model is given to encode them, else its vectors."""
-    path = Path(file)
-    if texts.model is None:
-        options = {"key": key, "vector_column": vector_column, "labels": labels, "weights": weights}
-        return _vectors(file, texts, options | table.given(), skip_bad=skip_bad)
-    of_vectors = {"key": key, "vector_column": vector_column, "weights": weights, **table.given()}
-    for name, value in of_vectors.items():
-        if value is not None:
-            raise InputError(f"{name}={value!r} goes with vectors, and a model is given to encode texts")
-    check_file(path, what="texts")
-    if kind(path) in FORMATS and kind(path) not in KINDS:
-        raise FileError(
-            f"{path} holds vectors, which need no model: leave --model out, "
-            f"or pass texts in {', '.join(KINDS)}"
-        )
-    return open_texts(path, model=texts.model, labels=labels, **texts.given())
+@dataclass(frozen=True)
+class InputOptions(VectorOptions):
+    """How FILE is read, and how its texts are encoded; None where an option was not given."""
+
+    model: Annotated[
+        str | None,
+        typer.Option(
+            "--model",
+            help="Encode the texts in FILE by this model: a name (all-MiniLM-L6-v2), a folder, or a hub id.",
+            metavar="NAME",
+        ),
+    ] = None
+    text_column: TextColumn = None
+    prefix: Annotated[
+        str | None,
+        typer.Option(
+            "--prefix", help='Put before each text, as some models want it: "query: ".', metavar="TEXT"
+        ),
+    ] = None
+    pooling: Annotated[
+        str | None,
+        typer.Option(
+            "--pooling",
+            help="How tokens become one vector: mean, cls, max, …. [default: as the model says]",
+            metavar="HOW",
+        ),
+    ] = None
+    normalize: Annotated[
+        bool | None,
+        typer.Option(
+            "--normalize/--no-normalize", help="Scale vectors to length 1. [default: as the model says]"
+        ),
+    ] = None
+    batch_size: Annotated[
+        int | None, typer.Option("--batch-size", help="Texts encoded at a time. [default: 64]", metavar="N")
+    ] = None
+    download: Annotated[
+        bool | None,
+        typer.Option(
+            "--download", help="Download a model that is not on this machine; nothing is otherwise."
+        ),
+    ] = None
+    device: Annotated[
+        str | None, typer.Option("--device", help="Where to compute: cpu, cuda, cuda:1.", metavar="DEVICE")
+    ] = None
+
+    def of_texts(self) -> dict[str, Any]:
+        """Return the options for texts that were given, the model and the device aside."""
+        return self._given(("text_column", "prefix", "pooling", "normalize", "batch_size", "download"))
+
+    def open(
+        self, file: str, *, labels: str | None = None, weights: str | None = None, skip_bad: bool = False
+    ) -> Source:
+        """Open FILE: its texts where a model is given to encode them, else its vectors."""
+        if self.model is not None:
+            return self._texts(Path(file), self.model, labels, weights)
+        for name in self.of_texts():
+            raise InputError("goes with --model NAME, which encodes the texts in FILE", argument=name)
+        chosen = {"key", "vector_column", "columns", "delimiter"} & set(self.of_vectors())
+        if not chosen and _has_only_texts(file):
+            raise FileError(f"{file} has texts, not vectors", hint=_MODEL)
+        source = self.vectors(file, labels=labels, weights=weights, skip_bad=skip_bad)
+        if self.device is None:
+            return source
+        from isoscope.engine.on_device import OnDevice
+
+        return OnDevice(source, self.device)
+
+    def _texts(self, path: Path, model: str, labels: str | None, weights: str | None) -> Source:
+        from isoscope.io.files import check_file, kind
+        from isoscope.io.formats import FORMATS
+        from isoscope.io.tables import KINDS
+        from isoscope.models import open_texts
+
+        for name in self.of_vectors() | ({} if weights is None else {"weights": weights}):
+            raise InputError("goes with vectors, and a model is given to encode texts", argument=name)
+        check_file(path, what="texts")
+        if kind(path) in FORMATS and kind(path) not in KINDS:
+            raise FileError(
+                f"{path} holds vectors, which need no model: leave --model out, "
+                f"or pass texts in {', '.join(KINDS)}"
+            )
+        given = self.of_texts() | ({} if self.device is None else {"device": self.device})
+        return open_texts(path, model=model, labels=labels, **given)
 
 
-def say_notes(source: VectorFile | VectorShards | TextFile, *, err: bool = False) -> None:
-    """Print how the input was read; to standard error where standard output has no place for notes."""
+def notes_of(source: Source) -> list[str]:
+    """Return how the input was read, a line each."""
+    from isoscope.labels import label_notes
+
     labels = source.labels
-    for note in source.notes + ([] if labels is None else label_notes(labels, n=len(labels))):
-        say(f"note: {note}", err=err)
+    notes = [*source.notes, *([] if labels is None else label_notes(labels, n=len(labels)))]
+    return [f"note: {note}" for note in notes]
 
 
-def _vectors(
-    file: str, texts: TextOptions, options: dict[str, Any], *, skip_bad: bool
-) -> VectorFile | VectorShards:
-    for name in texts.given():
-        raise InputError(
-            f"--{name.replace('_', '-')} goes with --model NAME, which encodes the texts in FILE"
-        )
-    chosen = any(options.get(name) is not None for name in ("key", "vector_column", "columns", "delimiter"))
-    if not chosen and not is_many(file) and kind(Path(file)) != ".zarr" and _has_only_texts(Path(file)):
-        raise FileError(
-            f"{file} has texts, not vectors: pass --model NAME to encode its texts, "
-            "such as --model all-MiniLM-L6-v2"
-        )
-    opened = open_vectors(file, skip_bad=skip_bad, **options)
-    if isinstance(opened, VectorFile) and opened.weights is not None:  # of many files one may hold little
-        as_counts(opened.weights, n=len(opened.weights), name=f"--weights {options['weights']}")
-    return opened
+def _has_only_texts(file: str) -> bool:
+    from isoscope.io.files import check_file, kind
+    from isoscope.io.shards import is_many
+    from isoscope.io.text_files import holds_texts
 
-
-def _has_only_texts(path: Path) -> bool:
-    check_file(path)
+    if is_many(file) or kind(Path(file)) == ".zarr":
+        return False
+    check_file(Path(file))
     try:
-        return holds_texts(path)
+        return holds_texts(Path(file))
     except InputError:  # broken: the reader of vectors says how
         return False

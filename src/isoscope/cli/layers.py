@@ -2,45 +2,19 @@
 
 from __future__ import annotations
 
-import json as json_text
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
+from isoscope.cli.commands import drawn, present
 from isoscope.cli.corpora import texts_of
-from isoscope.cli.options import (
-    Data,
-    Device,
-    Download,
-    Json,
-    TextColumn,
-    as_typed,
-    parse_numbers,
-)
+from isoscope.cli.options import Data, Device, Download, Json, Seed, TextColumn, output, parse_numbers
 from isoscope.errors import FileError, InputError
-from isoscope.io.atomic import write_atomically
-from isoscope.models.layers.run import MEMORY_MB
-from isoscope.terminal import say, show_json
-
-if TYPE_CHECKING:
-    from isoscope.models.layers import LayerComparison, LayerProfile
+from isoscope.terminal import as_json, say
 
 RUNNING_TEXT = "wikitext2"
 _WINDOW = 512
-_EPILOG = """
-**Examples**
-
-Every layer of a sentence encoder on one's own texts: `isoscope layers all-MiniLM-L6-v2 --texts reviews.jsonl`
-
-A GPT-like model on running text, in windows: `isoscope layers smollm2-135m --texts book.txt --window 512`
-
-Before and after fine-tuning: `isoscope layers bert-base-uncased ./tuned --texts reviews.csv -o layers`
-
-A corpus by name: `isoscope layers all-mpnet-base-v2 --texts stsb --data data`
-
-Quickly: `isoscope layers smollm2-135m --texts wikitext2 --data data --max-tokens 20000 --no-clusters`
-"""
 
 
 def layers(
@@ -53,6 +27,7 @@ def layers(
             show_default=False,
         ),
     ],
+    *,
     texts: Annotated[
         str,
         typer.Option(
@@ -81,9 +56,13 @@ def layers(
     max_tokens: Annotated[
         int | None, typer.Option("--max-tokens", help="Stop after so many tokens.", metavar="N")
     ] = None,
-    only: Annotated[
+    layers: Annotated[
         str | None,
-        typer.Option("--layers", help="Which, comma-separated: 0 is the embedding layer.", metavar="NUMBERS"),
+        typer.Option(
+            "--layers",
+            help="Layers to measure, comma-separated: 0 is the embedding layer. [default: all]",
+            metavar="NUMBERS",
+        ),
     ] = None,
     special: Annotated[
         bool, typer.Option("--special/--no-special", help="Count [CLS], [SEP] and their like too.")
@@ -93,81 +72,79 @@ def layers(
         typer.Option("--clusters/--no-clusters", help="Find clusters and centre them: the slowest part."),
     ] = True,
     sample: Annotated[
-        int, typer.Option("--sample", help="Tokens held for clusters, local dimension and r².", metavar="N")
+        int,
+        typer.Option("--sample", help="Tokens sampled for clusters, local dimension and r².", metavar="N"),
     ] = 2500,
     memory_mb: Annotated[
-        int, typer.Option("--memory-mb", help="What the sums may take; beyond, texts are read again.")
-    ] = MEMORY_MB,
-    seed: Annotated[int, typer.Option("--seed", help="Seed of everything sampled.")] = 0,
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", help="Folder for layers.json and layers.png.", metavar="FOLDER"),
+        int | None,
+        typer.Option(
+            "--memory-mb",
+            help="The most memory for sums; where it does not suffice, texts are read again.",
+            metavar="MB",
+        ),
     ] = None,
+    seed: Seed = 0,
+    output: Annotated[Path | None, output("Folder for layers.json and layers.png.")] = None,
     device: Device = None,
-    download: Download = None,
+    download: Download = False,
     json: Json = False,
 ) -> None:
     """Measure every layer of a language model on texts: anisotropy, similarities, rank, clusters, dimension.
 
     Exact over all tokens, in bounded memory. Attention sinks are named, and every figure is given with
     and without them. With a second model: before and after, and the tokens that changed most.
+
+    **Examples**
+
+    Every layer on your own texts: `isoscope layers all-MiniLM-L6-v2 --texts reviews.jsonl`
+
+    A GPT-like model on running text, in windows: `isoscope layers smollm2-135m --texts book.txt --window 512`
+
+    Before and after fine-tuning: `isoscope layers bert-base-uncased ./tuned --texts reviews.csv -o layers`
+
+    A corpus by name: `isoscope layers all-mpnet-base-v2 --texts stsb --data data`
+
+    Quickly: `isoscope layers smollm2-135m --texts wikitext2 --data data --max-tokens 20000 --no-clusters`
     """
-    if len(models) > 2:
-        raise InputError(f"{len(models)} models are given; wanted one, or two to compare")
     from isoscope.models.layers import LayerComparison, measure_layers
 
-    with as_typed():
-        is_file = Path(texts).exists()
-        if data is not None and is_file:
-            raise InputError(f"--data goes with a corpus by name; {texts} is a file")
-        found = texts_of(
-            texts, data, column=text_column, download=bool(download), skip_blank=window is not None
+    if len(models) > 2:
+        raise InputError(f"{len(models)} models are given; wanted one, or two to compare")
+    is_file = Path(texts).exists()
+    if data is not None and is_file:
+        raise InputError(f"goes with a corpus by name; {texts} is a file", argument="data")
+    read = texts_of(texts, data, column=text_column, download=download, skip_blank=window is not None)
+    if window is None and texts == RUNNING_TEXT and not is_file:
+        window = _WINDOW
+    options: dict[str, Any] = {} if memory_mb is None else {"memory_mb": memory_mb}
+    profiles = [
+        measure_layers(
+            read, model=model, layers=None if layers is None else parse_numbers("layers", layers),
+            window=window, truncate=truncate, max_tokens=max_tokens, special=special, clusters=clusters,
+            sample=sample, device=device, seed=seed, download=download, **options,
         )
-        running = texts == RUNNING_TEXT and not is_file
-        options: dict[str, Any] = {
-            "layers": None if only is None else parse_numbers("layers", only),
-            "window": _WINDOW if window is None and running else window, "truncate": truncate,
-            "max_tokens": max_tokens, "special": special, "clusters": clusters, "sample": sample,
-            "memory_mb": memory_mb,
-            "device": device, "seed": seed, "download": bool(download),
-        }  # fmt: skip
-        profiles = [measure_layers(found, model=model, **options) for model in models]
-        comparison = LayerComparison.of(*profiles) if len(profiles) == 2 else None
-    shown = profiles[0] if comparison is None else comparison
-    written = None if output is None else _write(profiles, shown.to_dict(), output)
-    if json:
-        show_json(shown.to_dict())
-        return
-    _show(profiles, comparison)
-    if written is not None:
-        say(f"wrote {written}")
+        for model in models
+    ]  # fmt: skip
+    result: Any = LayerComparison.of(*profiles) if len(profiles) == 2 else profiles[0]
+    lines = []
+    if output is not None:
+        _write(result.to_dict(), output / "layers.json")
+        against = profiles[1] if len(profiles) == 2 else None
+        figure = drawn(lambda path: profiles[0].figure(path, against=against), output / "layers.png")
+        lines = [] if json else [f"wrote {output / 'layers.json'}{figure}"]
+    if len(profiles) == 2 and not json:
+        for profile in profiles:
+            profile.show()
+            say("")
+    present(result, lines, json=json)
 
 
-layers.__doc__ = f"{layers.__doc__}\n{_EPILOG}"
+def _write(content: dict[str, Any], path: Path) -> None:
+    from isoscope.io.atomic import write_atomically
 
-
-def _write(profiles: list[LayerProfile], content: dict[str, Any], folder: Path) -> str:
-    """layers.json, and layers.png where matplotlib is; what to say of them."""
+    text = as_json(content) + "\n"
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        text = json_text.dumps(content, indent=2, ensure_ascii=False, allow_nan=False)
-        write_atomically(
-            folder / "layers.json", lambda place: place.write_text(text + "\n", encoding="utf-8")
-        )
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(path, lambda place: place.write_text(text, encoding="utf-8"))
     except OSError as error:
-        raise FileError(f"{folder} cannot be written to: {error.strerror or error}") from error
-    try:
-        drawn = profiles[0].figure(folder / "layers.png", against=profiles[1] if profiles[1:] else None)
-    except FileError:
-        raise
-    except InputError as error:  # matplotlib is not installed
-        return f"{folder / 'layers.json'}; no figure: {error}"
-    return f"{folder / 'layers.json'} and {drawn}"
-
-
-def _show(profiles: list[LayerProfile], comparison: LayerComparison | None) -> None:
-    for profile in profiles:
-        profile.show()
-        say("")
-    if comparison is not None:
-        comparison.show()
+        raise FileError(f"{path.parent} cannot be written to: {error.strerror or error}") from error

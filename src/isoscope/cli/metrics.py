@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from isoscope.cli.options import Plugin, load_plugins
-from isoscope.metrics.registry import KNOWN, Metric, registered
+from isoscope.cli.options import Json, Plugin, load_plugins
 from isoscope.terminal import show_json
 
+if TYPE_CHECKING:
+    from isoscope.metrics.registry import Metric
 
-def metrics(
-    plugin: Plugin = None,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON instead of the table.")] = False,
-) -> None:
-    """List every metric: range, what a high value means, what it needs.
+
+def metrics(*, plugin: Plugin = None, json: Json = False) -> None:
+    """List every metric: its range, what a high value means, and what it needs.
 
     With --json also where it comes from and what it promises (invariances, gradient, streaming).
 
@@ -24,6 +21,8 @@ def metrics(
 
     Which metrics stream? `isoscope metrics --json | jq 'map(select(.streams)) | map(.name)'`
     """
+    from isoscope.metrics.registry import registered
+
     load_plugins(plugin)
     if json:
         show_json([_entry(metric) for metric in registered().values()])
@@ -46,10 +45,11 @@ def metrics(
             table.add_section()
             table.add_row(Text(family, style="bold"))
         name = f"{metric.name} •" if metric.default else metric.name
-        table.add_row(f"  {name}", _range(metric), metric.high, ", ".join(_known_needs(metric)))
+        low, high = (f"{bound:.4g}".replace("inf", "∞").replace("-", "−") for bound in metric.range)
+        table.add_row(f"  {name}", f"{low} … {high}", metric.high, ", ".join(_needs(metric)))
     console = Terminal()
     console.print(table)
-    console.say("• measured unless --metrics says otherwise, where what it needs is given")
+    console.say("• measured by default, if the vectors come with what it needs")
 
 
 def _entry(metric: Metric) -> dict[str, Any]:
@@ -58,7 +58,7 @@ def _entry(metric: Metric) -> dict[str, Any]:
         "family": metric.family,
         "range": [bound if math.isfinite(bound) else None for bound in metric.range],
         "high": metric.high,
-        "needs": _known_needs(metric),
+        "needs": _needs(metric),
         "invariances": sorted(metric.invariances),
         "differentiable": metric.differentiable,
         "streams": metric.streams,
@@ -67,10 +67,7 @@ def _entry(metric: Metric) -> dict[str, Any]:
     }
 
 
-def _known_needs(metric: Metric) -> list[str]:
+def _needs(metric: Metric) -> list[str]:
+    from isoscope.metrics.registry import KNOWN
+
     return [name for name in KNOWN if name in metric.needs]
-
-
-def _range(metric: Metric) -> str:
-    low, high = (f"{bound:.4g}".replace("inf", "∞").replace("-", "−") for bound in metric.range)
-    return f"{low} … {high}"

@@ -12,6 +12,7 @@ from typing import Any
 
 from isoscope.errors import InputError
 from isoscope.metrics.registry import registered
+from isoscope.tables import shown
 
 # what a gate may ask for besides metrics
 CORRESPONDENCES = ("cka", "cka_debiased", "procrustes", "overlap")
@@ -64,6 +65,10 @@ class GateResult:
     def passed(self) -> bool:
         """Whether the condition holds."""
         return self.gate.holds(self.value)
+
+    def __str__(self) -> str:
+        value = "undefined" if self.value is None else shown(self.value)
+        return f"gate {'pass' if self.passed else 'FAIL'}: {self.gate} (is {value})"
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready."""

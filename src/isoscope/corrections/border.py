@@ -81,7 +81,7 @@ def check_whole(value: Any, *, name: str, most: int | None = None) -> None:
     """Raise InputError unless it is a whole number from 1 to `most`."""
     if not is_whole(value) or value < 1 or (most is not None and value > most):
         bound = "on" if most is None else f"to {most}"
-        raise InputError(f"{name} is {value!r}; wanted a whole number from 1 {bound}")
+        raise InputError(f"is {value!r}; wanted a whole number from 1 {bound}", argument=name)
 
 
 def check_taken_out(k: Any, n_dims: int) -> None:
@@ -89,7 +89,8 @@ def check_taken_out(k: Any, n_dims: int) -> None:
     check_whole(k, name="n_components")
     if k >= n_dims:
         raise InputError(
-            f"n_components is {k}, and X has n_features = {n_dims}; wanted at least one direction left"
+            f"is {k}, and X has n_features = {n_dims}; wanted at least one direction left",
+            argument="n_components",
         )
 
 

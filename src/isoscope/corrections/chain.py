@@ -104,11 +104,13 @@ class Chain(Correction):
         steps = list(self.steps)
         if not steps:
             raise InputError(
-                "steps is empty; wanted at least one correction, such as [Whiten(), Normalize()]"
+                "is empty; wanted at least one correction, such as [Whiten(), Normalize()]", argument="steps"
             )
         for step in steps:
             if not isinstance(step, Correction):
-                raise InputError(f"steps has a {type(step).__name__}; wanted corrections of isoscope")
+                raise InputError(
+                    f"has a {type(step).__name__}; wanted corrections of isoscope", argument="steps"
+                )
         return [clone(step) for step in steps]
 
     def _settle(self, steps: list[Correction]) -> Self:

@@ -14,7 +14,7 @@ from isoscope.corrections.border import as_rows, blocks_of, check_taken_out, che
 from isoscope.corrections.correction import Correction, Fitted
 from isoscope.corrections.maps import Clusterwise, Map
 from isoscope.corrections.scaling import Columns
-from isoscope.errors import InputError, ShapeError, check_seed
+from isoscope.errors import InputError, Setting, ShapeError, check_seed
 from isoscope.kernels.precision import full_precision
 from isoscope.labels import Labels, as_labels
 from isoscope.printable import quoted
@@ -152,7 +152,8 @@ class ClusterCenter(Correction):
     def _found(self, rows: Tensor) -> Tensor:
         if len(rows) < self.n_clusters:
             raise InputError(
-                f"n_clusters is {self.n_clusters}, and X has n_samples = {len(rows)}; wanted at least as many"
+                f"is {self.n_clusters}, and X has n_samples = {len(rows)}; wanted at least as many",
+                argument="n_clusters",
             )
         found = kmeans(rows, int(self.n_clusters), seed=self.seed, n_init=self.n_init)
         return found.centers.double()
@@ -246,9 +247,10 @@ class ClusterwiseAllButTheTop(ClusterCenter):
         rank = found.rank if found else 0
         if rank < k and self.small == "error":
             raise InputError(
-                f"n_components is {k}, and cluster {quoted(name)} has {moments.count} vectors of rank {rank} "
-                f"(n_samples = {moments.count}); wanted at most {rank}, fewer clusters, or small='keep' "
-                "to take out what there is"
+                f"is {k}, and cluster {quoted(name)} has {moments.count} vectors of rank {rank} "
+                f"(n_samples = {moments.count}); wanted at most {rank}",
+                argument="n_components",
+                hint=["take fewer clusters", Setting("small", "keep", to="take out what there is")],
             )
         return found.directions[:k] if found else moments.mean.new_zeros(0, moments.n_dims)
 

@@ -52,8 +52,9 @@ class AllButTheTop(Correction):
         k = self._k(statistic.n_dims)
         if k >= found.rank:  # what is left would be rounding
             raise InputError(
-                f"n_components is {k}, and the {statistic.count} vectors have rank {found.rank}; "
-                "wanted at least one direction left: fewer components, or more vectors"
+                f"is {k}, and the {statistic.count} vectors have rank {found.rank}; "
+                "wanted at least one direction left: fewer components, or more vectors",
+                argument="n_components",
             )
         return {"mean_": statistic.mean, "components_": found.directions[:k]}
 

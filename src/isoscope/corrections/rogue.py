@@ -87,13 +87,15 @@ class RemoveDimensions(Correction):
             known = all(is_whole(j) and 0 <= j < n_dims for j in given)
             if not known or not given or len(set(given)) != len(given):
                 raise InputError(
-                    f"dimensions is {given}; wanted different whole numbers from 0 to {n_dims - 1}"
+                    f"is {given}; wanted different whole numbers from 0 to {n_dims - 1}",
+                    argument="dimensions",
                 )
         n = self.n_dimensions if self.dimensions is None else len(self.dimensions)
         check_whole(n, name="n_dimensions")
         if n >= n_dims:
             raise InputError(
-                f"n_dimensions is {n}, and X has n_features = {n_dims}; wanted at least one dimension left"
+                f"is {n}, and X has n_features = {n_dims}; wanted at least one dimension left",
+                argument="n_dimensions",
             )
 
     def _solve(self, statistic: _Axes) -> dict[str, Tensor]:

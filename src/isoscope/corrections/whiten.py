@@ -12,7 +12,7 @@ from torch import Tensor
 from isoscope.corrections.border import check_whole, is_share
 from isoscope.corrections.correction import Correction, Fitted
 from isoscope.corrections.maps import Affine, Map
-from isoscope.errors import InputError
+from isoscope.errors import InputError, Setting
 from isoscope.statistics.moments import Moments
 from isoscope.statistics.principal import Principal, ledoit_wolf
 
@@ -103,12 +103,13 @@ class Whiten(Correction):
         if self.n_components is not None:
             check_whole(self.n_components, name="n_components", most=n_dims)
         if not is_share(self.strength):
-            raise InputError(f"strength is {self.strength!r}; wanted a number from 0 to 1")
+            raise InputError(f"is {self.strength!r}; wanted a number from 0 to 1", argument="strength")
         if self.method not in _METHODS:
-            raise InputError(f"method is {self.method!r}; wanted one of {', '.join(_METHODS)}")
+            raise InputError(f"is {self.method!r}; wanted one of {', '.join(_METHODS)}", argument="method")
         if not is_share(self.regularization) and self.regularization != "auto":
             raise InputError(
-                f"regularization is {self.regularization!r}; wanted 'auto' or a number from 0 to 1"
+                f"is {self.regularization!r}; wanted 'auto' or a number from 0 to 1",
+                argument="regularization",
             )
 
     def _solve(self, statistic: Moments) -> dict[str, Tensor]:
@@ -130,14 +131,16 @@ class Whiten(Correction):
         if self.regularization == "auto":
             if self.n_components is not None and k > rank:
                 raise InputError(
-                    f"n_components is {k}, and the {n} vectors have rank {rank}; wanted at most {rank}, "
-                    "more vectors, or a regularization of your own, such as 0.1"
+                    f"is {k}, and the {n} vectors have rank {rank}; wanted at most {rank}",
+                    argument="n_components",
+                    hint=["fit on more vectors", Setting("regularization", 0.1)],
                 )
             return 0.0 if k <= rank else max(ledoit_wolf(statistic), _LEAST_SHRINKAGE)
         if self.regularization == 0 and k > rank and self.strength > 0:
             raise InputError(
-                f"regularization is 0, and the {n} vectors have rank {rank}, under the {k} directions asked "
-                f"for; wanted n_components of at most {rank}, more vectors, or regularization='auto'"
+                f"is 0, and the {n} vectors have rank {rank}, under the {k} directions asked "
+                f"for; wanted n_components of at most {rank}, more vectors, or regularization='auto'",
+                argument="regularization",
             )
         return float(self.regularization)
 

@@ -85,13 +85,15 @@ def split_examples(
     n = len(known.texts)
     if isinstance(test, bool) or not isinstance(test, int | float) or not 0 < test < 1:
         raise InputError(
-            f"test is {test!r}; wanted a share between 0 and 1, or (texts, labels), of pairs "
-            "(texts, pairs, labels)"
+            argument="test",
+            got=test,
+            wanted="a share between 0 and 1, or (texts, labels), of pairs (texts, pairs, labels)",
         )
     n_test = max(1, round(test * n))
     if n - n_test < 2:
         raise InputError(
-            f"test is {test}, which leaves {n - n_test} of {n} texts to train on; wanted at least 2"
+            f"is {test}, which leaves {n - n_test} of {n} texts to train on; wanted at least 2",
+            argument="test",
         )
     order = np.random.default_rng([*b"held out"]).permutation(n)  # the same for every seed
     return known.take(np.sort(order[n_test:])), known.take(np.sort(order[:n_test]))

@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from isoscope.cli import app
-from isoscope.cli.table_options import TableOptions
+from isoscope.cli.inputs import VectorOptions
 from isoscope.io import open_vectors, read
 
 runner = CliRunner()
@@ -41,7 +41,7 @@ def refused(*arguments: str) -> str:
 
 
 def test_every_option_is_one_of_the_functions() -> None:
-    options = set(TableOptions.__dataclass_fields__)
+    options = set(VectorOptions.__dataclass_fields__)
     for function in (open_vectors, read):
         assert options <= set(inspect.signature(function).parameters)
 
@@ -127,8 +127,8 @@ def test_options_of_tables_go_with_vectors() -> None:
 
 
 def test_words_of_a_command_line() -> None:
-    options = TableOptions(["a", "b:c"], header=False, unpack_bits=True, delimiter=";")
+    options = VectorOptions(columns=["a", "b:c"], header=False, unpack_bits=True, delimiter=";")
     assert options.words() == [
         *("--columns", "a", "--columns", "b:c", "--no-header", "--delimiter", ";", "--unpack-bits")
     ]
-    assert TableOptions().words() == []
+    assert VectorOptions().words() == []

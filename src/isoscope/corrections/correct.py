@@ -1,0 +1,185 @@
+"""`correct`: a source corrected block by block and written, with its geometry before and after."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from isoscope.corrections.correction import Corrected, Correction
+from isoscope.corrections.files import KIND
+from isoscope.engine.measure import measure
+from isoscope.engine.source import Source, Wrapped
+from isoscope.errors import InputError, IsoscopeError, Setting
+from isoscope.io import open_vectors
+from isoscope.io.save import check_target, write_blocks
+from isoscope.progress import Bar
+from isoscope.results import Result
+from isoscope.space import Space
+from isoscope.tables import Grid
+
+GEOMETRY = (
+    "isoscore",
+    "mean_cosine",
+    "effective_rank",
+    "top_dimension_share",
+    "mean_norm",
+    "norm_variation",
+)
+_Path = str | os.PathLike[str]
+
+
+@dataclass(frozen=True, repr=False)
+class CorrectedFile(Result):
+    """A source that was corrected: what was written, and how the geometry changed.
+
+    Attributes:
+        correction: the fitted correction.
+        n: vectors. d, d_corrected: dimensions before and after.
+        before, after: the geometry by metric; None where a metric has no value.
+        output, saved: the files written, or None.
+        notes: what the reader should know.
+    """
+
+    correction: Correction
+    n: int
+    d: int
+    d_corrected: int
+    before: dict[str, float | None]
+    after: dict[str, float | None]
+    output: Path | None
+    saved: Path | None
+    notes: tuple[str, ...]
+
+    def grids(self) -> Iterable[Grid]:
+        """Return one table, a row a metric."""
+        title = f"{self.n:,} vectors, {self.d} dimensions → {self.d_corrected}"
+        rows = [(name, self.before[name], self.after[name]) for name in GEOMETRY]
+        yield Grid(title, ("metric", "before", "after"), rows)
+
+    def lines(self) -> list[str]:
+        """Return the notes."""
+        return [f"note: {note}" for note in self.notes]
+
+    def _columns(self) -> dict[str, list[Any]]:
+        sides = {"before": self.before, "after": self.after}
+        return {"metric": list(GEOMETRY)} | {side: list(of.values()) for side, of in sides.items()}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as JSON-ready values, unrounded."""
+        return {
+            "output": None if self.output is None else str(self.output),
+            "saved": None if self.saved is None else str(self.saved),
+            "correction": repr(self.correction),
+            "n": self.n,
+            "d": self.d,
+            "d_corrected": self.d_corrected,
+            "before": self.before,
+            "after": self.after,
+            "notes": list(self.notes),
+        }
+
+
+def correct(
+    source: Source,
+    correction: Correction,
+    *,
+    fit: Source | None = None,
+    use_labels: bool = False,
+    output: _Path | None = None,
+    save: _Path | None = None,
+    progress: bool | None = None,
+) -> CorrectedFile:
+    """Correct a source of any size and write the vectors, with the geometry before and after.
+
+    Blocks are read once or more to fit, and once to correct, so the vectors need not fit in memory.
+
+    Args:
+        source: an opened file (`open_vectors`).
+        correction: the correction; a fitted one is applied as it is where `fit` is None.
+        fit: the source to fit on.
+        use_labels: take the labels of `fit` for clusters.
+        output: where to write the corrected vectors: .npy or .parquet.
+        save: where to save the fitted correction: .safetensors.
+        progress: show a progress bar; None shows it on a terminal.
+
+    Raises:
+        InputError: there is nothing to write, or the same file is named twice.
+    """
+    check_targets(output, save)
+    with Bar(show=progress) as bar:
+        if fit is not None:
+            bar.step("fitting")
+            correction = correction.fit_blocks(_Watched(fit, bar).blocks, use_labels=use_labels)
+        if save is not None:
+            correction.save(save)
+        first = correction.transform(next(iter(source.blocks(1))))  # checked before a long pass
+        bar.step("measuring before")
+        before = _geometry(_Watched(source, bar))
+        notes = list(source.notes)
+        corrected: Source = Corrected(_Watched(source, bar), correction)
+        if output is not None:
+            bar.step("correcting")
+            corrected = _Watched(_written(source, corrected, Path(output), first.n_dims, notes), bar)
+        bar.step("measuring after")
+        after = _geometry(corrected)
+    return CorrectedFile(
+        correction=correction,
+        n=source.n_rows if source.n_rows is not None else sum(map(len, source.blocks())),
+        d=source.n_dims,
+        d_corrected=first.n_dims,
+        before=before,
+        after=after,
+        output=None if output is None else Path(output),
+        saved=None if save is None else Path(save),
+        notes=tuple(notes),
+    )
+
+
+def check_targets(output: _Path | None, save: _Path | None) -> None:
+    """Raise InputError unless there is something to write, and it can be written: before long work."""
+    if output is None and save is None:
+        both = [Setting("output", to="write the vectors"), Setting("save", to="save the correction")]
+        raise InputError("there is nothing to write", hint=both)
+    if output is not None and save is not None and Path(output).resolve() == Path(save).resolve():
+        raise InputError(f"{output} is named for the vectors and for the correction; wanted two names")
+    if output is not None:
+        check_target(output)
+    if save is not None:
+        check_target(save, KIND)
+
+
+def _written(source: Any, corrected: Source, output: Path, n_dims: int, notes: list[str]) -> Source:
+    is_table = output.suffix.lower() == ".parquet"
+    rows = source.table_rows() if is_table else None
+    write_blocks(corrected.blocks(), output, table=rows)
+    if is_table and rows is None and source.columns:
+        notes.append("only vectors, labels and texts are written")
+    return open_vectors(output, **({} if rows is None else rows.where(n_dims)))
+
+
+class _Watched(Wrapped):
+    """A source whose blocks move the progress bar."""
+
+    def __init__(self, source: Source, bar: Bar) -> None:
+        super().__init__(source)
+        self._bar = bar
+
+    def blocks(self, n_rows: int | None = None) -> Iterator[Space]:
+        done = 0
+        for block in self.source.blocks(n_rows):
+            yield block
+            done += len(block)
+            if self.n_rows:
+                self._bar.share(done / self.n_rows)
+
+
+def _geometry(source: Source) -> dict[str, float | None]:
+    """Return the geometry by metric; None for what has no value, as of one vector alone."""
+    try:
+        measured = measure(source, metrics=GEOMETRY, errors=False, progress=False)
+    except IsoscopeError:
+        return dict.fromkeys(GEOMETRY)
+    return {name: measured[name] for name in GEOMETRY}

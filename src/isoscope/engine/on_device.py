@@ -1,0 +1,47 @@
+"""`OnDevice`: the vectors of another source, moved to a device block by block."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import torch
+
+from isoscope.engine.source import Source, Wrapped
+from isoscope.errors import InputError
+from isoscope.space import Space
+
+
+class OnDevice(Wrapped):
+    """A source whose blocks lie on a device.
+
+    Raises:
+        InputError: torch does not know the device, or this machine does not have it.
+    """
+
+    def __init__(self, source: Source, device: str | torch.device) -> None:
+        super().__init__(source)
+        try:
+            self._device = torch.empty(0, device=device).device
+        except (RuntimeError, AssertionError) as error:
+            reason = (str(error) or type(error).__name__).splitlines()[0]
+            raise InputError(f"{str(device)!r} cannot be used: {reason}", argument="device") from None
+
+    @property
+    def device(self) -> torch.device:
+        """Where the vectors live."""
+        return self._device
+
+    def parts(self, n_rows: int) -> Sequence[Source]:
+        """The parts of the other source, on the device too."""
+        return [OnDevice(part, self._device) for part in self.source.parts(n_rows)]
+
+    def blocks(self, n_rows: int | None = None) -> Iterator[Space]:
+        """The rows in order."""
+        return map(self._moved, self.source.blocks(n_rows))
+
+    def load(self) -> Space:
+        """All rows."""
+        return self._moved(self.source.load())
+
+    def _moved(self, space: Space) -> Space:
+        return space.with_vectors(space.vectors.to(self._device))

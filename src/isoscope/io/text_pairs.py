@@ -1,0 +1,84 @@
+"""Pairs of texts that belong together, from two columns of a file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from isoscope.errors import FileError, InputError, Setting
+from isoscope.io.files import check_file, kind, listed, reading
+from isoscope.io.tables import KINDS, open_table
+from isoscope.io.text_files import HEADS, read_texts
+from isoscope.table_columns import TEXTS
+
+# columns whose names say that they belong together, the likeliest first
+_PAIRS = (
+    ("anchor", "positive"),
+    ("sentence1", "sentence2"),
+    ("premise", "hypothesis"),
+    ("question", "answer"),
+    ("query", "passage"),
+    ("text1", "text2"),
+)
+
+
+class TextPairs(NamedTuple):
+    """Pairs of texts, and the columns they are from.
+
+    Attributes:
+        pairs: two texts each.
+        columns: the names of the two columns.
+    """
+
+    pairs: list[tuple[str, str]]
+    columns: tuple[str, str]
+
+
+def read_text_pairs(path: str | os.PathLike[str], columns: Sequence[str] | None = None) -> TextPairs:
+    """Return the texts of two columns of a .csv, .tsv, .jsonl, .json, .parquet, .arrow or .feather file.
+
+    Args:
+        path: the file.
+        columns: the two columns; by default the only two of texts, or two whose names say so (anchor,
+            positive; sentence1, sentence2; question, answer; …).
+
+    Raises:
+        FileError: the file is missing or broken, or has no two such columns.
+    """
+    path = Path(path)
+    first, second = _two_columns(path, columns)
+    both = zip(read_texts(path, column=first), read_texts(path, column=second), strict=True)
+    return TextPairs(list(both), (first, second))
+
+
+def _two_columns(path: Path, asked: Sequence[str] | None) -> tuple[str, str]:
+    check_file(path, what="pairs of texts")
+    if asked is not None and len(asked) != 2:
+        raise InputError(
+            argument="columns", got=",".join(asked), wanted="two names with a comma between them"
+        )
+    heads = {head for pair in _PAIRS for head in pair} | set(HEADS)
+    with reading(path):
+        found = open_table(path, what="pairs", heads=heads, named=asked or ())
+    if found is None:
+        raise FileError(f"{path} is of an unknown kind {kind(path)!r}; wanted pairs in {', '.join(KINDS)}")
+    if asked is not None:
+        for name in asked:
+            found.check(name)
+        return asked[0], asked[1]
+    texts = [name for name, holds in found.holds.items() if holds == TEXTS]
+    if len(texts) == 2:
+        return texts[0], texts[1]
+    by_name = {name.strip().lower(): name for name in texts}
+    for one, other in _PAIRS:
+        if one in by_name and other in by_name:
+            return by_name[one], by_name[other]
+    if len(texts) < 2:
+        held = f"one column of texts ({texts[0]})" if texts else "no columns of texts"
+        raise FileError(f"{path} has {held}; wanted two, with texts that belong together in each row")
+    raise FileError(
+        f"{path} has columns {listed(found.names)}",
+        hint=Setting("columns", to="say which two hold the texts"),
+    )
