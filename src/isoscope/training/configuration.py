@@ -62,13 +62,12 @@ class Configuration:
     def __post_init__(self) -> None:
         self._check_counts()
         self._check_choices()
-        _positive("learning_rate", self.learning_rate)
+        positive("learning_rate", self.learning_rate)
         if self.silhouette_tolerance is not None:
-            _positive("silhouette_tolerance", self.silhouette_tolerance)
+            positive("silhouette_tolerance", self.silhouette_tolerance)
         if self.target_accuracy is not None and not 0 < self.target_accuracy <= 1:
             raise InputError(f"target_accuracy is {self.target_accuracy}; wanted a share over 0, at most 1")
-        if not self.min_improvement >= 0:
-            raise InputError(f"min_improvement is {self.min_improvement}; wanted 0 or more")
+        positive("min_improvement", self.min_improvement, or_zero=True)
 
     def _check_counts(self) -> None:
         for name in ("steps", "every", "n_triplets", "sample_above", "patience"):
@@ -144,6 +143,13 @@ def whole(name: str, value: object) -> int:
     return value
 
 
+def positive(name: str, value: object, *, or_zero: bool = False) -> None:
+    """Raise InputError unless the value is a finite number above 0, or 0 where that is allowed."""
+    known = isinstance(value, int | float) and math.isfinite(value) and value >= 0
+    if not known or (value == 0 and not or_zero):
+        raise InputError(f"{name} is {value!r}; wanted {'0 or ' if or_zero else ''}a positive number")
+
+
 def as_seeds(seeds: int | Iterable[int]) -> tuple[int, ...]:
     """A number of seeds 0 … n−1, or the seeds themselves."""
     if isinstance(seeds, Iterable):
@@ -185,8 +191,3 @@ def as_metrics(metrics: str | Iterable[str]) -> tuple[str, ...]:
     if not found:
         raise InputError(f"metrics: nothing in {', '.join(asked)} can be measured on vectors and labels")
     return tuple(found)
-
-
-def _positive(name: str, value: float) -> None:
-    if not (isinstance(value, int | float) and 0 < value < math.inf):
-        raise InputError(f"{name} is {value!r}; wanted a positive number")

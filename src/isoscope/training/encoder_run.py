@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import copy
 import importlib.util
-import math
 import os
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -28,7 +27,7 @@ from isoscope.models.language_models import best_device, quiet_loading, token_li
 from isoscope.progress import Bar
 from isoscope.tracking.trajectory import Trajectory
 from isoscope.training.checkpoint import Checkpoints
-from isoscope.training.configuration import whole
+from isoscope.training.configuration import positive, whole
 from isoscope.training.encoder_result import Trained, finished, keep, versions
 from isoscope.training.interrupts import deferred_interrupt
 from isoscope.training.journal import Journal
@@ -36,7 +35,6 @@ from isoscope.training.sequences import Batch, EpochOrder
 
 R = TypeVar("R", bound=Trained)
 PRECISIONS = ("float32", "bf16")
-TASK_FILE, TRACKER_FILE = "task.safetensors", "tracker.pt"
 
 
 class Task:
@@ -93,12 +91,12 @@ class EncoderSettings:
         if self.save_every is not None:
             whole("save_every", self.save_every)
         check_seed(self.seed)
-        _number("learning_rate", self.learning_rate, least=0.0, above=True)
-        _number("weight_decay", self.weight_decay, least=0.0)
+        positive("learning_rate", self.learning_rate)
+        positive("weight_decay", self.weight_decay, or_zero=True)
         if not (isinstance(self.warmup, int | float) and 0 <= self.warmup < 1):
             raise InputError(f"warmup is {self.warmup!r}; wanted a share of the updates from 0 up to 1")
         if self.max_grad_norm is not None:
-            _number("max_grad_norm", self.max_grad_norm, least=0.0, above=True)
+            positive("max_grad_norm", self.max_grad_norm)
         if self.precision not in PRECISIONS:
             raise InputError(f"precision is {self.precision!r}; wanted one of {', '.join(PRECISIONS)}")
 
@@ -126,9 +124,9 @@ class EncoderRun:
             own_randomness(),
             quiet_loading(),
         ):
-            from isoscope.training.encoder_trainer import make_trainer
+            from isoscope.training.encoder_trainer import EncoderTrainer
 
-            trainer = make_trainer(self, journal, checkpoints, interrupted, str(scratch))
+            trainer = EncoderTrainer(self, journal, checkpoints, interrupted, scratch)
             if found is not None and (found[0] >= self.settings.steps or journal.stopped):
                 trainer.load_weights(found[1])
             else:
@@ -139,6 +137,8 @@ class EncoderRun:
     def _restore(self, folder: Path) -> Journal:
         """The journal of a checkpoint; task and tracker are put back to it."""
         from safetensors.torch import load_file
+
+        from isoscope.training.encoder_trainer import TASK_FILE, TRACKER_FILE
 
         with reading(folder):
             journal = Journal.read(folder)
@@ -279,14 +279,3 @@ def own_randomness() -> Iterator[None]:
         finally:
             random.setstate(python)
             np.random.set_state(numpy)
-
-
-def _number(name: str, value: object, *, least: float, above: bool = False) -> None:
-    if (
-        isinstance(value, int | float)
-        and math.isfinite(value)
-        and value >= least
-        and not (above and value == least)
-    ):
-        return
-    raise InputError(f"{name} is {value!r}; wanted a number {'above' if above else 'of at least'} {least:g}")

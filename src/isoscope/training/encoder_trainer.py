@@ -24,56 +24,57 @@ from isoscope.training.sequences import Batch, EpochOrder
 if TYPE_CHECKING:
     from isoscope.training.encoder_run import EncoderRun
 
+TASK_FILE, TRACKER_FILE = "task.safetensors", "tracker.pt"
 _WHEN = re.compile(r"\b(at|after) (step )?\d")  # in an error that says when by itself
 
 
-def make_trainer(
-    run: EncoderRun,
-    journal: Journal,
-    checkpoints: Checkpoints | None,
-    interrupted: Callable[[], bool],
-    scratch: str,
-) -> EncoderTrainer:
-    """A trainer ready to begin, or to go on from a checkpoint."""
-    chosen = run.settings
-    arguments = TrainingArguments(
-        output_dir=scratch,
-        max_steps=chosen.steps,
-        per_device_train_batch_size=chosen.batch_size,
-        learning_rate=chosen.learning_rate,
-        lr_scheduler_type="linear" if chosen.decay else "constant_with_warmup",
-        warmup_steps=round(chosen.warmup * chosen.steps),
-        weight_decay=chosen.weight_decay,
-        max_grad_norm=chosen.max_grad_norm or 0.0,
-        optim="adamw_torch_fused" if run.device.type == "cuda" else "adamw_torch",
-        seed=chosen.seed,
-        bf16=chosen.precision == "bf16",
-        use_cpu=run.device.type == "cpu",
-        save_strategy="no",
-        logging_strategy="no",
-        logging_nan_inf_filter=False,  # asks the device at every update; the journal asks now and then
-        report_to="none",
-        disable_tqdm=True,
-    )
-    arguments._n_gpu = min(arguments.n_gpu, 1)  # several GPUs in one process would split a batch's penalty
-    trainer = EncoderTrainer(run, journal, checkpoints, model=run.model, args=arguments)
-    trainer.remove_callback(PrinterCallback)
-    trainer.add_callback(_Watch(run, journal, trainer, interrupted))
-    return trainer
-
-
 class EncoderTrainer(Trainer):  # type: ignore[misc]
-    """The loop of transformers with a task's batches and losses."""
+    """The loop of transformers with a task's batches and losses, ready to begin or to go on.
+
+    Args:
+        run: what is trained, and how.
+        journal: the losses so far.
+        checkpoints: where the run is kept; None where it is not.
+        interrupted: says whether Ctrl-C has come.
+        scratch: a folder for what transformers writes.
+    """
 
     def __init__(
-        self, run: EncoderRun, journal: Journal, checkpoints: Checkpoints | None, **options: Any
+        self,
+        run: EncoderRun,
+        journal: Journal,
+        checkpoints: Checkpoints | None,
+        interrupted: Callable[[], bool],
+        scratch: Path,
     ) -> None:
-        super().__init__(**options)
-        self.run, self.journal, self.checkpoints = run, journal, checkpoints
         chosen = run.settings
+        arguments = TrainingArguments(
+            output_dir=str(scratch),
+            max_steps=chosen.steps,
+            per_device_train_batch_size=chosen.batch_size,
+            learning_rate=chosen.learning_rate,
+            lr_scheduler_type="linear" if chosen.decay else "constant_with_warmup",
+            warmup_steps=round(chosen.warmup * chosen.steps),
+            weight_decay=chosen.weight_decay,
+            max_grad_norm=chosen.max_grad_norm or 0.0,
+            optim="adamw_torch_fused" if run.device.type == "cuda" else "adamw_torch",
+            seed=chosen.seed,
+            bf16=chosen.precision == "bf16",
+            use_cpu=run.device.type == "cpu",
+            save_strategy="no",
+            logging_strategy="no",
+            logging_nan_inf_filter=False,  # asks the device at every update; the journal asks now and then
+            report_to="none",
+            disable_tqdm=True,
+        )
+        arguments._n_gpu = min(arguments.n_gpu, 1)  # several in one process would split a batch's penalty
+        super().__init__(model=run.model, args=arguments)
+        self.run, self.journal, self.checkpoints, self.interrupted = run, journal, checkpoints, interrupted
         self.order = EpochOrder(
             len(run.task), chosen.batch_size, seed=chosen.seed, drop_last=chosen.drop_last
         )
+        self.remove_callback(PrinterCallback)
+        self.add_callback(_Watch(self))
 
     def get_train_dataloader(self) -> DataLoader[Any]:
         """Batches in the order of the epoch, which is a function of the seed alone."""
@@ -112,9 +113,9 @@ class EncoderTrainer(Trainer):  # type: ignore[misc]
         except NotFiniteError as error:
             step = self.state.global_step
             when = f"at step {step + 1:,}" if within else f"after step {step:,}"
-            raise self.diverged(error, when) from error
+            raise self._diverged(error, when) from error
 
-    def diverged(self, error: Exception, when: str) -> NotFiniteError:
+    def _diverged(self, error: Exception, when: str) -> NotFiniteError:
         """What to say of a run that is no longer finite; a loss still on the device may say more."""
         try:
             self.journal.fetch()
@@ -130,7 +131,7 @@ class EncoderTrainer(Trainer):  # type: ignore[misc]
         )
 
     def checkpoint(self) -> None:
-        """Keep where the run stands, if it stands on finite numbers."""
+        """Keep where the run stands, if it stands on finite numbers; then heed Ctrl-C."""
         if self.checkpoints is None:
             return
         with self.watched():
@@ -138,11 +139,14 @@ class EncoderTrainer(Trainer):  # type: ignore[misc]
             if not torch.stack([p.detach().isfinite().all() for p in self.model.parameters()]).all():
                 raise NotFiniteError("the weights are not finite")
         self.checkpoints.write(self.state.global_step, self._fill)
+        if self.interrupted():
+            raise KeyboardInterrupt(
+                f"interrupted after update {self.state.global_step:,}; what is done is kept in "
+                f"{self.checkpoints.folder}, to be resumed"
+            )
 
     def _fill(self, beside: Path) -> Path:
         from safetensors.torch import save_file
-
-        from isoscope.training.encoder_run import TASK_FILE, TRACKER_FILE
 
         was, self.args.output_dir = self.args.output_dir, str(beside)
         try:
@@ -162,10 +166,8 @@ class EncoderTrainer(Trainer):  # type: ignore[misc]
 class _Watch(TrainerCallback):  # type: ignore[misc]
     """What happens between updates: the geometry, the ends of epochs, checkpoints, Ctrl-C."""
 
-    def __init__(
-        self, run: EncoderRun, journal: Journal, trainer: EncoderTrainer, interrupted: Callable[[], bool]
-    ) -> None:
-        self._run, self._journal, self._trainer, self._interrupted = run, journal, trainer, interrupted
+    def __init__(self, trainer: EncoderTrainer) -> None:
+        self._trainer, self._run, self._journal = trainer, trainer.run, trainer.journal
 
     def on_train_begin(self, _args: Any, state: Any, _control: Any, **_: Any) -> None:
         self._run.bar.step("training")
@@ -189,9 +191,8 @@ class _Watch(TrainerCallback):  # type: ignore[misc]
             return
         if step == chosen.steps or step % chosen.steps_per_epoch == 0:
             return  # the end of an epoch follows, and is kept with what is found there
-        if (chosen.save_every and step % chosen.save_every == 0) or self._interrupted():
+        if (chosen.save_every and step % chosen.save_every == 0) or self._trainer.interrupted():
             self._trainer.checkpoint()
-        self._heed_interrupt(step)
 
     def on_epoch_end(self, _args: Any, state: Any, _control: Any, **_: Any) -> None:
         step, chosen = state.global_step, self._run.settings
@@ -201,22 +202,11 @@ class _Watch(TrainerCallback):  # type: ignore[misc]
             row = {"epoch": step / chosen.steps_per_epoch, "step": step, "loss": loss}
             self._journal.epochs.append(row | self._run.task.end_epoch(self._run.model))
         self._trainer.checkpoint()
-        self._heed_interrupt(step)
 
     def _follow(self, step: int) -> None:
         tracker = self._run.tracker
-        if tracker is None:
-            return
-        is_last = step == self._run.settings.steps
-        if not (is_last or step % tracker.every == 0):
+        if tracker is None or not (step == self._run.settings.steps or step % tracker.every == 0):
             return
         with self._trainer.watched():
             loss = self._journal.mean_loss(1) if step else float("nan")
             tracker.measure(self._run.model, step=step, loss=loss)
-
-    def _heed_interrupt(self, step: int) -> None:
-        if self._interrupted() and self._trainer.checkpoints is not None:
-            raise KeyboardInterrupt(
-                f"interrupted after update {step:,}; what is done is kept in "
-                f"{self._trainer.checkpoints.folder}, to be resumed"
-            )

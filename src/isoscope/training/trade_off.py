@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from typing import Any
 
@@ -18,7 +17,7 @@ from isoscope.metrics.frontier_space import frontier_space
 from isoscope.metrics.silhouettes import silhouette_by_cluster, silhouette_score
 from isoscope.progress import Bar
 from isoscope.space import known_rows
-from isoscope.training.configuration import whole
+from isoscope.training.configuration import positive, whole
 from isoscope.training.trade_off_result import QUANTITIES, TradeOff, TradeOffPoint
 from isoscope.training.weighted_objectives import OBJECTIVES, Problems
 
@@ -80,9 +79,8 @@ def trade_off(
     check_seed(seed)
     for name, value in (("steps", steps), ("sample", 1 if sample is None else sample)):
         whole(name, value)
-    for name, number in (("learning_rate", learning_rate), ("weight_decay", weight_decay)):
-        if not 0 < number < math.inf:
-            raise InputError(f"{name} is {number!r}; wanted a positive number")
+    positive("learning_rate", learning_rate)
+    positive("weight_decay", weight_decay)
     rows, labels = _drawn(X, y, sample, seed)
     listed = _weights(weights, ends=scalarization == "chebyshev")
     problems = Problems(rows, labels, (first, second), weight_decay, seed)
