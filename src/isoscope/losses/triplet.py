@@ -6,11 +6,11 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
 from isoscope.errors import InputError, LabelError
 from isoscope.kernels.precision import direct_distances, full_precision
 from isoscope.losses.states import as_number, as_rows, check_count, label_codes, matching_rows
+from isoscope.metrics.objectives import triplet_excess
 from isoscope.statistics.processes import all_rows, all_sum, several
 
 
@@ -110,18 +110,11 @@ class TripletLoss(nn.Module):
             far = direct_distances(rows[anchors], everyone[others])
             if near.shape[1] > 1 and far.shape[1]:
                 itself = own[None] == (anchors + first)[:, None]
-                total = total + _excess(near + self.margin, far, itself).sum(dtype=torch.float64)
+                excess = triplet_excess(near + self.margin, far)[0]
+                total = total + torch.where(itself, 0.0, excess).sum(dtype=torch.float64)
                 n_triplets += len(anchors) * (near.shape[1] - 1) * far.shape[1]
         return total.to(rows.dtype), rows.new_tensor(n_triplets, dtype=torch.float64)
 
     def extra_repr(self) -> str:
         """What `print` shows."""
         return f"margin={self.margin}"
-
-
-def _excess(bounds: Tensor, far: Tensor, itself: Tensor) -> Tensor:
-    """(b, k) Σ_q max(bound − ‖a − q‖, 0) for the bound of each p, by running sums; 0 where p is a."""
-    ordered = far.sort(dim=1).values
-    nearer = torch.searchsorted(ordered.detach(), bounds.detach().contiguous())
-    sums = functional.pad(ordered.cumsum(dim=1), (1, 0)).gather(1, nearer)
-    return torch.where(itself, 0.0, nearer * bounds - sums)

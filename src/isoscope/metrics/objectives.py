@@ -139,11 +139,19 @@ def triplet_objective(X: Any, labels: Any = None) -> Any:
     """
     objective: Tensor | float = 0.0
     for own, others, _ in _anchor_distances(X, labels):
-        ordered = others.sort(dim=1).values
-        nearer = torch.searchsorted(ordered.detach(), own.detach().contiguous())
-        sums = torch.nn.functional.pad(ordered.cumsum(dim=1), (1, 0)).gather(1, nearer)
-        objective = objective - (nearer * own - sums).clamp(min=0).sum()
+        objective = objective - triplet_excess(own, others)[0].clamp(min=0).sum()
     return scalar(objective)
+
+
+def triplet_excess(bounds: Tensor, others: Tensor) -> tuple[Tensor, Tensor]:
+    """Return (b, k) Σ_q max(bound − ‖a − q‖, 0) for each bound of an anchor a, and how many q lie within it.
+
+    By running sums over the sorted (b, m) distances to others.
+    """
+    ordered = others.sort(dim=1).values
+    nearer = torch.searchsorted(ordered.detach(), bounds.detach().contiguous())
+    sums = torch.nn.functional.pad(ordered.cumsum(dim=1), (1, 0)).gather(1, nearer)
+    return nearer * bounds - sums, nearer
 
 
 def triplet_bound(X: Any, labels: Any = None) -> Any:

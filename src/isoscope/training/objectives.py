@@ -8,6 +8,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from isoscope.labels import Labels
+from isoscope.metrics.objectives import triplet_excess
 from isoscope.training.configuration import derived_seed
 from isoscope.training.problem import Problem
 
@@ -68,10 +69,9 @@ def _all_triplets(points: Tensor, labels: Labels) -> tuple[Tensor, Tensor]:
             last = min(first + n_rows, stop)
             distances = torch.cdist(placed[first:last], placed)
             own = distances[:, start:stop]
-            others = torch.cat([distances[:, :start], distances[:, stop:]], dim=1).sort(dim=1).values
-            nearer = torch.searchsorted(others.detach(), own.detach().contiguous())
-            sums = functional.pad(others.cumsum(dim=1), (1, 0)).gather(1, nearer)
-            total = total + (nearer * own - sums).sum()
+            others = torch.cat([distances[:, :start], distances[:, stop:]], dim=1)
+            excess, nearer = triplet_excess(own, others)
+            total = total + excess.sum()
             violated = violated + nearer.sum()
         n_triplets += count * (count - 1) * (len(placed) - count)
         start = stop
