@@ -12,9 +12,10 @@ from torch import Tensor
 from isoscope.comparison.changes import MovedLabel, MovedRow
 from isoscope.comparison.resampling import N_GROUPS, dealt, half_width, jackknife_error
 from isoscope.errors import InputError, UndefinedError
-from isoscope.metrics.correspondence import has_direction, neighbor_overlap_samples, shared_counts
+from isoscope.metrics.correspondence import neighbor_overlap_samples, shared_counts
 from isoscope.space import Space
 from isoscope.statistics.cross import CrossMoments
+from isoscope.statistics.directions import has_direction
 from isoscope.statistics.neighbors import Neighbors
 
 MAX_QUERIES = 5000  # points whose neighbours are looked up, among all

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from isoscope.arrays import as_matrix, working
 from isoscope.errors import InputError, UndefinedError
@@ -74,8 +72,13 @@ def cluster_adjusted_similarities(
             "clusters is missing; pass clusters=choose_clusters(X).labels or a Space with labels"
         )
     grouped = as_labels(X.labels if clusters is None else clusters, n=matrix.shape[0], name="clusters").seen()
+    means, codes = GroupMoments.of(matrix, grouped).means, grouped.codes.to(matrix.device)
     found = []
-    for rows, own in _centred(matrix, types, grouped):
+    for cluster, mean in enumerate(means):
+        inside = (codes == cluster).nonzero().flatten()
+        rows = working(matrix[inside])
+        rows = rows - mean.to(rows.dtype)
+        own = Labels(types.codes.cpu()[inside.cpu()], types.names).seen()
         try:
             if sampled:
                 inter = s_inter(rows, token_types=own, sampled=True, seed=seed)
@@ -93,13 +96,3 @@ def cluster_adjusted_similarities(
         )
     inter, intra = torch.tensor(found, dtype=torch.float64).mean(dim=0).tolist()
     return ClusterAdjustedSimilarities(inter, intra, len(found), grouped.n_labels - len(found))
-
-
-def _centred(matrix: Tensor, types: Labels, clusters: Labels) -> Iterator[tuple[Tensor, Labels]]:
-    """Of each cluster its rows, less their mean, and the types that occur in it."""
-    means = GroupMoments.of(matrix, clusters).means
-    codes, kinds = clusters.codes.to(matrix.device), types.codes.cpu()
-    for cluster in range(clusters.n_labels):
-        inside = (codes == cluster).nonzero().flatten()
-        rows = working(matrix[inside]) - means[cluster].to(working(matrix[:1]).dtype)
-        yield rows, Labels(kinds[inside.cpu()], types.names).seen()

@@ -13,7 +13,7 @@ from isoscope.labels import Labels, as_labels
 from isoscope.metrics.cosine import mean_cosine, pair_cosine
 from isoscope.metrics.registry import family
 from isoscope.space import known_rows
-from isoscope.statistics.directions import Directions
+from isoscope.statistics.directions import Directions, has_direction
 from isoscope.statistics.group_cosines import GroupCosines, MeanCosines
 from isoscope.statistics.groups import GroupDirections, GroupMoments
 
@@ -288,7 +288,7 @@ def _sample_types(X: Any, token_types: Any, at_most: int, seed: int) -> tuple[Te
         raise InputError("sampling needs the vectors; pass X and its token types, not GroupDirections")
     matrix = as_matrix(X)
     labels = as_labels(known_rows(X, token_types, "token_types"), n=matrix.shape[0], name="token_types")
-    present = (matrix != 0).any(dim=1).cpu()
+    present = has_direction(matrix).cpu()
     rows = draw_rows(labels, at_most=at_most, generator=torch.Generator().manual_seed(seed), among=present)
     if not len(rows):
         raise UndefinedError(

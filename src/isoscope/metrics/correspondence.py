@@ -7,10 +7,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from isoscope.arrays import as_matrix, blocks
+from isoscope.arrays import as_matrix
 from isoscope.errors import InputError, ShapeError, UndefinedError, check_seed
 from isoscope.statistics.cross import CrossMoments
-from isoscope.statistics.directions import unit_rows
+from isoscope.statistics.directions import has_direction
 from isoscope.statistics.neighbors import Neighbors
 
 _COMPARED_AT_ONCE = 2**22  # pairs of neighbours held against each other
@@ -132,11 +132,6 @@ def neighbor_overlap_samples(
         rows = torch.randperm(len(x), generator=generator)[:sample].sort().values
         first, second = (_among_others(space, rows, k, metric) for space in (x, y))
     return shared_counts(first, second.to(first.device)) / k, directed[rows]
-
-
-def has_direction(space: Tensor) -> Tensor:
-    """Return for (n, d) vectors which are not zero, (n,)."""
-    return torch.cat([unit_rows(block)[1] > 0 for block in blocks(space)])
 
 
 def _among_others(space: Tensor, rows: Tensor, k: int, metric: str) -> Tensor:

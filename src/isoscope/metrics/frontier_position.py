@@ -14,6 +14,7 @@ from isoscope.errors import UndefinedError
 from isoscope.labels import Labels, as_labels
 from isoscope.metrics.frontier import (
     between_ceiling,
+    between_share,
     isotropy_ceiling,
     n_labels_seen,
     scatter_traces,
@@ -134,17 +135,18 @@ def frontier_position(X: Any, labels: Any = None, *, debias: bool = False) -> Fr
             f"the debiased position is undefined: {n} points of {K} labels, one each, show no spread within "
             "labels"
         )
-    plain_share = float(_plain(groups))
-    share = unbiased_share(groups.counts, groups.within, groups.between_trace) if debias else _plain(groups)
+    share = plain_share = float(between_share(groups))
+    if debias:
+        share = float(unbiased_share(groups.counts, groups.within, groups.between_trace))
     score = float(isoscore(moments, debias=debias))
-    ceiling = _ceiling(K, d, float(share))
+    ceiling = _ceiling(K, d, share)
     errors = _errors(matrix, coded, moments, groups, debias=debias) if n >= _MIN_POINTS else {}
     return FrontierPosition(
         n=n,
         n_labels=K,
         n_dims=d,
         debiased=debias,
-        between_share=float(share),
+        between_share=share,
         isoscore=score,
         ceiling=ceiling,
         sample_ceiling=isotropy_ceiling(K, d, between=plain_share, n_points=n),
@@ -152,11 +154,6 @@ def frontier_position(X: Any, labels: Any = None, *, debias: bool = False) -> Fr
         between_ceiling=between_ceiling(min(1.0, max(0.0, score)), K, d),
         **errors,
     )
-
-
-def _plain(groups: GroupMoments) -> Tensor:
-    within, between = scatter_traces(groups, "frontier_position")
-    return between / (within + between)
 
 
 def _ceiling(K: int, d: int, share: float) -> float:

@@ -93,17 +93,17 @@ def _order(matrix: Tensor, order: Any, most: int) -> Tensor:
     if order is None:
         return contributions_of(Directions.of(matrix)).sort(descending=True, stable=True).indices
     first = torch.as_tensor(order, device=matrix.device).reshape(-1)
-    if first.is_floating_point() or len(first.unique()) != len(first) or not _inside(first, d):
+    if (
+        first.is_floating_point()
+        or len(first.unique()) != len(first)
+        or not bool(((first >= 0) & (first < d)).all())
+    ):
         raise InputError(f"order is not a list of different dimensions 0 … {d - 1}")
     if len(first) < most:
         raise InputError(f"order names {len(first)} dimensions; wanted at least the {most} to be removed")
     rest = torch.ones(d, dtype=torch.bool, device=matrix.device)
     rest[first] = False
     return torch.cat([first.long(), rest.nonzero().flatten()])
-
-
-def _inside(dimensions: Tensor, d: int) -> bool:
-    return bool(((dimensions >= 0) & (dimensions < d)).all())
 
 
 def _that_remain(ordered: Tensor, most: int) -> Tensor:

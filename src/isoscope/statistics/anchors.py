@@ -298,16 +298,13 @@ class AnchorRows:
         spans = range(0, len(self.labels), self.n_rows)
         n_workers = torch.get_num_threads()
         few = len(spans) < _BLOCKS_A_WORKER * n_workers or self.labels.codes.is_cuda
-        tasks = (
-            partial(self._worked, work, start, raw, clusters)
-            for start, raw in zip(spans, self.rows.blocks(self.n_rows), strict=True)
-        )
-        return in_order(tasks, n_workers=1 if few else n_workers)
 
-    def _worked(
-        self, work: Callable[[Block], _R], start: int, raw: Tensor, clusters: ClusterMeans | None
-    ) -> _R:
-        return work(self._block(start, raw, clusters))
+        def worked(start: int, raw: Tensor) -> _R:
+            return work(self._block(start, raw, clusters))
+
+        blocks = zip(spans, self.rows.blocks(self.n_rows), strict=True)
+        tasks = (partial(worked, start, raw) for start, raw in blocks)
+        return in_order(tasks, n_workers=1 if few else n_workers)
 
     def _block(self, start: int, raw: Tensor, clusters: ClusterMeans | None = None) -> Block:
         placed, rows = self.frame.place(raw), slice(start, start + len(raw))

@@ -7,9 +7,8 @@ from typing import Any
 
 from torch import Tensor
 
-from isoscope.labels import Labels
 from isoscope.statistics.declared import declare
-from isoscope.statistics.groups import GroupMoments, group_sums, labelled_blocks
+from isoscope.statistics.groups import GroupMoments, group_sums, labelled_blocks, recoded
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,7 +28,7 @@ class CentroidDistances:
         """One pass over X; `groups` must name the groups that `moments` has."""
         sums = moments.within.new_zeros(len(moments.names))
         for block, labels in labelled_blocks(X, groups):
-            known = _in_order(labels, moments)
+            known = recoded(labels, moments.names)
             residuals = moments.residuals(block, known.codes)
             sums = sums + group_sums(residuals.norm(dim=1), known)
         return cls(moments, sums)
@@ -37,15 +36,6 @@ class CentroidDistances:
     def merge(self, other: CentroidDistances) -> CentroidDistances:
         """The rows of both, about the same means."""
         return CentroidDistances(self.moments, self.distance_sums + other.distance_sums)
-
-
-def _in_order(labels: Labels, moments: GroupMoments) -> Labels:
-    """The same rows coded by the order of the groups in `moments`."""
-    if labels.names == moments.names:
-        return labels
-    place = {name: row for row, name in enumerate(moments.names)}
-    order = labels.codes.new_tensor([place[name] for name in labels.names])
-    return Labels(order[labels.codes], moments.names)
 
 
 declare(

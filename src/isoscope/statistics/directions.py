@@ -40,6 +40,11 @@ def unit_rows(block: Tensor) -> tuple[Tensor, Tensor]:
     return units, (lengths * scale).squeeze(1)
 
 
+def has_direction(X: Tensor) -> Tensor:
+    """Return for (n, d) vectors which are not zero, (n,)."""
+    return torch.cat([(block != 0).any(dim=1) for block in blocks(X)])
+
+
 def cone_axis(X: Tensor) -> Tensor | None:
     """Return a (d,) unit vector that nearly all rows are parallel to; None where there is none."""
     units, _ = unit_rows(X[:: max(1, len(X) // _CONE_ROWS)].detach())

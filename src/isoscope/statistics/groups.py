@@ -34,6 +34,15 @@ def labelled_blocks(X: Any, groups: Any) -> Iterator[tuple[Tensor, Labels]]:
         yield working(matrix[start:stop]), labels.rows(start, stop).seen()
 
 
+def recoded(labels: Labels, names: tuple[Any, ...]) -> Labels:
+    """Return the same rows coded by their place in `names`, which has all of theirs."""
+    if labels.names == names:
+        return labels
+    place = {name: row for row, name in enumerate(names)}
+    order = labels.codes.new_tensor([place[name] for name in labels.names])
+    return Labels(order[labels.codes], names)
+
+
 def group_sums(rows: Tensor, labels: Labels) -> Tensor:
     """(G, …) sums of rows (n, …) over each group."""
     sums = rows.new_zeros(labels.n_labels, *rows.shape[1:])

@@ -20,9 +20,9 @@ from isoscope.labels import Labels, as_clusters, as_labels
 from isoscope.printable import quoted
 from isoscope.statistics.budget import TilePlan, no_room, tile_plans
 from isoscope.statistics.declared import declare
-from isoscope.statistics.directions import cone_axis, unit_rows, unit_steps
+from isoscope.statistics.directions import cone_axis, has_direction, unit_rows, unit_steps
 from isoscope.statistics.fused import fixed_order, fused_separation, fused_sums, reduced
-from isoscope.statistics.groups import GroupMoments
+from isoscope.statistics.groups import GroupMoments, recoded
 from isoscope.statistics.tree import Tree
 
 _BETWEEN_BYTES = 128 * 2**20  # of distances between queries and a block of points
@@ -70,9 +70,7 @@ class ClusterDistances:
         others = as_labels(labels)
         if unknown := set(others.names) - set(own.names):
             raise LabelError(f"labels has {quoted(min(map(str, unknown)))}, which query_labels does not name")
-        place = {name: row for row, name in enumerate(own.names)}
-        order = torch.tensor([place[name] for name in others.names], device=others.codes.device)
-        codes = order[others.codes].to(query_matrix.device)
+        codes = recoded(others, own.names).codes.to(query_matrix.device)
         sums = query_matrix.new_zeros(len(own), own.n_labels, dtype=torch.float64)
         start = 0
         for block in blocks(as_matrix(X), n_rows=max(1, _BETWEEN_BYTES // (8 * len(own)))):
@@ -277,7 +275,7 @@ def _cut(matrix: Tensor, start: int, stop: int) -> Tensor:
 
 def _cosine_separation(matrix: Tensor, clusters: Labels) -> Separation:
     """1 − cos is half the squared distance of unit vectors; points without a direction are left out."""
-    kept = torch.cat([(block != 0).any(dim=1) for block in blocks(matrix)])
+    kept = has_direction(matrix)
     if not bool(kept.all()):
         matrix, clusters = matrix[kept], Labels(clusters.codes[kept], clusters.names).seen()
         if not 2 <= clusters.n_labels < len(clusters):
