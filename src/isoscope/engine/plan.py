@@ -19,7 +19,7 @@ from isoscope.engine.passes import LEFT_OUT_ROWS, By, sample_precision, slices_o
 from isoscope.engine.source import Source
 from isoscope.errors import InputError, ShapeError
 from isoscope.io.label_files import read_labels, split_column
-from isoscope.io.uncached import physical_bytes
+from isoscope.io.raw_rows import physical_bytes
 from isoscope.labels import Labels, as_labels
 from isoscope.metrics.registry import KNOWN, Metric, choose, named
 from isoscope.results import Result

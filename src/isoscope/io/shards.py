@@ -21,11 +21,11 @@ from isoscope.io.addresses import is_address, listed_addresses, local_path, show
 from isoscope.io.files import kind, listed
 from isoscope.io.formats import FORMATS
 from isoscope.io.label_files import locate_labels
+from isoscope.io.raw_rows import fill_memory
 from isoscope.io.remote_shards import RemoteShard
 from isoscope.io.row_knowledge import as_numbers, known_rows
 from isoscope.io.sources import VectorFile, open_file
 from isoscope.io.table_rows import TableRows
-from isoscope.io.uncached import fill_memory
 from isoscope.labels import Labels, as_labels
 from isoscope.space import Space, as_counts, unchecked
 

@@ -20,9 +20,9 @@ from isoscope.io.files import check_file, kind, listed, reading, stem
 from isoscope.io.formats import FORMATS, refuse_options
 from isoscope.io.identity import of_file, of_knowledge
 from isoscope.io.packed_bits import as_coordinates
+from isoscope.io.raw_rows import fill_memory
 from isoscope.io.row_knowledge import LabelsFrom, RowKnowledge, WeightsFrom, as_numbers, known_rows
 from isoscope.io.table_rows import TableRows
-from isoscope.io.uncached import fill_memory
 from isoscope.labels import Labels, as_labels
 from isoscope.space import Space, as_weights, weighted
 from isoscope.table_columns import as_choice
