@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import io
+import subprocess
 import sys
-from collections.abc import Iterator
-from pathlib import Path
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path, PurePosixPath
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.feather
+import pyarrow.parquet as pq
 import pytest
+from file_writers import WRITERS
 
 import isoscope as iso
 from isoscope.errors import FileError, ShapeError
 from isoscope.io import addresses, open_vectors
+from isoscope.io.files import kind
 
 fsspec = pytest.importorskip("fsspec", reason="fsspec is not installed")
 
@@ -81,26 +89,144 @@ def test_secrets_are_not_shown() -> None:
     assert "secret" not in str(caught.value)
 
 
-def test_a_full_disk_here(bucket: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_here(bucket: str, vectors: np.ndarray, monkeypatch: pytest.MonkeyPatch) -> None:
     import errno
     import os
 
     def get(*_: object, **__: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
+    store(f"{bucket}/tensors/a.safetensors", vectors)
     monkeypatch.setattr(type(fsspec.filesystem("memory")), "get", get)
     with pytest.raises(FileError, match="cannot be reached: No space left on device"):
-        open_vectors(bucket)
+        open_vectors(f"{bucket}/tensors")
+
+
+def store(address: str, X: np.ndarray) -> None:
+    """Write vectors in the format of the address."""
+    name = PurePosixPath(address).name
+    with tempfile.TemporaryDirectory() as folder:
+        WRITERS[next(one for one in WRITERS if kind(Path(one)) == kind(Path(name)))](Path(folder) / name, X)
+        fsspec.filesystem("memory").put(f"{folder}/{name}", address, recursive=True)
+
+
+@pytest.fixture
+def n_read(monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
+    """How many bytes have been read from the address since it was last asked."""
+    sizes: list[int] = []
+    kind_of_file = type(fsspec.filesystem("memory").open("/counted", "wb"))
+
+    def read(self: io.BytesIO, n: int | None = -1) -> bytes:
+        data = io.BytesIO.read(self, n)
+        sizes.append(len(data))
+        return data
+
+    def readinto(self: io.BytesIO, buffer: Any) -> int:
+        sizes.append(io.BytesIO.readinto(self, buffer))
+        return sizes[-1]
+
+    monkeypatch.setattr(kind_of_file, "read", read, raising=False)
+    monkeypatch.setattr(kind_of_file, "readinto", readinto, raising=False)
+
+    def told() -> int:
+        total = sum(sizes)
+        sizes.clear()
+        return total
+
+    return told
+
+
+@pytest.mark.parametrize("name", ["a.parquet", "list.parquet", "plain.arrow"])
+def test_no_more_is_read_of_a_table_than_is_asked(bucket: str, n_read: Callable[[], int], name: str) -> None:
+    """The width is in the footer, or the head; labels are one column, a pass is another."""
+    n, d = 20_000, 32
+    X = np.random.default_rng(0).normal(size=(n, d)).astype(np.float32)
+    lists = pa.FixedSizeListArray.from_arrays(pa.array(X.ravel()), d)
+    column = pa.array(X.tolist(), pa.list_(pa.float32())) if name.startswith("list") else lists
+    texts = pa.array([f"{row} {'x' * 100}" for row in range(n)])
+    table = pa.table({"vector": column, "topic": np.arange(n) % 7, "passage": texts})
+    buffer = io.BytesIO()
+    if name.endswith(".parquet"):
+        pq.write_table(table, buffer, row_group_size=5000, use_dictionary=["topic"], compression="none")
+    else:
+        pyarrow.feather.write_feather(table, buffer, compression="uncompressed")
+    address = f"{bucket}/tables/{name}"
+    fsspec.filesystem("memory").makedirs("/bucket/tables")
+    with fsspec.filesystem("memory").open(address, "wb") as file:
+        file.write(buffer.getvalue())
+    size, few = len(buffer.getvalue()), 80_000  # the end of a file, where its footer is, is read as one range
+    assert size > X.nbytes + 100 * n
+
+    source = open_vectors(address, labels="topic")
+    assert (source.n_dims, source.n_rows) == (d, None if name.endswith(".arrow") else n)
+    assert n_read() < few
+    assert source.labels.n_labels == 7
+    assert n_read() < few + 9 * n  # eight bytes each
+    np.testing.assert_array_equal(np.concatenate([block.vectors for block in source.blocks()]), X)
+    assert X.nbytes < n_read() < 1.2 * X.nbytes + few
+    assert list(source.column("topic")[:9]) == [0, 1, 2, 3, 4, 5, 6, 0, 1]
+    assert n_read() < few + 9 * n
+    iso.measure(source, metrics="isoscore,mean_cosine", errors=False)
+    assert n_read() < 2.3 * X.nbytes  # the first block, and a pass
+
+
+@pytest.mark.parametrize("suffix", [".npy", ".npz", ".csv", ".csv.gz", ".jsonl", ".vec", ".bin"])
+def test_the_width_takes_the_head_of_a_file(bucket: str, n_read: Callable[[], int], suffix: str) -> None:
+    X = np.random.default_rng(0).normal(size=(30_000, 16)).astype(np.float32)
+    store(address := f"{bucket}/wide/a{suffix}", X)
+    size = fsspec.filesystem("memory").size(address)
+    n_read()
+    source = open_vectors(address)
+    assert source.n_dims == 16
+    # a small archive is unpacked to its end, so that one that swells is refused
+    assert n_read() <= (size if suffix == ".csv.gz" else 2 * 2**20 + 2**17)
+    found = np.concatenate([block.vectors for block in source.blocks(7000)])
+    np.testing.assert_allclose(found, X, rtol=1e-6)
+    assert n_read() < size + 2**21
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_every_format_is_read_as_here(bucket: str, vectors: np.ndarray, name: str) -> None:
+    store(address := f"{bucket}/formats/{name}", vectors)
+    with tempfile.TemporaryDirectory() as folder:
+        WRITERS[name](path := Path(folder) / name, vectors)
+        fsspec.filesystem("memory").put(str(path), address, recursive=True)
+        here = open_vectors(path).load()
+    source = open_vectors(address)
+    np.testing.assert_array_equal(source.load().vectors, here.vectors)
+    assert [len(block) for block in source.blocks(4)] == [4, 4, 3]
+    assert source.load().texts == here.texts
+    assert source.columns == source.shards[0].columns
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".csv.gz", ".jsonl"])
+def test_a_bad_row_at_an_address(bucket: str, suffix: str) -> None:
+    """In a process of its own: Arrow's reading thread may be at work when the error ends it."""
+    rows = {".jsonl": '{"v": [1.5, 2.5]}\n'}.get(suffix, "1.5,2.5\n")
+    code = f"""
+import gzip, fsspec, isoscope as iso
+data = {rows!r}.encode() * 60_000 + b"oops,3\\n" + {rows!r}.encode() * 60_000
+data = gzip.compress(data, 1) if {suffix!r}.endswith("gz") else data
+fsspec.filesystem("memory").pipe_file("/b/a{suffix}", data)
+for block in iso.open_vectors("memory://b/a{suffix}").blocks(): pass
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 1, done.stderr
+    last = done.stderr.strip().splitlines()[-1]
+    assert "FileError: memory://" in last
+    assert "line 60001" in last
 
 
 def test_nothing_is_fetched_for_labels_that_are_not_asked(
     bucket: str, vectors: np.ndarray, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fetched, real = [], addresses._file_system("memory://")[0].get
+    for number in range(3):
+        store(f"{bucket}/tensors/{number}.safetensors", vectors)
+    fetched, real = [], fsspec.filesystem("memory").get
     monkeypatch.setattr(
         type(fsspec.filesystem("memory")), "get", lambda _, *a, **k: fetched.append(a) or real(*a, **k)
     )
-    source = open_vectors(bucket)
+    source = open_vectors(f"{bucket}/tensors")
     assert (source.labels, source.weights, len(fetched)) == (None, None, 1)  # one, to know its width
     iso.measure(source, metrics="isoscore", errors=False, skip_bad=True)
     assert len(fetched) == 1 + 1 + 3  # the first block, and a pass
@@ -112,7 +238,8 @@ def test_large_files_are_known_by_their_length(bucket: str, monkeypatch: pytest.
 
     files = fsspec.filesystem("memory")
     source = open_vectors(bucket)
-    assert source.n_bytes == 2 * sum(files.size(f"/bucket/part-{number}.npy") for number in range(3))
+    sizes = [files.size(f"/bucket/part-{number}.npy") for number in range(3)]
+    assert source.n_bytes == 4 * 4 * 4 + 2 * sum(sizes[1:])  # the first was opened for its width
     monkeypatch.setattr(sys.modules["isoscope.engine.plan"], "physical_bytes", lambda: source.n_bytes)
     monkeypatch.setattr(type(source), "load", None)
     assert any("all vectors in memory at once" in note for note in measure(source, metrics="all").notes)

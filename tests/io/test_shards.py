@@ -228,7 +228,7 @@ def test_opened_files_travel(folder: Path, vectors: np.ndarray) -> None:
     again = loads(sent)
     assert again.title == source.shards[1].title
     np.testing.assert_array_equal(torch.cat([block.vectors for block in again.blocks(2)]), vectors[2:7])
-    assert isinstance(again.source.labels, Labels)
+    assert isinstance(again.labels, Labels)
     part = loads(dumps(open_vectors(folder / "part-2.parquet")))
     (folder / "part-2.parquet").unlink()
     with pytest.raises(FileError, match=r"part-2\.parquet does not exist"):

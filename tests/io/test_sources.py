@@ -202,7 +202,7 @@ def test_not_finite_names_the_rows_of_the_file(tmp_path: Path, name: str, vector
 def test_not_finite_in_a_later_block_of_the_search(
     tmp_path: Path, vectors: np.ndarray, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("isoscope.io.sources.block_rows", lambda _: 3)
+    monkeypatch.setattr("isoscope.io.vector_files.block_rows", lambda _: 3)
     X = vectors.copy()
     X[[4, 10], 1] = np.nan
     np.save(tmp_path / "a.npy", X)

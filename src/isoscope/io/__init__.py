@@ -18,8 +18,9 @@ from isoscope.io.label_files import read_labels
 from isoscope.io.save import save
 from isoscope.io.sealed import read_json, write_json
 from isoscope.io.shards import VectorShards
-from isoscope.io.sources import VectorFile, open_vectors, read
+from isoscope.io.sources import open_vectors, read
 from isoscope.io.text_files import read_texts
+from isoscope.io.vector_files import VectorFile
 
 __all__ = [
     "VectorFile",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO
@@ -22,11 +22,13 @@ class Address:
 
     Attributes:
         name: the file's own.
+        listing: what the file system says of it: its length, perhaps when it was written.
     """
 
-    def __init__(self, address: str, n_bytes: int) -> None:
-        self._address, self._n_bytes = address, n_bytes
-        self.name = PurePosixPath(address).name
+    def __init__(self, address: str, listing: Mapping[str, Any]) -> None:
+        self._address = address
+        self.name = PurePosixPath(address.rstrip("/")).name
+        self.listing = listing
 
     def __str__(self) -> str:
         return shown(self._address)
@@ -37,8 +39,9 @@ class Address:
         return PurePosixPath(self.name).suffix
 
     def stat(self) -> os.stat_result:
-        """Its length, as `st_size`; nothing else is known."""
-        return os.stat_result((0,) * 6 + (self._n_bytes,) + (0,) * 3)
+        """Its length as `st_size`, 0 where none is told or it is a folder; nothing else is known."""
+        n_bytes = self.listing.get("size") if self.listing.get("type") == "file" else 0
+        return os.stat_result((0,) * 6 + (int(n_bytes or 0),) + (0,) * 3)
 
     def open(self, mode: str = "rb") -> BinaryIO:
         """Its bytes, fetched as they are read: nothing is read ahead, nothing kept."""
@@ -71,11 +74,8 @@ def local_path(address: str) -> str | None:
     return path if head in ("file", "local") else None
 
 
-def listed_addresses(address: str) -> dict[str, dict[str, Any]]:
-    """The files an address stands for: itself, those in its folder, or those its pattern matches.
-
-    With each comes what its listing says of it: its length, perhaps when it was written.
-    """
+def listed_addresses(address: str) -> dict[str, Address]:
+    """The files an address stands for: itself, those in its folder, or those its pattern matches."""
     files, path = _file_system(address)
     with _reaching(address):
         if any(mark in path for mark in "*?["):
@@ -86,21 +86,28 @@ def listed_addresses(address: str) -> dict[str, dict[str, Any]]:
             found = files.ls(path, detail=True)
         else:
             found = [files.info(path)]
-        return {str(files.unstrip_protocol(entry["name"])): entry for entry in found}
+        places = {str(files.unstrip_protocol(entry["name"])): entry for entry in found}
+        return {place: Address(place, _plain(entry)) for place, entry in places.items()}
 
 
 @contextmanager
-def fetched(address: str) -> Iterator[Path]:
+def fetched(address: Address) -> Iterator[Path]:
     """The file at an address as a file here, for as long as it is read; its errors name the address."""
-    files, path = _file_system(address)
+    files, path = address.within()
     with tempfile.TemporaryDirectory(prefix="isoscope-") as folder:
-        here = Path(folder) / PurePosixPath(path.rstrip("/")).name
-        with _reaching(address):
+        here = Path(folder) / address.name
+        with _reaching(str(address)):
             files.get(path, str(here), recursive=files.isdir(path))
         try:
             yield here
         except IsoscopeError as error:
-            raise type(error)(str(error).replace(str(here), shown(address))) from error
+            raise type(error)(str(error).replace(str(here), str(address))) from error
+
+
+def _plain(listing: Mapping[str, Any]) -> dict[str, Any]:
+    """What a listing says in words and numbers, which can be sent to another process."""
+    told = {name: value for name, value in listing.items() if value is not None}
+    return {name: value if isinstance(value, int) else str(value) for name, value in told.items()}
 
 
 def _file_system(address: str) -> tuple[Any, str]:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from isoscope.errors import FileError, ShapeError
+from isoscope.io.addresses import FilePath
 from isoscope.io.files import listed
 from isoscope.io.table_rows import TableRows
 
@@ -22,7 +23,7 @@ WHERE = ("key", "vector_column", "columns", "exclude", "header", "delimiter", "d
 class Request:
     """What is asked of a file: which array or column holds the vectors, and perhaps the labels."""
 
-    path: Path
+    path: FilePath
     key: str | None = None
     vector_column: str | None = None
     columns: tuple[str, ...] | None = None  # those that are dimensions
@@ -33,7 +34,7 @@ class Request:
     unpack_bits: bool | None = None  # whether bytes are eight dimensions each
     labels: str | None = None  # a column's name if the file has such a column, else not the reader's business
     weights: str | None = None  # likewise
-    uncached: bool = False  # whether rows are read past the system's cache
+    uncached: bool = False  # whether rows are let go from the system's cache
 
     def where(self) -> dict[str, Any]:
         """The options that say where in the file the vectors are, and how they are written."""
@@ -65,6 +66,7 @@ class Reader(ABC):
         n_dims: how many dimensions.
         columns: the names that can be asked for as labels.
         notes: what a user should know about how the file was taken.
+        seeks: whether `rows` begins anywhere without reading what lies before.
     """
 
     request: Request
@@ -72,14 +74,21 @@ class Reader(ABC):
     n_dims: int = 0
     columns: tuple[str, ...] = ()
     notes: list[str] = field(default_factory=list)
+    seeks: bool = False
 
     def __post_init__(self) -> None:
         self.open()
 
     @property
-    def path(self) -> Path:
+    def path(self) -> FilePath:
         """The file."""
         return self.request.path
+
+    @property
+    def here(self) -> Path:
+        """The file of a format that is not read by ranges: it lies here."""
+        assert isinstance(self.path, Path)
+        return self.path
 
     @abstractmethod
     def open(self) -> None:
@@ -88,11 +97,6 @@ class Reader(ABC):
     @abstractmethod
     def pieces(self) -> Iterator[Chunk]:
         """All rows from the first on, in pieces of any size that fits in memory."""
-
-    @property
-    def seeks(self) -> bool:
-        """Whether `rows` begins anywhere without reading what lies before."""
-        return False
 
     def rows(self, start: int, stop: int | None, step: int) -> Iterator[Chunk]:
         """Rows start … stop−1, or to the end; `step` is about how many to read at a time."""

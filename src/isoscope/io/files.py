@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 # a longer line is no row of numbers, and must not be read into memory to find that out
 MAX_LINE_BYTES = 16 * 2**20
 _UNPACKED_BYTES = 2**18  # at a time
+_RANGE_BYTES = 2**20  # at an address, of a file that is read from its beginning
 _SMALL_GZIP_BYTES = 8 * 2**20  # what it may unpack to is looked through in under a second
 PICKLES = (".pkl", ".pickle", ".joblib", ".p")
 SAVE_AGAIN = (
@@ -65,11 +66,18 @@ def is_gzip(path: FilePath) -> bool:
     return path.suffix.lower() == ".gz"
 
 
+def open_raw(path: FilePath) -> BinaryIO:
+    """The file's bytes as stored; at an address in ranges that are worth a request."""
+    if isinstance(path, Path):
+        return path.open("rb")
+    return io.BufferedReader(cast(io.RawIOBase, path.open("rb")), _RANGE_BYTES)
+
+
 def open_bytes(path: FilePath) -> BinaryIO:
     """The file's bytes, decompressed where its name ends in .gz, though not without bound."""
     if not is_gzip(path):
-        return path.open("rb")
-    packed = gzip.GzipFile(path) if isinstance(path, Path) else gzip.GzipFile(fileobj=path.open("rb"))
+        return open_raw(path)
+    packed = gzip.GzipFile(path) if isinstance(path, Path) else gzip.GzipFile(fileobj=open_raw(path))
     unpacked = BoundedStream(cast(IO[bytes], packed), path.stat().st_size, str(path), "gunzip it first")
     return io.BufferedReader(unpacked, _UNPACKED_BYTES)
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from isoscope.errors import FileError
+from isoscope.io.addresses import FilePath
 from isoscope.io.chunks import Reader, Request
 from isoscope.io.numpy_files import NpyReader, NpzReader
 from isoscope.io.tensor_files import SafetensorsReader, TorchReader
@@ -18,10 +18,18 @@ from isoscope.io.zarr_files import ZarrReader
 
 @dataclass(frozen=True)
 class Format:
-    """How files of one suffix are read, and which options say where in them the vectors are."""
+    """How files of one suffix are read.
+
+    Attributes:
+        reader: who reads it.
+        takes: the options that say where in it the vectors are.
+        by_ranges: whether it is read through `path.open`, so that at an address no more is fetched than is
+            asked for; where not, it is mapped or unpacked, and has to lie here.
+    """
 
     reader: Callable[[Request], Reader]
     takes: tuple[str, ...] = ()
+    by_ranges: bool = True
 
 
 _ARRAYS = ("key", "unpack_bits")
@@ -32,9 +40,9 @@ _DELIMITED = (*_TABLES, "header", "delimiter", "decimal")
 FORMATS: dict[str, Format] = {
     ".npy": Format(NpyReader, takes=("unpack_bits",)),
     ".npz": Format(NpzReader, takes=_ARRAYS),
-    ".safetensors": Format(SafetensorsReader, takes=_ARRAYS),
-    ".pt": Format(TorchReader, takes=_ARRAYS),
-    ".pth": Format(TorchReader, takes=_ARRAYS),
+    ".safetensors": Format(SafetensorsReader, takes=_ARRAYS, by_ranges=False),
+    ".pt": Format(TorchReader, takes=_ARRAYS, by_ranges=False),
+    ".pth": Format(TorchReader, takes=_ARRAYS, by_ranges=False),
     ".parquet": Format(TableReader, takes=(*_TABLES, "unpack_bits")),
     ".arrow": Format(TableReader, takes=(*_TABLES, "unpack_bits")),
     ".feather": Format(TableReader, takes=(*_TABLES, "unpack_bits")),
@@ -46,11 +54,11 @@ FORMATS: dict[str, Format] = {
     ".vec": Format(WordTextReader),
     ".glove": Format(WordTextReader),
     ".bin": Format(WordBinaryReader),
-    ".zarr": Format(ZarrReader, takes=_ARRAYS),
+    ".zarr": Format(ZarrReader, takes=_ARRAYS, by_ranges=False),
 }
 
 
-def refuse_options(path: Path, form: Format, options: dict[str, Any]) -> None:
+def refuse_options(path: FilePath, form: Format, options: dict[str, Any]) -> None:
     """Raise FileError over an option that files of this kind do not take."""
     for option, value in options.items():
         if value is not None and option not in form.takes:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from torch import Tensor
 
+from isoscope.io.addresses import Address, FilePath
 from isoscope.io.label_files import split_column
 from isoscope.labels import Labels
 
@@ -16,8 +15,10 @@ from isoscope.labels import Labels
 _TELLING = ("size", "ETag", "etag", "LastModified", "last_modified", "mtime", "created", "updated", "md5Hash")
 
 
-def of_file(path: Path) -> list[Any]:
+def of_file(path: FilePath) -> list[Any]:
     """How long a file is and when it was written; of a folder, such as a .zarr, all that lies in it."""
+    if isinstance(path, Address):
+        return [f"{name} {path.listing[name]}" for name in _TELLING if path.listing.get(name) is not None]
     if path.is_dir():
         inside = [entry.stat() for entry in path.rglob("*") if entry.is_file()]
         written = max((entry.st_mtime_ns for entry in inside), default=0)
@@ -26,11 +27,6 @@ def of_file(path: Path) -> list[Any]:
         return []
     found = path.stat()
     return [found.st_size, found.st_mtime_ns]
-
-
-def of_address(listing: Mapping[str, Any]) -> list[str]:
-    """The same of a file at an address, from what its listing says."""
-    return [f"{name} {listing[name]}" for name in _TELLING if listing.get(name) is not None]
 
 
 def of_knowledge(known: Any) -> Any:

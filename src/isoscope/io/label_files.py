@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from isoscope.errors import FileError, LabelError, ShapeError
+from isoscope.io.addresses import FilePath
 from isoscope.io.delimited import integers_or_strings
 from isoscope.io.files import check_file, kind, listed, reading
 from isoscope.io.table import Table
@@ -65,7 +66,7 @@ def column_labels(table: Table, name: str | None) -> list[Any] | np.ndarray:
 def locate_labels(
     labels: str | os.PathLike[str],
     *,
-    path: Path,
+    path: FilePath,
     columns: Collection[str],
     read: Callable[[str], Any],
     what: str = "labels",

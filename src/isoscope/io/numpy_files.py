@@ -12,8 +12,9 @@ import numpy as np
 
 from isoscope.arrays import block_rows
 from isoscope.errors import FileError, ShapeError
+from isoscope.io.addresses import FilePath
 from isoscope.io.chunks import Chunk, Reader, check_shape, choose
-from isoscope.io.files import SAVE_AGAIN, first_bytes, is_gzip
+from isoscope.io.files import SAVE_AGAIN, first_bytes, is_gzip, open_raw
 from isoscope.io.raw_rows import RawRows
 from isoscope.io.structure import check_distinct, check_growth, check_held, declared_bytes
 
@@ -22,31 +23,35 @@ _PACKINGS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # as NumPy writes; other
 
 
 class NpyReader(Reader):
-    """A .npy file: mapped, never copied."""
+    """A .npy file: mapped, never copied; at an address read row by row."""
 
     def open(self) -> None:
-        """Map the file and check its header."""
-        self._array = map_npy(self.path)
-        check_numbers(self._array.dtype, str(self.path))
-        self.n_rows, self.n_dims = check_shape(self._array.shape, str(self.path))
+        """Check the header."""
+        self.seeks = True
+        self._member, self._offset = npy_header(self.path)
+        check_numbers(self._member.dtype, str(self.path))
+        self.n_rows, self.n_dims = check_shape(self._member.shape, str(self.path))
 
     def pieces(self) -> Iterator[Chunk]:
         """The whole file as one mapped piece."""
-        yield Chunk(self._array)
-
-    @property
-    def seeks(self) -> bool:
-        """Rows lie one after another, or are picked from the map."""
-        return True
+        if isinstance(self.path, Path):
+            yield Chunk(map_npy(self.path))
+        else:
+            yield from self.rows(0, None, block_rows(self.n_dims))
 
     def rows(self, start: int, stop: int | None, step: int) -> Iterator[Chunk]:
         """Rows read into memory, so that a large file is never mapped whole."""
-        stop = len(self._array) if stop is None else stop
-        if not (isinstance(self._array, np.memmap) and self._array.flags.c_contiguous):
-            yield Chunk(self._array[start:stop])  # in Fortran order a row is spread over the file
-            return
-        stored = RawRows(self.path, self._array.offset, self._array.dtype, self.n_dims, self.request.uncached)
-        yield from map(Chunk, stored.read(start, stop, step))
+        shape, dtype = self._member.shape, self._member.dtype
+        stop = shape[0] if stop is None else stop
+        if not self._member.fortran:
+            stored = RawRows(self.path, self._offset, dtype, self.n_dims, self.request.uncached)
+            yield from map(Chunk, stored.read(start, stop, step))
+        elif isinstance(self.path, Path):
+            yield Chunk(map_npy(self.path)[start:stop])  # in Fortran order a row is spread over the file
+        else:
+            with self.path.open("rb") as file:
+                raw = file.read()
+            yield Chunk(np.frombuffer(raw, dtype, offset=self._offset).reshape(shape, order="F")[start:stop])
 
 
 class NpzReader(Reader):
@@ -93,7 +98,13 @@ class Member:
 
 
 def map_npy(path: Path) -> np.ndarray:
-    """The memory map over a .npy file; text, pickles and object arrays are refused by name."""
+    """The memory map over a .npy file that is one."""
+    npy_header(path)
+    return np.lib.format.open_memmap(path, mode="r")
+
+
+def npy_header(path: FilePath) -> tuple[Member, int]:
+    """What a .npy file holds, and where its numbers begin; text, pickles, objects are refused by name."""
     if is_gzip(path):
         raise FileError(f"{path} is compressed; wanted a plain .npy, which is memory-mapped: gunzip it first")
     magic = first_bytes(path, 6)
@@ -105,50 +116,50 @@ def map_npy(path: Path) -> np.ndarray:
         raise FileError(f"{path} does not begin as a .npy file does; wanted a file that np.save wrote")
     with path.open("rb") as file:
         member = _header(file, path.name)
-        held = path.stat().st_size - file.tell()
+        offset = file.tell()
     _refuse_objects(member.dtype, str(path))
     n_bytes = member.n_bytes(str(path))
-    check_held(n_bytes, held, str(path))
+    check_held(n_bytes, path.stat().st_size - offset, str(path))
     if n_bytes == 0:  # an empty map cannot be made
         raise ShapeError(f"{path} is empty, shape {member.shape}; wanted at least one value")
-    return np.lib.format.open_memmap(path, mode="r")
+    return member, offset
 
 
-def npz_members(path: Path) -> dict[str, Member]:
+def npz_members(path: FilePath) -> dict[str, Member]:
     """The arrays of a .npz file by name, from their headers."""
     if is_gzip(path):
         raise FileError(f"{path} is compressed twice; gunzip it first")
     if first_bytes(path, 6) == NPY_MAGIC:
         raise FileError(f"{path} is a single array under another name; rename it to .npy")
-    with zipfile.ZipFile(path) as archive:
+    with open_raw(path) as raw, zipfile.ZipFile(raw) as archive:
         check_distinct(archive.namelist(), str(path))
         names = [name for name in archive.namelist() if name.endswith(".npy")]
         return {name.removesuffix(".npy"): _member(archive, name, path) for name in names}
 
 
-def read_member(path: Path, member: Member) -> np.ndarray:
+def read_member(path: FilePath, member: Member) -> np.ndarray:
     """One array of a .npz file, whole."""
     what = _title(path, member.file_name)
     _refuse_objects(member.dtype, what)
-    with zipfile.ZipFile(path) as archive, archive.open(member.file_name) as file:
+    with open_raw(path) as raw, zipfile.ZipFile(raw) as archive, archive.open(member.file_name) as file:
         _header(file, member.file_name)
         array = np.frombuffer(_exactly(file, member.n_bytes(what)), dtype=member.dtype)
         return array.reshape(member.shape, order="F" if member.fortran else "C")
 
 
-def member_rows(path: Path, member: Member) -> Iterator[np.ndarray]:
+def member_rows(path: FilePath, member: Member) -> Iterator[np.ndarray]:
     """A 2-d array of a .npz file in blocks of rows."""
     if member.fortran:
         yield read_member(path, member)
         return
     n, d = member.shape
     step = block_rows(d)
-    with zipfile.ZipFile(path) as archive, archive.open(member.file_name) as file:
+    with open_raw(path) as raw, zipfile.ZipFile(raw) as archive, archive.open(member.file_name) as file:
         _header(file, member.file_name)
         for start in range(0, n, step):
             rows = min(step, n - start)
-            raw = _exactly(file, rows * d * member.dtype.itemsize)
-            yield np.frombuffer(raw, dtype=member.dtype).reshape(rows, d)
+            numbers = _exactly(file, rows * d * member.dtype.itemsize)
+            yield np.frombuffer(numbers, dtype=member.dtype).reshape(rows, d)
 
 
 def check_numbers(dtype: np.dtype[Any], what: str) -> None:
@@ -172,7 +183,7 @@ def _refuse_objects(dtype: np.dtype[Any], what: str) -> None:
         )
 
 
-def _member(archive: zipfile.ZipFile, name: str, path: Path) -> Member:
+def _member(archive: zipfile.ZipFile, name: str, path: FilePath) -> Member:
     info, what = archive.getinfo(name), _title(path, name)
     if info.compress_type not in _PACKINGS:
         raise FileError(f"{what} is packed by method {info.compress_type}; wanted an archive of np.savez")
@@ -185,7 +196,7 @@ def _member(archive: zipfile.ZipFile, name: str, path: Path) -> Member:
     return member
 
 
-def _title(path: Path, name: str) -> str:
+def _title(path: FilePath, name: str) -> str:
     return f"{path} ({name.removesuffix('.npy')})"
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, overload
 
 import numpy as np
@@ -14,7 +13,8 @@ from torch import Tensor
 from isoscope.errors import InputError
 from isoscope.io.chunks import Reader
 from isoscope.io.label_files import locate_labels
-from isoscope.labels import Labels
+from isoscope.labels import Labels, as_labels
+from isoscope.space import as_counts, as_weights
 
 # a column or a file by name; or what is already at hand for these rows
 LabelsFrom = str | os.PathLike[str] | Labels | None
@@ -22,46 +22,51 @@ WeightsFrom = str | os.PathLike[str] | Tensor | None
 
 
 @dataclass(frozen=True, eq=False)
-class RowKnowledge:
-    """How labels and weights of the rows are read, and where from, in words.
+class Known:
+    """Labels or weights of the rows: where they are, and how they are read.
 
     Attributes:
-        asked: labels, weights and name as they were asked for, so that the file can be opened again.
-        labels, weights: read the values; None where none were named.
-        labels_from, weights_from: where that is, for messages.
-        name: what the rows are called in tables, where not after their file.
+        what: which of the two.
+        asked: as they were asked for, so that the file can be opened again.
+        where: where that is, for messages.
+        read: the values as they stand; None where none were named.
     """
 
-    asked: tuple[LabelsFrom, WeightsFrom, str | None]
-    labels: Callable[[], Any] | None
-    labels_from: str
-    weights: Callable[[], Any] | None
-    weights_from: str
-    name: str | None
+    what: str
+    asked: LabelsFrom | WeightsFrom
+    where: str = ""
+    read: Callable[[], Any] | None = None
 
     @classmethod
-    def of(
-        cls, reader: Reader, labels: LabelsFrom, weights: WeightsFrom, name: str | None = None
-    ) -> RowKnowledge:
+    def of(cls, what: str, asked: LabelsFrom | WeightsFrom, reader: Reader) -> Known:
         """What is named, found among the columns of the file or beside it."""
-        read_labels, labels_from = _located(reader, labels, "labels")
-        read_weights, weights_from = _located(reader, weights, "weights")
-        asked = (labels, weights, name)
-        return cls(asked, read_labels, labels_from, read_weights, weights_from, name)
+        if asked is None:
+            return cls(what, None)
+        if isinstance(asked, Labels | Tensor):
+            return cls(what, asked, "the caller", lambda: asked)
+        read, where = locate_labels(
+            asked, path=reader.path, columns=reader.columns, read=reader.label_values, what=what
+        )
+        return cls(what, asked, where, read)
 
+    def of_rows(self, values: Labels | Tensor | None, start: int, stop: int) -> Known:
+        """Some rows of the values, at hand."""
+        if values is None:
+            return self
+        rows = known_rows(values, start, stop)
+        return Known(self.what, rows, "the caller", lambda: rows)
 
-def _located(
-    reader: Reader, named: LabelsFrom | WeightsFrom, what: str
-) -> tuple[Callable[[], Any] | None, str]:
-    if named is None:
-        return None, ""
-    if isinstance(named, Labels | Tensor):
-        return partial(_itself, named), "the caller"
-    return locate_labels(named, path=reader.path, columns=reader.columns, read=reader.label_values, what=what)
-
-
-def _itself(value: Any) -> Any:
-    return value
+    def values(self, n_rows: int | None = None) -> Any:
+        """Labels, or weights as a tensor; checked as those of a whole space where n_rows is told."""
+        if self.read is None:
+            return None
+        name, values = f"{self.what} ({self.where})", self.read()
+        if self.what == "labels":
+            return as_labels(values, n=n_rows, name=name)
+        numbers = as_numbers(values, name=name)
+        if n_rows is None:
+            return as_weights(numbers, n=len(numbers), name=name)
+        return as_counts(numbers, n=n_rows, name=name)
 
 
 @overload

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import glob
+import itertools
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -17,23 +18,20 @@ from torch import Tensor
 
 from isoscope.arrays import block_rows
 from isoscope.errors import FileError, InputError, IsoscopeError, LabelError, ShapeError
-from isoscope.io.addresses import is_address, listed_addresses, local_path, shown
+from isoscope.io.addresses import Address, FilePath, is_address, listed_addresses, local_path, shown
 from isoscope.io.files import kind, listed
 from isoscope.io.formats import FORMATS
-from isoscope.io.label_files import locate_labels
 from isoscope.io.raw_rows import fill_memory
-from isoscope.io.remote_shards import RemoteShard
-from isoscope.io.row_knowledge import as_numbers, known_rows
-from isoscope.io.sources import VectorFile, open_file
 from isoscope.io.table_rows import TableRows
-from isoscope.labels import Labels, as_labels
-from isoscope.space import Space, as_counts, unchecked
+from isoscope.io.vector_files import LateFile, VectorFile, open_file
+from isoscope.labels import Labels
+from isoscope.space import Space, unchecked
 
 _BESIDE = (".json", ".jsonl")
 _NUMBER = re.compile(r"(\d+)")
 
 
-Shard = VectorFile | RemoteShard
+Shard = VectorFile | LateFile
 
 
 class VectorShards:
@@ -136,12 +134,11 @@ class VectorShards:
 
     def table_rows(self) -> TableRows | None:
         """The columns beside the vectors, row by row; None unless every file is a table of the same ones."""
-        tables = [shard.table_rows() for shard in self.shards if isinstance(shard, VectorFile)]
-        first = tables[0] if tables else None
-        if first is None or len(tables) < len(self.shards):
+        first, *others = (shard.table_rows() for shard in self.shards)
+        if first is None:
             return None
-        same = [table for table in tables if table and table.names == first.names]
-        if len(same) < len(tables):
+        same = [first, *(table for table in others if table and table.names == first.names)]
+        if len(same) < len(self.shards):
             return None
         return replace(first, read=lambda: (batch for table in same for batch in table.read()))
 
@@ -206,127 +203,95 @@ def _name(path: str) -> str:
     return parts[-1] if parts else path
 
 
-def _found(path: str) -> tuple[dict[str, dict[str, Any]], list[str]]:
-    """The files, in order, each with what a listing of its address says, and a note on unknown kinds."""
-    listings: dict[str, dict[str, Any]] = {}
+def _found(path: str) -> tuple[list[FilePath], list[str]]:
+    """The files, in order, and a note on unknown kinds."""
     if is_address(path) and (here := local_path(path)) is not None:
         path = here
+    places: dict[str, FilePath]
     if is_address(path):
-        listings = listed_addresses(path)
-        names = list(listings)
+        places = dict(listed_addresses(path))
     elif Path(path).is_dir():
-        names = [str(entry) for entry in Path(path).iterdir()]
+        places = {str(entry): entry for entry in Path(path).iterdir()}
     else:
-        names = glob.glob(path) if is_many(path) else [path]
+        places = {name: Path(name) for name in (glob.glob(path) if is_many(path) else [path])}
     # what a framework leaves beside its files begins so: _SUCCESS, .part-0.crc
-    names = [name for name in names if not PurePosixPath(name).name.startswith((".", "_"))]
-    known = sorted((name for name in names if kind(Path(name)) in FORMATS), key=natural)
+    names = [name for name, place in places.items() if not place.name.startswith((".", "_"))]
+    known = sorted((name for name in names if kind(places[name]) in FORMATS), key=natural)
     if not known:
-        held = f"; it has {listed(sorted(PurePosixPath(name).name for name in names))}" if names else ""
+        held = f"; it has {listed(sorted(places[name].name for name in names))}" if names else ""
         what = (
             "is a folder; wanted files of vectors in it"
             if Path(path).is_dir()
             else "matches no file of vectors"
         )
         raise FileError(f"{shown(path)} {what}{held}")
-    if any(kind(Path(name)) not in _BESIDE for name in known):  # settings beside vectors, not vectors
-        known = [name for name in known if kind(Path(name)) not in _BESIDE]
-    kinds = sorted({kind(Path(name)) for name in known})
+    if any(kind(places[name]) not in _BESIDE for name in known):  # settings beside vectors, not vectors
+        known = [name for name in known if kind(places[name]) not in _BESIDE]
+    kinds = sorted({kind(places[name]) for name in known})
     if len(kinds) > 1:
         raise FileError(
             f"{shown(path)} has files of {len(kinds)} kinds ({', '.join(kinds)}); wanted one: "
             f"say which with a pattern, such as '{shown(path).rstrip('/')}/*{kinds[0]}'"
         )
-    others = sorted(PurePosixPath(name).name for name in names if name not in set(known))
+    others = sorted(places[name].name for name in names if name not in set(known))
     notes = [f"left out files of other kinds: {listed(others)}"] if others else []
-    return {name: listings.get(name, {}) for name in known}, notes
+    return [places[name] for name in known], notes
 
 
 def _opened(
-    places: dict[str, dict[str, Any]], options: dict[str, Any], known: dict[str, Any], *, skip_bad: bool
+    places: list[FilePath], options: dict[str, Any], known: dict[str, Any], *, skip_bad: bool
 ) -> tuple[list[Shard], dict[str, str]]:
     """Every file opened far enough to know its shape; those at an address when they are read."""
-    if is_address(next(iter(places))):
-        return [RemoteShard(place, {**options, **known}, listing) for place, listing in places.items()], {}
-    shards: list[Shard] = []
+    if isinstance(places[0], Address):
+        return [LateFile(place, {**options, **known}) for place in places], {}
+    files: list[VectorFile] = []
     bad: dict[str, str] = {}
-    options = {**options, "uncached": fill_memory(sum(map(_n_bytes, places)))}
-    apart = _apart(places, options, known)
-    for place in places:
-        columns = {name: value for name, value in known.items() if name not in apart}
+    here = [place for place in places if isinstance(place, Path)]
+    uncached = fill_memory(sum(place.stat().st_size for place in here if place.exists()))
+    for place in here:
         try:
-            shards.append(open_file(Path(place), **options, **columns))
+            files.append(open_file(place, uncached=uncached, **options, **known))
         except IsoscopeError as error:
             if not skip_bad:
                 raise
-            bad[place] = str(error)
-    if apart and bad:
+            bad[str(place)] = str(error)
+    apart = [name for name, value in known.items() if value is not None and value not in files[0].columns]
+    if not files or not apart:
+        return list(files), bad
+    if bad:
         raise InputError(
-            f"{next(iter(apart))} in a file of its own cannot be told apart when files are left out "
+            f"{apart[0]} in a file of its own cannot be told apart when files are left out "
             f"({next(iter(bad))}); wanted a column of each file"
         )
-    return _with_slices(shards, apart, options), bad
+    return _with_rows(files, apart), bad
 
 
-def _n_bytes(place: str) -> int:
-    """The size of a file; none where it is gone or a link leads nowhere, which opening it says."""
-    try:
-        return Path(place).stat().st_size
-    except OSError:
-        return 0
-
-
-def _apart(places: Iterable[str], options: dict[str, Any], known: dict[str, Any]) -> dict[str, Any]:
-    """Labels and weights that lie in one file for all rows, not in a column of each."""
-    if all(value is None for value in known.values()):
-        return {}
-    for place in places:
-        try:
-            reader = open_file(Path(place), **options)._reader
-        except IsoscopeError:
-            continue  # said when it is opened in its turn
-        named = {name: value for name, value in known.items() if value is not None}
-        return {name: value for name, value in named.items() if value not in reader.columns}
-    return {}
-
-
-def _with_slices(shards: list[Shard], apart: dict[str, Any], options: dict[str, Any]) -> list[Shard]:
+def _with_rows(files: list[VectorFile], apart: list[str]) -> list[Shard]:
     """The same files, each with its rows of what lies in one file for all."""
-    if not apart:
-        return shards
-    files = [shard for shard in shards if isinstance(shard, VectorFile)]
     counts = [file.n_rows for file in files]
     if None in counts:
         raise InputError(
-            f"{next(iter(apart))} in a file of its own needs files that say how many rows they have; "
+            f"{apart[0]} in a file of its own needs files that say how many rows they have; "
             f"{files[0].path} does not: name a column of each"
         )
-    total = sum(count or 0 for count in counts)
-    values = {name: _read_apart(name, value, files[0], total) for name, value in apart.items()}
-    opened: list[Shard] = []
-    start = 0
-    for file in files:
-        stop = start + (file.n_rows or 0)
-        mine: dict[str, Any] = {name: known_rows(value, start, stop) for name, value in values.items()}
-        asked: dict[str, Any] = dict(zip(("labels", "weights"), file._about.asked[:2], strict=True))
-        opened.append(open_file(file.path, **options, **{**asked, **mine}))
-        start = stop
-    return opened
-
-
-def _read_apart(name: str, value: Any, first: VectorFile, n_rows: int) -> Labels | Tensor:
-    columns, read = first._reader.columns, first._reader.label_values
-    values, where = locate_labels(value, path=first.path, columns=columns, read=read, what=name)
-    if name == "labels":
-        return as_labels(values(), n=n_rows, name=f"labels ({where})")
-    return as_counts(as_numbers(values(), name=f"weights ({where})"), n=n_rows, name=f"weights ({where})")
+    ends = list(itertools.accumulate(count or 0 for count in counts))
+    shards: list[Shard] = []
+    values = {name: files[0].known[name].values(ends[-1]) for name in apart}
+    for file, count, stop in zip(files, counts, ends, strict=True):
+        start = stop - (count or 0)
+        mine = {name: file.known[name].of_rows(values[name], start, stop) for name in apart}
+        shards.append(file.with_known({**file.known, **mine}))
+    return shards
 
 
 def _check_dims(shards: list[Shard], bad: dict[str, str], *, skip_bad: bool) -> int:
     """The width of all files: that of the first, or of most where others are left out."""
     files = [shard for shard in shards if isinstance(shard, VectorFile)]
-    if not files:
-        return _dims_at_address(shards, skip_bad=skip_bad)
+    if not files:  # the width of the first that can be read: the others are opened in their turn
+        for shard in shards[:-1] if skip_bad else ():
+            with contextlib.suppress(IsoscopeError):
+                return shard.n_dims
+        return shards[-1 if skip_bad else 0].n_dims
     n_dims, which = files[0].n_dims, "the first file has"
     if skip_bad:
         n_dims, which = Counter(file.n_dims for file in files).most_common(1)[0][0], "most files have"
@@ -337,15 +302,6 @@ def _check_dims(shards: list[Shard], bad: dict[str, str], *, skip_bad: bool) -> 
         bad[file.title] = str(error)
         shards.remove(file)
     return n_dims
-
-
-def _dims_at_address(shards: list[Shard], *, skip_bad: bool) -> int:
-    """The width of the first file that can be read: they are fetched one at a time."""
-    remote = [shard for shard in shards if isinstance(shard, RemoteShard)]
-    for shard in remote[:-1] if skip_bad else ():
-        with contextlib.suppress(IsoscopeError):
-            return shard.n_dims
-    return remote[-1 if skip_bad else 0].n_dims
 
 
 def _other_dims(title: str, n_dims: int, wanted: int, which: str = "the first file has") -> ShapeError:

@@ -76,7 +76,7 @@ class LinesTable(Table):
 class ArraysTable(Table):
     """A .npz file, each of its arrays a column; or a .npy file, which is one without a name."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: FilePath) -> None:
         super().__init__(path)
         self._members = npz_members(path) if kind(path) == ".npz" else {}
         self.written = tuple(self._members)

@@ -50,17 +50,13 @@ class SafetensorsReader(Reader):
         )
         self._key = key
         self._vectors = self._tensor(key)
+        self.seeks = self._vectors.dtype in _STORED  # in a type that NumPy reads too
         self.n_rows, self.n_dims = _check_tensor(self._vectors, f"{self.path} ({key})")
         self.columns = tuple(name for name in self._shapes if name != key)
 
     def pieces(self) -> Iterator[Chunk]:
         """The whole tensor as one mapped piece."""
         yield Chunk(self._vectors)
-
-    @property
-    def seeks(self) -> bool:
-        """Rows lie one after another, in a type that NumPy reads too."""
-        return self._vectors.dtype in _STORED
 
     def rows(self, start: int, stop: int | None, step: int) -> Iterator[Chunk]:
         """Rows read into memory, so that a large file is never mapped whole."""
@@ -114,7 +110,7 @@ class TorchReader(Reader):
     def open(self) -> None:
         """Map the archive and choose the tensor with the vectors."""
         _refuse_gzip(self)
-        self._archive = TorchArchive(self.path)
+        self._archive = TorchArchive(self.here)
         self._entries = dict(leaves(self._load(), str(self.path)))
         tensors = {name: value for name, value in self._entries.items() if isinstance(value, Tensor)}
         self._archive.check_sizes(tensors.values())
@@ -144,7 +140,7 @@ class TorchReader(Reader):
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # torch muses about protocols; what matters it raises
-                return torch.load(self.path, map_location="cpu", weights_only=True, mmap=True)
+                return torch.load(self.here, map_location="cpu", weights_only=True, mmap=True)
         except Exception as error:
             if "weights_only" in str(error) or "WeightsUnpickler" in str(error):
                 raise FileError(

@@ -39,19 +39,15 @@ class ZarrReader(Reader):
         _refuse_objects(self._vectors, what)
         check_numbers(np.dtype(self._vectors.dtype), what)
         self.n_rows, self.n_dims = check_shape(tuple(self._vectors.shape), what)
+        self.seeks = True  # chunks are files of their own
         self._others = {name: array for name, array in arrays.items() if name != key}
         self.columns = tuple(self._others)
-        n_absent, n_chunks = count_absent(self.path, self._vectors, what)
+        n_absent, n_chunks = count_absent(self.here, self._vectors, what)
         if n_absent:
             self.notes.append(
                 f"{n_absent:,} of {n_chunks:,} chunks are not in the folder; "
                 f"their numbers are the fill value, {self._vectors.fill_value}"
             )
-
-    @property
-    def seeks(self) -> bool:
-        """Chunks are files of their own."""
-        return True
 
     def pieces(self) -> Iterator[Chunk]:
         """All rows, some chunks at a time."""
@@ -65,7 +61,7 @@ class ZarrReader(Reader):
         first = start
         while first < stop:
             last = min((first // chunk) * chunk + step, stop)
-            check_blosc(self.path, self._vectors, first, last)
+            check_blosc(self.here, self._vectors, first, last)
             yield Chunk(np.asarray(self._vectors[first:last]))
             first = last
 
@@ -73,8 +69,8 @@ class ZarrReader(Reader):
         """Another array of the group."""
         array = self._others[column]
         _refuse_objects(array, f"{self.path} ({column})")
-        count_absent(self.path, array, f"{self.path} ({column})")
-        check_blosc(self.path, array, 0, len_of(array))
+        count_absent(self.here, array, f"{self.path} ({column})")
+        check_blosc(self.here, array, 0, len_of(array))
         return np.asarray(array[:])
 
     def _arrays(self) -> dict[str, Any]:
