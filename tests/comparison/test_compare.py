@@ -8,9 +8,9 @@ import pytest
 import torch
 
 import isoscope as iso
-from isoscope.comparison import compare, parse_gates
-from isoscope.comparison.moved import displacements, overlap_error
-from isoscope.comparison.resampling import N_GROUPS, dealt, jackknife_error
+from isoscope.comparison import compare, parse_gates, resampling
+from isoscope.comparison.moved import displacements, overlap_error, wide_neighbors
+from isoscope.comparison.resampling import N_GROUPS, Groups
 from isoscope.space import Space
 from isoscope.statistics.cross import CrossMoments
 
@@ -32,6 +32,27 @@ def test_values_are_those_of_measure_and_of_the_formulas(rng: np.random.Generato
     assert found.correspondence("cka_debiased") == iso.linear_cka(A, B, debias=True)
     assert found.correspondence("procrustes") == iso.procrustes_distance(A, B)
     assert found.correspondence("overlap") == iso.neighbor_overlap(A, B, k=7)
+
+
+def test_each_statistic_of_either_space_is_computed_once(rng: np.random.Generator, passes) -> None:
+    A, B = pair(rng)
+    labels = A[:, 0] > 0
+    measured = iso.measure(A, labels=labels)
+    before = passes.over(A)
+    found = compare(measured, B)
+    for name, times in {"Moments": 1, "Directions": 1, "Separation": 1, "Neighbors cosine": 1}.items():
+        assert passes.over(A)[name] - before[name] == times - (name != "Neighbors cosine"), name
+        assert passes.over(B)[name] == times, name
+    again = compare(A, B, labels=labels)
+    assert found.to_dict()["metrics"] == again.to_dict()["metrics"]
+    assert found.to_dict()["moved_rows"] == again.to_dict()["moved_rows"]
+
+
+def test_the_labels_of_a_are_those_of_both(rng: np.random.Generator) -> None:
+    A, B = pair(rng)
+    own = iso.measure(B, labels=B[:, 1] > 0)
+    found = compare(A, own, labels=A[:, 0] > 0, errors=False)
+    assert found["silhouette"].after == iso.silhouette_score(B, A[:, 0] > 0)
 
 
 def test_intervals_of_differences_cover_the_truth() -> None:
@@ -74,8 +95,7 @@ def test_large_spaces_have_their_errors_from_a_part(
 ) -> None:
     A, B = pair(rng, n=1000)
     whole = compare(A, B, metrics="isoscore,calinski_harabasz", labels=A[:, 0] > 0)
-    original = compare.__globals__["jackknife"]
-    monkeypatch.setitem(compare.__globals__, "jackknife", lambda *a, **k: original(*a, **k, max_rows=250))
+    monkeypatch.setattr(resampling, "MAX_ROWS", 250)
     part = compare(A, B, metrics="isoscore,calinski_harabasz", labels=A[:, 0] > 0)
     widths = [np.diff(one["isoscore"].interval)[0] for one in (whole, part)]
     assert 0.4 < widths[1] / widths[0] < 2.5  # not twice as wide, as those of a quarter of the rows would be
@@ -199,6 +219,12 @@ def test_zero_rows_are_named_as_they_came_where_ids_match_them(rng: np.random.Ge
     )
 
 
+def error_of_overlap(A: np.ndarray, B: np.ndarray, *, k: int, metric: str, seed: int) -> float | None:
+    groups = Groups.dealt(len(A), seed=seed)
+    found = wide_neighbors(torch.tensor(A), torch.tensor(B), groups.rows, k=k, metric=metric)
+    return None if found is None else overlap_error(found, groups, k=k)
+
+
 def test_the_interval_of_the_overlap_covers_it() -> None:
     """Against the spread over draws: rows that are neighbours of many make it wider than theirs."""
     values, errors = [], []
@@ -207,20 +233,17 @@ def test_the_interval_of_the_overlap_covers_it() -> None:
         A = rng.normal(size=(200, 3))
         B = A + 0.3 * rng.normal(size=A.shape)
         values.append(iso.neighbor_overlap(A, B))
-        errors.append(overlap_error(torch.tensor(A), torch.tensor(B), k=10, metric="cosine", seed=seed))
+        errors.append(error_of_overlap(A, B, k=10, metric="cosine", seed=seed))
     assert 0.8 < np.mean(errors) / np.std(values) < 2
 
 
 def test_overlap_without_a_group_is_that_of_the_rows_that_stay(rng: np.random.Generator) -> None:
-    A, B = map(torch.tensor, pair(rng, n=120))
-    rows, group = dealt(120, seed=3)
-    left = [
-        iso.neighbor_overlap(A[rows[group != g]], B[rows[group != g]], k=6, metric="euclidean")
-        for g in range(N_GROUPS)
-    ]
-    found = overlap_error(A, B, k=6, metric="euclidean", seed=3)
-    assert np.isclose(found, jackknife_error(left, 1.0))
-    assert overlap_error(A[:25], B[:25], k=6, metric="euclidean", seed=3) is None
+    A, B = pair(rng, n=120)
+    groups = Groups.dealt(120, seed=3)
+    stays = [groups.codes.numpy() != g for g in range(N_GROUPS)]
+    left = [iso.neighbor_overlap(A[rows], B[rows], k=6, metric="euclidean") for rows in stays]
+    assert np.isclose(error_of_overlap(A, B, k=6, metric="euclidean", seed=3), groups.error(left))
+    assert error_of_overlap(A[:25], B[:25], k=6, metric="euclidean", seed=3) is None
 
 
 def test_dimensions_may_differ_and_sources_are_read(rng: np.random.Generator, tmp_path: object) -> None:
@@ -296,7 +319,7 @@ def test_bad_input(rng: np.random.Generator) -> None:
         compare(A, B, ids=(range(200), range(200, 400)))
     with pytest.raises(iso.InputError, match="B has weights"):
         compare(A, Space(B, weights=np.ones(200)))
-    with pytest.raises(iso.InputError, match="n_moved is -1"):
+    with pytest.raises(iso.InputError, match="`n_moved` must be 0 or more, got -1"):
         compare(A, B, n_moved=-1)
     with pytest.raises(KeyError, match="was not measured"):
         compare(A, B, metrics="isoscore")["silhouette"]

@@ -6,6 +6,10 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from isoscope.results import plain
+
+Interval = tuple[float, float]
+
 
 @dataclass(frozen=True)
 class Change:
@@ -21,7 +25,7 @@ class Change:
     name: str
     before: float | None
     after: float | None
-    interval: tuple[float, float] | None
+    interval: Interval | None
     meaning: str
 
     @property
@@ -38,14 +42,9 @@ class Change:
         return None if self.interval is None else not self.interval[0] <= 0 <= self.interval[1]
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-ready; infinities as None."""
-        return {
-            "a": _plain(self.before),
-            "b": _plain(self.after),
-            "difference": _plain(self.difference),
-            "interval": None if self.interval is None else list(self.interval),
-            "meaning": self.meaning,
-        }
+        """Return JSON-ready values; infinities as None."""
+        sides = {"a": self.before, "b": self.after, "difference": self.difference}
+        return {**plain(sides), "interval": plain(self.interval), "meaning": self.meaning}
 
 
 @dataclass(frozen=True)
@@ -54,25 +53,24 @@ class Correspondence:
 
     name: str
     value: float | None
-    interval: tuple[float, float] | None
+    interval: Interval | None
     meaning: str
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-ready."""
-        return {
-            "value": self.value,
-            "interval": None if self.interval is None else list(self.interval),
-            "meaning": self.meaning,
-        }
+        """Return JSON-ready values."""
+        return {name: value for name, value in plain(self).items() if name != "name"}
 
 
 @dataclass(frozen=True)
 class MovedRow:
-    """An item whose neighbours changed: its row, the share of them kept, how far it moved, what it is.
+    """An item whose neighbours changed.
 
-    `id` is what rows were matched by, where they were.
-
-    `displacement` is its distance after the best rotation, 1 on average if the spaces had nothing in common.
+    Attributes:
+        row: its number in A.
+        overlap: the share of its neighbours that it kept.
+        displacement: its distance after the best rotation, 1 on average if the spaces had nothing in common.
+        label, text: what it is, where that is known.
+        id: what rows were matched by, where they were.
     """
 
     row: int
@@ -83,7 +81,7 @@ class MovedRow:
     id: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-ready."""
+        """Return JSON-ready values."""
         return {**vars(self), "label": None if self.label is None else str(self.label)}
 
 
@@ -96,9 +94,5 @@ class MovedLabel:
     overlap: float
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-ready."""
+        """Return JSON-ready values."""
         return {**vars(self), "label": str(self.label)}
-
-
-def _plain(value: float | None) -> float | None:
-    return value if value is not None and math.isfinite(value) else None

@@ -19,90 +19,153 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from isoscope.errors import LabelError
 from isoscope.kernels.tiles import Progress
+from isoscope.metrics.registry import registered
+from isoscope.space import Space
+from isoscope.statistics.cross import CrossMoments
+from isoscope.statistics.gathered import Statistics
+from isoscope.statistics.pairs import ClusterDistances, Separation
 
 N_GROUPS = 20
 MAX_ROWS = 2500  # that errors are taken over
 Figures = dict[str, float | None]
+_SUMS_BYTES = 64 * 2**20  # of distances by label and group
 
 
 @dataclass(frozen=True)
-class Resampled:
-    """Standard errors by the figure's name, None where a figure was undefined in some group.
+class Groups:
+    """Rows that errors are taken over, and the group of each.
 
-    n_rows: rows the errors were taken over. n_groups: G.
+    Attributes:
+        n: rows in all.
+        rows: (m,) the rows drawn, in order.
+        codes: (m,) their groups, 0 … G − 1.
+        n_groups: G.
     """
 
-    errors: dict[str, float | None]
-    n_rows: int
-    n_groups: int
+    n: int
+    rows: Tensor
+    codes: Tensor
+    n_groups: int = N_GROUPS
+
+    @classmethod
+    def dealt(
+        cls,
+        n: int,
+        strata: Tensor | None = None,
+        *,
+        n_groups: int = N_GROUPS,
+        max_rows: int | None = None,
+        seed: int = 0,
+    ) -> Groups:
+        """Draw rows and deal them into groups; `strata`, (n,) codes of labels, go round the groups."""
+        generator = torch.Generator().manual_seed(seed)
+        rows = torch.randperm(n, generator=generator)[: max_rows or MAX_ROWS]
+        if strata is not None:
+            rows = rows[strata.cpu()[rows].argsort(stable=True)]
+        order = rows.argsort()
+        return cls(n, rows[order], order % n_groups, n_groups)
+
+    def jackknife(
+        self, figures: Callable[[int], Figures], *, progress: Progress | None = None
+    ) -> dict[str, float | None]:
+        """Return the standard error of each figure, from its values with each group left out.
+
+        Args:
+            figures: named values without the rows of a group, by its number.
+            progress: told the share that is done.
+        """
+        left_out = []
+        for group in range(self.n_groups):
+            left_out.append(figures(group))
+            if progress:
+                progress((group + 1) / self.n_groups)
+        return {name: self.error([one.get(name) for one in left_out]) for name in left_out[0]}
+
+    def error(self, values: Sequence[float | None]) -> float | None:
+        """Return s of the values that leave out each group, for all n rows; None where one is undefined."""
+        known = [value for value in values if value is not None and math.isfinite(value)]
+        if len(known) < len(values):
+            return None
+        mean = math.fsum(known) / len(known)
+        spread = math.fsum((value - mean) ** 2 for value in known)
+        return math.sqrt(len(self.rows) / self.n) * math.sqrt((len(known) - 1) / len(known) * spread)
+
+    def half_width(self, standard_error: float) -> float:
+        """Return half the 95 % interval: Student's t with G − 1 degrees of freedom."""
+        from scipy.stats import t
+
+        return float(t.ppf(0.975, self.n_groups - 1)) * standard_error
 
 
-def jackknife(
-    figures: Callable[[Tensor], Figures],
-    n: int,
-    *,
-    strata: Tensor | None = None,
-    n_groups: int = N_GROUPS,
-    max_rows: int = MAX_ROWS,
-    seed: int = 0,
-    progress: Progress | None = None,
-) -> Resampled:
-    """The errors of whatever `figures` makes of the rows it is given.
+class LeftOut:
+    """Statistics of one space without each group of rows in turn; distances are computed once for all groups.
 
     Args:
-        figures: named values from (m,) row numbers, in order.
-        n: rows in all.
-        strata: (n,) codes of labels, dealt evenly over the groups.
-        n_groups: G.
-        max_rows: rows taken at most.
-        seed: of the draw and the groups.
-        progress: told the share that is done.
+        space: the rows that errors are taken over.
+        groups: their groups.
+        metrics: names of what is going to be read.
+        seed: of everything sampled.
     """
-    rows, group = dealt(n, strata, n_groups, max_rows, seed)
-    left_out = []
-    for g in range(n_groups):
-        left_out.append(figures(rows[group != g].sort().values))
-        if progress:
-            progress((g + 1) / n_groups)
-    names = list(left_out[0])
-    shrink = math.sqrt(len(rows) / n)
-    return Resampled(
-        {name: jackknife_error([one.get(name) for one in left_out], shrink) for name in names},
-        len(rows),
-        n_groups,
-    )
+
+    def __init__(self, space: Space, groups: Groups, metrics: Iterable[str], seed: int) -> None:
+        self.space, self.groups, self.seed = space, groups, seed
+        self._sums: Tensor | None = None
+        needs = {need for name in metrics for need in registered()[name].needs}
+        if space.labels is None or "separation" not in needs:
+            return
+        n_sums = space.labels.n_labels * groups.n_groups
+        if 8 * len(space) * n_sums <= _SUMS_BYTES:
+            both = space.labels.codes * groups.n_groups + groups.codes.to(space.labels.codes.device)
+            found = ClusterDistances.of(space.vectors, both)
+            sums = found.sums.new_zeros(len(space), n_sums)
+            sums[:, list(found.labels.names)] = found.sums
+            self._sums = sums.view(len(space), -1, groups.n_groups)
+
+    def without(self, group: int) -> Statistics:
+        """Return the statistics of all rows but those of one group."""
+        stays = (self.groups.codes != group).nonzero().flatten()
+        shelf = Statistics(self.space.take(stays), seed=self.seed)
+        if self._sums is not None:
+            try:
+                labels = shelf.labels
+            except LabelError:  # what needs labels is undefined without this group
+                return shelf
+            others = [other for other in range(self.groups.n_groups) if other != group]
+            assert shelf.space.labels is not None
+            present = shelf.space.labels.codes.unique()
+            sums = self._sums[stays.to(self._sums.device)][:, present][:, :, others].sum(dim=2)
+            counts = labels.counts.double()
+            vars(shelf)["separation"] = Separation.from_sums(ClusterDistances(sums, labels, counts))
+        return shelf
 
 
-def dealt(
-    n: int, strata: Tensor | None = None, n_groups: int = N_GROUPS, max_rows: int = MAX_ROWS, seed: int = 0
-) -> tuple[Tensor, Tensor]:
-    """Rows drawn, and the group of each; rows of one label go round the groups."""
-    generator = torch.Generator().manual_seed(seed)
-    rows = torch.randperm(n, generator=generator)[:max_rows]
-    if strata is not None:
-        rows = rows[strata.cpu()[rows].argsort(stable=True)]
-    return rows, torch.arange(len(rows)) % n_groups
+class CrossLeftOut:
+    """`CrossMoments` of two spaces without each group of rows in turn: all sums less those of the group."""
 
+    def __init__(self, X: Tensor, Y: Tensor, groups: Groups) -> None:
+        self.sums, self.groups = CrossMoments.of(X, Y), groups
+        self._u = X.double() - self.sums.left_mean
+        self._v = Y.to(X.device).double() - self.sums.right_mean
 
-def jackknife_error(values: Sequence[float | None], shrink: float) -> float | None:
-    """s of the figures that leave each group out, carried over by `shrink`; None where one is undefined."""
-    known = [value for value in values if value is not None and math.isfinite(value)]
-    if len(known) < len(values):
-        return None
-    mean = math.fsum(known) / len(known)
-    spread = math.fsum((value - mean) ** 2 for value in known)
-    return shrink * math.sqrt((len(known) - 1) / len(known) * spread)
-
-
-def half_width(standard_error: float, n_groups: int) -> float:
-    """Half the 95 % interval: Student's t with G − 1 degrees of freedom."""
-    from scipy.stats import t
-
-    return float(t.ppf(0.975, n_groups - 1)) * standard_error
-
-
-def differences(first: Figures, second: Figures, names: Iterable[str]) -> Figures:
-    """Second less first by name; None where either is."""
-    pairs = ((name, first.get(name), second.get(name)) for name in names)
-    return {name: None if a is None or b is None else b - a for name, a, b in pairs}
+    def without(self, group: int) -> CrossMoments:
+        """Return the sums over all rows but those of one group, about their own means."""
+        whole = self.sums
+        stays = (self.groups.codes != group).to(self._u.device)
+        u, v, n = self._u[~stays], self._v[~stays], int(stays.sum())
+        right, left = -v.sum(dim=0) / n, -u.sum(dim=0) / n  # how the means move
+        p, q = (
+            (rows[stays] - step).square().sum(dim=1) for rows, step in ((self._u, left), (self._v, right))
+        )
+        return CrossMoments(
+            n,
+            whole.left_mean + left,
+            whole.right_mean + right,
+            whole.left - u.T @ u - n * torch.outer(left, left),
+            whole.right - v.T @ v - n * torch.outer(right, right),
+            whole.cross - u.T @ v - n * torch.outer(left, right),
+            p @ p,
+            q @ q,
+            p @ q,
+        )

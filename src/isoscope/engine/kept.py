@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import fields, replace
 from typing import Any
 
@@ -11,9 +11,8 @@ import torch
 from torch import Tensor
 
 from isoscope.engine.source import Source, is_source
-from isoscope.errors import InputError, UndefinedError
+from isoscope.errors import InputError
 from isoscope.measurement import Measurement
-from isoscope.metrics.registry import registered
 from isoscope.space import Space
 from isoscope.statistics.gathered import Statistics
 
@@ -79,17 +78,6 @@ def shelf_of(X: Any, *, seed: int = 0, **given: Any) -> Statistics:
     shelf = Statistics(replace(space, **given) if given else space, seed=seed)
     shelf.notes += _notes(X)
     return shelf
-
-
-def values(shelf: Statistics, names: Iterable[str]) -> dict[str, float | None]:
-    """Read metrics of the registry off a shelf, by name; None where one is undefined on this space."""
-    found: dict[str, float | None] = {}
-    for name in names:
-        try:
-            found[name] = float(registered()[name].compute(shelf))
-        except (InputError, UndefinedError):
-            found[name] = None
-    return found
 
 
 def _loaded(X: Any) -> Space:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import time
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -19,7 +20,7 @@ from isoscope.labels import Labels, label_notes
 from isoscope.measurement import Measurement
 from isoscope.metrics.frontier import between_share, isotropy_ceiling
 from isoscope.metrics.isotropy import is_few
-from isoscope.metrics.registry import Metric
+from isoscope.metrics.registry import Metric, registered
 from isoscope.printable import printable
 from isoscope.progress import Bar
 from isoscope.space import Space
@@ -159,6 +160,11 @@ def read(metric: Metric, shelf: Statistics, *, errors: bool) -> Reading:
     error = _error(metric, shelf) if errors else None
     ceiling = _ceiling(shelf) if metric.name == "isoscore" else None
     return Reading(metric.name, value, error, ceiling, metric.meaning(value, shelf), metric.range)
+
+
+def values(shelf: Statistics, names: Iterable[str]) -> dict[str, float | None]:
+    """Return the values of metrics on a shelf, by name; None where one is undefined."""
+    return {name: read(registered()[name], shelf, errors=False).value for name in names}
 
 
 def _error(metric: Metric, shelf: Statistics) -> float | None:

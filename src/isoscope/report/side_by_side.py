@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from isoscope.engine.kept import values
+from isoscope.engine.measure import values
 from isoscope.engine.plan import silhouette_policy
 from isoscope.errors import InputError, UndefinedError
 from isoscope.metrics.registry import registered
