@@ -21,6 +21,7 @@ from benchmarks import (
     peers,
     report,
     silhouette,
+    startup,
     streaming,
     tracker,
     training,
@@ -42,6 +43,7 @@ SUITES = {
     "corrections": corrections.run,
     "report": report.run,
     "streaming": streaming.run,
+    "startup": startup.run,
 }
 RESULTS = Path(__file__).parent / "results"
 

@@ -89,9 +89,32 @@ def _lines(results: dict[str, Any]) -> list[str]:
             ),
             missed=lambda row: row["share_of_what_binds"] < row["wanted"],
         ),
+        *_startup_lines(results.get("startup", [])),
         *scale.page_lines(),
         *_layer_lines(),
         *gpu_lines(),
+    ]
+
+
+def _startup_lines(rows: list[Row]) -> list[str]:
+    """How long a process takes that computes nothing."""
+    if not rows:
+        return []
+    return [
+        "",
+        "## Start-up",
+        "",
+        "Each in a process of its own. torch, NumPy and pyarrow are imported when something is computed.",
+        "",
+        *table(
+            "process | seconds | wanted",
+            rows,
+            lambda row: (
+                f"`{row['what']}` | {row['seconds']:.2f} "
+                f"| {'' if row['wanted'] is None else '< {:g}'.format(row['wanted'])}"
+            ),
+            missed=lambda row: row["wanted"] is not None and row["seconds"] >= row["wanted"],
+        ),
     ]
 
 

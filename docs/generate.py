@@ -5,7 +5,8 @@
     python docs/generate.py --figures   the table of IsoScore's bias as well (about a minute)
 
 Pages written whole: reference/metrics.md, reference/api.md, reference/cli.md, theory-statements.md,
-contributing.md, concepts/bias-table.md; and src/isoscope/__init__.pyi. docs/figures.py draws the figures.
+contributing.md, concepts/bias-table.md; src/isoscope/__init__.pyi and
+cli/metric_names.txt. docs/figures.py draws the figures.
 On the other pages every ```python and ```console block is run, and a ```text block right after one is
 replaced by what it printed. Running it twice changes nothing.
 """
@@ -32,7 +33,7 @@ from typer.testing import CliRunner
 
 import isoscope as iso
 from isoscope.cli import app
-from isoscope.metrics.registry import FAMILIES, KNOWN
+from isoscope.metrics.registry import FAMILIES, KNOWN, built_in
 from isoscope_papers import corpora
 from isoscope_papers.theory.statements import statements_table
 
@@ -265,6 +266,11 @@ def _import_order(name: str) -> tuple[int, str]:
     return (0 if name.isupper() else 1 if name[0].isupper() else 2, name)
 
 
+def metric_names() -> str:
+    """src/isoscope/cli/metric_names.txt: what the shell completes after --metrics."""
+    return "\n".join([*FAMILIES, "all", "default", *built_in()]) + "\n"
+
+
 REFERENCE: dict[str, Callable[[], str]] = {
     "contributing.md": contributing_page,
     "reference/metrics.md": metrics_page,
@@ -272,6 +278,7 @@ REFERENCE: dict[str, Callable[[], str]] = {
     "reference/cli.md": cli_page,
     "theory-statements.md": statements_page,
     "../src/isoscope/__init__.pyi": public_stub,
+    "../src/isoscope/cli/metric_names.txt": metric_names,
 }
 
 # ---------------------------------------------------------------- pages with examples that are run

@@ -76,7 +76,7 @@ def test_modules_stay_small(path: Path) -> None:
 
 
 def loaded_by(statement: str) -> set[str]:
-    code = f"{statement}; import sys; print(' '.join(sys.modules))"
+    code = f"{statement}\nimport sys; print(' '.join(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     return {name.split(".")[0] for name in done.stdout.split()}
 
@@ -101,8 +101,43 @@ def test_import_is_light() -> None:
     assert not loaded_by("import isoscope") & (HEAVY | {"numpy", "rich", "torch", "typer"})
 
 
-def test_the_lightness_test_can_fail() -> None:
+_COMMAND = """import os, sys
+from isoscope.cli import main
+os.environ.update({environment!r})
+sys.argv, sys.stdout, sys.stderr = ["isoscope", *{words!r}], open(os.devnull, "w"), open(os.devnull, "w")
+try:
+    main()
+except SystemExit:
+    pass
+sys.stdout = sys.__stdout__
+"""
+_COMPLETED = {
+    "_ISOSCOPE_COMPLETE": "complete_bash",
+    "COMP_WORDS": "isoscope measure -m sil",
+    "COMP_CWORD": "3",
+}
+
+
+@pytest.mark.parametrize(
+    ("words", "environment"),
+    [
+        (["--help"], {}),
+        (["--version"], {}),
+        (["measure", "--help"], {}),
+        (["measure", "--nonsense"], {}),
+        (["nonsense"], {}),
+        ([], _COMPLETED),
+    ],
+)
+def test_commands_that_compute_nothing_are_light(words: list[str], environment: dict[str, str]) -> None:
+    loaded = loaded_by(_COMMAND.format(words=words, environment=environment))
+    assert "typer" in loaded
+    assert not loaded & (HEAVY | {"numpy", "torch", "isoscope_papers"})
+
+
+def test_the_lightness_tests_can_fail() -> None:
     assert "torch" in loaded_by("import isoscope; isoscope.isoscore")
+    assert "torch" in loaded_by(_COMMAND.format(words=["metrics"], environment={}))
 
 
 @pytest.mark.parametrize("first", ["", "import isoscope.engine.measure, isoscope.report; "])

@@ -114,10 +114,10 @@ TextColumn = Annotated[
 
 
 def complete_metrics(incomplete: str) -> list[str]:
-    """Return the names of metrics and families that begin so, for the shell."""
-    from isoscope.metrics.registry import FAMILIES, registered
-
-    return [name for name in (*FAMILIES, "all", "default", *registered()) if name.startswith(incomplete)]
+    """Return the names of metrics and families that begin so, for the shell; torch is not imported for it."""
+    names = Path(__file__).with_name("metric_names.txt").read_text(encoding="utf-8").split()
+    before, comma, last = incomplete.rpartition(",")
+    return [f"{before}{comma}{name}" for name in names if name.startswith(last)]
 
 
 @dataclass(frozen=True)
