@@ -53,6 +53,15 @@ class Result:
         """Return `to_dict` as strict JSON."""
         return json.dumps(self.to_dict(), indent=indent, ensure_ascii=False, allow_nan=False)
 
+    def to_csv(self) -> str:
+        """Return the columns of the data frame as the text of a .csv file."""
+        import pyarrow as pa
+        from pyarrow import csv
+
+        text = pa.BufferOutputStream()
+        csv.write_csv(self.to_arrow(), text)
+        return str(text.getvalue().to_pybytes(), "utf-8")
+
     def to_arrow(self) -> Any:
         """Return a pyarrow table."""
         import pyarrow as pa

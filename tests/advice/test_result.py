@@ -4,7 +4,8 @@ import numpy as np
 
 from isoscope.advice.advise import _judged
 from isoscope.advice.outcomes import Outcome, TaskAdvice, recommended
-from isoscope.advice.validation import gain, holm
+from isoscope.advice.validation import gain
+from isoscope.engine.slices import holm
 
 
 def task(name: str, **gains: float) -> TaskAdvice:

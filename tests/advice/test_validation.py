@@ -4,7 +4,7 @@ import numpy as np
 import torch
 from scipy.stats import t, ttest_1samp
 
-from isoscope.advice.validation import gain, holm, splits
+from isoscope.advice.validation import gain, splits
 
 
 def test_every_row_is_held_out_once_a_repeat_and_labels_evenly() -> None:
@@ -32,10 +32,3 @@ def test_gain_is_nadeau_and_bengios(rng: np.random.Generator) -> None:
     assert found.p_value > plain.p_value
     assert gain([0.0] * 5, test_share=0.25).p_value == 1.0
     assert gain([0.25] * 5, test_share=0.25).p_value == 2 / 2**5  # equal gains prove no more than one sign
-
-
-def test_holm_against_its_definition() -> None:
-    p = [0.001, 0.2, 0.012, 0.011, 0.5]
-    expected = [0.005, 0.4, 0.044, 0.044, 0.5]
-    assert np.allclose(holm(p), expected)
-    assert holm([]) == []

@@ -236,3 +236,32 @@ def test_a_full_disk_behind_the_output_is_one_line(folder: Path) -> None:
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1
     assert "cannot write the output" in done.stderr
+
+
+@pytest.fixture
+def sliced(folder: Path) -> str:
+    rows = np.random.default_rng(0).normal(size=(90, 4))
+    lines = [f"{','.join(map(str, row))},{n % 3},{'xyz'[n % 3]}\x1b[31m" for n, row in enumerate(rows)]
+    Path("sliced.csv").write_text("\n".join(["a,b,c,d,month,tenant", *lines]))
+    return "sliced.csv"
+
+
+def test_slices_by_columns(sliced: str) -> None:
+    by = ("--by", "month", "--by", "tenant")
+    found = json.loads(run("measure", sliced, *by, "-m", "mean_cosine", "--json").output)
+    assert (found["by"], found["d"]) == (["month", "tenant"], 4)  # what slices is no dimension
+    assert [row["n"] for row in found["slices"]] == [30, 30, 30]
+    table = run("measure", sliced, "--by", "month", "-m", "mean_cosine").output
+    assert "adjusted for the 3 differences tested" in table
+    lines = run("measure", sliced, *by, "-m", "mean_cosine", "--csv").output.splitlines()
+    assert lines[0].startswith('"slice","n","metric"')
+    assert len(lines) == 4
+    assert not any("\x1b" in line for line in lines)
+
+
+def test_a_plan_measures_nothing(sliced: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("isoscope.engine.passes.Pass.over", None)
+    assert "second pass" in run("measure", sliced, "--exclude", "month", "--plan").output
+    kept = ("--exclude", "month", "-m", "isoscore")
+    found = json.loads(run("measure", sliced, *kept, "--plan", "--json").output)
+    assert found["statistics"]["first pass"] == ["directions", "moments"]

@@ -11,7 +11,8 @@ from isoscope.advice.candidates import DESCRIPTIONS
 from isoscope.advice.outcomes import Outcome, TaskAdvice
 from isoscope.advice.result import Advice
 from isoscope.advice.trials import try_corrections
-from isoscope.advice.validation import Gain, gain, holm
+from isoscope.advice.validation import Gain, gain
+from isoscope.engine.slices import holm
 
 __all__ = [
     "DESCRIPTIONS",

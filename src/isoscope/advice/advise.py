@@ -16,7 +16,8 @@ from isoscope.advice.pairs import as_pairs
 from isoscope.advice.result import Advice
 from isoscope.advice.tasks import LABEL_TASKS, PAIR_TASK, SCORES, chosen_tasks
 from isoscope.advice.trials import drawn, fitted_on, transformed, try_corrections, try_pairs
-from isoscope.advice.validation import gain, holm
+from isoscope.advice.validation import gain
+from isoscope.engine.slices import holm
 from isoscope.engine.source import is_source
 from isoscope.errors import InputError, LabelError, UndefinedError, check_seed
 from isoscope.labels import Labels, as_clusters, as_labels

@@ -73,17 +73,3 @@ def gain(differences: Sequence[float], *, test_share: float) -> Gain:
         return Gain(mean, (mean, mean), 1.0 if mean == 0 else 2.0 ** (1 - J))
     half = float(t.ppf(1 - LEVEL / 2, J - 1)) * error
     return Gain(mean, (mean - half, mean + half), float(2 * t.sf(abs(mean) / error, J - 1)))
-
-
-def holm(p_values: Sequence[float]) -> list[float]:
-    """p-values adjusted so that, over all of them, the chance of one false alarm stays at the level.
-
-    >>> holm([0.01, 0.04, 0.03])
-    [0.03, 0.06, 0.06]
-    """
-    order = sorted(range(len(p_values)), key=lambda i: p_values[i])
-    adjusted, highest = [0.0] * len(p_values), 0.0
-    for rank, i in enumerate(order):
-        highest = max(highest, min(1.0, (len(p_values) - rank) * p_values[i]))
-        adjusted[i] = highest
-    return adjusted

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -143,7 +143,13 @@ class InputOptions(VectorOptions):
         return self._given(("text_column", "prefix", "pooling", "normalize", "batch_size", "download"))
 
     def open(
-        self, file: str, *, labels: str | None = None, weights: str | None = None, skip_bad: bool = False
+        self,
+        file: str,
+        *,
+        labels: str | None = None,
+        weights: str | None = None,
+        by: Sequence[str] | None = None,
+        skip_bad: bool = False,
     ) -> Source:
         """Open FILE: its texts where a model is given to encode them, else its vectors."""
         if self.model is not None:
@@ -153,7 +159,7 @@ class InputOptions(VectorOptions):
         chosen = {"key", "vector_column", "columns", "delimiter"} & set(self.of_vectors())
         if not chosen and _has_only_texts(file):
             raise FileError(f"{file} has texts, not vectors", hint=_MODEL)
-        source = self.vectors(file, labels=labels, weights=weights, skip_bad=skip_bad)
+        source = self.vectors(file, labels=labels, weights=weights, by=by, skip_bad=skip_bad)
         if self.device is None:
             return source
         from isoscope.engine.on_device import OnDevice

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from isoscope.cli.commands import present
 from isoscope.cli.inputs import InputOptions
 from isoscope.cli.options import File, Json, Labels, MetricOptions, Seed
+from isoscope.printable import printable
 
 
 def measure(
@@ -52,12 +53,25 @@ def measure(
     skip_bad: Annotated[
         bool, typer.Option("--skip-bad", help="Skip files of many that cannot be read, and name them.")
     ] = False,
+    by: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--by",
+            help="Slice by a column of FILE, or a file with one value a line; repeated, by several columns.",
+            metavar="WHERE",
+        ),
+    ] = None,
+    plan: Annotated[
+        bool, typer.Option("--plan", help="Print what would be measured and how, and measure nothing.")
+    ] = False,
+    csv: Annotated[bool, typer.Option("--csv", help="Print CSV instead of tables, a row a reading.")] = False,
     json: Json = False,
 ) -> None:
     """Measure the vectors in FILE, or those a model makes of its texts, and say what the numbers mean.
 
     Metrics that can stream read a file of vectors in blocks, so it may be larger than memory. Texts are
-    encoded once: their vectors are cached.
+    encoded once: their vectors are cached. With --by, every slice is measured in the same passes and compared
+    with all other rows; the worst slice comes first.
 
     **Examples**
 
@@ -73,18 +87,31 @@ def measure(
 
     Whole families: `isoscope measure vectors.npy -m isotropy -m manifold`
 
+    Each language beside the others, worst first: `isoscope measure docs.parquet --by language`
+
+    What would be done, and at what cost: `isoscope measure docs.parquet --plan`
+
     Many files, larger than memory: `isoscope measure 'shards/*.parquet' --memory 2GB --checkpoint progress`
     """
     from isoscope.engine.measure import measure as measure_space
+    from isoscope.engine.plan import plan as plan_of
+    from isoscope.results import Result
 
-    measurement = measure_space(
-        source.open(file, labels=labels, weights=weights, skip_bad=skip_bad),
-        metrics=metrics.chosen(),
-        errors=errors,
-        seed=seed,
-        memory=memory,
-        scheduler=scheduler,
-        checkpoint=checkpoint,
-        skip_bad=skip_bad,
-    )
-    present(measurement, json=json)
+    opened = source.open(file, labels=labels, weights=weights, by=by, skip_bad=skip_bad)
+    options: dict[str, Any] = {
+        "by": tuple(by) if by else None,
+        "errors": errors,
+        "seed": seed,
+        "scheduler": scheduler,
+        "checkpoint": checkpoint,
+        "skip_bad": skip_bad,
+    }
+    found: Result
+    if plan:
+        found = plan_of(metrics.chosen(), opened, budget=memory, **options)
+    else:
+        found = measure_space(opened, metrics=metrics.chosen(), memory=memory, **options)
+    if csv:
+        print(printable(found.to_csv(), keep="\n"), end="")
+    else:
+        present(found, json=json)

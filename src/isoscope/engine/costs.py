@@ -54,14 +54,26 @@ def cost(
     return price(needs, n=n, d=d, n_labels=n_labels, item_bytes=item_bytes)
 
 
-def price(statistics: Collection[str], *, n: int, d: int, n_labels: int = 20, item_bytes: int = 4) -> Cost:
-    """The cost of statistics taken together, each as it declares; pairs are met strip by strip."""
+def price(
+    statistics: Collection[str],
+    *,
+    n: int,
+    d: int,
+    n_labels: int = 20,
+    item_bytes: int = 4,
+    held: bool = False,
+) -> Cost:
+    """The cost of statistics taken together, each as it declares; pairs are met strip by strip.
+
+    held: whether the vectors are read once and held, and each pair is met once.
+    """
     known = [declared()[name] for name in statistics]
     passes = any(not one.builds_on for one in known) + any(one.builds_on is not None for one in known)
     operations = float(sum(n * one.operations(d) for one in known if one.operations and not one.of_pairs))
     for one in known:
         if one.of_pairs and one.operations:  # every strip meets all rows, so every pair is met twice
             passes += math.ceil(n / strip_rows(d, n_labels))
-            operations += float(n) * n * one.operations(d)
-    held = sum(one.bytes_held(n, d, n_labels) for one in known)
-    return Cost(passes, passes * n * d * item_bytes, operations, held)
+            operations += float(n) * n * one.operations(d) / (2 if held else 1)
+    passes = 1 if held else passes
+    n_bytes = sum(one.bytes_held(n, d, n_labels) for one in known)
+    return Cost(passes, passes * n * d * item_bytes, operations, n_bytes)

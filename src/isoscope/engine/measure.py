@@ -7,6 +7,7 @@ import os
 import time
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from isoscope.engine.dask_arrays import DaskVectors, is_dask_array
@@ -14,8 +15,9 @@ from isoscope.engine.kept import Kept, shelf_of
 from isoscope.engine.plan import plan
 from isoscope.engine.readings import Reading, Readings
 from isoscope.engine.run import run
+from isoscope.engine.slices import SlicedMeasurement, measure_slices
 from isoscope.engine.source import Source, is_source
-from isoscope.errors import InputError, ShapeError, UndefinedError, check_seed
+from isoscope.errors import InputError, LabelError, ShapeError, UndefinedError, check_seed
 from isoscope.labels import Labels, label_notes
 from isoscope.measurement import Measurement
 from isoscope.metrics.frontier import between_share, isotropy_ceiling
@@ -44,6 +46,7 @@ def measure(
     scheduler: str | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     skip_bad: bool = False,
+    by: Any = None,
 ) -> Measurement:
     """Measure a space: every metric asked for, each pass over the data run once.
 
@@ -68,9 +71,12 @@ def measure(
         scheduler: the address of a Dask scheduler whose workers read the files, or "local" to start one.
         checkpoint: a folder for what is finished: a run that was killed goes on from there.
         skip_bad: leave out files of many that cannot be read, with a note.
+        by: slice the measurement by a column: its name, several names, or one value a row. Each slice is
+            measured in the same passes and compared with all other rows.
 
     Returns:
-        A Measurement: print it, index it by name, or `to_dict()`, `to_json()`.
+        A Measurement: print it, index it by name, or `to_dict()`, `to_json()`, `to_pandas()`. With `by` it is
+        a SlicedMeasurement, which has the readings of every slice too, the worst slice first.
 
     >>> import numpy as np
     >>> X = np.random.default_rng(0).normal(size=(500, 8))
@@ -93,13 +99,21 @@ def measure(
         held = shelf_of(X, seed=seed, **given)
     source = as_source(X, given) if held is None else held.space
     decided = plan(
-        metrics, source, budget=memory, errors=errors, covariance=covariance, scheduler=scheduler,
+        metrics, source, by=by, budget=memory, errors=errors, covariance=covariance, scheduler=scheduler,
         checkpoint=checkpoint, skip_bad=skip_bad, seed=seed,
     )  # fmt: skip
     first = decided.first
     with Bar(show=progress) as bar:
         bar.step("reading")
-        shelf = held or run(decided, source, covariance=covariance, progress=bar.share, check=check)
+        slices: dict[str, Any] = {}
+        if by is not None:
+            shelf, rows = measure_slices(
+                decided, source, read=partial(read, errors=decided.errors), check=check,
+                covariance=covariance, progress=bar.share,
+            )  # fmt: skip
+            slices = {"by": decided.columns_by, "slices": tuple(rows)}
+        else:
+            shelf = held or run(decided, source, covariance=covariance, progress=bar.share, check=check)
         shelf.covariance, shelf.progress = covariance, bar.share
         check(shelf)
         readings = []
@@ -107,7 +121,7 @@ def measure(
             bar.step(metric.name)
             readings.append(read(metric, shelf, errors=decided.errors))
         shelf.progress = None
-    return Measurement(
+    return (SlicedMeasurement if slices else Measurement)(
         readings=Readings(readings),
         name=first.name and printable(first.name),
         n=shelf.moments.count,
@@ -120,7 +134,8 @@ def measure(
         ),
         seed=seed,
         seconds=time.perf_counter() - began,
-        _kept=Kept(shelf, X, source),
+        _kept=None if slices else Kept(shelf, X, source),
+        **slices,
     )
 
 
@@ -179,10 +194,13 @@ def _error(metric: Metric, shelf: Statistics) -> float | None:
 
 def _ceiling(shelf: Statistics) -> float | None:
     """The largest IsoScore these labels allow, given how much of the variance lies between them."""
-    if shelf.n_labels is None:
+    try:
+        n_labels = shelf.n_labels
+    except LabelError:
+        return None  # a slice of one label
+    if n_labels is None:
         return None
-    share = between_share(shelf.label_moments)
-    return isotropy_ceiling(shelf.n_labels, shelf.moments.n_dims, between=share)
+    return isotropy_ceiling(n_labels, shelf.moments.n_dims, between=between_share(shelf.label_moments))
 
 
 def _notes(shelf: Statistics, labels: Labels | None) -> list[str]:

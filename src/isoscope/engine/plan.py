@@ -7,12 +7,13 @@ import os
 import sys
 from collections.abc import Collection, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from isoscope._version import __version__
-from isoscope.engine.costs import Cost, price
+from isoscope.engine.costs import Cost
+from isoscope.engine.costs import price as cost_of
 from isoscope.engine.dask_arrays import DaskVectors
 from isoscope.engine.options import Scale, parse_memory, resident_bytes
 from isoscope.engine.passes import LEFT_OUT_ROWS, By, sample_precision, slices_of
@@ -145,18 +146,19 @@ class Plan(Result):
             "left_out": list(self.left_out),
         }
 
-    def columns(self) -> dict[str, list[str]]:
-        """Return the lines of the table."""
-        rows = self._rows()
-        return {"what": [what for what, _ in rows], "how": [how for _, how in rows]}
+    def _columns(self) -> dict[str, list[str]]:
+        what, how = zip(*self._rows(), strict=True)
+        return {"what": list(what), "how": list(how)}
+
+    @property
+    def title(self) -> str:
+        """What is to be measured, in one line."""
+        n = "an unknown number of" if self.n_rows is None else f"{self.n_rows:,}"
+        return f"{self.first.name or 'space'}: {n} vectors × {self.n_dims:,} dimensions"
 
     def grids(self) -> list[Grid]:
         """Return one table, a row a decision."""
-        n = "an unknown number of" if self.n_rows is None else f"{self.n_rows:,}"
-        title = (
-            f"{self.first.name or 'space'}: {n} vectors × {self.n_dims:,} dimensions, on {self.first.device}"
-        )
-        return [Grid(title, ("plan", ""), self._rows())]
+        return [Grid("", ("plan", ""), self._rows())]
 
     def _rows(self) -> list[tuple[str, str]]:
         rows = [
@@ -168,9 +170,12 @@ class Plan(Result):
             named = ", ".join(self.columns_by) or "the values given"
             rows.append(("slices", f"by {named}, each beside the rows outside it"))
         rows.append(("standard errors", "where they are known" if self.errors else "none"))
-        rows += [("exact", "every value")] if not self.estimated else list(self.estimated.items())
+        met = any(declared()[name].of_pairs for name in self.needs)
+        rows.append(("exact", "every value" + (", silhouettes over all pairs of rows" if met else "")))
+        rows += [("estimated", f"{what}: {how}") for what, how in self.estimated.items()]
         if self.cost is not None:
-            rows.append(("reads", f"{_times(self.cost.passes)}, {_size(self.cost.bytes_read)} in all"))
+            if self.where != "memory":
+                rows.append(("reads", f"{_times(self.cost.passes)}, {_size(self.cost.bytes_read)} in all"))
             rows.append(("operations", f"about {self.cost.operations:.1e}"))
             rows.append(("memory", f"about {_size(self.cost.bytes_held)} beside the blocks"))
         for what, value in (("memory limit", self.scale.memory), ("scheduler", self.scale.scheduler)):
@@ -242,6 +247,9 @@ def plan(
     }
     n, k = source.n_rows, 1 if first.labels is None else first.labels.n_labels
     n_slices = slices.n_labels if isinstance(slices, Labels) else 1
+    price = None if n is None else cost_of(wanted, n=n, d=first.n_dims, n_labels=k, held=where != "streamed")
+    if price is not None and slices is not None:  # each slice, the rows outside it, and all rows
+        price = replace(price, bytes_held=(2 * n_slices + 1) * price.bytes_held)
     return Plan(
         metrics=tuple(chosen),
         statistics=statistics,
@@ -257,7 +265,7 @@ def plan(
         n_rows=n,
         n_dims=first.n_dims,
         scale=scale if bounded else Scale(),
-        cost=None if n is None else price(wanted, n=n, d=first.n_dims, n_labels=k),
+        cost=price,
         seed=seed,
     )
 

@@ -16,7 +16,7 @@ from isoscope.io.files import listed
 from isoscope.io.table_rows import TableRows
 
 # the options of `Request` that a caller has, beside labels and weights
-WHERE = ("key", "vector_column", "columns", "exclude", "header", "delimiter", "decimal", "unpack_bits")
+WHERE = ("key", "vector_column", "columns", "exclude", "header", "delimiter", "decimal", "unpack_bits", "by")
 
 
 @dataclass(frozen=True)
@@ -32,6 +32,7 @@ class Request:
     delimiter: str | None = None
     decimal: str | None = None
     unpack_bits: bool | None = None  # whether bytes are eight dimensions each
+    by: tuple[str, ...] | None = None  # columns that name slices, where the file has them: no dimensions
     labels: str | None = None  # a column's name if the file has such a column, else not the reader's business
     weights: str | None = None  # likewise
     uncached: bool = False  # whether rows are let go from the system's cache
@@ -123,8 +124,8 @@ class Reader(ABC):
         return self.request.labels if self.request.labels in self.columns else None
 
     def apart(self) -> set[str | None]:
-        """Columns that say something of a row and are no dimensions of it: its label, its weight."""
-        return {self.label_column(), self.request.weights}
+        """Columns that say something of a row and are no dimensions of it: its label, weight and slice."""
+        return {self.label_column(), self.request.weights, *(self.request.by or ())}
 
 
 def regroup(pieces: Iterable[Chunk], n_rows: int) -> Iterator[Chunk]:
@@ -185,7 +186,8 @@ def choose(request: Request, shapes: dict[str, tuple[int, ...]], candidates: lis
         if key not in shapes:
             raise FileError(f"{path} has no array {key!r}; it holds {held or 'none'}")
         return key
-    candidates = [name for name in candidates if name not in (request.labels, request.weights)]
+    apart = {request.labels, request.weights, *(request.by or ())}
+    candidates = [name for name in candidates if name not in apart]
     if len(candidates) == 1:
         return candidates[0]
     if not candidates:

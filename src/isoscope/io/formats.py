@@ -61,7 +61,7 @@ FORMATS: dict[str, Format] = {
 def refuse_options(path: FilePath, form: Format, options: dict[str, Any]) -> None:
     """Raise FileError over an option that files of this kind do not take."""
     for option, value in options.items():
-        if value is not None and option not in form.takes:
+        if value is not None and option not in (*form.takes, "by"):
             kinds = ", ".join(suffix for suffix, other in FORMATS.items() if option in other.takes)
             shown = ",".join(value) if isinstance(value, tuple) else value
             raise FileError(f"{option}={shown!r} is for {kinds}; {path} has no such choice: leave it out")

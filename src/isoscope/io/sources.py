@@ -26,6 +26,7 @@ def open_vectors(
     unpack_bits: bool | None = None,
     labels: str | os.PathLike[str] | None = None,
     weights: str | os.PathLike[str] | None = None,
+    by: str | Sequence[str] | None = None,
     skip_bad: bool = False,
 ) -> VectorFile | VectorShards:
     """Open vectors in a file, or in many: kind and shape are checked, the vectors not yet read.
@@ -48,6 +49,7 @@ def open_vectors(
             bytes above 127 (uint8) are an error.
         labels: a column or array of the same file, else a file of labels (`file.csv:topic` for a column).
         weights: how often each row counts; a column or a file, as labels.
+        by: columns that `measure(…, by=…)` slices by, which are no dimensions.
         skip_bad: leave out files of many that cannot be opened, with a note.
 
     Raises:
@@ -65,6 +67,7 @@ def open_vectors(
         "unpack_bits": unpack_bits,
         "labels": labels,
         "weights": weights,
+        "by": (by,) if isinstance(by, str) else by and tuple(by),
     }
     if is_many(path):
         return VectorShards.of(os.fspath(path), skip_bad=skip_bad, **options)

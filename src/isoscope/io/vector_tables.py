@@ -121,7 +121,7 @@ class TableReader(Reader):
         if not places:
             raise FileError(table.no_dimensions())
         self.notes += notes
-        said = (request.columns, request.exclude, request.labels, request.weights)
+        said = (request.columns, request.exclude, request.labels, request.weights, request.by)
         if all(of is None for of in said) and (question := table.doubt(places)):
             raise FileError(question)
         return places
@@ -165,7 +165,7 @@ def choose_dimensions(request: Request, columns: Sequence[Column]) -> tuple[list
     rest = [
         place
         for place, name in enumerate(names)
-        if place not in out and name not in (request.labels, request.weights)
+        if place not in out and name not in (request.labels, request.weights, *(request.by or ()))
     ]
     if request.columns is not None:
         return _asked(request, columns, rest)

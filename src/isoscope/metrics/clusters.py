@@ -23,7 +23,9 @@ _PURITY_NEIGHBORS = 10
 _CLUSTERS_AT_ONCE = 1024  # rows of the (K, K) table of gaps between means held at once
 
 
-_metric = family("clusters", range=(0.0, math.inf), high="well clustered", invariances=ALL_INVARIANCES)
+_metric = family(
+    "clusters", range=(0.0, math.inf), high="well clustered", better="high", invariances=ALL_INVARIANCES
+)
 
 
 @_metric(
@@ -61,6 +63,7 @@ def calinski_harabasz_score(X: Any, labels: Any = None) -> Any:
     name="davies_bouldin",  # the function has scikit-learn's name
     needs=("label_distances",),
     high="badly clustered",
+    better="low",
     paper="Davies, Bouldin 1979, A cluster separation measure",
     sentence="the closest labels' spreads add up to {value:.2g} times the gap between their means",
 )

@@ -194,6 +194,7 @@ def s_intra(X: Any, *, token_types: Any = None, max_instances: int | None = None
 
 @_metric(
     high="anisotropic",
+    better="low",
     paper="Cai, Huang, Bian, Church 2021, Isotropy in the Contextual Embedding Space: Clusters and Manifolds",
     sentence="occurrences of two different tokens have a cosine of {value:.2f} on average",
 )

@@ -35,6 +35,7 @@ _metric = family("cosine", needs=("directions",), invariances=("rotation", "scal
 @_metric(
     range=(-1.0, 1.0),
     high="all vectors point one way",
+    better="low",
     paper="Ethayarajh 2019, How contextual are contextualized word representations?",
     sentence=_cosine_sentence,
     error=lambda shelf: mean_cosine_error(shelf.directions, shelf.left_out_cosines),
@@ -118,6 +119,7 @@ def norm_variation(X: Any) -> Any:
     call=lambda metric, shelf: metric(shelf.vectors, progress=shelf.progress),
     range=(-8.0, 0.0),
     high="directions clump",
+    better="low",
     paper=_WANG_2020,
     sentence=lambda value: (
         "directions cover the sphere evenly" if value < -3 else "directions leave much of the sphere empty"
@@ -158,6 +160,7 @@ def uniformity(X: Any, *, t: float = 2.0, progress: Progress | None = None) -> A
     needs=("vectors", "partners"),
     range=(0.0, 4.0),
     high="partners lie apart",
+    better="low",
     invariances=("scale",),
     paper=_WANG_2020,
     sentence=lambda value: f"partners are {value / 2:.0%} as far apart as vectors at right angles",

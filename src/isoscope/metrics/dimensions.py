@@ -86,6 +86,7 @@ def dimension_contributions(X: Any) -> Any:
 @_metric(
     range=(0.0, 1.0),
     high="one dimension decides how similar vectors look",
+    better="low",
     differentiable=True,
     paper=_TIMKEY,
     sentence="the strongest dimension makes {value:.0%} of the mean cosine's contributions",
@@ -133,6 +134,7 @@ def dimensions_for_share(X: Any, *, share: float = 0.5) -> int:
 @_metric(
     range=(1.0, math.inf),
     high="many dimensions share the mean cosine",
+    better="high",
     paper="Xiao, Long, Al Moubayed 2023, On Isotropy, Contextualization and Learning Dynamics",
     sentence=lambda value: (
         f"{value:.0f} dimension{'s make' if value > 1 else ' makes'} half of the mean cosine"

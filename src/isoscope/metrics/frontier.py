@@ -87,6 +87,7 @@ _metric = family(
 
 @_metric(
     high="compact, distant labels",
+    better="high",
     differentiable=True,
     sentence=_share_sentence,
     explain=_explain_share,

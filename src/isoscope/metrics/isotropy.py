@@ -81,6 +81,7 @@ _metric = family(
     needs=("moments",),
     range=(0.0, 1.0),
     high="isotropic",
+    better="high",
     invariances=ALL_INVARIANCES,
     differentiable=True,
 )
@@ -90,6 +91,7 @@ _metric = family(
     paper=_RUDMAN_2022,
     sentence=_spread_sentence,
     explain=_explain_isoscore,
+    fair="isoscore_debiased",
     error=lambda shelf: isoscore_jackknife(shelf.moments, shelf.left_out_moments, debias=False)[0],
     error_needs=("left_out_moments",),
 )
@@ -178,6 +180,7 @@ def left_out_scores(moments: Moments, left_out: LeftOutMoments, *, debias: bool)
 
 @_metric(
     high="anisotropic",
+    better="low",
     differentiable=False,  # a square root at 0: no slope at the flat spectrum
     paper=_RUDMAN_2022,
     sentence="the variance profile is {value:.0%} of the way from flat to a single direction",

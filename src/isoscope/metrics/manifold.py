@@ -110,6 +110,7 @@ def k_occurrence(X: Any, *, k: int = _HUBNESS_NEIGHBORS) -> Any:
     call=lambda metric, shelf: metric(shelf.neighbors, k=min(_HUBNESS_NEIGHBORS, shelf.neighbors.k)),
     range=(-math.inf, math.inf),
     high="a few hubs are everyone's neighbour",
+    better="low",
     paper="Radovanović, Nanopoulos, Ivanović 2010, Hubs in space",
     sentence=lambda value: "a few points are everyone's neighbour" if value > 1.5 else "no strong hubs",
 )

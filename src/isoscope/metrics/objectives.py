@@ -32,6 +32,7 @@ _metric = family(
 @_metric(
     needs=("label_moments",),
     high="labels are compact and apart",
+    better="high",
     sentence="squared distances between labels exceed those within by {value:.4g} in all",
 )
 def silhouette_objective(X: Any, labels: Any = None) -> Any:

@@ -13,7 +13,7 @@ from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
 from types import MappingProxyType
-from typing import Any, TypeVar, overload
+from typing import Any, Literal, TypeVar, overload
 
 from isoscope.errors import InputError
 from isoscope.space import Space
@@ -47,6 +47,9 @@ class Metric:
         needs: what it asks of the shelf; names in KNOWN say what the caller must tell.
         range: smallest and largest possible value (±inf where unbounded).
         high: what a high value means, in a few words.
+        fair: the metric that compares samples of different sizes, where this one is biased by the number of
+            rows; empty where it is not.
+        better: whether a "high" or a "low" value is better, where one is: the worst slice is shown first.
         invariances: which of rotation, translation, scale leave it unchanged.
         differentiable: whether a gradient flows from the value to the vectors.
         paper: where it comes from.
@@ -75,6 +78,8 @@ class Metric:
     explain: Callable[[float, Statistics], str] | None = None
     function: Callable[..., Any] | None = None
     place: int = 0
+    better: Literal["high", "low"] | None = None
+    fair: str = ""
 
     @property
     def streams(self) -> bool:
@@ -125,6 +130,8 @@ def metric(  # type: ignore[misc]  # the options of both are these
     error_needs: Iterable[str] = (),
     default: bool = False,
     place: int = 0,
+    better: Literal["high", "low"] | None = None,
+    fair: str = "",
 ) -> Any:
     """Register a function as a metric: `measure`, the tracker and the command line then take it by name.
 
@@ -148,6 +155,9 @@ def metric(  # type: ignore[misc]  # the options of both are these
         error_needs: what that takes.
         default: whether `measure` includes it unasked.
         place: its place in the family, where not that of its module.
+        better: "high" or "low", where one is better than the other.
+        fair: the metric that compares samples of different sizes, where this one is biased by the number of
+            rows.
 
     >>> import numpy as np
     >>> @metric(needs=("moments",), range=(0.0, math.inf), high="spread out")
@@ -190,6 +200,8 @@ def metric(  # type: ignore[misc]  # the options of both are these
         explain=explain,
         function=function,
         place=place,
+        better=better,
+        fair=fair,
     )
     if function.__module__.startswith(f"{_PACKAGE}."):
         _built_in[entry.name] = entry

@@ -24,6 +24,7 @@ _SMALL = 2048  # rows up to which all cosines are held at once: 32 MB, and far c
     family="dimensions",
     range=(0.0, 1.0),
     high="similarities do not hang on one dimension",
+    better="high",
     invariances=("scale",),
     paper="Xiao, Long, Al Moubayed 2023, On Isotropy, Contextualization and Learning Dynamics",
     sentence="without its top dimension the space keeps {value:.0%} of its pattern of similarities",

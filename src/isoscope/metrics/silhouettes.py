@@ -37,6 +37,7 @@ _metric = family(
     needs=("separation",),
     range=(-1.0, 1.0),
     high="well clustered",
+    better="high",
     invariances=ALL_INVARIANCES,
     paper="Rousseeuw 1987, Silhouettes",
     place=-1,  # before all other metrics of labels
@@ -146,6 +147,7 @@ def silhouette_macro(X: Any, labels: Any = None, **options: Any) -> Any:
     needs=("vectors", "labels"),
     call=lambda metric, shelf: metric(shelf.vectors, shelf.labels),
     high="well clustered by direction",
+    better="high",
     invariances=("rotation", "scale"),
     sentence=lambda value: _silhouette_sentence(value) + ", by direction alone",
 )

@@ -25,6 +25,7 @@ _metric = family(
     needs=("moments",),
     range=(1.0, math.inf),
     high="isotropic",
+    better="high",
     invariances=ALL_INVARIANCES,
     differentiable=True,
 )
@@ -89,6 +90,7 @@ def effective_rank(X: Any) -> Any:
     paper="Garrido, Balestriero, Najman, LeCun 2023, RankMe",
     range=(1.0 - 1e-6, math.inf),
     high="isotropic about the origin",
+    better="high",
     invariances=("rotation", "scale"),
 )
 def rankme(X: Any) -> Any:
@@ -178,6 +180,7 @@ def dimensions_for_variance(X: Any, *, share: float = 0.9) -> int:
     sentence="the strongest direction has {value:.3g} times the variance of the weakest",
     paper="Golub, Van Loan 2013, Matrix Computations",
     high="anisotropic",
+    better="low",
     differentiable=False,
     default=False,
 )
@@ -209,6 +212,7 @@ def condition_number(X: Any) -> float:
     paper="Stringer et al. 2019; Agrawal et al. 2022, α-ReQ",
     range=(0.0, math.inf),
     high="anisotropic",
+    better="low",
     differentiable=False,
     default=False,
 )

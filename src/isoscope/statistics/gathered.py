@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
@@ -26,6 +27,7 @@ class Statistics:
     """A shelf of statistics over one space, filled as metrics ask: an attribute for each one declared.
 
     `stream` puts what it has computed on the shelf by name; the rest comes from `space`.
+    `space` may be a function that makes it, where only some statistics need all vectors at once.
     `covariance` is a reference the caller brings along, (d, d), from a larger sample.
 
     >>> shelf = Statistics(Space([[0.0, 1.0], [1.0, 0.0], [1.0, 1.0]]))
@@ -50,7 +52,7 @@ class Statistics:
 
     def __init__(
         self,
-        space: Space | None = None,
+        space: Space | Callable[[], Space] | None = None,
         *,
         covariance: Any = None,
         seed: int = 0,
@@ -75,6 +77,8 @@ class Statistics:
         """The whole space, in memory or mapped."""
         if self._space is None:
             raise RuntimeError("this statistic needs all vectors at once, and only a stream is at hand")
+        if not isinstance(self._space, Space):
+            self._space = self._space()
         return self._space
 
     @cached_property
@@ -96,7 +100,7 @@ class Statistics:
     @property
     def n_labels(self) -> int | None:
         """How many labels there are, checked to describe clusters; None where rows carry none."""
-        if self._space is not None:
+        if isinstance(self._space, Space):
             return self.labels.n_labels if self._space.labels is not None else None
         moments: GroupMoments | None = self.__dict__.get("label_moments")
         if moments is None:
