@@ -226,6 +226,7 @@ def test_names_are_unique_and_choosing_works() -> None:
     assert [metric.name for metric in choose("isoscore, mean_cosine")] == ["isoscore", "mean_cosine"]
     assert {metric.family for metric in choose(["spectrum"])} == {"spectrum"}
     assert choose(["default"]) == choose(None)
+    assert [metric.name for metric in choose("silhouette_score")] == ["silhouette"]
 
 
 @pytest.mark.parametrize("metric", METRICS, ids=named)

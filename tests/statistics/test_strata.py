@@ -11,7 +11,7 @@ from isoscope.statistics.strata import Sample, Strata, t95, wanted_sizes
 
 
 def drawn_sample(y, F, codes, weights, sizes, seed) -> Sample:
-    strata = Strata.of(codes, len(weights), seed=seed)
+    strata = Strata.of(codes, len(weights), generator=torch.Generator().manual_seed(seed))
     index, stratum = strata.draw(torch.zeros_like(strata.counts), sizes)
     means = torch.stack([F[codes == h].mean(dim=0) for h in range(len(weights))])
     return Sample(y[index], F[index], stratum, strata.counts, means, weights)
@@ -34,7 +34,7 @@ def test_t_quantile(freedom) -> None:
 
 def test_draws_are_without_replacement_and_from_their_stratum() -> None:
     codes = torch.tensor([2, 0, -1, 0, 1, 0, -1, 2])
-    strata = Strata.of(codes, 3, seed=3)
+    strata = Strata.of(codes, 3, generator=torch.Generator().manual_seed(3))
     assert strata.counts.tolist() == [3, 1, 2]
     first = torch.tensor([1, 0, 1])
     a, of_a = strata.draw(torch.zeros_like(first), first)
@@ -48,7 +48,7 @@ def test_every_row_is_as_likely() -> None:
     codes = torch.zeros(10, dtype=torch.int64)
     hits = torch.zeros(10)
     for seed in range(2000):
-        strata = Strata.of(codes, 1, seed=seed)
+        strata = Strata.of(codes, 1, generator=torch.Generator().manual_seed(seed))
         hits[strata.draw(torch.tensor([0]), torch.tensor([3]))[0]] += 1
     assert stats.chisquare(hits.numpy()).pvalue > 1e-4
 

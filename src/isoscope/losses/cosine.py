@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from isoscope.arrays import working
 from isoscope.errors import InputError
 from isoscope.losses.states import States, as_number, check_count, masked_rows, units
-from isoscope.metrics.cosine import pair_cosine
+from isoscope.statistics.directions import pair_cosine
 from isoscope.statistics.processes import all_sum
 
 

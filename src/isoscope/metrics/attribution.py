@@ -18,6 +18,7 @@ from isoscope.results import Result
 from isoscope.space import known_rows
 from isoscope.statistics.groups import GroupMoments, group_sums
 from isoscope.statistics.moments import Moments
+from isoscope.statistics.strata import Strata
 from isoscope.tables import Grid
 
 _ROUNDING = 1e-12  # a share of the variance that is none
@@ -268,12 +269,9 @@ def _debiased(rows: Tensor, labels: Labels, n_splits: int, seed: int) -> dict[st
 
 def _halves(labels: Labels, generator: torch.Generator) -> tuple[Tensor, Tensor]:
     """Rows of two random halves, each label cut in two."""
-    shuffled = torch.randperm(len(labels), generator=generator).to(labels.codes.device)
-    order = shuffled[labels.codes[shuffled].argsort(stable=True)]
-    starts = labels.counts.cumsum(0) - labels.counts
-    place = torch.arange(len(labels), device=order.device) - starts[labels.codes[order]]
-    first = place < (labels.counts // 2)[labels.codes[order]]
-    return order[first], order[~first]
+    strata = Strata.of(labels.codes, labels.n_labels, generator=generator)
+    half = strata.counts // 2
+    return strata.draw(torch.zeros_like(half), half)[0], strata.draw(half, strata.counts)[0]
 
 
 def _unbiased(rows: Tensor, labels: Labels, half: Tensor) -> tuple[Tensor, Tensor]:

@@ -10,12 +10,13 @@ from torch import Tensor
 from isoscope.arrays import as_matrix, scalar
 from isoscope.errors import InputError, UndefinedError
 from isoscope.labels import Labels, as_labels
-from isoscope.metrics.cosine import mean_cosine, pair_cosine
+from isoscope.metrics.cosine import mean_cosine
 from isoscope.metrics.registry import family
 from isoscope.space import known_rows
-from isoscope.statistics.directions import Directions, has_direction
+from isoscope.statistics.directions import Directions, has_direction, pair_cosine
 from isoscope.statistics.group_cosines import GroupCosines, MeanCosines
 from isoscope.statistics.groups import GroupDirections, GroupMoments
+from isoscope.statistics.strata import draw_rows
 
 _metric = family(
     "contextual",
@@ -268,19 +269,6 @@ def anisotropy_of(groups: GroupDirections | GroupCosines | MeanCosines) -> Tenso
     if n < 2:
         raise UndefinedError(f"the mean cosine needs two vectors with a direction; there are {int(n)}")
     return pair_cosine(n, total @ total).clamp(-1, 1)
-
-
-def draw_rows(
-    labels: Labels, *, at_most: int, generator: torch.Generator, among: Tensor | None = None
-) -> Tensor:
-    """At most so many random rows of each label, label by label; `among` is a mask of those that count."""
-    codes = labels.codes.cpu()
-    there = torch.arange(len(codes)) if among is None else among.nonzero().flatten()
-    shuffled = there[torch.randperm(len(there), generator=generator)]
-    by_label = shuffled[torch.argsort(codes[shuffled], stable=True)]
-    counts = torch.bincount(codes[by_label], minlength=labels.n_labels)
-    place = torch.arange(len(by_label)) - (counts.cumsum(0) - counts)[codes[by_label]]
-    return by_label[place < at_most]
 
 
 def _sample_types(X: Any, token_types: Any, at_most: int, seed: int) -> tuple[Tensor, Labels]:

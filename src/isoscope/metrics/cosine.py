@@ -15,7 +15,7 @@ from isoscope.kernels.precision import check_spread
 from isoscope.kernels.tiles import Arranged, Progress, Tile
 from isoscope.metrics.registry import family
 from isoscope.results import Record
-from isoscope.statistics.directions import Directions, unit_rows
+from isoscope.statistics.directions import Directions, pair_cosine, unit_rows
 from isoscope.statistics.leave_one_out import LeftOutCosines, jackknife
 
 _WANG_2020 = "Wang, Isola 2020, Understanding contrastive representation learning"
@@ -217,8 +217,3 @@ def norm_statistics(X: Any) -> NormStatistics:
         float(directions.norm_max),
         directions.n_zero,
     )
-
-
-def pair_cosine(n: Tensor | int, squared_sum: Tensor) -> Tensor:
-    """The mean cosine of all pairs of n unit vectors, from the square of their sum's length."""
-    return (squared_sum - n) / (n * (n - 1))

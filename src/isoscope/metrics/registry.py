@@ -311,7 +311,8 @@ def named(names: Any) -> list[str]:
     parts = [part.strip() for name in wanted for part in name.split(",") if part.strip()]
     if not parts:
         raise InputError("metrics is empty; wanted names or families: `isoscope metrics` lists them")
-    return parts
+    by_function = {getattr(entry.function, "__name__", ""): entry.name for entry in registered().values()}
+    return [by_function.get(part, part) for part in parts]  # silhouette_score is silhouette
 
 
 def _name_of(one: Any, names: Any) -> str:

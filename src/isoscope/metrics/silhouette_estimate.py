@@ -163,7 +163,7 @@ class _Survey:
         self.rows = rows
         self.codes = codes
         self.clusters = clusters
-        self.strata = Strata.of(codes, max(len(clusters), 1), seed=seed)
+        self.strata = Strata.of(codes, max(len(clusters), 1), generator=torch.Generator().manual_seed(seed))
         self.taken = torch.zeros_like(self.strata.counts)
         self.values = torch.empty(0, dtype=torch.float64, device=codes.device)
         self.features = self.values.new_empty(0, _N_FEATURES)

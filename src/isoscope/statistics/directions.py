@@ -40,6 +40,11 @@ def unit_rows(block: Tensor) -> tuple[Tensor, Tensor]:
     return units, (lengths * scale).squeeze(1)
 
 
+def pair_cosine(n: Tensor | int, squared_sum: Tensor) -> Tensor:
+    """Return the mean cosine of all pairs of n unit vectors, from the square of their sum's length."""
+    return (squared_sum - n) / (n * (n - 1))
+
+
 def has_direction(X: Tensor) -> Tensor:
     """Return for (n, d) vectors which are not zero, (n,)."""
     return torch.cat([(block != 0).any(dim=1) for block in blocks(X)])

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from isoscope.errors import InputError, UndefinedError
-from isoscope.statistics.directions import unit_rows
+from isoscope.statistics.directions import pair_cosine, unit_rows
 from isoscope.statistics.groups import GroupDirections, GroupMoments
 
 
@@ -56,8 +56,7 @@ class GroupCosines:
     def by_group(self) -> Tensor:
         """(G,) the mean cosine of all pairs of a group's vectors; NaN for groups of fewer than two."""
         n = self.counts.double()
-        values = ((self.squared - n) / (n * (n - 1))).clamp(-1, 1)
-        return torch.where(self.counts > 1, values, torch.nan)
+        return torch.where(self.counts > 1, pair_cosine(n, self.squared).clamp(-1, 1), torch.nan)
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from isoscope.labels import Labels
+
 _Z = 1.959964  # the 97.5 % point of the normal distribution
 _PRIOR_FREEDOM = 4.0  # how many residuals the pooled variance counts for in a stratum's own
 _MARGIN = 1.1  # of anchors beyond the number reckoned, so that the next look is mostly the last
@@ -30,10 +32,12 @@ class Strata:
     order: Tensor
 
     @classmethod
-    def of(cls, codes: Tensor, n_strata: int, *, seed: int) -> Strata:
-        """Rows by their stratum's code; those of code −1 belong to none."""
-        generator = torch.Generator().manual_seed(seed)
-        order = torch.randperm(len(codes), generator=generator).to(codes.device)
+    def of(
+        cls, codes: Tensor, n_strata: int, *, generator: torch.Generator, rows: Tensor | None = None
+    ) -> Strata:
+        """Rows, all or some, by their stratum's code; those of code −1 belong to none."""
+        order = torch.randperm(len(codes) if rows is None else len(rows), generator=generator)
+        order = (order if rows is None else rows[order]).to(codes.device)
         order = order[codes[order] >= 0]
         if n_strata > 1:
             order = order[codes[order].argsort(stable=True)]
@@ -45,6 +49,15 @@ class Strata:
         stratum = torch.arange(len(lengths), device=lengths.device).repeat_interleave(lengths)
         first = self.counts.cumsum(0) - self.counts + start - (lengths.cumsum(0) - lengths)
         return self.order[torch.arange(len(stratum), device=stratum.device) + first[stratum]], stratum
+
+
+def draw_rows(
+    labels: Labels, *, at_most: int, generator: torch.Generator, among: Tensor | None = None
+) -> Tensor:
+    """At most so many random rows of each label, label by label; `among` is a mask of those that count."""
+    rows = None if among is None else among.nonzero().flatten()
+    strata = Strata.of(labels.codes.cpu(), labels.n_labels, generator=generator, rows=rows)
+    return strata.draw(torch.zeros_like(strata.counts), strata.counts.clamp(max=at_most))[0]
 
 
 @dataclass(frozen=True)

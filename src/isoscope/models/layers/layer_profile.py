@@ -16,6 +16,7 @@ from isoscope.metrics.sinks import Sinks
 from isoscope.models.language_models import LanguageModel
 from isoscope.models.layers.plan import LayerPlan
 from isoscope.models.layers.quantities import ALL_QUANTITIES, QUANTITIES, LayerStatistics, Quantity
+from isoscope.statistics.group_cosines import GroupCosines
 from isoscope.tables import Grid, shown
 
 WITH_SINKS, WITHOUT_SINKS = VIEWS = ("all tokens", "without sinks")
@@ -84,7 +85,8 @@ class LayerProfile(View):
             type_names=plan.tokenized.rows.types.names,
             type_counts=counts,
             type_similarities={
-                layer: views[1].type_directions.by_group.cpu() for layer, views in statistics.items()
+                layer: GroupCosines.of(views[1].type_directions).by_group.cpu()
+                for layer, views in statistics.items()
             },
             seconds=dict(seconds),
             notes=notes,

@@ -14,9 +14,9 @@ from torch import Tensor
 
 from isoscope.errors import InputError, ShapeError
 from isoscope.labels import Labels
-from isoscope.metrics.contextual import draw_rows
 from isoscope.models.states import States
 from isoscope.models.tokens import Tokenized
+from isoscope.statistics.strata import draw_rows
 
 BASELINE_TEXTS = 1000  # one random token of each: the papers' baseline
 

@@ -13,14 +13,13 @@ from isoscope.clustering import ChosenClusters, choose_clusters, kmeans
 from isoscope.engine.readings import Reading
 from isoscope.errors import UndefinedError
 from isoscope.metrics.cluster_adjusted import ClusterAdjustedSimilarities, cluster_adjusted_similarities
-from isoscope.metrics.cosine import pair_cosine
 from isoscope.metrics.dimensions import dimensions_for_share
 from isoscope.metrics.manifold import lid
 from isoscope.metrics.registry import KNOWN, named, registered
 from isoscope.metrics.removed_dimensions import informativity_curve
 from isoscope.models.readings import applicable, read
 from isoscope.space import Space
-from isoscope.statistics.directions import unit_rows
+from isoscope.statistics.directions import pair_cosine, unit_rows
 from isoscope.statistics.gathered import Statistics
 from isoscope.statistics.neighbors import Neighbors
 
@@ -61,7 +60,7 @@ class LayerStatistics(Statistics):
         return pair_cosine(n, drawn @ drawn)
 
     @cached_property
-    def neighbors(self) -> Neighbors:
+    def neighbors(self) -> Neighbors:  # type: ignore[override]  # of the sample, k of them
         """The nearest neighbours among the tokens held."""
         return Neighbors.of(self.vectors, k=min(self.k, len(self.space) - 1), metric="euclidean")
 
