@@ -126,7 +126,8 @@ class Record(Result):
 
     def grids(self) -> Iterable[Grid]:
         """Return the fields and their values."""
-        return [Grid("", ("", "value"), [(name, _cell(value[0])) for name, value in self._columns().items()])]
+        rows = [(name, _cell(value)) for name, (value,) in self._columns().items()]
+        return [Grid("", ("", "value"), rows, ("value",))]
 
     def _columns(self) -> Mapping[str, Sequence[Any]]:
         """Return the fields that are a number or a text; an interval as its two ends."""

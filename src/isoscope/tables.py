@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 _ROOM = 66  # of the 80 characters of a terminal, for what is of no use in halves
 _LONGEST = 33
 _BETWEEN = 3  # characters from one column to the next
+_ROUNDING = 1e-12
 _MANY = 8  # columns; more are set closer
 
 
@@ -49,9 +50,9 @@ def shown(value: float | None, digits: int | None = None) -> str:
 
 
 def signed(value: float | None) -> str:
-    """Return a difference as tables show it, with its sign."""
-    if value is None or value == 0 or math.isnan(value):
-        return shown(value)
+    """Return a difference as tables show it, with its sign; one that is rounding alone as 0."""
+    if value is None or math.isnan(value) or abs(value) < _ROUNDING:
+        return shown(0.0 if isinstance(value, float) and abs(value) < _ROUNDING else value)
     return f"{'+' if value > 0 else '−'}{shown(abs(value))}"
 
 
@@ -107,14 +108,13 @@ class Grid:
 
     def to_html(self) -> str:
         """Return the table for a notebook."""
-        caption = (
-            f'<caption style="text-align:left">{html.escape(self.title)}</caption>' if self.title else ""
-        )
+        style = "text-align:left;font-style:italic"
+        caption = f'<caption style="{style}">{escaped(self.title)}</caption>' if self.title else ""
         right = self._right()
         sides = ["right" if place in right else "left" for place in range(len(self.heads))]
         head = _html_row("th", self.names(), sides)
         body = "".join(_html_row("td", row, sides) for row in self.cells())
-        return f"<table>{caption}<thead>{head}</thead><tbody>{body}</tbody></table>"
+        return f'<table style="margin-bottom:1em">{caption}<thead>{head}</thead><tbody>{body}</tbody></table>'
 
     def names(self) -> list[str]:
         """Return the heads, each on one line."""
@@ -126,10 +126,11 @@ class Grid:
 
     def _right(self) -> set[int]:
         """Return the places of columns that go to the right."""
+        columns = [[row[place] for row in self.rows] for place in range(len(self.heads))]
         return {
             place
-            for place, head in enumerate(self.heads)
-            if head in self.numbers or any(not isinstance(row[place], str) for row in self.rows)
+            for place, (head, cells) in enumerate(zip(self.heads, columns, strict=True))
+            if head in self.numbers or (any(_number(c) for c in cells) and all(map(_number_or_gap, cells)))
         }
 
     def _whole(self, texts: list[list[str]], right: set[int]) -> set[int]:
@@ -141,6 +142,14 @@ class Grid:
                 room -= width
                 whole.add(place)
         return whole
+
+
+def _number(cell: Cell) -> bool:
+    return not isinstance(cell, str)
+
+
+def _number_or_gap(cell: Cell) -> bool:
+    return not isinstance(cell, str) or not cell or cell.startswith("…")
 
 
 def _html_row(tag: str, cells: Sequence[str], sides: Sequence[str]) -> str:

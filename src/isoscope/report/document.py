@@ -59,7 +59,8 @@ class Report(View):
 
     def lines(self) -> list[str]:
         """Return the headline, and where the page was written."""
-        return [*self.headline, *([] if self.path is None else [f"wrote {self.path}"])]
+        sentences = [sentence.replace("\u00a0", " ") for sentence in self.headline]
+        return [*sentences, *([] if self.path is None else [f"wrote {self.path}"])]
 
     def to_dict(self) -> dict[str, Any]:
         """Return what is embedded in the page."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
 from isoscope.errors import UndefinedError
 from isoscope.results import Record
+from isoscope.tables import Grid, span
 
 
 @dataclass(frozen=True)
@@ -37,15 +39,27 @@ class Correlation(Record):
     rho_by_seed: tuple[float, ...]
     n_points: int
 
-    def lines(self) -> list[str]:
-        """Return r and ρ with their intervals."""
+    @property
+    def title(self) -> str:
+        """What was correlated, in one line."""
         over = "; 95 % over seeds, leaving one out" if self.r_interval else ""
-        values = (("r", self.r, self.r_interval), ("ρ", self.rho, self.rho_interval))
-        parts = [
+        return f"{self.first} against {self.second} (curves averaged over seeds{over})"
+
+    @property
+    def sentence(self) -> str:
+        """r and ρ with their intervals."""
+        return ", ".join(
             f"{symbol} = {value:.5f}" + (f" [{interval[0]:.5f}, {interval[1]:.5f}]" if interval else "")
-            for symbol, value, interval in values
-        ]
-        return [f"{self.first} against {self.second} (curves averaged over seeds{over})", ", ".join(parts)]
+            for symbol, value, interval in self._both()
+        )
+
+    def grids(self) -> Iterable[Grid]:
+        """Return r and ρ with their intervals."""
+        rows = [(symbol, f"{value:.5f}", span(interval)) for symbol, value, interval in self._both()]
+        return [Grid("", ("", "value", "95 % interval"), rows, ("value",))]
+
+    def _both(self) -> tuple[tuple[str, float, tuple[float, float] | None], ...]:
+        return ("r", self.r, self.r_interval), ("ρ", self.rho, self.rho_interval)
 
     @classmethod
     def of(cls, first: str, second: str, a: np.ndarray, b: np.ndarray) -> Correlation:

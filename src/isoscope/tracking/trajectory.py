@@ -240,7 +240,7 @@ class Trajectory(View):
     def lines(self) -> list[str]:
         """Return the correlation of the main pair of metrics."""
         found = self._main_correlation()
-        return [] if found is None else found.lines()
+        return [] if found is None else [found.title, found.sentence]
 
 
 def _parts(column: str) -> tuple[str, dict[str, Any]]:
