@@ -56,12 +56,16 @@ def finetuned() -> iso.FineTuned:
 def profile() -> iso.LayerProfile:
     import torch
 
-    from isoscope.models.layers.quantities import ALL_QUANTITIES
-
-    values = {one.name: 0.5 for one in ALL_QUANTITIES[:-1]}
+    names = ("mean_norm", "mean_cosine", "isoscore", "effective_rank")
+    rows = [
+        Reading(name, None if name == "isoscore" and layer else 0.5, group={"layer": layer, "view": view})
+        for layer in (0, 1)
+        for view in ("all tokens", "without sinks")
+        for name in names
+    ]
     return iso.LayerProfile(
         model=HOSTILE, n_tokens=100, n_texts=9, n_types=40, n_dims=8,
-        by_layer={layer: (values, values | {"isoscore": None}) for layer in (0, 1)},
+        readings=Readings(rows),
         sinks=("the first token",),
         n_sinks=9, sample=50, type_names=("a", "b"), type_counts=torch.tensor([3, 4]),
         type_similarities={layer: torch.tensor([0.5, 0.4]) for layer in (0, 1)},
