@@ -216,12 +216,8 @@ class _Points:
         if not settled:  # the centres moved after points were last assigned
             codes = self._round(centers)[0]
         assert codes is not None
-        return Clustering(
-            Labels(codes, tuple(range(K))),
-            centers + self.mean,
-            self._inertia(centers, codes),
-            n_steps,
-        )
+        inertia = float(self._squared_distances(centers, codes).sum(dtype=torch.float64))
+        return Clustering(Labels(codes, tuple(range(K))), centers + self.mean, inertia, n_steps)
 
     def _round(self, centers: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Each point's nearest centre (n,), and the sums (K, d) and counts (K,) of the points so assigned."""
@@ -249,9 +245,6 @@ class _Points:
         parts = zip(self.blocks(), codes.split(self.block_rows), strict=True)
         tasks = (partial(_squared_to_own, block, centers, own) for block, own in parts)
         return torch.cat(list(self.in_order(tasks)))
-
-    def _inertia(self, centers: Tensor, codes: Tensor) -> float:
-        return float(self._squared_distances(centers, codes).sum(dtype=torch.float64))
 
     @property
     def block_rows(self) -> int:

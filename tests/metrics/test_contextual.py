@@ -174,17 +174,6 @@ def test_a_sentence_of_one_token_reads_one_against_its_mean():
     assert intra_similarity([[1.0, 2.0], [3.0, -1.0]], sentences=[0, 1]) == pytest.approx(1.0, abs=1e-15)
 
 
-@pytest.mark.parametrize("scale", [1e20, 1e-30])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_scale_does_not_matter(scale, dtype):
-    scaled = X.astype(dtype) * dtype(scale)
-    assert self_similarity(scaled, token_types=TYPES) == pytest.approx(
-        self_similarity(X, token_types=TYPES), rel=1e-5
-    )
-    expected = intra_similarity(X, sentences=SENTENCES)
-    assert intra_similarity(scaled, sentences=SENTENCES) == pytest.approx(expected, rel=1e-5)
-
-
 def test_float32_far_from_the_origin():
     far = (X * 20 + 1e4).astype(np.float32)
     wide = far.astype(np.float64)

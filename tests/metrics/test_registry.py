@@ -190,12 +190,12 @@ def test_gradient_is_finite_at_the_identity_spectrum(metric: Metric) -> None:
     assert torch.isfinite(gradient).all()
 
 
-def test_plain_input_gives_plain_floats() -> None:
+@pytest.mark.parametrize("metric", METRICS, ids=named)
+def test_plain_input_gives_a_plain_float_and_is_not_changed(metric: Metric) -> None:
     space = make_space(1)
-    for metric in METRICS:
-        assert isinstance(metric.compute(Statistics(space, covariance=covariance(5))), float | int), (
-            metric.name
-        )
+    before = space.vectors.clone()
+    assert isinstance(metric.compute(Statistics(space, covariance=covariance(5))), float | int)
+    assert torch.equal(space.vectors, before)
 
 
 @pytest.mark.parametrize("metric", METRICS, ids=named)

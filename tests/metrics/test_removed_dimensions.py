@@ -98,22 +98,9 @@ def test_vectors_that_vanish_for_the_most_are_left_out_for_all():
     assert curve == pytest.approx({k: brute_informativity(X, k, order) for k in (1, 2)}, rel=1e-9)
 
 
-@pytest.mark.parametrize("scale", [1e20, 1e-30])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_scale_does_not_matter(scale, dtype):
-    rows = X.astype(dtype)
-    assert informativity(rows * dtype(scale)) == pytest.approx(informativity(rows), rel=1e-5)
-
-
 def test_float32_far_from_the_origin():
     far = (X * 50 + 1e4).astype(np.float32)
     assert informativity(far) == pytest.approx(brute_informativity(far.astype(np.float64), 1), rel=1e-3)
-
-
-def test_the_callers_array_is_not_changed():
-    rows = X.copy()
-    informativity(rows, k=3)
-    np.testing.assert_array_equal(rows, X)
 
 
 def test_undefined():

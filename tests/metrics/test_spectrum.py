@@ -116,14 +116,6 @@ def test_rankme_of_low_rank_float32_is_not_filled_up_by_rounding(shape):
     assert effective_rank(X) == pytest.approx(effective_rank(X.astype(np.float64)), rel=3e-4)
 
 
-@pytest.mark.parametrize("metric", [*SCALARS, condition_number, power_law_exponent])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("scale", [1e-30, 1e15])
-def test_scale_does_not_matter(metric, dtype, scale):
-    X = with_spectrum(GEOMETRIC, 50).astype(dtype)
-    assert metric(X * dtype(scale)) == pytest.approx(metric(X), rel=1e-4 if dtype == np.float32 else 1e-9)
-
-
 @pytest.mark.parametrize("metric", SCALARS)
 def test_scale_1e20_in_float64(metric):
     X = with_spectrum(GEOMETRIC, 50)
@@ -178,13 +170,6 @@ def test_condition_number_of_float32_vectors_is_that_of_the_vectors():
 
 def test_wide_condition_numbers_survive_in_float64():
     assert condition_number(with_spectrum([1.0, 1e-5, 1e-10], 50)) == pytest.approx(1e10, rel=1e-4)
-
-
-@pytest.mark.parametrize("metric", SCALARS)
-@pytest.mark.parametrize("shape", [(12, 4), (4, 9)])
-def test_gradients(metric, shape):
-    X = torch.tensor(np.random.default_rng(6).normal(size=shape), requires_grad=True)
-    assert torch.autograd.gradcheck(metric, (X,))
 
 
 @pytest.mark.parametrize("metric", SCALARS)
