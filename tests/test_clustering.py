@@ -80,7 +80,7 @@ def test_a_cluster_left_empty_takes_the_farthest_point() -> None:
     found = kmeans(X, 2, init=[[0.1], [-50.0]])
     assert found.labels.counts.tolist() == [3, 1]
     assert found.centers.flatten().tolist() == pytest.approx([0.1, 9.0])
-    assert float(kmeans(X, 2, init=[[0.1], [-50.0]], max_steps=1).centers[1]) == pytest.approx(9.0)
+    assert float(kmeans(X, 2, init=[[0.1], [-50.0]], max_iter=1).centers[1]) == pytest.approx(9.0)
 
 
 def test_one_cluster_is_the_mean() -> None:
@@ -93,15 +93,17 @@ def test_one_cluster_is_the_mean() -> None:
 def test_steps_and_tolerance_bound_the_rounds() -> None:
     X, _ = lumps(2000, 6, 10, apart=0.5)
     full = kmeans(X, 10, seed=2, tol=0.0)
-    assert kmeans(X, 10, seed=2, max_steps=2).n_steps == 2 < full.n_steps
+    assert kmeans(X, 10, seed=2, max_iter=2).n_steps == 2 < full.n_steps
     assert kmeans(X, 10, seed=2, tol=0.1).n_steps < full.n_steps
-    assert kmeans(X, 10, seed=2, max_steps=2).inertia > full.inertia
+    assert kmeans(X, 10, seed=2, max_iter=2).inertia > full.inertia
+    with pytest.warns(DeprecationWarning, match="use max_iter"):
+        assert kmeans(X, 10, seed=2, max_steps=2).n_steps == 2
 
 
-@pytest.mark.parametrize("max_steps", [1, 3, 300])
-def test_every_point_is_with_the_nearest_of_the_centres_returned(max_steps: int) -> None:
+@pytest.mark.parametrize("max_iter", [1, 3, 300])
+def test_every_point_is_with_the_nearest_of_the_centres_returned(max_iter: int) -> None:
     X, _ = lumps(500, 4, 7, apart=1.0)
-    found = kmeans(X, 7, seed=1, max_steps=max_steps)
+    found = kmeans(X, 7, seed=1, max_iter=max_iter)
     squared = ((X[:, None] - found.centers.numpy()[None]) ** 2).sum(2)
     np.testing.assert_array_equal(found.labels.codes.numpy(), squared.argmin(1))
     assert found.inertia == pytest.approx(squared.min(1).sum())
@@ -126,7 +128,7 @@ def test_the_tolerance_is_relative_to_the_spread() -> None:
         ({"n_clusters": 2.0}, "whole number"),
         ({"n_clusters": 2, "seed": -1}, "seed must be a whole number"),
         ({"n_clusters": 2, "n_init": 0}, "n_init is 0"),
-        ({"n_clusters": 2, "max_steps": 0}, "max_steps is 0"),
+        ({"n_clusters": 2, "max_iter": 0}, "max_iter is 0"),
         ({"n_clusters": 2, "init": np.zeros((3, 4))}, r"init has shape \(3, 4\)"),
     ],
 )

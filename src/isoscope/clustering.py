@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
+from warnings import warn
 
 import torch
 from torch import Tensor
@@ -23,7 +24,7 @@ from isoscope.tables import shown
 _BLOCK_NUMBERS = 2**20  # on the CPU: a block, its scores and its share of the sums stay in a core's cache
 _WHOLE_NUMBERS = 2**22  # on the CPU: up to here one block on all cores beats blocks on one core each
 _FIRST_ROUNDS = 15  # that every start gets before the best is chosen
-_MAX_STEPS, _TOLERANCE = 300, 1e-4
+_MAX_ITER, _TOLERANCE = 300, 1e-4
 _CUDA_NUMBERS = 2**28  # on CUDA: as large as memory allows with ease
 
 
@@ -89,8 +90,9 @@ def kmeans(
     seed: int = 0,
     n_init: int = 1,
     init: Any = None,
-    max_steps: int = _MAX_STEPS,
+    max_iter: int = _MAX_ITER,
     tol: float = _TOLERANCE,
+    max_steps: int | None = None,
 ) -> Clustering:
     """Points grouped about K centres, each centre the mean of the points nearest to it.
 
@@ -106,19 +108,27 @@ def kmeans(
         seed: of the start.
         n_init: how many starts, all at once; the one with the least inertia after a few rounds is carried on.
         init: (K, d) centres to start from instead.
-        max_steps: rounds at most.
+        max_iter: rounds at most.
         tol: the centres stand still when together they move by less than this share of a dimension's
             mean variance (squared lengths).
+        max_steps: the former name of `max_iter`, deprecated.
 
     >>> kmeans([[0.0], [1.0], [9.0], [10.0]], 2).labels.codes.tolist() in ([0, 0, 1, 1], [1, 1, 0, 0])
     True
     """
+    if max_steps is not None:
+        warn("max_steps of kmeans is deprecated; use max_iter.", DeprecationWarning, stacklevel=2)
+        max_iter = max_steps
     points = _Points.of(X)
-    _check(points, n_clusters, seed, n_init, max_steps)
-    if init is not None:
-        return points.clustering(_given(init, points, n_clusters), max_steps, tol)
-    generator = torch.Generator().manual_seed(seed)
-    return points.clustering(_best_start(points, n_clusters, n_init, generator), max_steps, tol)
+    _check(points, n_clusters, seed, n_init, max_iter)
+    if init is None:
+        centers = _best_start(points, n_clusters, n_init, torch.Generator().manual_seed(seed))
+        return points.clustering(centers, max_iter, tol)
+    centers, shape = as_matrix(init, name="init").detach(), (n_clusters, points.rows.shape[1])
+    if centers.shape != shape:
+        raise ShapeError(f"init has shape {tuple(centers.shape)}; wanted one centre a cluster, {shape}")
+    centred = centers.to(points.rows.device).double() - points.mean.double()
+    return points.clustering(centred.to(points.rows.dtype), max_iter, tol)
 
 
 def choose_clusters(
@@ -163,7 +173,7 @@ def choose_clusters(
     tried: dict[int, tuple[float, Labels]] = {}
     for K in range(2, min(max_clusters, len(some) - 1) + 1):
         start = _best_start(few, K, n_init, torch.Generator().manual_seed(seed))
-        labels = points.clustering(start + few.mean, _MAX_STEPS, _TOLERANCE).labels
+        labels = points.clustering(start + few.mean, _MAX_ITER, _TOLERANCE).labels
         on_sample = Labels(labels.codes[some], labels.names).seen()
         if 2 <= on_sample.n_labels < len(some):
             score = silhouette_score(points.rows[some], on_sample, tolerance=tolerance, seed=seed)
@@ -201,10 +211,10 @@ class _Points:
         variance = float(squared_norms.sum(dtype=torch.float64)) / rows.numel()
         return cls(rows, squared_norms, mean, variance)
 
-    def clustering(self, centers: Tensor, max_steps: int, tol: float) -> Clustering:
+    def clustering(self, centers: Tensor, max_iter: int, tol: float) -> Clustering:
         """Lloyd's rounds from these (centred) centres."""
         K, codes, n_steps, settled = len(centers), None, 0, False
-        while n_steps < max_steps:
+        while n_steps < max_iter:
             n_steps += 1
             nearest, sums, counts = self._round(centers)
             if settled := codes is not None and bool((nearest == codes).all()):
@@ -342,16 +352,6 @@ def _squared_to(points: _Points, centers: Tensor) -> Tensor:
     return products.add_(points.squared_norms[:, None]).clamp_(min=0)
 
 
-def _given(init: Any, points: _Points, K: int) -> Tensor:
-    centers = as_matrix(init, name="init").detach().to(points.rows.device)
-    if centers.shape != (K, points.rows.shape[1]):
-        raise ShapeError(
-            f"init has shape {tuple(centers.shape)}; wanted one centre a cluster, "
-            f"({K}, {points.rows.shape[1]})"
-        )
-    return (centers.double() - points.mean.double()).to(points.rows.dtype)
-
-
 def _drawn(n: int, sample: int | None, seed: int) -> Tensor:
     if sample is None or sample >= n:
         return torch.arange(n)
@@ -360,13 +360,13 @@ def _drawn(n: int, sample: int | None, seed: int) -> Tensor:
     return torch.randperm(n, generator=torch.Generator().manual_seed(seed))[:sample].sort().values
 
 
-def _check(points: _Points, n_clusters: int, seed: int, n_init: int, max_steps: int) -> None:
+def _check(points: _Points, n_clusters: int, seed: int, n_init: int, max_iter: int) -> None:
     check_seed(seed)
     n = len(points.rows)
     if not isinstance(n_clusters, int) or not 1 <= n_clusters <= n:
         raise InputError(
             f"n_clusters is {n_clusters!r}; wanted a whole number from 1 to {n}, the number of points"
         )
-    for name, value in (("n_init", n_init), ("max_steps", max_steps)):
+    for name, value in (("n_init", n_init), ("max_iter", max_iter)):
         if not isinstance(value, int) or value < 1:
             raise InputError(f"{name} is {value!r}; wanted a whole number above 0")
