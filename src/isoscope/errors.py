@@ -15,7 +15,9 @@ as fields, so that the command line can name the option instead of the argument.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Iterable, Sequence
+from numbers import Integral, Real
 from typing import Any, NamedTuple
 
 __all__ = [
@@ -142,3 +144,36 @@ def check_seed(seed: object) -> None:
     """Raise InputError unless seed is a whole number that every generator takes."""
     if not isinstance(seed, int) or not 0 <= seed < 2**32:
         raise InputError(argument="seed", got=seed, wanted="a whole number from 0 to 4294967295")
+
+
+def check_whole(argument: str, value: Any, *, least: int = 1, most: int | None = None) -> int:
+    """Return a whole number within bounds, Python's own or NumPy's; raise InputError over anything else."""
+    number = int(value) if isinstance(value, Integral) and not isinstance(value, bool) else None
+    if number is None or number < least or (most is not None and number > most):
+        bounds = f"of at least {least}" if most is None else f"from {least} to {most}"
+        raise InputError(argument=argument, got=value, wanted=f"a whole number {bounds}")
+    return number
+
+
+def check_positive(argument: str, value: Any, *, or_zero: bool = False) -> None:
+    """Raise InputError unless the value is a finite number above 0, or 0 where that is allowed."""
+    known = isinstance(value, Real) and math.isfinite(value)
+    if not known or value < 0 or (value == 0 and not or_zero):
+        raise InputError(
+            argument=argument, got=value, wanted="0 or a positive number" if or_zero else "a positive number"
+        )
+
+
+def check_share(argument: str, value: Any, *, or_word: str | None = None) -> None:
+    """Raise InputError unless the value is a number from 0 to 1, or the word that is allowed in its place."""
+    known = isinstance(value, Real) and 0 <= value <= 1
+    if not known and (or_word is None or value != or_word):
+        also = "" if or_word is None else f"{or_word!r} or "
+        raise InputError(argument=argument, got=value, wanted=f"{also}a number from 0 to 1")
+
+
+def check_choice(argument: str, value: Any, choices: Iterable[str]) -> None:
+    """Raise InputError unless the value is one of the choices."""
+    known = tuple(choices)
+    if value not in known:
+        raise InputError(argument=argument, got=value, wanted=f"one of {', '.join(known)}")

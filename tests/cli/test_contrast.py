@@ -174,7 +174,7 @@ def test_bad_input(tiny_bert: Path, folder: Path, fail: Any) -> None:
     assert "--max-length is 1; wanted at least 3" in fail(*own, "--max-length", "1")
     assert "is 25 and there are 24 pairs" in fail(*own, "--batch-size", "25")
     assert "is 1; wanted at least 2" in fail(*own, "--batch-size", "1")
-    assert "is 'sum'; wanted one of" in fail(*own, "--pooling", "sum")
+    assert "--pooling must be one of" in fail(*own, "--pooling", "sum")
     assert "--resume goes with --output" in fail(*own, "--resume")
     assert "--layers must be whole numbers" in fail(*own, "--layers", "last")
     assert "does not exist; wanted a file of texts" in fail(*own, "--probe", "no.txt")

@@ -147,8 +147,14 @@ def test_many_blocks(folder: Path, monkeypatch) -> None:
             ["vectors.npy", "--method", "center", "--labels", "labels.txt", "-o", "o.npy"],
             "--labels goes with",
         ),
-        (["vectors.npy", "--method", "whiten", "--components", "7", "-o", "o.npy"], "--components is 7"),
-        (["vectors.npy", "--method", "whiten", "--strength", "2", "-o", "o.npy"], "--strength is 2.0"),
+        (
+            ["vectors.npy", "--method", "whiten", "--components", "7", "-o", "o.npy"],
+            "--components must be a whole",
+        ),
+        (
+            ["vectors.npy", "--method", "whiten", "--strength", "2", "-o", "o.npy"],
+            "--strength must be a number",
+        ),
         (["vectors.npy", "--method", "center", "-o", "out.csv"], "wanted one of .npy, .parquet"),
         (["vectors.npy", "--method", "center", "-o", "no/out.npy"], "no is no folder"),
         (["vectors.npy", "--load", "vectors.npy", "-o", "out.npy"], "vectors.npy"),

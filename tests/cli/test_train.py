@@ -184,7 +184,7 @@ def test_without_matplotlib_the_numbers_are_there(folder: Path, monkeypatch) -> 
         (["vectors.npy", "-l", "nope.txt"], "nope.txt"),
         (["vectors.npy", "-l", "same.txt"], "one label only"),
         (["vectors.npy", "-l", "short.txt"], "2"),
-        (["vectors.npy", "-l", "labels.txt", "--steps", "0"], "steps is 0"),
+        (["vectors.npy", "-l", "labels.txt", "--steps", "0"], "steps must be a whole number"),
         (["vectors.npy", "-l", "labels.txt", "--seeds", "0"], "--seeds must be at least one seed, got '0'"),
         (["vectors.npy", "-l", "labels.txt", "--seeds", "two"], "--seeds must be whole numbers"),
         (["vectors.npy", "-l", "labels.txt", "--seeds", ""], "--seeds is empty; wanted a value"),

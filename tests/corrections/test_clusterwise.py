@@ -108,7 +108,7 @@ def test_a_centre_without_vectors_keeps_its_place(rng) -> None:
 def test_bad_requests(rng) -> None:
     X = rng.normal(size=(20, 2))
     for parameters, message in (
-        ({"n_clusters": 0}, "n_clusters is 0"),
+        ({"n_clusters": 0}, "n_clusters must be .*, got 0"),
         ({"n_clusters": 21}, "n_clusters is 21, and X has n_samples = 20"),
         ({"seed": -1}, "seed must be a whole number"),
         ({"init": [[0.0, 0.0, 0.0]]}, r"init has shape \(1, 3\); wanted \(K, 2\)"),

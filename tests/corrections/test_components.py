@@ -49,7 +49,7 @@ def test_bad_requests(rng) -> None:
     with pytest.raises(iso.InputError, match="rank 2"):
         iso.AllButTheTop(3).fit(flat)
     for k in (0, 9, 1.5, True, "2"):
-        with pytest.raises(iso.InputError, match="n_components is"):
+        with pytest.raises(iso.InputError, match=r"n_components (is|must be)"):
             iso.AllButTheTop(k).fit(X)
     with pytest.raises(iso.InputError, match="all equal"):
         iso.AllButTheTop(1).fit(np.ones((5, 8)))

@@ -104,12 +104,12 @@ def test_more_components_than_rank(rng) -> None:
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"strength": 1.5}, "strength is 1.5; wanted a number from 0 to 1"),
-        ({"strength": "all"}, "strength is 'all'"),
-        ({"method": "svd"}, "method is 'svd'; wanted one of pca, zca"),
-        ({"regularization": -1}, "regularization is -1"),
-        ({"regularization": "some"}, "regularization is 'some'"),
-        ({"n_components": 9}, "n_components is 9; wanted a whole number from 1 to 8"),
+        ({"strength": 1.5}, "strength must be .*, got 1.5"),
+        ({"strength": "all"}, "strength must be .*, got 'all'"),
+        ({"method": "svd"}, "method must be .*, got 'svd'"),
+        ({"regularization": -1}, "regularization must be .*, got -1"),
+        ({"regularization": "some"}, "regularization must be .*, got 'some'"),
+        ({"n_components": 9}, "n_components must be .*, got 9"),
     ],
 )
 def test_bad_parameters(rng, parameters: dict, message: str) -> None:

@@ -3,8 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from isoscope.errors import InputError
-from isoscope.training.classification import check_metric, classification_scores
+from isoscope.training.classification import classification_scores
 
 
 def test_scores_of_three_labels() -> None:
@@ -23,8 +22,3 @@ def test_one_label_alone(labels: list[int], predicted: list[int], f1: float) -> 
     found = classification_scores(np.array(labels), np.array(predicted))
     assert found["matthews"] == 0
     assert found["f1"] == pytest.approx(f1)
-
-
-def test_an_unknown_metric() -> None:
-    with pytest.raises(InputError, match="metric is 'auc'; wanted one of accuracy, f1, matthews"):
-        check_metric("auc")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ from torch import Tensor
 
 from isoscope.arrays import as_tensor, check_finite
 from isoscope.engine.source import is_source
-from isoscope.errors import InputError, ShapeError
+from isoscope.errors import InputError, ShapeError, check_whole
 from isoscope.space import Space
 
 
@@ -72,28 +71,11 @@ def blocks_of(source: Any) -> Iterator[Any]:
     )
 
 
-def is_whole(value: Any) -> bool:
-    """Whether it is a whole number; True and False are none."""
-    return isinstance(value, Integral) and not isinstance(value, bool)
-
-
-def check_whole(value: Any, *, name: str, most: int | None = None) -> None:
-    """Raise InputError unless it is a whole number from 1 to `most`."""
-    if not is_whole(value) or value < 1 or (most is not None and value > most):
-        bound = "on" if most is None else f"to {most}"
-        raise InputError(f"is {value!r}; wanted a whole number from 1 {bound}", argument=name)
-
-
 def check_taken_out(k: Any, n_dims: int) -> None:
     """Raise InputError unless k directions can be taken out of n_dims and some are left."""
-    check_whole(k, name="n_components")
+    check_whole("n_components", k)
     if k >= n_dims:
         raise InputError(
             f"is {k}, and X has n_features = {n_dims}; wanted at least one direction left",
             argument="n_components",
         )
-
-
-def is_share(value: Any) -> bool:
-    """Whether it is a number from 0 to 1."""
-    return isinstance(value, Real) and 0 <= float(value) <= 1

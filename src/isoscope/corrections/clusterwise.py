@@ -10,11 +10,11 @@ from torch import Tensor
 
 from isoscope.arrays import as_matrix
 from isoscope.clustering import kmeans
-from isoscope.corrections.border import as_rows, blocks_of, check_taken_out, check_whole
+from isoscope.corrections.border import as_rows, blocks_of, check_taken_out
 from isoscope.corrections.correction import Correction, Fitted
 from isoscope.corrections.maps import Clusterwise, Map
 from isoscope.corrections.scaling import Columns
-from isoscope.errors import InputError, Setting, ShapeError, check_seed
+from isoscope.errors import InputError, Setting, ShapeError, check_seed, check_whole
 from isoscope.kernels.precision import full_precision
 from isoscope.labels import Labels, as_labels
 from isoscope.printable import quoted
@@ -122,7 +122,7 @@ class ClusterCenter(Correction):
 
     def _check_parameters(self, n_dims: int) -> None:
         check_seed(self.seed)
-        check_whole(self.n_clusters, name="n_clusters")
+        check_whole("n_clusters", self.n_clusters)
         if self.init is not None and as_matrix(self.init, name="init").shape[1] != n_dims:
             raise ShapeError(f"init has shape {tuple(as_matrix(self.init).shape)}; wanted (K, {n_dims})")
 

@@ -9,11 +9,10 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from isoscope.corrections.border import check_whole, is_whole
 from isoscope.corrections.correction import Correction, Fitted
 from isoscope.corrections.maps import Map, Selection
 from isoscope.corrections.scaling import Columns
-from isoscope.errors import InputError
+from isoscope.errors import InputError, check_choice, check_whole
 from isoscope.metrics.dimensions import contributions_of
 from isoscope.statistics.directions import Directions
 
@@ -80,18 +79,14 @@ class RemoveDimensions(Correction):
         return names if self.zero else names[self.kept_]
 
     def _check_parameters(self, n_dims: int) -> None:
-        if self.by not in _BY:
-            raise InputError(f"by is {self.by!r}; wanted one of {', '.join(_BY)}")
+        check_choice("by", self.by, _BY)
         if self.dimensions is not None:
-            given = list(self.dimensions)
-            known = all(is_whole(j) and 0 <= j < n_dims for j in given)
-            if not known or not given or len(set(given)) != len(given):
-                raise InputError(
-                    f"is {given}; wanted different whole numbers from 0 to {n_dims - 1}",
-                    argument="dimensions",
-                )
-        n = self.n_dimensions if self.dimensions is None else len(self.dimensions)
-        check_whole(n, name="n_dimensions")
+            given = [check_whole("dimensions", j, least=0, most=n_dims - 1) for j in self.dimensions]
+            if not given or len(set(given)) != len(given):
+                raise InputError(argument="dimensions", got=given, wanted="different whole numbers")
+        n = check_whole(
+            "n_dimensions", self.n_dimensions if self.dimensions is None else len(self.dimensions)
+        )
         if n >= n_dims:
             raise InputError(
                 f"is {n}, and X has n_features = {n_dims}; wanted at least one dimension left",

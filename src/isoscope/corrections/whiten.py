@@ -9,10 +9,9 @@ import torch
 from sklearn.utils.metaestimators import available_if
 from torch import Tensor
 
-from isoscope.corrections.border import check_whole, is_share
 from isoscope.corrections.correction import Correction, Fitted
 from isoscope.corrections.maps import Affine, Map
-from isoscope.errors import InputError, Setting
+from isoscope.errors import InputError, Setting, check_choice, check_share, check_whole
 from isoscope.statistics.moments import Moments
 from isoscope.statistics.principal import Principal, ledoit_wolf
 
@@ -101,16 +100,10 @@ class Whiten(Correction):
 
     def _check_parameters(self, n_dims: int) -> None:
         if self.n_components is not None:
-            check_whole(self.n_components, name="n_components", most=n_dims)
-        if not is_share(self.strength):
-            raise InputError(f"is {self.strength!r}; wanted a number from 0 to 1", argument="strength")
-        if self.method not in _METHODS:
-            raise InputError(f"is {self.method!r}; wanted one of {', '.join(_METHODS)}", argument="method")
-        if not is_share(self.regularization) and self.regularization != "auto":
-            raise InputError(
-                f"is {self.regularization!r}; wanted 'auto' or a number from 0 to 1",
-                argument="regularization",
-            )
+            check_whole("n_components", self.n_components, most=n_dims)
+        check_share("strength", self.strength)
+        check_choice("method", self.method, _METHODS)
+        check_share("regularization", self.regularization, or_word="auto")
 
     def _solve(self, statistic: Moments) -> dict[str, Tensor]:
         found = Principal.of(statistic, what="Whiten")

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from isoscope.errors import InputError, NotFiniteError
+from isoscope.errors import NotFiniteError
 from isoscope.models.untouched import device_of, untouched
 from isoscope.training.encoder_run import Task
 from isoscope.training.regularizers import Regularizer, token_places
@@ -119,10 +119,3 @@ def classification_scores(labels: np.ndarray, predicted: np.ndarray) -> dict[str
             "f1": float(f1_score(labels, predicted, average="macro")),
             "matthews": float(matthews_corrcoef(labels, predicted)),
         }
-
-
-def check_metric(metric: str) -> str:
-    """One of METRICS."""
-    if metric not in METRICS:
-        raise InputError(f"metric is {metric!r}; wanted one of {', '.join(METRICS)}")
-    return metric

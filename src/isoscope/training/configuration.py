@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from isoscope.errors import InputError, check_seed
+from isoscope.errors import InputError, check_choice, check_positive, check_seed, check_whole
 from isoscope.metrics.registry import KNOWN, choose, named
 
 OBJECTIVES = ("classifier", "triplet")
@@ -62,33 +61,29 @@ class Configuration:
     def __post_init__(self) -> None:
         self._check_counts()
         self._check_choices()
-        positive("learning_rate", self.learning_rate)
+        check_positive("learning_rate", self.learning_rate)
         if self.silhouette_tolerance is not None:
-            positive("silhouette_tolerance", self.silhouette_tolerance)
+            check_positive("silhouette_tolerance", self.silhouette_tolerance)
         if self.target_accuracy is not None and not 0 < self.target_accuracy <= 1:
             raise InputError(f"target_accuracy is {self.target_accuracy}; wanted a share over 0, at most 1")
-        positive("min_improvement", self.min_improvement, or_zero=True)
+        check_positive("min_improvement", self.min_improvement, or_zero=True)
 
     def _check_counts(self) -> None:
         for name in ("steps", "every", "n_triplets", "sample_above", "patience"):
             value = getattr(self, name)
             if value is not None or name in ("steps", "every"):
-                whole(name, value)
+                check_whole(name, value)
         for width in self.hidden:
-            whole("hidden", width)
+            check_whole("hidden", width)
         for seed in self.seeds:
             check_seed(seed)
         if len(set(self.seeds)) != len(self.seeds):
             raise InputError(f"seeds has {list(self.seeds)}; wanted each seed once")
 
     def _check_choices(self) -> None:
-        for name, known in (
-            ("objective", OBJECTIVES),
-            ("activation", tuple(ACTIVATIONS)),
-            ("optimizer", tuple(OPTIMIZERS)),
-        ):
-            if getattr(self, name) not in known:
-                raise InputError(f"{name} is {getattr(self, name)!r}; wanted one of {', '.join(known)}")
+        check_choice("objective", self.objective, OBJECTIVES)
+        check_choice("activation", self.activation, ACTIVATIONS)
+        check_choice("optimizer", self.optimizer, OPTIMIZERS)
         if self.n_triplets is not None and self.objective != "triplet":
             raise InputError("n_triplets goes with objective='triplet'; leave it out")
         if self.silhouette_tolerance is not None and "silhouette" not in self.metrics:
@@ -136,20 +131,6 @@ class Configuration:
         }
 
 
-def whole(name: str, value: object) -> int:
-    """A whole number of at least 1, or an error that names the argument."""
-    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise InputError(f"{name} is {value!r}; wanted a whole number of at least 1")
-    return value
-
-
-def positive(name: str, value: object, *, or_zero: bool = False) -> None:
-    """Raise InputError unless the value is a finite number above 0, or 0 where that is allowed."""
-    known = isinstance(value, int | float) and math.isfinite(value) and value >= 0
-    if not known or (value == 0 and not or_zero):
-        raise InputError(f"{name} is {value!r}; wanted {'0 or ' if or_zero else ''}a positive number")
-
-
 def as_seeds(seeds: int | Iterable[int]) -> tuple[int, ...]:
     """A number of seeds 0 … n−1, or the seeds themselves."""
     if isinstance(seeds, Iterable):
@@ -157,7 +138,7 @@ def as_seeds(seeds: int | Iterable[int]) -> tuple[int, ...]:
         if not listed:
             raise InputError("seeds is empty; wanted at least one seed, or how many")
         return listed
-    if whole("seeds", seeds) > _MAX_SEEDS:
+    if check_whole("seeds", seeds) > _MAX_SEEDS:
         raise InputError(f"seeds is {seeds}; wanted at most {_MAX_SEEDS:,}, or the seeds themselves")
     return tuple(range(seeds))
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from isoscope.errors import InputError
+from isoscope.errors import InputError, check_choice, check_whole
 from isoscope.io.atomic import scratch_folder
 from isoscope.losses import MultipleNegativesLoss
 from isoscope.models.cache import fingerprint
@@ -21,7 +21,6 @@ from isoscope.models.pooling import TOKEN_POOLINGS, pool_padded
 from isoscope.models.resolve import resolve_model
 from isoscope.models.texts import checked_texts
 from isoscope.models.tokens import check_length
-from isoscope.training.configuration import whole
 from isoscope.training.encoder_result import Trained, texts_fingerprint, tracked
 from isoscope.training.encoder_run import (
     EncoderSettings,
@@ -143,15 +142,14 @@ def contrast(
     """
     need_trainer(*([] if run is None else ["sentence_transformers"]))
     firsts, seconds = _columns(pairs)
-    if pooling not in TOKEN_POOLINGS:
-        raise InputError(f"pooling is {pooling!r}; wanted one of {', '.join(TOKEN_POOLINGS)}")
-    if len(firsts) < whole("batch_size", batch_size):
+    check_choice("pooling", pooling, TOKEN_POOLINGS)
+    if len(firsts) < check_whole("batch_size", batch_size):
         raise InputError(
             f"batch_size is {batch_size} and there are {len(firsts)} pairs; wanted a smaller one"
         )
     steps_per_epoch = len(firsts) // batch_size
     settings = EncoderSettings(
-        steps=whole("epochs", epochs) * steps_per_epoch if steps is None else steps,
+        steps=check_whole("epochs", epochs) * steps_per_epoch if steps is None else steps,
         steps_per_epoch=steps_per_epoch, batch_size=batch_size, learning_rate=learning_rate, seed=seed,
         warmup=warmup, decay=True, weight_decay=weight_decay, max_grad_norm=max_grad_norm,
         precision=precision, save_every=save_every, drop_last=True,
@@ -163,7 +161,7 @@ def contrast(
     else:
         name, path = Path(os.fspath(model)).name, resolve_model(model, download=download)
     tokenizer = load_tokenizer(path)
-    check_length(tokenizer, whole("max_length", max_length))
+    check_length(tokenizer, check_whole("max_length", max_length))
     tracker = one_tracker(
         tracker, probe, tokenizer, every=every, layers=layers, metrics=metrics, contextual=contextual,
         seed=seed, max_length=max_length,

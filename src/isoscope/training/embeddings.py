@@ -9,11 +9,11 @@ from typing import Any
 import torch
 
 from isoscope._version import __version__
-from isoscope.errors import InputError
+from isoscope.errors import InputError, check_whole
 from isoscope.progress import Bar
 from isoscope.tracking.trajectory import Trajectory
 from isoscope.training.checkpoint import SeedFolder
-from isoscope.training.configuration import Configuration, as_betas, as_metrics, as_seeds, whole
+from isoscope.training.configuration import Configuration, as_betas, as_metrics, as_seeds
 from isoscope.training.loggers import as_listener
 from isoscope.training.problem import Problem
 from isoscope.training.recorder import Listener, Row
@@ -110,7 +110,7 @@ def train_embeddings(
         target_accuracy=target_accuracy,
     )  # fmt: skip
     if checkpoint_every is not None:
-        whole("checkpoint_every", checkpoint_every)
+        check_whole("checkpoint_every", checkpoint_every)
         if run is None:
             raise InputError("checkpoint_every goes with run; name the folder of the run")
     about = described(problem, configuration)

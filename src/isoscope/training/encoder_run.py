@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from isoscope.errors import InputError, check_seed
+from isoscope.errors import InputError, check_choice, check_positive, check_seed, check_whole
 from isoscope.io.atomic import scratch_folder
 from isoscope.io.files import reading
 from isoscope.io.run_folder import RunFolder
@@ -27,7 +27,6 @@ from isoscope.models.language_models import best_device, quiet_loading, token_li
 from isoscope.progress import Bar
 from isoscope.tracking.trajectory import Trajectory
 from isoscope.training.checkpoint import Checkpoints
-from isoscope.training.configuration import positive, whole
 from isoscope.training.encoder_result import Trained, finished, keep, versions
 from isoscope.training.interrupts import deferred_interrupt
 from isoscope.training.journal import Journal
@@ -85,20 +84,19 @@ class EncoderSettings:
     drop_last: bool = False
 
     def __post_init__(self) -> None:
-        whole("steps", self.steps)
-        if whole("batch_size", self.batch_size) < 2:
+        check_whole("steps", self.steps)
+        if check_whole("batch_size", self.batch_size) < 2:
             raise InputError("batch_size is 1; wanted at least 2: one item has nothing to be told from")
         if self.save_every is not None:
-            whole("save_every", self.save_every)
+            check_whole("save_every", self.save_every)
         check_seed(self.seed)
-        positive("learning_rate", self.learning_rate)
-        positive("weight_decay", self.weight_decay, or_zero=True)
+        check_positive("learning_rate", self.learning_rate)
+        check_positive("weight_decay", self.weight_decay, or_zero=True)
         if not (isinstance(self.warmup, int | float) and 0 <= self.warmup < 1):
             raise InputError(f"warmup is {self.warmup!r}; wanted a share of the updates from 0 up to 1")
         if self.max_grad_norm is not None:
-            positive("max_grad_norm", self.max_grad_norm)
-        if self.precision not in PRECISIONS:
-            raise InputError(f"precision is {self.precision!r}; wanted one of {', '.join(PRECISIONS)}")
+            check_positive("max_grad_norm", self.max_grad_norm)
+        check_choice("precision", self.precision, PRECISIONS)
 
 
 @dataclass(eq=False)

@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from isoscope.errors import check_choice, check_whole
 from isoscope.labels import Labels
 from isoscope.losses.covariance import MAX_VECTORS
 from isoscope.models.cache import fingerprint
@@ -16,8 +17,7 @@ from isoscope.models.language_models import load_tokenizer, pretrained, quiet_lo
 from isoscope.models.model_files import running
 from isoscope.models.resolve import is_gguf, resolve_model
 from isoscope.models.tokens import check_length
-from isoscope.training.classification import Classification, check_metric
-from isoscope.training.configuration import whole
+from isoscope.training.classification import METRICS, Classification
 from isoscope.training.encoder_result import texts_fingerprint, tracked
 from isoscope.training.encoder_run import (
     EncoderSettings,
@@ -112,14 +112,15 @@ def finetune(
     """
     need_trainer()
     examples, held_out = split_examples(texts, pairs, labels, test)
-    whole("epochs", epochs)
-    steps_per_epoch = -(-len(examples.texts) // whole("batch_size", batch_size))
+    check_choice("metric", metric, METRICS)
+    check_whole("epochs", epochs)
+    steps_per_epoch = -(-len(examples.texts) // check_whole("batch_size", batch_size))
     settings = EncoderSettings(
         steps=epochs * steps_per_epoch, steps_per_epoch=steps_per_epoch, batch_size=batch_size,
         learning_rate=learning_rate, seed=seed, warmup=warmup, weight_decay=weight_decay,
         max_grad_norm=max_grad_norm, precision=precision, save_every=save_every,
     )  # fmt: skip
-    whole("max_length", max_length)
+    check_whole("max_length", max_length)
     penalty = None if regularizer is None else Regularizer(regularizer, strength, zeta=zeta, layers=layers)
     where, path = training_device(device), resolve_model(model, download=download)
     tokenizer = load_tokenizer(path)
@@ -131,7 +132,7 @@ def finetune(
         "labels": [str(name) for name in examples.labels.names],
         "regularizer": penalty.name if penalty else None, "strength": penalty.strength if penalty else 0.0,
         "model": Path(os.fspath(model)).name, "model_fingerprint": fingerprint(path), "epochs": epochs,
-        "metric": check_metric(metric), "zeta": zeta, "layers": None if layers is None else list(layers),
+        "metric": metric, "zeta": zeta, "layers": None if layers is None else list(layers),
         "max_vectors": max_vectors, "max_length": max_length, "tracked": tracked(tracker),
     }  # fmt: skip
 

@@ -14,12 +14,11 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from isoscope.errors import InputError
+from isoscope.errors import InputError, check_whole
 from isoscope.models.language_models import LanguageModel, quiet_loading
 from isoscope.models.tokens import tokenize
 from isoscope.models.untouched import device_of, untouched
 from isoscope.tables import shown
-from isoscope.training.configuration import whole
 from isoscope.training.encoder_result import Trained, texts_fingerprint
 from isoscope.training.encoder_run import (
     EncoderSettings,
@@ -119,11 +118,11 @@ def train_masked_lm(
     need_trainer()
     if getattr(tokenizer, "mask_token_id", None) is None or tokenizer.pad_token_id is None:
         raise InputError("tokenizer has no mask token or no padding token; wanted that of a masked model")
-    if whole("n_dims", n_dims) % whole("n_heads", n_heads):
+    if check_whole("n_dims", n_dims) % check_whole("n_heads", n_heads):
         raise InputError(f"n_dims is {n_dims} and n_heads {n_heads}; wanted a multiple of it")
-    whole("n_layers", n_layers)
+    check_whole("n_layers", n_layers)
     where, read = training_device(device), _windows(texts, tokenizer, window)
-    if len(read) < whole("batch_size", batch_size):
+    if len(read) < check_whole("batch_size", batch_size):
         raise InputError(
             f"batch_size is {batch_size} and there are {len(read)} windows; wanted a smaller one"
         )

@@ -10,14 +10,13 @@ import torch
 from torch import Tensor
 
 from isoscope.arrays import as_matrix
-from isoscope.errors import InputError, check_seed
+from isoscope.errors import InputError, check_choice, check_positive, check_seed, check_whole
 from isoscope.labels import Labels, as_clusters
 from isoscope.metrics.frontier import isotropy_ceiling, scatter_decomposition
 from isoscope.metrics.frontier_space import frontier_space
 from isoscope.metrics.silhouettes import silhouette_by_cluster, silhouette_score
 from isoscope.progress import Bar
 from isoscope.space import known_rows
-from isoscope.training.configuration import positive, whole
 from isoscope.training.trade_off_result import QUANTITIES, TradeOff, TradeOffPoint
 from isoscope.training.weighted_objectives import OBJECTIVES, Problems
 
@@ -78,9 +77,9 @@ def trade_off(
     first, second = _checked(objectives, scalarization)
     check_seed(seed)
     for name, value in (("steps", steps), ("sample", 1 if sample is None else sample)):
-        whole(name, value)
-    positive("learning_rate", learning_rate)
-    positive("weight_decay", weight_decay)
+        check_whole(name, value)
+    check_positive("learning_rate", learning_rate)
+    check_positive("weight_decay", weight_decay)
     rows, labels = _drawn(X, y, sample, seed)
     listed = _weights(weights, ends=scalarization == "chebyshev")
     problems = Problems(rows, labels, (first, second), weight_decay, seed)
@@ -124,14 +123,13 @@ def _checked(objectives: tuple[str, str], scalarization: str) -> tuple[str, str]
     named = tuple(objectives) if isinstance(objectives, list | tuple) else (objectives,)
     if len(named) != 2 or len(set(named)) != 2 or any(name not in OBJECTIVES for name in named):
         raise InputError(f"objectives is {objectives!r}; wanted two of {', '.join(OBJECTIVES)}")
-    if scalarization not in _SCALARIZATIONS:
-        raise InputError(f"scalarization is {scalarization!r}; wanted one of {', '.join(_SCALARIZATIONS)}")
+    check_choice("scalarization", scalarization, _SCALARIZATIONS)
     return named[0], named[1]
 
 
 def _weights(weights: int | Iterable[float], *, ends: bool) -> list[float]:
     if isinstance(weights, int):
-        listed = np.linspace(0, 1, max(2, whole("weights", weights))).tolist()
+        listed = np.linspace(0, 1, max(2, check_whole("weights", weights))).tolist()
     else:
         try:
             listed = sorted({float(w) for w in weights} | ({0.0, 1.0} if ends else set()))
