@@ -148,7 +148,7 @@ def check_seed(seed: object) -> None:
 
 def check_whole(argument: str, value: Any, *, least: int = 1, most: int | None = None) -> int:
     """Return a whole number within bounds, Python's own or NumPy's; raise InputError over anything else."""
-    number = int(value) if isinstance(value, Integral) and not isinstance(value, bool) else None
+    number = None if isinstance(value, bool) or not isinstance(value, Integral) else int(value)
     if number is None or number < least or (most is not None and number > most):
         bounds = f"of at least {least}" if most is None else f"from {least} to {most}"
         raise InputError(argument=argument, got=value, wanted=f"a whole number {bounds}")
@@ -166,7 +166,7 @@ def check_positive(argument: str, value: Any, *, or_zero: bool = False) -> None:
 
 def check_share(argument: str, value: Any, *, or_word: str | None = None) -> None:
     """Raise InputError unless the value is a number from 0 to 1, or the word that is allowed in its place."""
-    known = isinstance(value, Real) and 0 <= value <= 1
+    known = isinstance(value, Real) and 0 <= float(value) <= 1
     if not known and (or_word is None or value != or_word):
         also = "" if or_word is None else f"{or_word!r} or "
         raise InputError(argument=argument, got=value, wanted=f"{also}a number from 0 to 1")
