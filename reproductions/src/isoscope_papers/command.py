@@ -5,14 +5,14 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any
 
 import typer
 
-from isoscope.cli import Command, Commands, Data, Device, Json, KeepGoing, ReportOnly
+from isoscope.cli import Command, Commands, Data, Device, Json, KeepGoing, ReportOnly, options_in
 from isoscope.errors import InputError
 from isoscope.terminal import say, show, show_json, unguarded
 from isoscope_papers.study import STUDIES, Place, Study, study
@@ -59,17 +59,6 @@ def _papers() -> None:
     """Run a paper's experiments and print our figures beside the published ones."""
 
 
-def _taken(options: type[Any]) -> dict[str, inspect.Parameter]:
-    """Return the fields of a class of options as the parameters of a function."""
-    hints = get_type_hints(options, include_extras=True)
-    return {
-        one.name: inspect.Parameter(
-            one.name, inspect.Parameter.KEYWORD_ONLY, default=one.default, annotation=hints[one.name]
-        )
-        for one in fields(options)
-    }
-
-
 def command(name: str) -> Callable[..., None]:
     """Build the command of a study from its own options and those all studies share."""
     options = import_module(f"isoscope_papers.{name}.options")
@@ -78,7 +67,7 @@ def command(name: str) -> Callable[..., None]:
     default = ", ".join(getattr(options, "DEFAULT", ("all",)))
     about = f"{names}, or all; comma-separated or repeated. [default: {default}]"
     choice = typer.Option("--setup", "-s", help=about, metavar="NAMES")
-    own, shared = _taken(options.Options), _taken(Shared)
+    own, shared = ({one.name: one for one in options_in(of)} for of in (options.Options, Shared))
     shared["setup"] = shared["setup"].replace(annotation=Annotated[list[str] | None, choice])
     taken = {"setup": shared["setup"]} | own | shared
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 import sys
 
 try:
-    from isoscope.cli.app import app, main
-    from isoscope.cli.commands import Command, Commands
+    from isoscope.cli.app import app, build, main
+    from isoscope.cli.commands import Command, Commands, options_in, present
     from isoscope.cli.options import (
         Data,
         Device,
@@ -38,7 +38,10 @@ __all__ = [
     "ReportOnly",
     "Seeds",
     "app",
+    "build",
     "main",
+    "options_in",
     "parse_numbers",
     "parse_seeds",
+    "present",
 ]

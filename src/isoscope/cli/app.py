@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from collections.abc import Callable
+from functools import cache
 from importlib import import_module
+from pkgutil import iter_modules
 from typing import Annotated, Any
 
 import typer
@@ -13,21 +17,16 @@ from isoscope.cli.commands import Command, Commands, flat, run
 from isoscope.plugins import commands, missing
 from isoscope.terminal import guarded, say
 
-# as the help lists them; the command NAME is the function NAME of the module isoscope.cli.NAME
-COMMANDS = (
-    "measure",
-    "correct",
-    "compare",
-    "advise",
-    "report",
-    "frontier",
-    "layers",
-    "metrics",
-    "train",
-    "finetune",
-    "contrast",
-)
+_FIRST = ("measure", "correct", "compare", "advise", "report", "frontier", "layers")  # in the help
+_NO_COMMANDS = {"app", "commands", "corpora", "inputs", "options"}
 REPRODUCE = "reproduce"
+
+
+@cache
+def own_commands() -> tuple[str, ...]:
+    """Return the commands of isoscope: the modules of this package, each with a function of its name."""
+    names = {module.name for module in iter_modules([os.path.dirname(__file__)])} - _NO_COMMANDS
+    return (*_FIRST, *sorted(names - set(_FIRST)))
 
 
 class MissingCommand(Command):
@@ -53,13 +52,13 @@ class AllCommands(Commands):
     def list_commands(self, ctx: Any) -> list[str]:
         """Return all names; `reproduce` among them where its package is absent, to say how to get it."""
         del ctx
-        return [*COMMANDS, *sorted({*commands(), REPRODUCE})]
+        return [*own_commands(), *sorted({*commands(), REPRODUCE})]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Import a command by its name; None where there is none."""
         del ctx
-        if cmd_name in COMMANDS:
-            return _built(cmd_name)
+        if cmd_name in own_commands():
+            return build(getattr(import_module(f"isoscope.cli.{cmd_name}"), cmd_name))
         if cmd_name in commands():
             return typer.main.get_command(commands()[cmd_name].load())
         return _NO_PAPERS if cmd_name == REPRODUCE else None
@@ -80,9 +79,10 @@ class _Listing(AllCommands):
         return Command(cmd_name, short_help=found.dist.metadata["Summary"])
 
 
-def _built(name: str) -> Any:
+def build(function: Callable[..., None]) -> Any:
+    """Build a command from its function: the parameters are its options, the docstring is its help."""
     alone = typer.Typer(add_completion=False, rich_markup_mode="markdown", pretty_exceptions_enable=False)
-    alone.command(name, cls=Command)(flat(getattr(import_module(f"isoscope.cli.{name}"), name)))
+    alone.command(function.__name__, cls=Command)(flat(function))
     return typer.main.get_command(alone)
 
 
