@@ -305,7 +305,8 @@ def filled(text: str, folder: Path) -> str:
     # metrics and statistics that a page declares end with it
     metrics = mock.patch.dict("isoscope.metrics.registry._own")
     statistics = mock.patch.dict("isoscope.statistics.declared._DECLARED")
-    with contextlib.chdir(folder), mock.patch.dict(os.environ, own), metrics, statistics:
+    formats = mock.patch.dict("isoscope.io.formats._FORMATS")
+    with contextlib.chdir(folder), mock.patch.dict(os.environ, own), metrics, statistics, formats:
         for block in _BLOCK.finditer(text):
             language, body = block.groups()
             if language == "text" and printed_to >= 0 and not text[printed_to : block.start()].strip():

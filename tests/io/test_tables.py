@@ -8,6 +8,7 @@ import pytest
 from file_writers import write_text
 
 from isoscope.errors import FileError
+from isoscope.io.table import Wanted
 from isoscope.io.tables import open_table
 from isoscope.table_columns import LISTS, NUMBERS, OTHER, TEXTS, VECTORS
 
@@ -29,13 +30,13 @@ from isoscope.table_columns import LISTS, NUMBERS, OTHER, TEXTS, VECTORS
 )
 def test_what_columns_hold(tmp_path: Path, name: str, text: str, holds: dict[str, str]) -> None:
     write_text(tmp_path / name, text)
-    assert open_table(tmp_path / name, what="labels").holds == holds
+    assert open_table(tmp_path / name, Wanted("labels")).holds == holds
 
 
 def test_what_columns_of_a_table_hold(tmp_path: Path) -> None:
     table = pa.table({"a": ["x"], "b": [1], "c": [[1.0, 2.0]], "d": [True]})
     pq.write_table(table, tmp_path / "c.parquet")
-    found = open_table(tmp_path / "c.parquet", what="labels")
+    found = open_table(tmp_path / "c.parquet", Wanted("labels"))
     assert found.holds == {"a": TEXTS, "b": NUMBERS, "c": VECTORS, "d": OTHER}
     assert found.place(3) == "row 3"
 
@@ -55,15 +56,16 @@ def test_which_first_row_is_a_header(
     tmp_path: Path, text: str, heads: tuple[str, ...], named: tuple[str, ...], names: list[str]
 ) -> None:
     write_text(tmp_path / "c.csv", text)
-    assert open_table(tmp_path / "c.csv", what="labels", heads=heads, named=named).names == names
+    assert open_table(tmp_path / "c.csv", Wanted("labels", heads, named)).names == names
 
 
 def test_other_kinds_have_no_columns(tmp_path: Path) -> None:
     write_text(tmp_path / "c.npy", "x")
-    assert open_table(tmp_path / "c.npy", what="labels") is None
+    with pytest.raises(FileError, match=r"unknown kind '.npy'; wanted texts in \.txt, "):
+        open_table(tmp_path / "c.npy", Wanted("texts"))
 
 
 def test_bad_utf8_in_json(tmp_path: Path) -> None:
     (tmp_path / "c.jsonl").write_bytes(b'{"a": 1}\n{"a": "\xff"}\n')
     with pytest.raises(FileError, match=r"is not UTF-8 in line 2 \(byte 0xff\)"):
-        open_table(tmp_path / "c.jsonl", what="labels")
+        open_table(tmp_path / "c.jsonl", Wanted("labels"))

@@ -168,14 +168,14 @@ class InputOptions(VectorOptions):
 
     def _texts(self, path: Path, model: str, labels: str | None, weights: str | None) -> Source:
         from isoscope.io.files import check_file, kind
-        from isoscope.io.formats import FORMATS
+        from isoscope.io.formats import formats
         from isoscope.io.tables import KINDS
         from isoscope.models import open_texts
 
         for name in self.of_vectors() | ({} if weights is None else {"weights": weights}):
             raise InputError("goes with vectors, and a model is given to encode texts", argument=name)
         check_file(path, what="texts")
-        if kind(path) in FORMATS and kind(path) not in KINDS:
+        if kind(path) in formats() and kind(path) not in KINDS:
             raise FileError(
                 f"{path} holds vectors, which need no model: leave --model out, "
                 f"or pass texts in {', '.join(KINDS)}"

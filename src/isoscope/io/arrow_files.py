@@ -14,7 +14,7 @@ import numpy as np
 from isoscope.errors import FileError, NotFiniteError, ShapeError
 from isoscope.frames import arrow_kind, first_numbers
 from isoscope.io.files import first_bytes, is_gzip
-from isoscope.io.table import Table, refuse_nulls
+from isoscope.io.table import Table, Wanted, refuse_nulls
 from isoscope.table_columns import (
     LISTS,
     N_JUDGED,
@@ -37,8 +37,8 @@ _HOLDS = {"f": NUMBERS, "i": NUMBERS, "texts": TEXTS, "vectors": OTHER}
 class ArrowTable(Table):
     """A columnar file with a schema."""
 
-    def __init__(self, path: FilePath) -> None:
-        super().__init__(path)
+    def __init__(self, path: FilePath, wanted: Wanted) -> None:
+        super().__init__(path, wanted)
         if is_gzip(path):
             raise FileError(
                 f"{path} is compressed from outside; gunzip it first, these formats compress within"

@@ -37,6 +37,11 @@ class Request:
     weights: str | None = None  # likewise
     uncached: bool = False  # whether rows are let go from the system's cache
 
+    @property
+    def apart(self) -> set[str | None]:
+        """Columns that say something of a row and are no dimensions of it: its label, weight and slice."""
+        return {self.labels, self.weights, *(self.by or ())}
+
     def where(self) -> dict[str, Any]:
         """The options that say where in the file the vectors are, and how they are written."""
         return {name: getattr(self, name) for name in WHERE}
@@ -123,10 +128,6 @@ class Reader(ABC):
         """The asked-for label column, if this file has it."""
         return self.request.labels if self.request.labels in self.columns else None
 
-    def apart(self) -> set[str | None]:
-        """Columns that say something of a row and are no dimensions of it: its label, weight and slice."""
-        return {self.label_column(), self.request.weights, *(self.request.by or ())}
-
 
 def regroup(pieces: Iterable[Chunk], n_rows: int) -> Iterator[Chunk]:
     """The same rows in blocks of exactly n_rows, the last one perhaps shorter."""
@@ -186,8 +187,7 @@ def choose(request: Request, shapes: dict[str, tuple[int, ...]], candidates: lis
         if key not in shapes:
             raise FileError(f"{path} has no array {key!r}; it holds {held or 'none'}")
         return key
-    apart = {request.labels, request.weights, *(request.by or ())}
-    candidates = [name for name in candidates if name not in apart]
+    candidates = [name for name in candidates if name not in request.apart]
     if len(candidates) == 1:
         return candidates[0]
     if not candidates:

@@ -6,7 +6,7 @@ import csv
 import io
 import itertools
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -17,7 +17,7 @@ from isoscope.io.arrow_files import arrow_input
 from isoscope.io.delimited_layout import MISSING, NULLS, Layout, is_list, is_number, layout, long_cells
 from isoscope.io.files import check_utf8, is_gzip, listed, open_bytes, reason
 from isoscope.io.structure import check_growth
-from isoscope.io.table import Table
+from isoscope.io.table import Table, Wanted
 from isoscope.table_columns import NUMBERS, VECTORS, Column
 
 if TYPE_CHECKING:
@@ -29,31 +29,16 @@ _INTEGER = re.compile(r"-?(0|[1-9]\d{0,17})")
 
 
 class DelimitedTable(Table):
-    """A .csv or .tsv file, perhaps gzipped; how many rows there are is known only at the end.
-
-    Args:
-        path: the file.
-        heads: how a column of values is called, in lower case: such a word over words is a header. None
-            where the file is to hold vectors.
-        named: the columns the caller asks for: whoever names one says that there is a header.
-        written: how the file is written as far as it is known: header, delimiter, decimal.
-    """
+    """A .csv or .tsv file, perhaps gzipped; how many rows there are is known only at the end."""
 
     is_typed = False
 
-    def __init__(
-        self,
-        path: FilePath,
-        *,
-        heads: Collection[str] | None = None,
-        named: Collection[str] = (),
-        **written: Any,
-    ) -> None:
-        super().__init__(path)
-        shape = layout(path, **written)
-        if heads is None and shape.questions:
+    def __init__(self, path: FilePath, wanted: Wanted) -> None:
+        super().__init__(path, wanted)
+        shape = layout(path, header=wanted.header, delimiter=wanted.delimiter, decimal=wanted.decimal)
+        if wanted.heads is None and shape.questions:
             raise FileError(shape.questions[0])
-        if heads is not None and not shape.n_header_lines and _names_columns(shape, heads, named):
+        if not shape.n_header_lines and _names_columns(shape, wanted):
             shape = layout(path, header=True)
         self._layout, self.written = shape, shape.names
         self.can_rewrite = len(set(shape.names)) == len(shape.names)
@@ -171,12 +156,14 @@ class DelimitedTable(Table):
             _explain(path, shape, [place for place, of in types.items() if of == pa.float64()], error)
 
 
-def _names_columns(shape: Layout, heads: Collection[str], named: Collection[str]) -> bool:
+def _names_columns(shape: Layout, wanted: Wanted) -> bool:
     """Whether a first row that looks like any other is a header: over words, a header looks like words."""
-    if named:
-        return not set(named) <= set(shape.names)
+    if wanted.heads is None:
+        return False
+    if wanted.named:
+        return not set(wanted.named) <= set(shape.names)
     if len(shape.names) == 1:
-        return shape.rows[0][0].strip().lower() in heads
+        return shape.rows[0][0].strip().lower() in wanted.heads
     return NUMBERS not in shape.holds
 
 

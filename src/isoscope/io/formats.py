@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import pkgutil
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from functools import cache
+from importlib import import_module
+from typing import Any, TypeVar
 
 from isoscope.errors import FileError
 from isoscope.io.addresses import FilePath
 from isoscope.io.chunks import Reader, Request
-from isoscope.io.numpy_files import NpyReader, NpzReader
-from isoscope.io.tensor_files import SafetensorsReader, TorchReader
-from isoscope.io.vector_tables import TableReader
-from isoscope.io.word_vectors import WordBinaryReader, WordTextReader
-from isoscope.io.zarr_files import ZarrReader
+
+_PACKAGE = "isoscope.io"
+_FORMATS: dict[str, Format] = {}  # by suffix; .gz is set aside before
+R = TypeVar("R", bound=type[Reader])
 
 
 @dataclass(frozen=True)
@@ -32,36 +34,32 @@ class Format:
     by_ranges: bool = True
 
 
-_ARRAYS = ("key", "unpack_bits")
-_TABLES = ("vector_column", "columns", "exclude")
-_DELIMITED = (*_TABLES, "header", "delimiter", "decimal")
+def reads(*suffixes: str, takes: tuple[str, ...] = (), by_ranges: bool = True) -> Callable[[R], R]:
+    """Declare above a Reader which files it reads; the other arguments are those of `Format`."""
 
-# one entry a suffix; .gz is set aside before
-FORMATS: dict[str, Format] = {
-    ".npy": Format(NpyReader, takes=("unpack_bits",)),
-    ".npz": Format(NpzReader, takes=_ARRAYS),
-    ".safetensors": Format(SafetensorsReader, takes=_ARRAYS, by_ranges=False),
-    ".pt": Format(TorchReader, takes=_ARRAYS, by_ranges=False),
-    ".pth": Format(TorchReader, takes=_ARRAYS, by_ranges=False),
-    ".parquet": Format(TableReader, takes=(*_TABLES, "unpack_bits")),
-    ".arrow": Format(TableReader, takes=(*_TABLES, "unpack_bits")),
-    ".feather": Format(TableReader, takes=(*_TABLES, "unpack_bits")),
-    ".csv": Format(TableReader, takes=_DELIMITED),
-    ".tsv": Format(TableReader, takes=_DELIMITED),
-    ".json": Format(TableReader, takes=_TABLES),
-    ".jsonl": Format(TableReader, takes=_TABLES),
-    ".txt": Format(WordTextReader),
-    ".vec": Format(WordTextReader),
-    ".glove": Format(WordTextReader),
-    ".bin": Format(WordBinaryReader),
-    ".zarr": Format(ZarrReader, takes=_ARRAYS, by_ranges=False),
-}
+    def declared(reader: R) -> R:
+        _FORMATS.update(dict.fromkeys(suffixes, Format(reader, takes, by_ranges)))
+        return reader
+
+    return declared
+
+
+def formats() -> Mapping[str, Format]:
+    """Return every format by its suffix; those of this package are found in its modules."""
+    _load()
+    return _FORMATS
+
+
+@cache
+def _load() -> None:
+    for module in pkgutil.iter_modules(import_module(_PACKAGE).__path__):
+        import_module(f"{_PACKAGE}.{module.name}")
 
 
 def refuse_options(path: FilePath, form: Format, options: dict[str, Any]) -> None:
     """Raise FileError over an option that files of this kind do not take."""
     for option, value in options.items():
         if value is not None and option not in (*form.takes, "by"):
-            kinds = ", ".join(suffix for suffix, other in FORMATS.items() if option in other.takes)
+            kinds = ", ".join(suffix for suffix, other in formats().items() if option in other.takes)
             shown = ",".join(value) if isinstance(value, tuple) else value
             raise FileError(f"{option}={shown!r} is for {kinds}; {path} has no such choice: leave it out")

@@ -14,7 +14,7 @@ import numpy as np
 from isoscope.errors import FileError, ShapeError
 from isoscope.io.files import open_bytes, text_lines
 from isoscope.io.structure import parse_json
-from isoscope.io.table import Table
+from isoscope.io.table import Table, Wanted
 from isoscope.table_columns import (
     LISTS,
     N_JUDGED,
@@ -37,19 +37,12 @@ _MOST_ROWS = 1024  # parsed at a time: as Python's numbers they take several tim
 
 
 class JsonColumns(Table):
-    """Columns of Python's values.
-
-    Args:
-        path: the file.
-        what: what is looked for, in the plural, for messages.
-        lone: what lists of numbers that have no name are called; None where there are to be none.
-    """
+    """Columns of Python's values."""
 
     can_rewrite = False
 
-    def __init__(self, path: FilePath, *, what: str, lone: str | None = None) -> None:
-        super().__init__(path)
-        self._what, self._lone = what, lone
+    def __init__(self, path: FilePath, wanted: Wanted) -> None:
+        super().__init__(path, wanted)
         self._heads = self._first_cells()
         self.written = tuple(name for name in self._heads if name is not None)
         check_n_columns(len(self.written), path)
@@ -128,7 +121,7 @@ class JsonTable(JsonColumns):
         lengths = {len(values) for values in self._columns.values()}
         if len(lengths) > 1:
             raise FileError(
-                f"{self.path} is an object without lists of one length; wanted {self._what} in a list, "
+                f"{self.path} is an object without lists of one length; wanted {self.wanted.what} in a list, "
                 "one entry a row"
             )
         return lengths.pop()
@@ -161,25 +154,29 @@ class JsonTable(JsonColumns):
         if isinstance(found, dict):
             lists = {name: values for name, values in found.items() if isinstance(values, list) and values}
             if not lists:
-                raise ShapeError(f"{self.path} has no {self._what}; it is an object without a list of them")
+                raise ShapeError(
+                    f"{self.path} has no {self.wanted.what}; it is an object without a list of them"
+                )
             (only, *others) = lists.values()
             if others or not _are_objects(only):
                 self._is_object = True
                 return dict(lists)
             found = only  # {"data": [{"embedding": …}, …], "model": …}
         if not isinstance(found, list):
-            raise FileError(f"{self.path} holds one {type(found).__name__}; wanted a list of {self._what}")
+            raise FileError(
+                f"{self.path} holds one {type(found).__name__}; wanted a list of {self.wanted.what}"
+            )
         if _are_objects(found):
             rows = [_flat(row) for row in found]
             names = dict.fromkeys(name for row in rows for name in row)
             check_n_columns(len(names), self.path)
             return {name: [row.get(name) for row in rows] for name in names}
-        if self._lone is not None and not (found and all(isinstance(row, list) for row in found)):
+        if self.wanted.lone is not None and not (found and all(isinstance(row, list) for row in found)):
             raise FileError(
-                f"{self.path} has no {self._what}; wanted a list of lists of numbers, or of objects that "
-                "have some"
+                f"{self.path} has no {self.wanted.what}; wanted a list of lists of numbers, or of objects "
+                "that have some"
             )
-        return {self._lone: found}
+        return {self.wanted.lone: found}
 
 
 class JsonLinesTable(JsonColumns):
@@ -205,7 +202,7 @@ class JsonLinesTable(JsonColumns):
 
     def _rows(self) -> Iterator[dict[str | None, Any]]:
         blank = 0
-        for number, line in enumerate(text_lines(self.path, what=self._what), start=1):
+        for number, line in enumerate(text_lines(self.path, what=self.wanted.what), start=1):
             if not line.strip():
                 blank = blank or number
                 continue
@@ -220,8 +217,8 @@ class JsonLinesTable(JsonColumns):
                 raise FileError(
                     f"{self.path} has no JSON in line {number}: {why}; wanted an object a line"
                 ) from error
-            if isinstance(row, list) and self._lone is not None:
-                row = {self._lone: row}
+            if isinstance(row, list) and self.wanted.lone is not None:
+                row = {self.wanted.lone: row}
             if not isinstance(row, dict):
                 raise FileError(
                     f"{self.path} has no object in line {number}; wanted {{column: value}} in each"

@@ -13,11 +13,10 @@ from isoscope.errors import FileError, LabelError, ShapeError
 from isoscope.io.addresses import FilePath
 from isoscope.io.delimited import integers_or_strings
 from isoscope.io.files import check_file, kind, listed, reading
-from isoscope.io.table import Table
-from isoscope.io.tables import KINDS, open_table
+from isoscope.io.table import Table, Wanted
+from isoscope.io.tables import ARRAYS, KINDS, open_table
 
-_ARRAYS = (".npy", ".npz")
-_KINDS = (".txt", *_ARRAYS, *KINDS[1:])
+_KINDS = (".txt", *ARRAYS, *KINDS[1:])
 # what a lone first cell is called when it names its column rather than the first row
 _HEADS = {"label", "labels", "class", "classes", "target", "topic", "category", "cluster", "genre", "y"}
 
@@ -37,12 +36,8 @@ def read_labels(path: str | os.PathLike[str], *, column: str | None = None) -> l
         LabelError: a label is missing; the message names its line.
     """
     path = Path(path)
-    check_file(path, what="labels")
+    table = open_table(path, Wanted("labels", _HEADS, () if column is None else (column,)), _KINDS)
     with reading(path):
-        named = () if column is None else (column,)
-        table = open_table(path, what="labels", heads=_HEADS, named=named, arrays=_ARRAYS)
-        if table is None:
-            raise FileError(f"{path} is of an unknown kind {kind(path)!r}; wanted labels in {listed(_KINDS)}")
         return column_labels(table, _pick(table, column))
 
 

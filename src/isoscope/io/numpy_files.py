@@ -15,6 +15,7 @@ from isoscope.errors import FileError, ShapeError
 from isoscope.io.addresses import FilePath
 from isoscope.io.chunks import Chunk, Reader, check_shape, choose
 from isoscope.io.files import SAVE_AGAIN, first_bytes, is_gzip, open_raw
+from isoscope.io.formats import reads
 from isoscope.io.raw_rows import RawRows
 from isoscope.io.structure import check_distinct, check_growth, check_held, declared_bytes
 
@@ -22,6 +23,7 @@ NPY_MAGIC = b"\x93NUMPY"
 _PACKINGS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # as NumPy writes; others ask for memory by a claim
 
 
+@reads(".npy", takes=("unpack_bits",))
 class NpyReader(Reader):
     """A .npy file: mapped, never copied; at an address read row by row."""
 
@@ -54,6 +56,7 @@ class NpyReader(Reader):
             yield Chunk(np.frombuffer(raw, dtype, offset=self._offset).reshape(shape, order="F")[start:stop])
 
 
+@reads(".npz", takes=("key", "unpack_bits"))
 class NpzReader(Reader):
     """A .npz file: one 2-d array of it, streamed; any other array can be the labels."""
 

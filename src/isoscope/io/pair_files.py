@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from isoscope.errors import FileError, ShapeError
-from isoscope.io.files import check_file, kind, listed, reading
+from isoscope.io.files import listed, reading
 from isoscope.io.label_files import split_column
-from isoscope.io.table import Table
+from isoscope.io.table import Table, Wanted
 from isoscope.io.tables import KINDS, open_table
 
 _SCORES = ("score", "similarity", "relatedness", "rating", "gold", "label")
@@ -56,14 +56,9 @@ def read_scored_pairs(path: str | os.PathLike[str]) -> FilePairs:
             is no number.
     """
     file, named = split_column(os.fspath(path))
-    check_file(file, what="scored pairs")
     asked = [part.strip() for part in named.split(",")] if named else []
+    columns = open_table(file, Wanted("scored pairs", _SCORES, asked), KINDS[1:])
     with reading(file):
-        columns = open_table(file, what="scored pairs", heads=set(_SCORES), named=asked)
-        if columns is None or kind(file) == ".txt":
-            raise FileError(
-                f"{file} is of kind {kind(file)!r}; wanted scored pairs in {', '.join(KINDS[1:])}"
-            )
         first, second, score = _chosen(columns, asked)
         items = [_items(columns.read(name), columns) for name in (first, second)]
         scores = [_score(value, columns, row) for row, value in enumerate(columns.read(score))]

@@ -20,7 +20,7 @@ from isoscope.arrays import block_rows
 from isoscope.errors import FileError, InputError, IsoscopeError, LabelError, ShapeError
 from isoscope.io.addresses import Address, FilePath, is_address, listed_addresses, local_path, shown
 from isoscope.io.files import kind, listed
-from isoscope.io.formats import FORMATS
+from isoscope.io.formats import formats
 from isoscope.io.raw_rows import fill_memory
 from isoscope.io.table_rows import TableRows
 from isoscope.io.vector_files import LateFile, VectorFile, open_file
@@ -216,7 +216,7 @@ def _found(path: str) -> tuple[list[FilePath], list[str]]:
         places = {name: Path(name) for name in (glob.glob(path) if is_many(path) else [path])}
     # what a framework leaves beside its files begins so: _SUCCESS, .part-0.crc
     names = [name for name, place in places.items() if not place.name.startswith((".", "_"))]
-    known = sorted((name for name in names if kind(places[name]) in FORMATS), key=natural)
+    known = sorted((name for name in names if kind(places[name]) in formats()), key=natural)
     if not known:
         held = f"; it has {listed(sorted(places[name].name for name in names))}" if names else ""
         what = (

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -18,11 +19,34 @@ if TYPE_CHECKING:
 _ROWS_BESIDE = 1024  # read at a time, each with texts of any length
 
 
+@dataclass(frozen=True)
+class Wanted:
+    """What is looked for in a table.
+
+    Attributes:
+        what: what it is, in the plural, for messages.
+        heads: how a column of these is called, in lower case: such a word over words is a header. None
+            where vectors are wanted.
+        named: the columns the caller asks for: whoever names one says that there is a header.
+        lone: what lists of numbers that have no name are called; None where there are to be none.
+        header, delimiter, decimal: how a delimited file is written, as far as it is known.
+    """
+
+    what: str
+    heads: Collection[str] | None = ()
+    named: Collection[str] = ()
+    lone: str | None = None
+    header: bool | None = None
+    delimiter: str | None = None
+    decimal: str | None = None
+
+
 class Table(ABC):
     """The columns of a file, of which no more than the first rows has been looked at.
 
     Attributes:
         path: the file.
+        wanted: what is looked for in it.
         written: the columns' names as they stand, of which two may be the same; empty where the file has
             one value a row and no names.
         kinds: what each column holds (`table_columns.TEXTS`, …).
@@ -37,8 +61,8 @@ class Table(ABC):
     is_typed = can_rewrite = True
     pandas: bytes | None = None
 
-    def __init__(self, path: FilePath) -> None:
-        self.path = path
+    def __init__(self, path: FilePath, wanted: Wanted) -> None:
+        self.path, self.wanted = path, wanted
 
     @property
     def kinds(self) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ from isoscope.arrays import check_real
 from isoscope.errors import FileError, InputError
 from isoscope.io.chunks import Chunk, Reader, check_shape, choose
 from isoscope.io.files import SAVE_AGAIN, first_bytes, is_gzip
+from isoscope.io.formats import reads
 from isoscope.io.raw_rows import RawRows
 from isoscope.io.structure import check_distinct, leaves, parse_json
 
@@ -38,6 +39,7 @@ _CHUNK_BYTES = 2**20
 LABEL_NAMES = "label_names"  # the metadata entry of a .safetensors file that spells out its label codes
 
 
+@reads(".safetensors", takes=("key", "unpack_bits"), by_ranges=False)
 class SafetensorsReader(Reader):
     """A .safetensors file: one 2-d tensor, mapped; any other tensor can be the labels."""
 
@@ -104,6 +106,7 @@ class SafetensorsReader(Reader):
             return tensor
 
 
+@reads(".pt", ".pth", takes=("key", "unpack_bits"), by_ranges=False)
 class TorchReader(Reader):
     """A .pt file: a tensor, or a (nested) dict with one 2-d tensor; its other entries can be labels."""
 

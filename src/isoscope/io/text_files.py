@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from isoscope.errors import FileError, InputError, ShapeError
-from isoscope.io.files import check_file, kind, listed, reading, sample_lines
+from isoscope.io.files import kind, listed, reading, sample_lines
 from isoscope.io.label_files import split_column
-from isoscope.io.table import Table
+from isoscope.io.table import Table, Wanted
 from isoscope.io.tables import KINDS, open_table
 from isoscope.io.word_vectors import numbers_a_line
 from isoscope.table_columns import LISTS, NUMBERS, TEXTS, VECTORS, names_no_dimension
@@ -72,15 +72,10 @@ def open_text_file(
     skip_blank: bool = False,
 ) -> FileTexts:
     """The texts, and the columns beside them; a column that `labels` names is not taken for texts."""
-    check_file(path, what="texts")
     own = labels if isinstance(labels, str) and not split_column(labels)[0].exists() else None
     named = [name for name in (column, own) if name is not None]
+    columns = open_table(path, Wanted("texts", HEADS, named))
     with reading(path):
-        columns = open_table(path, what="texts", heads=HEADS, named=named)
-        if columns is None:
-            raise FileError(
-                f"{path} is of an unknown kind {kind(path)!r}; wanted texts in {', '.join(KINDS)}"
-            )
         _refuse_word_vectors(path)
         chosen = _choose(columns, column, labels)
         return FileTexts(_checked(columns, chosen, skip_blank), chosen, columns)
@@ -97,8 +92,7 @@ def holds_texts(path: Path) -> bool:
         if kind(path) == ".txt":
             lines = _sample(path)
             return bool(lines) and numbers_a_line(lines) < _FEW_NUMBERS
-        columns = open_table(path, what="texts", heads=HEADS)
-    assert columns is not None
+    columns = open_table(path, Wanted("texts", HEADS))
     dimensions = [
         name
         for name, holds in columns.holds.items()

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from isoscope.errors import FileError, InputError, Setting
-from isoscope.io.files import check_file, kind, listed, reading
-from isoscope.io.tables import KINDS, open_table
+from isoscope.io.files import listed
+from isoscope.io.table import Wanted
+from isoscope.io.tables import open_table
 from isoscope.io.text_files import HEADS, read_texts
 from isoscope.table_columns import TEXTS
 
@@ -54,16 +55,12 @@ def read_text_pairs(path: str | os.PathLike[str], columns: Sequence[str] | None 
 
 
 def _two_columns(path: Path, asked: Sequence[str] | None) -> tuple[str, str]:
-    check_file(path, what="pairs of texts")
     if asked is not None and len(asked) != 2:
         raise InputError(
             argument="columns", got=",".join(asked), wanted="two names with a comma between them"
         )
     heads = {head for pair in _PAIRS for head in pair} | set(HEADS)
-    with reading(path):
-        found = open_table(path, what="pairs", heads=heads, named=asked or ())
-    if found is None:
-        raise FileError(f"{path} is of an unknown kind {kind(path)!r}; wanted pairs in {', '.join(KINDS)}")
+    found = open_table(path, Wanted("pairs of texts", heads, asked or ()))
     if asked is not None:
         for name in asked:
             found.check(name)

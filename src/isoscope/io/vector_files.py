@@ -17,7 +17,7 @@ from isoscope.errors import FileError, InputError, NotFiniteError, ShapeError
 from isoscope.io.addresses import Address, FilePath, fetched
 from isoscope.io.chunks import Chunk, Reader, Request, regroup, stack
 from isoscope.io.files import check_file, kind, listed, reading, stem
-from isoscope.io.formats import FORMATS, refuse_options
+from isoscope.io.formats import formats, refuse_options
 from isoscope.io.identity import of_file, of_knowledge
 from isoscope.io.packed_bits import as_coordinates
 from isoscope.io.raw_rows import fill_memory
@@ -240,9 +240,9 @@ def open_file(
     """
     if not (kind(path) == ".zarr" and isinstance(path, Path) and path.is_dir()):
         check_file(path)
-    form = FORMATS.get(kind(path))
+    form = formats().get(kind(path))
     if form is None:
-        raise FileError(f"{path} is of an unknown kind {kind(path)!r}; wanted one of {', '.join(FORMATS)}")
+        raise FileError(f"{path} is of an unknown kind {kind(path)!r}; wanted one of {', '.join(formats())}")
     refuse_options(path, form, where)
     column = labels if isinstance(labels, str) else None  # a Path is a path, whatever columns there are
     beside = weights if isinstance(weights, str) else None
@@ -358,7 +358,7 @@ class LateFile:
     def _can_stay(self) -> bool:
         if isinstance(self.path, Path):
             return True
-        return FORMATS[kind(self.path)].by_ranges and self.path.stat().st_size > 0
+        return formats()[kind(self.path)].by_ranges and self.path.stat().st_size > 0
 
     @cached_property
     def _file(self) -> VectorFile:

@@ -10,25 +10,35 @@ import numpy as np
 
 from isoscope.arrays import block_rows
 from isoscope.errors import FileError, InputError, ShapeError
-from isoscope.io.arrow_files import IpcTable, ParquetTable, check_lists, table_array
+from isoscope.io.arrow_files import check_lists, table_array
 from isoscope.io.chunks import Chunk, Reader, Request
-from isoscope.io.delimited import DelimitedTable, integers_or_strings
-from isoscope.io.files import kind, listed
-from isoscope.io.json_files import JsonLinesTable, JsonTable
-from isoscope.io.table import Table
+from isoscope.io.delimited import integers_or_strings
+from isoscope.io.files import listed
+from isoscope.io.formats import reads
+from isoscope.io.table import Wanted
 from isoscope.io.table_rows import TableRows
+from isoscope.io.tables import open_table
 from isoscope.table_columns import LISTS, TEXTS, VECTORS, Column, check_n_columns, judge, places_of
 
 TEXT_COLUMN = "text"
+_TABLES = ("vector_column", "columns", "exclude")  # the options that every table takes
 _INDEX = "__index_level_"  # the columns pandas writes its row index to
 
 
+@reads(".json", ".jsonl", takes=_TABLES)
+@reads(".csv", ".tsv", takes=(*_TABLES, "header", "delimiter", "decimal"))
+@reads(".parquet", ".arrow", ".feather", takes=(*_TABLES, "unpack_bits"))
 class TableReader(Reader):
     """A table of any kind; a string column `text` beside vectors becomes texts."""
 
     def open(self) -> None:
         """Choose the columns; a list's length is that of its first row."""
-        self._table = table = _opened(self.request)
+        asked = self.request
+        written = {"header": asked.header, "delimiter": asked.delimiter, "decimal": asked.decimal}
+        self._table = table = open_table(
+            self.path,
+            Wanted("vectors", heads=None, lone="vector", **written),  # type: ignore[arg-type]
+        )
         check_n_columns(len(table.written), self.path)
         self.columns = table.written
         self._check_known()
@@ -111,7 +121,7 @@ class TableReader(Reader):
         if self.request.columns is not None:
             return []
         out = _excluded(self.request, table.written)
-        lists = [place for place in lists if place not in out and table.written[place] not in self.apart()]
+        lists = [place for place in lists if place not in out and table.written[place] not in self.request.apart]
         # beside a column of float vectors, lists of integers are token ids or the like
         return [place for place in lists if table.kinds[place] == VECTORS] or lists
 
@@ -128,17 +138,6 @@ class TableReader(Reader):
 
     def _has_texts(self) -> bool:
         return self.label_column() != TEXT_COLUMN and self._table.holds.get(TEXT_COLUMN) == TEXTS
-
-
-def _opened(request: Request) -> Table:
-    path, form = request.path, kind(request.path)
-    if form in (".csv", ".tsv"):
-        return DelimitedTable(
-            path, header=request.header, delimiter=request.delimiter, decimal=request.decimal
-        )
-    if form in (".json", ".jsonl"):
-        return (JsonTable if form == ".json" else JsonLinesTable)(path, what="vectors", lone="vector")
-    return ParquetTable(path) if form == ".parquet" else IpcTable(path)
 
 
 def _as_bytes(vectors: np.ndarray, batch: Any) -> np.ndarray:
@@ -162,11 +161,7 @@ def choose_dimensions(request: Request, columns: Sequence[Column]) -> tuple[list
     """
     names = [column.name for column in columns]
     out = _excluded(request, names)
-    rest = [
-        place
-        for place, name in enumerate(names)
-        if place not in out and name not in (request.labels, request.weights, *(request.by or ()))
-    ]
+    rest = [place for place, name in enumerate(names) if place not in out and name not in request.apart]
     if request.columns is not None:
         return _asked(request, columns, rest)
     verdict = judge([columns[place] for place in rest])

@@ -13,6 +13,7 @@ from isoscope.arrays import block_rows
 from isoscope.errors import FileError, ShapeError
 from isoscope.io.chunks import Chunk, Reader
 from isoscope.io.files import check_text, first_bytes, is_gzip, open_bytes, sample_lines
+from isoscope.io.formats import reads
 
 _CHUNK_BYTES = 8 * 2**20
 _MAX_WORD_BYTES = 2**16
@@ -22,6 +23,7 @@ _WANTED = "a word and its numbers"
 _FASTTEXT = (793712314).to_bytes(4, "little")
 
 
+@reads(".txt", ".vec", ".glove")
 class WordTextReader(Reader):
     """A word and d numbers a line, as GloVe writes them; word2vec and fastText put a line "n d" before."""
 
@@ -120,6 +122,7 @@ class WordTextReader(Reader):
             raise _too_short(self)
 
 
+@reads(".bin")
 class WordBinaryReader(Reader):
     """word2vec's binary layout: "n d", then each word, a blank, and d float32."""
 

@@ -14,6 +14,7 @@ from isoscope.arrays import block_rows
 from isoscope.errors import FileError
 from isoscope.io.chunks import Chunk, Reader, check_shape, choose
 from isoscope.io.files import SAVE_AGAIN
+from isoscope.io.formats import reads
 from isoscope.io.numpy_files import check_numbers
 from isoscope.io.structure import declared_bytes
 
@@ -26,6 +27,7 @@ _MAX_GROWTH = 100
 _OBJECT_CODECS = ("pickle", "json2", "msgpack2", "vlen")
 
 
+@reads(".zarr", takes=("key", "unpack_bits"), by_ranges=False)
 class ZarrReader(Reader):
     """A .zarr folder: an array, or a group with one 2-d array; other arrays of the group can be labels."""
 
