@@ -121,7 +121,9 @@ class TableReader(Reader):
         if self.request.columns is not None:
             return []
         out = _excluded(self.request, table.written)
-        lists = [place for place in lists if place not in out and table.written[place] not in self.request.apart]
+        lists = [
+            place for place in lists if place not in out and table.written[place] not in self.request.apart
+        ]
         # beside a column of float vectors, lists of integers are token ids or the like
         return [place for place in lists if table.kinds[place] == VECTORS] or lists
 
