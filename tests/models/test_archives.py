@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from isoscope.errors import FileError
-from isoscope.models import archives
-from isoscope.models.archives import Parts, is_complete, root, unpack
+from isoscope.models.archives import is_complete, root, unpack
 
 FILES = {
     "m/config.json": b"{}",
@@ -36,21 +35,6 @@ def split(content: bytes, folder: Path, n: int = 3) -> list[Path]:
     for i, path in enumerate(paths):
         path.write_bytes(content[i * step : (i + 1) * step])
     return paths
-
-
-def test_parts_read_as_one(tmp_path: Path) -> None:
-    content = bytes(range(200))
-    parts = Parts(split(content, tmp_path, 4))
-    assert parts.readable()
-    assert parts.read() == content
-    buffered = io.BufferedReader(parts, 7)
-    for start, n in ((0, 1), (49, 3), (199, 1), (150, 100), (200, 5)):
-        buffered.seek(start)
-        assert buffered.read(n) == content[start : start + n]
-    assert parts.seek(-3, io.SEEK_END) == 197
-    assert parts.seek(1, io.SEEK_CUR) == parts.tell() == 198
-    with pytest.raises(ValueError, match="before the start"):
-        parts.seek(-1)
 
 
 def test_an_archive_in_parts_is_unpacked(tmp_path: Path) -> None:
@@ -99,16 +83,15 @@ def test_a_second_process_leaves_a_finished_model_alone(
     """Two put the same model together; the first finishes and is in use when the second comes to its end."""
     content = packed(FILES)
     parts, place = split(content, tmp_path), tmp_path / "cache" / "m"
-    write, in_use = archives._write, []
+    extract, in_use = zipfile.ZipFile.extractall, []
 
-    def overtaken(archive: zipfile.ZipFile, member: zipfile.ZipInfo, folder: Path) -> int:
-        monkeypatch.setattr(archives, "_write", write)
-        if not in_use:
-            unpack(parts, place, n_bytes=len(content))
-            in_use.append((place / "m" / "model.safetensors").open("rb"))
-        return write(archive, member, folder)
+    def overtaken(archive: zipfile.ZipFile, folder: Path) -> None:
+        monkeypatch.setattr(zipfile.ZipFile, "extractall", extract)
+        unpack(parts, place, n_bytes=len(content))
+        in_use.append((place / "m" / "model.safetensors").open("rb"))
+        extract(archive, folder)
 
-    monkeypatch.setattr(archives, "_write", overtaken)
+    monkeypatch.setattr(zipfile.ZipFile, "extractall", overtaken)
     unpack(parts, place, n_bytes=len(content))
     with in_use[0] as file:
         assert os.path.samestat(os.fstat(file.fileno()), (place / "m" / "model.safetensors").stat())
@@ -141,10 +124,10 @@ def test_an_absent_part_is_named(tmp_path: Path) -> None:
 
 
 def test_a_full_disk_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*_: object) -> int:
+    def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(archives, "_write", full)
+    monkeypatch.setattr(zipfile.ZipFile, "extractall", full)
     refused(tmp_path, packed(FILES), "cannot be written: No space left .* set ISOSCOPE_CACHE")
 
 

@@ -125,7 +125,8 @@ def test_a_long_run_is_kept_as_it_goes(tiny_model: Path, monkeypatch: pytest.Mon
     with pytest.raises(KeyboardInterrupt):
         encode(TEXTS, model=tiny_model, batch_size=1)
     monkeypatch.setattr(sentences, "_batch", through)
-    store = sentences.VectorStore.of(tiny_model, **sentences._settings(None, None))
+    settings = dict.fromkeys(("device", "pooling", "normalize", "progress"))
+    store = sentences.Encoding(tiny_model, batch_size=1, **settings).store
     assert len(store.find(TEXTS)) == 2
     torch.testing.assert_close(
         encode(TEXTS, model=tiny_model), reference(tiny_model, TEXTS), atol=1e-6, rtol=0

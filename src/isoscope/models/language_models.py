@@ -22,7 +22,7 @@ from isoscope.models.resolve import is_gguf, model_folder
 
 # their tables of positions begin behind the padding's number: 514 rows serve 512 tokens
 _OFFSET_POSITIONS = {"roberta", "xlm-roberta", "camembert", "mpnet", "longformer"}
-_UNLIMITED = 10**9  # tokenizers that know no limit say 10³⁰
+UNLIMITED = 10**9  # tokenizers that know no limit say 10³⁰
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,7 +196,7 @@ def token_limit(tokenizer: Any, config: Any) -> int | None:
     positions = getattr(config, "max_position_embeddings", None)
     if positions and config.model_type in _OFFSET_POSITIONS:
         positions -= (config.pad_token_id or 0) + 1
-    limits = [n for n in (positions, getattr(tokenizer, "model_max_length", None)) if n and n < _UNLIMITED]
+    limits = [n for n in (positions, getattr(tokenizer, "model_max_length", None)) if n and n < UNLIMITED]
     return int(min(limits)) if limits else None
 
 

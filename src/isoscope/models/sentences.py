@@ -5,7 +5,8 @@ from __future__ import annotations
 import importlib.util
 import os
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from dataclasses import dataclass, field
+from functools import cached_property
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +16,7 @@ from torch import Tensor
 
 from isoscope.errors import InputError
 from isoscope.models.cache import VectorStore
-from isoscope.models.language_models import best_device, need_gguf, quiet_loading
+from isoscope.models.language_models import UNLIMITED, best_device, need_gguf, quiet_loading
 from isoscope.models.model_files import check_model, running
 from isoscope.models.onnx import OnnxEncoder, is_onnx
 from isoscope.models.resolve import is_gguf, resolve_model
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
 POOLINGS = ("mean", "cls", "max", "mean_sqrt_len_tokens", "weightedmean", "lasttoken")
+_COUNT_ROWS = 1024  # texts tokenised at a time to see which are too long
 _KEEP_ROWS = 8192  # vectors are kept as they come, so that a long run that is stopped has not run for nothing
 
 
@@ -61,39 +63,83 @@ def encode(
     Only safetensors are read as weights, and no code that comes with a model is ever run.
     """
     texts = checked(texts, batch_size, pooling)
-    folder = resolve_model(model, download=download)
-    load = partial(load_encoder, folder, device=device, pooling=pooling, normalize=normalize)
-    store = vector_store(folder, pooling=pooling, normalize=normalize) if cache else None
-    with running(folder, "run"):
-        return encode_by(load, texts, store=store, batch_size=batch_size, progress=progress)
+    encoding = Encoding(
+        resolve_model(model, download=download), batch_size=batch_size, device=device, pooling=pooling,
+        normalize=normalize, progress=progress,
+    )  # fmt: skip
+    return encoding.vectors(texts, cache=cache)
 
 
-def encode_by(
-    load: Callable[[], SentenceTransformer],
-    texts: Sequence[str],
-    *,
+@dataclass(frozen=True, kw_only=True)
+class Encoding:
+    """A model in a folder, loaded when it is first needed, and how texts go through it."""
+
+    folder: Path = field(kw_only=False)
+    batch_size: int
+    device: str | torch.device | None
+    pooling: str | None
+    normalize: bool | None
+    progress: bool | None
+
+    @cached_property
+    def encoder(self) -> SentenceTransformer:
+        """The model, loaded."""
+        return load_encoder(self.folder, device=self.device, pooling=self.pooling, normalize=self.normalize)
+
+    @property
+    def store(self) -> VectorStore:
+        """Where vectors are kept: by all that they depend on; the device moves only their last digits."""
+        versions = {name: package_version(name) for name in ("sentence-transformers", "transformers")}
+        return VectorStore.of(self.folder, pooling=self.pooling, normalize=self.normalize, **versions)
+
+    def vectors(self, texts: Sequence[str], *, cache: bool = True) -> Tensor:
+        """Return one vector a text, (n, d); with `cache`, kept on disk and taken from there."""
+        with running(self.folder, "run"):
+            return _remembered(self.store if cache else None, texts, self._encoded)
+
+    def limits(self, texts: Sequence[str]) -> list[int]:
+        """Return for each text that is longer than the model takes what it takes, in tokens; for others 0.
+
+        Kept on disk as vectors are, so that texts seen before need no tokenizer, and no model.
+        """
+        with running(self.folder, "run"):
+            store = VectorStore.of(
+                self.folder, what="longer than this", transformers=package_version("transformers")
+            )
+            return [int(limit) for limit in _remembered(store, texts, self._overlong)]
+
+    def _encoded(self, texts: list[str]) -> Iterator[tuple[list[str], Tensor]]:
+        encoder = self.encoder
+        with Bar(show=self.progress) as bar:
+            bar.step(f"encoding {len(texts):,} texts")
+            yield from _chunks(encoder, texts, self.batch_size, bar)
+
+    def _overlong(self, texts: list[str]) -> Iterator[tuple[list[str], Tensor]]:
+        tokenizer: Any = getattr(self.encoder, "tokenizer", None)
+        limit = self.encoder.max_seq_length
+        for start in range(0, len(texts), _COUNT_ROWS):
+            some = texts[start : start + _COUNT_ROWS]
+            found = torch.zeros(len(some), 1)
+            if callable(tokenizer) and limit and limit < UNLIMITED:
+                tokens = tokenizer(some, truncation=False, return_attention_mask=False, verbose=False)
+                found[[len(ids) > limit for ids in tokens["input_ids"]]] = limit
+            yield some, found
+
+
+def _remembered(
     store: VectorStore | None,
-    batch_size: int,
-    progress: bool | None,
+    texts: Sequence[str],
+    compute: Callable[[list[str]], Iterator[tuple[list[str], Tensor]]],
 ) -> Tensor:
-    """The vectors of texts, from the store where it has them, else from the model, loaded if need be."""
+    """Return a row a text: those that the store has, and the rest computed, some at a time, and kept."""
     distinct = list(dict.fromkeys(texts))
     known = store.find(distinct) if store else {}
     missing = [text for text in distinct if text not in known]
-    if missing:
-        encoder = load()
-        with Bar(show=progress) as bar:
-            bar.step(f"encoding {len(missing):,} texts")
-            for chunk, vectors in _chunks(encoder, missing, batch_size, bar):
-                known.update(zip(chunk, vectors, strict=True))
-                if store:
-                    store.keep(chunk, vectors)
+    for chunk, rows in compute(missing) if missing else ():
+        known.update(zip(chunk, rows, strict=True))
+        if store:
+            store.keep(chunk, rows)
     return torch.stack([known[text] for text in texts])
-
-
-def vector_store(folder: Path, *, pooling: str | None, normalize: bool | None) -> VectorStore:
-    """Where the vectors of a model with these settings are kept."""
-    return VectorStore.of(folder, **_settings(pooling, normalize))
 
 
 def load_encoder(
@@ -158,16 +204,6 @@ def checked(texts: Sequence[str], batch_size: int, pooling: str | None) -> list[
     if pooling is not None and pooling not in POOLINGS:
         raise InputError(f"pooling is {pooling!r}; wanted one of {', '.join(POOLINGS)}")
     return texts
-
-
-def _settings(pooling: str | None, normalize: bool | None) -> dict[str, Any]:
-    """All but model and text that a vector depends on; the device moves only its last digits."""
-    return {
-        "pooling": pooling,
-        "normalize": normalize,
-        "sentence-transformers": package_version("sentence-transformers"),
-        "transformers": package_version("transformers"),
-    }
 
 
 def package_version(package: str) -> str:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
-from torch import Tensor
 
 from isoscope.errors import ShapeError
 from isoscope.io.files import check_file, reading, stem
@@ -18,18 +16,10 @@ from isoscope.io.identity import of_file, of_knowledge
 from isoscope.io.label_files import column_labels, locate_labels
 from isoscope.io.text_files import FileTexts, open_text_file
 from isoscope.labels import Labels, as_labels
-from isoscope.models.cache import VectorStore
-from isoscope.models.model_files import running
 from isoscope.models.resolve import model_folder
-from isoscope.models.sentences import checked, encode_by, load_encoder, package_version, vector_store
+from isoscope.models.sentences import Encoding, checked
 from isoscope.space import Space
 from isoscope.table_columns import VECTORS
-
-if TYPE_CHECKING:
-    from sentence_transformers import SentenceTransformer
-
-_COUNT_ROWS = 1024  # texts tokenised at a time to see which are too long
-_UNLIMITED = 10**9  # models that know no limit say infinity, tokenizers 10³⁰
 
 
 class TextFile:
@@ -44,27 +34,34 @@ class TextFile:
         notes: what a user should know: how many texts, by which model, how many were cut.
     """
 
-    def __init__(self, path: Path, found: FileTexts, labels: Labels | None, encoding: _Encoding) -> None:
-        self.path = path
-        self.texts = found.texts
-        self.labels = labels
-        self.model = encoding.name
+    weights = None
+    n_bytes = None  # unknown before the model is loaded
+    device = torch.device("cpu")
+
+    def __init__(
+        self,
+        path: Path,
+        found: FileTexts,
+        labels: Labels | None,
+        encoding: Encoding,
+        *,
+        model: str,
+        prefix: str,
+    ) -> None:
+        self.path, self.texts, self.labels, self.model = path, found.texts, labels, model
         self.n_rows = len(found.texts)
-        self.notes: list[str] = [f"{_counted(found)}, encoded by {encoding.name}{encoding.settings}"]
+        chosen = {"prefix": prefix or None, "pooling": encoding.pooling, "normalize": encoding.normalize}
+        told = ", ".join(f"{name} {value!r}" for name, value in chosen.items() if value is not None)
+        self.notes = [f"{_counted(found)}, encoded by {model}{f' ({told})' if told else ''}"]
         self.notes += [
             f"column {name!r} holds vectors, which are not read: leave the model out to measure them"
             for name, holds in found.columns.holds.items()
             if holds == VECTORS
         ]
-        self._encoding = encoding
-        self._columns = found.columns
+        self._encoding, self._prefix, self._columns = encoding, prefix, found.columns
 
     def __repr__(self) -> str:
         return f"TextFile({self.path.name}, {self.n_rows:,} texts, {self.model})"
-
-    weights = None
-    n_bytes = None  # unknown before the model is loaded
-    device = torch.device("cpu")
 
     @property
     def title(self) -> str:
@@ -112,10 +109,12 @@ class TextFile:
 
     @cached_property
     def _space(self) -> Space:
-        vectors, n_cut, limit = self._encoding.encode(self.texts)
-        if n_cut:
+        whole = [self._prefix + text for text in self.texts]
+        vectors, limits = self._encoding.vectors(whole), self._encoding.limits(whole)
+        vars(self._encoding).pop("encoder", None)  # it is not needed again
+        if n_cut := sum(limit > 0 for limit in limits):
             self.notes.append(
-                f"{n_cut:,} of {self.n_rows:,} texts cut after the {limit:,} tokens the model takes"
+                f"{n_cut:,} of {self.n_rows:,} texts cut after the {max(limits):,} tokens the model takes"
             )
         return Space(vectors, labels=self.labels, texts=self.texts, name=stem(self.path))
 
@@ -162,87 +161,11 @@ def open_texts(
     folder = model_folder(model, download=download)
     found = open_text_file(path, column=text_column, labels=labels)
     checked(found.texts, batch_size, pooling)
-    encoding = _Encoding(
-        name=folder.resolve().name if Path(model).expanduser().exists() else os.fspath(model),
-        folder=folder,
-        prefix=prefix,
-        pooling=pooling,
-        normalize=normalize,
-        batch_size=batch_size,
-        progress=progress,
-        load=partial(load_encoder, folder, device=device, pooling=pooling, normalize=normalize),
+    encoding = Encoding(
+        folder, batch_size=batch_size, device=device, pooling=pooling, normalize=normalize, progress=progress
     )
-    return TextFile(path, found, _labels(path, found, labels), encoding)
-
-
-@dataclass(frozen=True)
-class _Encoding:
-    """A model, and how texts go through it."""
-
-    name: str
-    folder: Path
-    prefix: str
-    pooling: str | None
-    normalize: bool | None
-    batch_size: int
-    progress: bool | None
-    load: Callable[[], SentenceTransformer]
-
-    @property
-    def settings(self) -> str:
-        """What was chosen, for a note."""
-        chosen = {"prefix": self.prefix or None, "pooling": self.pooling, "normalize": self.normalize}
-        told = [f"{name} {value!r}" for name, value in chosen.items() if value is not None]
-        return f" ({', '.join(told)})" if told else ""
-
-    def encode(self, texts: list[str]) -> tuple[Tensor, int, int]:
-        """The vectors, how many texts were cut, and after how many tokens."""
-        whole = [self.prefix + text for text in texts] if self.prefix else texts
-        loaded: list[SentenceTransformer] = []
-
-        def load() -> SentenceTransformer:  # for the vectors and for the lengths, once
-            loaded[:] = loaded or [self.load()]
-            return loaded[0]
-
-        with running(self.folder, "run"):
-            vectors = encode_by(
-                load,
-                whole,
-                store=vector_store(self.folder, pooling=self.pooling, normalize=self.normalize),
-                batch_size=self.batch_size,
-                progress=self.progress,
-            )
-            limits = _limits(whole, load, self.folder)
-        return vectors, sum(limit > 0 for limit in limits), max(limits)
-
-
-def _limits(texts: list[str], load: Callable[[], SentenceTransformer], folder: Path) -> list[int]:
-    """For each text that is longer than the model takes, what it takes, in tokens; for others 0.
-
-    Kept on disk as vectors are, so that texts seen before need no tokenizer, and no model.
-    """
-    store = VectorStore.of(folder, what="longer than this", transformers=package_version("transformers"))
-    distinct = list(dict.fromkeys(texts))
-    known = store.find(distinct)
-    missing = [text for text in distinct if text not in known]
-    if missing:
-        found = torch.tensor(_overlong(load(), missing), dtype=torch.float32)[:, None]
-        known.update(zip(missing, found, strict=True))
-        store.keep(missing, found)
-    return [int(known[text]) for text in texts]
-
-
-def _overlong(encoder: SentenceTransformer, texts: list[str]) -> list[int]:
-    tokenizer: Any = getattr(encoder, "tokenizer", None)
-    limit = encoder.max_seq_length
-    if not callable(tokenizer) or not limit or limit > _UNLIMITED:
-        return [0] * len(texts)
-    found: list[int] = []
-    for start in range(0, len(texts), _COUNT_ROWS):
-        some = texts[start : start + _COUNT_ROWS]
-        tokens = tokenizer(some, truncation=False, return_attention_mask=False, verbose=False)
-        found += [limit if len(ids) > limit else 0 for ids in tokens["input_ids"]]
-    return found
+    name = folder.resolve().name if Path(model).expanduser().exists() else os.fspath(model)
+    return TextFile(path, found, _labels(path, found, labels), encoding, model=name, prefix=prefix)
 
 
 def _labels(path: Path, found: FileTexts, labels: str | os.PathLike[str] | None) -> Labels | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -153,28 +153,38 @@ def _each(
             "leave those out, or pass window= to read all texts as one stream"
         )
     gathered, n_tokens, n_cut = _Gathered(), 0, 0
-    for start in range(0, len(texts), _TEXTS_AT_ONCE):
-        encoding = model.tokenizer(
-            texts[start : start + _TEXTS_AT_ONCE], return_special_tokens_mask=True, verbose=False
-        )
-        for i, (ids, special) in enumerate(
-            zip(encoding["input_ids"], encoding["special_tokens_mask"], strict=True)
-        ):
-            words = _word_numbers(encoding, i, len(ids))
-            if model.max_length is not None and len(ids) > model.max_length:
-                ids, special, words = _cut(ids, special, words, model, start + i, truncate=truncate)
-                n_cut += 1
-            n_tokens += len(ids)
-            if max_tokens is not None and n_tokens > max_tokens:
-                return _some(gathered, max_tokens), _cut_notes(n_cut, model)
-            gathered.add(ids, special, words)
-    return gathered, _cut_notes(n_cut, model)
-
-
-def _some(gathered: _Gathered, max_tokens: int) -> _Gathered:
+    for row, ids, special, words in _encoded(texts, model):
+        if model.max_length is not None and len(ids) > model.max_length:
+            ids, special, words = _cut(ids, special, words, model, row, truncate=truncate)
+            n_cut += 1
+        n_tokens += len(ids)
+        if max_tokens is not None and n_tokens > max_tokens:
+            break
+        gathered.add(ids, special, words)
     if not gathered.ids:
         raise InputError(f"max_tokens is {max_tokens}, which is less than the first text has; raise it")
-    return gathered
+    if not n_cut:
+        return gathered, ()
+    texts_are = "1 text is" if n_cut == 1 else f"{n_cut:,} texts are"
+    return gathered, (f"{texts_are} longer than the {model.max_length:,} tokens {model.name} takes, and cut",)
+
+
+def _encoded(
+    texts: list[str], model: LanguageModel, **options: Any
+) -> Iterator[tuple[int, list[int], list[int], np.ndarray]]:
+    """Yield each text's place, its tokens, which of them are special, and the word of each.
+
+    A special token is of word −1; every token is a word where the tokenizer cannot tell.
+    """
+    for start in range(0, len(texts), _TEXTS_AT_ONCE):
+        encoding = model.tokenizer(
+            texts[start : start + _TEXTS_AT_ONCE], return_special_tokens_mask=True, verbose=False, **options
+        )
+        for i, ids in enumerate(encoding["input_ids"]):
+            words = np.arange(len(ids))
+            if encoding.is_fast:
+                words = np.array([-1 if word is None else word for word in encoding.word_ids(i)], np.int64)
+            yield start + i, ids, encoding["special_tokens_mask"][i], words
 
 
 def _cut(
@@ -193,25 +203,11 @@ def _cut(
     return [ids[i] for i in kept], [special[i] for i in kept], words[kept]
 
 
-def _cut_notes(n_cut: int, model: LanguageModel) -> tuple[str, ...]:
-    if not n_cut:
-        return ()
-    texts = "1 text is" if n_cut == 1 else f"{n_cut:,} texts are"
-    return (f"{texts} longer than the {model.max_length:,} tokens {model.name} takes, and cut",)
-
-
 def _n_specials(special: Sequence[int]) -> tuple[int, int]:
     """How many special tokens stand at the beginning and at the end."""
     first = next((i for i, mark in enumerate(special) if not mark), len(special))
     last = next((i for i, mark in enumerate(reversed(special)) if not mark), 0)
     return first, last
-
-
-def _word_numbers(encoding: Any, text: int, n_tokens: int) -> np.ndarray:
-    """The word of each token, −1 for special ones; every token a word where the tokenizer cannot tell."""
-    if not encoding.is_fast:
-        return np.arange(n_tokens)
-    return np.array([-1 if word is None else word for word in encoding.word_ids(text)], np.int64)
 
 
 def _windows(texts: list[str], model: LanguageModel, window: int, *, max_tokens: int | None) -> _Gathered:
@@ -241,16 +237,11 @@ def _stream(texts: list[str], model: LanguageModel, most: int | None) -> tuple[n
     words: list[np.ndarray] = []
     n_tokens = n_words = 0
     filled = [text for text in texts if text.strip()]
-    for start in range(0, len(filled), _TEXTS_AT_ONCE):
-        encoding = model.tokenizer(
-            filled[start : start + _TEXTS_AT_ONCE], add_special_tokens=False, verbose=False
-        )
-        for i, own in enumerate(encoding["input_ids"]):
-            numbers = _word_numbers(encoding, i, len(own))
-            ids.append(np.asarray(own, np.int64))
-            words.append(numbers + n_words)
-            n_tokens += len(own)
-            n_words += int(numbers.max(initial=-1)) + 1
+    for _, own, _, numbers in _encoded(filled, model, add_special_tokens=False):
+        ids.append(np.asarray(own, np.int64))
+        words.append(numbers + n_words)
+        n_tokens += len(own)
+        n_words += int(numbers.max(initial=-1)) + 1
         if most is not None and n_tokens >= most:
             break
     if not n_tokens:

@@ -11,11 +11,9 @@ from torch import Tensor
 
 from isoscope.errors import InputError, ShapeError
 from isoscope.models.batches import InputBatch, text_batches, token_batches, usual_batch
-from isoscope.models.language_models import LanguageModel
+from isoscope.models.language_models import UNLIMITED, LanguageModel
 from isoscope.models.texts import checked_texts
 from isoscope.models.tokens import check_length, tokenize
-
-_UNLIMITED = 10**9  # tokenizers that know no limit say 10³⁰
 
 
 class Probe:
@@ -172,7 +170,7 @@ def _reader(tokenizer: Any, model: Any, max_length: int | None) -> LanguageModel
         getattr(model, "max_seq_length", None),
         getattr(config, "max_position_embeddings", None),
     )
-    known = [int(limit) for limit in limits if limit and limit < _UNLIMITED]
+    known = [int(limit) for limit in limits if limit and limit < UNLIMITED]
     return LanguageModel(
         name=type(model).__name__,
         path=Path(),
