@@ -74,6 +74,19 @@ def test_labels_without_signal_raise_no_false_alarm() -> None:
     assert n_out <= 6  # of 60, which are two a space and so no 60 tosses
 
 
+def test_a_measurement_is_taken_and_the_space_is_measured_once(rng: np.random.Generator, passes) -> None:
+    X, y = blobs(rng)
+    options = {"tasks": ["knn"], "corrections": ["center"], "repeats": 1}
+    measured = iso.measure(X, labels=y)
+    before = passes.over(X)
+    found = advise(measured, **options)
+    assert passes.over(X) == before
+    plain = advise(X, labels=y, **options)
+    assert passes.over(X) - before == {"Moments": 1, "Directions": 1}
+    assert found.geometry == plain.geometry
+    assert found["knn"] == plain["knn"]
+
+
 class Recorder(TransformerMixin, BaseEstimator):
     """Notes what it is fitted on and what it transforms."""
 
@@ -229,7 +242,7 @@ def test_weights_are_refused(rng: np.random.Generator) -> None:
         ({"labels": [0, 1] * 120, "corrections": []}, "is empty"),
         ({"labels": [0, 1] * 120, "corrections": {"x": 3}}, "wanted fit and transform"),
         ({"labels": [0, 1] * 120, "corrections": {"none": iso.Center()}}, "leave it out"),
-        ({"labels": [0, 1] * 120, "folds": 1}, "folds is 1"),
+        ({"labels": [0, 1] * 120, "folds": 1}, r"folds.* must be .*, got 1"),
         ({"labels": list(range(240))}, "every one of the 240 points its own label"),
         ({"labels": ["a"] * 240}, "labels has one label only .'a'."),
         ({"labels": [0, 1] * 120, "folds": 121}, "0 of 2 have 121 rows"),

@@ -6,12 +6,11 @@ import numpy as np
 import pytest
 import torch
 from scipy.stats import spearmanr
-from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import average_precision_score
 from sklearn.neighbors import KNeighborsClassifier
 
-from isoscope.advice.probe import _fitted, _scores
 from isoscope.advice.tasks import LabelFold, clustering, knn, linear_probe, retrieval, similarity
+from isoscope.metrics.clusters import softmax_regression
 
 
 @pytest.fixture
@@ -22,13 +21,23 @@ def fold(rng: np.random.Generator) -> LabelFold:
     return LabelFold(X[:120], X[120:], codes[:120], codes[120:], 3, 0)
 
 
-@pytest.mark.parametrize("penalty", [0.5, 10.0])
-def test_probe_is_scikit_learns(fold: LabelFold, penalty: float) -> None:
-    rows, test = fold.train.double(), fold.test.double()
-    weights = _fitted(rows, fold.train_codes, 3, penalty, None)
-    shares = _scores(test, weights, 3).softmax(dim=1).numpy()
-    reference = LogisticRegression(C=1 / penalty, tol=1e-8, max_iter=1000).fit(rows, fold.train_codes)
-    assert np.allclose(shares, reference.predict_proba(test), atol=5e-3)
+@pytest.mark.parametrize("n_labels", [2, 3])
+def test_probe_minimises_the_cross_entropy_of_a_softmax(fold: LabelFold, n_labels: int) -> None:
+    """At the fitted weights the gradient of Σ −log softmax(Wx + b)_y + λ‖W‖²/2 is nought."""
+    rows, codes = fold.train.double(), fold.train_codes % n_labels
+    model = softmax_regression(0.5, n_labels=n_labels, tol=1e-10, max_iter=1000).fit(rows, codes)
+    W, b = (torch.tensor(found) for found in (model.coef_, model.intercept_))
+    if n_labels == 2:
+        W, b = torch.cat([-W / 2, W / 2]), torch.cat([-b / 2, b / 2])
+    W.requires_grad_()
+    loss = torch.nn.functional.cross_entropy(rows @ W.T + b, codes, reduction="sum") + W.square().sum() / 4
+    loss.backward()
+    assert float(W.grad.abs().max()) < 1e-4
+
+
+def test_a_label_that_is_rare_in_training_has_a_probe(fold: LabelFold) -> None:
+    codes = torch.where(torch.arange(120) == 7, 3, fold.train_codes)
+    assert linear_probe(replace(fold, train_codes=codes, n_labels=4)) > 0.5
 
 
 def test_probe_is_not_moved_by_shift_and_scale(fold: LabelFold) -> None:

@@ -319,7 +319,7 @@ def test_bad_input(rng: np.random.Generator) -> None:
         compare(A, B, ids=(range(200), range(200, 400)))
     with pytest.raises(iso.InputError, match="B has weights"):
         compare(A, Space(B, weights=np.ones(200)))
-    with pytest.raises(iso.InputError, match="n_moved.* must be 0 or more, got -1"):
+    with pytest.raises(iso.InputError, match="must be 0 or more, got -1"):
         compare(A, B, n_moved=-1)
     with pytest.raises(KeyError, match="was not measured"):
         compare(A, B, metrics="isoscore")["silhouette"]

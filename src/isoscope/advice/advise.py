@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import torch
@@ -17,18 +17,18 @@ from isoscope.advice.result import Advice
 from isoscope.advice.tasks import LABEL_TASKS, PAIR_TASK, SCORES, chosen_tasks
 from isoscope.advice.trials import drawn, fitted_on, transformed, try_corrections, try_pairs
 from isoscope.advice.validation import gain
+from isoscope.engine.kept import shelf_of
+from isoscope.engine.measure import values
 from isoscope.engine.slices import holm
-from isoscope.engine.source import is_source
-from isoscope.errors import InputError, LabelError, UndefinedError, check_seed
+from isoscope.errors import InputError, LabelError, check_seed
 from isoscope.labels import Labels, as_clusters, as_labels
-from isoscope.metrics.cosine import mean_cosine
-from isoscope.metrics.isotropy import isoscore
-from isoscope.metrics.spectrum import effective_rank
 from isoscope.printable import printable
 from isoscope.progress import Bar
 from isoscope.space import Space
+from isoscope.statistics.gathered import Statistics
 
 MAX_ROWS, MAX_PAIRS = 2000, 3000
+GEOMETRY = ("isoscore", "mean_cosine", "effective_rank")  # shown of every correction
 _MAX_REPEATS = 1000
 _PAIRS_A_FOLD = 4  # at least, for a ranking
 _SHARED = (
@@ -51,7 +51,7 @@ def advise(
     seed: int = 0,
     progress: bool | None = None,
 ) -> Advice:
-    """Should these vectors be centred, whitened, …? Tried on your own task, on held-out items.
+    """Try whether vectors should be centred, whitened, …, on your own task and held-out items.
 
     Each correction is fitted on the training folds alone, never sees a label or a score, and is applied to
     what is held out. A task says what it gains over none, over folds and repeats, with an interval that
@@ -60,7 +60,7 @@ def advise(
     leave it alone. No advice is given by a metric of the space alone.
 
     Args:
-        X: (n, d) vectors in any array, a Space, or an opened file.
+        X: (n, d) vectors in any array, a Space, an opened file, or a Measurement.
         labels: one a row: tries a linear probe, nearest neighbours, clustering and retrieval.
         pairs: (row, row, score) triples: tries how well cosines rank the pairs.
         corrections: names of those to try, or your own transformers by name; all by default.
@@ -79,49 +79,56 @@ def advise(
     ('whiten', 'no difference seen')
     """
     began = time.perf_counter()
-    space = X.load() if is_source(X) else Space(X)
-    if space.weights is not None:
+    check_seed(seed)
+    least = {"folds": 2, "repeats": 1, "max_rows": 50, "max_pairs": 20}
+    for (name, low), value in zip(least.items(), (folds, repeats, max_rows, max_pairs), strict=True):
+        if not isinstance(value, int) or value < low:
+            raise InputError(argument=name, got=value, wanted=f"a whole number from {low} on")
+    if repeats > _MAX_REPEATS:
+        raise InputError(argument="repeats", got=repeats, wanted=f"at most {_MAX_REPEATS:,}")
+    shelf = shelf_of(X, seed=seed)
+    if shelf.space.weights is not None:
         raise InputError("X has weights; wanted rows that count once each: leave the weights out")
-    labels = labels if labels is not None else space.labels
-    vectors = space.vectors.detach().cpu()
-    _check(folds, repeats, max_rows, max_pairs, seed)
-    coded = None if labels is None else as_labels(labels, n=len(vectors))
-    scored = None if pairs is None else as_pairs(pairs, n=len(vectors))
-    wanted = chosen_tasks(
-        None if tasks is None else [tasks] if isinstance(tasks, str) else list(tasks),
-        has_labels=coded is not None,
-        has_pairs=scored is not None,
-    )
-    tried = chosen_corrections(corrections, min(len(vectors), max_rows), vectors.shape[1])
+    labels = shelf.space.labels if labels is None else labels
+    vectors = shelf.space.vectors.cpu()
+    n, d = vectors.shape
+    coded = None if labels is None else as_labels(labels, n=n)
+    scored = None if pairs is None else as_pairs(pairs, n=n)
+    wanted = chosen_tasks(tasks, has_labels=coded is not None, has_pairs=scored is not None)
+    tried = chosen_corrections(corrections, min(n, max_rows), d)
     notes: list[str] = []
     with Bar(show=progress) as bar:
         found: list[TaskAdvice] = []
         options: dict[str, Any] = {"folds": folds, "repeats": repeats, "seed": seed, "bar": bar}
         if coded is not None and set(wanted) & set(LABEL_TASKS):
-            rows, codes, said = _some_rows(coded, max_rows, folds, seed)
-            notes += said
-            label_tasks, said = _open_tasks(wanted, codes, folds)
-            notes += said
+            rows, codes = _some_rows(coded, max_rows, folds, seed, notes)
+            label_tasks = _open_tasks(wanted, codes, folds, notes)
             scores = try_corrections(vectors[rows], codes, corrections=tried, tasks=label_tasks, **options)
             found += [_judged(task, scores[task], len(rows), folds) for task in label_tasks]
         if scored is not None and PAIR_TASK in wanted:
-            some = _some_pairs(len(scored), max_pairs, folds, seed)
+            some = drawn(len(scored), max_pairs, seed)
+            if len(some) < _PAIRS_A_FOLD * folds:
+                raise InputError(
+                    f"pairs: {len(some)} are too few for {folds} folds; "
+                    f"wanted {_PAIRS_A_FOLD} a fold or more: more pairs, or fewer folds"
+                )
             notes += [f"a random {max_pairs:,} of {len(scored):,} pairs"] if len(some) < len(scored) else []
             scores, are_shared = try_pairs(vectors, scored.some(some), corrections=tried, **options)
             notes += [_SHARED] if are_shared else []
             found.append(_judged(PAIR_TASK, scores[PAIR_TASK], len(some), folds))
         bar.step("geometry")
-        some = drawn(len(vectors), max(max_rows, 10 * vectors.shape[1]), seed)
-        geometry, fitted = _geometry(vectors[some], tried, recommended(found))
+        some = drawn(n, max(max_rows, 10 * d), seed)
+        sample = shelf if len(some) == n else Statistics(Space(vectors[some]), seed=seed)
+        geometry, fitted = _geometry(sample, tried, recommended(found))
     notes.append(
         f"{folds} folds × {repeats} repeats (seed {seed}); each correction fitted on training folds only, "
         "without labels; verdicts at 5 % after Holm's adjustment over the corrections of a task, intervals "
         "each by itself"
     )
     return Advice(
-        name=space.name and printable(space.name),
-        n=len(vectors),
-        d=int(vectors.shape[1]),
+        name=shelf.space.name and printable(shelf.space.name),
+        n=n,
+        d=d,
         tasks=tuple(found),
         geometry=geometry,
         folds=folds,
@@ -133,65 +140,40 @@ def advise(
     )
 
 
-def _check(folds: int, repeats: int, max_rows: int, max_pairs: int, seed: int) -> None:
-    check_seed(seed)
-    least = {
-        "folds": (folds, 2),
-        "repeats": (repeats, 1),
-        "max_rows": (max_rows, 50),
-        "max_pairs": (max_pairs, 20),
-    }
-    for name, (value, low) in least.items():
-        if not isinstance(value, int) or value < low:
-            raise InputError(f"{name} is {value!r}; wanted a whole number from {low} on")
-    if repeats > _MAX_REPEATS:
-        raise InputError(f"repeats is {repeats}; wanted at most {_MAX_REPEATS:,}")
-
-
-def _open_tasks(wanted: list[str], codes: Tensor, folds: int) -> tuple[list[str], list[str]]:
-    """The label tasks these labels allow: retrieval asks for others of a label inside a fold."""
+def _open_tasks(wanted: list[str], codes: Tensor, folds: int, notes: list[str]) -> list[str]:
+    """Return the label tasks these labels allow: retrieval needs others of a label inside a fold."""
     tasks = [name for name in wanted if name in LABEL_TASKS]
-    if "retrieval" not in tasks or int(codes.bincount().max()) >= 2 * folds:
-        return tasks, []
-    tasks.remove("retrieval")
-    said = f"retrieval is left out: no label has two rows for each of {folds} folds"
-    if not tasks:
-        raise LabelError(f"{said}; wanted more rows, or fewer folds")
-    return tasks, [said]
+    if "retrieval" in tasks and int(codes.bincount().max()) < 2 * folds:
+        tasks.remove("retrieval")
+        notes.append(f"retrieval is left out: no label has two rows for each of {folds} folds")
+        if not tasks:
+            raise LabelError(f"{notes[-1]}; wanted more rows, or fewer folds")
+    return tasks
 
 
-def _some_pairs(n: int, most: int, folds: int, seed: int) -> Tensor:
-    some = drawn(n, most, seed)
-    if len(some) < _PAIRS_A_FOLD * folds:
-        raise InputError(
-            f"pairs: {len(some)} are too few for {folds} folds; wanted {_PAIRS_A_FOLD} a fold or more: "
-            "more pairs, or fewer folds"
-        )
-    return some
-
-
-def _some_rows(labels: Labels, most: int, folds: int, seed: int) -> tuple[Tensor, Tensor, list[str]]:
-    """Rows to try on and their codes, without labels too rare to be in every fold."""
+def _some_rows(labels: Labels, most: int, folds: int, seed: int, notes: list[str]) -> tuple[Tensor, Tensor]:
+    """Draw rows to try on, and return them with their codes, without labels too rare to be in every fold."""
     labels = as_clusters(labels.to(torch.device("cpu")), n=len(labels))
     rows = drawn(len(labels), most, seed)
-    notes = [f"a random {most:,} of {len(labels):,} rows"] if len(rows) < len(labels) else []
+    if len(rows) < len(labels):
+        notes.append(f"a random {most:,} of {len(labels):,} rows")
     counts = torch.bincount(labels.codes[rows], minlength=labels.n_labels)
-    kept = counts[labels.codes[rows]] >= folds
-    n_rare = int(((counts > 0) & (counts < folds)).sum())
-    if n_rare:
-        notes.append(f"{n_rare} labels with fewer than {folds} rows are left out ({int((~kept).sum())} rows)")
-    rows = rows[kept]
+    stays = counts[labels.codes[rows]] >= folds
+    if n_rare := int(((counts > 0) & (counts < folds)).sum()):
+        n_rows = int((~stays).sum())
+        notes.append(f"{n_rare} labels with fewer than {folds} rows are left out ({n_rows} rows)")
+    rows = rows[stays]
     names, codes = labels.codes[rows].unique(return_inverse=True)
     if len(names) < 2:
         raise LabelError(
             f"labels: {len(names)} of {labels.n_labels} have {folds} rows or more; wanted at least "
             "two: more rows, or fewer folds"
         )
-    return rows, codes, notes
+    return rows, codes
 
 
 def _judged(task: str, scores: Mapping[str, list[float] | str], n_items: int, folds: int) -> TaskAdvice:
-    """Gains over none, paired, and their p-values adjusted together."""
+    """Compute gains over none, paired, and adjust their p-values together."""
     base = scores[NONE]
     assert isinstance(base, list)
     gains = {
@@ -202,45 +184,26 @@ def _judged(task: str, scores: Mapping[str, list[float] | str], n_items: int, fo
     adjusted = dict(zip(gains, holm([one.p_value for one in gains.values()]), strict=True))
     outcomes = []
     for name, found in scores.items():
-        if name == NONE:
-            continue
         if isinstance(found, str):
             outcomes.append(Outcome(name, None, None, None, None, reason=found))
-            continue
-        one = gains[name]
-        mean = math.fsum(found) / len(found)
-        outcomes.append(Outcome(name, mean, one.mean, one.interval, adjusted[name], tuple(found)))
+        elif name != NONE:
+            mean, one = math.fsum(found) / len(found), gains[name]
+            outcomes.append(Outcome(name, mean, one.mean, one.interval, adjusted[name], tuple(found)))
     return TaskAdvice(task, SCORES[task], n_items, math.fsum(base) / len(base), tuple(outcomes))
 
 
-_FIGURES: dict[str, Callable[[Any], Any]] = {
-    "isoscore": isoscore,
-    "mean_cosine": mean_cosine,
-    "effective_rank": effective_rank,
-}
-
-
 def _geometry(
-    vectors: Tensor, corrections: Mapping[str, Any], chosen: str | None
+    shelf: Statistics, corrections: Mapping[str, Any], chosen: str | None
 ) -> tuple[dict[str, dict[str, float | None]], Any]:
-    """Figures of the space under each correction, fitted on all of it; and the chosen one, fitted."""
-    geometry, chosen_one = {NONE: _figures(vectors)}, None
+    """Measure the space under each correction, fitted on all of it; and return the chosen one, fitted."""
+    vectors = shelf.space.vectors.cpu()
+    geometry, chosen_one = {NONE: values(shelf, GEOMETRY)}, None
     for name, correction in corrections.items():
         try:
             fitted = fitted_on(correction, vectors)
-            geometry[name] = _figures(transformed(fitted, vectors))
+            geometry[name] = values(Statistics(Space(transformed(fitted, vectors))), GEOMETRY)
         except ValueError:  # the task's table has the reason
-            geometry[name] = dict.fromkeys(_FIGURES)
+            geometry[name] = dict.fromkeys(GEOMETRY)
             continue
         chosen_one = fitted if name == chosen else chosen_one
     return geometry, chosen_one
-
-
-def _figures(vectors: Tensor) -> dict[str, float | None]:
-    found: dict[str, float | None] = {}
-    for name, formula in _FIGURES.items():
-        try:
-            found[name] = float(formula(vectors))
-        except UndefinedError:
-            found[name] = None
-    return found

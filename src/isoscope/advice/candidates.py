@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from isoscope.advice.tasks import split_names
 from isoscope.errors import InputError
 
 NONE = "none"
@@ -25,7 +26,7 @@ _MAX_CLUSTERS = 8
 
 
 def default_corrections(n_rows: int, n_dims: int) -> dict[str, Any]:
-    """The corrections by name, unfitted, for n rows to fit on."""
+    """Return the corrections by name, unfitted, for n rows to fit on."""
     from isoscope.corrections import (
         AllButTheTop,
         Center,
@@ -59,7 +60,7 @@ def default_corrections(n_rows: int, n_dims: int) -> dict[str, Any]:
 def chosen_corrections(
     corrections: Iterable[str] | Mapping[str, Any] | None, n_rows: int, n_dims: int
 ) -> dict[str, Any]:
-    """Those asked for by name, the caller's own by name, or all."""
+    """Return the corrections asked for by name, the caller's own, or all."""
     known = default_corrections(n_rows, n_dims)
     if corrections is None:
         return known
@@ -74,8 +75,7 @@ def chosen_corrections(
                     f"corrections[{name!r}] is a {type(correction).__name__}; wanted fit and transform"
                 )
         return dict(corrections)
-    names = [corrections] if isinstance(corrections, str) else list(corrections)
-    names = [part.strip() for name in names for part in name.split(",") if part.strip()]
+    names = split_names(corrections)
     for name in names:
         if name not in known:
             raise InputError(f"correction {name!r} is not known; wanted some of {', '.join(known)}")

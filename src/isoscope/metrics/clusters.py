@@ -196,6 +196,21 @@ def linear_probe_accuracy(X: Any, labels: Any = None, *, folds: int = 5, seed: i
     return float(cross_val_score(probe, vectors, codes.numpy(), cv=split).mean())
 
 
+def softmax_regression(penalty: float, *, n_labels: int, **options: Any) -> Any:
+    """Return scikit-learn's logistic regression, unfitted, that minimises Σ −log softmax(Wx + b)_y + λ‖W‖²/2.
+
+    Of two labels it fits one vector w = W₁ − W₂, for which ‖W‖² = ‖w‖²/2.
+
+    Args:
+        penalty: λ.
+        n_labels: how many labels it is fitted to.
+        options: of `sklearn.linear_model.LogisticRegression`.
+    """
+    from sklearn.linear_model import LogisticRegression
+
+    return LogisticRegression(C=(2 if n_labels == 2 else 1) / penalty, **options)
+
+
 def _clustered(X: Any, labels: Any) -> tuple[Tensor, Labels]:
     """The vectors and their labels, checked to be clusters, on the same device."""
     matrix = as_matrix(X)

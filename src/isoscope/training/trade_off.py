@@ -12,6 +12,7 @@ from torch import Tensor
 from isoscope.arrays import as_matrix
 from isoscope.errors import InputError, check_choice, check_positive, check_seed, check_whole
 from isoscope.labels import Labels, as_clusters
+from isoscope.metrics.clusters import softmax_regression
 from isoscope.metrics.frontier import isotropy_ceiling, scatter_decomposition
 from isoscope.metrics.frontier_space import frontier_space
 from isoscope.metrics.silhouettes import silhouette_by_cluster, silhouette_score
@@ -191,16 +192,10 @@ def _measured(weight: float | None, rows: Tensor, labels: Labels, weight_decay: 
 
 
 def classified(rows: Tensor, labels: Labels, weight_decay: float) -> tuple[float, float]:
-    """Cross-entropy and accuracy of the logistic regression fitted to vectors scaled to one variance.
-
-    Of two labels scikit-learn fits one vector w = c₁ − c₂, for which ‖C‖² = ‖w‖²/2.
-    """
-    from sklearn.linear_model import LogisticRegression
-
+    """Cross-entropy and accuracy of the logistic regression fitted to vectors scaled to one variance."""
     scaled = (rows - rows.mean(dim=0)) / (rows - rows.mean(dim=0)).square().mean().sqrt()
     vectors, codes = scaled.cpu().numpy(), labels.codes.cpu().numpy()
-    norm_ratio = 2 if labels.n_labels == 2 else 1  # ‖w‖²/‖C‖²
-    model = LogisticRegression(C=norm_ratio / (weight_decay * len(codes)), max_iter=1000)
+    model = softmax_regression(weight_decay * len(codes), n_labels=labels.n_labels, max_iter=1000)
     model.fit(vectors, codes)
     chances = model.predict_proba(vectors)
     own = chances[np.arange(len(codes)), codes].clip(min=1e-300)
