@@ -14,10 +14,18 @@ import pytest
 import torch
 
 import isoscope as iso
-from isoscope.engine.ring import ring_directions, ring_moments, ring_separation, ring_silhouette
+from isoscope.engine.ring import (
+    ring_directions,
+    ring_moments,
+    ring_separation,
+    ring_silhouette,
+    ring_statistics,
+)
+from isoscope.statistics.gathered import Statistics
 from isoscope.statistics.pairs import Separation
 
 N, D, K = 301, 40, 4  # wide enough for float32 products
+NEEDS = ("label_moments", "left_out_moments", "log_partition")
 SPLITS = {"uneven": 200, "one has none": N}
 
 
@@ -53,6 +61,12 @@ def main(rank: int, folder: Path) -> None:
     found["scatter"], found["mean"] = moments.scatter, moments.mean
     found["units"], found["least"] = directions.unit_sum, directions.norm_min
     found["count"] = torch.tensor(directions.count)
+    names = ["ab", "bc"][rank]  # not every process has every label
+    own = [names[row % 2] for row in range(N)[mine]]
+    shelf = ring_statistics(X[mine], NEEDS, labels=own)
+    found["means"] = shelf.label_moments.means
+    found["left out"] = shelf.left_out_moments.trace
+    found["partition"] = shelf.log_partition.log_z
     torch.save(found, folder / f"{rank}.pt")
     torch.distributed.destroy_process_group()
 
@@ -102,6 +116,16 @@ def test_statistics_of_all(found: list[dict[str, torch.Tensor]]) -> None:
         torch.testing.assert_close(process["units"], directions.unit_sum)
         assert process["least"] == directions.norm_min
         assert int(process["count"]) == N
+
+
+def test_any_statistic_that_merges(found: list[dict[str, torch.Tensor]]) -> None:
+    X, _ = inputs(torch.float64)
+    labels = [("ab" if row < 200 else "bc")[(row if row < 200 else row - 200) % 2] for row in range(N)]
+    shelf = Statistics(iso.Space(X, labels=labels))
+    for process in found:
+        torch.testing.assert_close(process["means"], shelf.label_moments.means)
+        torch.testing.assert_close(process["left out"], shelf.left_out_moments.trace)
+        torch.testing.assert_close(process["partition"], shelf.log_partition.log_z)
 
 
 def test_without_processes() -> None:

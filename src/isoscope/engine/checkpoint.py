@@ -9,6 +9,7 @@ from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from isoscope._version import __version__
@@ -83,20 +84,16 @@ class Checkpoint:
             self.damaged.append(str(error))
             return None
         with reading(path):
-            layout = json.loads(about[_LAYOUT])
-            found = {key: _rebuilt(value, tensors) for key, value in layout["found"].items()}
-            outcome = Outcome(found, _by_place(layout["rows"]), _by_place(layout["bad"]))
+            outcome = rebuilt(about[_LAYOUT], tensors)
         self.n_resumed += 1
         return outcome
 
     def save(self, name: str, outcome: Outcome) -> None:
         """Keep an outcome; a failure leaves what was kept before."""
-        tensors: dict[str, Tensor] = {}
-        found = {key: _laid_out(value, key, tensors) for key, value in outcome.found.items()}
-        layout = {"found": found, "rows": list(outcome.rows.items()), "bad": list(outcome.bad.items())}
+        layout, tensors = laid_out(outcome)
         path = self._folder / f"{name}.safetensors"
         try:
-            write_tensors(path, tensors, {_LAYOUT: json.dumps(layout)}, of=self._owner(name))
+            write_tensors(path, tensors, {_LAYOUT: layout}, of=self._owner(name))
         except FileError as error:
             raise FileError(f"{error}; what was finished is kept in {self._folder}") from error
 
@@ -113,14 +110,26 @@ class Checkpoint:
         return f"{self._identity} {name}"
 
 
-def _by_place(pairs: list[list[Any]]) -> dict[int, Any]:
-    return {int(place): value for place, value in pairs}
+def laid_out(outcome: Outcome) -> tuple[str, dict[str, Tensor]]:
+    """Return an outcome as JSON and tensors by name: what is kept on disk, and sent to other processes."""
+    tensors: dict[str, Tensor] = {}
+    found = {key: _laid_out(value, key, tensors) for key, value in outcome.found.items()}
+    layout = {"found": found, "rows": list(outcome.rows.items()), "bad": list(outcome.bad.items())}
+    return json.dumps(layout), tensors
+
+
+def rebuilt(layout: str, tensors: Mapping[str, Tensor]) -> Outcome:
+    """Return the outcome that was laid out."""
+    content = json.loads(layout)
+    found = {key: _rebuilt(value, tensors) for key, value in content["found"].items()}
+    rows, bad = ({int(place): value for place, value in content[name]} for name in ("rows", "bad"))
+    return Outcome(found, rows, bad)
 
 
 def _laid_out(value: Any, key: str, tensors: dict[str, Tensor]) -> Any:
     """A statistic as JSON, its tensors put aside under dotted names."""
     if isinstance(value, Tensor):
-        tensors[key] = value.detach().cpu().clone()
+        tensors[key] = value.detach().cpu().clone(memory_format=torch.contiguous_format)
         return {"tensor": key}
     if is_dataclass(value):
         parts = {
@@ -133,7 +142,7 @@ def _laid_out(value: Any, key: str, tensors: dict[str, Tensor]) -> Any:
     return {"value": value}
 
 
-def _rebuilt(layout: Any, tensors: dict[str, Tensor]) -> Any:
+def _rebuilt(layout: Any, tensors: Mapping[str, Tensor]) -> Any:
     if "tensor" in layout:
         return tensors[layout["tensor"]]
     if "kind" in layout:

@@ -6,58 +6,101 @@ of it. torch.distributed must be initialised: nccl for CUDA, gloo for the CPU.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
 import torch
 import torch.distributed as dist
+from safetensors.torch import load, save
 from torch import Tensor
 
 from isoscope.arrays import as_matrix
+from isoscope.engine.checkpoint import laid_out, rebuilt
+from isoscope.engine.passes import Outcome
+from isoscope.engine.run import gather
+from isoscope.engine.runners import Here, Job
 from isoscope.errors import InputError
 from isoscope.kernels.precision import Frame
 from isoscope.labels import Labels
 from isoscope.metrics.silhouettes import silhouettes
+from isoscope.space import Space
 from isoscope.statistics.anchors import AnchorRows
 from isoscope.statistics.directions import Directions
+from isoscope.statistics.gathered import Statistics
 from isoscope.statistics.moments import Moments
 from isoscope.statistics.pairs import Separation, reduce_sums
-from isoscope.statistics.processes import all_moments, summed
+from isoscope.statistics.processes import summed
 from isoscope.statistics.rows import HeldRows
+from isoscope.statistics.tree import Tree
 
 _FRAME_ROWS = 256
 _BATCH_BYTES = 64 * 2**20  # of sums of own rows at a time
 
 
+def ring_statistics(X: Any, needs: Iterable[str], *, labels: Any = None, seed: int = 0) -> Statistics:
+    """The shelf with statistics of the rows of all processes: any that merges, by the same passes and merges.
+
+    Args:
+        X: (n_p, d) this process's own rows, at least one.
+        needs: the names of the statistics, the same in all processes.
+        labels: the label of each own row.
+        seed: of everything sampled, the same in all processes.
+    """
+    _need_processes()
+    return gather(Space(X, labels=labels), needs, seed=seed, own=AcrossProcesses())
+
+
 def ring_moments(X: Any) -> Moments:
     """The moments of the rows of all processes; X is this process's own (n_p, d)."""
-    _need_processes()
-    matrix = as_matrix(X).detach()
-    found = all_moments(Moments.of(matrix), like=matrix)
-    assert found is not None  # as_matrix refuses empty input
+    found: Moments = ring_statistics(X, ["moments"]).moments
     return found
 
 
 def ring_directions(X: Any) -> Directions:
     """The sums of unit vectors and lengths of the rows of all processes."""
-    _need_processes()
-    own = Directions.of(as_matrix(X).detach())
-    sums = torch.cat(
-        [
-            own.unit_sum,
-            own.unit_square_sum,
-            torch.stack([own.norm_sum, own.norm_square_sum]),
-            own.unit_sum.new_tensor([own.count, own.n_zero]),
-        ]
-    )
-    sums = summed(sums)
-    least, most = own.norm_min.clone(), own.norm_max.clone()
-    dist.all_reduce(least, op=dist.ReduceOp.MIN)
-    dist.all_reduce(most, op=dist.ReduceOp.MAX)
-    d = own.n_dims
-    count, n_zero = (round(float(value)) for value in sums[-2:])
-    return Directions(count, n_zero, sums[:d], sums[d : 2 * d], sums[-4], sums[-3], least, most)
+    found: Directions = ring_statistics(X, ["directions"]).directions
+    return found
+
+
+class AcrossProcesses(Here):
+    """Jobs of this process, each merged with those of all others, in the order of their ranks."""
+
+    def outcomes(
+        self, jobs: Iterable[Job], done: Callable[[int], None] | None = None, *, one_core: bool = False
+    ) -> Iterator[Outcome]:
+        """The outcome of each job over all processes; every process has as many jobs."""
+        for outcome in super().outcomes(jobs, done, one_core=one_core):
+            yield _merged(outcome)
+
+
+def _merged(own: Outcome) -> Outcome:
+    """The outcomes of all processes as one; they travel as tensors and JSON, and nothing is unpickled."""
+    layout, tensors = laid_out(own)
+    device = _device()
+    tensors["layout"] = torch.frombuffer(bytearray(layout, "utf-8"), dtype=torch.uint8)
+    mine = torch.frombuffer(bytearray(save(tensors)), dtype=torch.uint8).to(device)
+    sizes = mine.new_zeros(dist.get_world_size(), dtype=torch.int64)
+    sizes[dist.get_rank()] = len(mine)
+    sizes = summed(sizes)
+    room = mine.new_zeros(int(sizes.max()))
+    room[: len(mine)] = mine
+    all_rooms = [torch.empty_like(room) for _ in sizes]
+    dist.all_gather(all_rooms, room)
+    tree = Tree()
+    for sent, size in zip(all_rooms, sizes.tolist(), strict=True):
+        held = {name: one.to(device) for name, one in load(sent[:size].cpu().numpy().tobytes()).items()}
+        text = held.pop("layout").cpu().numpy().tobytes().decode()
+        tree.add({"outcome": rebuilt(text, held)})
+    total: Outcome = tree.total()["outcome"]
+    return total
+
+
+def _device() -> torch.device:
+    """Where the statistics of this process are, and its messages have to be."""
+    if dist.get_backend() == "nccl":
+        return torch.device("cuda", torch.cuda.current_device())
+    return torch.device("cpu")
 
 
 def ring_separation(X: Any, codes: Any, *, n_labels: int) -> Separation:
