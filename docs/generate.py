@@ -124,7 +124,6 @@ API = {
         "isoscope.metrics.attribution",
         "isoscope.training.frontier_figure",
         "isoscope.training.trade_off",
-        "isoscope.training.trade_off_result",
     ),
     "Manifold": ("isoscope.metrics.manifold",),
     "Two spaces": ("isoscope.comparison", "isoscope.metrics.correspondence"),

@@ -10,8 +10,7 @@ from isoscope.labels import as_labels
 from isoscope.metrics.frontier import between_share, isotropy_ceiling
 from isoscope.metrics.isotropy import isoscore
 from isoscope.metrics.silhouettes import silhouette_by_cluster, silhouette_score
-from isoscope.training.trade_off import classified, trade_off
-from isoscope.training.trade_off_result import TradeOff
+from isoscope.training.trade_off import TradeOff, classified, trade_off
 from isoscope.training.weighted_objectives import Problems
 
 RNG = np.random.default_rng(0)

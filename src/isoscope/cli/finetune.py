@@ -118,9 +118,9 @@ def finetune(
     """
     from isoscope.training.configuration import as_seeds
     from isoscope.training.encoder_figure import draw_finetuned
+    from isoscope.training.finetune import OverSeeds
     from isoscope.training.finetune import finetune as train
     from isoscope.training.held_out import some_examples
-    from isoscope.training.over_seeds import OverSeeds
 
     check_resume(resume=resume, output=output)
     if task and (texts or labels or text_column or pair_column):

@@ -1,4 +1,4 @@
-"""`untouched`: run a model in the middle of its training and leave no trace."""
+"""`untouched`: run a model in the middle of its training and leave no trace; `own_randomness` alone."""
 
 from __future__ import annotations
 
@@ -27,9 +27,8 @@ def untouched(model: Any) -> Iterator[None]:
     """
     modules = list(model.modules()) if isinstance(model, nn.Module) else []
     modes = [(module, module.training) for module in modules]
-    python, numpy = random.getstate(), np.random.get_state()
     device = device_of(model).type
-    with torch.random.fork_rng(devices=_cuda_devices(model)), torch.no_grad():
+    with own_randomness(_cuda_devices(model)), torch.no_grad():
         try:
             if isinstance(model, nn.Module):
                 model.eval()
@@ -38,6 +37,20 @@ def untouched(model: Any) -> Iterator[None]:
         finally:
             for module, mode in modes:  # one by one: a frozen part may be in eval mode on purpose
                 module.training = mode
+
+
+@contextmanager
+def own_randomness(devices: list[int] | None = None) -> Iterator[None]:
+    """Whatever is seeded and drawn inside, the caller's random numbers go on as if nothing was.
+
+    Args:
+        devices: the CUDA devices whose numbers may be drawn; None for all.
+    """
+    python, numpy = random.getstate(), np.random.get_state()
+    with torch.random.fork_rng(devices=devices):
+        try:
+            yield
+        finally:
             random.setstate(python)
             np.random.set_state(numpy)
 

@@ -20,13 +20,11 @@ from isoscope.tracking import (
 )
 from isoscope.training.contrast import Contrasted, contrast
 from isoscope.training.embeddings import train_embeddings
-from isoscope.training.finetune import finetune
-from isoscope.training.finetuned import FineTuned
+from isoscope.training.finetune import FineTuned, finetune
 from isoscope.training.frontier_figure import plot_against_frontier
 from isoscope.training.held_out import some_examples
 from isoscope.training.masked import MaskedLM, train_masked_lm
-from isoscope.training.trade_off import trade_off
-from isoscope.training.trade_off_result import TradeOff, TradeOffPoint
+from isoscope.training.trade_off import TradeOff, TradeOffPoint, trade_off
 
 __all__ = [
     "Contrasted",

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from isoscope.training.contrast import Contrasted
-    from isoscope.training.finetuned import FineTuned
+    from isoscope.training.finetune import FineTuned
 
 _SMOOTHED = 50  # points a curve of losses is averaged down to
 

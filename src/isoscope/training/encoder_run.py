@@ -8,9 +8,7 @@ from __future__ import annotations
 import copy
 import importlib.util
 import os
-import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -24,6 +22,7 @@ from isoscope.io.atomic import scratch_folder
 from isoscope.io.files import reading
 from isoscope.io.run_folder import RunFolder
 from isoscope.models.language_models import best_device, quiet_loading, token_limit
+from isoscope.models.untouched import own_randomness
 from isoscope.progress import Bar
 from isoscope.tracking.trajectory import Trajectory
 from isoscope.training.checkpoint import Checkpoints
@@ -265,15 +264,3 @@ def need_trainer(*more: str) -> None:
     missing = [name.replace("_", "-") for name in wanted if importlib.util.find_spec(name) is None]
     if missing:
         raise InputError(f"training a model needs {' and '.join(missing)}: pip install 'isoscope[training]'")
-
-
-@contextmanager
-def own_randomness() -> Iterator[None]:
-    """Whatever is seeded and drawn inside, the caller's random numbers go on as if nothing was."""
-    python, numpy = random.getstate(), np.random.get_state()
-    with torch.random.fork_rng():
-        try:
-            yield
-        finally:
-            random.setstate(python)
-            np.random.set_state(numpy)

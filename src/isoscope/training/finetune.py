@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 
+from isoscope.engine.readings import Reading, Readings
 from isoscope.errors import check_choice, check_whole
 from isoscope.labels import Labels
 from isoscope.losses.covariance import MAX_VECTORS
@@ -17,23 +21,170 @@ from isoscope.models.language_models import load_tokenizer, pretrained, quiet_lo
 from isoscope.models.model_files import running
 from isoscope.models.resolve import is_gguf, resolve_model
 from isoscope.models.tokens import check_length
+from isoscope.models.untouched import own_randomness
+from isoscope.results import Result, plain
+from isoscope.tables import Grid, shown
 from isoscope.training.classification import METRICS, Classification
-from isoscope.training.encoder_result import texts_fingerprint, tracked
+from isoscope.training.encoder_result import Trained, texts_fingerprint, tracked
 from isoscope.training.encoder_run import (
     EncoderSettings,
     limit_of,
     need_trainer,
     one_tracker,
-    own_randomness,
     train_encoder,
     training_device,
     unquantized,
 )
-from isoscope.training.finetuned import FineTuned
 from isoscope.training.held_out import split_examples
 from isoscope.training.regularizers import Penalty, Regularizer
 from isoscope.training.sequences import tokenized
-from isoscope.training.state_geometry import state_geometry
+from isoscope.training.state_geometry import ALL, QUANTITIES, state_geometry
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_SUMMED = ("score", *QUANTITIES)  # of each run, averaged over seeds
+_FEW = 100  # test texts: below, chance alone moves the accuracy by 0.05 and more
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class FineTuned(Trained):
+    """One run of `finetune`.
+
+    Attributes:
+        epochs: a row for each epoch: epoch, step, loss (its mean), and all scores on the test texts.
+        geometry: a row for each layer above the embedding layer, and one for "all" of them, of the test
+            texts' token states: isoscore_star, isoscore_debiased, mean_cosine, twonn.
+        losses: of each update: "loss", its parts "task" and, with a regulariser, "penalty".
+        trajectory: the rows of the tracker; without one, one row an epoch.
+        configuration: every setting, and what the run was made on.
+        stopped: why it ended early; None where it did not.
+        folder: the run's; None where none was asked for.
+        model, tokenizer: where they are at hand; else in `folder/model`.
+    """
+
+    kind = "finetune"
+    epochs: Sequence[Mapping[str, Any]]
+    geometry: Sequence[Mapping[str, Any]]
+
+    @property
+    def metric(self) -> str:
+        """What `score` is: "accuracy", "f1" (macro) or "matthews"."""
+        return str(self.configuration["metric"])
+
+    @property
+    def score(self) -> float:
+        """The metric on the test texts after the last epoch."""
+        return float(self.epochs[-1][self.metric])
+
+    @property
+    def isoscore_star(self) -> float:
+        """IsoScore* of all layers' states together."""
+        return self._whole("isoscore_star")
+
+    @property
+    def isoscore_debiased(self) -> float:
+        """The debiased IsoScore of all layers' states together."""
+        return self._whole("isoscore_debiased")
+
+    @property
+    def mean_cosine(self) -> float:
+        """The mean cosine of all layers' states together."""
+        return self._whole("mean_cosine")
+
+    @property
+    def twonn(self) -> float:
+        """The intrinsic dimension of a sample of all layers' states."""
+        return self._whole("twonn")
+
+    def _whole(self, name: str) -> float:
+        return float(next(row[name] for row in self.geometry if row["layer"] == ALL))
+
+    @property
+    def readings(self) -> Readings:
+        """The loss and the scores by `epoch`, and the geometry by `layer`."""
+        rows = [
+            Reading(name, value, space=self.configuration["model"], group={key: row[key]})
+            for key, table in (("epoch", self.epochs), ("layer", self.geometry))
+            for row in table
+            for name, value in row.items()
+            if name not in (key, "step")
+        ]
+        return Readings(rows)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return JSON-ready values, losses left out; what has no value is None."""
+        return {
+            "metric": self.metric,
+            "score": self.score,
+            **{name: plain(self._whole(name)) for name in QUANTITIES},
+            "epochs": plain(self.epochs),
+            "geometry": plain(self.geometry),
+            "stopped": self.stopped,
+            "configuration": dict(self.configuration),
+        }
+
+    def _settings(self) -> str:
+        penalty, strength = self.configuration["regularizer"], self.configuration["strength"]
+        added = f"{penalty}, λ = {strength:g}" if penalty else "no regulariser"
+        return f"{self.configuration['model']}: {self.metric} {shown(self.score)}; {added}"
+
+    def grids(self) -> Iterable[Grid]:
+        """Return the scores by epoch, and the geometry by layer."""
+        about = self.configuration
+        penalized = about["regularizer"] and about["strength"]
+        loss = "training loss, with penalty" if penalized else "training loss"
+        names = ("accuracy", "f1", "matthews", "loss")
+        scores = [(f"{row['epoch']:g}", *(row[name] for name in names)) for row in self.epochs]
+        heads = ("epoch", "accuracy", "macro-F1", "Matthews", loss)
+        yield Grid("test texts, after each epoch", heads, scores)
+        layers = [(str(row["layer"]), *(row[name] for name in QUANTITIES)) for row in self.geometry]
+        yield Grid("their token states", ("layer", "IsoScore*", "debiased", "mean cosine", "TwoNN"), layers)
+
+    def lines(self) -> list[str]:
+        """Return how many texts the scores rest on, and a warning where they are few."""
+        n_train, n_test = self.configuration["n_train"], self.configuration["n_test"]
+        lines = [f"trained on {n_train:,} texts, scored on {n_test:,}"]
+        if n_test < _FEW:
+            # √(p(1 − p)/n) is largest at p = ½
+            error = 0.5 / math.sqrt(n_test)
+            lines.append(
+                f"note: {n_test} test text{'s are' if n_test > 1 else ' is'} few: "
+                f"the standard error of the accuracy is up to {error:.2f}"
+            )
+        return [*lines, *([f"stopped: {self.stopped}"] if self.stopped else [])]
+
+    def figure(self, path: str | os.PathLike[str] | None = None) -> Figure:
+        """The loss, the scores and the layers; see `draw_finetuned`."""
+        from isoscope.training.encoder_figure import draw_finetuned
+
+        return draw_finetuned([self], path)
+
+
+@dataclass(frozen=True, repr=False)
+class OverSeeds(Result):
+    """Runs of `finetune` that differ in their seed alone.
+
+    Attributes:
+        runs: one a seed.
+    """
+
+    runs: Sequence[FineTuned]
+
+    def _columns(self) -> dict[str, list[Any]]:
+        metric = self.runs[0].metric
+        values = np.array([[getattr(run, name) for run in self.runs] for name in _SUMMED])  # (names, seeds)
+        return {
+            "": [metric if name == "score" else name for name in _SUMMED],
+            "mean": values.mean(axis=1).tolist(),
+            "sd": values.std(axis=1, ddof=1).tolist(),
+            **{f"seed {run.configuration['seed']}": values[:, i].tolist() for i, run in enumerate(self.runs)},
+        }
+
+    def grids(self) -> Iterable[Grid]:
+        """Return one table, a row a quantity."""
+        columns = self._columns()
+        yield Grid("", list(columns), list(zip(*columns.values(), strict=True)))
 
 
 def finetune(

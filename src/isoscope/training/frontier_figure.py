@@ -1,4 +1,4 @@
-"""The figure of the frontier: spaces and training runs under the curve that none can pass."""
+"""Figures of the frontier: spaces, training runs and trade-offs under the curve that none can pass."""
 
 from __future__ import annotations
 
@@ -9,15 +9,24 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from isoscope.errors import InputError
-from isoscope.figures import INK, PALETTE, panels
+from isoscope.figures import INK, PALETTE, figure_of, panels
 from isoscope.metrics.frontier import frontier_curve, isotropy_ceiling
 from isoscope.metrics.frontier_position import FrontierPosition
 from isoscope.tracking.trajectory import Trajectory
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.collections import PathCollection
+    from matplotlib.figure import Figure
+
+    from isoscope.training.trade_off import TradeOff
 
 FOLLOWED = ("between_share", "isoscore")  # of a run, to be drawn
+_AXES = {
+    "isoscore": "IsoScore",
+    "between_share": "ρ, share of variance between labels",
+    "cross_entropy": "cross-entropy",
+}
 
 
 def plot_against_frontier(
@@ -140,3 +149,56 @@ def _run(axes: Axes, run: Trajectory, name: str, color: str) -> None:
     axes.plot(shares, scores, color=color, linewidth=1.0, zorder=2, label=name)
     axes.plot(shares[:1], scores[:1], "o", color=color, markerfacecolor="white", markersize=4, zorder=3)
     axes.plot(shares[-1:], scores[-1:], "o", color=color, markersize=4, zorder=3)
+
+
+def draw_trade_off(
+    found: TradeOff,
+    path: str | os.PathLike[str] | None = None,
+    *,
+    title: str | None = None,
+    dpi: int = 200,
+    axes: Any = None,
+) -> Figure:
+    """Two panels: where the points lie under the frontier, and what the second objective has at an IsoScore.
+
+    Coloured by the weight of the first objective. The square is the vectors as they came. In the second panel
+    the line is of spaces built on the frontier.
+
+    Args:
+        found: the trade-off.
+        path: where to write it (.png, .pdf, .svg, …); only returned where not given.
+        title: above the panels.
+        dpi: of a .png.
+        axes: two Axes to draw on; those of a new figure where not given.
+    """
+    with panels(1, 2, (7.0, 2.9), axes=axes, path=path, title=title, dpi=dpi) as (left, right):
+        draw_curve(left, found.n_labels, found.n_dims, n_points=found.n)
+        _trade_off_points(left, found, "between_share", "isoscore")
+        across, up = _pair(found)
+        right.plot(
+            found.frontier[across], found.frontier[up], color=INK, linewidth=1.0, label="on the frontier"
+        )
+        points = _trade_off_points(right, found, across, up)
+        right.set_xlabel(_AXES.get(across, across))
+        right.set_ylabel(_AXES.get(up, up))
+        right.legend(frameon=False, fontsize=7, loc="best")
+        bar = figure_of(left).colorbar(points, ax=[left, right], pad=0.01, aspect=30)
+        bar.set_label(f"weight of {_AXES.get(found.objectives[0], found.objectives[0])}")
+        bar.outline.set_visible(False)
+    return figure_of(left)
+
+
+def _pair(found: TradeOff) -> tuple[str, str]:
+    """What goes across and up in the second panel: IsoScore up, where it is one of the two."""
+    first, second = found.objectives
+    return (second, first) if second != "isoscore" else (first, second)
+
+
+def _trade_off_points(axes: Axes, found: TradeOff, across: str, up: str) -> PathCollection:
+    x, y = ([getattr(point, name) for point in found.points] for name in (across, up))
+    axes.plot(
+        getattr(found.start, across), getattr(found.start, up), "s", color=PALETTE[1], markersize=5, zorder=4,
+        label="as they came",
+    )  # fmt: skip
+    weights = [float(point.weight or 0) for point in found.points]
+    return axes.scatter(x, y, c=weights, cmap="viridis", vmin=0, vmax=1, s=16, linewidths=0, zorder=3)

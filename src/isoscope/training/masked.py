@@ -17,14 +17,13 @@ from torch.nn import functional
 from isoscope.errors import InputError, check_whole
 from isoscope.models.language_models import LanguageModel, quiet_loading
 from isoscope.models.tokens import tokenize
-from isoscope.models.untouched import device_of, untouched
+from isoscope.models.untouched import device_of, own_randomness, untouched
 from isoscope.tables import shown
 from isoscope.training.encoder_result import Trained, texts_fingerprint
 from isoscope.training.encoder_run import (
     EncoderSettings,
     Task,
     need_trainer,
-    own_randomness,
     train_encoder,
     training_device,
 )
