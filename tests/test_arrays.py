@@ -131,9 +131,9 @@ def test_results_come_back_as_the_callers_kind() -> None:
         (None, InputError, "X is a NoneType; wanted an array"),
         ({"a": 1}, InputError, "X is a dict"),
         ((row for row in ROWS), InputError, "X is a generator"),
-        (pa.array([[1.0], [1.0, 2.0]]), ShapeError, "ragged rows of lengths"),
-        (pa.array([[1.0], None]), InputError, "1 missing vectors, the first in row 1"),
-        (pa.array([[1.0, 2.0], [None, 2.0]]), NotFiniteError, "1 missing numbers, the first in row 1"),
+        (pa.array([[1.0], [1.0, 2.0]]), ShapeError, "a vector of length 2 in row 1, where the first has 1"),
+        (pa.array([[1.0], None]), NotFiniteError, r"no vector in row 1 \(null\)"),
+        (pa.array([[1.0, 2.0], [None, 2.0]]), NotFiniteError, "missing numbers, the first in row 1"),
         (pa.chunked_array([], type=pa.list_(pa.float32())), ShapeError, "empty"),
     ],
 )

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable
 from decimal import Decimal
 from typing import Any
 
 import numpy as np
 
 from isoscope.errors import InputError, NotFiniteError, ShapeError
-from isoscope.table_columns import N_JUDGED, Column, judge, whole_numbers
+from isoscope.table_columns import N_JUDGED, Column, are_truth_values, judge, whole_numbers
 
 
 def from_frame(X: Any, name: str) -> np.ndarray:
     """The numbers of a pandas or polars frame, or of one column of vectors."""
     if len(getattr(X, "columns", ())) > 1:
-        _refuse_no_dimensions(_pandas(X) if hasattr(X, "iloc") else _polars(X), name)
+        _refuse_no_dimensions(_pandas(X) if hasattr(X, "iloc") else _arrow(X.head(N_JUDGED).to_arrow()), name)
     array = np.asarray(X.to_numpy())
     if array.dtype.kind == "O" and array.ndim == 2 and hasattr(X, "iloc"):
         try:  # pandas' nullable numbers
@@ -37,24 +37,25 @@ def from_arrow(X: Any, name: str) -> np.ndarray:
     return _arrow_lists(X, name) if _is_list(X.type) else np.asarray(X)
 
 
-def _refuse_no_dimensions(columns: list[tuple[Column, str]], name: str) -> None:
-    """Raise InputError over columns that are no dimensions, or may be none; each comes with its type."""
-    verdict = judge([column for column, _ in columns])
-    if verdict.others:
-        types = [columns[place][1] for place in verdict.others]
-        shown = _shown(columns[place][0].name for place in verdict.others)
-        if "vectors" in types:
-            shown = repr(columns[verdict.others[types.index("vectors")]][0].name)
+def _refuse_no_dimensions(columns: list[Column], name: str) -> None:
+    """Raise InputError over columns that are no dimensions, or may be none."""
+    verdict = judge(columns)
+    others = [columns[place] for place in verdict.others]
+    for column in others:
+        if column.holds == "vectors":
             raise InputError(
-                f"{name} has vectors in column {shown} beside other columns; pass {name}[{shown}]"
+                f"{name} has vectors in column {column.name!r} beside other columns; "
+                f"pass {name}[{column.name!r}]"
             )
+    if others:
+        held = " and ".join(dict.fromkeys(column.holds for column in others))
         raise InputError(
-            f"{name} has {' and '.join(dict.fromkeys(types))} in column{shown}; wanted numbers in each: "
-            f"pass {name}.drop(columns=[…]), and texts that are labels as labels=…"
+            f"{name} has {held} in column{_shown(column.name for column in others)}; wanted numbers in "
+            f"each: pass {name}.drop(columns=[…]), and texts that are labels as labels=…"
         )
     unlikely = verdict.named or verdict.doubtful
     if unlikely:
-        shown = _shown(columns[place][0].name for place in unlikely)
+        shown = _shown(columns[place].name for place in unlikely)
         why = "by name" if verdict.named else "whole numbers among other columns"
         raise InputError(
             f"{name} has identifiers, labels or times in column{shown}, so it seems ({why}); "
@@ -67,21 +68,22 @@ def _shown(names: Iterable[str]) -> str:
     return ("s " if len(listed) > 1 else " ") + ", ".join(listed[:4]) + (", …" if len(listed) > 4 else "")
 
 
-def _pandas(X: Any) -> list[tuple[Column, str]]:
+def _pandas(X: Any) -> list[Column]:
+    names = [str(column) for column in X.columns]
     kinds = [
         _object_kind(X.iloc[:N_JUDGED, place], dtype) if dtype.kind == "O" else dtype.kind
         for place, dtype in enumerate(X.dtypes)
     ]
-    kinds = _numeric(kinds)
-    fractions = [place for place, kind in enumerate(kinds) if kind == "f"]
-    numbers = X.iloc[:N_JUDGED, fractions].to_numpy(dtype=float, na_value=np.nan)
-    head = dict(zip(fractions, numbers.T, strict=True)) | {
-        place: whole_numbers(X.iloc[:N_JUDGED, place].dropna())
-        for place, kind in enumerate(kinds)
-        if kind in ("i", "u")
-    }
-    types = [kind if len(kind) > 1 else str(dtype) for kind, dtype in zip(kinds, X.dtypes, strict=True)]
-    return _columns([str(column) for column in X.columns], kinds, types, head)
+    numbers = ("b",) if are_truth_values(names, [kind == "b" for kind in kinds]) else ("f", "i", "u", "c")
+    columns = []
+    for place, (name, kind, dtype) in enumerate(zip(names, kinds, X.dtypes, strict=True)):
+        if kind not in numbers:
+            columns.append(Column(name, False, holds=kind if len(kind) > 1 else str(dtype)))
+            continue
+        whole, head = kind in ("b", "i", "u"), X.iloc[:N_JUDGED, place].dropna()
+        values = whole_numbers(head) if whole else head.to_numpy(dtype=float, na_value=np.nan)
+        columns.append(Column(name, True, whole, _present(values)))
+    return columns
 
 
 def _object_kind(column: Any, dtype: Any) -> str:
@@ -99,35 +101,25 @@ def _object_kind(column: Any, dtype: Any) -> str:
     return "f" if cells and are_numbers and not has_truths else "objects"
 
 
-def _polars(X: Any) -> list[tuple[Column, str]]:
-    kinds = []
-    for dtype in X.dtypes:
-        if dtype.is_numeric():
-            kinds.append("i" if dtype.is_integer() else "f")
-        elif dtype.is_nested():
-            kinds.append("vectors")
-        else:
-            kinds.append({"String": "texts", "Boolean": "b"}.get(str(dtype), "O"))
-    kinds = _numeric(kinds)
-    head = {
-        place: whole_numbers(column.drop_nulls()) if kind in ("i", "u") else column.cast(float).to_numpy()
-        for place, (kind, column) in enumerate(zip(kinds, X.head(N_JUDGED).get_columns(), strict=True))
-        if kind in ("f", "i", "u")
-    }
-    types = [kind if len(kind) > 1 else str(dtype) for kind, dtype in zip(kinds, X.dtypes, strict=True)]
-    return _columns(X.columns, kinds, types, head)
+def _arrow(X: Any) -> list[Column]:
+    return arrow_columns(X.schema, lambda places: X.select(places).slice(0, N_JUDGED))
 
 
-def _arrow(X: Any) -> list[tuple[Column, str]]:
-    fields = list(X.schema)
-    kinds = _numeric([arrow_kind(field.type) for field in fields])
-    head = {
-        place: first_numbers(X.column(place).slice(0, N_JUDGED), is_integer=kind in ("i", "u"))
-        for place, kind in enumerate(kinds)
-        if kind in ("f", "i", "u")
-    }
-    types = [kind if len(kind) > 1 else str(field.type) for kind, field in zip(kinds, fields, strict=True)]
-    return _columns([field.name for field in fields], kinds, types, head)
+def arrow_columns(schema: Any, read: Callable[[list[int]], Any]) -> list[Column]:
+    """Every column of an Arrow table with its first numbers; `read` gives the first rows of some columns."""
+    kinds = [arrow_kind(field.type) for field in schema]
+    truths = are_truth_values(schema.names, [kind == "b" for kind in kinds])
+    taken = [place for place, kind in enumerate(kinds) if kind in (("b",) if truths else ("f", "i"))]
+    first = read(taken) if taken else None
+    columns = [
+        Column(field.name, False, holds=kind if len(kind) > 1 else str(field.type))
+        for field, kind in zip(schema, kinds, strict=True)
+    ]
+    for at, place in enumerate(taken):
+        whole, cells = kinds[place] != "f", [] if first is None else first.column(at).drop_null().to_pylist()
+        values = whole_numbers(cells) if whole else np.array(cells, dtype=float)
+        columns[place] = Column(schema[place].name, True, whole, _present(values))
+    return columns
 
 
 def arrow_kind(of: Any) -> str:
@@ -145,30 +137,6 @@ def arrow_kind(of: Any) -> str:
     return "i" if pa.types.is_integer(of) else "texts" if texts else "O"
 
 
-def first_numbers(column: Any, *, is_integer: bool) -> np.ndarray:
-    """The numbers of a short Arrow column, missing ones left out; integers exactly."""
-    cells = column.drop_null().to_pylist()
-    return whole_numbers(cells) if is_integer else np.array(cells, dtype=float)
-
-
-def _numeric(kinds: list[str]) -> list[str]:
-    """Truth values alone are vectors of 0 and 1; beside numbers they are none."""
-    return ["u"] * len(kinds) if set(kinds) == {"b"} else kinds
-
-
-def _columns(
-    names: Sequence[str], kinds: list[str], types: list[str], head: dict[int, np.ndarray]
-) -> list[tuple[Column, str]]:
-    empty = np.empty(0)
-    return [
-        (
-            Column(name, kind in ("f", "i", "u", "c"), kind in ("i", "u"), _present(head.get(place, empty))),
-            of,
-        )
-        for place, (name, kind, of) in enumerate(zip(names, kinds, types, strict=True))
-    ]
-
-
 def _present(values: np.ndarray) -> np.ndarray:
     return values[~np.isnan(values)] if values.dtype.kind == "f" else values
 
@@ -180,28 +148,39 @@ def _is_list(kind: Any) -> bool:
 
 
 def _arrow_lists(column: Any, name: str) -> np.ndarray:
-    """An Arrow column of equally long lists as an (n, d) array, without a Python object per row."""
     import pyarrow as pa
-    import pyarrow.compute as pc
 
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
+    return lists_array(column, name)
+
+
+def lists_array(column: Any, name: object, n_dims: int | None = None, start: int = 0) -> np.ndarray:
+    """An Arrow column of equally long lists as an (n, d) array, without a Python object per row.
+
+    Args:
+        column: lists of numbers.
+        name: what has the column, for messages.
+        n_dims: how many numbers each must have; by default as many as the first.
+        start: the number of the first row, for messages.
+    """
+    import pyarrow.compute as pc
+
     if len(column) == 0:
-        return np.empty((0, 0), dtype=np.float32)
+        return np.empty((0, n_dims or 0), dtype=np.float32)
     if column.null_count:
-        first = column.is_null().index(True).as_py()
-        raise InputError(
-            f"{name} has {column.null_count} missing vectors, the first in row {first}; drop those rows"
-        )
-    lengths = pc.unique(pc.list_value_length(column)).to_pylist()
-    if len(lengths) > 1:
+        row = start + column.is_null().index(True).as_py()
+        raise NotFiniteError(f"{name} has no vector in row {row} (null); drop the rows without one")
+    lengths = pc.list_value_length(column)
+    n_dims = lengths[0].as_py() if n_dims is None else n_dims
+    ragged = pc.not_equal(lengths, n_dims).index(True).as_py()
+    if ragged >= 0:
         raise ShapeError(
-            f"{name} has ragged rows of lengths {sorted(lengths)[:4]}; wanted rows of one length"
+            f"{name} has a vector of length {lengths[ragged]} in row {start + ragged}, "
+            f"where the first has {n_dims}; wanted rows of one length"
         )
     values = column.flatten()
     if values.null_count:
-        row = values.is_null().index(True).as_py() // lengths[0]
-        raise NotFiniteError(
-            f"{name} has {values.null_count} missing numbers, the first in row {row}; drop those rows"
-        )
-    return np.asarray(values.to_numpy(zero_copy_only=False)).reshape(len(column), -1)
+        row = start + values.is_null().index(True).as_py() // n_dims
+        raise NotFiniteError(f"{name} has missing numbers, the first in row {row}; drop or fill those rows")
+    return np.asarray(values.to_numpy(zero_copy_only=False)).reshape(len(column), n_dims)

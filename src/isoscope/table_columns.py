@@ -34,12 +34,14 @@ class Column:
     is_number: whether it holds numbers, rather than texts, dates or truth values.
     is_integer: whether its type, or the way it is written, is that of whole numbers.
     values: some of its first numbers, missing ones left out; integers by `whole_numbers`.
+    holds: what it holds where that is no numbers, for messages.
     """
 
     name: str
     is_number: bool
     is_integer: bool = False
     values: np.ndarray = field(default_factory=lambda: np.empty(0))
+    holds: str = ""
 
 
 @dataclass(frozen=True)

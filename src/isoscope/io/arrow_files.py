@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from isoscope.errors import FileError, NotFiniteError, ShapeError
-from isoscope.frames import arrow_kind, first_numbers
+from isoscope.errors import FileError
+from isoscope.frames import arrow_columns, arrow_kind
 from isoscope.io.files import first_bytes, is_gzip
-from isoscope.io.table import Table, Wanted, refuse_nulls
+from isoscope.io.table import Table, Wanted
 from isoscope.table_columns import (
     LISTS,
     N_JUDGED,
@@ -23,7 +23,6 @@ from isoscope.table_columns import (
     TEXTS,
     VECTORS,
     Column,
-    are_truth_values,
 )
 
 if TYPE_CHECKING:
@@ -69,17 +68,7 @@ class ArrowTable(Table):
 
     def numbers(self) -> list[Column]:
         """By the columns' types, with the first rows of those that hold numbers."""
-        letters = [arrow_kind(field.type) for field in self.schema]
-        truths = [letter == "b" for letter in letters]
-        wanted = "b" if are_truth_values(self.written, truths) else "fi"
-        taken = [place for place, letter in enumerate(letters) if letter in wanted]
-        first = next(iter(self.batches(taken, N_JUDGED)), None) if taken else None
-        columns = [Column(name, is_number=False) for name in self.written]
-        for at, place in enumerate(taken):
-            whole = letters[place] == "i"
-            values = np.empty(0) if first is None else first_numbers(first.column(at), is_integer=whole)
-            columns[place] = Column(self.written[place], True, whole, values)
-        return columns
+        return arrow_columns(self.schema, lambda places: next(self.batches(places, N_JUDGED), None))
 
     def values(self, place: int) -> Any:
         """One whole column."""
@@ -222,21 +211,3 @@ def table_array(batch: Any) -> np.ndarray:
     ]
     same = pa.RecordBatch.from_arrays(columns, names=[str(i) for i in range(len(columns))])
     return np.asarray(same.to_tensor(null_to_nan=True, row_major=True).to_numpy())
-
-
-def check_lists(column: Any, path: FilePath, n_dims: int, start: int) -> np.ndarray:
-    """A column of lists as (n, d), if each has n_dims numbers; `start` is the first row's number."""
-    import pyarrow.compute as pc
-
-    refuse_nulls(column, path, start)
-    ragged = pc.not_equal(pc.list_value_length(column), n_dims).index(True).as_py()
-    if ragged >= 0:
-        raise ShapeError(
-            f"{path} has a vector of length {len(column[ragged])} in row {start + ragged}, "
-            f"where the first has {n_dims}; wanted rows of one length"
-        )
-    values = column.flatten()
-    if values.null_count:
-        row = start + values.is_null().index(True).as_py() // n_dims
-        raise NotFiniteError(f"{path} has missing numbers, the first in row {row}; drop or fill those rows")
-    return np.asarray(values.to_numpy(zero_copy_only=False)).reshape(len(column), n_dims)

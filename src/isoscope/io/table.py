@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from isoscope.errors import FileError, NotFiniteError, ShapeError
+from isoscope.errors import FileError, ShapeError
+from isoscope.frames import lists_array
 from isoscope.io.files import listed
 from isoscope.io.structure import check_growth
 from isoscope.table_columns import OTHER, Column
@@ -96,8 +97,7 @@ class Table(ABC):
     def n_numbers(self, place: int) -> int:
         """How many numbers the first list of a column has."""
         for batch in self.batches([place], 1):
-            refuse_nulls(batch.column(0), self.path, 0)
-            return len(batch.column(0).flatten())
+            return lists_array(batch.column(0).slice(0, 1), self.path).shape[1]
         raise ShapeError(f"{self.path} has no rows; wanted at least one vector")
 
     def doubt(self, places: list[int]) -> str | None:
@@ -148,10 +148,3 @@ class Table(ABC):
             raise FileError(f"{self.path} has no columns, so no {column!r}; leave the column out")
         if column not in self.places:
             raise FileError(f"{self.path} has no column {column!r}; it has {listed(self.names)}")
-
-
-def refuse_nulls(column: Any, path: FilePath, start: int) -> None:
-    """Raise NotFiniteError over a row without a vector."""
-    if column.null_count:
-        row = start + column.is_null().index(True).as_py()
-        raise NotFiniteError(f"{path} has no vector in row {row} (null); drop the rows without one")

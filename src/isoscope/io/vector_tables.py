@@ -10,7 +10,8 @@ import numpy as np
 
 from isoscope.arrays import block_rows
 from isoscope.errors import FileError, InputError, ShapeError
-from isoscope.io.arrow_files import check_lists, table_array
+from isoscope.frames import lists_array
+from isoscope.io.arrow_files import table_array
 from isoscope.io.chunks import Chunk, Reader, Request
 from isoscope.io.delimited import integers_or_strings
 from isoscope.io.files import listed
@@ -68,7 +69,7 @@ class TableReader(Reader):
         start = 0
         for batch in self._table.batches([*self._places, *self._texts], block_rows(self.n_dims)):
             if self._is_list:
-                vectors = check_lists(batch.column(0), self.path, self.n_dims, start)
+                vectors = lists_array(batch.column(0), self.path, self.n_dims, start)
             else:
                 vectors = _as_bytes(table_array(batch), batch)
             texts = [text or "" for text in batch.column(1).to_pylist()] if self._texts else None
