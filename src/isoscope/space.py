@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -173,33 +173,25 @@ class Space:
             raise InputError(f"n_rows is {n_rows}; wanted at least one vector a block")
         n_rows = n_rows or block_rows(self.n_dims)
         for start in range(0, len(self), n_rows):
-            yield self._rows(start, min(start + n_rows, len(self)))
+            yield self.rows(start, min(start + n_rows, len(self)))
 
     def take(self, index: Tensor) -> Space:
         """Return the rows of these numbers, in their order, with what is known of each and all names kept."""
-        here = index.to(self.device)
-        fields = dict(vars(self))
-        for name, known in vars(self).items():
-            if isinstance(known, Tensor):
-                fields[name] = known[here]
-            elif isinstance(known, Labels):
-                fields[name] = Labels(known.codes[index.to(known.codes.device)], known.names)
-        if self.texts is not None:
-            fields["texts"] = [self.texts[row] for row in index.tolist()]
-        return unchecked(fields)
+        texts = None if self.texts is None else [self.texts[row] for row in index.tolist()]
+        return self._picked(lambda known: known[index.to(known.device)], texts)
 
-    def _rows(self, start: int, stop: int) -> Space:
-        fields = {
-            "vectors": self.vectors[start:stop],
-            "labels": self.labels and self.labels.rows(start, stop),
-            "token_types": self.token_types and self.token_types.rows(start, stop),
-            "sentences": self.sentences and self.sentences.rows(start, stop),
-            "partners": self.partners[start:stop] if self.partners is not None else None,
-            "weights": self.weights[start:stop] if self.weights is not None else None,
-            "texts": self.texts[start:stop] if self.texts is not None else None,
-            "layer": self.layer,
-            "name": self.name,
-        }
+    def rows(self, start: int, stop: int) -> Space:
+        """Return rows start … stop−1, in the same memory, with what is known of each and all names kept."""
+        texts = None if self.texts is None else self.texts[start:stop]
+        return self._picked(lambda known: known[start:stop], texts)
+
+    def _picked(self, pick: Callable[[Tensor], Tensor], texts: Sequence[str] | None) -> Space:
+        fields = dict(vars(self), texts=texts)
+        for name, known in vars(self).items():
+            if isinstance(known, Labels):
+                fields[name] = Labels(pick(known.codes), known.names)
+            elif isinstance(known, Tensor):
+                fields[name] = pick(known)
         return unchecked(fields)
 
 

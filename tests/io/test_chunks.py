@@ -14,7 +14,7 @@ def test_regroup_keeps_every_row_in_order(lengths: list[int], n_rows: int) -> No
     rows = np.arange(sum(lengths))
     starts = np.cumsum([0, *lengths])
     pieces = [Chunk(rows[a:b, None], [str(i) for i in rows[a:b]]) for a, b in itertools.pairwise(starts)]
-    blocks = list(regroup(pieces, n_rows))
+    blocks = list(regroup(pieces, n_rows, stack))
     assert all(len(block) == n_rows for block in blocks[:-1])
     assert [int(row) for block in blocks for row in block.vectors[:, 0]] == rows.tolist()
     assert [text for block in blocks for text in block.texts or []] == [str(i) for i in rows]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
 
@@ -129,21 +129,30 @@ class Reader(ABC):
         return self.request.labels if self.request.labels in self.columns else None
 
 
-def regroup(pieces: Iterable[Chunk], n_rows: int) -> Iterator[Chunk]:
+class _Rows(Protocol):
+    def __len__(self) -> int: ...
+
+    def rows(self, start: int, stop: int) -> Self: ...
+
+
+T = TypeVar("T", bound=_Rows)
+
+
+def regroup(pieces: Iterable[T], n_rows: int, join: Callable[[list[T]], T]) -> Iterator[T]:
     """The same rows in blocks of exactly n_rows, the last one perhaps shorter."""
-    held: list[Chunk] = []
+    held: list[T] = []
     n_held = 0
     for piece in pieces:
         start = 0
         while n_held + len(piece) - start >= n_rows:
             stop = start + n_rows - n_held
-            yield stack([*held, piece.rows(start, stop)])
+            yield join([*held, piece.rows(start, stop)])
             held, n_held, start = [], 0, stop
         if start < len(piece):
             held.append(piece.rows(start, len(piece)))
             n_held += len(piece) - start
     if held:
-        yield stack(held)
+        yield join(held)
 
 
 def stack(pieces: list[Chunk]) -> Chunk:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
 from dataclasses import dataclass
@@ -74,11 +75,9 @@ def _chosen(columns: Table, asked: list[str]) -> tuple[str, str, str]:
         for name in asked:
             columns.check(name)
         return asked[0], asked[1], asked[2]
-    by_name = {name.strip().lower(): name for name in columns.names}
-    scores = [by_name[name] for name in _SCORES if name in by_name]
-    for pair in _ITEMS:
-        if scores and all(name in by_name for name in pair):
-            return by_name[pair[0]], by_name[pair[1]], scores[0]
+    for pair, score in itertools.product(_ITEMS, _SCORES):
+        if found := columns.find(*pair, score):
+            return found[0], found[1], found[2]
     if len(columns.names) == 3:
         return columns.names[0], columns.names[1], columns.names[2]
     raise FileError(

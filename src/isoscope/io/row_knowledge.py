@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 from torch import Tensor
@@ -69,11 +69,7 @@ class Known:
         return as_counts(numbers, n=n_rows, name=name)
 
 
-@overload
-def known_rows(known: Labels, start: int, stop: int) -> Labels: ...
-@overload
-def known_rows(known: Tensor, start: int, stop: int) -> Tensor: ...
-def known_rows(known: Labels | Tensor, start: int, stop: int) -> Labels | Tensor:
+def known_rows(known: Any, start: int, stop: int) -> Any:
     """Labels or weights of rows start … stop−1, as a copy: a view is sent with all that lies beside it."""
     if isinstance(known, Labels):
         return Labels(known.codes[start:stop].clone(), known.names)

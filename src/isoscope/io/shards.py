@@ -7,7 +7,7 @@ import glob
 import itertools
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path, PurePosixPath
@@ -19,6 +19,7 @@ from torch import Tensor
 from isoscope.arrays import block_rows
 from isoscope.errors import FileError, InputError, IsoscopeError, LabelError, ShapeError
 from isoscope.io.addresses import Address, FilePath, is_address, listed_addresses, local_path, shown
+from isoscope.io.chunks import regroup
 from isoscope.io.files import kind, listed
 from isoscope.io.formats import formats
 from isoscope.io.raw_rows import fill_memory
@@ -150,29 +151,19 @@ class VectorShards:
 
     def load(self) -> Space:
         """All rows as one Space, in memory."""
-        blocks = list(self._blocks(block_rows(self.n_dims)))
-        return _together(blocks, self.labels)
+        n_rows = block_rows(self.n_dims)
+        return unchecked(dict(vars(_together(list(self._each(n_rows)))), labels=self.labels))
 
     def parts(self, n_rows: int) -> list[Shard]:
         """Pieces of about n_rows, or whole files, that can each be read alone, in order."""
         return [part for shard in self.shards for part in shard.parts(n_rows)]
 
     def _blocks(self, n_rows: int) -> Iterator[Space]:
-        labels = self.labels
-        held: list[Space] = []
-        start = n_held = 0
-        for block in self._each(n_rows):
-            at = 0
-            while n_held + len(block) - at >= n_rows:
-                stop = at + n_rows - n_held
-                whole = [*held, block._rows(at, stop)]
-                yield _together(whole, labels and labels.rows(start, start + n_rows))
-                held, n_held, at, start = [], 0, stop, start + n_rows
-            if at < len(block):
-                held.append(block._rows(at, len(block)))
-                n_held += len(block) - at
-        if held:
-            yield _together(held, labels and labels.rows(start, start + n_held))
+        labels, start = self.labels, 0
+        for block in regroup(self._each(n_rows), n_rows, _together):
+            stop = start + len(block)
+            yield unchecked(dict(vars(block), labels=labels and labels.rows(start, stop)))
+            start = stop
 
     def _each(self, n_rows: int) -> Iterator[Space]:
         for shard in self.shards:
@@ -328,17 +319,14 @@ def _kinds(labels: Labels) -> str:
     return " and ".join(sorted({type(name).__name__ for name in labels.names}))
 
 
-def _together(blocks: Iterable[Space], labels: Labels | None) -> Space:
-    """Blocks one after another as one, with labels under the names of all files."""
-    parts = list(blocks)
+def _together(parts: list[Space]) -> Space:
+    """Blocks one after another as one; their labels, which may be coded by other names in each, are left."""
     first = parts[0]
-    if len(parts) == 1 and labels is None:
+    if len(parts) == 1:
         return first
-    fields = {**vars(first), "labels": labels}
-    if len(parts) > 1:
-        fields["vectors"] = torch.cat([part.vectors for part in parts])
-        if first.texts is not None:
-            fields["texts"] = [text for part in parts for text in part.texts or ()]
-        if first.weights is not None:
-            fields["weights"] = torch.cat([part.weights for part in parts if part.weights is not None])
+    fields = dict(vars(first), vectors=torch.cat([part.vectors for part in parts]), labels=None)
+    if first.texts is not None:
+        fields["texts"] = [text for part in parts for text in part.texts or ()]
+    if first.weights is not None:
+        fields["weights"] = torch.cat([part.weights for part in parts if part.weights is not None])
     return unchecked(fields)

@@ -138,6 +138,11 @@ class Table(ABC):
         """One column whole, by its name; None where the file has one value a row and no names."""
         return self.values(0 if name is None else self.places[name])
 
+    def find(self, *heads: str, among: Collection[str] | None = None) -> list[str] | None:
+        """The columns that are called so, in capitals or not; None unless all are there."""
+        by_name = {name.strip().lower(): name for name in reversed(list(among or self.places))}
+        return [by_name[head] for head in heads] if all(head in by_name for head in heads) else None
+
     def place(self, row: int) -> str:
         """Where the row with this index is, for a message."""
         return f"{self.unit} {row + self.first}"

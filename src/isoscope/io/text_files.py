@@ -119,10 +119,9 @@ def _choose(columns: Table, column: str | None, labels: Any) -> str | None:
     likely = [name for name in strings if not names_no_dimension(name)]
     if len(likely) == 1:
         return likely[0]
-    by_name = {name.strip().lower(): name for name in reversed(likely)}
-    for head in HEADS:
-        if head in by_name:
-            return by_name[head]
+    for head in HEADS if likely else ():
+        if found := columns.find(head, among=likely):
+            return found[0]
     if not strings:
         raise FileError(
             f"{columns.path} has no column of strings; it has {listed(columns.names)}; "

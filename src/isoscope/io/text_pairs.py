@@ -68,13 +68,12 @@ def _two_columns(path: Path, asked: Sequence[str] | None) -> tuple[str, str]:
     texts = [name for name, holds in found.holds.items() if holds == TEXTS]
     if len(texts) == 2:
         return texts[0], texts[1]
-    by_name = {name.strip().lower(): name for name in texts}
-    for one, other in _PAIRS:
-        if one in by_name and other in by_name:
-            return by_name[one], by_name[other]
     if len(texts) < 2:
         held = f"one column of texts ({texts[0]})" if texts else "no columns of texts"
         raise FileError(f"{path} has {held}; wanted two, with texts that belong together in each row")
+    for pair in _PAIRS:
+        if named := found.find(*pair, among=texts):
+            return named[0], named[1]
     raise FileError(
         f"{path} has columns {listed(found.names)}",
         hint=Setting("columns", to="say which two hold the texts"),

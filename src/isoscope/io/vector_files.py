@@ -158,7 +158,7 @@ class VectorFile:
     def _blocks(self, n_rows: int) -> Iterator[Space]:
         labels, weights = self.labels, self.weights
         start = 0
-        for chunk in regroup(self._rows(n_rows), n_rows):
+        for chunk in regroup(self._rows(n_rows), n_rows, stack):
             stop = start + len(chunk)
             for what, values in (("labels", labels), ("weights", weights)):
                 if values is not None and stop > len(values):
@@ -212,7 +212,7 @@ class VectorFile:
         """Which rows of the file are bad, and how many: the whole file is looked through."""
         bad: list[int] = []
         n_bad = n_rows = 0
-        for chunk in regroup(self._rows(block_rows(self.n_dims)), block_rows(self.n_dims)):
+        for chunk in regroup(self._rows(block_rows(self.n_dims)), block_rows(self.n_dims), stack):
             rows = (~torch.isfinite(as_tensor(chunk.vectors))).any(dim=1).nonzero().flatten()
             bad += [n_rows + int(row) for row in rows[: 5 - len(bad)]]
             n_bad += len(rows)
