@@ -29,7 +29,7 @@ def test_exact(labelled) -> None:
     np.testing.assert_allclose(found.points.numpy(), wanted[[3, 1]], atol=1e-9)
     for label in found.labels:
         own = wanted[y == label.name]
-        assert label.count == len(own)
+        assert label.n == len(own)
         assert label.interval is None
         assert label.mean == pytest.approx(own.mean(), abs=1e-9)
         np.testing.assert_allclose(label.quantiles, np.quantile(own, [0.1, 0.25, 0.5, 0.75, 0.9]), atol=1e-9)

@@ -24,14 +24,14 @@ class LabelSilhouette:
     """The silhouette of one label.
 
     Attributes:
-        name, count: the label, and how many points have it.
+        name, n: the label, and how many points have it.
         mean: over its points.
         interval: the 95 % interval of the mean where that is estimated.
         quantiles: silhouettes that 10, 25, 50, 75 and 90 % of the label's points stay under.
     """
 
     name: Any
-    count: int
+    n: int
     mean: float
     interval: tuple[float, float] | None
     quantiles: tuple[float, ...]

@@ -27,6 +27,7 @@ from isoscope.report.projections import projections
 from isoscope.report.runs import curves
 from isoscope.report.side_by_side import side_by_side
 from isoscope.report.words import headline
+from isoscope.results import plain
 from isoscope.tables import shown
 
 _COORDINATE_BYTES = 3_000_000  # of the what-if sample, before base64 makes a third more of it
@@ -81,9 +82,9 @@ def _metric(reading: Reading) -> dict[str, Any]:
         "name": reading.name,
         "family": metric.family,
         "value": _written(shown(reading.value)),
-        "number": _finite(reading.value),
+        "number": plain(reading.value),
         "bounds": list(metric.range) if all(map(math.isfinite, metric.range)) else None,
-        "limits": None if reading.interval is None else list(reading.interval),
+        "limits": plain(reading.interval),
         "highest": reading.ceiling,
         "half_width": _written(shown_half_width(reading)),
         "interval": None if reading.interval is None else _written(" to ".join(map(shown, reading.interval))),
@@ -96,12 +97,8 @@ def _metric(reading: Reading) -> dict[str, Any]:
 
 
 def _written(text: str) -> str:
-    """A text as the page writes numbers: with a true minus, and a space before %."""
+    """Write numbers in a text as the page does: with a true minus, and a space before %."""
     return _MINUS.sub("−", _PERCENT.sub("\u00a0%", text))
-
-
-def _finite(value: float | None) -> float | None:
-    return value if value is not None and math.isfinite(value) else None
 
 
 def _histogram(cosines: PairCosines | None) -> dict[str, Any] | None:
@@ -135,20 +132,20 @@ def _dimensions(g: Evidence) -> dict[str, Any] | None:
         contributions = contributions_of(g.shelf.directions).detach().cpu()
     except UndefinedError:
         return None
-    order = contributions.abs().sort(descending=True, stable=True).indices[:_TOP_DIMENSIONS]
+    sizes = contributions.abs().sort(descending=True, stable=True)
     total = float(contributions.abs().sum()) or 1.0
-    ranked = contributions.abs().sort(descending=True).values.cumsum(0) / total
+    ranked = sizes.values.cumsum(0) / total
     return {
         "total": float(contributions.sum()),
         "even": 1 / len(contributions),
         "n_for_half": int((ranked < 0.5).sum()) + 1,
         "top": [
             {
-                "dimension": int(j),
+                "dimension": j,
                 "contribution": float(contributions[j]),
                 "share": float(contributions[j]) / total,
             }
-            for j in order
+            for j in sizes.indices[:_TOP_DIMENSIONS].tolist()
         ],
     }
 
@@ -163,15 +160,13 @@ def _points(g: Evidence, coordinates: Tensor) -> dict[str, Any]:
         "texts": _texts(g),
         "labels": None if g.labels is None else g.labels.codes.cpu()[g.rows].tolist(),
         "label_names": None if g.labels is None else [_cut(str(n), _LABEL_LENGTH) for n in g.labels.names],
-        "silhouettes": None
-        if g.silhouettes is None
-        else [round(s, 4) for s in g.silhouettes.points.tolist()],
+        "silhouettes": g.silhouettes and [round(s, 4) for s in g.silhouettes.points.tolist()],
         "pictures": {name: packed(xy.float()) for name, xy in projections(coordinates, seed=g.seed).items()},
     }
 
 
 def _texts(g: Evidence) -> list[str] | None:
-    """The points' texts, cut so that all of them together stay within bounds."""
+    """Return the points' texts, cut so that all of them together stay within bounds."""
     if g.space.texts is None:
         return None
     texts = [str(g.space.texts[row]) for row in g.rows.tolist()]
@@ -185,7 +180,7 @@ def _texts(g: Evidence) -> list[str] | None:
 
 
 def _cut(text: str, length: int) -> str:
-    """One line of at most so many characters; what has no shape is spelled out, joiners stay."""
+    """Return one line of at most so many characters; what does not print is spelled out, joiners stay."""
     line = " ".join(text[: 4 * length].split())[: length + 1]
     if not line.isprintable():
         line = "".join(c if unicodedata.category(c) == "Cf" else printable(c) for c in line)
@@ -225,16 +220,7 @@ def _silhouettes(found: Silhouettes | None) -> dict[str, Any] | None:
     return {
         "is_exact": found.is_exact,
         "n_left_out": len(ordered) - len(kept),
-        "rows": [
-            {
-                "name": _cut(str(label.name), _LABEL_LENGTH),
-                "n": label.count,
-                "mean": label.mean,
-                "interval": label.interval,
-                "quantiles": label.quantiles,
-            }
-            for label in kept
-        ],
+        "rows": [{**vars(label), "name": _cut(str(label.name), _LABEL_LENGTH)} for label in kept],
     }
 
 

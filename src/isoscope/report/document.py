@@ -12,11 +12,13 @@ from typing import Any
 from isoscope.engine.kept import shelf_of
 from isoscope.engine.readings import Readings, View
 from isoscope.errors import FileError, InputError, check_seed
+from isoscope.figures import ONE_COLUMN, new_figure
 from isoscope.io.atomic import check_place, why, write_atomically
 from isoscope.measurement import Measurement
 from isoscope.report.contents import contents
 from isoscope.report.evidence import Evidence, gather
 from isoscope.report.page import assemble
+from isoscope.report.plots import write_figures
 from isoscope.report.runs import load_run
 from isoscope.tables import Grid
 from isoscope.tracking.trajectory import Trajectory
@@ -141,14 +143,12 @@ def report(
     shown = contents(evidence, title=title, progress=progress)
     made = Report(assemble(shown), shown, evidence.measurement, evidence)
     if folder is not None:
-        from isoscope.report.paper_figures import write_figures
-
         made = replace(made, figures=tuple(write_figures(evidence, folder)))
     return made if place is None else replace(made, path=made.save(place))
 
 
 def check_page(path: str | os.PathLike[str]) -> Path:
-    """Where a page is to be written, tried before the work."""
+    """Return where a page is to be written, tried before the work."""
     place = Path(path)
     if place.suffix.lower() not in _SUFFIXES:
         raise FileError(f"{place} has the suffix {place.suffix!r}; wanted a page, such as report.html")
@@ -157,10 +157,8 @@ def check_page(path: str | os.PathLike[str]) -> Path:
 
 
 def _figure_folder(figures: str | os.PathLike[str]) -> Path:
-    """The folder of the figures, made; whether they can be drawn is found out before the work."""
-    from isoscope.figures import new_figure
-
-    with new_figure((1.0, 1.0)):
+    """Make the folder of the figures; whether they can be drawn is found out before the work."""
+    with new_figure(ONE_COLUMN):
         pass
     folder = Path(figures)
     try:

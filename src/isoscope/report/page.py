@@ -9,19 +9,20 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import html
 import json
 from importlib.resources import files
 from typing import Any
 
 from torch import Tensor
 
+from isoscope.tables import escaped
+
 _SCRIPTS = ("values.js", "draw.js", "what_if.js", "charts.js", "scatter.js", "page.js")
 _UNSAFE = "<>&\u2028\u2029"
 
 
 def assemble(contents: dict[str, Any]) -> str:
-    """The HTML text of a page with these contents."""
+    """Return the HTML text of a page with these contents."""
     style = _asset("page.css")
     script = "(() => {\n'use strict';\n" + "\n".join(map(_asset, _SCRIPTS)) + "\n})();"
     policy = (
@@ -30,7 +31,7 @@ def assemble(contents: dict[str, Any]) -> str:
     )
     parts = {
         "POLICY": policy,
-        "TITLE": html.escape(contents["title"]),
+        "TITLE": escaped(contents["title"]),
         "STYLE": style,
         "CONTENTS": as_json(contents),
         "SCRIPT": script,
@@ -43,7 +44,7 @@ def assemble(contents: dict[str, Any]) -> str:
 
 
 def as_json(contents: Any) -> str:
-    """JSON that is safe inside a script element: nothing in it can close the element or open another.
+    """Return JSON that is safe inside a script element: nothing in it can close the element or open another.
 
     >>> as_json("</script>")
     '"\\\\u003c/script\\\\u003e"'
@@ -55,7 +56,7 @@ def as_json(contents: Any) -> str:
 
 
 def packed(values: Tensor) -> str:
-    """A tensor's numbers as base64 of little-endian bytes, in its own type."""
+    """Return a tensor's numbers as base64 of little-endian bytes, in its own type."""
     array = values.detach().cpu().contiguous().numpy()
     return base64.b64encode(array.astype(array.dtype.newbyteorder("<")).tobytes()).decode()
 

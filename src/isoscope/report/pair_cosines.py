@@ -1,10 +1,11 @@
-"""`PairCosines`: how alike random pairs are, and pairs of one label; the thresholds that follow."""
+"""`PairCosines`: the cosines of random pairs and of pairs of one label, and thresholds between them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -56,7 +57,7 @@ class PairCosines:
 
     @classmethod
     def of(cls, X: Any, labels: Any = None, *, n_pairs: int = N_PAIRS, seed: int = 0) -> PairCosines:
-        """Of any array; `n_pairs` of each kind are drawn where there are more."""
+        """Compute them of any array; `n_pairs` of each kind are drawn where there are more."""
         if isinstance(X, PairCosines):
             return X
         check_seed(seed)
@@ -77,7 +78,7 @@ class PairCosines:
         return cls(random, same and rows.cosines(*same), other and rows.cosines(*other), False)
 
     def knows(self, share: float) -> bool:
-        """Whether pairs are many enough to tell which cosine so small a share of them exceeds.
+        """Return whether pairs are many enough to tell which cosine so small a share of them exceeds.
 
         >>> PairCosines.of([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]).knows(0.01)
         False
@@ -85,23 +86,21 @@ class PairCosines:
         return share * len(self.random) >= _PAIRS_ABOVE
 
     def threshold(self, share: float) -> float:
-        """The cosine that a share of random pairs exceeds.
+        """Return the cosine that a share of random pairs exceeds.
 
         >>> PairCosines(torch.arange(101).double() / 100, None, None, True).threshold(0.05)
         0.95
         """
-        place = (1 - share) * (len(self.random) - 1)
-        low = int(place)
-        high = min(low + 1, len(self.random) - 1)
-        return float(self.random[low] + (place - low) * (self.random[high] - self.random[low]))
+        return float(np.quantile(self.random.numpy(), 1 - share))
 
     def best(self) -> BestThreshold | None:
-        """Where same-label pairs stand out best from others; None where there are not both."""
+        """Return where same-label pairs stand out best from others; None where there are not both."""
         if self.same is None or self.other is None:
             return None
         cuts = torch.cat([self.same, self.other]).unique()
-        same_above = 1 - torch.searchsorted(self.same, cuts).double() / len(self.same)
-        other_above = 1 - torch.searchsorted(self.other, cuts).double() / len(self.other)
+        same_above, other_above = (
+            1 - torch.searchsorted(values, cuts).double() / len(values) for values in (self.same, self.other)
+        )
         best = int((same_above - other_above).argmax())
         below = torch.searchsorted(self.other, self.same) + torch.searchsorted(
             self.other, self.same, right=True
@@ -132,7 +131,7 @@ class _Rows:
         return self._made(which) if self.kept is None else self.kept.index_select(0, which)
 
     def cosines(self, first: Tensor, second: Tensor) -> Tensor:
-        """(pairs,) float64, sorted; `first` and `second` number the rows with a direction."""
+        """Return (pairs,) float64, sorted; `first` and `second` number the rows with a direction."""
         device = self.index.device
         parts = [
             torch.linalg.vecdot(self.units(one), self.units(other)).double()
@@ -163,7 +162,7 @@ def _random_pairs(n: int, n_pairs: int, generator: torch.Generator) -> tuple[Ten
 
 
 def _same_pairs(labels: Labels, n_pairs: int, generator: torch.Generator) -> tuple[Tensor, Tensor] | None:
-    """All pairs of one label, or where there are more, some drawn evenly from them."""
+    """Return all pairs of one label, or where there are more, some drawn evenly from them."""
     counts = labels.counts
     n_of = counts * (counts - 1) // 2
     if not n_of.sum() > 0:
@@ -182,7 +181,7 @@ def _same_pairs(labels: Labels, n_pairs: int, generator: torch.Generator) -> tup
 
 
 def _other_pairs(codes: Tensor, n_pairs: int, generator: torch.Generator) -> tuple[Tensor, Tensor] | None:
-    """Pairs of two labels: random pairs, those of one label thrown away; None where nearly all are."""
+    """Draw random pairs and keep those of two labels; None where nearly all are of one."""
     first, second = _random_pairs(len(codes), 4 * n_pairs, generator)
     apart = (codes[first] != codes[second]).nonzero().flatten()[:n_pairs]
     return (first[apart], second[apart]) if len(apart) >= 100 else None

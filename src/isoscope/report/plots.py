@@ -1,8 +1,11 @@
-"""Plots of a space, its labels and its training run for papers. Axes in, Axes out."""
+"""Plots of a space, its labels and its training run for papers: Axes in, Axes out; and all as files."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,12 +13,13 @@ import torch
 
 from isoscope.arrays import as_matrix
 from isoscope.errors import InputError, check_seed
-from isoscope.figures import INK, PALETTE, axes_for
+from isoscope.figures import INK, ONE_COLUMN, PALETTE, axes_for, figure_of, new_figure, save_figure
 from isoscope.labels import as_clusters
 from isoscope.metrics.dimensions import contributions_of
 from isoscope.metrics.frontier import ScatterDecomposition, isotropy_ceiling, scatter_decomposition
 from isoscope.printable import shortened
 from isoscope.report.clusters import Silhouettes
+from isoscope.report.evidence import Evidence
 from isoscope.report.pair_cosines import PairCosines
 from isoscope.report.runs import load_run
 from isoscope.space import Space, known_rows
@@ -281,3 +285,25 @@ def plot_trajectory(
     ax.set_xlabel("updates")
     ax.set_ylabel(metric.replace("_", " "))
     return ax
+
+
+def write_figures(evidence: Evidence, folder: Path) -> Iterator[Path]:
+    """Write every plot of a report as PDF and PNG, and yield the files: spectrum.pdf, spectrum.png, …"""
+    e = evidence
+    plots: dict[str, Callable[[], Axes]] = {"spectrum": lambda: plot_spectrum(e.principal)}
+    if e.cosines is not None:
+        plots["cosines"] = lambda: plot_cosines(e.cosines)
+        plots["dimensions"] = lambda: plot_dimensions(e.shelf.directions)
+    if e.principal.rank > 1:
+        plots["scatter"] = lambda: plot_scatter(e.space, principal=e.principal, seed=e.seed)
+    if e.silhouettes is not None:
+        plots["silhouette"] = lambda: plot_silhouette(e.silhouettes)
+        plots["frontier"] = lambda: plot_frontier(e.split)
+    run = e.run
+    for metric in () if run is None else ("loss", *run.metrics):
+        plots[f"trajectory-{metric.replace('@', '-')}"] = partial(plot_trajectory, run, metric=metric)
+    for name, plot in plots.items():
+        with new_figure(ONE_COLUMN):  # for its style, while the plot is drawn and saved
+            figure = figure_of(plot())
+            for kind in ("pdf", "png"):
+                yield save_figure(figure, folder / f"{name}.{kind}")
