@@ -1,4 +1,4 @@
-"""What comes of trying: one correction on one task, all of them on a task, the one to recommend."""
+"""The outcomes of trials: one correction on one task, all of them on a task, the one to recommend."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from isoscope.advice.validation import LEVEL
+from isoscope.results import plain
 from isoscope.tables import signed, span
 
 HELPS, HURTS, NO_DIFFERENCE = "helps", "hurts", "no difference seen"
@@ -46,9 +47,8 @@ class Outcome:
         return HELPS if self.gain > 0 else HURTS
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-ready."""
-        interval = None if self.interval is None else list(self.interval)
-        return {**vars(self), "interval": interval, "scores": list(self.scores), "verdict": self.verdict}
+        """Return JSON-ready values."""
+        return {**plain(self), "verdict": self.verdict}
 
 
 @dataclass(frozen=True)
@@ -72,14 +72,16 @@ class TaskAdvice:
     @property
     def helping(self) -> list[Outcome]:
         """Corrections that help, the most first."""
-        found = [one for one in self.outcomes if one.verdict == HELPS]
-        return sorted(found, key=lambda one: -(one.gain or 0.0))
+        return self._with(HELPS)
 
     @property
     def hurting(self) -> list[Outcome]:
         """Corrections that hurt, the most first."""
-        found = [one for one in self.outcomes if one.verdict == HURTS]
-        return sorted(found, key=lambda one: one.gain or 0.0)
+        return self._with(HURTS)
+
+    def _with(self, verdict: str) -> list[Outcome]:
+        found = [one for one in self.outcomes if one.verdict == verdict]
+        return sorted(found, key=lambda one: -abs(one.gain or 0.0))
 
     @property
     def best(self) -> Outcome | None:
@@ -98,7 +100,7 @@ class TaskAdvice:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-ready."""
+        """Return JSON-ready values."""
         return {
             "score": self.score_name,
             "n_items": self.n_items,
@@ -110,7 +112,7 @@ class TaskAdvice:
 
 
 def recommended(tasks: Sequence[TaskAdvice]) -> str | None:
-    """The correction that helps most tasks and hurts none, the larger gain deciding between equals."""
+    """Return the correction that helps most tasks and hurts none; of equals, that with the larger gain."""
     hurt = {one.correction for task in tasks for one in task.hurting}
     gains: dict[str, list[float]] = {}
     for task in tasks:

@@ -77,7 +77,7 @@ def linear_probe(fold: LabelFold) -> float:
 
 
 def knn(fold: LabelFold) -> float:
-    """Accuracy of a vote among the 5 nearest training rows by cosine, each with its cosine for a weight."""
+    """Return the accuracy of a vote of the 5 nearest training rows by cosine, each weighted by its cosine."""
     n_right, start = 0, 0
     for cosines in _cosines(fold.test, fold.train):
         closeness, nearest = cosines.topk(min(N_NEIGHBORS, len(fold.train)), dim=1)
@@ -89,7 +89,7 @@ def knn(fold: LabelFold) -> float:
 
 
 def clustering(fold: LabelFold) -> float:
-    """V-measure of held-out rows by the nearest of K centres that k-means finds among the training rows."""
+    """Return the V-measure of held-out rows by the nearest of K centres of k-means on the training rows."""
     from sklearn.metrics import v_measure_score
 
     centers = kmeans(fold.train, fold.n_labels, seed=fold.seed, n_init=2).centers
@@ -98,7 +98,7 @@ def clustering(fold: LabelFold) -> float:
 
 
 def retrieval(fold: LabelFold) -> float:
-    """Mean average precision: each held-out row asks for the others of its label, by cosine.
+    """Return the mean average precision: each held-out row asks for the others of its label, by cosine.
 
     Answers are held-out rows too. Were they training rows, which folds share, folds would agree too well and
     gains by chance would be called sure. Rows alone with their label are not asked; 0 where all are.
@@ -119,18 +119,18 @@ def retrieval(fold: LabelFold) -> float:
 
 
 def _cosines(queries: Tensor, answers: Tensor) -> Iterator[Tensor]:
-    """Cosines of queries to answers, some queries at a time; a vector without a direction has 0 to all."""
+    """Yield cosines of queries to answers, some queries at a time; a zero vector has cosine 0 to all."""
     ask, answer = (unit_rows(rows)[0].float() for rows in (queries, answers))
     for some in ask.split(max(1, _AT_ONCE // len(answers))):
         yield some @ answer.T
 
 
 def similarity(firsts: Tensor, seconds: Tensor, scores: Tensor) -> float:
-    """Spearman's correlation of cosines with the scores people gave; cosines apart by rounding alone tie."""
+    """Return Spearman's correlation of cosines with scores; cosines that differ by rounding alone tie."""
     from scipy.stats import rankdata
 
     cosines = (unit_rows(firsts)[0] * unit_rows(seconds)[0]).sum(dim=1).numpy().round(_DECIMALS)
-    a, b = (torch.from_numpy(rankdata(values)) for values in (cosines, scores.numpy()))
+    a, b = (torch.from_numpy(rankdata(ranked)) for ranked in (cosines, scores.numpy()))
     a, b = a - a.mean(), b - b.mean()
     norms = a.norm() * b.norm()
     return float(a @ b / norms) if norms > 0 else 0.0

@@ -1,4 +1,4 @@
-"""Every correction tried on every fold: fitted on the rest, scored on what is held out."""
+"""Trials: every correction on every fold, fitted on the rest and scored on what is held out."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def try_corrections(
     seed: int = 0,
     bar: Bar | None = None,
 ) -> Scores:
-    """The score of every correction, and of none, on each label task: one a fold and repeat."""
+    """Score every correction, and none, on each label task: once a fold and repeat."""
     tasks, n_labels = list(tasks), int(codes.max()) + 1
     ways = {NONE: None, **corrections}
     scores: Scores = {task: {name: [] for name in ways} for task in tasks}
@@ -42,7 +42,8 @@ def try_corrections(
         try:
             train, test = corrected(ways[name], train, [train, test])
         except ValueError as error:
-            _fail(scores, name, error)
+            for by_correction in scores.values():
+                by_correction[name] = str(error)
             continue
         fold = LabelFold(train, test, codes[split.train], codes[split.test], n_labels, split.seed)
         for task in tasks:
@@ -60,7 +61,7 @@ def try_pairs(
     seed: int = 0,
     bar: Bar | None = None,
 ) -> tuple[Scores, bool]:
-    """Spearman's ρ of held-out pairs, and whether pairs share most rows on some fold.
+    """Return Spearman's ρ of held-out pairs, and whether pairs share most rows on some fold.
 
     A correction sees only rows that no held-out pair has; where pairs share most rows, those of the training
     pairs.
@@ -78,14 +79,14 @@ def try_pairs(
                 ways[name], vectors[rows], [vectors[held.firsts], vectors[held.seconds]]
             )
         except ValueError as error:
-            _fail(scores, name, error)
+            scores[PAIR_TASK][name] = str(error)
             continue
         _add(scores[PAIR_TASK], name, similarity(firsts, seconds, held.scores))
     return scores, are_shared
 
 
 def _rows_to_fit(n: int, train: Pairs, held: Pairs, seed: int) -> tuple[Tensor, bool]:
-    """Rows in no held-out pair; where pairs share most rows, those of the training pairs, and True."""
+    """Return rows in no held-out pair; where pairs share most rows, those of training pairs, and True."""
     is_held = torch.zeros(n, dtype=torch.bool)
     is_held[held.rows] = True
     apart = (~is_held).nonzero().flatten()
@@ -95,7 +96,7 @@ def _rows_to_fit(n: int, train: Pairs, held: Pairs, seed: int) -> tuple[Tensor, 
 
 
 def _turns(ways: Mapping[str, Any], parts: Sequence[Split], bar: Bar | None) -> Iterator[tuple[str, Split]]:
-    """Every correction on every split, as the bar shows it."""
+    """Yield every correction on every split, as the bar shows it."""
     for number, split in enumerate(parts):
         for place, name in enumerate(ways):
             if bar:
@@ -105,23 +106,18 @@ def _turns(ways: Mapping[str, Any], parts: Sequence[Split], bar: Bar | None) -> 
 
 
 def _add(scores: dict[str, list[float] | str], name: str, score: float) -> None:
-    kept = scores[name]
-    if isinstance(kept, list):  # what failed on one fold has no score at all
-        kept.append(score)
-
-
-def _fail(scores: Scores, name: str, error: ValueError) -> None:
-    for by_correction in scores.values():
-        by_correction[name] = str(error)
+    earlier = scores[name]
+    if isinstance(earlier, list):  # what failed on one fold has no score at all
+        earlier.append(score)
 
 
 def drawn(n: int, most: int, seed: int) -> Tensor:
-    """At most so many of n places, in order; a smaller draw is part of a larger one."""
+    """Draw at most so many of n numbers, in order; a smaller draw is part of a larger one."""
     return torch.randperm(n, generator=torch.Generator().manual_seed(seed))[:most].sort().values
 
 
 def corrected(correction: Any, fit_on: Tensor, parts: list[Tensor]) -> list[Tensor]:
-    """Rows as a fresh copy of the correction, fitted on `fit_on`, makes them.
+    """Return rows as a fresh copy of the correction, fitted on `fit_on`, makes them.
 
     Raises:
         ValueError: it cannot be fitted, or what it makes is no vectors.
@@ -133,7 +129,7 @@ def corrected(correction: Any, fit_on: Tensor, parts: list[Tensor]) -> list[Tens
 
 
 def fitted_on(correction: Any, vectors: Tensor) -> Any:
-    """A copy of the correction, fitted: it is shown vectors, never labels."""
+    """Fit a copy of the correction: it is shown vectors, never labels."""
     from sklearn.base import clone
 
     own = clone(correction)
@@ -142,7 +138,7 @@ def fitted_on(correction: Any, vectors: Tensor) -> Any:
 
 
 def transformed(fitted: Any, vectors: Tensor) -> Tensor:
-    """What a fitted correction makes of vectors, checked."""
+    """Return what a fitted correction makes of vectors, checked."""
     found = as_matrix(np.asarray(fitted.transform(_array(vectors))), name="what the correction makes")
     if len(found) != len(vectors):
         raise ShapeError(f"the correction made {len(found)} rows of {len(vectors)}; wanted one for each")

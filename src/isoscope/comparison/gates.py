@@ -12,6 +12,7 @@ from typing import Any
 
 from isoscope.errors import InputError
 from isoscope.metrics.registry import registered
+from isoscope.results import plain
 from isoscope.tables import shown
 
 # what a gate may ask for besides metrics
@@ -23,7 +24,8 @@ _COMPARE: dict[str, Callable[[float, float], bool]] = {
     ">": operator.gt,
     "<": operator.lt,
 }
-_GATE = re.compile(r"\s*(?P<name>(?:delta:)?\s*\w+)\s*(?P<sign>>=|<=|>|<)\s*(?P<bound>\S+)\s*")
+_NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
+_GATE = re.compile(rf"\s*(?P<name>(?:delta:)?\s*\w+)\s*(?P<sign>>=|<=|>|<)\s*(?P<bound>{_NUMBER})\s*")
 
 
 @dataclass(frozen=True)
@@ -71,13 +73,12 @@ class GateResult:
         return f"gate {'pass' if self.passed else 'FAIL'}: {self.gate} (is {value})"
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-ready."""
-        value = self.value if self.value is not None and math.isfinite(self.value) else None
-        return {"gate": str(self.gate), "value": value, "passed": self.passed}
+        """Return JSON-ready values."""
+        return {"gate": str(self.gate), "value": plain(self.value), "passed": self.passed}
 
 
 def parse_gates(texts: Iterable[str]) -> list[Gate]:
-    """Gates as they are typed.
+    """Read gates as they are typed.
 
     >>> [str(gate) for gate in parse_gates(["isoscore >= 0.1", "delta:mean_cosine<0", "cka>=.9"])]
     ['isoscore>=0.1', 'delta:mean_cosine<0', 'cka>=0.9']
@@ -87,29 +88,20 @@ def parse_gates(texts: Iterable[str]) -> list[Gate]:
 
 def _parsed(text: str) -> Gate:
     found = _GATE.fullmatch(text)
-    bound = _number(found["bound"]) if found else None
-    if found is None or bound is None:
+    if found is None or not math.isfinite(float(found["bound"])):
         raise InputError(
             f"gate {text!r} is not understood; wanted NAME>=NUMBER with >=, <=, > or <, "
             'such as "isoscore>=0.1", "delta:isoscore>=-0.02" or "cka>=0.9"'
         )
     name = found["name"].replace(" ", "")
-    plain = name.removeprefix(DELTA)
-    if plain in CORRESPONDENCES and name != plain:
-        raise InputError(f"gate {text!r}: {plain} is one number of both spaces and has no delta")
+    asked = name.removeprefix(DELTA)
+    if asked in CORRESPONDENCES and name != asked:
+        raise InputError(f"gate {text!r}: {asked} is one number of both spaces and has no delta")
     known = [*registered(), *CORRESPONDENCES]
-    if plain not in known:
-        close = get_close_matches(plain, known, n=2)
+    if asked not in known:
+        close = get_close_matches(asked, known, n=2)
         hint = f"did you mean {' or '.join(close)}?" if close else "`isoscope metrics` lists the metrics."
         raise InputError(
-            f"gate {text!r}: there is no {plain!r}; {hint} Others are {', '.join(CORRESPONDENCES)}"
+            f"gate {text!r}: there is no {asked!r}; {hint} Others are {', '.join(CORRESPONDENCES)}"
         )
-    return Gate(name, found["sign"], bound)
-
-
-def _number(text: str) -> float | None:
-    try:
-        value = float(text)
-    except ValueError:
-        return None
-    return value if math.isfinite(value) else None
+    return Gate(name, found["sign"], float(found["bound"]))

@@ -299,9 +299,9 @@ def write_figures(evidence: Evidence, folder: Path) -> Iterator[Path]:
     if e.silhouettes is not None:
         plots["silhouette"] = lambda: plot_silhouette(e.silhouettes)
         plots["frontier"] = lambda: plot_frontier(e.split)
-    run = e.run
-    for metric in () if run is None else ("loss", *run.metrics):
-        plots[f"trajectory-{metric.replace('@', '-')}"] = partial(plot_trajectory, run, metric=metric)
+    if e.run is not None:
+        for metric in ("loss", *e.run.metrics):
+            plots[f"trajectory-{metric.replace('@', '-')}"] = partial(plot_trajectory, e.run, metric=metric)
     for name, plot in plots.items():
         with new_figure(ONE_COLUMN):  # for its style, while the plot is drawn and saved
             figure = figure_of(plot())
