@@ -126,7 +126,9 @@ def kmeans(
         return points.clustering(centers, max_iter, tol)
     centers, shape = as_matrix(init, name="init").detach(), (n_clusters, points.rows.shape[1])
     if centers.shape != shape:
-        raise ShapeError(f"init has shape {tuple(centers.shape)}; wanted one centre a cluster, {shape}")
+        raise ShapeError(
+            f"has shape {tuple(centers.shape)}; wanted one centre a cluster, {shape}", argument="init"
+        )
     centred = centers.to(points.rows.device).double() - points.mean.double()
     return points.clustering(centred.to(points.rows.dtype), max_iter, tol)
 
@@ -164,7 +166,7 @@ def choose_clusters(
     3
     """
     if not isinstance(max_clusters, int) or max_clusters < 2:
-        raise InputError(f"max_clusters is {max_clusters!r}; wanted a whole number from 2 on")
+        raise InputError(argument="max_clusters", got=max_clusters, wanted="a whole number from 2 on")
     points = _Points.of(X)
     _check(points, 1, seed, n_init, 1)
     n = len(points.rows)
@@ -356,7 +358,7 @@ def _drawn(n: int, sample: int | None, seed: int) -> Tensor:
     if sample is None or sample >= n:
         return torch.arange(n)
     if sample < 3:
-        raise InputError(f"sample is {sample}; wanted at least 3 points, or None for all")
+        raise InputError(argument="sample", got=sample, wanted="at least 3 points, or None for all")
     return torch.randperm(n, generator=torch.Generator().manual_seed(seed))[:sample].sort().values
 
 
@@ -365,8 +367,10 @@ def _check(points: _Points, n_clusters: int, seed: int, n_init: int, max_iter: i
     n = len(points.rows)
     if not isinstance(n_clusters, int) or not 1 <= n_clusters <= n:
         raise InputError(
-            f"n_clusters is {n_clusters!r}; wanted a whole number from 1 to {n}, the number of points"
+            argument="n_clusters",
+            got=n_clusters,
+            wanted=f"a whole number from 1 to {n}, the number of points",
         )
     for name, value in (("n_init", n_init), ("max_iter", max_iter)):
         if not isinstance(value, int) or value < 1:
-            raise InputError(f"{name} is {value!r}; wanted a whole number above 0")
+            raise InputError(argument=name, got=value, wanted="a whole number above 0")

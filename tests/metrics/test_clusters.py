@@ -101,7 +101,7 @@ def test_small_labels(rng) -> None:
 
 
 def test_errors_of_a_linear_probe(rng) -> None:
-    with pytest.raises(InputError, match="folds is 1"):
+    with pytest.raises(InputError, match=r"folds must be .*got 1"):
         iso.linear_probe_accuracy(np.eye(4), [0, 0, 1, 1], folds=1)
     with pytest.raises(UndefinedError, match="two labels with at least 2 points"):
         iso.linear_probe_accuracy(np.eye(4), [0, 0, 1, 2])

@@ -216,7 +216,7 @@ def test_bad_arguments():
         intra_similarity(Space(X))
     with pytest.raises(InputError, match="weight"):
         self_similarity(X, token_types=TYPES, weight="words")
-    with pytest.raises(InputError, match="to is"):
+    with pytest.raises(InputError, match="to must be"):
         intra_similarity(X, sentences=SENTENCES, to="centre")
     with pytest.raises(InputError, match="max_instances"):
         s_intra(X, token_types=TYPES, max_instances=1)

@@ -171,7 +171,7 @@ def test_bad_arguments():
     with pytest.raises(InputError, match="min_share"):
         rogue_dimensions(X, min_share=1)
     for share in (0, 1.5):
-        with pytest.raises(InputError, match="share is"):
+        with pytest.raises(InputError, match="share must be"):
             self_similarity_shares(X, token_types=TYPES).n_for(share)
     with pytest.raises(InputError, match="without squares"):
         self_similarity_shares(GroupDirections.of(X, TYPES))

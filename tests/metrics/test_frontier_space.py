@@ -158,9 +158,9 @@ def test_few_points():
     ("counts", "between", "message"),
     [
         ([], 0.5, "n_per_label is empty"),
-        ([3, 0], 0.5, r"n_per_label\[1\] is 0"),
-        ([3, 2.5], 0.5, r"n_per_label\[1\] is 2.5"),
-        ([3, 3], 1.5, "between is 1.5"),
+        ([3, 0], 0.5, r"n_per_label\[1\] must be .*got 0"),
+        ([3, 2.5], 0.5, r"n_per_label\[1\] must be .*got 2.5"),
+        ([3, 3], 1.5, r"between must be .*got 1.5"),
         ([5], 0.5, "one label"),
         ([1, 1, 1], 0.5, "a label with one point"),
     ],

@@ -116,7 +116,7 @@ def test_undefined():
 
 def test_bad_arguments():
     for k in (-1, 9):
-        with pytest.raises(InputError, match=r"k is .* of 9"):
+        with pytest.raises(InputError, match=r"k must be .* of 9"):
             informativity(X, k=k)
     with pytest.raises(InputError, match="ks is empty"):
         informativity_curve(X, ks=())

@@ -246,7 +246,7 @@ def _debiased(rows: Tensor, labels: Labels, n_splits: int, seed: int) -> dict[st
     """Unbiased ‖W‖², 2⟨W, B⟩, ‖B‖² as shares of their sum."""
     check_seed(seed)
     if not isinstance(n_splits, int) or n_splits < 1:
-        raise InputError(f"n_splits is {n_splits!r}; wanted a whole number of at least 1")
+        raise InputError(argument="n_splits", got=n_splits, wanted="a whole number of at least 1")
     few = [
         shortened(str(name)) for name, n in zip(labels.names, labels.counts.tolist(), strict=True) if n < 4
     ]

@@ -182,7 +182,7 @@ def linear_probe_accuracy(X: Any, labels: Any = None, *, folds: int = 5, seed: i
 
     check_seed(seed)
     if folds < 2:
-        raise InputError(f"folds is {folds}; wanted at least 2")
+        raise InputError(argument="folds", got=folds, wanted="at least 2")
     matrix, clusters = _clustered(X, labels)
     clusters = clusters.to(torch.device("cpu"))
     kept = clusters.counts[clusters.codes] > 1

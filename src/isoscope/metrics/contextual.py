@@ -50,7 +50,7 @@ def self_similarity(X: Any, *, token_types: Any = None, weight: Literal["types",
     0.5
     """
     if weight not in ("types", "tokens"):
-        raise InputError(f"weight is {weight!r}; wanted 'types' or 'tokens'")
+        raise InputError(argument="weight", got=weight, wanted="'types' or 'tokens'")
     groups = GroupCosines.by("token_types", X, token_types)
     values, counts = _pair_means(groups, "self_similarity", "token type")
     return scalar(values.mean() if weight == "types" else (values * counts).sum() / counts.sum())
@@ -130,7 +130,7 @@ def intra_similarity(
     0.0
     """
     if to not in ("mean", "pairs"):
-        raise InputError(f"to is {to!r}; wanted 'mean' or 'pairs'")
+        raise InputError(argument="to", got=to, wanted="'mean' or 'pairs'")
     if to == "pairs":
         groups = GroupCosines.by("sentences", X, sentences)
         return scalar(_pair_means(groups, "intra_similarity", "sentence")[0].mean())
@@ -187,7 +187,9 @@ def s_intra(X: Any, *, token_types: Any = None, max_instances: int | None = None
     """
     if max_instances is not None:
         if max_instances < 2:
-            raise InputError(f"max_instances is {max_instances}; wanted at least 2 occurrences of a type")
+            raise InputError(
+                argument="max_instances", got=max_instances, wanted="at least 2 occurrences of a type"
+            )
         X, token_types = _sample_types(X, token_types, max_instances, seed)
     values, _ = _pair_means(GroupCosines.by("token_types", X, token_types), "s_intra", "token type")
     return scalar(values.mean())
@@ -241,7 +243,7 @@ def sampled_anisotropy(X: Any, *, sentences: Any = None, n_sentences: int = 1000
     0.0
     """
     if n_sentences < 2:
-        raise InputError(f"n_sentences is {n_sentences}; wanted at least 2 to compare")
+        raise InputError(argument="n_sentences", got=n_sentences, wanted="at least 2 to compare")
     matrix = as_matrix(X, finite=False)  # of which only the rows drawn are looked at, and checked
     labels = as_labels(known_rows(X, sentences, "sentences"), n=matrix.shape[0], name="sentences")
     generator = torch.Generator().manual_seed(seed)

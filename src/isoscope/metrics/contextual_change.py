@@ -124,7 +124,7 @@ def self_similarity_change(
     {'a': 0.75}
     """
     if n_types is not None and n_types < 1:
-        raise InputError(f"n_types is {n_types}; wanted at least one token type, or None for all")
+        raise InputError(argument="n_types", got=n_types, wanted="at least one token type, or None for all")
     groups = GroupDirections.by("token_types", after)
     first = adjusted_type_similarities(before, anisotropy=anisotropy_before)
     second = adjusted_type_similarities(groups, anisotropy=anisotropy_after)

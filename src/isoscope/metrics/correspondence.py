@@ -113,7 +113,7 @@ def neighbor_overlap_samples(
     if len(x) != len(y):
         raise ShapeError(f"X has {len(x)} rows and Y {len(y)}; wanted the same items in the same order")
     if sample is not None and sample < 1:
-        raise InputError(f"sample is {sample}; wanted at least one point")
+        raise InputError(argument="sample", got=sample, wanted="at least one point")
     directed = torch.arange(len(x))
     if metric == "cosine":
         directed = directed[has_direction(x).cpu() & has_direction(y).cpu()]
@@ -137,7 +137,9 @@ def neighbor_overlap_samples(
 def _among_others(space: Tensor, rows: Tensor, k: int, metric: str) -> Tensor:
     """The k nearest of some rows among all the others."""
     if not 1 <= k < len(space):
-        raise InputError(f"k is {k}; wanted a whole number from 1 to {len(space) - 1}, the other points")
+        raise InputError(
+            argument="k", got=k, wanted=f"a whole number from 1 to {len(space) - 1}, the other points"
+        )
     rows = rows.to(space.device)
     found = Neighbors.between(space[rows], space, k=k + 1, metric=metric).indices
     is_own = found == rows[:, None].to(found.device)

@@ -138,7 +138,7 @@ def uniformity(X: Any, *, t: float = 2.0, progress: Progress | None = None) -> A
     -8.0
     """
     if not t > 0:
-        raise InputError(f"t is {t}; wanted a positive number")
+        raise InputError(argument="t", got=t, wanted="a positive number")
     units, norms = unit_rows(as_matrix(X))
     units = units[norms > 0]
     n = units.shape[0]

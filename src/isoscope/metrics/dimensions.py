@@ -64,7 +64,7 @@ class DimensionShares(Result):
     def n_for(self, share: float) -> int:
         """How many of the top dimensions make a share, in (0, 1]."""
         if not 0 < share <= 1:
-            raise InputError(f"share is {share}; wanted a number in (0, 1]")
+            raise InputError(argument="share", got=share, wanted="a number in (0, 1]")
         return first_reaching(self.shares[self.order].cumsum(0), share)
 
 
@@ -121,7 +121,7 @@ def dimensions_for_share(X: Any, *, share: float = 0.5) -> int:
     1
     """
     if not 0 < share <= 1:
-        raise InputError(f"share is {share}; wanted a share of the mean cosine in (0, 1]")
+        raise InputError(argument="share", got=share, wanted="a share of the mean cosine in (0, 1]")
     contributions = contributions_of(Directions.of(X)).detach()
     total = contributions.sum()
     if not total > 0:
@@ -169,7 +169,7 @@ def rogue_dimensions(X: Any, *, min_share: float | None = None) -> list[RogueDim
     if min_share is None:
         min_share = min(max(0.05, 10 / matrix.shape[1]), 0.75)
     if not 0 <= min_share < 1:
-        raise InputError(f"min_share is {min_share}; wanted a share in [0, 1)")
+        raise InputError(argument="min_share", got=min_share, wanted="a share in [0, 1)")
     shares = _shares(Directions.of(matrix), "rogue_dimensions")
     order = shares.sort(descending=True, stable=True).indices
     dimensions = [j for j in order.tolist() if shares[j] > min_share]

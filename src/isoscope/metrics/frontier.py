@@ -149,7 +149,9 @@ def isotropy_ceiling(
     """
     r, w, d = ranks(n_labels, n_dims, n_points)
     if not 0 <= between <= 1:
-        raise InputError(f"between is {between}; wanted the share of the variance between labels, in [0, 1]")
+        raise InputError(
+            argument="between", got=between, wanted="the share of the variance between labels, in [0, 1]"
+        )
     rho, D = float(between), min(d, r + w)
     if r == 0 and rho > 0:
         raise InputError(
@@ -186,7 +188,7 @@ def between_ceiling(isoscore: float, n_labels: int, n_dims: int) -> float:
     """
     r, _, d = ranks(n_labels, n_dims, None)
     if not 0 <= isoscore <= 1:
-        raise InputError(f"isoscore is {isoscore}; wanted a score in [0, 1]")
+        raise InputError(argument="isoscore", got=isoscore, wanted="a score in [0, 1]")
     if r == 0:
         return 0.0
     if r >= d or isoscore * (d - 1) <= r - 1:
@@ -212,7 +214,7 @@ def frontier_curve(
     """
     r, w, d = ranks(n_labels, n_dims, n_points)
     if r == 0:
-        raise InputError("n_labels is 1; wanted at least 2: one label has nothing between labels")
+        raise InputError("is 1; wanted at least 2: one label has nothing between labels", argument="n_labels")
     D = min(d, r + w)
     shares = np.union1d(np.linspace(0, 1, whole("n_steps", n_steps, 1) + 1), [r / D, 1 - w / D])
     shares = shares if w else np.array([1.0])
@@ -336,7 +338,7 @@ def whole(name: str, value: Any, least: int) -> int:
     try:
         number = index(value)
     except TypeError:
-        raise InputError(f"{name} is {value!r}; wanted a whole number") from None
+        raise InputError(argument=name, got=value, wanted="a whole number") from None
     if number < least:
-        raise InputError(f"{name} is {number}; wanted at least {least}")
+        raise InputError(argument=name, got=number, wanted=f"at least {least}")
     return number

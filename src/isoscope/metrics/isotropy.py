@@ -123,7 +123,7 @@ def isoscore(X: Any, *, debias: bool | Literal["jackknife"] = False) -> Any:
     0.0
     """
     if debias not in (False, True, "jackknife"):
-        raise InputError(f"debias is {debias!r}; wanted False, True or 'jackknife'")
+        raise InputError(argument="debias", got=debias, wanted="False, True or 'jackknife'")
     moments = Moments.of(X)
     if not debias:
         return scalar(_isoscore(moments))
@@ -253,7 +253,9 @@ def isoscore_star(X: Any, covariance: Any, *, zeta: float = 0.2) -> Any:
     1.0
     """
     if not 0 <= zeta <= 1:
-        raise InputError(f"zeta is {zeta}; wanted a weight in [0, 1]: 0 is plain IsoScore, 1 ignores X")
+        raise InputError(
+            argument="zeta", got=zeta, wanted="a weight in [0, 1]", hint="0 is plain IsoScore, 1 ignores X"
+        )
     moments = Moments.of(X)
     target = as_covariance(covariance, moments.n_dims).to(moments.mean)
     shrunk = (1 - zeta) * moments.covariance + zeta * target
@@ -327,10 +329,13 @@ def as_covariance(covariance: Any, d: int) -> Tensor:
         )
     if matrix.shape != (d, d):
         raise ShapeError(
-            f"covariance has shape {tuple(matrix.shape)}; wanted ({d}, {d}) for vectors of {d} dimensions"
+            f"has shape {tuple(matrix.shape)}; wanted ({d}, {d}) for vectors of {d} dimensions",
+            argument="covariance",
         )
     if not torch.allclose(matrix, matrix.T, rtol=1e-5, atol=1e-8 * float(matrix.detach().abs().max())):
-        raise InputError("covariance is not symmetric; wanted a covariance matrix")
+        raise InputError("is not symmetric; wanted a covariance matrix", argument="covariance")
     if torch.linalg.eigvalsh(matrix.detach()).min() < -1e-6 * float(matrix.detach().diagonal().max()):
-        raise InputError("covariance has negative eigenvalues; wanted a positive semi-definite matrix")
+        raise InputError(
+            "has negative eigenvalues; wanted a positive semi-definite matrix", argument="covariance"
+        )
     return matrix

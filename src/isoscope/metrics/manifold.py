@@ -81,7 +81,7 @@ def twonn(X: Any, *, discard: float = 0.1) -> float:
     True
     """
     if not 0 <= discard < 1:
-        raise InputError(f"discard is {discard}; wanted a share in [0, 1)")
+        raise InputError(argument="discard", got=discard, wanted="a share in [0, 1)")
     distances = Neighbors.of(X, k=2, metric="euclidean").distances
     distances = distances[distances[:, 0] > 0]
     ratios = (distances[:, 1] / distances[:, 0]).log().sort().values

@@ -175,7 +175,7 @@ def metric(  # type: ignore[misc]  # the options of both are these
     unknown = [need for need in wanted if need not in declared() and need not in KNOWN]
     if unknown:
         raise InputError(
-            f"needs has {unknown[0]!r}; wanted some of {', '.join(sorted({*declared(), *KNOWN}))}"
+            f"has {unknown[0]!r}; wanted some of {', '.join(sorted({*declared(), *KNOWN}))}", argument="needs"
         )
 
     def compute(shelf: Statistics) -> Any:
@@ -225,7 +225,7 @@ def add(entry: Metric) -> None:
     if entry.name in built_in() or entry.name in (*FAMILIES, "all", "default"):
         raise InputError(f"there is a metric or family {entry.name!r} already; wanted another name")
     if not entry.name.isidentifier():
-        raise InputError(f"name is {entry.name!r}; wanted letters, digits and underscores")
+        raise InputError(f"is {entry.name!r}; wanted letters, digits and underscores", argument="name")
     _own[entry.name] = entry
 
 
@@ -293,7 +293,7 @@ def choose(names: str | Iterable[str] | None) -> list[Metric]:
     families = {*FAMILIES, *(metric.family for metric in _own.values())}
     for name in wanted:
         if name not in metrics and name not in families and name not in ("all", "default"):
-            raise InputError(f"metrics: there is no {name!r}; {_nearest(name)}")
+            raise InputError(f"has no {name!r}", argument="metrics", hint=_nearest(name))
     return [
         metric
         for metric in metrics.values()
@@ -310,7 +310,9 @@ def named(names: Any) -> list[str]:
     wanted = [_name_of(name, names) for name in ([names] if one else names)]
     parts = [part.strip() for name in wanted for part in name.split(",") if part.strip()]
     if not parts:
-        raise InputError("metrics is empty; wanted names or families: `isoscope metrics` lists them")
+        raise InputError(
+            "is empty; wanted names or families: `isoscope metrics` lists them", argument="metrics"
+        )
     by_function = {getattr(entry.function, "__name__", ""): entry.name for entry in registered().values()}
     return [by_function.get(part, part) for part in parts]  # silhouette_score is silhouette
 
@@ -326,9 +328,12 @@ def _name_of(one: Any, names: Any) -> str:
     if callable(one):
         name = getattr(one, "__name__", "") or repr(one)
         raise InputError(
-            f"metrics has the function {name!r}, which is no metric yet: decorate it with @iso.metric"
+            f"has the function {name!r}, which is no metric yet: decorate it with @iso.metric",
+            argument="metrics",
         )
-    raise InputError(f"metrics is {names!r}; wanted names or families: `isoscope metrics` lists them")
+    raise InputError(
+        f"is {names!r}; wanted names or families: `isoscope metrics` lists them", argument="metrics"
+    )
 
 
 def _nearest(name: str) -> str:

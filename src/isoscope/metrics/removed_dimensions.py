@@ -68,10 +68,10 @@ def informativity_curve(
     matrix = as_matrix(X).detach()
     numbers, d = list(ks), matrix.shape[1]
     if not numbers:
-        raise InputError("ks is empty; wanted at least one number of dimensions to remove")
+        raise InputError("is empty; wanted at least one number of dimensions to remove", argument="ks")
     for k in numbers:
         if not 0 <= k < d:
-            raise InputError(f"k is {k}; wanted 0 … {d - 1} dimensions to remove, of {d}")
+            raise InputError(argument="k", got=k, wanted=f"0 … {d - 1} dimensions to remove, of {d}")
     columns = _order(matrix, order, max(numbers))
     kind = _Held if len(matrix) <= _SMALL else _Summed
     pairs = kind(matrix, columns, numbers)
@@ -99,9 +99,11 @@ def _order(matrix: Tensor, order: Any, most: int) -> Tensor:
         or len(first.unique()) != len(first)
         or not bool(((first >= 0) & (first < d)).all())
     ):
-        raise InputError(f"order is not a list of different dimensions 0 … {d - 1}")
+        raise InputError(f"is not a list of different dimensions 0 … {d - 1}", argument="order")
     if len(first) < most:
-        raise InputError(f"order names {len(first)} dimensions; wanted at least the {most} to be removed")
+        raise InputError(
+            f"names {len(first)} dimensions; wanted at least the {most} to be removed", argument="order"
+        )
     rest = torch.ones(d, dtype=torch.bool, device=matrix.device)
     rest[first] = False
     return torch.cat([first.long(), rest.nonzero().flatten()])

@@ -84,7 +84,9 @@ def estimate_silhouette(
     ('control variate', True)
     """
     if average not in ("micro", "macro"):
-        raise InputError(f"average is {average!r}; wanted 'micro' (over points) or 'macro' (over clusters)")
+        raise InputError(
+            argument="average", got=average, wanted="'micro' (over points) or 'macro' (over clusters)"
+        )
     rows = _rows(X, labels, tolerance, seed)
     n, clusters = len(rows.labels), rows.labels
     if n <= _SMALL:
@@ -263,12 +265,14 @@ def _reported(
 def _rows(X: Any, labels: Any, tolerance: float, seed: int) -> AnchorRows:
     """The points, checked but for their numbers, and their clusters."""
     if isinstance(tolerance, bool) or not isinstance(tolerance, int | float) or not tolerance > 0:
-        raise InputError(f"tolerance is {tolerance!r}; wanted a positive half-width, such as 1e-4")
+        raise InputError(argument="tolerance", got=tolerance, wanted="a positive half-width, such as 1e-4")
     check_seed(seed)
     if is_read(X):
         known = X.labels if labels is None else labels
         if known is None:
-            raise InputError("labels is missing; name them in open_vectors(…, labels=…) or pass labels=…")
+            raise InputError(
+                "is missing; name them in open_vectors(…, labels=…) or pass labels=…", argument="labels"
+            )
         coded = as_labels(known)
         return AnchorRows.of(as_rows(X, len(coded)), as_clusters(coded, n=len(coded)))
     rows = as_rows(X, 0)

@@ -117,7 +117,9 @@ def silhouette_score(
     tensor([ 0.4722, -0.3333], dtype=torch.float64)
     """
     if average not in ("micro", "macro"):
-        raise InputError(f"average is {average!r}; wanted 'micro' (over points) or 'macro' (over clusters)")
+        raise InputError(
+            argument="average", got=average, wanted="'micro' (over points) or 'macro' (over clusters)"
+        )
     if tolerance is not None:
         _check_estimate(metric, deterministic, memory_mb)
         from isoscope.metrics.silhouette_estimate import estimate_silhouette
@@ -260,7 +262,7 @@ def _separation(
     X: Any, labels: Any, metric: str, deterministic: bool = False, memory_mb: float | None = None
 ) -> Separation:
     if metric not in _METRICS:
-        raise InputError(f"metric is {metric!r}; wanted one of {', '.join(_METRICS)}")
+        raise InputError(argument="metric", got=metric, wanted=f"one of {', '.join(_METRICS)}")
     if memory_mb is not None and metric != "euclidean":
         raise InputError("memory_mb goes with metric='euclidean'; closed forms take little: leave it out")
     if isinstance(X, Separation):

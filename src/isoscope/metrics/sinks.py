@@ -69,7 +69,9 @@ class Sinks(Result):
             part.layers != first.layers or not torch.equal(part.thresholds, first.thresholds)
             for part in parts
         ):
-            raise InputError("thresholds differ between batches; wanted one pilot's for all: thresholds=…")
+            raise InputError(
+                "differ between batches; wanted one pilot's for all: thresholds=…", argument="thresholds"
+            )
         at, of = Counter[int](), Counter[Any]()
         for part in parts:
             at.update(part.n_at)
@@ -176,12 +178,14 @@ def find_sinks(
     if layers is None:
         layers = () if as_tensor(norms, name="norms").ndim == 1 else range(len(lengths))
     elif len(layers) != len(lengths):
-        raise ShapeError(f"layers has {len(layers)} entries for norms of {len(lengths)} layers")
+        raise ShapeError(f"has {len(layers)} entries for norms of {len(lengths)} layers", argument="layers")
     if thresholds is None:
         thresholds = sink_thresholds(lengths, ratio=ratio)
     limits = as_tensor(thresholds, name="thresholds").detach().cpu().double().reshape(-1)
     if len(limits) != len(lengths):
-        raise ShapeError(f"thresholds has {len(limits)} entries for norms of {len(lengths)} layers")
+        raise ShapeError(
+            f"has {len(limits)} entries for norms of {len(lengths)} layers", argument="thresholds"
+        )
     mask = (lengths > limits[:, None]).any(dim=0)
     places = _listed(positions, lengths.shape[1], "positions")
     kinds = _listed(token_types, lengths.shape[1], "token_types")
@@ -202,7 +206,9 @@ def sink_thresholds(norms: Any, *, ratio: float = 10.0) -> Tensor:
     [20.0]
     """
     if not ratio > 1:
-        raise InputError(f"ratio is {ratio}; wanted a number above 1: how many times the median a sink is")
+        raise InputError(
+            argument="ratio", got=ratio, wanted="a number above 1", hint="how many times the median a sink is"
+        )
     lengths = _lengths(norms)
     found = [
         float(np.median(layer[layer > 0].numpy())) if (layer > 0).any() else float("inf") for layer in lengths
@@ -216,10 +222,12 @@ def _lengths(norms: Any) -> Tensor:
     if lengths.ndim == 1:
         lengths = lengths[None]
     if lengths.ndim != 2 or lengths.numel() == 0:
-        raise ShapeError(f"norms has shape {tuple(lengths.shape)}; wanted (n,), or (L, n) of several layers")
+        raise ShapeError(
+            f"has shape {tuple(lengths.shape)}; wanted (n,), or (L, n) of several layers", argument="norms"
+        )
     check_finite(lengths, name="norms")
     if (lengths < 0).any():
-        raise InputError("norms has negative entries; wanted lengths of vectors: X.norm(dim=-1)")
+        raise InputError("has negative entries; wanted lengths of vectors: X.norm(dim=-1)", argument="norms")
     return lengths
 
 

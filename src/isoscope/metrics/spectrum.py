@@ -171,7 +171,7 @@ def dimensions_for_variance(X: Any, *, share: float = 0.9) -> int:
     1
     """
     if not 0 < share <= 1:
-        raise InputError(f"share is {share}; wanted a share of the variance in (0, 1]")
+        raise InputError(argument="share", got=share, wanted="a share of the variance in (0, 1]")
     return first_reaching(_cumulative(_spread(X, "dimensions_for_variance").eigenvalues), share)
 
 

@@ -86,7 +86,7 @@ def tile_plans(X: Tensor, labels: Labels, memory_mb: float | None = None) -> lis
         fitting = [plan for plan in plans if plan.working_bytes <= MEMORY_MB * 2**20]
         return fitting[:1] or [min(plans, key=lambda plan: plan.megabytes)]
     if isinstance(memory_mb, bool) or not isinstance(memory_mb, int | float) or not memory_mb > 0:
-        raise InputError(f"memory_mb is {memory_mb!r}; wanted a number of megabytes above 0")
+        raise InputError(argument="memory_mb", got=memory_mb, wanted="a number of megabytes above 0")
     fitting = [plan for plan in plans if plan.megabytes <= memory_mb]
     if not fitting:
         least = math.ceil(min(plan.megabytes for plan in plans))

@@ -109,12 +109,14 @@ class Neighbors:
 
 def _check_k(k: int, most: int) -> None:
     if not isinstance(k, int) or not 1 <= k <= most:
-        raise InputError(f"k is {k!r}; wanted a whole number from 1 to {most}, the number of other points")
+        raise InputError(
+            argument="k", got=k, wanted=f"a whole number from 1 to {most}, the number of other points"
+        )
 
 
 def _check_metric(metric: str) -> str:
     if metric not in METRICS:
-        raise InputError(f"metric is {metric!r}; wanted one of {', '.join(map(repr, METRICS))}")
+        raise InputError(argument="metric", got=metric, wanted=f"one of {', '.join(map(repr, METRICS))}")
     return metric
 
 

@@ -69,7 +69,9 @@ class ClusterDistances:
         own = as_labels(query_labels, n=query_matrix.shape[0], name="query_labels").to(query_matrix.device)
         others = as_labels(labels)
         if unknown := set(others.names) - set(own.names):
-            raise LabelError(f"labels has {quoted(min(map(str, unknown)))}, which query_labels does not name")
+            raise LabelError(
+                f"has {quoted(min(map(str, unknown)))}, which query_labels does not name", argument="labels"
+            )
         codes = recoded(others, own.names).codes.to(query_matrix.device)
         sums = query_matrix.new_zeros(len(own), own.n_labels, dtype=torch.float64)
         start = 0

@@ -71,7 +71,9 @@ class FileRows:
             yield block
         if seen != self.n:
             more = "more" if seen > self.n else str(seen)
-            raise ShapeError(f"labels has {self.n} entries for {more} vectors; wanted one for each vector")
+            raise ShapeError(
+                f"has {self.n} entries for {more} vectors; wanted one for each vector", argument="labels"
+            )
 
     def take(self, index: Tensor) -> Tensor:
         """(m, d) the rows of the given numbers, by one pass that ends at the last of them."""
