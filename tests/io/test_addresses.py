@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import subprocess
 import sys
 import tempfile
@@ -96,7 +97,7 @@ def test_a_full_disk_here(bucket: str, vectors: np.ndarray, monkeypatch: pytest.
     def get(*_: object, **__: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    store(f"{bucket}/tensors/a.safetensors", vectors)
+    store(f"{bucket}/tensors/a.pt", vectors)
     monkeypatch.setattr(type(fsspec.filesystem("memory")), "get", get)
     with pytest.raises(FileError, match="cannot be reached: No space left on device"):
         open_vectors(f"{bucket}/tensors")
@@ -170,7 +171,9 @@ def test_no_more_is_read_of_a_table_than_is_asked(bucket: str, n_read: Callable[
     assert n_read() < 2.3 * X.nbytes  # the first block, and a pass
 
 
-@pytest.mark.parametrize("suffix", [".npy", ".npz", ".csv", ".csv.gz", ".jsonl", ".vec", ".bin"])
+@pytest.mark.parametrize(
+    "suffix", [".npy", ".npz", ".safetensors", ".csv", ".csv.gz", ".jsonl", ".vec", ".bin"]
+)
 def test_the_width_takes_the_head_of_a_file(bucket: str, n_read: Callable[[], int], suffix: str) -> None:
     X = np.random.default_rng(0).normal(size=(30_000, 16)).astype(np.float32)
     store(address := f"{bucket}/wide/a{suffix}", X)
@@ -183,6 +186,35 @@ def test_the_width_takes_the_head_of_a_file(bucket: str, n_read: Callable[[], in
     found = np.concatenate([block.vectors for block in source.blocks(7000)])
     np.testing.assert_allclose(found, X, rtol=1e-6)
     assert n_read() < size + 2**21
+
+
+def test_labels_of_tensors_at_an_address(bucket: str, vectors: np.ndarray, tmp_path: Path) -> None:
+    iso.save(iso.Space(vectors, labels=list("abcabcabcab")), tmp_path / "a.safetensors")
+    fsspec.filesystem("memory").put(str(tmp_path / "a.safetensors"), address := f"{bucket}/l/a.safetensors")
+    labels = open_vectors(address, labels="labels").labels
+    assert (labels.names, labels.codes.tolist()) == (("a", "b", "c"), [0, 1, 2] * 3 + [0, 1])
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        {"v": {"dtype": "F32", "shape": [2, 2], "data_offsets": [0, 17]}},
+        {"v": {"dtype": "F32", "shape": [3, 2], "data_offsets": [0, 16]}},
+        {"v": {"dtype": "F8_E4M3", "shape": [4, 4], "data_offsets": [0, 16]}},
+        {"v": {"dtype": "F32", "shape": [2, -2], "data_offsets": [0, 16]}},
+        {"v": {"dtype": "F32", "shape": [2, 2], "data_offsets": [16, 0]}},
+        {"v": {"dtype": "F32", "shape": [2, 2]}},
+        {"v": 3},
+        [],
+    ],
+)
+def test_hostile_tensors_at_an_address(bucket: str, header: Any) -> None:
+    raw = json.dumps(header).encode()
+    for length in (len(raw), len(raw) - 1, 2**40):
+        data = length.to_bytes(8, "little") + raw + bytes(16)
+        fsspec.filesystem("memory").pipe_file(f"{bucket}/h/a.safetensors", data)
+        with pytest.raises(FileError, match=r"memory://\S*a\.safetensors"):
+            open_vectors(f"{bucket}/h/a.safetensors").load()
 
 
 @pytest.mark.parametrize("name", WRITERS)
@@ -221,7 +253,7 @@ def test_nothing_is_fetched_for_labels_that_are_not_asked(
     bucket: str, vectors: np.ndarray, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for number in range(3):
-        store(f"{bucket}/tensors/{number}.safetensors", vectors)
+        store(f"{bucket}/tensors/{number}.pt", vectors)
     fetched, real = [], fsspec.filesystem("memory").get
     monkeypatch.setattr(
         type(fsspec.filesystem("memory")), "get", lambda _, *a, **k: fetched.append(a) or real(*a, **k)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 import zipfile
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from functools import cache, cached_property
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -14,96 +16,138 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from isoscope.arrays import check_real
+from isoscope.arrays import block_rows, check_real
 from isoscope.errors import FileError, InputError
+from isoscope.io.addresses import FilePath
 from isoscope.io.chunks import Chunk, Reader, check_shape, choose
 from isoscope.io.files import SAVE_AGAIN, first_bytes, is_gzip
 from isoscope.io.formats import reads
 from isoscope.io.raw_rows import RawRows
-from isoscope.io.structure import check_distinct, leaves, parse_json
+from isoscope.io.structure import Field, check_distinct, check_held, declared_bytes, leaves, parse_json
 
-# the header promises little-endian numbers; bfloat16, unknown to NumPy, is read as 16 bits and viewed
+# types by the name they have in a .safetensors file, and how NumPy reads them there: the header promises
+# little-endian numbers; bfloat16, unknown to NumPy, is read as 16 bits and viewed
 _STORED = {
-    torch.float16: "<f2",
-    torch.bfloat16: "<i2",
-    torch.float32: "<f4",
-    torch.float64: "<f8",
-    torch.int8: "<i1",
-    torch.uint8: "<u1",
-    torch.int16: "<i2",
-    torch.int32: "<i4",
-    torch.int64: "<i8",
+    "F16": (torch.float16, "<f2"),
+    "BF16": (torch.bfloat16, "<i2"),
+    "F32": (torch.float32, "<f4"),
+    "F64": (torch.float64, "<f8"),
+    "I8": (torch.int8, "<i1"),
+    "U8": (torch.uint8, "<u1"),
+    "I16": (torch.int16, "<i2"),
+    "I32": (torch.int32, "<i4"),
+    "I64": (torch.int64, "<i8"),
 }
 _MAX_HEADER_BYTES = 100 * 10**6  # as safetensors itself allows
 _CHUNK_BYTES = 2**20
 LABEL_NAMES = "label_names"  # the metadata entry of a .safetensors file that spells out its label codes
 
 
-@reads(".safetensors", takes=("key", "unpack_bits"), by_ranges=False)
+@dataclass(frozen=True)
+class StoredTensor:
+    """A tensor of a .safetensors file by its header.
+
+    Attributes:
+        dtype: its type, as the file calls it.
+        shape: its lengths.
+        offset: where its bytes begin in the file.
+        n_bytes: how many there are.
+    """
+
+    dtype: str
+    shape: tuple[int, ...]
+    offset: int
+    n_bytes: int
+
+    def rows(self, path: FilePath, *, uncached: bool = False) -> tuple[torch.dtype, RawRows]:
+        """Return its type, and its numbers as rows; raise FileError over a type that NumPy does not read."""
+        if self.dtype not in _STORED:
+            raise FileError(f"{path} holds {self.dtype} values; wanted {', '.join(_STORED)} at an address")
+        kind, letters = _STORED[self.dtype]
+        if declared_bytes(self.shape, kind.itemsize, str(path)) != self.n_bytes:
+            raise FileError(f"{path} has {self.n_bytes:,} bytes for a tensor of shape {self.shape}")
+        return kind, RawRows(path, self.offset, np.dtype(letters), math.prod(self.shape[1:]), uncached)
+
+
+@reads(".safetensors", takes=("key", "unpack_bits"))
 class SafetensorsReader(Reader):
-    """A .safetensors file: one 2-d tensor, mapped; any other tensor can be the labels."""
+    """A .safetensors file: one 2-d tensor, mapped, or read by ranges; any other tensor can be the labels."""
 
     def open(self) -> None:
-        """Read the header and map the chosen tensor."""
+        """Read the header and choose a tensor."""
         _refuse_gzip(self)
-        self._shapes = self._read_shapes()
-        key = choose(
-            self.request, self._shapes, [name for name, shape in self._shapes.items() if len(shape) == 2]
-        )
-        self._key = key
-        self._vectors = self._tensor(key)
-        self.seeks = self._vectors.dtype in _STORED  # in a type that NumPy reads too
-        self.n_rows, self.n_dims = _check_tensor(self._vectors, f"{self.path} ({key})")
-        self.columns = tuple(name for name in self._shapes if name != key)
+        if isinstance(self.path, Path):
+            with self._opened():  # which looks through the whole header
+                pass
+        self._tensors, self._about = self._header()
+        shapes = {name: tensor.shape for name, tensor in self._tensors.items()}
+        self._key = choose(self.request, shapes, [name for name, shape in shapes.items() if len(shape) == 2])
+        what, chosen = f"{self.path} ({self._key})", self._tensors[self._key]
+        self.seeks = chosen.dtype in _STORED
+        self.n_rows, self.n_dims = check_shape(chosen.shape, what)
+        if isinstance(self.path, Path):
+            _check_tensor(self._tensor(self._key), what)
+        self.columns = tuple(name for name in self._tensors if name != self._key)
 
     def pieces(self) -> Iterator[Chunk]:
         """The whole tensor as one mapped piece."""
-        yield Chunk(self._vectors)
+        if isinstance(self.path, Path):
+            yield Chunk(self._tensor(self._key))
+        else:
+            yield from self.rows(0, None, block_rows(self.n_dims))
 
     def rows(self, start: int, stop: int | None, step: int) -> Iterator[Chunk]:
         """Rows read into memory, so that a large file is never mapped whole."""
-        stop = len(self._vectors) if stop is None else stop
-        kind = self._vectors.dtype
-        if kind not in _STORED:
-            yield Chunk(self._vectors[start:stop])
+        stop = self.n_rows if stop is None else stop
+        if not self.seeks and isinstance(self.path, Path):
+            yield Chunk(self._tensor(self._key)[start:stop])
             return
-        stored = RawRows(self.path, self._offset, np.dtype(_STORED[kind]), self.n_dims, self.request.uncached)
-        for numbers in stored.read(start, stop, step):
+        kind, stored = self._tensors[self._key].rows(self.path, uncached=self.request.uncached)
+        for numbers in stored.read(start, stop or 0, step):
             yield Chunk(torch.from_numpy(numbers).view(kind))
-
-    @cached_property
-    def _offset(self) -> int:
-        """Where the tensor's bytes begin: after the header's length, the header, and what lies before."""
-        with self.path.open("rb") as file:
-            length = int.from_bytes(file.read(8), "little")
-            header = parse_json(file.read(length), str(self.path), max_bytes=_MAX_HEADER_BYTES)
-        return 8 + length + header[self._key]["data_offsets"].entries(at_least=2)[0].whole()
 
     def label_values(self, column: str) -> Any:
         """Another tensor of the file, by name where the file spells its codes out."""
-        with self._opened() as file:
-            codes = file.get_tensor(column)
-            names = (file.metadata() or {}).get(LABEL_NAMES)
+        codes, names = self._tensor(column), self._about.get(LABEL_NAMES)
         if names is None or column != "labels" or codes.dtype != torch.int64:
             return codes
-        spelled = parse_json(names, f"{self.path} ({LABEL_NAMES})").entries()
+        spelled = parse_json(names.text(), f"{self.path} ({LABEL_NAMES})").entries()
         if bool(((codes < 0) | (codes >= len(spelled))).any()):
             raise FileError(f"{self.path} has labels without a name; wanted codes below {len(spelled)}")
         return [spelled[code].value for code in codes.tolist()]
+
+    def _header(self) -> tuple[dict[str, StoredTensor], dict[str, Field]]:
+        """Every tensor by name, and what is noted beside them."""
+        with self.path.open("rb") as file:
+            length = int.from_bytes(file.read(8), "little")
+            held = min(self.path.stat().st_size - 8, _MAX_HEADER_BYTES)
+            check_held(length, held, f"{self.path} (its header)")
+            header = parse_json(file.read(length), str(self.path), max_bytes=_MAX_HEADER_BYTES).mapping()
+        about = header.pop("__metadata__", None)
+        tensors = {}
+        for name, entry in sorted(header.items()):
+            first, last = (place.whole() for place in entry["data_offsets"].entries(at_least=2, at_most=2))
+            check_held(8 + length + last, self.path.stat().st_size, f"{self.path} ({name})")
+            shape = tuple(size.whole() for size in entry["shape"].entries())
+            tensors[name] = StoredTensor(entry["dtype"].text(), shape, 8 + length + first, last - first)
+        return tensors, about.mapping() if about else {}
 
     def _opened(self) -> Any:
         from safetensors import safe_open
 
         return safe_open(str(self.path), framework="pt")
 
-    def _read_shapes(self) -> dict[str, tuple[int, ...]]:
-        with self._opened() as file:
-            return {name: tuple(file.get_slice(name).get_shape()) for name in sorted(file.keys())}
-
-    def _tensor(self, key: str) -> Tensor:
-        with self._opened() as file:
-            tensor: Tensor = file.get_tensor(key)
-            return tensor
+    def _tensor(self, name: str) -> Tensor:
+        """A tensor whole, mapped where it lies here."""
+        if isinstance(self.path, Path):
+            with self._opened() as file:
+                tensor: Tensor = file.get_tensor(name)
+                return tensor
+        shape = self._tensors[name].shape
+        kind, stored = self._tensors[name].rows(self.path)
+        length = shape[0] if shape else 1
+        (numbers,) = stored.read(0, length, length) if length else (np.empty(0, stored.dtype),)
+        return torch.from_numpy(numbers).view(kind).reshape(shape)
 
 
 @reads(".pt", ".pth", takes=("key", "unpack_bits"), by_ranges=False)
