@@ -33,6 +33,7 @@ from typer.testing import CliRunner
 
 import isoscope as iso
 from isoscope.cli import app
+from isoscope.io.formats import formats as known_formats
 from isoscope.metrics.registry import FAMILIES, KNOWN, built_in
 from isoscope_papers import corpora
 from isoscope_papers.theory.statements import statements_table
@@ -304,7 +305,7 @@ def filled(text: str, folder: Path) -> str:
     # metrics and statistics that a page declares end with it
     metrics = mock.patch.dict("isoscope.metrics.registry._own")
     statistics = mock.patch.dict("isoscope.statistics.declared._DECLARED")
-    formats = mock.patch.dict("isoscope.io.formats._FORMATS")
+    formats = mock.patch.dict(known_formats())  # asked for, so that all are there to be restored
     with contextlib.chdir(folder), mock.patch.dict(os.environ, own), metrics, statistics, formats:
         for block in _BLOCK.finditer(text):
             language, body = block.groups()

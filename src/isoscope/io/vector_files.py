@@ -242,7 +242,9 @@ def open_file(
         check_file(path)
     form = formats().get(kind(path))
     if form is None:
-        raise FileError(f"{path} is of an unknown kind {kind(path)!r}; wanted one of {', '.join(formats())}")
+        raise FileError(
+            f"{path} is of an unknown kind {kind(path)!r}; wanted one of {', '.join(sorted(formats()))}"
+        )
     refuse_options(path, form, where)
     column = labels if isinstance(labels, str) else None  # a Path is a path, whatever columns there are
     beside = weights if isinstance(weights, str) else None
