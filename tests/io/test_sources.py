@@ -150,9 +150,7 @@ def test_no_permission_is_asked_of_the_system(
 
 def test_unknown_suffix_lists_the_known(tmp_path: Path) -> None:
     (tmp_path / "a.xyz").write_text("1")
-    with pytest.raises(
-        FileError, match=r"unknown kind '\.xyz'; wanted one of \.npy, \.npz, \.safetensors.*\.bin"
-    ):
+    with pytest.raises(FileError, match=r"unknown kind '\.xyz'; wanted one of \.arrow, \.bin, \.csv.*\.zarr"):
         open_vectors(tmp_path / "a.xyz")
 
 
