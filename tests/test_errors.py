@@ -19,9 +19,9 @@ def test_a_message_is_made_from_its_fields() -> None:
 def test_hints_name_arguments() -> None:
     both = [Setting("truncate", True, to="cut it"), Setting("window", to="read on")]
     error = InputError("the text is long", hint=both)
-    assert str(error) == "the text is long; pass truncate=True to cut it, or pass window= to read on"
+    assert str(error) == "the text is long; pass truncate=True to cut it, or window= to read on"
     assert error.text(lambda one: f"--{one.argument}").endswith(
-        "pass --truncate to cut it, or pass --window to read on"
+        "pass --truncate to cut it, or --window to read on"
     )
     only_one = error.text(lambda one: "--window" if one.argument == "window" else None)
     assert only_one == "the text is long; pass --window to read on"

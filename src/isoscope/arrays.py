@@ -44,11 +44,12 @@ def as_matrix(X: Any, *, name: str = "X", finite: bool = True) -> Tensor:
     matrix = as_tensor(X, name=name)
     if matrix.ndim != 2:
         raise ShapeError(
-            f"{name} has shape {tuple(matrix.shape)}; wanted two axes (n, d), one vector a row: "
-            f"{_reshape_hint(matrix)}"
+            f"has shape {tuple(matrix.shape)}; wanted two axes (n, d), one vector a row: "
+            f"{_reshape_hint(matrix)}",
+            argument=name,
         )
     if matrix.shape[0] == 0 or matrix.shape[1] == 0:
-        raise ShapeError(f"{name} is empty, shape {tuple(matrix.shape)}; wanted at least one vector")
+        raise ShapeError(f"is empty, shape {tuple(matrix.shape)}; wanted at least one vector", argument=name)
     if finite:
         check_finite(matrix, name=name)
     return matrix
@@ -70,9 +71,13 @@ def as_spaces(X: Any, *, name: str = "X") -> Tensor:
     """The (B, n, d) tensor behind an array of B spaces of one shape, checked as `as_matrix` checks one."""
     spaces = as_tensor(X, name=name)
     if spaces.ndim != 3:
-        raise ShapeError(f"{name} has shape {tuple(spaces.shape)}; wanted three axes (B, n, d), B spaces")
+        raise ShapeError(
+            f"has shape {tuple(spaces.shape)}; wanted three axes (B, n, d), B spaces", argument=name
+        )
     if spaces.numel() == 0:
-        raise ShapeError(f"{name} is empty, shape {tuple(spaces.shape)}; wanted at least one vector a space")
+        raise ShapeError(
+            f"is empty, shape {tuple(spaces.shape)}; wanted at least one vector a space", argument=name
+        )
     try:
         check_finite(spaces.flatten(0, 1), name=name)
     except NotFiniteError:
@@ -102,8 +107,9 @@ def as_tensor(X: Any, *, name: str = "X") -> Tensor:
         return X
     if X.dtype == torch.uint8 and X.numel() and int(X.max()) > LARGEST_BYTE:
         raise InputError(
-            f"{name} holds bytes (uint8) up to {int(X.max())}: packed bits, or whole numbers? "
-            f"wanted one number a dimension: pass np.unpackbits({name}, axis=1), or {name}.astype(np.float32)"
+            f"holds bytes (uint8) up to {int(X.max())}: packed bits, or whole numbers? wanted one number a "
+            f"dimension: pass np.unpackbits({name}, axis=1), or {name}.astype(np.float32)",
+            argument=name,
         )
     if X.dtype in _SMALL_INTS:
         return X.to(torch.float32)
@@ -114,19 +120,25 @@ def check_real(X: Tensor, *, name: str) -> None:
     """Raise InputError unless a tensor is dense, has its data, and holds real numbers."""
     if X.is_nested or X.is_quantized or X.layout != torch.strided:
         raise InputError(
-            f"{name} is sparse, nested or quantized; wanted a dense tensor: X.to_dense() or X.dequantize()"
+            "is sparse, nested or quantized; wanted a dense tensor: X.to_dense() or X.dequantize()",
+            argument=name,
         )
     if X.is_meta:
-        raise InputError(f"{name} is a tensor without data, on the device meta; wanted one with its numbers")
+        raise InputError(
+            "is a tensor without data, on the device meta; wanted one with its numbers", argument=name
+        )
     if X.is_complex():
-        raise InputError(f"{name} holds complex numbers ({X.dtype}); wanted real ones: X.real or X.abs()")
+        raise InputError(
+            f"holds complex numbers ({X.dtype}); wanted real ones: X.real or X.abs()", argument=name
+        )
     if X.dtype not in (*_TORCH_FLOATS, *_SMALL_INTS):
         try:
             torch.empty(1, dtype=X.dtype).double()
         except NotImplementedError:
             raise InputError(
-                f"{name} holds {X.dtype} values, several to a byte; wanted a type of plain numbers: "
-                "convert to float32 first"
+                f"holds {X.dtype} values, several to a byte; wanted a type of plain numbers: "
+                "convert to float32 first",
+                argument=name,
             ) from None
 
 
@@ -198,24 +210,29 @@ def _from_foreign(X: Any, name: str) -> Tensor:
     if module == "pyarrow":
         return _share(frames.from_arrow(X, name), name)
     if module == "scipy":
-        raise InputError(f"{name} is a scipy sparse matrix; wanted a dense array: pass {name}.toarray()")
+        raise InputError(
+            f"is a scipy sparse matrix; wanted a dense array: pass {name}.toarray()", argument=name
+        )
     if module in ("pandas", "polars"):
         return _share(frames.from_frame(X, name), name)
     if hasattr(X, "__dlpack__") and not isinstance(X, np.ndarray):
         return torch.utils.dlpack.from_dlpack(X)
     if isinstance(X, str | bytes):
         raise InputError(
-            f"{name} is a {type(X).__name__}; wanted numbers: to measure a file use isoscope.read(path)"
+            f"is a {type(X).__name__}; wanted numbers: to measure a file use isoscope.read(path)",
+            argument=name,
         )
     if isinstance(X, np.ma.MaskedArray) and np.ma.getmaskarray(X).any():
         n_masked = int(np.ma.getmaskarray(X).sum())
-        raise NotFiniteError(f"{name} has {n_masked} masked numbers; wanted none missing: fill or drop them")
+        raise NotFiniteError(
+            f"has {n_masked} masked numbers; wanted none missing: fill or drop them", argument=name
+        )
     if X is None or isinstance(X, dict | set) or not (hasattr(X, "__len__") or hasattr(X, "__array__")):
-        raise InputError(f"{name} is a {type(X).__name__}; wanted an array, a table or nested lists")
+        raise InputError(f"is a {type(X).__name__}; wanted an array, a table or nested lists", argument=name)
     try:
         array = np.asarray(X)
     except ValueError as error:
-        raise ShapeError(f"{name} has ragged rows ({error}); wanted rows of one length") from None
+        raise ShapeError(f"has ragged rows ({error}); wanted rows of one length", argument=name) from None
     return _share(array, name)
 
 
@@ -225,8 +242,9 @@ def _share(array: np.ndarray, name: str) -> Tensor:
         array = _from_object_array(array, name)
     if array.dtype.kind not in "fiub":
         raise InputError(
-            f"{name} holds {array.dtype} values; wanted real numbers: "
-            + ("pass the real part" if array.dtype.kind == "c" else f"convert with {name}.astype(float)")
+            f"holds {array.dtype} values; wanted real numbers: "
+            + ("pass the real part" if array.dtype.kind == "c" else f"convert with {name}.astype(float)"),
+            argument=name,
         )
     if array.dtype.kind == "f" and array.dtype.itemsize > 8:
         array = array.astype(np.float64)
@@ -246,10 +264,12 @@ def _from_object_array(array: np.ndarray, name: str) -> np.ndarray:
     rows = [np.asarray(row) for row in array.ravel()]
     lengths = {row.shape for row in rows}
     if len(lengths) > 1:
-        raise ShapeError(f"{name} has ragged rows of shapes {sorted(lengths)[:4]}; wanted rows of one length")
+        raise ShapeError(
+            f"has ragged rows of shapes {sorted(lengths)[:4]}; wanted rows of one length", argument=name
+        )
     if array.ndim == 1 and rows and rows[0].ndim == 1 and rows[0].dtype.kind in "fiub":
         return np.stack(rows)
-    raise InputError(f"{name} holds Python objects, not numbers; wanted an (n, d) array of floats")
+    raise InputError("holds Python objects, not numbers; wanted an (n, d) array of floats", argument=name)
 
 
 def _reshape_hint(matrix: Tensor) -> str:

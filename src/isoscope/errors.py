@@ -56,10 +56,6 @@ class Setting(NamedTuple):
     def __str__(self) -> str:
         return f"{self.argument}={repr(self.value) if self.has_value else ''}"
 
-    def advice(self, written: str) -> str:
-        """Return the hint in words, with the argument as it is written where the reader is."""
-        return f"{self.verb} {written}{f' to {self.to}' if self.to else ''}"
-
 
 Hint = str | Setting | Sequence[str | Setting]
 
@@ -111,9 +107,17 @@ class InputError(IsoscopeError, ValueError):
         write = spell or str
         subject = self.argument and ((spell and spell(Setting(self.argument))) or self.argument)
         known = [hint for hint in self.hint if isinstance(hint, str) or write(hint)] or self.hint
-        hints = [hint if isinstance(hint, str) else hint.advice(write(hint) or str(hint)) for hint in known]
+        hints, verb = [], ""
+        for hint in known:
+            if isinstance(hint, str):
+                hints.append(hint)
+                continue
+            written = [write(hint) or str(hint), *([f"to {hint.to}"] if hint.to else [])]
+            hints.append(" ".join(written if verb == hint.verb else [hint.verb, *written]))
+            verb = hint.verb
         line = " ".join(filter(None, (subject, self.message)))
-        return "; ".join(filter(None, (line, ", or ".join(hints))))
+        between = " " if line.endswith("?") else "; "
+        return between.join(filter(None, (line, ", or ".join(hints))))
 
 
 class ShapeError(InputError):

@@ -44,22 +44,24 @@ def _refuse_no_dimensions(columns: list[Column], name: str) -> None:
     for column in others:
         if column.holds == "vectors":
             raise InputError(
-                f"{name} has vectors in column {column.name!r} beside other columns; "
-                f"pass {name}[{column.name!r}]"
+                f"has vectors in column {column.name!r} beside other columns; pass {name}[{column.name!r}]",
+                argument=name,
             )
     if others:
         held = " and ".join(dict.fromkeys(column.holds for column in others))
         raise InputError(
-            f"{name} has {held} in column{_shown(column.name for column in others)}; wanted numbers in "
-            f"each: pass {name}.drop(columns=[…]), and texts that are labels as labels=…"
+            f"has {held} in column{_shown(column.name for column in others)}; wanted numbers in "
+            f"each: pass {name}.drop(columns=[…]), and texts that are labels as labels=…",
+            argument=name,
         )
     unlikely = verdict.named or verdict.doubtful
     if unlikely:
         shown = _shown(columns[place].name for place in unlikely)
         why = "by name" if verdict.named else "whole numbers among other columns"
         raise InputError(
-            f"{name} has identifiers, labels or times in column{shown}, so it seems ({why}); "
-            f"wanted dimensions only: pass {name}.drop(columns=[…]), or {name}.to_numpy() where all are some"
+            f"has identifiers, labels or times in column{shown}, so it seems ({why}); "
+            f"wanted dimensions only: pass {name}.drop(columns=[…]), or {name}.to_numpy() where all are some",
+            argument=name,
         )
 
 
@@ -170,17 +172,20 @@ def lists_array(column: Any, name: object, n_dims: int | None = None, start: int
         return np.empty((0, n_dims or 0), dtype=np.float32)
     if column.null_count:
         row = start + column.is_null().index(True).as_py()
-        raise NotFiniteError(f"{name} has no vector in row {row} (null); drop the rows without one")
+        raise NotFiniteError(f"has no vector in row {row} (null); drop the rows without one", argument=name)
     lengths = pc.list_value_length(column)
     n_dims = lengths[0].as_py() if n_dims is None else n_dims
     ragged = pc.not_equal(lengths, n_dims).index(True).as_py()
     if ragged >= 0:
         raise ShapeError(
-            f"{name} has a vector of length {lengths[ragged]} in row {start + ragged}, "
-            f"where the first has {n_dims}; wanted rows of one length"
+            f"has a vector of length {lengths[ragged]} in row {start + ragged}, "
+            f"where the first has {n_dims}; wanted rows of one length",
+            argument=name,
         )
     values = column.flatten()
     if values.null_count:
         row = start + values.is_null().index(True).as_py() // n_dims
-        raise NotFiniteError(f"{name} has missing numbers, the first in row {row}; drop or fill those rows")
+        raise NotFiniteError(
+            f"has missing numbers, the first in row {row}; drop or fill those rows", argument=name
+        )
     return np.asarray(values.to_numpy(zero_copy_only=False)).reshape(len(column), n_dims)

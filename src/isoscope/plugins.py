@@ -29,4 +29,4 @@ def corpora() -> Any | None:
 
 def missing(what: str) -> InputError:
     """Return the error for a part that is not installed."""
-    return InputError(f"{what} is part of isoscope-papers, which is not installed: {_INSTALL}")
+    return InputError(f"is part of isoscope-papers, which is not installed: {_INSTALL}", argument=what)

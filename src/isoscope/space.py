@@ -68,7 +68,9 @@ class Space:
         matrix = as_matrix(vectors, name="vectors")
         n = matrix.shape[0]
         if texts is not None and len(texts) != n:
-            raise ShapeError(f"texts has {len(texts)} entries for {n} vectors; wanted one for each vector")
+            raise ShapeError(
+                f"has {len(texts)} entries for {n} vectors; wanted one for each vector", argument="texts"
+            )
         matched = None if partners is None else as_matrix(partners, name="partners")
         if matched is not None and matched.shape != matrix.shape:
             raise ShapeError(
@@ -212,15 +214,18 @@ def as_weights(weights: Any, *, n: int, name: str = "weights") -> Tensor:
     """(n,) float64, one finite number for each row, none negative, not all zero, their sum exact."""
     values = as_tensor(weights, name=name).detach().double().flatten()
     if len(values) != n:
-        raise ShapeError(f"{name} has {len(values)} entries for {n} vectors; wanted one for each vector")
+        raise ShapeError(
+            f"has {len(values)} entries for {n} vectors; wanted one for each vector", argument=name
+        )
     bad = ~(torch.isfinite(values) & (values >= 0))
     if bool(bad.any()):
         row = int(bad.nonzero()[0])
         raise InputError(
-            f"{name} has {float(values[row]):g} in row {row}; wanted how often each row counts, 0 or more"
+            f"has {float(values[row]):g} in row {row}; wanted how often each row counts, 0 or more",
+            argument=name,
         )
     if not bool((values > 0).any()):
-        raise InputError(f"{name} is 0 for every row; wanted at least one row that counts")
+        raise InputError("is 0 for every row; wanted at least one row that counts", argument=name)
     if (total := float(values.sum())) > _LARGEST_COUNT:
         raise InputError(
             f"{name} adds up to {total:g}; wanted how often each row counts, at most {_LARGEST_COUNT:,} in "

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from isoscope.errors import InputError, ShapeError
+from isoscope.errors import Hint, InputError, ShapeError
 
 # what a column holds; lists are of whole numbers, which are tokens where others are vectors
 TEXTS, NUMBERS, VECTORS, LISTS, OTHER = "texts", "numbers", "vectors", "lists", "other"
@@ -60,10 +60,10 @@ class Verdict:
     doubtful: list[int]
 
 
-def check_n_columns(n_columns: int, where: object, hint: str = "save it as .npy") -> None:
+def check_n_columns(n_columns: int, where: object, hint: Hint = "save it as .npy") -> None:
     """Raise ShapeError over more columns than a table may have."""
     if n_columns > MAX_COLUMNS:
-        raise ShapeError(f"{where} has {n_columns:,} columns; wanted at most {MAX_COLUMNS:,}: {hint}")
+        raise ShapeError(f"{where} has {n_columns:,} columns; wanted at most {MAX_COLUMNS:,}", hint=hint)
 
 
 def names_no_dimension(name: str) -> bool:
@@ -188,7 +188,9 @@ def places_of(choice: Iterable[str], names: Sequence[str], *, argument: str) -> 
     for item in choice:
         parts = [item] if item in names else [part.strip() for part in item.split(",") if part.strip()]
         if not parts:
-            raise InputError(f"{argument} is {item!r}; wanted names of columns with commas between them")
+            raise InputError(
+                f"is {item!r}; wanted names of columns with commas between them", argument=argument
+            )
         for part in parts:
             chosen.update(_places(part, names, argument))
     return sorted(chosen)
@@ -207,7 +209,9 @@ def _places(part: str, names: Sequence[str], argument: str) -> Iterable[int]:
     elif (place := _place(part, names)) is not None:
         return [place]
     shown = ", ".join(names[:12]) + (f", … ({len(names)} in all)" if len(names) > 12 else "")
-    raise InputError(f"{argument} has {part!r}, which is no column or range of columns; there are {shown}")
+    raise InputError(
+        f"has {part!r}, which is no column or range of columns; there are {shown}", argument=argument
+    )
 
 
 def _place(name: str, names: Sequence[str]) -> int | None:

@@ -58,7 +58,9 @@ def test_table_and_folder(tiny_bert: Path, texts: Path, tmp_path: Path) -> None:
     options = ("--seeds", "2", "-o", "runs", "--regularizer", "istar", "--lambda", "-1")
     again = run(tiny_bert, *options, "--resume")
     assert [one["configuration"]["seed"] for one in again] == [0, 1]
-    with pytest.raises(InputError, match="holds a run already, done or cut short; go on with it by --resume"):
+    with pytest.raises(
+        InputError, match="holds a run already, done or cut short; pass --resume to continue it"
+    ):
         run(tiny_bert, *options)
     with pytest.raises(InputError, match=r"strength was -1\.0, now 1\.0"):
         run(tiny_bert, "-o", "runs", "--regularizer", "istar", "--resume")
@@ -96,7 +98,7 @@ def test_cut_short_before_the_first_checkpoint(tiny_bert: Path, texts: Path, fai
         elif path.name != "config.json":
             path.unlink()
     own = ("--texts", "texts.jsonl", "--text-column", "asked", "--labels", "kind", *QUICK)
-    assert "go on with it by --resume, or choose" in fail("finetune", str(tiny_bert), *own, "-o", "runs")
+    assert "pass --resume to continue it, or choose" in fail("finetune", str(tiny_bert), *own, "-o", "runs")
     assert run(tiny_bert, "-o", "runs", "--resume")[0]["epochs"] == whole
 
 
@@ -150,7 +152,9 @@ def test_bad_input(tiny_bert: Path, texts: Path, fail: Any) -> None:
     missing = fail("finetune", model, *own, "--labels", "nothing")
     assert "labels 'nothing' is neither a column of texts.jsonl (it has asked, answer, kind, same)" in missing
     assert "labels has one value, 'x'" in fail("finetune", model, *own, "--labels", "same")
-    assert "with --text-column" in fail("finetune", model, "--texts", "texts.jsonl", "--labels", "kind")
+    assert "pass --text-column to say which" in fail(
+        "finetune", model, "--texts", "texts.jsonl", "--labels", "kind"
+    )
     labelled = (*own, "--labels", "kind")
     assert "no column 'no'" in fail("finetune", model, *labelled, "--pair-column", "no")
     for wrong in ("nan", "inf", "strong"):
@@ -169,5 +173,5 @@ def test_bad_input(tiny_bert: Path, texts: Path, fail: Any) -> None:
     assert not Path("short").exists()
     assert "--max-train is 1" in fail("finetune", model, *labelled, "--max-train", "1")
     assert "--resume goes with --output" in fail("finetune", model, *labelled, "--resume")
-    assert "or --download to fetch it" in fail("finetune", "no/such-model", *labelled)
+    assert "pass --download to fetch it" in fail("finetune", "no/such-model", *labelled)
     assert "does not exist" in fail("finetune", model, "--texts", "no.csv", "--labels", "kind")

@@ -142,7 +142,7 @@ def test_device_batch_size_and_download_reach_the_encoder(
         ),
         (
             ["two.csv", "--model", "TINY"],
-            "has columns one, two; say which holds the texts with --text-column",
+            "has columns one, two; pass --text-column to say which holds the texts",
         ),
         (
             ["reviews.jsonl", "--model", "TINY", "--text-column", "x"],
@@ -155,8 +155,11 @@ def test_device_batch_size_and_download_reach_the_encoder(
         ),
         (["reviews.jsonl", "--model", "TINY", "--pooling", "x"], "pooling is 'x'; wanted one of"),
         (["reviews.jsonl", "--model", "TINY", "--batch-size", "0"], "--batch-size is 0"),
-        (["reviews.jsonl", "--model", "someone/thing"], "or --download to fetch it from Hugging Face's hub"),
-        (["reviews.jsonl", "--model", "thing"], "(owner/name, with --download)"),
+        (
+            ["reviews.jsonl", "--model", "someone/thing"],
+            "or pass --download to fetch it from Hugging",
+        ),
+        (["reviews.jsonl", "--model", "thing"], "pass --download to fetch one from the hub"),
         (["reviews.jsonl", "--model", "empty"], "is a folder without config.json"),
         (["reviews.jsonl", "--model", ""], "model is empty"),
         (["nowhere.jsonl"], "nowhere.jsonl does not exist"),

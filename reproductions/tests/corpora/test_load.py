@@ -181,7 +181,7 @@ def test_what_is_missing_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ):
         load_corpus("cola")
     with pytest.raises(
-        FileError, match=r"has no glue/cola_train.jsonl.gz, .*fields sentence, label; or pass download=True"
+        FileError, match=r"has no glue/cola_train.jsonl.gz, .*fields sentence, label; pass download=True"
     ):
         load_corpus("cola", data=tmp_path)
     with pytest.raises(FileError, match=r"data names .*nowhere, which is no folder"):

@@ -67,7 +67,8 @@ def chosen_corrections(
     if isinstance(corrections, Mapping):
         if NONE in corrections:
             raise InputError(
-                f"corrections has {NONE!r}, which is what all others are held against: leave it out"
+                f"has {NONE!r}, which is what all others are held against: leave it out",
+                argument="corrections",
             )
         for name, correction in corrections.items():
             if not (hasattr(correction, "fit") and hasattr(correction, "transform")):
@@ -80,5 +81,5 @@ def chosen_corrections(
         if name not in known:
             raise InputError(f"correction {name!r} is not known; wanted some of {', '.join(known)}")
     if not names:
-        raise InputError(f"corrections is empty; wanted some of {', '.join(known)}")
+        raise InputError(f"is empty; wanted some of {', '.join(known)}", argument="corrections")
     return {name: known[name] for name in names}

@@ -47,13 +47,17 @@ def as_pairs(pairs: Any, *, n: int) -> Pairs:
         table = np.asarray(pairs.to_numpy() if hasattr(pairs, "to_numpy") else pairs, dtype=np.float64)
     except (TypeError, ValueError):
         raise InputError(
-            "pairs holds no numbers; wanted (row, row, score) triples, rows counted from 0"
+            "holds no numbers; wanted (row, row, score) triples, rows counted from 0", argument="pairs"
         ) from None
     if table.ndim != 2 or table.shape[1] != 3:
-        raise ShapeError(f"pairs has shape {table.shape}; wanted (m, 3): a row, another row, and their score")
+        raise ShapeError(
+            f"has shape {table.shape}; wanted (m, 3): a row, another row, and their score", argument="pairs"
+        )
     rows, scores = table[:, :2], table[:, 2]
     if not np.isfinite(table).all():
-        raise InputError(f"pairs has NaN or Inf in row {int(np.argmin(np.isfinite(table).all(1)))}; drop it")
+        raise InputError(
+            f"has NaN or Inf in row {int(np.argmin(np.isfinite(table).all(1)))}; drop it", argument="pairs"
+        )
     bad = (rows != np.floor(rows)) | (rows < 0) | (rows >= n)
     if bad.any():
         at = int(bad.any(1).argmax())
@@ -62,12 +66,13 @@ def as_pairs(pairs: Any, *, n: int) -> Pairs:
             f"wanted whole numbers from 0 to {n - 1}"
         )
     if len(table) < MIN_PAIRS:
-        raise InputError(f"pairs has {len(table)} pairs; wanted at least {MIN_PAIRS} to rank")
+        raise InputError(f"has {len(table)} pairs; wanted at least {MIN_PAIRS} to rank", argument="pairs")
     n_apart = int((rows[:, 0] != rows[:, 1]).sum())
     if n_apart < MIN_PAIRS:
         raise InputError(
-            f"pairs has {n_apart} pairs of two different rows, and {len(table) - n_apart} of a row with "
-            f"itself, whose cosine is 1 in any space; wanted at least {MIN_PAIRS} of different rows"
+            f"has {n_apart} pairs of two different rows, and {len(table) - n_apart} of a row with "
+            f"itself, whose cosine is 1 in any space; wanted at least {MIN_PAIRS} of different rows",
+            argument="pairs",
         )
     if np.ptp(scores) == 0:
         raise InputError(f"pairs all have the score {scores[0]:g}; wanted scores that differ")

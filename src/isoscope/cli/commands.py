@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import inspect
 import os
-import re
 import shlex
 import sys
 import traceback
@@ -81,7 +80,7 @@ class Command(_Typed, TyperCommand):
         try:
             return super().invoke(ctx)
         except InputError as error:
-            raise type(error)(_reworded(error.text(self.typed))) from error
+            raise type(error)(error.text(self.typed)) from error
 
     def typed(self, setting: Setting) -> str | None:
         """Return an argument as it is typed, `--header` for header=True; None without such an option."""
@@ -95,27 +94,6 @@ class Command(_Typed, TyperCommand):
                 bare = setting.value is True or not setting.has_value
                 return option if bare else f"{option} {shlex.quote(str(setting.value))}"
         return None
-
-
-# messages that do not have fields yet
-_ARGUMENT = re.compile(
-    r"(?<![\w/\\-])(?P<name>checkpoint|columns|data|decimal|delimiter|download|exclude|header|key|pooling|resume|text_column|"
-    r"truncate|unpack_bits|vector_column|weights|window)=(?:True\b|(?P<no>False\b)|(?P<value>(?=\S))|)"
-)
-_SUBJECT = re.compile(
-    r"^(?P<name>batch_size|columns|decimal|delimiter|device|epochs|exclude|every|layers|learning_rate|max_length|max_tokens|max_train|memory|memory_mb|"
-    r"metric|pooling|precision|regularizer|sample|save_every|seeds?|steps|strengths|temperature|warmup|window|zeta)"
-    r"(?= (is|has|') ?)"
-)
-
-
-def _reworded(text: str) -> str:
-    def option(found: re.Match[str]) -> str:
-        no = "" if found["no"] is None else "no-"
-        return f"--{no}{found['name'].replace('_', '-')}{'' if found['value'] is None else ' '}"
-
-    text = _ARGUMENT.sub(option, text)
-    return _SUBJECT.sub(lambda found: f"--{found['name'].replace('_', '-')}", text)
 
 
 def flat(command: Callable[..., None]) -> Callable[..., None]:

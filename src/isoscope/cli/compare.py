@@ -186,6 +186,5 @@ def _ids(files: list[tuple[InputOptions, str]], columns: list[str | None]) -> tu
             for (options, file), column in zip(files, columns, strict=True)
         )
     except InputError as error:
-        text = error.text(lambda one: "--ids" if one.argument == "labels" else None)
-        raise type(error)(text.replace("labels '", "--ids '")) from error
+        raise type(error)(error.text(lambda one: "--ids" if one.argument == "labels" else None)) from error
     return first, second

@@ -71,8 +71,9 @@ class Scale:
         if fitting < _LEAST_ROWS:
             least = held + row_bytes * _LEAST_ROWS
             raise InputError(
-                f"memory is {self.memory / 10**6:,.0f} MB, which leaves no room for a block of {n_dims} "
-                f"dimensions beside what Python holds; wanted at least {least / 10**6:,.0f} MB"
+                f"is {self.memory / 10**6:,.0f} MB, which leaves no room for a block of {n_dims} "
+                f"dimensions beside what Python holds; wanted at least {least / 10**6:,.0f} MB",
+                argument="memory",
             )
         return min(wanted, fitting)
 
@@ -89,7 +90,7 @@ def parse_memory(memory: str | float | None) -> int | None:
     unit = None if found is None else _UNITS.get(found[2].upper())
     n_bytes = 0.0 if found is None or unit is None or isinstance(memory, bool) else float(found[1]) * unit
     if not 1 <= n_bytes < _MOST_BYTES:
-        raise InputError(f"memory is {memory!r}; wanted a size such as 2GB or 500MB")
+        raise InputError(f"is {memory!r}; wanted a size such as 2GB or 500MB", argument="memory")
     return int(n_bytes)
 
 

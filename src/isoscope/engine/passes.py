@@ -318,12 +318,15 @@ def _with_slices(blocks: Iterable[Space], slices: Labels | None) -> Iterator[tup
         stop = start + len(block)
         if slices is not None and stop > len(slices):
             raise ShapeError(
-                f"by has {len(slices):,} entries for {stop:,} vectors or more; wanted one for each"
+                f"has {len(slices):,} entries for {stop:,} vectors or more; wanted one for each",
+                argument="by",
             )
         yield block, None if slices is None else slices.rows(start, stop)
         start = stop
     if slices is not None and start < len(slices):
-        raise ShapeError(f"by has {len(slices):,} entries for {start:,} vectors; wanted one for each")
+        raise ShapeError(
+            f"has {len(slices):,} entries for {start:,} vectors; wanted one for each", argument="by"
+        )
 
 
 def _drawn(block: Space, chosen: Tensor) -> Space:

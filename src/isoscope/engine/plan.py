@@ -314,7 +314,7 @@ def _slices(by: Any, source: Source, *, skip_bad: bool) -> tuple[By, tuple[str, 
         if name not in source.columns:
             held = ", ".join(source.columns) or "none"
             raise InputError(
-                f"by is {name!r}, which is neither a column of {source.title} ({held}) nor a file"
+                f"is {name!r}, which is neither a column of {source.title} ({held}) nor a file", argument="by"
             )
     if source.n_rows is None or skip_bad:  # known when they are read
         return names, names

@@ -184,7 +184,7 @@ class Work:
         if not self._pairs:
             return {}
         if self._labels is None:
-            raise InputError("labels is missing; name them in open_vectors(…, labels=…)")
+            raise InputError("is missing; name them in open_vectors(…, labels=…)", argument="labels")
         labels = Labels(self._labels.codes, self._labels.names)
         alive = [(place, self._parts[place], self._rows[place]) for place in sorted(self._rows)]
         found = separate(

@@ -190,7 +190,9 @@ def reaching(what: str) -> Iterator[None]:
     except ValueError as error:
         if "address" not in str(error):
             raise
-        raise InputError(f"scheduler is {what!r}: {error}; wanted tcp://host:port or local") from error
+        raise InputError(
+            f"is {what!r}: {error}; wanted tcp://host:port or local", argument="scheduler"
+        ) from error
     except (CancelledError, CommClosedError, TimeoutError, OSError) as error:
         first = (str(error).strip().splitlines() or [type(error).__name__])[0][:160]
         raise ClusterError(

@@ -10,7 +10,7 @@ from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
 
-from isoscope.errors import FileError, ShapeError
+from isoscope.errors import FileError, Setting, ShapeError
 from isoscope.io.addresses import FilePath
 from isoscope.io.files import listed
 from isoscope.io.table_rows import TableRows
@@ -182,9 +182,11 @@ def check_shape(shape: tuple[int, ...], what: str) -> tuple[int, int]:
         hint = (
             "X[None, :] for one vector, X[:, None] for one column" if len(shape) == 1 else "X.reshape(-1, d)"
         )
-        raise ShapeError(f"{what} has shape {shape}; wanted two axes (n, d), one vector a row: save {hint}")
+        raise ShapeError(
+            f"has shape {shape}; wanted two axes (n, d), one vector a row: save {hint}", argument=what
+        )
     if 0 in shape:
-        raise ShapeError(f"{what} is empty, shape {shape}; wanted at least one vector")
+        raise ShapeError(f"is empty, shape {shape}; wanted at least one vector", argument=what)
     return shape[0], shape[1]
 
 
@@ -203,4 +205,5 @@ def choose(request: Request, shapes: dict[str, tuple[int, ...]], candidates: lis
         raise ShapeError(
             f"{path} has no 2-d array of numbers; it holds {held or 'nothing'}; wanted one (n, d) array"
         )
-    raise FileError(f"{path} has {len(candidates)} arrays of two axes: {held}; say which with key=")
+    which = Setting("key", to="say which")
+    raise FileError(f"{path} has {len(candidates)} arrays of two axes: {held}", hint=which)

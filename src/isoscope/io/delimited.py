@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from isoscope.errors import FileError, ShapeError
+from isoscope.errors import FileError, Setting, ShapeError
 from isoscope.io.arrow_files import arrow_input
 from isoscope.io.delimited_layout import MISSING, NULLS, Layout, is_list, is_number, layout, long_cells
 from isoscope.io.files import check_utf8, is_gzip, listed, open_bytes, reason
@@ -37,7 +37,7 @@ class DelimitedTable(Table):
         super().__init__(path, wanted)
         shape = layout(path, header=wanted.header, delimiter=wanted.delimiter, decimal=wanted.decimal)
         if wanted.heads is None and shape.questions:
-            raise FileError(shape.questions[0])
+            raise shape.questions[0]
         if not shape.n_header_lines and _names_columns(shape, wanted):
             shape = layout(path, header=True)
         self._layout, self.written = shape, shape.names
@@ -104,19 +104,20 @@ class DelimitedTable(Table):
             )
         return len(numbers)
 
-    def no_dimensions(self) -> str:
+    def no_dimensions(self) -> FileError:
         """Name the columns; of texts, say what can be done with them."""
         shape = self._layout
         if NUMBERS in shape.holds:
             names = listed(name for name in shape.names if name)
-            return (
-                f"{self.path} has no column of dimensions; it has {names}: name those that are with columns="
+            return FileError(
+                f"{self.path} has no column of dimensions; it has {names}",
+                hint=Setting("columns", to="name those that are"),
             )
         heads = (
             shape.names if shape.n_header_lines else shape.rows[0]
         )  # over words, a header looks like a row
         held = listed(repr(head[:40]) for head in heads)
-        return (
+        return FileError(
             f"{self.path} has no column of numbers, only texts (its first line has {held}); "
             "wanted a column for each dimension: encode texts by a model first (isoscope.encode)"
         )

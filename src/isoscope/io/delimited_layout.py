@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from isoscope.errors import FileError, InputError, ShapeError
+from isoscope.errors import FileError, Hint, InputError, Setting, ShapeError
 from isoscope.io.files import MAX_LINE_BYTES, check_utf8, kind, sample_lines
 from isoscope.table_columns import (
     MAX_COLUMNS,
@@ -49,7 +49,7 @@ class Layout:
     n_header_lines: physical lines up to the first row of data.
     rows: the first rows of data.
     longest_line: of those looked at, in characters.
-    questions: what cannot be told and changes the numbers, as messages.
+    questions: what cannot be told and changes the numbers, as errors.
     is_boolean: whether the numbers are written as truth values.
     """
 
@@ -60,7 +60,7 @@ class Layout:
     n_header_lines: int
     rows: list[list[str]]
     longest_line: int
-    questions: tuple[str, ...]
+    questions: tuple[FileError, ...]
     is_boolean: bool = False
 
     def cells(self, place: int) -> list[str]:
@@ -160,7 +160,7 @@ def _rows(path: FilePath, lines: list[str], delimiter: str) -> tuple[list[list[s
         for row in reader:
             if not row:
                 continue
-            check_n_columns(len(row), path, "save it as .npy, or name another delimiter=")
+            check_n_columns(len(row), path, ["save it as .npy", Setting("delimiter", to="name another")])
             rows.append(row)
             ends.append(reader.line_num)
             if len(rows) * len(row) > _MAX_CELLS and len(rows) > 1:
@@ -171,7 +171,7 @@ def _rows(path: FilePath, lines: list[str], delimiter: str) -> tuple[list[list[s
 def _checked(delimiter: str) -> str:
     named = {"tab": "\t", "\\t": "\t", "space": " ", "comma": ",", "semicolon": ";"}.get(delimiter, delimiter)
     if len(named) != 1 or named in '\r\n"\0' or not named.isascii():
-        raise InputError(f"delimiter is {delimiter!r}; wanted one character, such as ; or tab")
+        raise InputError(f"is {delimiter!r}; wanted one character, such as ; or tab", argument="delimiter")
     return named
 
 
@@ -204,26 +204,28 @@ def _share_of_numbers(lines: list[str], delimiter: str) -> float:
     return sum(is_number(cell) or _COMMA.fullmatch(cell) is not None for cell in cells) / max(len(cells), 1)
 
 
-def _decimal(path: FilePath, rows: list[list[str]], asked: str | None) -> tuple[str, list[str]]:
+def _decimal(path: FilePath, rows: list[list[str]], asked: str | None) -> tuple[str, list[FileError]]:
     """The decimal mark, and a question where the numbers have both marks, or commas of thousands perhaps."""
     if asked is not None:
         if asked not in (".", ","):
-            raise InputError(f"decimal is {asked!r}; wanted . or ,")
+            raise InputError(f"is {asked!r}; wanted . or ,", argument="decimal")
         return asked, []
     cells = [cell.strip() for row in rows for cell in row if "," in cell or "." in cell]
     commas = [cell for cell in cells if _COMMA.fullmatch(cell) or _THOUSANDS.fullmatch(cell)]
     if not commas:
         return ".", []
     points = [cell for cell in cells if "." in cell and is_number(cell)]
-    ask = "say which with decimal=, or save it again with points"
+    hint: Hint = [Setting("decimal", to="say which"), "save it again with points"]
     if points:
-        return ".", [f"{path} has {commas[0]!r} and {points[0]!r}: is the decimal mark , or . ? {ask}"]
+        question = f"{path} has {commas[0]!r} and {points[0]!r}: is the decimal mark , or . ?"
+        return ".", [FileError(question, hint=hint)]
     if all(map(_THOUSANDS.fullmatch, commas)):
-        return ",", [f"{path} has {commas[0]!r}: is the comma a decimal mark, or one of thousands? {ask}"]
+        question = f"{path} has {commas[0]!r}: is the comma a decimal mark, or one of thousands?"
+        return ",", [FileError(question, hint=hint)]
     return ",", []
 
 
-def _is_header(path: FilePath, rows: list[list[str]], decimal: str) -> tuple[bool, list[str]]:
+def _is_header(path: FilePath, rows: list[list[str]], decimal: str) -> tuple[bool, list[FileError]]:
     """Whether the first row names columns, and a question where that cannot be told."""
     first, rest = rows[0], rows[1:]
     if not rest:
@@ -248,8 +250,9 @@ def _is_header(path: FilePath, rows: list[list[str]], decimal: str) -> tuple[boo
     is_range = is_range and len(counted) > (1 if counted[0] == "0" and not are_floats else 2)
     if is_range or (len(counted) > 1 and not are_floats and _mostly_fractions(columns, places)):
         shown = ", ".join(counted[:_N_SHOWN]) + (", …" if len(counted) > _N_SHOWN else "")
-        question = f"{path} begins with {shown}: names of columns, or a row? say header=True or header=False"
-        return is_range and counted[0] == "0", [question]
+        question = f"{path} begins with {shown}: names of columns, or a row?"
+        hint = [Setting("header", True), Setting("header", False)]
+        return is_range and counted[0] == "0", [FileError(question, hint=hint)]
     return False, []
 
 

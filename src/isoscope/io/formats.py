@@ -62,4 +62,6 @@ def refuse_options(path: FilePath, form: Format, options: dict[str, Any]) -> Non
         if value is not None and option not in (*form.takes, "by"):
             kinds = ", ".join(suffix for suffix, other in formats().items() if option in other.takes)
             shown = ",".join(value) if isinstance(value, tuple) else value
-            raise FileError(f"{option}={shown!r} is for {kinds}; {path} has no such choice: leave it out")
+            raise FileError(
+                f"{shown!r} is for {kinds}; {path} has no such choice: leave it out", argument=option
+            )

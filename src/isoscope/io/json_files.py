@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from isoscope.errors import FileError, ShapeError
+from isoscope.errors import FileError, Setting, ShapeError
 from isoscope.io.files import open_bytes, text_lines
 from isoscope.io.structure import parse_json
 from isoscope.io.table import Table, Wanted
@@ -130,14 +130,15 @@ class JsonTable(JsonColumns):
         """One column."""
         return list(self._columns.values())[place]
 
-    def doubt(self, places: list[int]) -> str | None:
+    def doubt(self, places: list[int]) -> FileError | None:
         """Lists of numbers by name may be columns or vectors."""
         n_lists = len(self.written)
         if not self._is_object or n_lists < 2 or len(places) < n_lists:
             return None
-        return (
+        return FileError(
             f"{self.path} has {n_lists:,} lists of {self.count():,} numbers by name: {n_lists:,} columns, "
-            f"or {n_lists:,} vectors? say columns=':' for columns; save vectors as a list of lists"
+            f"or {n_lists:,} vectors?",
+            hint=[Setting("columns", ":", to="take columns"), "save vectors as a list of lists"],
         )
 
     def _first_cells(self) -> dict[str | None, list[Any]]:

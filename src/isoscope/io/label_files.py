@@ -80,7 +80,8 @@ def locate_labels(
     file, column = split_column(os.fspath(labels))
     if not file.exists():
         held = f"it has {listed(columns)}" if columns else f"it has no columns of {what}"
-        raise FileError(f"{what} {os.fspath(labels)!r} is neither a column of {path} ({held}) nor a file")
+        where = os.fspath(labels)
+        raise FileError(f"{where!r} is neither a column of {path} ({held}) nor a file", argument=what)
     check_file(file, what=what)
     return lambda: read_labels(file, column=column), str(file)
 

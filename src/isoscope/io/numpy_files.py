@@ -169,27 +169,33 @@ def check_numbers(dtype: np.dtype[Any], what: str) -> None:
     """Raise FileError unless an array of this type can be taken as real numbers."""
     _refuse_objects(dtype, what)
     if dtype.kind == "c":
-        raise FileError(f"{what} holds complex numbers ({dtype}); wanted real ones: save X.real or abs(X)")
+        raise FileError(
+            f"holds complex numbers ({dtype}); wanted real ones: save X.real or abs(X)", argument=what
+        )
     if dtype.kind in "SU":
         raise FileError(
-            f"{what} holds strings ({dtype}); wanted numbers: save X.astype(float), or pass it as labels"
+            f"holds strings ({dtype}); wanted numbers: save X.astype(float), or pass it as labels",
+            argument=what,
         )
     if dtype.kind not in "fiub":
-        raise FileError(f"{what} holds {dtype} values; wanted numbers: save X.astype(np.float32)")
+        raise FileError(f"holds {dtype} values; wanted numbers: save X.astype(np.float32)", argument=what)
 
 
 def _refuse_objects(dtype: np.dtype[Any], what: str) -> None:
     if dtype.hasobject:
         raise FileError(
-            f"{what} holds pickled Python objects; {SAVE_AGAIN}, np.stack(X).astype(np.float32) "
-            "(labels: np.asarray(y).astype(str))"
+            f"holds pickled Python objects; {SAVE_AGAIN}, np.stack(X).astype(np.float32) "
+            "(labels: np.asarray(y).astype(str))",
+            argument=what,
         )
 
 
 def _member(archive: zipfile.ZipFile, name: str, path: FilePath) -> Member:
     info, what = archive.getinfo(name), _title(path, name)
     if info.compress_type not in _PACKINGS:
-        raise FileError(f"{what} is packed by method {info.compress_type}; wanted an archive of np.savez")
+        raise FileError(
+            f"is packed by method {info.compress_type}; wanted an archive of np.savez", argument=what
+        )
     check_growth(info.file_size, min(info.compress_size, path.stat().st_size), what, "save it as .npy")
     with archive.open(info) as file:
         member = _header(file, name)

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from isoscope.arrays import LARGEST_BYTE
-from isoscope.errors import FileError
+from isoscope.errors import FileError, Setting
 from isoscope.io.chunks import Request
 
 
@@ -20,10 +20,11 @@ def as_coordinates(vectors: Any, request: Request) -> Any:
     """
     is_bytes = vectors.dtype in (np.uint8, torch.uint8)
     if request.unpack_bits is None:
-        if is_bytes and len(vectors) and int(vectors.max()) > LARGEST_BYTE:
+        largest = int(vectors.max()) if is_bytes and len(vectors) else 0
+        if largest > LARGEST_BYTE:
             raise FileError(
-                f"{request.path} holds bytes (uint8) up to {int(vectors.max())}: packed bits, or whole "
-                "numbers? say unpack_bits=True or unpack_bits=False"
+                f"{request.path} holds bytes (uint8) up to {largest}: packed bits, or whole numbers?",
+                hint=[Setting("unpack_bits", True), Setting("unpack_bits", False)],
             )
         return vectors
     if not request.unpack_bits:
@@ -35,7 +36,7 @@ def as_coordinates(vectors: Any, request: Request) -> Any:
         array = (array.astype(np.int16) + 128).astype(np.uint8)
     if array.dtype != np.uint8:
         raise FileError(
-            f"{request.path} holds {array.dtype} numbers; wanted bytes (uint8 or int8) to unpack: "
-            "leave unpack_bits=True out"
+            f"{request.path} holds {array.dtype} numbers; wanted bytes (uint8 or int8) to unpack",
+            hint=Setting("unpack_bits", True, verb="leave out"),
         )
     return np.unpackbits(array, axis=1)

@@ -86,5 +86,5 @@ def as_numbers(values: Any, *, name: str) -> Any:
         return np.asarray(values).astype(np.float64)
     except (TypeError, ValueError, OverflowError):
         raise InputError(
-            f"{name} has entries that are no numbers; wanted how often each row counts"
+            "has entries that are no numbers; wanted how often each row counts", argument=name
         ) from None

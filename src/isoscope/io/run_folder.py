@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
 
-from isoscope.errors import FileError, InputError
+from isoscope.errors import FileError, InputError, Setting
 from isoscope.io.locks import only_user
 from isoscope.io.sealed import identity, read_json, write_json
 
@@ -55,8 +55,8 @@ class RunFolder:
         if config.exists():
             if not resume:
                 raise InputError(
-                    f"run folder {self.path} holds a run already, done or cut short; go on with it by "
-                    "resume=True, or choose another folder"
+                    f"run folder {self.path} holds a run already, done or cut short",
+                    hint=[Setting("resume", True, to="continue it"), "choose another folder"],
                 )
             self._check_same(config)
             return

@@ -177,9 +177,11 @@ def declared_bytes(lengths: Collection[int], item_bytes: int, what: str) -> int:
     Items of no bytes could be any number without a file growing by them, so they are refused.
     """
     if any(length < 0 for length in lengths):
-        raise FileError(f"{what} has a negative length in its shape {tuple(lengths)}: its header is damaged")
+        raise FileError(
+            f"has a negative length in its shape {tuple(lengths)}: its header is damaged", argument=what
+        )
     if item_bytes < 1:
-        raise FileError(f"{what} has items of no bytes; wanted values of at least one byte")
+        raise FileError("has items of no bytes; wanted values of at least one byte", argument=what)
     return math.prod(lengths) * item_bytes
 
 
@@ -242,10 +244,10 @@ def leaves(value: object, what: str) -> Iterator[tuple[str, Any]]:
         inside = [(f"{name}.{key}" if name else str(key), held) for key, held in entry.items()]
         if any(len(name) > MAX_NAME for name, _ in inside):
             raise FileError(
-                f"{what} has an entry with a name of more than {MAX_NAME:,} letters; wanted fewer"
+                f"has an entry with a name of more than {MAX_NAME:,} letters; wanted fewer", argument=what
             )
         waiting += reversed(inside)
-    raise FileError(f"{what} has more than {MAX_ENTRIES:,} nested entries; wanted fewer")
+    raise FileError(f"has more than {MAX_ENTRIES:,} nested entries; wanted fewer", argument=what)
 
 
 def _span(at_least: float, at_most: float | None) -> str:
@@ -258,4 +260,6 @@ def check_distinct(names: Iterable[str], what: str) -> None:
     """Raise FileError where an archive holds two members of one name: readers differ in which they take."""
     name, n = max(Counter(names).items(), key=lambda one: one[1], default=("", 0))
     if n > 1:
-        raise FileError(f"{what} holds {described(name)} {n} times; wanted an archive with each name once")
+        raise FileError(
+            f"holds {described(name)} {n} times; wanted an archive with each name once", argument=what
+        )

@@ -100,15 +100,15 @@ class Table(ABC):
             return lists_array(batch.column(0).slice(0, 1), self.path).shape[1]
         raise ShapeError(f"{self.path} has no rows; wanted at least one vector")
 
-    def doubt(self, places: list[int]) -> str | None:
+    def doubt(self, places: list[int]) -> FileError | None:
         """What to ask where these columns of numbers may be no dimensions, by how the file is written."""
         del places
         return None
 
-    def no_dimensions(self) -> str:
+    def no_dimensions(self) -> FileError:
         """What to say of a table without vectors."""
         held = listed(f"{name} ({self.type_of(place)})" for name, place in self.places.items())
-        return f"{self.path} has no column of vectors or dimensions; it has {held or 'no columns'}"
+        return FileError(f"{self.path} has no column of vectors or dimensions; it has {held or 'no columns'}")
 
     def check_growth(self, n_bytes: int) -> None:
         """Raise FileError where rows that the file says it has take far more memory than the file."""

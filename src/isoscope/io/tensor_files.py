@@ -250,7 +250,9 @@ def _check_tensor(tensor: Tensor, what: str) -> tuple[int, int]:
     shape = check_shape(tuple(tensor.shape), what)
     # an expanded tensor claims rows that the file does not hold
     if tensor.numel() * tensor.element_size() > tensor.untyped_storage().nbytes():
-        raise FileError(f"{what} is an expanded view, shape {shape}; wanted stored rows: save X.contiguous()")
+        raise FileError(
+            f"is an expanded view, shape {shape}; wanted stored rows: save X.contiguous()", argument=what
+        )
     return shape
 
 

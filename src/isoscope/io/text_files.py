@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from isoscope.errors import FileError, InputError, ShapeError
+from isoscope.errors import FileError, InputError, Setting, ShapeError
 from isoscope.io.files import kind, listed, reading, sample_lines
 from isoscope.io.label_files import split_column
 from isoscope.io.table import Table, Wanted
@@ -127,9 +127,8 @@ def _choose(columns: Table, column: str | None, labels: Any) -> str | None:
             f"{columns.path} has no column of strings; it has {listed(columns.names)}; "
             "wanted one of texts: leave the model out to measure vectors"
         )
-    raise FileError(
-        f"{columns.path} has columns {listed(columns.names)}; say which holds the texts with text_column="
-    )
+    which = Setting("text_column", to="say which holds the texts")
+    raise FileError(f"{columns.path} has columns {listed(columns.names)}", hint=which)
 
 
 def _checked(columns: Table, column: str | None, skip_blank: bool) -> list[str]:

@@ -204,8 +204,9 @@ class VectorFile:
     def _check_length(self, what: str, values: Labels | Tensor | None, n_rows: int) -> None:
         if values is not None and len(values) != n_rows:
             raise ShapeError(
-                f"{what} has {len(values)} entries for {n_rows} vectors in {self.path} "
-                f"({what} from {self.known[what].where}); wanted one for each vector"
+                f"has {len(values)} entries for {n_rows} vectors in {self.path} "
+                f"({what} from {self.known[what].where}); wanted one for each vector",
+                argument=what,
             )
 
     def _not_finite(self) -> str:

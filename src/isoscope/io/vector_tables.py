@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from isoscope.arrays import block_rows
-from isoscope.errors import FileError, InputError, ShapeError
+from isoscope.errors import FileError, InputError, Setting, ShapeError
 from isoscope.frames import lists_array
 from isoscope.io.arrow_files import table_array
 from isoscope.io.chunks import Chunk, Reader, Request
@@ -47,7 +47,8 @@ class TableReader(Reader):
         if len(lists) > 1:
             raise FileError(
                 f"{self.path} has {len(lists)} columns of vectors: "
-                f"{listed(table.written[place] for place in lists)}; say which with vector_column="
+                f"{listed(table.written[place] for place in lists)}",
+                hint=Setting("vector_column", to="say which"),
             )
         self._is_list = bool(lists)
         self._places = lists or self._dimensions()
@@ -132,11 +133,11 @@ class TableReader(Reader):
         request, table = self.request, self._table
         places, notes = choose_dimensions(request, table.numbers())
         if not places:
-            raise FileError(table.no_dimensions())
+            raise table.no_dimensions()
         self.notes += notes
         said = (request.columns, request.exclude, request.labels, request.weights, request.by)
         if all(of is None for of in said) and (question := table.doubt(places)):
-            raise FileError(question)
+            raise question
         return places
 
     def _has_texts(self) -> bool:
@@ -173,7 +174,7 @@ def choose_dimensions(request: Request, columns: Sequence[Column]) -> tuple[list
         for places in (verdict.dimensions, verdict.others, verdict.named, verdict.doubtful)
     )
     if doubtful:
-        raise FileError(_question(request, names, doubtful, taken))
+        raise _question(request, names, doubtful, taken)
     notes = []
     if others:
         notes.append(f"left out non-numeric columns: {listed(names[place] for place in others)}")
@@ -194,22 +195,24 @@ def _asked(request: Request, columns: Sequence[Column], rest: list[int]) -> tupl
     chosen = [place for place in chosen if place in set(rest)]
     others = [columns[place].name for place in chosen if not columns[place].is_number]
     if others and not any(":" in item for item in asked):
-        raise InputError(f"columns has {others[0]!r}, which holds no numbers in {request.path}; leave it out")
+        raise InputError(
+            f"has {others[0]!r}, which holds no numbers in {request.path}; leave it out", argument="columns"
+        )
     notes = [f"left out non-numeric columns: {listed(others)}"] if others else []
     return [place for place in chosen if columns[place].is_number], notes
 
 
-def _question(request: Request, names: list[str], doubtful: list[int], taken: list[int]) -> str:
+def _question(request: Request, names: list[str], doubtful: list[int], taken: list[int]) -> FileError:
     several = len(doubtful) > 1
     shown = listed((repr(names[place]) for place in doubtful), at_most=4)
     # a column without a name goes by its place, unless another has that number for a name
     words = [names[place] if names[place].strip() else str(place) for place in doubtful]
     if any(not names[place].strip() and str(place) in names for place in doubtful) and taken:
-        answer = f"columns='{names[taken[0]]}:{names[taken[-1]]}' to leave out"
+        answer = Setting("columns", f"{names[taken[0]]}:{names[taken[-1]]}", to="leave out")
     else:
-        answer = f"exclude='{','.join(words[:4])}{',…' if several and len(words) > 4 else ''}'"
-    return (
+        answer = Setting("exclude", f"{','.join(words[:4])}{',…' if several and len(words) > 4 else ''}")
+    return FileError(
         f"{request.path} has whole numbers in column{'s' if several else ''} {shown} "
-        f"that may be identifiers, labels or times: {'dimensions' if several else 'a dimension'} or not? say "
-        f"{answer}, or columns=':' to take all"
+        f"that may be identifiers, labels or times: {'dimensions' if several else 'a dimension'} or not?",
+        hint=[answer, Setting("columns", ":", to="take all")],
     )

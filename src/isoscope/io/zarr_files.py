@@ -160,7 +160,7 @@ def _refuse_objects(array: Any, what: str) -> None:
     """Only numbers and strings of fixed width, by codecs that make bytes of bytes."""
     named = list(_names(array.metadata.to_dict()))
     if np.dtype(array.dtype).hasobject or any(bad in name for name in named for bad in _OBJECT_CODECS):
-        raise FileError(f"{what} holds pickled or Python objects; {SAVE_AGAIN}")
+        raise FileError(f"holds pickled or Python objects; {SAVE_AGAIN}", argument=what)
 
 
 def _names(value: Any) -> Iterator[str]:

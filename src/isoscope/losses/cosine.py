@@ -58,7 +58,7 @@ class CosineRegularizer(nn.Module):
     ) -> None:
         super().__init__()
         if pairs not in ("different", "n_squared"):
-            raise InputError(f"pairs is {pairs!r}; wanted 'different' or 'n_squared'")
+            raise InputError(f"is {pairs!r}; wanted 'different' or 'n_squared'", argument="pairs")
         self.strength = as_number(strength, "strength")
         self.pairs = pairs
         self.layers = layers

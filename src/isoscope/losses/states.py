@@ -32,7 +32,8 @@ def masked_rows(states: States, mask: Tensor | None, layers: Sequence[int] | Non
     if isinstance(states, Tensor):
         if layers is not None:
             raise InputError(
-                f"layers is {list(layers)}, but states is one tensor; wanted a sequence, one entry a layer"
+                f"is {list(layers)}, but states is one tensor; wanted a sequence, one entry a layer",
+                argument="layers",
             )
         return _joined([states], _checked_mask(states, mask))
     chosen = chosen_layers(states, layers)
@@ -59,7 +60,8 @@ def chosen_layers(states: Sequence[Tensor], layers: Sequence[int] | None) -> lis
         return _check_tensors([states[layer] for layer in layers])
     except IndexError:
         raise ShapeError(
-            f"layers is {list(layers)}, but states has {len(states)} entries; wanted places among them"
+            f"is {list(layers)}, but states has {len(states)} entries; wanted places among them",
+            argument="layers",
         ) from None
 
 
@@ -155,9 +157,11 @@ def as_rows(X: Any, name: str) -> Tensor:
     """(n, d) vectors in their working type: half precision is lifted to float32."""
     if not isinstance(X, Tensor) or not X.is_floating_point():
         got = X.dtype if isinstance(X, Tensor) else type(X).__name__
-        raise InputError(f"{name} is {got}; wanted a floating torch tensor (n, d)")
+        raise InputError(f"is {got}; wanted a floating torch tensor (n, d)", argument=name)
     if X.ndim != 2 or X.shape[1] == 0:
-        raise ShapeError(f"{name} has shape {tuple(X.shape)}; wanted two axes (n, d), one vector a row")
+        raise ShapeError(
+            f"has shape {tuple(X.shape)}; wanted two axes (n, d), one vector a row", argument=name
+        )
     return working(X)
 
 
@@ -186,7 +190,9 @@ def label_codes(labels: Any, n: int, device: torch.device) -> Tensor:
     """(n,) whole numbers, one for each label. Tensors of whole numbers mean the same on every process."""
     if isinstance(labels, Tensor) and not labels.is_floating_point() and labels.ndim == 1:
         if len(labels) != n:
-            raise ShapeError(f"labels has {len(labels)} entries for {n} vectors; wanted one for each vector")
+            raise ShapeError(
+                f"has {len(labels)} entries for {n} vectors; wanted one for each vector", argument="labels"
+            )
         return labels.to(device)
     coded: Labels = as_labels(labels, n=n)
     return coded.codes.to(device)
@@ -196,15 +202,15 @@ def as_number(value: Any, name: str, *, positive: bool = False) -> float:
     """A float that float32 holds too, or an InputError that names the argument."""
     wanted = "a positive number" if positive else "a finite number"
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        raise InputError(f"{name} is {value!r}; wanted {wanted}")
+        raise InputError(f"is {value!r}; wanted {wanted}", argument=name)
     limits = f"from {_SINGLE.tiny:.2g} to" if positive else "of at most"
     held = f"{wanted} {limits} {_SINGLE.max:.2g}, what float32 holds"
     try:
         number = float(value)
     except OverflowError:
-        raise InputError(f"{name} is a number of hundreds of digits; wanted {held}") from None
+        raise InputError(f"is a number of hundreds of digits; wanted {held}", argument=name) from None
     if not math.isfinite(number) or (positive and number <= 0):
-        raise InputError(f"{name} is {value!r}; wanted {wanted}")
+        raise InputError(f"is {value!r}; wanted {wanted}", argument=name)
     if abs(number) > _SINGLE.max or (positive and number < _SINGLE.tiny):
-        raise InputError(f"{name} is {value!r}; wanted {held}")
+        raise InputError(f"is {value!r}; wanted {held}", argument=name)
     return number

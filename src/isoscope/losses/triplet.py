@@ -68,7 +68,8 @@ class TripletLoss(nn.Module):
         if labels is None:
             if positives is None or negatives is None:
                 raise InputError(
-                    "labels is missing, and so are positives or negatives; wanted either labels or both"
+                    "is missing, and so are positives or negatives; wanted either labels or both",
+                    argument="labels",
                 )
             total, n_triplets = self._given(X, positives, negatives)
         else:
@@ -94,8 +95,9 @@ class TripletLoss(nn.Module):
         whole_numbers = isinstance(labels, Tensor) and not labels.is_floating_point()
         if several(self.across_processes) and not whole_numbers:
             raise InputError(
-                f"labels is {type(labels).__name__}; wanted a tensor of whole numbers where processes "
-                "share a batch, since each would number names on its own"
+                f"is {type(labels).__name__}; wanted a tensor of whole numbers where processes "
+                "share a batch, since each would number names on its own",
+                argument="labels",
             )
         codes = label_codes(labels, len(rows), rows.device)
         everyone, first = all_rows(rows, across_processes=self.across_processes)

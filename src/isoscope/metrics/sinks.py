@@ -240,7 +240,7 @@ def _listed(values: Any, n: int, name: str) -> list[Any] | None:
     else:
         listed = values.tolist() if hasattr(values, "tolist") else list(values)
     if len(listed) != n:
-        raise ShapeError(f"{name} has {len(listed)} entries for {n} norms; wanted one for each")
+        raise ShapeError(f"has {len(listed)} entries for {n} norms; wanted one for each", argument=name)
     return listed
 
 

@@ -138,7 +138,8 @@ class _Forward:
         for layer in self.names:
             if layer != OUTPUT and layer not in self.modules:
                 raise InputError(
-                    f"layers has {layer!r}, which {_name(self.model)} does not have; {_names(self.model)}"
+                    f"has {layer!r}, which {_name(self.model)} does not have; {_names(self.model)}",
+                    argument="layers",
                 )
 
     def __call__(self, batch: InputBatch) -> StateBatch:
@@ -150,8 +151,9 @@ class _Forward:
         core = self.core
         if not isinstance(batch.inputs, Mapping):
             raise InputError(
-                f"probe is a tensor, and {_name(core)} takes inputs by name; pass texts, or a mapping such "
-                "as {'input_ids': …, 'attention_mask': …}"
+                f"is a tensor, and {_name(core)} takes inputs by name; pass texts, or a mapping such "
+                "as {'input_ids': …, 'attention_mask': …}",
+                argument="probe",
             )
         taken = inspect.signature(core.forward).parameters
         options = {"output_hidden_states": True} | ({"use_cache": False} if "use_cache" in taken else {})
@@ -166,7 +168,8 @@ class _Forward:
         for layer in self.numbers:
             if not -len(hidden) <= layer < len(hidden):
                 raise InputError(
-                    f"layers has {layer}; {_name(core)} has 0 (the embedding layer) … {len(hidden) - 1}"
+                    f"has {layer}; {_name(core)} has 0 (the embedding layer) … {len(hidden) - 1}",
+                    argument="layers",
                 )
         if self._language is not None:
             _check_width(hidden, self._language)
@@ -188,7 +191,9 @@ class _Forward:
                 output = self._call(model, **inputs)
         for name in hooked:
             if name not in caught:
-                raise InputError(f"layers has {name!r}, which the forward pass did not reach; name another")
+                raise InputError(
+                    f"has {name!r}, which the forward pass did not reach; name another", argument="layers"
+                )
         for layer in (*(name for name in self.names if name not in hooked), *outputs):
             caught[layer] = _tensor_of(output, f"the output of {_name(model)}")
         return caught
@@ -290,4 +295,6 @@ def _tensor_of(output: Any, what: str) -> Tensor:
                 return output[key]
     elif isinstance(output, tuple | list) and output and isinstance(output[0], Tensor):
         return output[0]
-    raise InputError(f"{what} is a {type(output).__name__}; wanted a tensor, or a tuple that begins with one")
+    raise InputError(
+        f"is a {type(output).__name__}; wanted a tensor, or a tuple that begins with one", argument=what
+    )

@@ -45,7 +45,9 @@ class OnnxEncoder:
                 "an ONNX model needs onnxruntime, which is not installed: pip install 'isoscope[onnx]'"
             )
         if pooling not in (None, "mean"):
-            raise InputError(f"pooling is {pooling!r}; an ONNX model's states are averaged: wanted 'mean'")
+            raise InputError(
+                f"is {pooling!r}; an ONNX model's states are averaged: wanted 'mean'", argument="pooling"
+            )
         os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # nothing is sent: read when it is imported
         import onnxruntime
         from tokenizers import Tokenizer

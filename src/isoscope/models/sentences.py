@@ -200,9 +200,9 @@ def checked(texts: Sequence[str], batch_size: int, pooling: str | None) -> list[
     """The texts as a list, if they can be encoded so."""
     texts = checked_texts(texts)
     if batch_size < 1:
-        raise InputError(f"batch_size is {batch_size}; wanted at least one text a batch")
+        raise InputError(f"is {batch_size}; wanted at least one text a batch", argument="batch_size")
     if pooling is not None and pooling not in POOLINGS:
-        raise InputError(f"pooling is {pooling!r}; wanted one of {', '.join(POOLINGS)}")
+        raise InputError(f"is {pooling!r}; wanted one of {', '.join(POOLINGS)}", argument="pooling")
     return texts
 
 
@@ -261,7 +261,10 @@ def _adapted(
     if pooling is not None:
         at = [i for i, module in enumerate(encoder) if isinstance(module, Pooling)]
         if len(at) != 1:
-            raise InputError(f"pooling={pooling!r} cannot be chosen: the model does not pool its tokens once")
+            raise InputError(
+                f"is {pooling!r}, but the model does not pool its tokens once: leave it out",
+                argument="pooling",
+            )
         encoder[at[0]] = Pooling(encoder[at[0]].embedding_dimension, pooling)
     if normalize is not None:
         for i in reversed([i for i, module in enumerate(encoder) if isinstance(module, Normalize)]):

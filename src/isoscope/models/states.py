@@ -239,7 +239,9 @@ def chosen_layers(layers: Iterable[int] | None, n_layers: int) -> list[int]:
     asked = list(layers)
     for layer in asked:
         if not -n_layers <= layer < n_layers:
-            raise InputError(f"layers has {layer}; wanted 0 (the embedding layer) … {n_layers - 1}")
+            raise InputError(
+                f"has {layer}; wanted 0 (the embedding layer) … {n_layers - 1}", argument="layers"
+            )
     if not asked:
-        raise InputError("layers is empty; wanted at least one")
+        raise InputError("is empty; wanted at least one", argument="layers")
     return sorted({layer % n_layers for layer in asked})

@@ -179,8 +179,9 @@ def _labels(path: Path, found: FileTexts, labels: str | os.PathLike[str] | None)
         coded = as_labels(read(), name=f"labels ({where})")
     if len(coded) != len(found.texts):
         raise ShapeError(
-            f"labels has {len(coded)} entries for {len(found.texts)} texts in {path} "
-            f"(labels from {where}); wanted one for each text"
+            f"has {len(coded)} entries for {len(found.texts)} texts in {path} "
+            f"(labels from {where}); wanted one for each text",
+            argument="labels",
         )
     return coded
 

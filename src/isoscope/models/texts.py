@@ -19,10 +19,12 @@ def checked_texts(texts: Sequence[str], *, name: str = "texts", filled: bool = F
     ['a cat', 'a dog']
     """
     if isinstance(texts, str | bytes):
-        raise InputError(f"{name} is one {type(texts).__name__}; wanted a sequence of strings: pass [text]")
+        raise InputError(
+            f"is one {type(texts).__name__}; wanted a sequence of strings: pass [text]", argument=name
+        )
     texts = list(texts)
     if not texts:
-        raise ShapeError(f"{name} is empty; wanted at least one string")
+        raise ShapeError("is empty; wanted at least one string", argument=name)
     for row, text in enumerate(texts):
         if not isinstance(text, str):
             raise InputError(f"{name}[{row}] is a {type(text).__name__} ({text!r:.40}); wanted a string")

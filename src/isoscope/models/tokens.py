@@ -11,12 +11,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from isoscope.errors import InputError, ShapeError
+from isoscope.errors import InputError, Setting, ShapeError
 from isoscope.labels import Labels
 from isoscope.models.language_models import LanguageModel
 from isoscope.models.model_files import running
 from isoscope.models.texts import checked_texts
 
+_AS_ONE = Setting("window", to="read all texts as one stream")
 _TEXTS_AT_ONCE = 1024  # a tokenizer's own lists take some hundred bytes a token
 
 
@@ -138,9 +139,9 @@ def _check_sizes(model: LanguageModel, window: int | None, max_tokens: int | Non
     longest = model.max_length
     if window is not None and (window < 8 or (longest is not None and window > longest)):
         most = f"8 … {longest}" if longest else "at least 8"
-        raise InputError(f"window is {window}; wanted {most} tokens, which {model.name} can take")
+        raise InputError(f"is {window}; wanted {most} tokens, which {model.name} can take", argument="window")
     if max_tokens is not None and max_tokens < 2:
-        raise InputError(f"max_tokens is {max_tokens}; wanted at least 2")
+        raise InputError(f"is {max_tokens}; wanted at least 2", argument="max_tokens")
 
 
 def _each(
@@ -149,8 +150,8 @@ def _each(
     empty = [row for row, text in enumerate(texts) if not text.strip()]
     if empty:
         raise InputError(
-            f"texts[{empty[0]}] is empty ({len(empty):,} of {len(texts):,} are); wanted words in each: "
-            "leave those out, or pass window= to read all texts as one stream"
+            f"texts[{empty[0]}] is empty ({len(empty):,} of {len(texts):,} are); wanted words in each",
+            hint=["leave those out", _AS_ONE],
         )
     gathered, n_tokens, n_cut = _Gathered(), 0, 0
     for row, ids, special, words in _encoded(texts, model):
@@ -162,7 +163,9 @@ def _each(
             break
         gathered.add(ids, special, words)
     if not gathered.ids:
-        raise InputError(f"max_tokens is {max_tokens}, which is less than the first text has; raise it")
+        raise InputError(
+            f"is {max_tokens}, which is less than the first text has; raise it", argument="max_tokens"
+        )
     if not n_cut:
         return gathered, ()
     texts_are = "1 text is" if n_cut == 1 else f"{n_cut:,} texts are"
@@ -195,8 +198,8 @@ def _cut(
     assert longest is not None
     if not truncate:
         raise InputError(
-            f"texts[{row}] has {len(ids):,} tokens, and {model.name} takes {longest:,}: pass truncate=True "
-            "to cut such texts, or window= to read all texts as one stream"
+            f"texts[{row}] has {len(ids):,} tokens, and {model.name} takes {longest:,}",
+            hint=[Setting("truncate", True, to="cut such texts"), _AS_ONE],
         )
     n_last = _n_specials(special)[1]
     kept = [*range(longest - n_last), *range(len(ids) - n_last, len(ids))]
@@ -218,7 +221,9 @@ def _windows(texts: list[str], model: LanguageModel, window: int, *, max_tokens:
     before, after = marks[:n_first], marks[len(marks) - n_last :]
     room = window - n_first - n_last
     if max_tokens is not None and max_tokens < window:
-        raise InputError(f"max_tokens is {max_tokens}, which is less than a window of {window}; raise it")
+        raise InputError(
+            f"is {max_tokens}, which is less than a window of {window}; raise it", argument="max_tokens"
+        )
     most = None if max_tokens is None else max_tokens // window * room
     ids, words = _stream(texts, model, most)
     gathered = _Gathered()
@@ -295,6 +300,7 @@ def check_length(tokenizer: Any, max_length: int, *, of_pairs: bool = False) -> 
     if max_length < least:
         texts, rest = ("two texts", "one of each") if of_pairs else ("a text", "one of its own")
         raise InputError(
-            f"max_length is {max_length}; wanted at least {least}: the tokenizer adds {n_special} special "
-            f"token{'' if n_special == 1 else 's'} to {texts}, and {rest} must be left"
+            f"is {max_length}; wanted at least {least}: the tokenizer adds {n_special} special "
+            f"token{'' if n_special == 1 else 's'} to {texts}, and {rest} must be left",
+            argument="max_length",
         )

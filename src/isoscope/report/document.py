@@ -134,7 +134,7 @@ def report(
     folder = None if figures is None else _figure_folder(figures)
     followed = None if run is None else load_run(run)
     if isinstance(texts, str):
-        raise InputError("texts is one string; wanted a sequence with one text for each vector")
+        raise InputError("is one string; wanted a sequence with one text for each vector", argument="texts")
     shelf = shelf_of(X, seed=seed, labels=labels, texts=texts)
     if shelf.space.weights is not None:
         raise InputError("X has weights, and a report counts every vector once; leave the weights out")

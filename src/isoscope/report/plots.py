@@ -275,7 +275,7 @@ def plot_trajectory(
     """
     followed = load_run(run)
     if metric not in followed.columns:
-        raise InputError(f"metric is {metric!r}; wanted one of {', '.join(followed.columns)}")
+        raise InputError(f"is {metric!r}; wanted one of {', '.join(followed.columns)}", argument="metric")
     values = followed.curves(metric)
     ax = axes_for(ax)
     if len(values) > 1:

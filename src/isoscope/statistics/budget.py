@@ -91,8 +91,9 @@ def tile_plans(X: Tensor, labels: Labels, memory_mb: float | None = None) -> lis
     if not fitting:
         least = math.ceil(min(plan.megabytes for plan in plans))
         raise InputError(
-            f"memory_mb is {memory_mb:g}, which leaves no room for one tile of {len(labels):,} points of "
-            f"{X.shape[1]} dimensions; wanted at least {least}, or an estimate: tolerance=…"
+            f"is {memory_mb:g}, which leaves no room for one tile of {len(labels):,} points of "
+            f"{X.shape[1]} dimensions; wanted at least {least}, or an estimate: tolerance=…",
+            argument="memory_mb",
         )
     return fitting[:1]
 

@@ -103,7 +103,9 @@ class Neighbors:
 
     def _of_metric(self, metric: str | None) -> Neighbors:
         if metric is not None and _check_metric(metric) != self.metric:
-            raise InputError(f"metric is {metric!r}, but these Neighbors are {self.metric}; search X again")
+            raise InputError(
+                f"is {metric!r}, but these Neighbors are {self.metric}; search X again", argument="metric"
+            )
         return self
 
 

@@ -39,7 +39,7 @@ class Probe:
     ) -> None:
         for name, size in (("max_length", max_length), ("batch_size", batch_size)):
             if size is not None and size < 1:
-                raise InputError(f"{name} is {size}; wanted at least 1")
+                raise InputError(f"is {size}; wanted at least 1", argument=name)
         self._tokenizer, self._special = tokenizer, special
         self._max_length, self._batch_size = max_length, batch_size
         self._inputs = _checked(inputs)
@@ -75,8 +75,9 @@ class Probe:
         preprocess = getattr(model, "preprocess", getattr(model, "tokenize", None))
         if preprocess is None and isinstance(model, torch.nn.Module):
             raise InputError(
-                f"probe is texts, and {type(model).__name__} has no tokenizer; pass tokenizer=… with the one "
-                "the model was trained with"
+                f"is texts, and {type(model).__name__} has no tokenizer; pass tokenizer=… with the one "
+                "the model was trained with",
+                argument="probe",
             )
         return self._plain_texts(self._inputs, preprocess)
 
@@ -120,14 +121,18 @@ class Probe:
 def _checked(inputs: Any) -> list[str] | dict[str, Tensor] | Tensor:
     """The probe in one of its three forms, with at least one item."""
     if isinstance(inputs, str | bytes):
-        raise InputError(f"probe is one {type(inputs).__name__}; wanted a sequence of strings: pass [text]")
+        raise InputError(
+            f"is one {type(inputs).__name__}; wanted a sequence of strings: pass [text]", argument="probe"
+        )
     if isinstance(inputs, Mapping):
         return _checked_mapping(inputs)
     if isinstance(inputs, Sequence) and (not inputs or isinstance(inputs[0], str)):
         return checked_texts(inputs, name="probe", filled=True)
     tensor = _tensor(inputs, "probe")
     if tensor.ndim == 0 or not len(tensor):
-        raise ShapeError(f"probe has shape {tuple(tensor.shape)}; wanted one entry an item, at least 2 items")
+        raise ShapeError(
+            f"has shape {tuple(tensor.shape)}; wanted one entry an item, at least 2 items", argument="probe"
+        )
     return tensor
 
 
@@ -135,10 +140,14 @@ def _checked_mapping(inputs: Mapping[str, Any]) -> dict[str, Tensor]:
     found = {name: _tensor(values, f"probe[{name!r}]") for name, values in inputs.items() if name != "labels"}
     lengths = {name: len(values) if values.ndim else 0 for name, values in found.items()}
     if not any(lengths.values()):
-        raise ShapeError("probe is empty; wanted inputs by name, such as input_ids, with one entry an item")
+        raise ShapeError(
+            "is empty; wanted inputs by name, such as input_ids, with one entry an item", argument="probe"
+        )
     if len(set(lengths.values())) > 1:
         shown = ", ".join(f"{name} {n}" for name, n in lengths.items())
-        raise ShapeError(f"probe has inputs of several lengths ({shown}); wanted one entry an item in each")
+        raise ShapeError(
+            f"has inputs of several lengths ({shown}); wanted one entry an item in each", argument="probe"
+        )
     mask = found.get("attention_mask")
     if mask is not None and mask.ndim == 2 and not bool(mask.any(dim=1).all()):
         row = int((~mask.any(dim=1)).nonzero()[0])
@@ -151,8 +160,9 @@ def _tensor(values: Any, name: str) -> Tensor:
         return torch.as_tensor(values).detach().cpu()
     except (TypeError, ValueError, RuntimeError) as error:
         raise InputError(
-            f"{name} is a {type(values).__name__} torch cannot take ({error}); "
-            "wanted texts, a batch of named inputs, or a tensor"
+            f"is a {type(values).__name__} torch cannot take ({error}); "
+            "wanted texts, a batch of named inputs, or a tensor",
+            argument=name,
         ) from None
 
 

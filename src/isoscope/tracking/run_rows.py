@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from isoscope.errors import FileError, InputError
+from isoscope.errors import FileError, InputError, Setting
 from isoscope.io.atomic import why, write_atomically
 from isoscope.tracking.trajectory import Trajectory
 
@@ -53,8 +53,8 @@ class RunRows:
             return
         if not resume:
             raise InputError(
-                f"run folder {file.parent} holds a trajectory already; continue it with resume=True "
-                "or choose another folder"
+                f"run folder {file.parent} holds a trajectory already",
+                hint=[Setting("resume", True, to="continue it"), "choose another folder"],
             )
         found = Trajectory.load(file).columns
         self.load(list(found), as_rows(found))

@@ -93,9 +93,11 @@ class GeometryTracker:
     ) -> None:
         check_seed(seed)
         if isinstance(every, bool) or not isinstance(every, int) or every < 1:
-            raise InputError(f"every is {every!r}; wanted a whole number of steps, at least 1")
+            raise InputError(f"is {every!r}; wanted a whole number of steps, at least 1", argument="every")
         if pooling is not None and pooling not in TOKEN_POOLINGS:
-            raise InputError(f"pooling is {pooling!r}; wanted None or one of {', '.join(TOKEN_POOLINGS)}")
+            raise InputError(
+                f"is {pooling!r}; wanted None or one of {', '.join(TOKEN_POOLINGS)}", argument="pooling"
+            )
         self.every, self.seed, self.pooling, self.sinks = every, seed, pooling, sinks
         self.probe = Probe(
             probe, tokenizer=tokenizer, special=special, max_length=max_length, batch_size=batch_size
@@ -278,12 +280,14 @@ class GeometryTracker:
 def _checked_layers(layers: Layer | Iterable[Layer]) -> tuple[Layer, ...]:
     found: Sequence[Layer] = (layers,) if isinstance(layers, int | str) else tuple(layers)
     if not found:
-        raise InputError("layers is empty; wanted at least one, such as -1")
+        raise InputError("is empty; wanted at least one, such as -1", argument="layers")
     for layer in found:
         if isinstance(layer, bool) or not isinstance(layer, int | str):
-            raise InputError(f"layers has {layer!r}; wanted whole numbers, names of modules, or 'output'")
+            raise InputError(
+                f"has {layer!r}; wanted whole numbers, names of modules, or 'output'", argument="layers"
+            )
     if len(set(found)) < len(found):
-        raise InputError(f"layers has a layer twice: {', '.join(map(str, found))}")
+        raise InputError(f"has a layer twice: {', '.join(map(str, found))}", argument="layers")
     return tuple(found)
 
 
@@ -303,10 +307,11 @@ def _number(value: Any, name: str) -> float:
     if isinstance(value, torch.Tensor | np.ndarray):
         if math.prod(value.shape) != 1:
             raise InputError(
-                f"{name} is a tensor of shape {tuple(value.shape)}; wanted a number or a tensor of one, "
-                "such as its mean"
+                f"is a tensor of shape {tuple(value.shape)}; wanted a number or a tensor of one, "
+                "such as its mean",
+                argument=name,
             )
         value = value.item()
     if not hasattr(value, "__float__"):
-        raise InputError(f"{name} is {value!r}; wanted a number or a tensor of one")
+        raise InputError(f"is {value!r}; wanted a number or a tensor of one", argument=name)
     return float(value)

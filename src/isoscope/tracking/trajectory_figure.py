@@ -48,7 +48,7 @@ def draw(
     first, second = first or usual[0], second or usual[1]
     for name in (first, second):
         if name not in run.columns:
-            raise InputError(f"{name} was not measured; wanted two of {', '.join(run.columns)}")
+            raise InputError(f"was not measured; wanted two of {', '.join(run.columns)}", argument=name)
     with panels(1, 3, (7.0, 2.35), axes=axes, path=path, title=title, dpi=dpi) as drawn:
         _curve(drawn[0], run, second, _SECOND, log=False)
         _curve(drawn[1], run, first, _FIRST, log=log)

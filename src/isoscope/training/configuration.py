@@ -65,7 +65,9 @@ class Configuration:
         if self.silhouette_tolerance is not None:
             check_positive("silhouette_tolerance", self.silhouette_tolerance)
         if self.target_accuracy is not None and not 0 < self.target_accuracy <= 1:
-            raise InputError(f"target_accuracy is {self.target_accuracy}; wanted a share over 0, at most 1")
+            raise InputError(
+                f"is {self.target_accuracy}; wanted a share over 0, at most 1", argument="target_accuracy"
+            )
         check_positive("min_improvement", self.min_improvement, or_zero=True)
 
     def _check_counts(self) -> None:
@@ -78,7 +80,7 @@ class Configuration:
         for seed in self.seeds:
             check_seed(seed)
         if len(set(self.seeds)) != len(self.seeds):
-            raise InputError(f"seeds has {list(self.seeds)}; wanted each seed once")
+            raise InputError(f"has {list(self.seeds)}; wanted each seed once", argument="seeds")
 
     def _check_choices(self) -> None:
         check_choice("objective", self.objective, OBJECTIVES)
@@ -136,10 +138,12 @@ def as_seeds(seeds: int | Iterable[int]) -> tuple[int, ...]:
     if isinstance(seeds, Iterable):
         listed = tuple(seeds)
         if not listed:
-            raise InputError("seeds is empty; wanted at least one seed, or how many")
+            raise InputError("is empty; wanted at least one seed, or how many", argument="seeds")
         return listed
     if check_whole("seeds", seeds) > _MAX_SEEDS:
-        raise InputError(f"seeds is {seeds}; wanted at most {_MAX_SEEDS:,}, or the seeds themselves")
+        raise InputError(
+            f"is {seeds}; wanted at most {_MAX_SEEDS:,}, or the seeds themselves", argument="seeds"
+        )
     return tuple(range(seeds))
 
 

@@ -145,7 +145,7 @@ def contrast(
     check_choice("pooling", pooling, TOKEN_POOLINGS)
     if len(firsts) < check_whole("batch_size", batch_size):
         raise InputError(
-            f"batch_size is {batch_size} and there are {len(firsts)} pairs; wanted a smaller one"
+            f"is {batch_size} and there are {len(firsts)} pairs; wanted a smaller one", argument="batch_size"
         )
     steps_per_epoch = len(firsts) // batch_size
     settings = EncoderSettings(
@@ -216,7 +216,9 @@ def _columns(pairs: Iterable[tuple[str, str]]) -> tuple[list[str], list[str]]:
         if isinstance(pair, str) or len(pair) != 2:
             raise InputError(f"pairs[{row}] is {pair!r:.40}; wanted two texts that belong together")
     if len(listed) < 2:
-        raise InputError(f"pairs has {len(listed)} entries; wanted at least 2: the others are the negatives")
+        raise InputError(
+            f"has {len(listed)} entries; wanted at least 2: the others are the negatives", argument="pairs"
+        )
     firsts, seconds = zip(*listed, strict=True)
     return (
         checked_texts(firsts, name="first texts", filled=True),

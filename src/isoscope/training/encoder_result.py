@@ -20,7 +20,7 @@ import torch
 
 from isoscope._version import __version__
 from isoscope.engine.readings import Readings, View
-from isoscope.errors import FileError
+from isoscope.errors import FileError, Setting
 from isoscope.io.atomic import failures, new_folder, why
 from isoscope.io.run_folder import RunFolder
 from isoscope.io.sealed import check_folder, check_owner, read_json, seal_folder, write_json
@@ -86,7 +86,7 @@ def finished(run: RunFolder) -> bool:
 def _done(folder: Path, kind: str) -> tuple[dict[str, Any], Trajectory]:
     """The result of a run of this kind that is done; refused where it is not, or is another."""
     if not (folder / RESULT).exists():
-        raise FileError(f"{folder} holds no run that is done; continue it with resume=True")
+        raise FileError(f"{folder} holds no run that is done", hint=Setting("resume", True, to="continue it"))
     result, trajectory = _read(folder)
     if result["configuration"].get("kind") != kind:
         raise FileError(f"{folder} holds another kind of run; wanted one of {kind}")

@@ -85,14 +85,18 @@ class EncoderSettings:
     def __post_init__(self) -> None:
         check_whole("steps", self.steps)
         if check_whole("batch_size", self.batch_size) < 2:
-            raise InputError("batch_size is 1; wanted at least 2: one item has nothing to be told from")
+            raise InputError(
+                "is 1; wanted at least 2: one item has nothing to be told from", argument="batch_size"
+            )
         if self.save_every is not None:
             check_whole("save_every", self.save_every)
         check_seed(self.seed)
         check_positive("learning_rate", self.learning_rate)
         check_positive("weight_decay", self.weight_decay, or_zero=True)
         if not (isinstance(self.warmup, int | float) and 0 <= self.warmup < 1):
-            raise InputError(f"warmup is {self.warmup!r}; wanted a share of the updates from 0 up to 1")
+            raise InputError(
+                f"is {self.warmup!r}; wanted a share of the updates from 0 up to 1", argument="warmup"
+            )
         if self.max_grad_norm is not None:
             check_positive("max_grad_norm", self.max_grad_norm)
         check_choice("precision", self.precision, PRECISIONS)

@@ -59,7 +59,7 @@ def some_examples(arguments: Mapping[str, Any], n: int) -> dict[str, Any]:
     ['a', 'b']
     """
     if n < 2:
-        raise InputError(f"max_train is {n}; wanted at least 2 texts")
+        raise InputError(f"is {n}; wanted at least 2 texts", argument="max_train")
     places = np.sort(np.random.default_rng([*b"max-train"]).permutation(len(arguments["texts"]))[:n])
     columns = [name for name in ("texts", "pairs", "labels") if arguments[name] is not None]
     return {**arguments, **{name: [arguments[name][i] for i in places.tolist()] for name in columns}}
@@ -77,8 +77,9 @@ def split_examples(
     known = Examples.of(texts, pairs, labels)
     if known.labels.n_labels < 2:
         raise LabelError(
-            f"labels has one value, {quoted(known.labels.names[0])}; wanted at least two to tell apart: "
-            "is it the right column?"
+            f"has one value, {quoted(known.labels.names[0])}; wanted at least two to tell apart: "
+            "is it the right column?",
+            argument="labels",
         )
     if isinstance(test, tuple | list):
         return known, _given(known, test)
@@ -102,7 +103,7 @@ def split_examples(
 def _given(known: Examples, test: Sequence[Any]) -> Examples:
     wanted = "(texts, labels)" if known.pairs is None else "(texts, pairs, labels)"
     if len(test) != (2 if known.pairs is None else 3):
-        raise InputError(f"test has {len(test)} parts; wanted {wanted}, as what is trained on")
+        raise InputError(f"has {len(test)} parts; wanted {wanted}, as what is trained on", argument="test")
     own = Examples.of(test[0], None if known.pairs is None else test[1], test[-1], name="test ")
     code = {name: i for i, name in enumerate(known.labels.names)}
     unknown = [name for name in own.labels.names if name not in code]

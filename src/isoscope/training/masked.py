@@ -123,7 +123,7 @@ def train_masked_lm(
     where, read = training_device(device), _windows(texts, tokenizer, window)
     if len(read) < check_whole("batch_size", batch_size):
         raise InputError(
-            f"batch_size is {batch_size} and there are {len(read)} windows; wanted a smaller one"
+            f"is {batch_size} and there are {len(read)} windows; wanted a smaller one", argument="batch_size"
         )
     settings = EncoderSettings(
         steps=steps, steps_per_epoch=len(read) // batch_size, batch_size=batch_size,

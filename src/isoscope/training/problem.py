@@ -102,13 +102,17 @@ def _as_pairs(pairs: Any, n: int) -> Tensor:
     try:
         found = pairs if isinstance(pairs, Tensor) else torch.as_tensor(np.asarray(pairs))
     except (ValueError, TypeError):  # rows of different lengths, or no numbers
-        raise ShapeError("pairs is no table of numbers; wanted (m, 2): two rows of X for each item") from None
+        raise ShapeError(
+            "is no table of numbers; wanted (m, 2): two rows of X for each item", argument="pairs"
+        ) from None
     if found.is_floating_point() and bool((found == found.round()).all()):
         found = found.long()
     if found.dtype == torch.bool or found.is_floating_point() or found.is_complex():
-        raise InputError(f"pairs holds {found.dtype} values; wanted whole numbers, rows of X")
+        raise InputError(f"holds {found.dtype} values; wanted whole numbers, rows of X", argument="pairs")
     if found.ndim != 2 or found.shape[0] == 0 or found.shape[1] == 0:
-        raise ShapeError(f"pairs has shape {tuple(found.shape)}; wanted (m, 2): two rows of X for each item")
+        raise ShapeError(
+            f"has shape {tuple(found.shape)}; wanted (m, 2): two rows of X for each item", argument="pairs"
+        )
     wrong = ((found < 0) | (found >= n)).any(dim=1).nonzero().flatten()
     if len(wrong):
         row = int(wrong[0])

@@ -50,8 +50,9 @@ class Regularizer:
             self._loss = kind
         else:
             raise InputError(
-                f"regularizer is {kind!r}; wanted one of {', '.join(REGULARIZERS)}, "
-                "or a function of the hidden states and the attention mask"
+                f"is {kind!r}; wanted one of {', '.join(REGULARIZERS)}, "
+                "or a function of the hidden states and the attention mask",
+                argument="regularizer",
             )
 
     @property

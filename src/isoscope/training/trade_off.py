@@ -243,7 +243,7 @@ def _weights(weights: int | Iterable[float], *, ends: bool) -> list[float]:
         except (TypeError, ValueError):
             listed = []
     if not listed or not all(0 <= w <= 1 for w in listed):
-        raise InputError(f"weights is {weights!r}; wanted numbers from 0 to 1, or how many")
+        raise InputError(f"is {weights!r}; wanted numbers from 0 to 1, or how many", argument="weights")
     return listed
 
 

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import Any, Literal
 
-from isoscope.errors import FileError, InputError
+from isoscope.errors import FileError, InputError, Setting
 from isoscope_papers.corpora import rows
 from isoscope_papers.corpora.corpus import Corpus
 from isoscope_papers.corpora.registry import REGISTRY, Declaration, check_name, declared
@@ -76,16 +76,16 @@ def load_corpus(
         found = rows.read_rows(_TABLES / table.table, wanted.fields)
         return _corpus(wanted, found, "embedded", table.source, licence=table.licence)
     if source == "hub":
-        why = "pass download=True to fetch it" if wanted.hub else "it is not on the hub"
-        raise InputError(f"corpus {name!r} cannot be taken from the hub: {why}")
+        hint = Setting("download", True, to="fetch it") if wanted.hub else "it is not on the hub"
+        raise InputError(f"corpus {name!r} cannot be taken from the hub", hint=hint)
     if source == "embedded":
         raise InputError(f"corpus {name!r} does not come with isoscope-papers")
     file = wanted.files[part or next(iter(wanted.files))]
     looked = f"{folder} has no {file}" if folder else f"{rows.DATA_VARIABLE} names no folder with {file}"
-    fetch = "; or pass download=True to fetch it from Hugging Face's hub" if wanted.hub else ""
+    fetch = [Setting("download", True, to="fetch it from Hugging Face's hub")] if wanted.hub else []
     fields = f", one record a line with the fields {', '.join(wanted.fields)}" if folder else ""
     kind = FileError if folder else InputError
-    raise kind(f"corpus {name!r} is not on this machine: {looked}{fields}{fetch}")
+    raise kind(f"corpus {name!r} is not on this machine: {looked}{fields}", hint=fetch)
 
 
 def _corpus(
