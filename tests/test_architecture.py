@@ -30,7 +30,7 @@ ORDER = (
     ("engine",),
     ("comparison", "corrections", "figures"),
     ("advice", "models"),
-    ("encoders", "layers", "losses", "tracking"),
+    ("encoders", "layers", "losses", "scale", "tracking"),
     ("training",),
     ("report",),
     ("cli",),

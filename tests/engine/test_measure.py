@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ import torch
 
 import isoscope as iso
 from isoscope.engine.readings import Reading
+from isoscope.engine.slices import SlicedMeasurement
 from isoscope.errors import InputError, LabelError, ShapeError
 from isoscope.measurement import Measurement
 from isoscope.progress import Bar
@@ -330,3 +332,25 @@ def test_vectors_with_a_gradient_are_measured_without_a_warning(rng) -> None:
     X = torch.from_numpy(rng.normal(size=(60, 4)))
     found = iso.measure(X.clone().requires_grad_())  # warnings are errors here
     assert found.to_dict()["metrics"] == iso.measure(X).to_dict()["metrics"]
+
+
+def test_a_path_is_a_source(tmp_path: Path) -> None:
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    lines = ["a,b,c,month,topic", *(f"{a},{b},{c},{n % 2},{'xyz'[n % 3]}" for n, (a, b, c) in enumerate(X))]
+    (tmp_path / "table.csv").write_text("\n".join(lines))
+    found = iso.measure(
+        str(tmp_path / "table.csv"), labels="topic", by="month", metrics="isoscore,silhouette"
+    )
+    expected = iso.measure(X, labels=np.arange(60) % 3, metrics="isoscore,silhouette")
+    assert dict(found) == pytest.approx(dict(expected), rel=1e-12)
+    assert isinstance(found, SlicedMeasurement)
+    with pytest.raises(iso.InputError, match="partners"):
+        iso.measure(tmp_path / "table.csv", partners=X)
+
+
+def test_the_old_name_of_the_engine() -> None:
+    with pytest.warns(DeprecationWarning, match=r"use isoscope\.engine"):
+        from isoscope.scale.ring import ring_silhouette
+    from isoscope.engine import ring
+
+    assert ring_silhouette is ring.ring_silhouette

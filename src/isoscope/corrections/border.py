@@ -47,7 +47,7 @@ def _as_tensor(X: Any) -> Tensor:
 
 def _check_features(correction: Any, X: Any, rows: Tensor, *, reset: bool) -> None:
     """scikit-learn's own look at the number and the names of features."""
-    columns = getattr(X, "columns", None)
+    columns = None if is_source(X) else getattr(X, "columns", None)
     named = columns is not None and len(columns) == rows.shape[1]
     try:
         validate_data(correction, X if named else rows, reset=reset, skip_check_array=True)

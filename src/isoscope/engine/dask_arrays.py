@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from isoscope.engine.source import Wrapped
+from isoscope.engine.source import Source, Wrapped
 from isoscope.errors import InputError, ShapeError
 from isoscope.io.identity import of_knowledge
 from isoscope.io.row_knowledge import known_rows
@@ -22,19 +22,11 @@ def is_dask_array(X: Any) -> bool:
     return type(X).__module__.split(".")[0] == "dask" and hasattr(X, "to_delayed")
 
 
-class HeldChunk(Wrapped):
+def held(title: str, rows: Any, known: dict[str, Any]) -> Wrapped:
     """A computed chunk as a part; made where the rows are."""
-
-    def __init__(self, title: str, rows: Any, known: dict[str, Any]) -> None:
-        weights = known.get("weights")
-        space = Space(rows, **{name: value for name, value in known.items() if name != "weights"})
-        super().__init__(space if weights is None else weighted(space, weights))
-        self._title = title
-
-    @property
-    def title(self) -> str:
-        """Which chunk."""
-        return self._title
+    weights = known.get("weights")
+    space = Space(rows, **{name: value for name, value in known.items() if name != "weights"})
+    return Wrapped(space if weights is None else weighted(space, weights), title)
 
 
 class DaskChunk(Wrapped):
@@ -43,25 +35,20 @@ class DaskChunk(Wrapped):
     name = None
     n_bytes = None
     notes: tuple[str, ...] = ()
+    n_rows: int | None = None
+    n_dims = 0
 
-    def __init__(self, title: str, delayed: Any, n_dims: int, known: dict[str, Any]) -> None:
-        self._title, self._n_dims = title, n_dims
+    def __init__(
+        self, title: str, delayed: Any, shape: tuple[int | None, int], known: dict[str, Any]
+    ) -> None:
+        self._title = title
+        self.n_rows, self.n_dims = shape
         self.delayed, self.known = delayed, known
 
     @property
-    def source(self) -> HeldChunk:  # type: ignore[override]
+    def source(self) -> Source:  # type: ignore[override]
         """The rows, computed here."""
-        return HeldChunk(self.title, self.delayed.compute(), self.known)
-
-    @property
-    def title(self) -> str:
-        """Which chunk."""
-        return self._title
-
-    @property
-    def n_dims(self) -> int:
-        """How many dimensions the array has."""
-        return self._n_dims
+        return held(self.title, self.delayed.compute(), self.known)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -76,7 +63,7 @@ class DaskChunk(Wrapped):
 
     def on(self, client: Any) -> Any:
         """A future of the rows as a part, on the client's workers."""
-        return client.submit(HeldChunk, self.title, client.compute(self.delayed), self.known, pure=False)
+        return client.submit(held, self.title, client.compute(self.delayed), self.known, pure=False)
 
 
 class DaskVectors:
@@ -132,7 +119,8 @@ class DaskVectors:
         for number, delayed in enumerate(self._array.to_delayed().ravel()):
             stop = start + int(self._array.chunks[0][number]) if self._known else 0
             known = {name: known_rows(value, start, stop) for name, value in self._known.items()}
-            chunks.append(DaskChunk(f"chunk {number} of X", delayed, self.n_dims, known))
+            shape = (None if self.n_rows is None else int(self._array.chunks[0][number]), self.n_dims)
+            chunks.append(DaskChunk(f"chunk {number} of X", delayed, shape, known))
             start = stop
         return chunks
 

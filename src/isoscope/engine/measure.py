@@ -18,6 +18,7 @@ from isoscope.engine.run import run
 from isoscope.engine.slices import SlicedMeasurement, measure_slices
 from isoscope.engine.source import Source, is_source
 from isoscope.errors import InputError, LabelError, ShapeError, UndefinedError, check_seed
+from isoscope.io.sources import open_vectors
 from isoscope.labels import Labels, label_notes
 from isoscope.measurement import Measurement
 from isoscope.metrics.frontier import between_share, isotropy_ceiling
@@ -51,7 +52,8 @@ def measure(
     """Measure a space: every metric asked for, each pass over the data run once.
 
     Args:
-        X: (n, d) vectors in any array, a Space, a Measurement (whose statistics are used again, while you
+        X: (n, d) vectors in any array, the path of a file of vectors (`labels`, `weights` and `by` may then
+            name its columns), a Space, a Measurement (whose statistics are used again, while you
             hold its vectors), or an opened file: of vectors (`isoscope.open_vectors`),
             which is read in blocks when every metric asked for can stream, or of texts
             (`isoscope.open_texts`), which are encoded. A dask array is measured chunk by chunk.
@@ -97,7 +99,7 @@ def measure(
     held = X if isinstance(X, Statistics) else None
     if isinstance(X, Measurement):
         held = shelf_of(X, seed=seed, **given)
-    source = as_source(X, given) if held is None else held.space
+    source = as_source(X, given, by) if held is None else held.space
     decided = plan(
         metrics, source, by=by, budget=memory, errors=errors, covariance=covariance, scheduler=scheduler,
         checkpoint=checkpoint, skip_bad=skip_bad, seed=seed,
@@ -139,8 +141,13 @@ def measure(
     )
 
 
-def as_source(X: Any, given: dict[str, Any]) -> Source:
+def as_source(X: Any, given: dict[str, Any], by: Any = None) -> Source:
     """X as an opened file, or as a Space with what the caller knows of its rows added."""
+    if isinstance(X, str | os.PathLike):
+        for name in set(given) - {"labels", "weights"}:
+            raise InputError("goes with an array in memory; X is a file", argument=name)
+        names = (by,) if isinstance(by, str) else by if isinstance(by, tuple) else None
+        return open_vectors(X, by=names, **given)
     if is_dask_array(X):
         return DaskVectors(X, **given)
     if not isinstance(X, Space) and is_source(X):

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from isoscope.engine.source import Source
-from isoscope.errors import InputError, IsoscopeError, LabelError, ShapeError
+from isoscope.errors import IsoscopeError, LabelError, ShapeError
 from isoscope.kernels.workers import go_on, in_order
 from isoscope.labels import Labels, as_labels
 from isoscope.space import Space
@@ -347,11 +347,3 @@ def _mixed(*numbers: int) -> int:
     for number in numbers:
         mixed = (mixed * 1_000_003 + number + 1) % 2**63
     return mixed
-
-
-def refuse_unstreamed(needs: Iterable[str]) -> None:
-    """Raise InputError over statistics that blocks do not suffice for."""
-    if unknown := set(needs) - streamed():
-        raise InputError(
-            f"statistics {', '.join(sorted(unknown))} need all vectors at once and cannot be streamed"
-        )

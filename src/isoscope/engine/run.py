@@ -21,7 +21,6 @@ from isoscope.engine.passes import (
     PassTask,
     Sliced,
     first_pass,
-    refuse_unstreamed,
     sample_precision,
     second_pass,
 )
@@ -35,7 +34,7 @@ from isoscope.io.row_knowledge import known_rows
 from isoscope.kernels.tiles import Progress
 from isoscope.labels import Labels
 from isoscope.space import Space
-from isoscope.statistics.declared import declared, with_prerequisites
+from isoscope.statistics.declared import declared, streamed, with_prerequisites
 from isoscope.statistics.gathered import Statistics
 from isoscope.statistics.rows import FileRows
 
@@ -123,7 +122,10 @@ class Work:
     ) -> None:
         self._wanted = with_prerequisites(needs)
         self._pairs = sorted(name for name in self._wanted if declared()[name].of_pairs)
-        refuse_unstreamed(self._wanted - set(self._pairs))
+        if at_once := sorted(self._wanted - streamed() - set(self._pairs)):
+            raise InputError(
+                f"statistics {', '.join(at_once)} need all vectors at once and cannot be streamed"
+            )
         self._scale, self._seed, self._progress = scale or Scale(), seed, progress
         rows = max(1, PART_BYTES // (4 * source.n_dims))
         self._parts: Sequence[Source] = [source] if scale is None else source.parts(rows)

@@ -107,8 +107,11 @@ class Wrapped:
         source: the other.
     """
 
-    def __init__(self, source: Source) -> None:
+    _title: str | None = None
+
+    def __init__(self, source: Source, title: str | None = None) -> None:
         self.source = source
+        self._title = title
 
     @property
     def n_rows(self) -> int | None:
@@ -148,7 +151,7 @@ class Wrapped:
     @property
     def title(self) -> str:
         """What to call it in a message."""
-        return self.source.title
+        return self.source.title if self._title is None else self._title
 
     @property
     def name(self) -> str | None:
