@@ -86,12 +86,13 @@ class InputError(IsoscopeError, ValueError):
         self,
         message: str = "",
         *,
-        argument: str | None = None,
+        argument: object = None,
         got: Any = ...,
         wanted: str | None = None,
         hint: Hint = (),
     ) -> None:
-        self.message, self.argument, self.wanted = message, argument, wanted
+        self.message, self.wanted = message, wanted
+        self.argument = None if argument is None else str(argument)
         self.got = None if got is ... else got
         self.hint = (hint,) if isinstance(hint, str | Setting) else tuple(hint)
         if wanted is not None:
