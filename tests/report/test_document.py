@@ -180,7 +180,7 @@ def test_bad_input(X: np.ndarray, tmp_path: Path) -> None:
         iso.report(X, labels=["a"] * 120)
     with pytest.raises(ShapeError, match="texts has 3 entries for 120 vectors"):
         iso.report(X, texts=["a", "b", "c"])
-    with pytest.raises(InputError, match="texts is one string"):
+    with pytest.raises(InputError, match=r"texts.* must be a sequence"):
         iso.report(X, texts="one")
     with pytest.raises(InputError, match="seed must be a whole number"):
         iso.report(X, seed=-1)
@@ -188,7 +188,7 @@ def test_bad_input(X: np.ndarray, tmp_path: Path) -> None:
         iso.report(X[:, :1])
     with pytest.raises(FileError, match=r"holds no run: there is no trajectory.parquet"):
         iso.report(X, run=tmp_path)
-    with pytest.raises(InputError, match="X has weights"):
+    with pytest.raises(InputError, match=r"X.* has weights"):
         iso.report(iso.Space(X, weights=np.ones(120)))
     with pytest.raises(InputError, match="all equal"):
         iso.report(np.ones((5, 3)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -34,21 +34,17 @@ def try_corrections(
 ) -> Scores:
     """Score every correction, and none, on each label task: once a fold and repeat."""
     tasks, n_labels = list(tasks), int(codes.max()) + 1
-    ways = {NONE: None, **corrections}
-    scores: Scores = {task: {name: [] for name in ways} for task in tasks}
-    parts = list(splits(len(vectors), folds=folds, repeats=repeats, seed=seed, strata=codes))
-    for name, split in _turns(ways, parts, bar):
-        train, test = vectors[split.train], vectors[split.test]
-        try:
-            train, test = corrected(ways[name], train, [train, test])
-        except ValueError as error:
-            for by_correction in scores.values():
-                by_correction[name] = str(error)
-            continue
+
+    def rows(split: Split) -> tuple[Tensor, list[Tensor]]:
+        train = vectors[split.train]
+        return train, [train, vectors[split.test]]
+
+    def score(split: Split, train: Tensor, test: Tensor) -> dict[str, float]:
         fold = LabelFold(train, test, codes[split.train], codes[split.test], n_labels, split.seed)
-        for task in tasks:
-            _add(scores[task], name, LABEL_TASKS[task](fold))
-    return scores
+        return {task: LABEL_TASKS[task](fold) for task in tasks}
+
+    parts = list(splits(len(vectors), folds=folds, repeats=repeats, seed=seed, strata=codes))
+    return _tried(corrections, parts, tasks, rows, score, bar)
 
 
 def try_pairs(
@@ -66,23 +62,52 @@ def try_pairs(
     A correction sees only rows that no held-out pair has; where pairs share most rows, those of the training
     pairs.
     """
-    ways = {NONE: None, **corrections}
-    scores: Scores = {PAIR_TASK: {name: [] for name in ways}}
-    parts = list(splits(len(pairs), folds=folds, repeats=repeats, seed=seed))
-    are_shared = False
-    for name, split in _turns(ways, parts, bar):
+    are_shared: list[bool] = []
+
+    def rows(split: Split) -> tuple[Tensor, list[Tensor]]:
         held = pairs.some(split.test)
-        rows, is_shared = _rows_to_fit(len(vectors), pairs.some(split.train), held, split.seed)
-        are_shared |= is_shared
-        try:
-            firsts, seconds = corrected(
-                ways[name], vectors[rows], [vectors[held.firsts], vectors[held.seconds]]
-            )
-        except ValueError as error:
-            scores[PAIR_TASK][name] = str(error)
-            continue
-        _add(scores[PAIR_TASK], name, similarity(firsts, seconds, held.scores))
-    return scores, are_shared
+        fit_on, is_shared = _rows_to_fit(len(vectors), pairs.some(split.train), held, split.seed)
+        are_shared.append(is_shared)
+        return vectors[fit_on], [vectors[held.firsts], vectors[held.seconds]]
+
+    def score(split: Split, firsts: Tensor, seconds: Tensor) -> dict[str, float]:
+        return {PAIR_TASK: similarity(firsts, seconds, pairs.some(split.test).scores)}
+
+    parts = list(splits(len(pairs), folds=folds, repeats=repeats, seed=seed))
+    return _tried(corrections, parts, [PAIR_TASK], rows, score, bar), any(are_shared)
+
+
+def _tried(
+    corrections: Mapping[str, Any],
+    parts: Sequence[Split],
+    tasks: Iterable[str],
+    rows: Callable[[Split], tuple[Tensor, list[Tensor]]],
+    score: Callable[..., dict[str, float]],
+    bar: Bar | None,
+) -> Scores:
+    """Score every correction, and none, on every split.
+
+    `rows` are those to fit on and those to correct; `score` takes the split and the corrected ones.
+    """
+    ways = {NONE: None, **corrections}
+    scores: Scores = {task: {name: [] for name in ways} for task in tasks}
+    for number, split in enumerate(parts):
+        fit_on, given = rows(split)
+        for place, (name, correction) in enumerate(ways.items()):
+            if bar:
+                bar.step(f"{name}, fold {number + 1} of {len(parts)}")
+                bar.share((number + place / len(ways)) / len(parts))
+            try:
+                made = corrected(correction, fit_on, given)
+            except ValueError as error:
+                for by_correction in scores.values():
+                    by_correction[name] = str(error)
+                continue
+            for task, value in score(split, *made).items():
+                earlier = scores[task][name]
+                if isinstance(earlier, list):  # what failed on one fold has no score at all
+                    earlier.append(value)
+    return scores
 
 
 def _rows_to_fit(n: int, train: Pairs, held: Pairs, seed: int) -> tuple[Tensor, bool]:
@@ -93,22 +118,6 @@ def _rows_to_fit(n: int, train: Pairs, held: Pairs, seed: int) -> tuple[Tensor, 
     is_shared = 2 * len(apart) < n
     rows = train.rows if is_shared else apart
     return rows[drawn(len(rows), MAX_FIT, seed)], is_shared
-
-
-def _turns(ways: Mapping[str, Any], parts: Sequence[Split], bar: Bar | None) -> Iterator[tuple[str, Split]]:
-    """Yield every correction on every split, as the bar shows it."""
-    for number, split in enumerate(parts):
-        for place, name in enumerate(ways):
-            if bar:
-                bar.step(f"{name}, fold {number + 1} of {len(parts)}")
-                bar.share((number + place / len(ways)) / len(parts))
-            yield name, split
-
-
-def _add(scores: dict[str, list[float] | str], name: str, score: float) -> None:
-    earlier = scores[name]
-    if isinstance(earlier, list):  # what failed on one fold has no score at all
-        earlier.append(score)
 
 
 def drawn(n: int, most: int, seed: int) -> Tensor:

@@ -134,10 +134,12 @@ def report(
     folder = None if figures is None else _figure_folder(figures)
     followed = None if run is None else load_run(run)
     if isinstance(texts, str):
-        raise InputError("is one string; wanted a sequence with one text for each vector", argument="texts")
+        raise InputError(argument="texts", got=texts, wanted="a sequence with one text for each vector")
     shelf = shelf_of(X, seed=seed, labels=labels, texts=texts)
     if shelf.space.weights is not None:
-        raise InputError("X has weights, and a report counts every vector once; leave the weights out")
+        raise InputError(
+            "has weights, and a report counts every vector once", argument="X", hint="leave the weights out"
+        )
     is_measured = isinstance(X, Measurement) and labels is None and seed == X.seed
     evidence = gather(shelf, X if is_measured else None, run=followed, progress=progress)
     shown = contents(evidence, title=title, progress=progress)

@@ -16,7 +16,7 @@ from isoscope.errors import InputError, check_seed
 from isoscope.figures import INK, ONE_COLUMN, PALETTE, axes_for, figure_of, new_figure, save_figure
 from isoscope.labels import as_clusters
 from isoscope.metrics.dimensions import contributions_of
-from isoscope.metrics.frontier import ScatterDecomposition, isotropy_ceiling, scatter_decomposition
+from isoscope.metrics.frontier import ScatterDecomposition, frontier_curve, scatter_decomposition
 from isoscope.printable import shortened
 from isoscope.report.clusters import Silhouettes
 from isoscope.report.evidence import Evidence
@@ -120,7 +120,7 @@ def plot_dimensions(X: Any, *, n_dims: int = 20, ax: Axes | None = None) -> Axes
     ['0']
     """
     if n_dims < 1:
-        raise InputError(f"n_dims is {n_dims}; wanted at least 1")
+        raise InputError(argument="n_dims", got=n_dims, wanted="at least 1")
     contributions = contributions_of(Directions.of(X)).detach().cpu()
     shares = (contributions / contributions.abs().sum()).numpy()
     order = np.argsort(-np.abs(shares), kind="stable")[:n_dims]
@@ -163,7 +163,8 @@ def plot_scatter(
     matrix = as_matrix(X).detach()
     principal = principal or Principal.of(matrix)
     if not all(1 <= one <= principal.rank for one in components):
-        raise InputError(f"components is {components}; wanted two of 1 to {principal.rank}, the rank")
+        wanted = f"two of 1 to {principal.rank}, the rank"
+        raise InputError(argument="components", got=components, wanted=wanted)
     rows = torch.randperm(len(matrix), generator=torch.Generator().manual_seed(seed))[:n_points]
     places = principal.coordinates(matrix[rows.to(matrix.device)]).cpu().numpy()
     xy = places[:, [one - 1 for one in components]]
@@ -236,8 +237,7 @@ def plot_frontier(X: Any, labels: Any = None, *, ax: Axes | None = None) -> Axes
     'IsoScore'
     """
     split = X if isinstance(X, ScatterDecomposition) else scatter_decomposition(X, labels)
-    shares = np.linspace(0, 1, 401)
-    top = [isotropy_ceiling(split.n_labels, split.n_dims, between=float(share)) for share in shares]
+    shares, top = frontier_curve(split.n_labels, split.n_dims)
     ax = axes_for(ax)
     ax.fill_between(shares, top, 1, color="#eef1f4", linewidth=0)
     ax.plot(shares, top, color=INK, linewidth=1)
@@ -275,7 +275,8 @@ def plot_trajectory(
     """
     followed = load_run(run)
     if metric not in followed.columns:
-        raise InputError(f"is {metric!r}; wanted one of {', '.join(followed.columns)}", argument="metric")
+        wanted = f"one of {', '.join(followed.columns)}"
+        raise InputError(argument="metric", got=metric, wanted=wanted)
     values = followed.curves(metric)
     ax = axes_for(ax)
     if len(values) > 1:

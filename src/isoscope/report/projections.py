@@ -35,7 +35,7 @@ def projection(X: Any, *, method: str = "UMAP", seed: int = 0) -> Any:
     """
     check_seed(seed)
     if method not in _LIBRARIES:
-        raise InputError(f"method is {method!r}; wanted one of {', '.join(_LIBRARIES)}")
+        raise InputError(argument="method", got=method, wanted=f"one of {', '.join(_LIBRARIES)}")
     n_threads = torch.get_num_threads()
     rows = as_matrix(X).detach().cpu().float().numpy()
     with warnings.catch_warnings():
@@ -44,7 +44,9 @@ def projection(X: Any, *, method: str = "UMAP", seed: int = 0) -> Any:
             projector = _projector(method)
             if projector is None:
                 wanted = _LIBRARIES[method][1]
-                raise InputError(f"{method} needs {wanted}, which is not installed: pip install {wanted}")
+                raise InputError(
+                    f"{method} needs {wanted}, which is not installed", hint=f"pip install {wanted}"
+                )
             places = projector(n_components=2, random_state=seed).fit_transform(rows)
         finally:
             torch.set_num_threads(n_threads)  # numba sets OpenMP's threads for the whole process
