@@ -57,11 +57,11 @@ def begun(folder: Path, run: dict[str, Any]) -> None:
 def test_another_run_is_refused(tmp_path: Path) -> None:
     begun(tmp_path, RUN)
     for other in (RUN | {"seed": 1}, RUN | {"more": 1}):
-        with pytest.raises(FileError, match=r"holds another run's checkpoint \((seed|more) differ\)"):
+        with pytest.raises(FileError, match=r"holds a run of another configuration \((seed|more) was"):
             begun(tmp_path, other)
     for content in ("{", "[]", "{}", "", "\0"):
         (tmp_path / "checkpoint.json").write_text(content)
-        with pytest.raises(FileError, match=r"checkpoint\.json.*; delete it, and what is finished"):
+        with pytest.raises(FileError, match=r"checkpoint\.json.*, so it is unknown which run it is of"):
             begun(tmp_path, RUN)
     (tmp_path / "file").write_text("")
     with pytest.raises(FileError, match=r"cannot be made: .*; wanted a folder"):
@@ -184,7 +184,7 @@ def test_finished_work_is_not_done_again(shards: Path, tmp_path: Path, monkeypat
     again = iso.measure(source, checkpoint=tmp_path / "kept")
     assert again.readings == first.readings
     (shards / "part-0.safetensors").touch()
-    with pytest.raises(FileError, match="holds another run's checkpoint"):
+    with pytest.raises(FileError, match="holds a run of another configuration"):
         iso.measure(source, checkpoint=tmp_path / "kept")
 
 
@@ -234,7 +234,7 @@ def test_other_labels_are_another_run(shards: Path, tmp_path: Path, labels: np.n
     first = measured(labels="labels")
     assert measured(labels="labels").readings == first.readings
     for others in ({"labels": "other"}, {"labels": str(lines)}, {"labels": "labels", "weights": "other"}):
-        with pytest.raises(FileError, match=r"checkpoint \(files, labels or weights.* differ\)"):
+        with pytest.raises(FileError, match=r"configuration \(files, labels or weights.* differ\)"):
             measured(**others)
 
 

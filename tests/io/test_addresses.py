@@ -283,7 +283,7 @@ def test_a_file_written_since_is_told_apart(bucket: str, tmp_path: Path, vectors
 
     assert measured().readings == measured().readings
     put("/bucket/part-1.npy", vectors[:5])
-    with pytest.raises(FileError, match="holds another run's checkpoint"):
+    with pytest.raises(FileError, match="holds a run of another configuration"):
         measured()
 
 

@@ -168,8 +168,8 @@ def test_resume_must_be_allowed(tmp_path: Path) -> None:
         ({"steps": 4}, "steps was 3, now 4"),
         ({"learning_rate": 0.1}, "learning_rate was 0.001, now 0.1"),
         ({"seeds": 2}, r"seeds was \[0\], now \[0, 1\]"),
-        ({"X": X + 1}, "data was"),
-        ({"y": Y[::-1].copy()}, "data was"),
+        ({"X": X + 1}, "data differ"),
+        ({"y": Y[::-1].copy()}, "data differ"),
     ],
     ids=["steps", "learning_rate", "seeds", "X", "y"],
 )

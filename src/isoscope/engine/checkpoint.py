@@ -16,17 +16,16 @@ from isoscope._version import __version__
 from isoscope.engine.passes import Outcome, RowLabels, Sliced
 from isoscope.errors import FileError
 from isoscope.io.files import reading
-from isoscope.io.locks import only_user
-from isoscope.io.sealed import identity, read_json, read_tensors, write_json, write_tensors
+from isoscope.io.run_folder import RunFolder
+from isoscope.io.sealed import read_tensors, write_tensors
 from isoscope.statistics.declared import declared
 
-_PLAN = "checkpoint.json"
 _SHOWN = 5  # damaged pieces that are named one by one
 _LAYOUT = "outcome"  # the metadata entry that says what the tensors make up
 _OWN = (RowLabels, Sliced)  # kinds that are kept and are no statistics of a shelf
 
 
-class Checkpoint:
+class Checkpoint(RunFolder):
     """A folder of outcomes by name, all of one run; to be used in a `with` block, by one process at a time.
 
     A run is known by what it reads and what it is asked; another one's folder is refused, never mixed in.
@@ -37,49 +36,30 @@ class Checkpoint:
         damaged: for each file that was left out, the reason.
     """
 
+    what = "checkpoint"
+    config = "checkpoint.json"
+    noted = ()
+    is_empty_first = False
+
     def __init__(self, folder: Path, run: Mapping[str, Any]) -> None:
-        self._folder = folder
+        super().__init__(folder, {"isoscope": __version__, **run})
         self.n_resumed = 0
         self.damaged: list[str] = []
-        self._run: dict[str, Any] = json.loads(json.dumps({"isoscope": __version__, **run}))
-        self._identity = identity(self._run)
         self._stack = ExitStack()
 
     def __enter__(self) -> Checkpoint:
-        with self._stack:
-            self._stack.enter_context(only_user(self._folder, what="checkpoint"))
-            self._begin()
-            self._stack = self._stack.pop_all()
-        return self
+        return self._stack.enter_context(self.held(resume=True))
 
     def __exit__(self, *_: object) -> None:
         self._stack.close()
 
-    def _begin(self) -> None:
-        plan = self._folder / _PLAN
-        if not plan.exists():
-            write_json(plan, self._run)
-            return
-        try:
-            before = read_json(plan)
-        except FileError as error:
-            raise FileError(
-                f"{error}; delete it, and what is finished in the folder is used where it is of this run"
-            ) from error
-        other = sorted(name for name in {*self._run, *before} if before.get(name) != self._run.get(name))
-        if other:
-            raise FileError(
-                f"{self._folder} holds another run's checkpoint ({', '.join(other)} differ); "
-                "name another folder, or delete this one"
-            )
-
     def load(self, name: str) -> Outcome | None:
         """Return what was saved under a name; None where nothing was, or it is damaged."""
-        path = self._folder / f"{name}.safetensors"
+        path = self.path / f"{name}.safetensors"
         if not path.exists():
             return None
         try:
-            tensors, about = read_tensors(path, of=self._owner(name))
+            tensors, about = read_tensors(path, of=self.owner(name))
         except FileError as error:
             self.damaged.append(str(error))
             return None
@@ -91,23 +71,20 @@ class Checkpoint:
     def save(self, name: str, outcome: Outcome) -> None:
         """Keep an outcome; a failure leaves what was kept before."""
         layout, tensors = laid_out(outcome)
-        path = self._folder / f"{name}.safetensors"
+        path = self.path / f"{name}.safetensors"
         try:
-            write_tensors(path, tensors, {_LAYOUT: layout}, of=self._owner(name))
+            write_tensors(path, tensors, {_LAYOUT: layout}, of=self.owner(name))
         except FileError as error:
-            raise FileError(f"{error}; what was finished is kept in {self._folder}") from error
+            raise FileError(f"{error}; what was finished is kept in {self.path}") from error
 
     def notes(self) -> list[str]:
         """Return what is to be said of the folder: what was taken from it, and what was computed again."""
         notes = [f"computed again: {reason}" for reason in self.damaged[:_SHOWN]]
         if len(self.damaged) > _SHOWN:
-            notes.append(f"computed again: {len(self.damaged) - _SHOWN:,} more pieces of {self._folder}")
+            notes.append(f"computed again: {len(self.damaged) - _SHOWN:,} more pieces of {self.path}")
         if self.n_resumed:
-            notes.append(f"{self.n_resumed:,} finished pieces of work were taken from {self._folder}")
+            notes.append(f"{self.n_resumed:,} finished pieces of work were taken from {self.path}")
         return notes
-
-    def _owner(self, name: str) -> str:
-        return f"{self._identity} {name}"
 
 
 def laid_out(outcome: Outcome) -> tuple[str, dict[str, Tensor]]:
