@@ -441,7 +441,7 @@ def test_a_run_that_is_done(tiny_bert: Path, tmp_path: Path) -> None:
             iso.finetune(
                 tiny_bert, TEXTS, LABELS, run=run, resume=True, **({"regularizer": "istar"} | QUICK | change)
             )
-    with pytest.raises(InputError, match=r"another configuration \(data was"):
+    with pytest.raises(InputError, match=r"another configuration \(data differ"):
         iso.finetune(tiny_bert, TEXTS[::-1], LABELS, run=run, resume=True, regularizer="istar", **QUICK)
     with pytest.raises(FileError, match="no run that is done"):
         iso.FineTuned.load(tmp_path)
