@@ -72,7 +72,11 @@ def test_a_layer_of_manifolds_is_the_cpus() -> None:
     X, lumps = space(3000, 40, 4, spread=0.4)
     g = torch.Generator().manual_seed(1)
     types = as_labels(torch.randint(0, 200, (3000,), generator=g))
-    known = {"positions": torch.arange(3000) % 512, "log_frequencies": types.counts[types.codes].log()}
+    known = {
+        "positions": torch.arange(3000) % 512,
+        "log_frequencies": types.counts[types.codes].log(),
+        "is_sink": torch.zeros(3000, dtype=torch.bool),
+    }
     here, there = (
         measure_layer(rows, types, **known).figures.to_dict() for rows in (X.float(), X.float().cuda())
     )

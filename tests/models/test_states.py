@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from isoscope import measure
+from isoscope import measure, measure_layers
 from isoscope.engine.source import is_source
 from isoscope.errors import InputError
 from isoscope.models import LanguageModel, States, load_language_model, token_states
@@ -67,3 +67,15 @@ def test_measured_like_any_source(gpt: LanguageModel) -> None:
     whole = measure(states.load(), metrics=["isoscore", "mean_cosine", "self_similarity"], progress=False)
     for name in ("isoscore", "mean_cosine", "self_similarity"):
         assert streamed[name] == pytest.approx(whole[name], rel=1e-6)
+
+
+def test_slices_are_the_layers_with_and_without_sinks(gpt: LanguageModel) -> None:
+    """One pass by layer and view gives what `measure_layers` gives of all tokens but the sinks."""
+    states = States(TEXTS, model=gpt, sink_ratio=1.2)
+    sliced = measure(states, by=("layer", "view"), metrics=["mean_cosine", "mean_norm"], progress=False)
+    profile = measure_layers(TEXTS, model=gpt, sink_ratio=1.2, clusters=False, progress=False)
+    assert profile.n_sinks
+    for metric in ("mean_cosine", "mean_norm"):
+        values = {one.group["slice"]: one.value for one in sliced.slices if one.metric == metric}
+        for layer, wanted in zip(profile.layers, profile.values(metric, sinks=False), strict=True):
+            assert values[f"{layer}, without sinks"] == pytest.approx(wanted, rel=1e-5)

@@ -9,7 +9,17 @@ import typer
 
 from isoscope.cli.commands import drawn, present
 from isoscope.cli.corpora import texts_of
-from isoscope.cli.options import Data, Device, Download, Json, Seed, TextColumn, output, parse_numbers
+from isoscope.cli.options import (
+    Data,
+    Device,
+    Download,
+    Json,
+    MetricOptions,
+    Seed,
+    TextColumn,
+    output,
+    parse_numbers,
+)
 from isoscope.errors import FileError, InputError
 from isoscope.terminal import as_json, say
 
@@ -64,6 +74,7 @@ def layers(
             metavar="NUMBERS",
         ),
     ] = None,
+    metrics: MetricOptions,
     special: Annotated[
         bool, typer.Option("--special/--no-special", help="Count [CLS], [SEP] and their like too.")
     ] = False,
@@ -104,6 +115,8 @@ def layers(
 
     A corpus by name: `isoscope layers all-mpnet-base-v2 --texts stsb --data data`
 
+    Metrics of your choice: `isoscope layers all-MiniLM-L6-v2 --texts reviews.jsonl -m isotropy,twonn`
+
     Quickly: `isoscope layers smollm2-135m --texts wikitext2 --data data --max-tokens 20000 --no-clusters`
     """
     from isoscope.models.layers import LayerComparison, measure_layers
@@ -117,11 +130,13 @@ def layers(
     if window is None and texts == RUNNING_TEXT and not is_file:
         window = _WINDOW
     options: dict[str, Any] = {} if memory_mb is None else {"memory_mb": memory_mb}
+    chosen = metrics.chosen()
     profiles = [
         measure_layers(
             read, model=model, layers=None if layers is None else parse_numbers("layers", layers),
-            window=window, truncate=truncate, max_tokens=max_tokens, special=special, clusters=clusters,
-            sample=sample, device=device, seed=seed, download=download, **options,
+            window=window, truncate=truncate, max_tokens=max_tokens, special=special,
+            metrics=chosen, clusters=clusters, sample=sample, device=device, seed=seed, download=download,
+            **options,
         )
         for model in models
     ]  # fmt: skip

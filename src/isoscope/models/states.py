@@ -45,8 +45,9 @@ class States:
     """The hidden states of a model over texts as a source: one row for each token and layer.
 
     Nothing is kept: each call of `blocks` runs the model. Rows come batch by batch, in a batch layer by
-    layer. Columns are the row's layer, token_type, sentence, position and is_sink, whether the token is an
-    attention sink: its vector is over `sink_ratio` times as long as the median in any layer.
+    layer. Columns are the row's layer, token_type, sentence, position, is_sink, whether the token is an
+    attention sink (its vector is over `sink_ratio` times as long as the median in any layer), and view:
+    "sinks" or "without sinks". `measure(States(texts), by=("layer", "view"))` slices by them.
 
     Args:
         texts: strings, none empty (unless they are read as one stream).
@@ -64,7 +65,7 @@ class States:
         download: fetch the model where it is not on this machine.
     """
 
-    columns = ("layer", "token_type", "sentence", "position", "is_sink")
+    columns = ("layer", "token_type", "sentence", "position", "is_sink", "view")
     labels = weights = None
 
     def __init__(
@@ -182,7 +183,7 @@ class States:
                     token_types=known.types.seen(),
                     sentences=known.sentences.seen(),
                     layer=layer,
-                    name=f"{self.name}, layer {layer}",
+                    name=self.name,
                 )
                 yield from space.blocks(n_rows or len(space))
 
@@ -198,7 +199,7 @@ class States:
         return [self]
 
     def column(self, name: str) -> Sequence[Any]:
-        """Return one value a row; is_sink runs the model once."""
+        """Return one value a row; is_sink and view run the model once."""
         if name not in self.columns:
             raise InputError(
                 f"there is no column {name!r}; there are {', '.join(self.columns)}", argument="by"
@@ -209,8 +210,11 @@ class States:
         if name == "layer":
             return [layer for own in places for layer in self.layers for _ in own]
         order = torch.cat([own.repeat(len(self.layers)) for own in places])
-        if name in ("position", "is_sink"):
-            return list((rows.positions if name == "position" else self._is_sink)[order].tolist())
+        if name == "position":
+            return list(rows.positions[order].tolist())
+        if name in ("is_sink", "view"):
+            marks = self._is_sink[order].tolist()
+            return marks if name == "is_sink" else ["sinks" if mark else "without sinks" for mark in marks]
         known = rows.types if name == "token_type" else rows.sentences
         return [known.names[code] for code in known.codes[order].tolist()]
 

