@@ -27,6 +27,15 @@ def shortened(text: str, length: int = 60) -> str:
     return text if len(text) <= length else text[: length - 1] + "…"
 
 
+def counted(n: float, noun: str) -> str:
+    """Return a number and its noun, in the plural unless there is one.
+
+    >>> counted(1, "zero vector"), counted(2000, "label")
+    ('1 zero vector', '2,000 labels')
+    """
+    return f"{n:,.0f} {noun}{'' if n == 1 else 's'}"
+
+
 def quoted(label: object) -> str:
     """Return a label as messages show it: quoted where it is a text, and shortened."""
     return shortened(repr(label))

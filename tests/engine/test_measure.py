@@ -155,7 +155,7 @@ def test_zero_vectors_are_counted_not_fatal(rng) -> None:
     X = rng.normal(size=(50, 4))
     X[:3] = 0
     m = iso.measure(X)
-    assert m.notes == ("3 zero vectors have no direction; cosines leave them out",)
+    assert m.notes == ("cosines leave out 3 zero vectors, without a direction",)
 
 
 def test_one_metric_without_a_value_stops_no_other(rng) -> None:

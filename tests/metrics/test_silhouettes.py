@@ -140,7 +140,7 @@ def test_cosine_leaves_zero_vectors_out(rng) -> None:
 
 
 def test_cosine_is_undefined_where_only_one_label_has_directions() -> None:
-    with pytest.raises(UndefinedError, match="2 zero vectors leave 2 points and 1 labels"):
+    with pytest.raises(UndefinedError, match="2 zero vectors leave 2 points and 1 label"):
         iso.silhouette_score([[1.0, 0], [0, 1.0], [0, 0], [0, 0]], [0, 0, 1, 1], metric="cosine")
 
 

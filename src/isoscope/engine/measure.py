@@ -24,7 +24,7 @@ from isoscope.measurement import Measurement
 from isoscope.metrics.frontier import between_share, isotropy_ceiling
 from isoscope.metrics.isotropy import is_few
 from isoscope.metrics.registry import Metric, registered
-from isoscope.printable import printable
+from isoscope.printable import counted, printable
 from isoscope.progress import Bar
 from isoscope.space import Space
 from isoscope.statistics.gathered import Statistics
@@ -219,5 +219,5 @@ def _notes(shelf: Statistics, labels: Labels | None) -> list[str]:
             f"{n:,} vectors are few for {d:,} dimensions: isoscore reads low, isoscore_debiased does not"
         )
     if n_zero:
-        notes.append(f"{n_zero:,} zero vectors have no direction; cosines leave them out")
+        notes.append(f"cosines leave out {counted(n_zero, 'zero vector')}, without a direction")
     return notes

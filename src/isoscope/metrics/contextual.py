@@ -12,6 +12,7 @@ from isoscope.errors import InputError, UndefinedError
 from isoscope.labels import Labels, as_labels
 from isoscope.metrics.cosine import mean_cosine
 from isoscope.metrics.registry import family
+from isoscope.printable import counted
 from isoscope.space import known_rows
 from isoscope.statistics.directions import Directions, has_direction, pair_cosine
 from isoscope.statistics.group_cosines import GroupCosines, MeanCosines
@@ -258,7 +259,7 @@ def _pair_means(groups: GroupCosines, name: str, noun: str) -> tuple[Tensor, Ten
     if not kept.any():
         raise UndefinedError(
             f"{name} is undefined: no {noun} has two vectors with a direction "
-            f"({len(groups.names)} of them, {groups.n_zero} zero vectors)"
+            f"({len(groups.names)} of them, {counted(groups.n_zero, 'zero vector')})"
         )
     n = groups.counts[kept]
     return pair_cosine(n, groups.squared[kept]).clamp(-1, 1), n

@@ -49,7 +49,7 @@ def lid_samples(X: Any, *, k: int = _LID_NEIGHBORS, squared: bool = False) -> An
     call=lambda metric, shelf: metric(shelf.neighbors, k=shelf.neighbors.k),
     high="locally high-dimensional",
     paper="Levina, Bickel 2004; Amsaleg et al. 2015; as used by Cai et al. 2021",
-    sentence="around a point the space looks {value:.0f}-dimensional",
+    sentence="around a point the space has about {value:.0f} dimensions",
 )
 def lid(X: Any, *, k: int = _LID_NEIGHBORS, squared: bool = False) -> float:
     """Mean local intrinsic dimension over the points that have one; see `lid_samples`."""
@@ -65,7 +65,7 @@ def lid(X: Any, *, k: int = _LID_NEIGHBORS, squared: bool = False) -> float:
 @_metric(
     high="high-dimensional manifold",
     paper="Facco, d'Errico, Rodriguez, Laio 2017, Estimating the intrinsic dimension",
-    sentence="the two nearest neighbours speak of a {value:.0f}-dimensional manifold",
+    sentence="the two nearest neighbours suggest a manifold of {value:.0f} dimensions",
 )
 def twonn(X: Any, *, discard: float = 0.1) -> float:
     """Intrinsic dimension from the ratio of the second to the first neighbour's distance.

@@ -12,6 +12,7 @@ from torch import Tensor
 from isoscope.arrays import HALVES, as_matrix, blocks
 from isoscope.errors import ShapeError, UndefinedError
 from isoscope.kernels.products import weighted_sums
+from isoscope.printable import counted
 from isoscope.space import as_weights, whole
 from isoscope.statistics.chunks import chunks
 from isoscope.statistics.declared import declare, declare_together
@@ -170,7 +171,7 @@ class Directions:
         if self.count < 2:
             raise UndefinedError(
                 f"{what} needs two vectors with a direction; "
-                f"there are {self.count:g}, and {self.n_zero:g} zero vectors"
+                f"there are {self.count:g}, and {counted(self.n_zero, 'zero vector')}"
             )
 
 

@@ -17,7 +17,7 @@ from isoscope.errors import LabelError, UndefinedError
 from isoscope.kernels.precision import crowded_squares, direct_distances
 from isoscope.kernels.tiles import Arranged, Progress, Tile
 from isoscope.labels import Labels, as_clusters, as_labels
-from isoscope.printable import quoted
+from isoscope.printable import counted, quoted
 from isoscope.statistics.budget import TilePlan, no_room, tile_plans
 from isoscope.statistics.declared import declare
 from isoscope.statistics.directions import cone_axis, has_direction, unit_rows, unit_steps
@@ -282,8 +282,8 @@ def _cosine_separation(matrix: Tensor, clusters: Labels) -> Separation:
         matrix, clusters = matrix[kept], Labels(clusters.codes[kept], clusters.names).seen()
         if not 2 <= clusters.n_labels < len(clusters):
             raise UndefinedError(
-                f"the cosine silhouette is undefined: {int((~kept).sum())} zero vectors leave "
-                f"{len(clusters)} points and {clusters.n_labels} labels"
+                f"the cosine silhouette is undefined: {counted(int((~kept).sum()), 'zero vector')} leave "
+                f"{counted(len(clusters), 'point')} and {counted(clusters.n_labels, 'label')}"
             )
     axis, n = cone_axis(matrix), block_rows(matrix.shape[1])
     rows = partial(_directions, matrix, axis)
