@@ -47,7 +47,7 @@ class Result:
 
     def to_dict(self) -> dict[str, Any]:
         """Return every field as JSON-ready values, unrounded; what has no finite value is None."""
-        return plain(self)
+        return _fields(self)
 
     def to_json(self, *, indent: int | None = 2) -> str:
         """Return `to_dict` as strict JSON."""
@@ -143,10 +143,16 @@ class Record(Result):
         return found
 
 
+def _fields(value: Any) -> dict[str, Any]:
+    return {one.name: plain(getattr(value, one.name)) for one in fields(value) if one.repr}
+
+
 def plain(value: Any) -> Any:
     """Return a value as JSON has it: of dataclasses the fields in their repr, NaN and infinities as None."""
+    if isinstance(value, Result):
+        return value.to_dict()
     if is_dataclass(value):
-        return {one.name: plain(getattr(value, one.name)) for one in fields(value) if one.repr}
+        return _fields(value)
     if isinstance(value, Mapping):
         return {str(name): plain(one) for name, one in value.items()}
     if isinstance(value, list | tuple):

@@ -175,16 +175,11 @@ class OverSeeds(Result):
         metric = self.runs[0].metric
         values = np.array([[getattr(run, name) for run in self.runs] for name in _SUMMED])  # (names, seeds)
         return {
-            "": [metric if name == "score" else name for name in _SUMMED],
+            "quantity": [metric if name == "score" else name for name in _SUMMED],
             "mean": values.mean(axis=1).tolist(),
             "sd": values.std(axis=1, ddof=1).tolist(),
             **{f"seed {run.configuration['seed']}": values[:, i].tolist() for i, run in enumerate(self.runs)},
         }
-
-    def grids(self) -> Iterable[Grid]:
-        """Return one table, a row a quantity."""
-        columns = self._columns()
-        yield Grid("", list(columns), list(zip(*columns.values(), strict=True)))
 
 
 def finetune(
