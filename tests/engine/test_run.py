@@ -52,7 +52,7 @@ class Cut(Wrapped):
         super().__init__(space)
         edges = [0, *sorted(cuts), len(space)]
         self._parts = [
-            Piece(f"part {i}", space._rows(a, b)) for i, (a, b) in enumerate(itertools.pairwise(edges))
+            Piece(f"part {i}", space.rows(a, b)) for i, (a, b) in enumerate(itertools.pairwise(edges))
         ]
 
     def parts(self, n_rows: int) -> list[Any]:

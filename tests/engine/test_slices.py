@@ -293,3 +293,17 @@ def test_columns_that_slice_are_no_dimensions(tmp_path: Path) -> None:
     (tmp_path / "tenants.txt").write_text("\n".join("ab"[row % 2] for row in range(50)))
     beside = iso.measure(source, by=str(tmp_path / "tenants.txt"), metrics="mean_cosine")
     assert [reading.n for reading in beside.slices] == [25, 25]
+
+
+def test_errors_of_many_rows_outside_are_from_a_sample(data: dict[str, Any], monkeypatch: Any) -> None:
+    from isoscope.engine import passes
+
+    metrics = ["isoscore_debiased", "mean_cosine", "partition_isotropy"]
+    exact = rows(iso.measure(data["X"], by=data["language"], metrics=metrics))
+    monkeypatch.setattr(passes, "REST_ROWS", 150)
+    for key, reading in rows(iso.measure(data["X"], by=data["language"], metrics=metrics)).items():
+        assert reading.difference == pytest.approx(exact[key].difference, rel=1e-12)
+        if reading.difference_error is not None:
+            assert reading.standard_error == pytest.approx(exact[key].standard_error, rel=1e-12)
+            assert reading.difference_error == pytest.approx(exact[key].difference_error, rel=0.2)
+            assert reading.difference_error != exact[key].difference_error
