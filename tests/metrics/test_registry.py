@@ -131,7 +131,7 @@ def test_blocks_of_any_size_in_any_order_agree(
 ) -> None:
     space = make_space(seed)
     edges = [0, *sorted(cuts), len(space)]
-    parts = [space._rows(a, b) for a, b in itertools.pairwise(edges)]
+    parts = [space.rows(a, b) for a, b in itertools.pairwise(edges)]
     if backwards:
         parts.reverse()
     shelf = gather(Blocks(parts), metric.needs - set(KNOWN), covariance=covariance(5))
