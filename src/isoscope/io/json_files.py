@@ -286,8 +286,10 @@ def _vectors_in(cells: list[Any]) -> list[Any]:
 
 def _vector_in(cell: Any) -> Any:
     """Return the numbers of a string such as "[0.5, 1]", or the cell where it is anything else."""
+    if not isinstance(cell, str):
+        return cell
     try:
-        numbers = json.loads(cell) if isinstance(cell, str) else cell
+        numbers = json.loads(cell)
     except (ValueError, RecursionError):
         return cell
     is_vector = isinstance(numbers, list) and set(map(type, numbers)) <= {int, float}
