@@ -131,7 +131,7 @@ def _coded(labels: Any, name: str) -> Labels:
     if isinstance(labels, str | bytes):
         raise LabelError("is one string; wanted a sequence with one label for each vector", argument=name)
     if not isinstance(labels, Tensor) and not hasattr(labels, "__iter__"):
-        raise LabelError(f"is {labels!r}; wanted a sequence with one label for each vector", argument=name)
+        raise LabelError(argument=name, got=labels, wanted="a sequence with one label for each vector")
     if isinstance(labels, Tensor):
         if labels.ndim == 1 and len(labels) and labels.dtype in _WHOLE:
             counted = _of_whole_numbers(labels.detach())

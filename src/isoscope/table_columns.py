@@ -188,9 +188,7 @@ def places_of(choice: Iterable[str], names: Sequence[str], *, argument: str) -> 
     for item in choice:
         parts = [item] if item in names else [part.strip() for part in item.split(",") if part.strip()]
         if not parts:
-            raise InputError(
-                f"is {item!r}; wanted names of columns with commas between them", argument=argument
-            )
+            raise InputError(argument=argument, got=item, wanted="names of columns with commas between them")
         for part in parts:
             chosen.update(_places(part, names, argument))
     return sorted(chosen)

@@ -171,9 +171,9 @@ def test_bad_input(tiny_bert: Path, folder: Path, fail: Any) -> None:
     assert "temperature is 0.0" in fail(*own, "--temperature", "0")
     said = fail(*own, "--temperature", "nope")
     assert said == "isoscope: error: --temperature must be a finite number, such as 0.05, got 'nope'\n"
-    assert "--max-length is 1; wanted at least 3" in fail(*own, "--max-length", "1")
+    assert "--max-length must be at least 3" in fail(*own, "--max-length", "1")
     assert "is 25 and there are 24 pairs" in fail(*own, "--batch-size", "25")
-    assert "is 1; wanted at least 2" in fail(*own, "--batch-size", "1")
+    assert "--batch-size must be at least 2" in fail(*own, "--batch-size", "1")
     assert "--pooling must be one of" in fail(*own, "--pooling", "sum")
     assert "--resume goes with --output" in fail(*own, "--resume")
     assert "--layers must be whole numbers" in fail(*own, "--layers", "last")

@@ -161,17 +161,17 @@ def test_bad_input(tiny_bert: Path, texts: Path, fail: Any) -> None:
         said = fail("finetune", model, *labelled, "--regularizer", "istar", "--lambda", wrong)
         assert said == f"isoscope: error: --lambda must be a finite number, such as -1, got {wrong!r}\n"
     said = fail("finetune", model, *labelled, "--regularizer", "iso")
-    assert said.startswith("isoscope: error: --regularizer is 'iso'; wanted one of istar, istar-debiased")
-    assert "is 1; wanted at least 2" in fail("finetune", model, *labelled, "--batch-size", "1")
+    assert said.startswith("isoscope: error: --regularizer must be one of istar, istar-debiased")
+    assert "--batch-size must be at least 2" in fail("finetune", model, *labelled, "--batch-size", "1")
     for wrong in ("2", "0", "-1"):
         said = fail("finetune", model, *labelled, "--held-out", wrong)
         assert said.startswith("isoscope: error: --held-out must be a share between 0 and 1")
     assert "--held-out must be a finite" in fail("finetune", model, *labelled, "--held-out", "x")
     assert "--held-out is 0.99, which leaves 0" in fail("finetune", model, *labelled, "--held-out", "0.99")
     said = fail("finetune", model, *labelled, "--max-length", "2", "-o", "short")
-    assert "error: --max-length is 2; wanted at least 3: the tokenizer adds 2 special tokens to a" in said
+    assert "error: --max-length must be at least 3, got 2; the tokenizer adds 2 special tokens to a" in said
     assert not Path("short").exists()
-    assert "--max-train is 1" in fail("finetune", model, *labelled, "--max-train", "1")
+    assert "--max-train must be" in fail("finetune", model, *labelled, "--max-train", "1")
     assert "--resume goes with --output" in fail("finetune", model, *labelled, "--resume")
     assert "pass --download to fetch it" in fail("finetune", "no/such-model", *labelled)
     assert "does not exist" in fail("finetune", model, "--texts", "no.csv", "--labels", "kind")

@@ -153,8 +153,8 @@ def test_device_batch_size_and_download_reach_the_encoder(
             ["reviews.jsonl", "--model", "TINY", "--labels", "pair_labels.txt"],
             "labels has 4 entries for 8 texts",
         ),
-        (["reviews.jsonl", "--model", "TINY", "--pooling", "x"], "pooling is 'x'; wanted one of"),
-        (["reviews.jsonl", "--model", "TINY", "--batch-size", "0"], "--batch-size is 0"),
+        (["reviews.jsonl", "--model", "TINY", "--pooling", "x"], "pooling must be one of"),
+        (["reviews.jsonl", "--model", "TINY", "--batch-size", "0"], "--batch-size must be"),
         (
             ["reviews.jsonl", "--model", "someone/thing"],
             "or pass --download to fetch it from Hugging",

@@ -305,7 +305,7 @@ def test_few_rows_have_fewer_neighbours(rng: np.random.Generator, n: int, k: int
         found.to_dict()["correspondences"]
         == compare(A, B, metrics="mean_norm", k=k).to_dict()["correspondences"]
     )
-    with pytest.raises(iso.InputError, match=f"k is {n}"):
+    with pytest.raises(iso.InputError, match="k must be"):
         compare(A, B, metrics="mean_norm", k=n)
 
 

@@ -242,7 +242,7 @@ def test_seed_decides_what_is_sampled(rng) -> None:
             InputError,
             "nothing to measure: left out for want of token_types",
         ),
-        (np.eye(4), {"metrics": 3}, InputError, "metrics is 3"),
+        (np.eye(4), {"metrics": 3}, InputError, "metrics must be"),
         (np.eye(4), {"seed": -1}, InputError, "seed must be a whole number"),
         (np.eye(4), {"seed": "a"}, InputError, "seed must be a whole number"),
         (np.full((10, 768), 0.1), {}, InputError, "all equal"),

@@ -109,7 +109,7 @@ def test_options_say_how_a_table_is_written(path: Path) -> None:
 )
 def test_options_that_no_table_has(path: Path, options: dict[str, str]) -> None:
     write_text(path, "1,2\n3,4\n")
-    with pytest.raises(InputError, match=rf"^{next(iter(options))} is "):
+    with pytest.raises(InputError, match=rf"^{next(iter(options))} must be "):
         read(path, **options)
 
 

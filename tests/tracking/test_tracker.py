@@ -173,7 +173,7 @@ def test_texts_are_cut_to_what_model_and_caller_allow(tiny_bert: Path) -> None:
     short = GeometryTracker(TEXTS, tokenizer=tokens, max_length=4)
     short.measure(model, step=0)
     assert short.trajectory.configuration["n"] == 2 * len(TEXTS)  # two words of each
-    with pytest.raises(iso.InputError, match="max_length is 2; wanted at least 3"):
+    with pytest.raises(iso.InputError, match="max_length must be at least 3"):
         GeometryTracker(TEXTS, tokenizer=tokens, max_length=2).measure(model, step=0)
 
 

@@ -37,7 +37,7 @@ Y = np.arange(12) % 3
         ({"silhouette_tolerance": 0.1, "metrics": "isoscore"}, "add it to metrics"),
         ({"patience": 0}, "patience must be .*, got 0"),
         ({"min_improvement": -1}, "min_improvement must be .*, got -1"),
-        ({"target_accuracy": 1.5}, "target_accuracy is 1.5"),
+        ({"target_accuracy": 1.5}, "target_accuracy must be"),
         ({"metrics": "isoscor"}, "did you mean isoscore"),
         ({"metrics": []}, "metrics is empty"),
         ({"metrics": "alignment"}, "needs partners"),

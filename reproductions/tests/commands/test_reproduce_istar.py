@@ -107,6 +107,6 @@ def test_bad_input_is_one_line(fail: Callable[..., str], tmp_path: Path) -> None
     assert "--strengths is ','" in fail(*istar, "--strengths", ",")
     assert "--strengths is '1,nan'" in fail(*istar, "--strengths", "1,nan")
     assert "--regularizers has 'ridge'; wanted some of istar" in fail(*istar, "--regularizers", "ridge")
-    assert "--seeds is 'x'" in fail(*istar, "--seeds", "x")
-    assert "--seeds is '0'; wanted at least one" in fail(*istar, "--seeds", "0")
+    assert "--seeds must be" in fail(*istar, "--seeds", "x")
+    assert "--seeds must be at least one" in fail(*istar, "--seeds", "0")
     assert "has no glue/rte_train" in fail(*istar, "--setup", "rte", "--data", str(tmp_path))

@@ -90,7 +90,7 @@ def parse_memory(memory: str | float | None) -> int | None:
     unit = None if found is None else _UNITS.get(found[2].upper())
     n_bytes = 0.0 if found is None or unit is None or isinstance(memory, bool) else float(found[1]) * unit
     if not 1 <= n_bytes < _MOST_BYTES:
-        raise InputError(f"is {memory!r}; wanted a size such as 2GB or 500MB", argument="memory")
+        raise InputError(argument="memory", got=memory, wanted="a size such as 2GB or 500MB")
     return int(n_bytes)
 
 

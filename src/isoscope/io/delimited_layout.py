@@ -171,7 +171,7 @@ def _rows(path: FilePath, lines: list[str], delimiter: str) -> tuple[list[list[s
 def _checked(delimiter: str) -> str:
     named = {"tab": "\t", "\\t": "\t", "space": " ", "comma": ",", "semicolon": ";"}.get(delimiter, delimiter)
     if len(named) != 1 or named in '\r\n"\0' or not named.isascii():
-        raise InputError(f"is {delimiter!r}; wanted one character, such as ; or tab", argument="delimiter")
+        raise InputError(argument="delimiter", got=delimiter, wanted="one character, such as ; or tab")
     return named
 
 
@@ -208,7 +208,7 @@ def _decimal(path: FilePath, rows: list[list[str]], asked: str | None) -> tuple[
     """The decimal mark, and a question where the numbers have both marks, or commas of thousands perhaps."""
     if asked is not None:
         if asked not in (".", ","):
-            raise InputError(f"is {asked!r}; wanted . or ,", argument="decimal")
+            raise InputError(argument="decimal", got=asked, wanted="a point or a comma")
         return asked, []
     cells = [cell.strip() for row in rows for cell in row if "," in cell or "." in cell]
     commas = [cell for cell in cells if _COMMA.fullmatch(cell) or _THOUSANDS.fullmatch(cell)]

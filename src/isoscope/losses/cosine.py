@@ -58,7 +58,7 @@ class CosineRegularizer(nn.Module):
     ) -> None:
         super().__init__()
         if pairs not in ("different", "n_squared"):
-            raise InputError(f"is {pairs!r}; wanted 'different' or 'n_squared'", argument="pairs")
+            raise InputError(argument="pairs", got=pairs, wanted="'different' or 'n_squared'")
         self.strength = as_number(strength, "strength")
         self.pairs = pairs
         self.layers = layers

@@ -80,8 +80,10 @@ class IStarLoss(nn.Module):
         self.zeta = as_number(zeta, "zeta")
         if not 0 <= self.zeta <= 1:
             raise InputError(
-                f"is {zeta}; wanted a weight in [0, 1]: 0 is plain IsoScore, 1 ignores the batch",
                 argument="zeta",
+                got=zeta,
+                wanted="a weight in [0, 1]",
+                hint="0 is plain IsoScore, 1 ignores the batch",
             )
         if debias and covariance is not None:
             raise InputError("covariance was given with debias=True, which uses none; wanted one of the two")

@@ -225,7 +225,7 @@ def add(entry: Metric) -> None:
     if entry.name in built_in() or entry.name in (*FAMILIES, "all", "default"):
         raise InputError(f"there is a metric or family {entry.name!r} already; wanted another name")
     if not entry.name.isidentifier():
-        raise InputError(f"is {entry.name!r}; wanted letters, digits and underscores", argument="name")
+        raise InputError(argument="name", got=entry.name, wanted="letters, digits and underscores")
     _own[entry.name] = entry
 
 
@@ -332,7 +332,7 @@ def _name_of(one: Any, names: Any) -> str:
             argument="metrics",
         )
     raise InputError(
-        f"is {names!r}; wanted names or families: `isoscope metrics` lists them", argument="metrics"
+        argument="metrics", got=names, wanted="names or families", hint="`isoscope metrics` lists them"
     )
 
 

@@ -23,7 +23,7 @@ def pool(states: Tensor, sentences: Tensor, *, pooling: str = "mean") -> Tensor:
             [5., 5.]])
     """
     if pooling not in TOKEN_POOLINGS:
-        raise InputError(f"is {pooling!r}; wanted one of {', '.join(TOKEN_POOLINGS)}", argument="pooling")
+        raise InputError(argument="pooling", got=pooling, wanted=f"one of {', '.join(TOKEN_POOLINGS)}")
     lengths = torch.bincount(sentences).to(states.device)
     if pooling in ("mean", "max"):
         return torch.segment_reduce(states, pooling, lengths=lengths, axis=0)
@@ -45,7 +45,7 @@ def pool_padded(states: Tensor, mask: Tensor, *, pooling: str = "mean") -> Tenso
             [5., 5.]])
     """
     if pooling not in TOKEN_POOLINGS:
-        raise InputError(f"is {pooling!r}; wanted one of {', '.join(TOKEN_POOLINGS)}", argument="pooling")
+        raise InputError(argument="pooling", got=pooling, wanted=f"one of {', '.join(TOKEN_POOLINGS)}")
     present = mask.bool().unsqueeze(-1)
     if pooling == "mean":
         return (states * present).sum(dim=1) / mask.sum(dim=1, keepdim=True)

@@ -200,9 +200,9 @@ def checked(texts: Sequence[str], batch_size: int, pooling: str | None) -> list[
     """The texts as a list, if they can be encoded so."""
     texts = checked_texts(texts)
     if batch_size < 1:
-        raise InputError(f"is {batch_size}; wanted at least one text a batch", argument="batch_size")
+        raise InputError(argument="batch_size", got=batch_size, wanted="at least one text a batch")
     if pooling is not None and pooling not in POOLINGS:
-        raise InputError(f"is {pooling!r}; wanted one of {', '.join(POOLINGS)}", argument="pooling")
+        raise InputError(argument="pooling", got=pooling, wanted=f"one of {', '.join(POOLINGS)}")
     return texts
 
 

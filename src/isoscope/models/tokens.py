@@ -139,9 +139,9 @@ def _check_sizes(model: LanguageModel, window: int | None, max_tokens: int | Non
     longest = model.max_length
     if window is not None and (window < 8 or (longest is not None and window > longest)):
         most = f"8 … {longest}" if longest else "at least 8"
-        raise InputError(f"is {window}; wanted {most} tokens, which {model.name} can take", argument="window")
+        raise InputError(argument="window", got=window, wanted=f"{most} tokens, which {model.name} can take")
     if max_tokens is not None and max_tokens < 2:
-        raise InputError(f"is {max_tokens}; wanted at least 2", argument="max_tokens")
+        raise InputError(argument="max_tokens", got=max_tokens, wanted="at least 2")
 
 
 def _each(
@@ -300,7 +300,9 @@ def check_length(tokenizer: Any, max_length: int, *, of_pairs: bool = False) -> 
     if max_length < least:
         texts, rest = ("two texts", "one of each") if of_pairs else ("a text", "one of its own")
         raise InputError(
-            f"is {max_length}; wanted at least {least}: the tokenizer adds {n_special} special "
-            f"token{'' if n_special == 1 else 's'} to {texts}, and {rest} must be left",
             argument="max_length",
+            got=max_length,
+            wanted=f"at least {least}",
+            hint=f"the tokenizer adds {n_special} special token{'' if n_special == 1 else 's'} to {texts}, "
+            f"and {rest} must be left",
         )

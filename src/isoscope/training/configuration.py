@@ -66,7 +66,7 @@ class Configuration:
             check_positive("silhouette_tolerance", self.silhouette_tolerance)
         if self.target_accuracy is not None and not 0 < self.target_accuracy <= 1:
             raise InputError(
-                f"is {self.target_accuracy}; wanted a share over 0, at most 1", argument="target_accuracy"
+                argument="target_accuracy", got=self.target_accuracy, wanted="a share over 0, at most 1"
             )
         check_positive("min_improvement", self.min_improvement, or_zero=True)
 
@@ -142,7 +142,7 @@ def as_seeds(seeds: int | Iterable[int]) -> tuple[int, ...]:
         return listed
     if check_whole("seeds", seeds) > _MAX_SEEDS:
         raise InputError(
-            f"is {seeds}; wanted at most {_MAX_SEEDS:,}, or the seeds themselves", argument="seeds"
+            argument="seeds", got=seeds, wanted=f"at most {_MAX_SEEDS:,}, or the seeds themselves"
         )
     return tuple(range(seeds))
 

@@ -86,7 +86,7 @@ class EncoderSettings:
         check_whole("steps", self.steps)
         if check_whole("batch_size", self.batch_size) < 2:
             raise InputError(
-                "is 1; wanted at least 2: one item has nothing to be told from", argument="batch_size"
+                argument="batch_size", got=1, wanted="at least 2", hint="one item has nothing to be told from"
             )
         if self.save_every is not None:
             check_whole("save_every", self.save_every)
@@ -95,7 +95,7 @@ class EncoderSettings:
         check_positive("weight_decay", self.weight_decay, or_zero=True)
         if not (isinstance(self.warmup, int | float) and 0 <= self.warmup < 1):
             raise InputError(
-                f"is {self.warmup!r}; wanted a share of the updates from 0 up to 1", argument="warmup"
+                argument="warmup", got=self.warmup, wanted="a share of the updates from 0 up to 1"
             )
         if self.max_grad_norm is not None:
             check_positive("max_grad_norm", self.max_grad_norm)

@@ -59,7 +59,7 @@ def some_examples(arguments: Mapping[str, Any], n: int) -> dict[str, Any]:
     ['a', 'b']
     """
     if n < 2:
-        raise InputError(f"is {n}; wanted at least 2 texts", argument="max_train")
+        raise InputError(argument="max_train", got=n, wanted="at least 2 texts")
     places = np.sort(np.random.default_rng([*b"max-train"]).permutation(len(arguments["texts"]))[:n])
     columns = [name for name in ("texts", "pairs", "labels") if arguments[name] is not None]
     return {**arguments, **{name: [arguments[name][i] for i in places.tolist()] for name in columns}}

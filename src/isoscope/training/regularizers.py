@@ -50,9 +50,10 @@ class Regularizer:
             self._loss = kind
         else:
             raise InputError(
-                f"is {kind!r}; wanted one of {', '.join(REGULARIZERS)}, "
-                "or a function of the hidden states and the attention mask",
                 argument="regularizer",
+                got=kind,
+                wanted=f"one of {', '.join(REGULARIZERS)}, or a function of the hidden states and the "
+                "attention mask",
             )
 
     @property

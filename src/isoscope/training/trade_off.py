@@ -243,7 +243,7 @@ def _weights(weights: int | Iterable[float], *, ends: bool) -> list[float]:
         except (TypeError, ValueError):
             listed = []
     if not listed or not all(0 <= w <= 1 for w in listed):
-        raise InputError(f"is {weights!r}; wanted numbers from 0 to 1, or how many", argument="weights")
+        raise InputError(argument="weights", got=weights, wanted="numbers from 0 to 1, or how many")
     return listed
 
 

@@ -190,9 +190,9 @@ def test_no_token_seen_twice(gpt: LanguageModel) -> None:
 def test_too_little_to_measure(gpt: LanguageModel) -> None:
     with pytest.raises(ShapeError, match="1 tokens that count"):
         measure_layers(["dog"], model=gpt, progress=False)
-    with pytest.raises(InputError, match="sample is 1"):
+    with pytest.raises(InputError, match="sample must be"):
         measure_layers(TEXTS, model=gpt, sample=1, progress=False)
-    with pytest.raises(InputError, match="memory_mb is 0"):
+    with pytest.raises(InputError, match="memory_mb must be"):
         measure_layers(TEXTS, model=gpt, memory_mb=0, progress=False)
 
 
@@ -236,7 +236,7 @@ def test_few_tokens_have_no_local_dimension(gpt: LanguageModel) -> None:
     profile = measure_layers(TEXTS, model=gpt, sample=50, clusters=False, progress=False)
     assert profile.values("lid") == [None] * 4
     assert "50 tokens are too few for 100 neighbours: no local dimension" in profile.notes
-    with pytest.raises(InputError, match="k is 1; wanted at least 2"):
+    with pytest.raises(InputError, match="k must be at least 2"):
         measure_layers(TEXTS, model=gpt, k=1, progress=False)
 
 

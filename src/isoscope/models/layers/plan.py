@@ -112,7 +112,7 @@ class LayerPlan:
         if len(places) < 2:
             raise ShapeError(f"the texts have {len(places)} tokens that count; wanted at least 2")
         if sample < 2:
-            raise InputError(f"is {sample}; wanted at least 2 tokens", argument="sample")
+            raise InputError(argument="sample", got=sample, wanted="at least 2 tokens")
         batch_of_text = torch.empty(len(states.tokenized.lengths), dtype=torch.int64)
         for number, texts in enumerate(states.groups):
             batch_of_text[texts] = number

@@ -82,7 +82,7 @@ def measure_layers(
     """
     check_seed(seed)
     if k < 2:
-        raise InputError(f"is {k}; wanted at least 2 neighbours", argument="k")
+        raise InputError(argument="k", got=k, wanted="at least 2 neighbours")
     quantities = chosen_quantities(metrics)
     with Bar(show=progress) as bar:
         bar.step("loading the model", at_once=True)
@@ -165,7 +165,7 @@ def _sample_notes(n: int, k: int) -> list[str]:
 def layer_groups(layers: list[int], plan: LayerPlan, n_dims: int, memory_mb: int) -> list[list[int]]:
     """As many layers a pass as fit in memory."""
     if memory_mb < 1:
-        raise InputError(f"is {memory_mb}; wanted at least 1", argument="memory_mb")
+        raise InputError(argument="memory_mb", got=memory_mb, wanted="at least 1")
     at_once = max(1, memory_mb * 2**20 // plan.layer_bytes(n_dims))
     n_passes = -(-len(layers) // at_once)
     even = -(-len(layers) // n_passes)
