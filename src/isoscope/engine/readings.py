@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, overload
 
 from isoscope.errors import InputError
@@ -106,7 +107,7 @@ class Readings(Result):
     def __post_init__(self) -> None:
         object.__setattr__(self, "rows", tuple(self.rows))
 
-    @property
+    @cached_property
     def groups(self) -> tuple[str, ...]:
         """The columns that say which part of a space was measured, in the order they first occur."""
         return tuple(dict.fromkeys(name for row in self.rows for name in row.group))
@@ -150,7 +151,8 @@ class Readings(Result):
         )
 
     def _check(self, names: Collection[str]) -> None:
-        unknown = [name for name in names if name not in self.names]
+        known = self.names
+        unknown = [name for name in names if name not in known]
         if unknown:
             raise InputError(f"there is no column {unknown[0]!r}; there are {', '.join(self.names)}")
 
