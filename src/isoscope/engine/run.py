@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from isoscope.arrays import block_rows
 from isoscope.engine.checkpoint import Checkpoint
 from isoscope.engine.dask_arrays import DaskVectors
 from isoscope.engine.options import PART_BYTES, Scale
@@ -40,7 +41,7 @@ from isoscope.statistics.rows import FileRows
 
 _PARTS_A_CORE = 4  # as many, and each core has its own; fewer are read one by one, on all cores
 _GROUPS = 64  # parts are kept in so many groups at most: a checkpoint holds as many statistics
-_SLICED_ROWS = 8  # times the rows of a block, where each is cut into slices
+_SLICED_ROWS = 16  # times the rows of a block at most, where each is cut into slices
 
 Check = Callable[[Statistics], None]
 
@@ -135,8 +136,8 @@ class Work:
         client = source.client if isinstance(source, DaskVectors) else None
         self._runner = nullcontext(own) if own else runner(self._scale.scheduler, client)
         self._block_rows = None if scale is None else scale.rows_of_block(self._n_dims)
-        if by is not None and self._scale.memory is None:
-            self._block_rows = _SLICED_ROWS * Scale().rows_of_block(self._n_dims)
+        if by is not None and self._scale.memory is None and not isinstance(source, Space):
+            self._block_rows = _sliced_rows(source)
         self._most_rows = self._scale.rows_left_out()
         size = -(-len(self._parts) // min(len(self._parts), _GROUPS))
         self._groups = [range(i, min(i + size, len(self._parts))) for i in range(0, len(self._parts), size)]
@@ -284,6 +285,13 @@ def _told(told: Callable[[float], None], n_rows: int, seen: int) -> None:
 def itself(value: Any) -> Any:
     """A value as a task, so that it is sent once for all that use it, and again where it was lost."""
     return value
+
+
+def _sliced_rows(source: Source) -> int:
+    """Rows of a block that is cut into slices: many, for each slice's statistics are merged; some a core."""
+    usual = block_rows(source.n_dims)
+    a_core = usual if source.n_rows is None else source.n_rows // (_PARTS_A_CORE * torch.get_num_threads())
+    return min(_SLICED_ROWS * usual, max(usual, a_core))
 
 
 def _by_group(found: dict[str, Any]) -> dict[Group, dict[str, Any]]:
