@@ -13,7 +13,7 @@ from typing import Any
 from isoscope.engine.dask_arrays import DaskVectors, is_dask_array
 from isoscope.engine.kept import Kept, shelf_of
 from isoscope.engine.plan import plan
-from isoscope.engine.readings import Reading, Readings
+from isoscope.engine.readings import Reading, Readings, taken
 from isoscope.engine.run import run
 from isoscope.engine.slices import SlicedMeasurement, measure_slices
 from isoscope.engine.source import Source, is_source
@@ -174,14 +174,13 @@ def check(shelf: Statistics) -> None:
 
 def read(metric: Metric, shelf: Statistics, *, errors: bool) -> Reading:
     """Return a metric's value on a shelf, with its standard error and ceiling, or why it has none."""
-    try:
-        found = metric.compute(shelf)
-        value = found if isinstance(found, int) else float(found)  # counts stay whole, and are shown so
-    except (UndefinedError, InputError) as reason:  # the space is sound: the metric has no value on it
-        return Reading(metric.name, None, meaning=str(reason), range=metric.range)
+    reading = taken(metric.name, metric.compute, shelf, range=metric.range)
+    if reading.value is None:
+        return reading
     error = _error(metric, shelf) if errors else None
     ceiling = _ceiling(shelf) if metric.name == "isoscore" else None
-    return Reading(metric.name, value, error, ceiling, metric.meaning(value, shelf), metric.range)
+    meaning = metric.meaning(reading.value, shelf)
+    return replace(reading, standard_error=error, ceiling=ceiling, meaning=meaning)
 
 
 def values(shelf: Statistics, names: Iterable[str]) -> dict[str, float | None]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, overload
 
-from isoscope.errors import InputError
+from isoscope.errors import InputError, UndefinedError
 from isoscope.results import Result, arrow, plain
 from isoscope.tables import span
 
@@ -72,6 +72,11 @@ class Reading:
         return None if self.standard_error is None else _Z95 * self.standard_error
 
     @property
+    def number(self) -> float:
+        """The value as a table of floats holds it: NaN where there is none."""
+        return math.nan if self.value is None else float(self.value)
+
+    @property
     def reason(self) -> str | None:
         """Why there is no value; None where there is one."""
         return None if self.value is not None else self.meaning or "undefined"
@@ -85,6 +90,22 @@ class Reading:
             "ceiling": self.ceiling,
             "meaning": self.meaning,
         }
+
+
+def taken(name: str, compute: Callable[[Any], Any], shelf: Any, **about: Any) -> Reading:
+    """Return the reading of a metric on a shelf of statistics: its value, or the reason why it has none.
+
+    Args:
+        name: the metric's.
+        compute: the value from the shelf; counts stay whole numbers.
+        shelf: the statistics.
+        about: further fields of the reading, such as space and group.
+    """
+    try:
+        value = compute(shelf)
+    except (UndefinedError, InputError) as reason:  # the space is sound: the metric has no value on it
+        return Reading(name, None, meaning=str(reason), **about)
+    return Reading(name, value if isinstance(value, int) else float(value), **about)
 
 
 @dataclass(frozen=True, repr=False)

@@ -7,12 +7,12 @@ from typing import Any
 
 import torch
 
-from isoscope.engine.readings import Reading
+from isoscope.engine.readings import Reading, taken
 from isoscope.errors import InputError, NotFiniteError, ShapeError
 from isoscope.labels import Labels
 from isoscope.metrics.registry import named
+from isoscope.models.applicable import applicable
 from isoscope.models.forward import Layer
-from isoscope.models.readings import applicable, read
 from isoscope.space import Space
 from isoscope.statistics.gathered import Statistics
 from isoscope.tracking.layer_states import LayerRows
@@ -70,7 +70,7 @@ class LayerMeter:
                 "probe; wanted at least 2 of each"
             )
         shelf = Statistics(self._space(rows, layer, step), seed=self._seed)
-        return [read(metric.name, metric.compute, shelf) for metric in self._metrics]
+        return [taken(metric.name, metric.compute, shelf) for metric in self._metrics]
 
     def _space(self, rows: LayerRows, layer: Layer, step: int | None) -> Space:
         """A layer's vectors with what is known of each row."""

@@ -18,7 +18,6 @@ from isoscope.errors import InputError, check_seed
 from isoscope.labels import as_clusters
 from isoscope.models.forward import Layer, unwrapped
 from isoscope.models.pooling import TOKEN_POOLINGS
-from isoscope.models.readings import as_floats
 from isoscope.models.untouched import device_of, untouched
 from isoscope.tracking.layer_meter import LayerMeter
 from isoscope.tracking.layer_states import LayerRows, layer_rows
@@ -169,13 +168,12 @@ class GeometryTracker:
 
     def _values(self, rows: LayerRows, layer: Layer, step: int | None) -> list[float]:
         """The values of a layer's columns, NaN where there is none."""
-        values = [*as_floats(self._meter(rows, layer=layer, step=step)).values()]
+        values = [one.number for one in self._meter(rows, layer=layer, step=step)]
         if rows.is_sink is None:
             return values
-        share = float(rows.is_sink.double().mean())
-        without = values
+        share, without = float(rows.is_sink.double().mean()), values
         if share:
-            without = [*as_floats(self._meter(rows.without_sinks(), layer=layer, step=step)).values()]
+            without = [one.number for one in self._meter(rows.without_sinks(), layer=layer, step=step)]
         return [*values, *without, share]
 
     def note(self, step: int, *, loss: Any = None, accuracy: Any = None) -> None:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from isoscope.errors import InputError, NotFiniteError, UndefinedError
+from isoscope.engine.readings import taken
+from isoscope.errors import InputError, NotFiniteError
 from isoscope.labels import Labels
 from isoscope.metrics.registry import Metric, registered
 from isoscope.metrics.silhouette_estimate import estimate_silhouette
@@ -122,7 +122,7 @@ class Meter:
                 found[metric.name] = estimate.value
                 found[f"{metric.name}_low"], found[f"{metric.name}_high"] = estimate.interval
             else:
-                found[metric.name] = _value(metric, shelf)
+                found[metric.name] = taken(metric.name, metric.compute, shelf).number
         return {name: torch.tensor([value], dtype=torch.float64) for name, value in found.items()}
 
     def _estimated(self, metric: Metric) -> bool:
@@ -153,13 +153,6 @@ def diverged(seed: int, step: int) -> InputError:
     return InputError(
         f"training diverged: seed {seed} has NaN or Inf after {step} updates; wanted a smaller learning_rate"
     )
-
-
-def _value(metric: Metric, shelf: Statistics) -> float:
-    try:
-        return float(metric.compute(shelf))
-    except (UndefinedError, InputError):  # the space is sound: the metric has no value on it
-        return math.nan
 
 
 def _joined(parts: list[Values]) -> Values:

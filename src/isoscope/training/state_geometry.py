@@ -10,10 +10,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from isoscope.engine.readings import taken
 from isoscope.metrics.isotropy import isoscore_star
 from isoscope.metrics.registry import registered
 from isoscope.models.forward import hidden_states
-from isoscope.models.readings import as_floats, read
 from isoscope.space import Space
 from isoscope.statistics.directions import Directions
 from isoscope.statistics.gathered import Statistics
@@ -44,7 +44,9 @@ def state_geometry(
     for layer in [*range(1, len(layers) + 1), ALL]:
         chosen = slice(None) if layer == ALL else slice(int(layer) - 1, int(layer))
         shelf = _shelf(layers[chosen], towards[chosen], seed)
-        rows.append({"layer": layer} | as_floats(read(name, computes[name], shelf) for name in QUANTITIES))
+        rows.append(
+            {"layer": layer, **{name: taken(name, computes[name], shelf).number for name in computes}}
+        )
     return rows
 
 

@@ -10,14 +10,14 @@ from typing import Any
 from torch import Tensor
 
 from isoscope.clustering import ChosenClusters, choose_clusters, kmeans
-from isoscope.engine.readings import Reading
+from isoscope.engine.readings import Reading, taken
 from isoscope.errors import UndefinedError
 from isoscope.metrics.cluster_adjusted import ClusterAdjustedSimilarities, cluster_adjusted_similarities
 from isoscope.metrics.dimensions import dimensions_for_share
 from isoscope.metrics.manifold import lid
 from isoscope.metrics.registry import KNOWN, named, registered
 from isoscope.metrics.removed_dimensions import informativity_curve
-from isoscope.models.readings import applicable, read
+from isoscope.models.applicable import applicable
 from isoscope.space import Space
 from isoscope.statistics.directions import pair_cosine, unit_rows
 from isoscope.statistics.gathered import Statistics
@@ -198,5 +198,5 @@ def take(quantities: Iterable[Quantity], layer: LayerStatistics, **about: Any) -
     """Return the readings of a layer; `about` is the space and group they are of."""
     metrics = registered()
     return [
-        read(one.name, _OWN.get(one.name) or metrics[one.name].compute, layer, **about) for one in quantities
+        taken(one.name, _OWN.get(one.name) or metrics[one.name].compute, layer, **about) for one in quantities
     ]

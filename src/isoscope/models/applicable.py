@@ -1,15 +1,11 @@
-"""Which metrics the states of a model allow, and their readings: a value, or the reason why there is none."""
+"""Which metrics the states of a model allow."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import Any
+from collections.abc import Collection, Mapping
 
-from isoscope.engine.readings import Reading
-from isoscope.errors import InputError, UndefinedError
+from isoscope.errors import InputError
 from isoscope.metrics.registry import KNOWN, Metric, choose
-from isoscope.statistics.gathered import Statistics
 
 
 def applicable(asked: list[str], known: Collection[str], why: Mapping[str, str]) -> list[Metric]:
@@ -33,16 +29,3 @@ def applicable(asked: list[str], known: Collection[str], why: Mapping[str, str])
     if not chosen:
         raise InputError(f"metrics: none of {', '.join(asked)} can be taken on these states")
     return chosen
-
-
-def read(name: str, compute: Callable[[Any], Any], shelf: Statistics, **about: Any) -> Reading:
-    """Return the reading of a metric; `about` is what is known of it, such as space and group."""
-    try:
-        return Reading(name, float(compute(shelf)), **about)
-    except (UndefinedError, InputError) as reason:  # the space is sound: the metric has no value on it
-        return Reading(name, None, meaning=str(reason), **about)
-
-
-def as_floats(readings: Iterable[Reading]) -> dict[str, float]:
-    """Return the values by the metrics' names, as a table of floats holds them: NaN where there is none."""
-    return {one.metric: math.nan if one.value is None else one.value for one in readings}
