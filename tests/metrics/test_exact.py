@@ -131,7 +131,7 @@ def space(name: str, shape: tuple[int, int], dtype: type) -> Space:
 
 def merged(metric: Metric, whole: Space, n_rows: int) -> float:
     cuts = range(0, len(whole), n_rows)
-    parts = [whole._rows(start, min(start + n_rows, len(whole))) for start in cuts]
+    parts = [whole.rows(start, min(start + n_rows, len(whole))) for start in cuts]
     return float(metric.compute(gather(Blocks(parts), metric.needs - set(KNOWN))))
 
 

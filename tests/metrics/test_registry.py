@@ -37,7 +37,7 @@ def make_space(seed: int, n: int = 0, d: int = 5, dtype: type = np.float64) -> S
     n = n or max(40, 2 * d)
     rng = np.random.default_rng(seed)
     labels = np.arange(n) % 3
-    X = rng.normal(size=(n, d)) * np.linspace(0.5, 2, d) + rng.normal(size=(3, d))[labels] + 0.7
+    X = rng.normal(size=(n, d)) * np.linspace(0.5, 2, d) + rng.normal(size=(3, d))[labels] + 2.0
     return Space(
         X.astype(dtype),
         labels=labels,
