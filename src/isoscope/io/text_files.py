@@ -78,7 +78,7 @@ def open_text_file(
     with reading(path):
         _refuse_word_vectors(path)
         chosen = _choose(columns, column, labels)
-        return FileTexts(_checked(columns, chosen, skip_blank), chosen, columns)
+        return FileTexts(texts_of(columns, chosen, skip_blank=skip_blank), chosen, columns)
 
 
 def holds_texts(path: Path) -> bool:
@@ -131,7 +131,7 @@ def _choose(columns: Table, column: str | None, labels: Any) -> str | None:
     raise FileError(f"{columns.path} has columns {listed(columns.names)}", hint=which)
 
 
-def _checked(columns: Table, column: str | None, skip_blank: bool) -> list[str]:
+def texts_of(columns: Table, column: str | None, *, skip_blank: bool = False) -> list[str]:
     """The texts of the column, each a string with something in it."""
     texts = columns.read(column)
     if skip_blank:

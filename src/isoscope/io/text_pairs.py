@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from isoscope.errors import FileError, InputError, Setting
-from isoscope.io.files import listed
-from isoscope.io.table import Wanted
+from isoscope.io.files import listed, reading
+from isoscope.io.table import Table, Wanted
 from isoscope.io.tables import open_table
-from isoscope.io.text_files import HEADS, read_texts
+from isoscope.io.text_files import HEADS, texts_of
 from isoscope.table_columns import TEXTS
 
 # columns whose names say that they belong together, the likeliest first
@@ -49,18 +49,19 @@ def read_text_pairs(path: str | os.PathLike[str], columns: Sequence[str] | None 
         FileError: the file is missing or broken, or has no two such columns.
     """
     path = Path(path)
-    first, second = _two_columns(path, columns)
-    both = zip(read_texts(path, column=first), read_texts(path, column=second), strict=True)
-    return TextPairs(list(both), (first, second))
-
-
-def _two_columns(path: Path, asked: Sequence[str] | None) -> tuple[str, str]:
-    if asked is not None and len(asked) != 2:
+    if columns is not None and len(columns) != 2:
         raise InputError(
-            argument="columns", got=",".join(asked), wanted="two names with a comma between them"
+            argument="columns", got=",".join(columns), wanted="two names with a comma between them"
         )
     heads = {head for pair in _PAIRS for head in pair} | set(HEADS)
-    found = open_table(path, Wanted("pairs of texts", heads, asked or ()))
+    table = open_table(path, Wanted("pairs of texts", heads, columns or ()))
+    first, second = _two_columns(table, columns)
+    with reading(path):
+        both = zip(texts_of(table, first), texts_of(table, second), strict=True)
+        return TextPairs(list(both), (first, second))
+
+
+def _two_columns(found: Table, asked: Sequence[str] | None) -> tuple[str, str]:
     if asked is not None:
         for name in asked:
             found.check(name)
@@ -70,11 +71,11 @@ def _two_columns(path: Path, asked: Sequence[str] | None) -> tuple[str, str]:
         return texts[0], texts[1]
     if len(texts) < 2:
         held = f"one column of texts ({texts[0]})" if texts else "no columns of texts"
-        raise FileError(f"{path} has {held}; wanted two, with texts that belong together in each row")
+        raise FileError(f"{found.path} has {held}; wanted two, with texts that belong together in each row")
     for pair in _PAIRS:
         if named := found.find(*pair, among=texts):
             return named[0], named[1]
     raise FileError(
-        f"{path} has columns {listed(found.names)}",
+        f"{found.path} has columns {listed(found.names)}",
         hint=Setting("columns", to="say which two hold the texts"),
     )
