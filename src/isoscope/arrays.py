@@ -94,7 +94,7 @@ def as_device(name: str | torch.device | None) -> torch.device | None:
         return torch.empty(0, device=name).device
     except (RuntimeError, AssertionError) as error:
         reason = (str(error).splitlines() or [type(error).__name__])[0]
-        raise InputError(f"device {str(name)!r} cannot be used: {reason}") from None
+        raise InputError(f"{str(name)!r} cannot be used: {reason}", argument="device") from None
 
 
 def as_tensor(X: Any, *, name: str = "X") -> Tensor:

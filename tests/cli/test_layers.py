@@ -91,7 +91,7 @@ def test_what_is_passed_on(tiny_bert: Path, texts: Path, monkeypatch: pytest.Mon
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (("--window", 0), "window is 0"),
+        (("--window", 0), "window must be"),
         (("--data", "somewhere"), "--data goes with a corpus"),
     ],
 )

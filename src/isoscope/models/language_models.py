@@ -123,7 +123,7 @@ def best_device(device: str | torch.device | None) -> torch.device:
     try:
         return torch.device(device if device else "cuda" if torch.cuda.is_available() else "cpu")
     except RuntimeError:
-        raise InputError(f"device {device!r} is not known; wanted cpu, cuda, cuda:1, …") from None
+        raise InputError(f"{device!r} is not known; wanted cpu, cuda, cuda:1, …", argument="device") from None
 
 
 @contextmanager
@@ -188,7 +188,7 @@ def _placed(model: Any, device: str | torch.device | None) -> Any:
     try:
         return model.to(best_device(device))
     except (RuntimeError, AssertionError) as error:
-        raise InputError(f"device {device!r} cannot be used: {reason(error)}") from None
+        raise InputError(f"{device!r} cannot be used: {reason(error)}", argument="device") from None
 
 
 def token_limit(tokenizer: Any, config: Any) -> int | None:

@@ -219,7 +219,8 @@ def training_device(device: str | torch.device | None) -> torch.device:
     """Where the loop of transformers works: the CPU, or the first CUDA device it sees."""
     chosen = best_device(device)
     if chosen.type not in ("cpu", "cuda") or (chosen.type == "cuda" and not torch.cuda.is_available()):
-        raise InputError(f"device {str(device)!r} cannot be used; wanted cpu, or cuda where there is one")
+        wanted = "cpu, or cuda where there is one"
+        raise InputError(f"{str(device)!r} cannot be used; wanted {wanted}", argument="device")
     if chosen.index:
         raise InputError(
             f"device {str(device)!r} is not the first; set CUDA_VISIBLE_DEVICES={chosen.index} and pass cuda"

@@ -116,7 +116,7 @@ class Outcome:
 def run_setup(setup: Setup, options: Options, place: Place, *, progress: bool | None = None) -> Outcome:
     """Measure every layer of a model on WikiText-2, or a table of word vectors."""
     if options.seed < 0:
-        raise InputError(f"seed is {options.seed}; wanted a whole number from 0 on")
+        raise InputError(f"is {options.seed}; wanted a whole number from 0 on", argument="seed")
     device = best_device(place.device)
     began = time.perf_counter()
     if setup.is_static:
@@ -127,7 +127,7 @@ def run_setup(setup: Setup, options: Options, place: Place, *, progress: bool | 
     max_tokens = setups.PARTS_TOKENS if setup.parts and options.max_tokens is None else options.max_tokens
     if max_tokens is not None and max_tokens < window:
         raise InputError(
-            f"max_tokens is {max_tokens}; wanted at least {window}, the window {model.name} reads"
+            f"is {max_tokens}; wanted at least {window}, the window {model.name} reads", argument="max_tokens"
         )
     layers = None if options.layers is None else parse_numbers("layers", options.layers)
     states = iso.token_states(
