@@ -19,7 +19,8 @@ from isoscope.statistics.directions import unit_rows
 
 PENALTIES = (100.0, 10.0, 1.0)  # of the linear probe, the strongest first
 _HELD_OUT = 0.2  # of the training rows, to choose the penalty on
-_SOLVER: dict[str, Any] = {"tol": 1e-4, "max_iter": 60, "warm_start": True}
+_SOLVER: dict[str, Any] = {"max_iter": 60, "warm_start": True}
+_CHOOSING, _TOLERANCE = 5e-4, 2e-4  # of the solver: to tell penalties apart, and for the probe itself
 N_NEIGHBORS = 5
 _AT_ONCE = 2**22  # cosines held in memory
 _DECIMALS = 12  # of a cosine: of equal rows it is 1 to 13 or more, even where float32 has moved one of them
@@ -66,13 +67,15 @@ def linear_probe(fold: LabelFold) -> float:
         model = softmax_regression(penalty, n_labels=K, **_SOLVER)
         if len(np.unique(codes[rest])) == K:
             for weaker in PENALTIES:  # each starts from the one before
-                model.set_params(C=softmax_regression(weaker, n_labels=K).C).fit(train[rest], codes[rest])
+                strength = softmax_regression(weaker, n_labels=K).C
+                model.set_params(C=strength, tol=_CHOOSING).fit(train[rest], codes[rest])
                 chances = model.predict_proba(train[held])[np.arange(n_held), codes[held]]
                 loss = -float(np.log(chances.clip(min=1e-30)).mean())
                 if loss > least:
                     break  # weaker penalties fit the noise better still
                 penalty, least = weaker, loss
-        model.set_params(C=softmax_regression(penalty, n_labels=K).C).fit(train, codes)
+        strength = softmax_regression(penalty, n_labels=K).C
+        model.set_params(C=strength, tol=_TOLERANCE).fit(train, codes)
     return float((model.predict(test) == fold.test_codes.numpy()).mean())
 
 
