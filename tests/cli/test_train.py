@@ -230,7 +230,7 @@ def test_a_device_that_fails_without_a_word(folder: Path, fail, monkeypatch) -> 
     def empty(*_, **__):
         raise AssertionError
 
-    monkeypatch.setattr("isoscope.engine.on_device.torch.empty", empty)
+    monkeypatch.setattr("isoscope.arrays.torch.empty", empty)
     found = fail("train", "vectors.npy", "-l", "labels.txt", "--device", "cpu")
     assert "--device 'cpu' cannot be used: AssertionError" in found
 

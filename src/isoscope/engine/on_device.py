@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 
 import torch
 
+from isoscope.arrays import as_device
 from isoscope.engine.source import Source, Wrapped
-from isoscope.errors import InputError
 from isoscope.space import Space
 
 
@@ -20,11 +20,7 @@ class OnDevice(Wrapped):
 
     def __init__(self, source: Source, device: str | torch.device) -> None:
         super().__init__(source)
-        try:
-            self._device = torch.empty(0, device=device).device
-        except (RuntimeError, AssertionError) as error:
-            reason = (str(error) or type(error).__name__).splitlines()[0]
-            raise InputError(f"{str(device)!r} cannot be used: {reason}", argument="device") from None
+        self._device = as_device(device) or source.device
 
     @property
     def device(self) -> torch.device:
