@@ -10,7 +10,7 @@ import typer
 from isoscope.cli.commands import present
 from isoscope.cli.inputs import InputOptions
 from isoscope.cli.options import File, Json, Labels, MetricOptions, Seed
-from isoscope.printable import printable
+from isoscope.terminal import show
 
 
 def measure(
@@ -112,6 +112,6 @@ def measure(
     else:
         found = measure_space(opened, metrics=metrics.chosen(), memory=memory, **options)
     if csv:
-        print(printable(found.to_csv(), keep="\n"), end="")
+        show(found.to_csv().removesuffix("\n"))
     else:
         present(found, json=json)
