@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -203,3 +204,14 @@ def test_an_interrupt_while_modules_are_imported(module: str) -> None:
     code = _INTERRUPTED.format(module=module)
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert (done.stderr, done.returncode) == ("isoscope: interrupted\n", 130)
+
+
+def test_the_page_on_architecture_names_what_there_is() -> None:
+    """Every module and folder the page names is found in the project, at its place or in some package."""
+    project = ROOT.parents[1]
+    page = (project / "docs" / "architecture.md").read_text()
+    named = set(re.findall(r"`([\w/]+(?:\.py|/))`", page))
+    assert len(named) > 40
+    every = {str(path.relative_to(project)) for path in project.glob("*/**/*.py")}
+    every |= {f"{folder}/" for path in every for folder in map(str, Path(path).parents)}
+    assert not {name for name in named if not any(f"/{path}".endswith(f"/{name}") for path in every)}
