@@ -97,6 +97,27 @@ def test_streamed_is_as_in_memory(data: dict[str, Any], table: Path, by: Any, mo
     same(streamed, in_memory, rel=1e-9)
 
 
+def test_values_with_commas_do_not_join_slices(tmp_path: Path) -> None:
+    """("x, y", "z") and ("x", "y, z") are two slices, in memory and where each block has one of them."""
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    pairs = [("x, y", "z"), ("x", "y, z"), ("'x, y'", "z"), ("x", "z")]
+    first, second = zip(*[pair for pair in pairs for _ in range(30)], strict=True)
+    vectors = list(np.random.default_rng(0).normal(size=(120, 3)))
+    whole = pa.table({"vector": vectors, "g1": first, "g2": second})
+    parquet.write_table(whole, tmp_path / "whole.parquet")
+    (tmp_path / "shards").mkdir()
+    for start in range(0, 120, 30):
+        parquet.write_table(pa.table(whole.slice(start, 30)), tmp_path / "shards" / f"{start:03}.parquet")
+    names = ["'x, y', z", "x, 'y, z'", "\"'x, y'\", z", "x, z"]
+    options: dict[str, Any] = {"by": ("g1", "g2"), "metrics": ["mean_cosine"]}
+    in_one = iso.measure(iso.open_vectors(tmp_path / "whole.parquet"), **options)
+    in_parts = iso.measure(iso.open_vectors(tmp_path / "shards"), skip_bad=True, **options)
+    for found in (in_one, in_parts):
+        assert {reading.group["slice"]: reading.n for reading in found.slices} == dict.fromkeys(names, 30)
+
+
 def test_in_parts_as_in_one(table: Path, data: dict[str, Any], tmp_path: Path, monkeypatch: Any) -> None:
     """Files that are passed over part by part, kept in a checkpoint and taken up again."""
     folder = tmp_path / "shards"

@@ -308,13 +308,24 @@ class PassTask:
 
 
 def slices_of(source: Source, columns: Sequence[str]) -> Labels:
-    """The slice of every row, named by its values in these columns."""
+    """Return the slice of every row, named by its values in these columns: "de, 3" for two of them."""
     each = [as_labels(source.column(name), n=source.n_rows, name=f"by ({name})") for name in columns]
     codes, names = each[0].codes, [str(name) for name in each[0].names]
+    if len(each) > 1:
+        names = [_joinable(name) for name in names]
     for other in each[1:]:
         codes = codes * other.n_labels + other.codes
-        names = [f"{first}, {second}" for first in names for second in other.names]
+        values = [_joinable(str(name)) for name in other.names]
+        names = [f"{first}, {second}" for first in names for second in values]
     return Labels(codes, tuple(names)).seen()
+
+
+def _joinable(name: str) -> str:
+    """Return a name that can be joined to others by commas, in quotes where it could be read as several.
+
+    It depends on the name alone, so that blocks with other values name their slices alike.
+    """
+    return repr(name) if "," in name or name.startswith(("'", '"')) else name
 
 
 def _with_slices(blocks: Iterable[Space], slices: Labels | None) -> Iterator[tuple[Space, Labels | None]]:
