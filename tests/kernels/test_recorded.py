@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 import torch
 
@@ -59,4 +61,14 @@ def test_recordings_of_a_plan_go_with_it(recordings) -> None:
         recorded.replayed(moved, torch.ones(3), by=1.0, plan=plan)
     assert recordings == [((3,),)]
     assert len(recorded._of_plans) == before + 1
+    assert not recorded._of_shapes
+
+
+def test_other_threads_call_plainly(recordings) -> None:
+    """Two threads would write their inputs to the same place before either is replayed."""
+    blocks = [torch.full((3,), float(number)) for number in range(40)]
+    with ThreadPoolExecutor(4) as threads:
+        found = list(threads.map(lambda one: recorded.replayed(scaled, one, by=2.0)[0][0].item(), blocks))
+    assert found == [2.0 * number for number in range(40)]
+    assert not recordings
     assert not recorded._of_shapes

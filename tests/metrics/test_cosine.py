@@ -74,7 +74,7 @@ def test_norms(rng) -> None:
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (lambda: iso.mean_cosine([[1.0, 0.0], [0.0, 0.0]]), UndefinedError, "1, and 1 zero vectors"),
+        (lambda: iso.mean_cosine([[1.0, 0.0], [0.0, 0.0]]), UndefinedError, "1, and 1 zero vector"),
         (lambda: iso.uniformity([[1.0, 0.0]]), UndefinedError, "needs two vectors"),
         (lambda: iso.uniformity(np.eye(2), t=0), InputError, r"t must be .*got 0"),
         (lambda: iso.alignment(np.eye(2), np.eye(3)), ShapeError, "matching rows"),

@@ -110,8 +110,8 @@ def test_a_broken_entry_point_is_one_warning(
     [
         ([lambda X: 1.0], "decorate it with @iso.metric"),
         ([np.mean], "decorate it with @iso.metric"),
-        ([3], "wanted names or families"),
-        (3, "wanted names or families"),
+        ([3], "must be names or families"),
+        (3, "must be names or families"),
     ],
 )
 def test_what_is_no_metric_is_refused(metrics: object, message: str) -> None:
@@ -124,7 +124,7 @@ def test_what_is_no_metric_is_refused(metrics: object, message: str) -> None:
     [
         ({"name": "isoscore"}, "a metric or family 'isoscore' already"),
         ({"name": "cosine"}, "a metric or family 'cosine' already"),
-        ({"name": "a b"}, "wanted letters, digits and underscores"),
+        ({"name": "a b"}, "must be letters, digits and underscores"),
         ({"name": "mine", "needs": ("momentum",)}, "needs has 'momentum'; wanted some of"),
     ],
 )

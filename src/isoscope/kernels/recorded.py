@@ -6,6 +6,7 @@ recorded the second time and replayed from then on.
 
 from __future__ import annotations
 
+import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from functools import partial
@@ -53,14 +54,18 @@ def replayed(
 ) -> _Tensors:
     """Return function(*inputs, **options): plainly at first, recorded the second time, replayed from then on.
 
+    Threads other than the main one call it plainly, always.
+
     Args:
         function: launches on CUDA and waits for nothing.
         inputs: tensors on one device.
         plan: an option whose recordings are let go with it.
         options: what else the function takes.
     """
-    kept = _of_shapes if plan is None else _of_plans.setdefault(plan, OrderedDict())
     call = partial(function, **options) if plan is None else partial(function, plan=plan, **options)
+    if threading.current_thread() is not threading.main_thread():
+        return call(*inputs)  # a recording has one place for its inputs, and none may launch beside it
+    kept = _of_shapes if plan is None else _of_plans.setdefault(plan, OrderedDict())
     key = (function, *options.items(), *((one.shape, one.dtype, one.device) for one in inputs))
     if key not in kept:
         kept[key] = None

@@ -21,7 +21,7 @@ from isoscope.metrics.frontier_space import frontier_space
 from isoscope.metrics.silhouettes import silhouette_by_cluster, silhouette_score
 from isoscope.progress import Bar
 from isoscope.space import known_rows
-from isoscope.tables import Grid
+from isoscope.tables import Grid, shown
 from isoscope.training.weighted_objectives import OBJECTIVES, Problems
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ class TradeOff(View):
         rows = [
             (
                 "start" if point.weight is None else f"{point.weight:.3g}",
-                *(getattr(point, name) for name in _SHOWN),
+                *(shown(getattr(point, name), 4) for name in _SHOWN),
             )
             for point in (self.start, *self.points)
         ]
