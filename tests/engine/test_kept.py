@@ -40,6 +40,25 @@ def test_another_seed_or_other_labels_are_measured_anew(X: np.ndarray) -> None:
     assert dict(iso.measure(first, labels=others, seed=1)) == dict(iso.measure(X, labels=others, seed=1))
 
 
+@pytest.mark.parametrize(
+    ("before", "given"),
+    [
+        ({}, {"weights": 1.0 + np.arange(90) % 4}),
+        ({"weights": 1.0 + np.arange(90) % 4}, {"weights": 1.0 + np.arange(90) % 7}),
+        (
+            {"token_types": np.arange(90) % 9, "sentences": np.arange(90) // 9},
+            {"token_types": np.arange(90) % 5, "sentences": np.arange(90) // 5},
+        ),
+        ({"partners": np.eye(90, 5)}, {"partners": np.ones((90, 5))}),
+    ],
+    ids=["weights", "other weights", "token types and sentences", "partners"],
+)
+def test_what_is_given_with_a_measurement_is_used(X: np.ndarray, before: dict, given: dict) -> None:
+    again = iso.measure(iso.measure(X, **before), **given)
+    assert dict(again) == dict(iso.measure(X, **given))
+    assert dict(iso.measure(again)) == dict(again)
+
+
 def test_vectors_are_not_held(X: np.ndarray) -> None:
     kept = X.copy()
     measured = iso.measure(kept)

@@ -17,6 +17,7 @@ from isoscope.space import Space
 from isoscope.statistics.gathered import Statistics
 
 _LOOKED_AT = 64  # rows by which vectors are known again
+_NOT_COMPUTED_FROM = {"texts"}  # what no statistic depends on
 
 
 class Kept:
@@ -63,7 +64,8 @@ def shelf_of(X: Any, *, seed: int = 0, **given: Any) -> Statistics:
         X: (n, d) vectors in any array, a Space, an opened file, or a Measurement: what that has computed is
             on the shelf already.
         seed: of everything sampled; a measurement with another one is measured again.
-        given: what else is known of the rows: labels, texts.
+        given: what else is known of the rows: labels, weights, token_types, sentences, partners, texts. All
+            but texts change the statistics: a measurement is measured again with them.
     """
     given = {name: value for name, value in given.items() if value is not None}
     if isinstance(X, Measurement):
@@ -73,7 +75,9 @@ def shelf_of(X: Any, *, seed: int = 0, **given: Any) -> Statistics:
         if not given and seed == X.seed:
             return shelf
         space = replace(shelf.space, **given)
-        return Statistics(space, seed=seed) if "labels" in given or seed != X.seed else shelf.over(space)
+        if seed == X.seed and set(given) <= _NOT_COMPUTED_FROM:
+            return shelf.over(space)
+        return Statistics(space, seed=seed)
     space = _loaded(X)
     shelf = Statistics(replace(space, **given) if given else space, seed=seed)
     shelf.notes += _notes(X)
