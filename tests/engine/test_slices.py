@@ -218,7 +218,23 @@ def test_what_is_biased_by_the_number_of_rows_is_not_tested(data: dict[str, Any]
     found = iso.measure(data["X"], by=data["language"], metrics=["isoscore", "isoscore_debiased"])
     tested = {reading.metric for reading in found.slices if reading.p_value is not None}
     assert tested == {"isoscore_debiased"}
-    assert "isoscore hangs on the number of rows: isoscore_debiased is tested instead" in str(found)
+    assert "isoscore depends on the number of rows: isoscore_debiased is tested instead" in str(found)
+
+
+def test_the_silhouette_is_not_tested() -> None:
+    """Rows of one distribution: the slice of fewer rows has the lower silhouette, with nothing to find."""
+    lower = 0
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        X, labels = rng.normal(size=(660, 8)), rng.integers(0, 4, 660)
+        found = iso.measure(X, labels=labels, by=["few"] * 60 + ["many"] * 600, metrics=["silhouette"])
+        few = found.of("few")["silhouette"]
+        lower += few.difference < 0
+        assert few.difference_error is not None
+        assert few.p_value is None
+    assert lower >= 18
+    assert "silhouette depends on the number of rows: it is not tested" in str(found)
+    assert "adjusted for" not in str(found)
 
 
 def test_the_worst_slice_comes_first(data: dict[str, Any]) -> None:

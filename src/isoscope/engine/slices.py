@@ -127,8 +127,9 @@ class SlicedMeasurement(Measurement):
             said.append(f"p: of no difference, adjusted for the {n_tested:,} differences tested (Holm)")
         for reading in self.readings:
             metric = registered().get(reading.metric)
-            if metric is not None and metric.fair:
-                said.append(f"{metric.name} hangs on the number of rows: {metric.fair} is tested instead")
+            if metric is not None and metric.biased_by_rows:
+                instead = f"{metric.fair} is tested instead" if metric.fair else "it is not tested"
+                said.append(f"{metric.name} depends on the number of rows: {instead}")
         return [*said, *super().lines()]
 
 
@@ -221,7 +222,7 @@ def measure_slices(
             if outside in shelves and (plan.rests or not metric.needs & whole()):
                 rest = read(metric, shelves[outside])
             n_rest = int(found[outside]["moments"].count) if rest else 0
-            readings.append(_compared(own, rest, named, n, n_rest, tests=not metric.fair))
+            readings.append(_compared(own, rest, named, n, n_rest, tests=not metric.biased_by_rows))
     return everything, _ordered(_adjusted(readings), plan.metrics)
 
 

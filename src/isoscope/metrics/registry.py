@@ -48,7 +48,9 @@ class Metric:
         range: smallest and largest possible value (±inf where unbounded).
         high: what a high value means, in a few words.
         fair: the metric that compares samples of different sizes, where this one is biased by the number of
-            rows; empty where it is not.
+            rows; empty where it is not, or where there is none.
+        biased_by_rows: whether the expected value depends on the number of rows: slices of different sizes
+            are then not tested for a difference. Always true where `fair` is given.
         better: whether a "high" or a "low" value is better, where one is: the worst slice is shown first.
         invariances: which of rotation, translation, scale leave it unchanged.
         differentiable: whether a gradient flows from the value to the vectors.
@@ -80,6 +82,7 @@ class Metric:
     place: int = 0
     better: Literal["high", "low"] | None = None
     fair: str = ""
+    biased_by_rows: bool = False
 
     @property
     def streams(self) -> bool:
@@ -132,6 +135,7 @@ def metric(  # type: ignore[misc]  # the options of both are these
     place: int = 0,
     better: Literal["high", "low"] | None = None,
     fair: str = "",
+    biased_by_rows: bool = False,
 ) -> Any:
     """Register a function as a metric: `measure`, the tracker and the command line then take it by name.
 
@@ -158,6 +162,8 @@ def metric(  # type: ignore[misc]  # the options of both are these
         better: "high" or "low", where one is better than the other.
         fair: the metric that compares samples of different sizes, where this one is biased by the number of
             rows.
+        biased_by_rows: whether the expected value depends on the number of rows, so that slices of different
+            sizes are not tested for a difference; always true where `fair` is given.
 
     >>> import numpy as np
     >>> @metric(needs=("moments",), range=(0.0, math.inf), high="spread out")
@@ -202,6 +208,7 @@ def metric(  # type: ignore[misc]  # the options of both are these
         place=place,
         better=better,
         fair=fair,
+        biased_by_rows=biased_by_rows or bool(fair),
     )
     if function.__module__.startswith(f"{_PACKAGE}."):
         _built_in[entry.name] = entry
