@@ -8,7 +8,9 @@ import weakref
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
+import torch
 
 import isoscope as iso
 from isoscope.engine.kept import shelf_of
@@ -73,6 +75,56 @@ def test_vectors_are_not_held(X: np.ndarray) -> None:
 def test_vectors_that_have_changed_are_refused(X: np.ndarray) -> None:
     measured = iso.measure(X)
     X += 1
+    with pytest.raises(InputError, match="changed since"):
+        iso.measure(measured)
+
+
+def _space_of(X: np.ndarray) -> iso.Space:
+    return iso.Space(torch.from_numpy(X))
+
+
+@pytest.mark.parametrize("row", [0, 1, 598, 599])
+@pytest.mark.parametrize(
+    "held",
+    [np.asarray, torch.from_numpy, lambda X: pd.DataFrame(X, copy=False), np.ndarray.tolist, _space_of],
+    ids=["numpy", "torch", "pandas", "list", "Space"],
+)
+def test_one_changed_row_is_noticed(rng, held, row: int) -> None:
+    given = held(rng.normal(size=(600, 8)))
+    measured = iso.measure(given, metrics="isoscore")
+    vectors = given.vectors if isinstance(given, iso.Space) else given
+    if isinstance(vectors, pd.DataFrame):
+        vectors.iloc[row, 0] = 1e6
+    else:
+        vectors[row][0] = 1e6
+    for use in (iso.measure, iso.report, iso.advise):
+        with pytest.raises(InputError, match="changed since"):
+            use(measured)
+
+
+def test_a_change_behind_a_view_is_noticed(rng) -> None:
+    base = rng.normal(size=(8, 1200))
+    view = base.T[::2]
+    measured = iso.measure(view, metrics="isoscore")
+    base[0, 1] = 1e6  # not in the view
+    assert iso.measure(measured, metrics="isoscore")["isoscore"] == measured["isoscore"]
+    base[0, 2] = 1e6
+    with pytest.raises(InputError, match="changed since"):
+        iso.measure(measured)
+
+
+def test_another_shape_of_the_same_bytes_is_noticed(X: np.ndarray) -> None:
+    measured = iso.measure(X, metrics="isoscore")
+    X.resize((45, 10), refcheck=False)
+    with pytest.raises(InputError, match="changed since"):
+        iso.measure(measured)
+
+
+@pytest.mark.parametrize("name", ["weights", "partners"])
+def test_changed_weights_or_partners_are_noticed(X: np.ndarray, name: str) -> None:
+    given = {"weights": np.ones(90), "partners": X + 1.0}[name]
+    measured = iso.measure(X, **{name: given})
+    given[1] = 7.0
     with pytest.raises(InputError, match="changed since"):
         iso.measure(measured)
 

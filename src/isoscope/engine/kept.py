@@ -7,16 +7,13 @@ from collections.abc import Callable
 from dataclasses import fields, replace
 from typing import Any
 
-import torch
-from torch import Tensor
-
+from isoscope.engine.checksums import checksums
 from isoscope.engine.source import Source, is_source
 from isoscope.errors import InputError
 from isoscope.measurement import Measurement
 from isoscope.space import Space
 from isoscope.statistics.gathered import Statistics
 
-_LOOKED_AT = 64  # rows by which vectors are known again
 _NOT_COMPUTED_FROM = {"texts"}  # what no statistic depends on
 
 
@@ -32,11 +29,11 @@ class Kept:
         self._shelf = shelf.over(None)
         self._find: Callable[[], Any] = lambda: source  # a file: little more than its name
         self._known: dict[str, Any] = {}
-        self._rows: Tensor | None = None
+        self._checksums: dict[str, Any] = {}
         if isinstance(source, Space):
             self._find = X._kept._find if isinstance(X, Measurement) else _reference(X)
             self._known = _known(source)
-            self._rows = _some_rows(source)
+            self._checksums = checksums(source)
 
     def shelf(self) -> Statistics:
         """Return the statistics over their vectors again."""
@@ -48,7 +45,7 @@ class Kept:
                 hint="pass the vectors themselves",
             )
         space = replace(_loaded(X), **self._known)
-        if self._rows is not None and not torch.equal(_some_rows(space), self._rows):
+        if self._checksums and checksums(space) != self._checksums:
             raise InputError(
                 "is a measurement whose vectors have changed since", argument="X", hint="measure them again"
             )
@@ -97,10 +94,6 @@ def _notes(X: Any) -> list[str]:
 def _known(space: Space) -> dict[str, Any]:
     names = [field.name for field in fields(space) if field.name != "vectors"]
     return {name: value for name in names if (value := getattr(space, name)) is not None}
-
-
-def _some_rows(space: Space) -> Tensor:
-    return space.vectors.detach()[:: max(1, len(space) // _LOOKED_AT)].clone()
 
 
 def _reference(X: Any) -> Callable[[], Any]:
