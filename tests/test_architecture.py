@@ -159,24 +159,6 @@ def test_public_names_are_sorted_there_and_documented() -> None:
         _ = isoscope.nonsense
 
 
-def test_every_metric_has_a_public_function() -> None:
-    """A reading is reachable as a function too, under its own name or a stated one."""
-    other = {
-        "isoscore_debiased": "isoscore",
-        "mean_norm": "norm_statistics",
-        "norm_variation": "norm_statistics",
-        "silhouette": "silhouette_score",
-        "silhouette_macro": "silhouette_score",
-        "silhouette_cosine": "silhouette_score",
-        "silhouette_squared": "silhouette_score",
-        "calinski_harabasz": "calinski_harabasz_score",
-        "davies_bouldin": "davies_bouldin_score",
-        "dimensions_for_half": "dimensions_for_share",
-    }
-    for name in isoscope.registered():
-        assert other.get(name, name) in isoscope.__all__, name
-
-
 def test_nothing_is_ever_unpickled() -> None:
     for path in ROOT.rglob("*.py"):
         text = path.read_text()

@@ -10,6 +10,7 @@ import typer
 from isoscope.cli.commands import present
 from isoscope.cli.inputs import InputOptions
 from isoscope.cli.options import File, Json, Labels, MetricOptions, Seed
+from isoscope.errors import InputError
 from isoscope.terminal import show
 
 
@@ -97,6 +98,8 @@ def measure(
     from isoscope.engine.plan import plan as plan_of
     from isoscope.results import Result
 
+    if csv and json:
+        raise InputError("--csv and --json are two ways to print the same: leave one out")
     opened = source.open(file, labels=labels, weights=weights, by=by, skip_bad=skip_bad)
     options: dict[str, Any] = {
         "by": tuple(by) if by else None,
