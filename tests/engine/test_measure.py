@@ -4,6 +4,7 @@ import json
 import math
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -354,3 +355,41 @@ def test_the_old_name_of_the_engine() -> None:
     from isoscope.engine import ring
 
     assert ring_silhouette is ring.ring_silhouette
+
+
+@pytest.mark.parametrize("many", [False, True])
+@pytest.mark.parametrize("kind", [list, np.array, torch.tensor])
+def test_labels_and_weights_of_a_path_may_be_values(tmp_path: Path, kind: Any, many: bool) -> None:
+    rng = np.random.default_rng(0)
+    X, y, w = rng.normal(size=(60, 4)), [row % 3 for row in range(60)], [1 + row % 2 for row in range(60)]
+    path = tmp_path / "x.npy"
+    if many:
+        path = tmp_path / "shards"
+        path.mkdir()
+        np.save(path / "0.npy", X[:25])
+        np.save(path / "1.npy", X[25:])
+    else:
+        np.save(path, X)
+    for metrics in ("isoscore,silhouette", "isoscore,davies_bouldin"):  # loaded, and streamed
+        expected = iso.measure(X, labels=y, metrics=metrics)
+        assert dict(iso.measure(path, labels=kind(y), metrics=metrics)) == pytest.approx(dict(expected))
+    expected = iso.measure(X, weights=w, metrics="isoscore,mean_norm")
+    assert dict(iso.measure(path, weights=kind(w), metrics="isoscore,mean_norm")) == pytest.approx(
+        dict(expected)
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"labels": [0, 1]}, "labels.* has 2 entries for 60 vectors"),
+        ({"labels": 3}, "labels"),
+        ({"weights": [1.0, 2.0]}, "weights.* has 2 entries for 60 vectors"),
+        ({"weights": ["many"] * 60}, "weights has entries that are no numbers"),
+    ],
+)
+def test_bad_labels_and_weights_of_a_path(tmp_path: Path, given: dict[str, Any], said: str) -> None:
+    np.save(tmp_path / "x.npy", np.random.default_rng(0).normal(size=(60, 4)))
+    with pytest.raises(InputError, match=said) as raised:
+        iso.measure(tmp_path / "x.npy", metrics="isoscore", **given)
+    assert raised.value.argument == next(iter(given))

@@ -87,7 +87,7 @@ def test_labels_and_weights_of_all_rows_in_one_file(folder: Path, tmp_path: Path
     assert source.weights.tolist() == list(range(11))
     assert source.load().labels.names == ("a", "b", "c")
     (folder / "part-2.parquet").write_bytes(b"PAR1")
-    with pytest.raises(InputError, match="cannot be told apart when files are left out"):
+    with pytest.raises(InputError, match="cannot be assigned when files are left out"):
         open_vectors(folder, labels=str(tmp_path / "labels.txt"), skip_bad=True)
     with pytest.raises(FileError, match=r"part-2\.parquet"):
         open_vectors(folder, labels=str(tmp_path / "labels.txt"))

@@ -53,7 +53,7 @@ def measure(
 
     Args:
         X: (n, d) vectors in any array, the path of a file of vectors (`labels`, `weights` and `by` may then
-            name its columns), a Space, a Measurement (whose statistics are used again, while you
+            also name its columns), a Space, a Measurement (whose statistics are used again, while you
             hold its vectors), or an opened file: of vectors (`isoscope.open_vectors`),
             which is read in blocks when every metric asked for can stream, or of texts
             (`isoscope.open_texts`), which are encoded. A dask array is measured chunk by chunk.

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from isoscope.errors import InputError
@@ -67,6 +68,20 @@ class Known:
         if n_rows is None:
             return as_weights(numbers, n=len(numbers), name=name)
         return as_counts(numbers, n=n_rows, name=name)
+
+
+def at_hand(what: str, given: Any) -> Any:
+    """Return labels or weights given as values in the type that files hold; a name or a path as it is.
+
+    Raises:
+        InputError: they are neither one value a row, nor the name of a column or a file.
+    """
+    if given is None or isinstance(given, str | os.PathLike):
+        return given
+    if what == "labels":
+        return as_labels(given, name=what).to(torch.device("cpu"))
+    numbers = torch.as_tensor(as_numbers(given, name=what)).flatten()
+    return as_weights(numbers, n=len(numbers), name=what).cpu()
 
 
 def known_rows(known: Any, start: int, stop: int) -> Any:

@@ -246,12 +246,18 @@ def _opened(
             if not skip_bad:
                 raise
             bad[str(place)] = str(error)
-    apart = [name for name, value in known.items() if value is not None and value not in files[0].columns]
-    if not files or not apart:
+    if not files:
+        return [], bad
+    apart = [
+        name
+        for name, value in known.items()
+        if value is not None and not (isinstance(value, str) and value in files[0].columns)
+    ]
+    if not apart:
         return list(files), bad
     if bad:
         raise InputError(
-            f"{apart[0]} in a file of its own cannot be told apart when files are left out "
+            f"{apart[0]} for the rows of all files cannot be assigned when files are left out "
             f"({next(iter(bad))}); wanted a column of each file"
         )
     return _with_rows(files, apart), bad

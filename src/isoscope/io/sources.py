@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from isoscope.io.row_knowledge import at_hand
 from isoscope.io.shards import VectorShards, is_many
 from isoscope.io.vector_files import VectorFile, open_file
 from isoscope.space import Space
@@ -24,8 +25,8 @@ def open_vectors(
     delimiter: str | None = None,
     decimal: str | None = None,
     unpack_bits: bool | None = None,
-    labels: str | os.PathLike[str] | None = None,
-    weights: str | os.PathLike[str] | None = None,
+    labels: Any = None,
+    weights: Any = None,
     by: str | Sequence[str] | None = None,
     skip_bad: bool = False,
 ) -> VectorFile | VectorShards:
@@ -47,8 +48,9 @@ def open_vectors(
         decimal: the decimal mark of a .csv or .tsv file, `"."` or `","`.
         unpack_bits: whether bytes are eight dimensions of 0 or 1 each (True), or numbers (False); by default
             bytes above 127 (uint8) are an error.
-        labels: a column or array of the same file, else a file of labels (`file.csv:topic` for a column).
-        weights: how often each row counts; a column or a file, as labels.
+        labels: a column or array of the same file, else a file of labels (`file.csv:topic` for a column);
+            or the labels themselves, one a row.
+        weights: how often each row counts; a column, a file or values, as labels.
         by: columns that `measure(…, by=…)` slices by, which are no dimensions.
         skip_bad: leave out files of many that cannot be opened, with a note.
 
@@ -65,8 +67,8 @@ def open_vectors(
         "delimiter": delimiter,
         "decimal": decimal,
         "unpack_bits": unpack_bits,
-        "labels": labels,
-        "weights": weights,
+        "labels": at_hand("labels", labels),
+        "weights": at_hand("weights", weights),
         "by": (by,) if isinstance(by, str) else by and tuple(by),
     }
     if is_many(path):
@@ -85,7 +87,7 @@ def read(
     delimiter: str | None = None,
     decimal: str | None = None,
     unpack_bits: bool | None = None,
-    labels: str | os.PathLike[str] | None = None,
+    labels: Any = None,
 ) -> Space:
     """Vectors in a file, or in many, as a Space: `open_vectors(...).load()`, with the same arguments."""
     return open_vectors(
