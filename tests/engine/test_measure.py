@@ -393,3 +393,18 @@ def test_bad_labels_and_weights_of_a_path(tmp_path: Path, given: dict[str, Any],
     with pytest.raises(InputError, match=said) as raised:
         iso.measure(tmp_path / "x.npy", metrics="isoscore", **given)
     assert raised.value.argument == next(iter(given))
+
+
+@pytest.mark.parametrize("pattern", ["", "*.npy"])
+def test_bad_files_of_a_path_are_left_out(tmp_path: Path, pattern: str) -> None:
+    X = np.random.default_rng(0).normal(size=(60, 4))
+    np.save(tmp_path / "0.npy", X[:25])
+    (tmp_path / "1.npy").write_bytes(b"broken")
+    np.save(tmp_path / "2.npy", X[25:])
+    path = str(tmp_path / pattern)
+    with pytest.raises(InputError, match=r"1\.npy"):
+        iso.measure(path, metrics="isoscore")
+    found = iso.measure(path, metrics="isoscore", skip_bad=True)
+    assert found.n == 60
+    assert found["isoscore"] == pytest.approx(iso.measure(X, metrics="isoscore")["isoscore"])
+    assert any("left out" in note and "1.npy" in note for note in found.notes)

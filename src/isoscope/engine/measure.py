@@ -99,7 +99,7 @@ def measure(
     held = X if isinstance(X, Statistics) else None
     if isinstance(X, Measurement):
         held = shelf_of(X, seed=seed, **given)
-    source = as_source(X, given, by) if held is None else held.space
+    source = as_source(X, given, by, skip_bad=skip_bad) if held is None else held.space
     decided = plan(
         metrics, source, by=by, budget=memory, errors=errors, covariance=covariance, scheduler=scheduler,
         checkpoint=checkpoint, skip_bad=skip_bad, seed=seed,
@@ -141,13 +141,13 @@ def measure(
     )
 
 
-def as_source(X: Any, given: dict[str, Any], by: Any = None) -> Source:
-    """X as an opened file, or as a Space with what the caller knows of its rows added."""
+def as_source(X: Any, given: dict[str, Any], by: Any = None, *, skip_bad: bool = False) -> Source:
+    """Return X as an opened file, or as a Space with what the caller knows of its rows added."""
     if isinstance(X, str | os.PathLike):
         for name in set(given) - {"labels", "weights"}:
             raise InputError("goes with an array in memory; X is a file", argument=name)
         names = (by,) if isinstance(by, str) else by if isinstance(by, tuple) else None
-        return open_vectors(X, by=names, **given)
+        return open_vectors(X, by=names, skip_bad=skip_bad, **given)
     if is_dask_array(X):
         return DaskVectors(X, **given)
     if not isinstance(X, Space) and is_source(X):
