@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import pickle
 import weakref
 from pathlib import Path
@@ -134,6 +135,38 @@ def test_a_file_is_opened_again_and_its_notes_stay(X: np.ndarray, tmp_path: Path
     measured = iso.measure(iso.open_vectors(tmp_path / "x.npy"), metrics="isoscore")
     assert shelf_of(measured).moments is measured._kept._shelf.moments
     assert iso.measure(measured, metrics="lid").n == 90
+
+
+@pytest.mark.parametrize("opened", [str, iso.open_vectors], ids=["path", "opened"])
+@pytest.mark.parametrize("times", [1, 2])
+def test_a_file_that_has_changed_is_refused(X: np.ndarray, tmp_path: Path, opened, times: int) -> None:
+    path = tmp_path / "x.npy"
+    np.save(path, X)
+    measured = iso.measure(opened(path), metrics="isoscore")
+    for _ in range(times - 1):
+        measured = iso.measure(measured, metrics="isoscore")
+    np.save(path, X * np.arange(1, 6))
+    os.utime(path, ns=(0, 0))  # a clock may be too coarse to tell the two apart
+    for use in (iso.measure, iso.report, iso.advise):
+        with pytest.raises(InputError, match="changed since"):
+            use(measured)
+
+
+def test_one_of_many_files_that_has_changed_is_noticed(X: np.ndarray, tmp_path: Path) -> None:
+    for number in range(2):
+        np.save(tmp_path / f"{number}.npy", X + number)
+    measured = iso.measure(f"{tmp_path}/*.npy", metrics="isoscore")
+    assert dict(iso.measure(measured, metrics="isoscore")) == pytest.approx(dict(measured))
+    np.save(tmp_path / "1.npy", X[:50])
+    with pytest.raises(InputError, match="changed since"):
+        iso.measure(measured)
+
+
+def test_a_file_without_a_length_is_known_again(X: np.ndarray, tmp_path: Path) -> None:
+    np.savetxt(tmp_path / "x.csv", X, delimiter=",")
+    measured = iso.measure(tmp_path / "x.csv", metrics="isoscore")
+    again = iso.measure(iso.measure(measured, metrics="isoscore"), metrics=["isoscore", "lid"])
+    assert again["isoscore"] == measured["isoscore"]
 
 
 def test_another_process_has_the_readings_alone(X: np.ndarray) -> None:

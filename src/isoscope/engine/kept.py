@@ -30,6 +30,7 @@ class Kept:
         self._find: Callable[[], Any] = lambda: source  # a file: little more than its name
         self._known: dict[str, Any] = {}
         self._checksums: dict[str, Any] = {}
+        self._identity = X._kept._identity if isinstance(X, Measurement) else _identity(source)
         if isinstance(source, Space):
             self._find = X._kept._find if isinstance(X, Measurement) else _reference(X)
             self._known = _known(source)
@@ -44,11 +45,11 @@ class Kept:
                 argument="X",
                 hint="pass the vectors themselves",
             )
+        if _identity(X) != self._identity:  # before a file that has changed is read
+            raise _changed()
         space = replace(_loaded(X), **self._known)
         if self._checksums and checksums(space) != self._checksums:
-            raise InputError(
-                "is a measurement whose vectors have changed since", argument="X", hint="measure them again"
-            )
+            raise _changed()
         shelf = self._shelf.over(space)
         shelf.notes[:0] = _notes(X)
         return shelf
@@ -85,6 +86,17 @@ def _loaded(X: Any) -> Space:
     """Return the vectors in memory or mapped, without a gradient: a measurement is numbers."""
     space: Space = X.load() if is_source(X) else Space(X)
     return replace(space, vectors=space.vectors.detach()) if space.vectors.requires_grad else space
+
+
+def _identity(X: Any) -> list[Any] | None:
+    """Return what tells a file, states or chunks from others; None of vectors that are in memory."""
+    return X.identity if is_source(X) and not isinstance(X, Space) else None
+
+
+def _changed() -> InputError:
+    return InputError(
+        "is a measurement whose vectors have changed since", argument="X", hint="measure them again"
+    )
 
 
 def _notes(X: Any) -> list[str]:
