@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
-from isoscope import measure, measure_layers
+from isoscope import Measurement, measure, measure_layers
 from isoscope.engine.source import is_source
-from isoscope.errors import InputError
+from isoscope.errors import FileError, InputError
 from isoscope.models import LanguageModel, States, load_language_model, token_states
 
 TEXTS = ["the cat sat on the mat", "a dog", "the dog ran to the cat", "a hat on a mat"] * 3
@@ -59,6 +60,19 @@ def test_a_view_without_sinks(gpt: LanguageModel) -> None:
     assert torch.equal(without.load().vectors, everything.load().vectors[~is_sink])
     assert without.n_rows == int((~is_sink).sum())
     assert without.identity != everything.identity
+
+
+@pytest.mark.parametrize("other", [{"sink_ratio": 1.3}, {"batch_tokens": 12}], ids=["ratio", "batches"])
+def test_a_checkpoint_of_other_rows_is_refused(gpt: LanguageModel, tmp_path: Path, other: dict) -> None:
+    settings = {"layers": [1], "sinks": False, "sink_ratio": 1.2, "batch_tokens": 24}
+
+    def run(**changed: Any) -> Measurement:
+        states = States(TEXTS, model=gpt, **{**settings, **changed})
+        return measure(states, metrics="isoscore", checkpoint=tmp_path / "run", progress=False)
+
+    assert dict(run()) == dict(run())
+    with pytest.raises(FileError, match="checkpoint"):
+        run(**other)
 
 
 def test_measured_like_any_source(gpt: LanguageModel) -> None:

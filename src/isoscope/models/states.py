@@ -118,10 +118,15 @@ class States:
 
     @property
     def identity(self) -> list[Any]:
-        """What tells these states from others: the model, its layers, and a digest of the tokens."""
+        """What tells these states from others: the model, its layers, the tokens, the sinks and the batches.
+
+        The batches set the order of the rows, and the first one sets the thresholds of the sinks.
+        """
         read = hashlib.sha256(self.tokenized.ids.numpy().tobytes() + self.tokenized.starts.numpy().tobytes())
         kept = hashlib.sha256(self.counted.numpy().tobytes())
-        return [str(self.model.path), self.layers, self._with_sinks, read.hexdigest(), kept.hexdigest()]
+        batches = hashlib.sha256(str(self.groups).encode())
+        digests = [digest.hexdigest() for digest in (read, kept, batches)]
+        return [str(self.model.path), self.layers, self._with_sinks, self.sink_ratio, *digests]
 
     @property
     def device(self) -> torch.device:
