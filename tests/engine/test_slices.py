@@ -147,6 +147,22 @@ def test_on_dask(data: dict[str, Any]) -> None:
     )
 
 
+def test_rows_keep_their_order() -> None:
+    """The folds of the linear probe follow the order of rows: slices leave the value of all rows as it is."""
+    rng = np.random.default_rng(0)
+    X, labels, by = rng.normal(size=(200, 4)), rng.integers(0, 3, 200), rng.integers(0, 3, 200)
+    metrics = ["linear_probe_accuracy"]
+    name = metrics[0]
+    found = iso.measure(X, labels=labels, by=by, metrics=metrics)
+    assert found[name] == iso.measure(X, labels=labels, metrics=metrics)[name]
+    for value in range(3):
+        inside = by == value
+        own, rest = (iso.measure(X[some], labels=labels[some], metrics=metrics) for some in (inside, ~inside))
+        reading = found.of(str(value))[name]
+        assert reading.value == own[name]
+        assert reading.difference == own[name] - rest[name]
+
+
 def test_the_order_of_rows_does_not_matter(data: dict[str, Any]) -> None:
     order = np.random.default_rng(0).permutation(N)
     first = iso.measure(data["X"], labels=data["topic"], by=data["language"], metrics=LABELLED)

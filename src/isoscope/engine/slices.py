@@ -171,19 +171,19 @@ def measure_slices(
         check: looks at the shelf of all rows, and may refuse it.
         covariance, progress: as `run` takes them.
     """
-    by = plan.by
+    by = by_pass = plan.by
     space: Space | None = None
     if plan.where != "streamed":
         space = source.load()
         by = by if isinstance(by, Labels) else slices_of(source, by or ())
-        order = by.codes.argsort(stable=True)  # so that a block has few slices
-        source, by = space.take(order), Labels(by.codes[order], by.names)
-        space = source
+        # sorted for the passes alone, so that a block has few slices: some metrics depend on the rows' order
+        order = by.codes.argsort(stable=True)
+        source, by_pass = space.take(order), Labels(by.codes[order], by.names)
     about = {"covariance": covariance, "seed": plan.seed, "progress": None}
     work = Work(
         source,
         plan.needs & streamed(),
-        by=by,
+        by=by_pass,
         scale=plan.scale if plan.in_parts else None,
         seed=plan.seed,
         progress=progress,
