@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import logging
 import re
 import shutil
-import sys
 import warnings
 from pathlib import Path
 
@@ -139,7 +139,7 @@ def test_warnings_and_logs_are_one_line_each(folder: Path, command, monkeypatch)
         print(EVIL.replace("\n", ""))
         raise iso.errors.InputError(EVIL)
 
-    monkeypatch.setattr(sys.modules["isoscope.engine.measure"], "measure", measure)
+    monkeypatch.setattr(importlib.import_module("isoscope.engine.measure"), "measure", measure)
     with warnings.catch_warnings():
         warnings.simplefilter("default")
         done = command("measure", "plain.npy")
@@ -168,7 +168,7 @@ def test_unusual_errors_are_one_line(folder: Path, fail, monkeypatch, error: Exc
     def measure(*_: object, **__: object) -> None:
         raise error
 
-    monkeypatch.setattr(sys.modules["isoscope.engine.measure"], "measure", measure)
+    monkeypatch.setattr(importlib.import_module("isoscope.engine.measure"), "measure", measure)
     assert words in fail("measure", "plain.npy")
 
 
@@ -176,7 +176,7 @@ def test_a_fault_of_ours_is_a_traceback_that_steers_nothing(folder: Path, comman
     def measure(*_: object, **__: object) -> None:
         raise TypeError(EVIL)
 
-    monkeypatch.setattr(sys.modules["isoscope.engine.measure"], "measure", measure)
+    monkeypatch.setattr(importlib.import_module("isoscope.engine.measure"), "measure", measure)
     done = command("measure", "plain.npy")
     assert done.code == 1
     assert "Traceback" in done.err

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import importlib
 import os
 import shutil
 import subprocess
@@ -242,7 +243,9 @@ def test_other_labels_are_another_run(shards: Path, tmp_path: Path, labels: np.n
 def test_a_file_of_labels_written_since(
     tmp_path: Path, vectors: np.ndarray, labels: np.ndarray, many: bool, monkeypatch: Any
 ) -> None:
-    monkeypatch.setattr(sys.modules["isoscope.engine.run"], "PART_BYTES", 4 * vectors.shape[1] * 50)
+    monkeypatch.setattr(
+        importlib.import_module("isoscope.engine.run"), "PART_BYTES", 4 * vectors.shape[1] * 50
+    )
     np.save(tmp_path / "a.npy", vectors)
     lines = tmp_path / "labels.txt"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import itertools
 import signal
 import sys
@@ -155,7 +156,7 @@ def test_many_parts_are_the_same_on_a_core_each(tmp_path: Path, monkeypatch: Any
     monkeypatch.setattr(Here, "outcomes", noting)
     found = []
     for share in (0, 10**6):
-        monkeypatch.setattr(sys.modules["isoscope.engine.run"], "_PARTS_A_CORE", share)
+        monkeypatch.setattr(importlib.import_module("isoscope.engine.run"), "_PARTS_A_CORE", share)
         kept = tmp_path.with_name(f"kept-{share}")
         source = iso.open_vectors(tmp_path)
         measured = iso.measure(source, metrics="isoscore,mean_cosine", checkpoint=kept)

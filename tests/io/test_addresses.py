@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import io
 import json
 import subprocess
@@ -272,7 +273,9 @@ def test_large_files_are_known_by_their_length(bucket: str, monkeypatch: pytest.
     source = open_vectors(bucket)
     sizes = [files.size(f"/bucket/part-{number}.npy") for number in range(3)]
     assert source.n_bytes == 4 * 4 * 4 + 2 * sum(sizes[1:])  # the first was opened for its width
-    monkeypatch.setattr(sys.modules["isoscope.engine.plan"], "physical_bytes", lambda: source.n_bytes)
+    monkeypatch.setattr(
+        importlib.import_module("isoscope.engine.plan"), "physical_bytes", lambda: source.n_bytes
+    )
     monkeypatch.setattr(type(source), "load", None)
     assert any("all vectors in memory at once" in note for note in measure(source, metrics="all").notes)
 
