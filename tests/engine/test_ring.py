@@ -1,17 +1,10 @@
-"""Rows in two processes give what one process has with all of them.
-
-Run as a script this file is one of the processes: `test_ring.py RANK FOLDER`.
-"""
+"""Rows in two processes give what one process computes from all of them."""
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 import torch
+from tests import distributed
 
 import isoscope as iso
 from isoscope.engine.ring import (
@@ -41,76 +34,60 @@ def inputs(dtype: torch.dtype) -> tuple[torch.Tensor, torch.Tensor]:
     return X.to(dtype), labels
 
 
-def main(rank: int, folder: Path) -> None:
-    torch.set_num_threads(1)
-    torch.distributed.init_process_group(
-        "gloo", init_method=f"file://{folder / 'meeting'}", rank=rank, world_size=2
-    )
-    found = {}
+def work(rank: int) -> dict[str, torch.Tensor]:
+    """Compute the statistics of the rows of one process."""
+    results = {}
     for split, first in SPLITS.items():
         for dtype in (torch.float64, torch.float32):
             X, labels = inputs(dtype)
             mine = slice(0, first) if rank == 0 else slice(first, N)
             separation = ring_separation(X[mine], labels[mine], n_labels=K)
             key = f"{split} {dtype}"
-            found[f"{key} cohesion"], found[f"{key} separation"] = separation.cohesion, separation.separation
-            found[f"{key} score"] = torch.tensor(ring_silhouette(X[mine], labels[mine], n_labels=K))
+            results[f"{key} cohesion"], results[f"{key} separation"] = (
+                separation.cohesion,
+                separation.separation,
+            )
+            results[f"{key} score"] = torch.tensor(ring_silhouette(X[mine], labels[mine], n_labels=K))
     X, _ = inputs(torch.float64)
     mine = slice(0, 200) if rank == 0 else slice(200, N)
     moments, directions = ring_moments(X[mine]), ring_directions(X[mine])
-    found["scatter"], found["mean"] = moments.scatter, moments.mean
-    found["units"], found["least"] = directions.unit_sum, directions.norm_min
-    found["count"] = torch.tensor(directions.count)
+    results["scatter"], results["mean"] = moments.scatter, moments.mean
+    results["units"], results["least"] = directions.unit_sum, directions.norm_min
+    results["count"] = torch.tensor(directions.count)
     names = ["ab", "bc"][rank]  # not every process has every label
     own = [names[row % 2] for row in range(N)[mine]]
     shelf = ring_statistics(X[mine], NEEDS, labels=own)
-    found["means"] = shelf.label_moments.means
-    found["left out"] = shelf.left_out_moments.trace
-    found["partition"] = shelf.log_partition.log_z
-    torch.save(found, folder / f"{rank}.pt")
-    torch.distributed.destroy_process_group()
+    results["means"] = shelf.label_moments.means
+    results["left out"] = shelf.left_out_moments.trace
+    results["partition"] = shelf.log_partition.log_z
+    return results
 
 
 @pytest.fixture(scope="module")
-def found(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, torch.Tensor]]:
-    if not torch.distributed.is_available():
-        pytest.skip("torch without torch.distributed")
-    folder = tmp_path_factory.mktemp("ring")
-    running = []
-    for rank in range(2):
-        with (folder / f"{rank}.txt").open("w") as errors:
-            command = [sys.executable, __file__, str(rank), str(folder)]
-            running.append(
-                subprocess.Popen(command, env=os.environ | {"GLOO_SOCKET_IFNAME": "lo"}, stderr=errors)
-            )
-    try:
-        for rank, process in enumerate(running):
-            assert process.wait(timeout=120) == 0, (folder / f"{rank}.txt").read_text()[-3000:]
-    finally:
-        for process in running:
-            process.kill()
-            process.wait()
-    return [torch.load(folder / f"{rank}.pt", weights_only=True) for rank in range(2)]
+def results(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, torch.Tensor]]:
+    return distributed.run(__file__, tmp_path_factory.mktemp("ring"))
 
 
 @pytest.mark.parametrize("split", SPLITS)
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=str)
-def test_two_processes_are_one(found: list[dict[str, torch.Tensor]], split: str, dtype: torch.dtype) -> None:
+def test_two_processes_are_one(
+    results: list[dict[str, torch.Tensor]], split: str, dtype: torch.dtype
+) -> None:
     X, labels = inputs(dtype)
     expected = Separation.of(X, labels)
     tolerance = 1e-12 if dtype == torch.float64 else 2e-6
     for name in ("cohesion", "separation"):
-        both = torch.cat([process[f"{split} {dtype} {name}"] for process in found])
+        both = torch.cat([process[f"{split} {dtype} {name}"] for process in results])
         torch.testing.assert_close(both, getattr(expected, name), rtol=tolerance, atol=tolerance)
     score = iso.silhouette_score(X, labels)
-    for process in found:
+    for process in results:
         assert float(process[f"{split} {dtype} score"]) == pytest.approx(score, abs=1e-7)
 
 
-def test_statistics_of_all(found: list[dict[str, torch.Tensor]]) -> None:
+def test_statistics_of_all(results: list[dict[str, torch.Tensor]]) -> None:
     X, _ = inputs(torch.float64)
     moments, directions = iso.Moments.of(X), iso.Directions.of(X)
-    for process in found:
+    for process in results:
         torch.testing.assert_close(process["scatter"], moments.scatter, rtol=1e-10, atol=1e-9)
         torch.testing.assert_close(process["mean"], moments.mean)
         torch.testing.assert_close(process["units"], directions.unit_sum)
@@ -118,11 +95,11 @@ def test_statistics_of_all(found: list[dict[str, torch.Tensor]]) -> None:
         assert int(process["count"]) == N
 
 
-def test_any_statistic_that_merges(found: list[dict[str, torch.Tensor]]) -> None:
+def test_any_statistic_that_merges(results: list[dict[str, torch.Tensor]]) -> None:
     X, _ = inputs(torch.float64)
     labels = [("ab" if row < 200 else "bc")[(row if row < 200 else row - 200) % 2] for row in range(N)]
     shelf = Statistics(iso.Space(X, labels=labels))
-    for process in found:
+    for process in results:
         torch.testing.assert_close(process["means"], shelf.label_moments.means)
         torch.testing.assert_close(process["left out"], shelf.left_out_moments.trace)
         torch.testing.assert_close(process["partition"], shelf.log_partition.log_z)
@@ -135,4 +112,4 @@ def test_without_processes() -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), Path(sys.argv[2]))
+    distributed.main(work)

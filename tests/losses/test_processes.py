@@ -1,18 +1,12 @@
-"""A batch spread over two processes gives the loss and, after averaging, the gradients of one process.
-
-Run as a script this file is one of the processes: `test_processes.py RANK FOLDER`.
-"""
+"""A batch spread over two processes gives the loss and, after averaging, the gradients of one process."""
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 import torch
+from tests import distributed
 from torch import Tensor, nn
 
 from isoscope.losses import (
@@ -89,26 +83,24 @@ def accumulated(rows: slice) -> dict[str, Tensor]:
     return gradients(value, model)
 
 
-def main(rank: int, folder: Path) -> None:
-    torch.set_num_threads(1)
-    torch.distributed.init_process_group(
-        "gloo", init_method=f"file://{folder / 'meeting'}", rank=rank, world_size=2
-    )
-    found = {}
+def work(rank: int) -> dict[str, dict[str, Tensor]]:
+    """Compute every loss and its gradients from the rows of one process."""
+    results = {}
     for split, (first, _) in SPLITS.items():
         rows = slice(0, first) if rank == 0 else slice(first, N)
         for name in LOSSES:
-            found[f"{split}: {name}"] = outcome(name, rows, nn.parallel.DistributedDataParallel)
+            results[f"{split}: {name}"] = outcome(name, rows, nn.parallel.DistributedDataParallel)
         alone = IStarLoss(1.0, zeta=0, across_processes=False)
         if rank == 0:  # nobody else takes part: this would wait for ever if it asked
-            found[f"{split}: alone"] = {"loss": alone(inputs()[0])}
-    found["accumulated"] = accumulated(slice(0, 7) if rank == 0 else slice(7, N))
+            results[f"{split}: alone"] = {"loss": alone(inputs()[0])}
+    results["accumulated"] = accumulated(slice(0, 7) if rank == 0 else slice(7, N))
     both = IStarLoss(1.0, zeta=0)
-    found["too few"] = {"loss": torch.tensor(_refused(lambda: both(inputs()[0][: 1 if rank == 0 else 0])))}
+    results["too few"] = {"loss": torch.tensor(_refused(lambda: both(inputs()[0][: 1 if rank == 0 else 0])))}
     names = TripletLoss()
-    found["names"] = {"loss": torch.tensor(_refused(lambda: names(inputs()[0][:3], labels=["a", "a", "b"])))}
-    torch.save(found, folder / f"{rank}.pt")
-    torch.distributed.destroy_process_group()
+    results["names"] = {
+        "loss": torch.tensor(_refused(lambda: names(inputs()[0][:3], labels=["a", "a", "b"])))
+    }
+    return results
 
 
 def _refused(call: Callable[[], object]) -> bool:
@@ -120,35 +112,15 @@ def _refused(call: Callable[[], object]) -> bool:
 
 
 @pytest.fixture(scope="module")
-def found(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, dict[str, Tensor]]]:
-    if not torch.distributed.is_available():
-        pytest.skip("torch without torch.distributed")
-    folder = tmp_path_factory.mktemp("processes")
-    running = []
-    for rank in range(2):
-        with (folder / f"{rank}.txt").open("w") as errors:
-            running.append(
-                subprocess.Popen(
-                    [sys.executable, __file__, str(rank), str(folder)],
-                    env=os.environ | {"GLOO_SOCKET_IFNAME": "lo"},
-                    stderr=errors,
-                )
-            )
-    try:
-        for rank, process in enumerate(running):
-            assert process.wait(timeout=120) == 0, (folder / f"{rank}.txt").read_text()[-3000:]
-    finally:
-        for process in running:
-            process.kill()
-            process.wait()
-    return [torch.load(folder / f"{rank}.pt", weights_only=True) for rank in range(2)]
+def results(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, dict[str, Tensor]]]:
+    return distributed.run(__file__, tmp_path_factory.mktemp("processes"))
 
 
 @pytest.mark.parametrize("split", SPLITS)
 @pytest.mark.parametrize("name", LOSSES)
-def test_two_processes_are_one(found: list[dict[str, dict[str, Tensor]]], split: str, name: str) -> None:
+def test_two_processes_are_one(results: list[dict[str, dict[str, Tensor]]], split: str, name: str) -> None:
     expected = outcome(name, slice(None), lambda model: model)
-    for process in found:
+    for process in results:
         got = process[f"{split}: {name}"]
         for key, value in expected.items():
             torch.testing.assert_close(
@@ -156,23 +128,23 @@ def test_two_processes_are_one(found: list[dict[str, dict[str, Tensor]]], split:
             )
 
 
-def test_a_process_can_be_left_alone(found: list[dict[str, dict[str, Tensor]]]) -> None:
+def test_a_process_can_be_left_alone(results: list[dict[str, dict[str, Tensor]]]) -> None:
     expected = IStarLoss(1.0, zeta=0)(inputs()[0])
-    assert found[0]["uneven: alone"]["loss"] == expected
+    assert results[0]["uneven: alone"]["loss"] == expected
 
 
-def test_every_process_refuses_what_one_would(found: list[dict[str, dict[str, Tensor]]]) -> None:
-    assert all(bool(process["too few"]["loss"]) for process in found)
-    assert all(bool(process["names"]["loss"]) for process in found)
+def test_every_process_refuses_what_one_would(results: list[dict[str, dict[str, Tensor]]]) -> None:
+    assert all(bool(process["too few"]["loss"]) for process in results)
+    assert all(bool(process["names"]["loss"]) for process in results)
 
 
-def test_micro_batches_within_processes(found: list[dict[str, dict[str, Tensor]]]) -> None:
+def test_micro_batches_within_processes(results: list[dict[str, dict[str, Tensor]]]) -> None:
     """Three micro-batches in one process and two in the other."""
     expected = outcome("istar debiased", slice(None), lambda model: model)
-    for process in found:
+    for process in results:
         for key, value in expected.items():
             torch.testing.assert_close(process["accumulated"][key], value, rtol=1e-9, atol=1e-12)
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), Path(sys.argv[2]))
+    distributed.main(work)
