@@ -140,6 +140,7 @@ API = {
     "Losses": ("isoscope.losses",),
     "Training": ("isoscope.training", "isoscope.tracking"),
     "The registry": ("isoscope.metrics.registry",),
+    "Citations": ("isoscope.citations",),
     "Statistics": ("isoscope.statistics",),
     "Errors": ("isoscope.errors",),
 }

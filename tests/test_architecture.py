@@ -27,7 +27,7 @@ ORDER = (
     ("statistics",),
     ("metrics",),
     ("engine.readings",),
-    ("clustering", "io", "measurement", "plugins", "progress"),
+    ("citations", "clustering", "io", "measurement", "plugins", "progress"),
     ("engine",),
     ("comparison", "corrections", "figures"),
     ("advice", "models"),

@@ -23,6 +23,7 @@ _PUBLIC: dict[str, tuple[str, ...]] = {
         "Advice",
         "advise",
     ),
+    "citations": ("cite",),
     "clustering": (
         "ChosenClusters",
         "Clustering",

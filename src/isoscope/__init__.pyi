@@ -2,6 +2,7 @@
 from isoscope._version import __version__ as __version__
 from isoscope.advice import Advice as Advice
 from isoscope.advice import advise as advise
+from isoscope.citations import cite as cite
 from isoscope.clustering import ChosenClusters as ChosenClusters
 from isoscope.clustering import Clustering as Clustering
 from isoscope.clustering import choose_clusters as choose_clusters

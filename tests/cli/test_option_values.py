@@ -19,6 +19,7 @@ OWN = ("t.parquet", "--labels", "label")
 BASE: dict[str, tuple[str, ...]] = {
     "measure": ("v.npy", "-m", "isoscore"),
     "metrics": (),
+    "cite": (),
     "correct": ("v.npy", "--method", "center", "-o", "o.npy"),
     "compare": ("v.npy", "v.npy", "-m", "isoscore", "--no-errors"),
     "advise": (*OWN, "--corrections", "center"),

@@ -1,0 +1,56 @@
+"""`isoscope cite`: BibTeX entries for isoscope and the papers of metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from isoscope.cli.options import MetricOptions
+from isoscope.terminal import show
+
+
+def cite(
+    file: Annotated[
+        Path | None,
+        typer.Argument(
+            help="A result as JSON, as `isoscope measure … --output FILE` writes it: its metrics are cited.",
+            metavar="[FILE]",
+            show_default=False,
+        ),
+    ] = None,
+    *,
+    metrics: MetricOptions,
+) -> None:
+    """Print BibTeX entries for isoscope, and for the papers that metrics come from.
+
+    **Examples**
+
+    `isoscope cite` prints the entry of isoscope alone.
+
+    `isoscope cite -m isoscore,silhouette` adds the papers of two metrics.
+
+    `isoscope measure vectors.npy --output result.json && isoscope cite result.json > papers.bib`
+    """
+    from isoscope.citations import cite as cited
+    from isoscope.io.structure import read_json
+
+    used = metrics.chosen() or []
+    if file is not None:
+        used += _metric_names(read_json(file).value)
+    show(cited(used) if used else cited())
+
+
+def _metric_names(content: Any) -> Iterator[str]:
+    """Yield every name of a metric in a JSON result, as a key or under the key `metric`."""
+    from isoscope.metrics.registry import registered
+
+    if isinstance(content, dict):
+        yield from (name for name in (*content, content.get("metric")) if name in registered())
+        for value in content.values():
+            yield from _metric_names(value)
+    elif isinstance(content, list):
+        for value in content:
+            yield from _metric_names(value)
