@@ -15,8 +15,6 @@ import pytest
 import torch
 from hypothesis import HealthCheck, settings
 
-collect_ignore = ["src/isoscope/scale.py"]  # a deprecated name, which warns where it is imported
-
 settings.register_profile(
     "isoscope", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True
 )

@@ -58,7 +58,7 @@ def _neighbors(X: np.ndarray) -> dict[str, Any]:
         return search.kneighbors()[0]
 
     def ours() -> np.ndarray:
-        return iso.Neighbors.of(X, k=100).distances.numpy()
+        return iso.statistics.Neighbors.of(X, k=100).distances.numpy()
 
     error = float(np.abs(theirs() - ours()).max())
     return _row(
@@ -119,8 +119,10 @@ def _million() -> dict[str, Any]:
     for some in torch.arange(n).split(100_000):  # never two copies of the points
         X[some] += centers[y[some]]
     labels = as_labels(y)
-    seconds = take_turns({"ours": lambda: iso.estimate_silhouette(X, labels, tolerance=tolerance)}, rounds=1)
-    estimate = iso.estimate_silhouette(X, labels, tolerance=tolerance)
+    seconds = take_turns(
+        {"ours": lambda: iso.metrics.estimate_silhouette(X, labels, tolerance=tolerance)}, rounds=1
+    )
+    estimate = iso.metrics.estimate_silhouette(X, labels, tolerance=tolerance)
     return {
         "what": f"estimated silhouette {n:,} × {d}, K = {K}, ± {tolerance:g}",
         "figure": seconds["ours"],

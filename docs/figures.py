@@ -92,7 +92,7 @@ def clusters() -> Drawn:
     spaces = {"hardly": noise + 0.8 * corners[y], "overlapping": noise + 2.2 * corners[y]}
     spaces["clear"] = noise + 6 * corners[y]
     numbers = {
-        name: [iso.silhouette_score(X, y), iso.between_share(X, y), iso.knn_purity(X, y)]
+        name: [iso.silhouette_score(X, y), iso.metrics.between_share(X, y), iso.knn_purity(X, y)]
         for name, X in spaces.items()
     }
     with new_figure((7.0, 2.7)) as figure:
@@ -142,7 +142,7 @@ def anchors() -> Drawn:
     y = rng.integers(0, 5, 6000)
     X = rng.normal(size=(6000, 16)) + 2.5 * np.eye(16)[y]
     exact = iso.silhouette_score(X, y)
-    found = [iso.estimate_silhouette(X, y, tolerance=3e-3, seed=seed) for seed in range(20)]
+    found = [iso.metrics.estimate_silhouette(X, y, tolerance=3e-3, seed=seed) for seed in range(20)]
     intervals = [[one.interval[0], one.value, one.interval[1]] for one in found]
     with new_figure((5.4, 2.4)) as figure:
         ax = figure.subplots()
@@ -240,7 +240,7 @@ def _reviews(n: int) -> list[str]:
 
 def contextual() -> Drawn:
     """Every layer of all-MiniLM-L6-v2 on film reviews."""
-    profile = iso.measure_layers(_reviews(60), model="all-MiniLM-L6-v2", clusters=False, sample=200)
+    profile = iso.models.measure_layers(_reviews(60), model="all-MiniLM-L6-v2", clusters=False, sample=200)
     names = ("mean_cosine", "self_similarity", "intra_similarity")
     numbers = {name: profile.values(name) for name in names}
     adjusted = {name: profile.values(f"adjusted_{name}") for name in names[1:]}
@@ -262,9 +262,9 @@ def contextual() -> Drawn:
 
 def sinks() -> Drawn:
     """Lengths of tokens in one layer of SmolLM2, and IsoScore in every third layer with and without sinks."""
-    states = iso.token_states(_reviews(24), model="smollm2-135m", layers=range(0, 31, 3))
+    states = iso.models.token_states(_reviews(24), model="smollm2-135m", layers=range(0, 31, 3))
     norms = np.stack([states.vectors(layer).norm(dim=1).numpy() for layer in states.layers])
-    found = iso.find_sinks(norms, positions=states.rows.positions, layers=states.layers)
+    found = iso.metrics.find_sinks(norms, positions=states.rows.positions, layers=states.layers)
     kept = ~found.mask
     scores = [
         [iso.isoscore(X, debias=True), iso.isoscore(X[kept], debias=True)]
@@ -314,7 +314,7 @@ def overview() -> Drawn:
     numbers = {name: mean[name][::4].tolist() for name in ("isoscore", "silhouette", "between_share")}
     with new_figure((7.0, 2.5)) as figure:
         first, second, third = figure.subplots(1, 3)
-        iso.plot_scatter(X, y, ax=first)
+        iso.plots.plot_scatter(X, y, ax=first)
         first.get_legend().remove()
         first.set_title("before: ten digits")
         for color, name in zip(PALETTE, ("isoscore", "silhouette"), strict=False):
@@ -323,7 +323,7 @@ def overview() -> Drawn:
         second.set_xlabel("update")
         second.set_ylim(0, 0.75)
         second.legend(frameon=False, loc="center right")
-        iso.plot_against_frontier(runs={"training": run}, n_labels=10, n_dims=64, ax=third)
+        iso.plots.plot_against_frontier(runs={"training": run}, n_labels=10, n_dims=64, ax=third)
         third.set_title("towards clusters, off isotropy")
         third.set_xlabel("ρ, share between labels")
     return figure, numbers

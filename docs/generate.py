@@ -86,8 +86,6 @@ def _what(metric: iso.Metric) -> str:
     function = metric.function
     assert function is not None
     first = function.__doc__.strip().splitlines()[0]
-    if not hasattr(iso, function.__name__):
-        return first
     group = _group(function.__module__)
     return f"{first} [`{function.__name__}`](api.md#{group.lower().replace(' ', '-')})"
 
@@ -128,7 +126,7 @@ API = {
     ),
     "Manifold": ("isoscope.metrics.manifold",),
     "Two spaces": ("isoscope.comparison", "isoscope.metrics.correspondence"),
-    "Advice": ("isoscope.advice",),
+    "Advice": ("isoscope.advice", "isoscope.engine.slices"),
     "Corrections": ("isoscope.corrections",),
     "Contextual": (
         "isoscope.metrics.cluster_adjusted",
@@ -149,19 +147,30 @@ API = {
 def api_page() -> str:
     """reference/api.md: a mkdocstrings directive for every public name, by where it is defined."""
     groups: dict[str, list[str]] = {title: [] for title in API}
-    for name in iso.__all__:
-        if name != "__version__":
-            groups[_group(getattr(iso, name).__module__)].append(name)
+    for name, value in public().items():
+        groups[_group(value.__module__)].append(name)
     parts = [
         HEADER + "# Python interface\n",
-        "Everything here is in `isoscope`. `X` is (n, d), one vector a row, in any array; it comes first. "
+        "`import isoscope as iso` gives all of it: `iso.measure`, `iso.metrics.dunn_index`. "
+        "`X` is (n, d), one vector a row, in any array; it comes first. "
         "`isoscope.__version__` is the version.\n",
     ]
     for title, names in groups.items():
-        parts += [f"## {title}\n", *(f"::: isoscope.{name}\n" for name in names)]
+        parts += [f"## {title}\n", *(f"::: {name}\n" for name in names)]
     parts.append("## Corpora\n\nThese are in `isoscope_papers.corpora`, of the package isoscope-papers.\n")
     parts += [f"::: isoscope_papers.corpora.{name}\n" for name in corpora.__all__]
     return "\n".join(parts)
+
+
+def public() -> dict[str, Any]:
+    """Return every public class and function under the shortest name that a user can write."""
+    places = [iso, *(getattr(iso, module) for module in iso._MODULES)]
+    names = {f"{place.__name__}.{name}": getattr(place, name) for place in places for name in place.__all__}
+    first: dict[int, tuple[str, Any]] = {}
+    for name, value in names.items():
+        if hasattr(value, "__module__"):  # not a constant, such as the version
+            first.setdefault(id(value), (name, value))
+    return dict(sorted(first.values(), key=lambda named: named[0].rpartition(".")[2]))
 
 
 def _group(module: str) -> str:
@@ -250,7 +259,8 @@ def contributing_page() -> str:
 
 def public_stub() -> str:
     """src/isoscope/__init__.pyi: the public names, which type checkers cannot see in a table."""
-    lines = [
+    lines = [f"from isoscope import {module} as {module}" for module in iso._MODULES]
+    lines += [
         f"from isoscope.{module} import {name} as {name}"
         for module, names in sorted(iso._PUBLIC.items())
         for name in sorted(names, key=_import_order)

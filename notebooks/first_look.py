@@ -34,24 +34,24 @@ iso.measure(X, labels=y)
 
 # %%
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 4), layout="constrained")
-iso.plot_scatter(X, y, ax=left)
-_ = iso.plot_spectrum(X, ax=right)
+iso.plots.plot_scatter(X, y, ax=left)
+_ = iso.plots.plot_spectrum(X, ax=right)
 
 # %% [markdown]
 # Which labels lie clear of the others? And how far is the space from what its labels allow?
 
 # %%
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 4), layout="constrained")
-iso.plot_silhouette(X, y, ax=left)
-_ = iso.plot_frontier(X, y, ax=right)
+iso.plots.plot_silhouette(X, y, ax=left)
+_ = iso.plots.plot_frontier(X, y, ax=right)
 
 # %% [markdown]
 # Word vectors: 5,000 of GloVe's. Look at `dimensions_for_half`: a few coordinates make vectors look alike.
 
 # %%
 corpus = load_corpus("pos", source="embedded")
-vectors, kept = iso.static_vectors(list(corpus.columns[0])[:5000])
+vectors, kept = iso.models.static_vectors(list(corpus.columns[0])[:5000])
 iso.measure(vectors, metrics=["isoscore", "mean_cosine", "dimensions_for_half", "top_dimension_share"])
 
 # %%
-_ = iso.plot_dimensions(vectors, ax=plt.figure(figsize=(7, 3)).subplots())
+_ = iso.plots.plot_dimensions(vectors, ax=plt.figure(figsize=(7, 3)).subplots())

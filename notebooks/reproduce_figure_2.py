@@ -49,7 +49,7 @@ figure, axes = plt.subplots(2, 2, figsize=(9, 6), layout="constrained")
 for row, size, one in zip(axes, ("in small", "in full"), (run, full), strict=True):
     row[0].set_title(size, loc="left")
     for ax, metric in zip(row, ("silhouette", "isoscore"), strict=True):
-        iso.plot_trajectory(one, metric=metric, ax=ax)
+        iso.plots.plot_trajectory(one, metric=metric, ax=ax)
 
 # %% [markdown]
 # With fewer reviews than dimensions the small run starts at a lower IsoScore: that is the bias of a small
@@ -60,4 +60,4 @@ for row, size, one in zip(axes, ("in small", "in full"), (run, full), strict=Tru
 
 # %%
 ax = plt.figure(figsize=(5, 4)).subplots()
-_ = iso.plot_against_frontier(runs={"reviews": run}, n_labels=2, n_dims=X.shape[1], ax=ax)
+_ = iso.plots.plot_against_frontier(runs={"reviews": run}, n_labels=2, n_dims=X.shape[1], ax=ax)

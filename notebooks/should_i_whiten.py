@@ -28,7 +28,7 @@ from isoscope_papers.corpora import load_corpus
 digits, digit = load_digits(return_X_y=True)
 corpus = load_corpus("pos", source="embedded")
 one = [place for place, parts in enumerate(corpus.labels) if len(parts) == 1]
-words, kept = iso.static_vectors([corpus.columns[0][place] for place in one])
+words, kept = iso.models.static_vectors([corpus.columns[0][place] for place in one])
 part = np.array([next(iter(corpus.labels[one[place]])) for place in kept.tolist()])
 spaces = {"digits": (digits, digit), "words": (words, part)}
 

@@ -52,7 +52,7 @@ def spaces() -> dict[str, tuple[np.ndarray, np.ndarray]]:
     blobs = rng.normal(size=(450, 12)) + 4 * rng.normal(size=(9, 12))[np.arange(450) % 9]
     zeros = even[:120].copy()
     zeros[::17] = 0
-    words, _ = iso.static_vectors(sorted(set(" ".join(TEXTS).lower().replace(".", "").split())))
+    words, _ = iso.models.static_vectors(sorted(set(" ".join(TEXTS).lower().replace(".", "").split())))
     sentences = np.asarray(iso.encode(list(TEXTS) * 6, progress=False)) + 0.01 * rng.normal(size=(48, 384))
     found = {
         "even": even,
@@ -144,7 +144,7 @@ def layers() -> Numbers:
     """Return every quantity of every layer of three models, with sinks and without."""
     found: Numbers = {}
     for model in MODELS:
-        profile = iso.measure_layers(list(TEXTS) * 4, model=model, sample=200, progress=False)
+        profile = iso.models.measure_layers(list(TEXTS) * 4, model=model, sample=200, progress=False)
         found |= dict(flat(profile.to_dict(), model))
     return found
 

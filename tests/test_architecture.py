@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import pkgutil
 import re
 import subprocess
 import sys
@@ -31,9 +32,10 @@ ORDER = (
     ("engine",),
     ("comparison", "corrections", "figures"),
     ("advice", "models"),
-    ("encoders", "layers", "losses", "scale", "tracking"),
+    ("losses", "tracking"),
     ("training",),
     ("report",),
+    ("plots",),
     ("cli",),
 )
 LEVEL = {part: level for level, parts in enumerate(ORDER) for part in parts}
@@ -147,9 +149,10 @@ def test_a_function_is_not_hidden_by_the_module_of_its_name(first: str) -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_public_names_are_sorted_there_and_documented() -> None:
+def test_public_names_are_few_sorted_there_and_documented() -> None:
+    assert len(isoscope.__all__) <= 70
     assert isoscope.__all__ == sorted(set(isoscope.__all__))
-    assert set(isoscope.__all__) <= set(dir(isoscope))
+    assert {*isoscope.__all__, *isoscope._MODULES} <= set(dir(isoscope))
     for module, names in isoscope._PUBLIC.items():
         for name in names:
             value = getattr(isoscope, name)
@@ -157,6 +160,29 @@ def test_public_names_are_sorted_there_and_documented() -> None:
             assert name == "__version__" or value.__doc__, name
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
         _ = isoscope.nonsense
+
+
+@pytest.mark.parametrize("module", isoscope._MODULES)
+def test_public_names_of_a_module_are_there(module: str) -> None:
+    part = getattr(isoscope, module)
+    assert sorted(set(part.__all__)) == sorted(part.__all__)
+    for name in part.__all__:
+        assert hasattr(part, name), name
+
+
+def test_modules_need_no_import_of_their_own() -> None:
+    code = "import isoscope; [getattr(isoscope, module).__all__ for module in isoscope._MODULES]"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize("name", isoscope._MOVED_TO)
+def test_a_name_that_has_moved_warns_and_works(name: str) -> None:
+    place = isoscope._MOVED_TO[name]
+    with pytest.warns(DeprecationWarning, match=f"^isoscope.{name} is deprecated: use {re.escape(place)}.$"):
+        value = getattr(isoscope, name)
+    assert value is pkgutil.resolve_name(place)
+    if place.count(".") > 1:
+        assert name in importlib.import_module(place.rpartition(".")[0]).__all__
 
 
 def test_nothing_is_ever_unpickled() -> None:

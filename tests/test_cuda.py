@@ -62,8 +62,8 @@ def test_kmeans_is_the_cpus() -> None:
         assert there.labels.codes.is_cuda
         assert abs(there.inertia / here.inertia - 1) < 1e-4
         assert (there.labels.codes.cpu() == here.labels.codes).float().mean() > 0.999
-    chosen = iso.choose_clusters(X.float().cuda(), max_clusters=8)
-    assert chosen.n_clusters == iso.choose_clusters(X.float(), max_clusters=8).n_clusters
+    chosen = iso.clustering.choose_clusters(X.float().cuda(), max_clusters=8)
+    assert chosen.n_clusters == iso.clustering.choose_clusters(X.float(), max_clusters=8).n_clusters
 
 
 def test_a_layer_of_manifolds_is_the_cpus() -> None:
@@ -123,15 +123,15 @@ def test_deterministic_repeats_itself() -> None:
     for options in ({}, {"metric": "sqeuclidean"}, {"metric": "cosine"}):
         runs = [iso.silhouette_samples(X, coded, deterministic=True, **options) for _ in range(5)]
         assert all(torch.equal(run, runs[0]) for run in runs), options
-        again = [iso.silhouette_by_cluster(X, coded, deterministic=True, **options) for _ in range(3)]
+        again = [iso.metrics.silhouette_by_cluster(X, coded, deterministic=True, **options) for _ in range(3)]
         assert again[0] == again[1] == again[2], options
     assert not torch.are_deterministic_algorithms_enabled()
 
 
 def test_neighbors() -> None:
     X, _ = space(3000, 64, 5)
-    found = iso.Neighbors.of(X.float().cuda(), k=20)
-    expected = iso.Neighbors.of(X, k=20)
+    found = iso.statistics.Neighbors.of(X.float().cuda(), k=20)
+    expected = iso.statistics.Neighbors.of(X, k=20)
     assert float((found.distances.cpu() - expected.distances).abs().max()) < 1e-4
     assert float((found.indices.cpu() == expected.indices).float().mean()) > 0.999
 

@@ -28,9 +28,10 @@ LABELS = np.array([HOSTILE, "b", "c"])[np.arange(60) % 3]
 SPACE = np.random.default_rng(0).normal(size=(60, 6)) + np.eye(3, 6)[np.arange(60) % 3] * 3
 # public dataclasses that are something else: rows of a result, inputs, statistics
 NO_RESULTS = {
-    "ClusterDistances", "DirectionPart", "Directions", "GroupDirections", "GroupMoments", "LabelPart",
-    "Labels", "LanguageModel", "Metric", "Moments", "Neighbors", "Reading", "Separation", "Space",
-    "TokenRows", "TokenStates", "TradeOffPoint",
+    "Change", "ClusterDistances", "Correspondence", "DirectionPart", "Directions", "Gain", "Gate",
+    "GateResult", "GroupDirections", "GroupMoments", "LabelPart", "Labels", "LanguageModel", "Metric",
+    "Moments", "MovedLabel", "MovedRow", "Neighbors", "Outcome", "Reading", "Separation", "Space",
+    "TaskAdvice", "TokenRows", "TokenStates", "TradeOffPoint",
 }  # fmt: skip
 
 
@@ -48,12 +49,14 @@ def trained(kind: type, **values: Any) -> Any:
     return kind(losses=losses, trajectory=trajectory(), configuration=about, stopped="asked to", **values)
 
 
-def finetuned() -> iso.FineTuned:
+def finetuned() -> iso.training.FineTuned:
     scores = {"accuracy": 0.5, "f1": 0.4, "matthews": 0.1}
     geometry = {"isoscore_star": 0.2, "isoscore_debiased": 0.3, "mean_cosine": 0.4, "twonn": float("nan")}
     epochs = [{"epoch": n, "step": 15 * n, "loss": 1.0 / n, **scores} for n in (1, 2)]
     return trained(
-        iso.FineTuned, epochs=epochs, geometry=[{"layer": layer, **geometry} for layer in (1, 2, "all")]
+        iso.training.FineTuned,
+        epochs=epochs,
+        geometry=[{"layer": layer, **geometry} for layer in (1, 2, "all")],
     )
 
 
@@ -82,8 +85,8 @@ def measured() -> iso.Measurement:
     return replace(iso.measure(SPACE, labels=LABELS, progress=False), name=HOSTILE, notes=(HOSTILE,))
 
 
-def changed() -> iso.SelfSimilarityChange:
-    return iso.SelfSimilarityChange({HOSTILE: 0.1, 7: -0.2}, {HOSTILE: 4, 7: 3}, (), ("x",))
+def changed() -> iso.metrics.SelfSimilarityChange:
+    return iso.metrics.SelfSimilarityChange({HOSTILE: 0.1, 7: -0.2}, {HOSTILE: 4, 7: 3}, (), ("x",))
 
 
 def corrected() -> CorrectedFile:
@@ -93,35 +96,38 @@ def corrected() -> CorrectedFile:
 
 EXAMPLES: dict[str, Callable[[], Any]] = {
     "Advice": lambda: iso.advise(SPACE, labels=LABELS, tasks="knn", repeats=1, progress=False),
-    "Attribution": lambda: iso.attribute_anisotropy(SPACE, LABELS),
-    "ChosenClusters": lambda: iso.choose_clusters(SPACE),
-    "ClusterAdjustedSimilarities": lambda: iso.ClusterAdjustedSimilarities(0.1, 0.2, 3, 0),
+    "Attribution": lambda: iso.metrics.attribute_anisotropy(SPACE, LABELS),
+    "ChosenClusters": lambda: iso.clustering.choose_clusters(SPACE),
+    "ClusterAdjustedSimilarities": lambda: iso.metrics.ClusterAdjustedSimilarities(0.1, 0.2, 3, 0),
     "Clustering": lambda: iso.kmeans(SPACE, 3),
     "Comparison": lambda: iso.compare(SPACE, SPACE[:, ::-1] ** 3, labels=LABELS, progress=False),
-    "Contrasted": lambda: trained(iso.Contrasted),
+    "Contrasted": lambda: trained(iso.training.Contrasted),
     "CorrectedFile": corrected,
     "Correlation": lambda: trajectory().correlation(),
-    "DimensionShares": lambda: iso.self_similarity_shares(SPACE, token_types=LABELS),
+    "DimensionShares": lambda: iso.metrics.self_similarity_shares(SPACE, token_types=LABELS),
     "FineTuned": finetuned,
     "Frontier": lambda: Frontier(
-        iso.frontier_position(SPACE, LABELS), None, iso.attribute_anisotropy(SPACE, LABELS), notes=(HOSTILE,)
+        iso.frontier_position(SPACE, LABELS),
+        None,
+        iso.metrics.attribute_anisotropy(SPACE, LABELS),
+        notes=(HOSTILE,),
     ),
     "FrontierPosition": lambda: iso.frontier_position(SPACE, LABELS, debias=True),
-    "LayerComparison": lambda: iso.LayerComparison(profile(), profile(), {HOSTILE: 0.2, "b": -0.1}),
+    "LayerComparison": lambda: iso.models.LayerComparison(profile(), profile(), {HOSTILE: 0.2, "b": -0.1}),
     "LayerProfile": profile,
     "MaskedLM": lambda: trained(MaskedLM, held_out_loss=2.5, unigram_loss=3.0),
     "Measurement": measured,
-    "NormStatistics": lambda: iso.norm_statistics(SPACE),
+    "NormStatistics": lambda: iso.metrics.norm_statistics(SPACE),
     "OverSeeds": lambda: OverSeeds([finetuned(), finetuned()]),
     "Plan": lambda: plan(None, iso.Space(SPACE, labels=LABELS, name="a space")),
     "Readings": lambda: Readings([Reading("a", n, group={HOSTILE: n}) for n in range(100)]),
     "Report": lambda: iso.report(SPACE, labels=LABELS, progress=False),
-    "RogueDimension": lambda: iso.RogueDimension(3, 0.5, 1.0, 0.1),
-    "RunningCorrelation": lambda: iso.RunningCorrelation((HOSTILE, "b", "c"), (None, None, 0.5)),
-    "ScatterDecomposition": lambda: iso.scatter_decomposition(SPACE, LABELS),
+    "RogueDimension": lambda: iso.metrics.RogueDimension(3, 0.5, 1.0, 0.1),
+    "RunningCorrelation": lambda: iso.metrics.RunningCorrelation((HOSTILE, "b", "c"), (None, None, 0.5)),
+    "ScatterDecomposition": lambda: iso.metrics.scatter_decomposition(SPACE, LABELS),
     "SelfSimilarityChange": changed,
-    "SilhouetteEstimate": lambda: iso.estimate_silhouette(SPACE, LABELS),
-    "Sinks": lambda: iso.find_sinks([1.0, 1.0, 90.0], token_types=["a", "b", HOSTILE]),
+    "SilhouetteEstimate": lambda: iso.metrics.estimate_silhouette(SPACE, LABELS),
+    "Sinks": lambda: iso.metrics.find_sinks([1.0, 1.0, 90.0], token_types=["a", "b", HOSTILE]),
     "SlicedMeasurement": lambda: iso.measure(SPACE, by=LABELS, metrics="mean_norm", progress=False),
     "TradeOff": lambda: iso.trade_off(SPACE, LABELS, weights=(0.0, 1.0), steps=2, progress=False),
     "Trajectory": trajectory,
@@ -129,7 +135,9 @@ EXAMPLES: dict[str, Callable[[], Any]] = {
 
 
 def test_every_public_result_is_listed() -> None:
-    classes = {name: value for name in iso.__all__ if inspect.isclass(value := getattr(iso, name))}
+    places = [iso, *(getattr(iso, module) for module in iso._MODULES)]
+    values = {name: getattr(place, name) for place in places for name in place.__all__}
+    classes = {name: value for name, value in values.items() if inspect.isclass(value)}
     public = {name for name, value in classes.items() if is_dataclass(value) or issubclass(value, Result)}
     assert public - NO_RESULTS <= set(EXAMPLES)
     assert all(issubclass(classes[name], Result) for name in public - NO_RESULTS)

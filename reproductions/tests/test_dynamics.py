@@ -66,13 +66,13 @@ def test_a_run_is_followed_from_its_start_to_its_end(trained: Dynamics, tiny_ber
     assert trained.steps == 6
     assert trained.rows["step"] == [0, 6]
     assert trained.rows["loss"][0] is None
-    states = iso.token_states(SENTENCES[:30], model=tiny_bert, device="cpu")
+    states = iso.models.token_states(SENTENCES[:30], model=tiny_bert, device="cpu")
     space = states.space(2, rows=~states.rows.is_special)
     for column, value in (
         ("mean_cosine", iso.mean_cosine(space)),
-        ("self_similarity", iso.self_similarity(space)),
-        ("intra_similarity", iso.intra_similarity(space)),
-        ("adjusted_intra_similarity", iso.intra_similarity(space) - iso.mean_cosine(space)),
+        ("self_similarity", iso.metrics.self_similarity(space)),
+        ("intra_similarity", iso.metrics.intra_similarity(space)),
+        ("adjusted_intra_similarity", iso.metrics.intra_similarity(space) - iso.mean_cosine(space)),
     ):
         assert trained.rows[column][0] == pytest.approx(value, rel=1e-4)
         assert trained.layers["before"][column][-1] == pytest.approx(value, rel=1e-4)
@@ -87,7 +87,7 @@ def test_a_run_is_followed_from_its_start_to_its_end(trained: Dynamics, tiny_ber
 def test_the_task_is_ranked_as_scipy_ranks_it(trained: Dynamics, tiny_bert: Path) -> None:
     stats = pytest.importorskip("scipy.stats")
     vectors = [
-        iso.token_states(texts, model=tiny_bert, device="cpu").sentence_space(2).vectors
+        iso.models.token_states(texts, model=tiny_bert, device="cpu").sentence_space(2).vectors
         for texts in material_of().scored.columns
     ]
     cosines = torch.nn.functional.cosine_similarity(*vectors)
@@ -323,7 +323,7 @@ def test_glove_scores_as_the_kept_run_of_corrections_says() -> None:
 
 
 def test_a_sink_of_before_or_after_is_left_out_of_the_change(tiny_bert: Path) -> None:
-    states = iso.token_states(SENTENCES[:30], model=tiny_bert, layers=[2], device="cpu")
+    states = iso.models.token_states(SENTENCES[:30], model=tiny_bert, layers=[2], device="cpu")
     none = torch.zeros(len(states), dtype=torch.bool)
     some = none.clone()
     some[:40] = True

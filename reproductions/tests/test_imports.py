@@ -2,7 +2,8 @@
 
 Public is
 
-    from isoscope import X          X in isoscope.__all__
+    from isoscope import X          X in isoscope.__all__; iso.X the same
+    iso.PART.X                      PART in isoscope._MODULES, and X in its __all__
     from isoscope.PART import X     PART one level down, without underscore, and X in its __all__; in a module
                                     without __all__ (isoscope.figures, isoscope.terminal), X a name without
                                     underscore that the module itself defines
@@ -20,6 +21,7 @@ from types import ModuleType
 
 import pytest
 
+import isoscope
 import isoscope_papers
 
 ROOT = Path(isoscope_papers.__file__).parent
@@ -38,9 +40,21 @@ def taken(source: str) -> Iterator[tuple[str, str]]:
                     aliases.add(alias.asname or alias.name)
                 elif alias.name.startswith("isoscope."):
                     yield alias.name, ""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in aliases:
+    attributes = [node for node in ast.walk(tree) if isinstance(node, ast.Attribute)]
+    modules = set()  # `iso.metrics`, where a name is taken from it: `iso.metrics.dunn_index`
+    for node in attributes:
+        inner = node.value
+        named = isinstance(inner, ast.Attribute) and _is_alias(inner.value, aliases)
+        if named and inner.attr in isoscope._MODULES:
+            modules.add(inner)
+            yield f"isoscope.{inner.attr}", node.attr
+    for node in attributes:
+        if _is_alias(node.value, aliases) and node not in modules:
             yield "isoscope", node.attr
+
+
+def _is_alias(node: ast.expr, aliases: set[str]) -> bool:
+    return isinstance(node, ast.Name) and node.id in aliases
 
 
 def is_public(module: str, name: str) -> bool:
@@ -94,6 +108,9 @@ def test_a_study_imports_public_names_only(study: str) -> None:
         ("import isoscope.metrics", False),
         ("import isoscope as iso\niso.isoscore", True),
         ("import isoscope as iso\niso.metrics", False),
+        ("import isoscope as iso\niso.metrics.dunn_index", True),
+        ("import isoscope as iso\niso.metrics.isotropy", False),
+        ("import isoscope as iso\niso.engine.measure", False),
         ("def f():\n    from isoscope.io.files import kind", False),
     ],
 )

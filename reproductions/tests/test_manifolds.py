@@ -305,10 +305,10 @@ def test_a_layer_has_the_metrics_of_its_space() -> None:
     figures = found.figures
     assert figures.n_clusters == 3
     assert len(set(zip(found.clusters.tolist(), lumps.tolist(), strict=True))) == 3
-    assert figures.cosines.s_inter == pytest.approx(iso.s_inter(X, token_types=types))
-    assert figures.cosines.s_intra == pytest.approx(iso.s_intra(X, token_types=types))
-    assert figures.cosines.s_inter_sampled == iso.s_inter(X, token_types=types, sampled=True)
-    adjusted = iso.cluster_adjusted_similarities(X, token_types=types, clusters=lumps)
+    assert figures.cosines.s_inter == pytest.approx(iso.metrics.s_inter(X, token_types=types))
+    assert figures.cosines.s_intra == pytest.approx(iso.metrics.s_intra(X, token_types=types))
+    assert figures.cosines.s_inter_sampled == iso.metrics.s_inter(X, token_types=types, sampled=True)
+    adjusted = iso.metrics.cluster_adjusted_similarities(X, token_types=types, clusters=lumps)
     assert (figures.adjusted.s_inter, figures.adjusted.s_intra) == pytest.approx(
         (adjusted.s_inter, adjusted.s_intra)
     )
@@ -333,7 +333,7 @@ def test_parts_tell_the_mean_from_the_clusters_and_symbols_from_words() -> None:
     assert found.isoscore < 0.1
     assert found.isoscore_within > 0.9
     assert found.s_inter > 0.7
-    centred = iso.s_inter(X - X.mean(dim=0), token_types=types)
+    centred = iso.metrics.s_inter(X - X.mean(dim=0), token_types=types)
     assert found.s_inter_centred == pytest.approx(centred, abs=1e-6)
     assert abs(found.s_inter_within) < 0.1
 

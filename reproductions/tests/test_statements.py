@@ -52,7 +52,7 @@ def _silhouette_needs(X, labels):
 
 def _square_root(X, labels):
     even, uneven = X / math.sqrt(2), np.array([[-1.0], [-1], [2]]) / math.sqrt(6)
-    sums = [iso.silhouette_objective(space, labels) for space in (even, uneven)]
+    sums = [iso.metrics.silhouette_objective(space, labels) for space in (even, uneven)]
     distances = [signed_distances(space, labels) for space in (even, uneven)]
     largest = 2 * len(X) * spread(even)
     optimal = all(math.isclose(one, largest) for one in sums)
@@ -66,14 +66,16 @@ def _angle(X, _labels):
 
 def _objective_i(X, _labels):
     flat = np.array([[0.0, 0], [4, 0], [2, 0.1]])
-    sums = iso.isotropy_objective(X), iso.isotropy_objective(flat)
+    sums = iso.metrics.isotropy_objective(X), iso.metrics.isotropy_objective(flat)
     turned = cosine_to_ones(X) == pytest.approx(1) and sums[0] < sums[1]
     return turned, f"sum {sums[0]:.0f}", f"{cosine_to_ones(flat):.3f} and {sums[1]:.0f}"
 
 
 def _incompatible(X, labels):
     largest = 2 * len(X) * spread(X)
-    return math.isclose(iso.isoscore(X), 1) and math.isclose(iso.silhouette_objective(X, labels), largest)
+    return math.isclose(iso.isoscore(X), 1) and math.isclose(
+        iso.metrics.silhouette_objective(X, labels), largest
+    )
 
 
 def _clusters(X, labels):
@@ -86,7 +88,7 @@ def _clusters(X, labels):
 
 
 def _classes(X, labels, classes):
-    return iso.classifier_objective(X, labels, classes=np.array(classes, dtype=float)[:, None])
+    return iso.metrics.classifier_objective(X, labels, classes=np.array(classes, dtype=float)[:, None])
 
 
 def _prior_norms(X, labels):
@@ -112,8 +114,8 @@ def _classifiers(X, labels):
 
 
 def _triplet_bound(X, labels):
-    squared, plain = iso.silhouette_objective(X, labels), signed_distances(X, labels)
-    bound = iso.triplet_bound(X, labels)
+    squared, plain = iso.metrics.silhouette_objective(X, labels), signed_distances(X, labels)
+    bound = iso.metrics.triplet_bound(X, labels)
     return squared == plain > bound, f"O_S is {squared:.0f}", f"the bound {bound:.0f}"
 
 

@@ -5,9 +5,10 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
-from isoscope import between_share, isoscore, trade_off
+from isoscope import isoscore, trade_off
 from isoscope.cli import app
 from isoscope.errors import InputError
+from isoscope.metrics import between_share
 from isoscope_papers.runs import keep
 from isoscope_papers.study import Place
 from isoscope_papers.theory import run as theory

@@ -1,22 +1,28 @@
-"""isoscope shows how an embedding space is shaped: how isotropic, how clustered, how separable.
+"""Measure how an embedding space is shaped: how isotropic, how clustered, how separable.
 
-Importing it is quick: a name is imported, and torch with it, when it is first used.
+The names used most are here. The others are in `isoscope.metrics`, `.corrections`, `.losses`, `.models`,
+`.io`, `.plots`, `.tracking`, `.training`, `.statistics` and `.clustering`. Names and modules are imported,
+and torch with them, when they are first used.
 
 >>> import isoscope as iso
 >>> iso.isoscore([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]])
 1.0
+>>> iso.metrics.dunn_index([[0.0], [1.0], [4.0], [5.0]], [0, 0, 1, 1])
+3.0
 """
 
 from __future__ import annotations
 
 import importlib
 import importlib.util
+import pkgutil
 import sys
 import types
 import typing
+import warnings
 
-# Every public name, under the module that has it. `__init__.pyi`, for type checkers and editors, is written
-# from this table by docs/generate.py.
+# Every name at the top, under the module that has it. docs/generate.py writes `__init__.pyi`, for type
+# checkers and editors, from this table.
 _PUBLIC: dict[str, tuple[str, ...]] = {
     "_version": ("__version__",),
     "advice": (
@@ -24,12 +30,7 @@ _PUBLIC: dict[str, tuple[str, ...]] = {
         "advise",
     ),
     "citations": ("cite",),
-    "clustering": (
-        "ChosenClusters",
-        "Clustering",
-        "choose_clusters",
-        "kmeans",
-    ),
+    "clustering": ("kmeans",),
     "comparison": (
         "Comparison",
         "compare",
@@ -38,11 +39,7 @@ _PUBLIC: dict[str, tuple[str, ...]] = {
         "AllButTheTop",
         "Center",
         "Chain",
-        "ClusterCenter",
-        "ClusterwiseAllButTheTop",
-        "Correction",
         "Normalize",
-        "RemoveDimensions",
         "Standardize",
         "Whiten",
         "load_correction",
@@ -64,15 +61,80 @@ _PUBLIC: dict[str, tuple[str, ...]] = {
         "UndefinedError",
     ),
     "io": (
-        "VectorFile",
-        "VectorShards",
         "open_vectors",
         "read",
-        "read_labels",
-        "read_texts",
         "save",
     ),
     "labels": ("Labels",),
+    "measurement": ("Measurement",),
+    "metrics": (
+        "Metric",
+        "alignment",
+        "calinski_harabasz_score",
+        "davies_bouldin_score",
+        "effective_rank",
+        "frontier_position",
+        "hubness",
+        "isoscore",
+        "isoscore_star",
+        "isotropy_ceiling",
+        "knn_purity",
+        "lid",
+        "linear_cka",
+        "mean_cosine",
+        "metric",
+        "participation_ratio",
+        "partition_isotropy",
+        "rankme",
+        "registered",
+        "silhouette_samples",
+        "silhouette_score",
+        "twonn",
+        "uniformity",
+    ),
+    "models": ("encode",),
+    "models.layers": (
+        "LayerProfile",
+        "layers",
+    ),
+    "report": (
+        "Report",
+        "report",
+    ),
+    "space": ("Space",),
+    "statistics": ("Moments",),
+    "tracking": (
+        "GeometryTracker",
+        "Trajectory",
+    ),
+    "training": (
+        "contrast",
+        "finetune",
+        "trade_off",
+        "train_embeddings",
+    ),
+}
+_MODULE_OF = {name: f"isoscope.{module}" for module, names in _PUBLIC.items() for name in names}
+
+# Names that used to be at the top, under the module that has them now. They warn, for one version.
+_MOVED: dict[str, tuple[str, ...]] = {
+    "clustering": (
+        "ChosenClusters",
+        "Clustering",
+        "choose_clusters",
+    ),
+    "corrections": (
+        "ClusterCenter",
+        "ClusterwiseAllButTheTop",
+        "Correction",
+        "RemoveDimensions",
+    ),
+    "io": (
+        "VectorFile",
+        "VectorShards",
+        "read_labels",
+        "read_texts",
+    ),
     "losses": (
         "AlignmentLoss",
         "CosineRegularizer",
@@ -83,152 +145,86 @@ _PUBLIC: dict[str, tuple[str, ...]] = {
         "reference_covariance",
         "token_covariance",
     ),
-    "measurement": ("Measurement",),
-    "metrics.attribution": (
+    "metrics": (
         "Attribution",
-        "DirectionPart",
-        "LabelPart",
-        "attribute_anisotropy",
-    ),
-    "metrics.cluster_adjusted": (
         "ClusterAdjustedSimilarities",
-        "cluster_adjusted_similarities",
-    ),
-    "metrics.clusters": (
-        "calinski_harabasz_score",
-        "davies_bouldin_score",
-        "dunn_index",
-        "knn_purity",
-        "linear_probe_accuracy",
-    ),
-    "metrics.contextual": (
+        "DimensionShares",
+        "DirectionPart",
+        "FrontierPosition",
+        "LabelPart",
+        "NormStatistics",
+        "RogueDimension",
+        "RunningCorrelation",
+        "ScatterDecomposition",
+        "SelfSimilarityChange",
+        "SilhouetteEstimate",
+        "Sinks",
         "adjusted_intra_similarity",
         "adjusted_self_similarity",
+        "adjusted_type_similarities",
+        "attribute_anisotropy",
+        "between_ceiling",
+        "between_share",
+        "classifier_objective",
+        "classifier_objective_expansion",
+        "cluster_adjusted_similarities",
+        "condition_number",
+        "dimension_contributions",
+        "dimensions_for_share",
+        "dimensions_for_variance",
+        "dunn_index",
+        "eigenvalues",
+        "estimate_silhouette",
+        "explained_variance",
+        "find_sinks",
+        "frontier_curve",
+        "frontier_space",
+        "informativity",
+        "informativity_curve",
         "intra_similarity",
+        "isotropy_defect",
+        "isotropy_objective",
+        "k_occurrence",
+        "lid_samples",
+        "linear_probe_accuracy",
+        "neighbor_overlap",
+        "norm_statistics",
+        "points_needed",
+        "power_law_exponent",
+        "procrustes_distance",
+        "rogue_dimensions",
+        "running_correlation",
         "s_inter",
         "s_intra",
         "sampled_anisotropy",
-        "self_similarity",
-        "type_similarities",
-    ),
-    "metrics.contextual_change": (
-        "RunningCorrelation",
-        "SelfSimilarityChange",
-        "adjusted_type_similarities",
-        "running_correlation",
-        "self_similarity_change",
-    ),
-    "metrics.correspondence": (
-        "linear_cka",
-        "neighbor_overlap",
-        "procrustes_distance",
-    ),
-    "metrics.cosine": (
-        "NormStatistics",
-        "alignment",
-        "mean_cosine",
-        "norm_statistics",
-        "uniformity",
-    ),
-    "metrics.dimensions": (
-        "DimensionShares",
-        "RogueDimension",
-        "dimension_contributions",
-        "dimensions_for_share",
-        "rogue_dimensions",
-        "self_similarity_shares",
-        "top_dimension_share",
-    ),
-    "metrics.frontier": (
-        "ScatterDecomposition",
-        "between_ceiling",
-        "between_share",
-        "frontier_curve",
-        "isotropy_ceiling",
         "scatter_decomposition",
-    ),
-    "metrics.frontier_position": (
-        "FrontierPosition",
-        "frontier_position",
-    ),
-    "metrics.frontier_space": (
-        "frontier_space",
-        "points_needed",
-    ),
-    "metrics.isotropy": (
-        "isoscore",
-        "isoscore_star",
-        "isotropy_defect",
-        "partition_isotropy",
-    ),
-    "metrics.manifold": (
-        "hubness",
-        "k_occurrence",
-        "lid",
-        "lid_samples",
-        "twonn",
-    ),
-    "metrics.objectives": (
-        "classifier_objective",
-        "classifier_objective_expansion",
-        "isotropy_objective",
+        "self_similarity",
+        "self_similarity_change",
+        "self_similarity_shares",
+        "silhouette_by_cluster",
         "silhouette_objective",
+        "sink_thresholds",
+        "stable_rank",
+        "top_dimension_share",
         "triplet_bound",
         "triplet_objective",
-    ),
-    "metrics.registry": (
-        "Metric",
-        "metric",
-        "registered",
-    ),
-    "metrics.removed_dimensions": (
-        "informativity",
-        "informativity_curve",
-    ),
-    "metrics.silhouette_estimate": (
-        "SilhouetteEstimate",
-        "estimate_silhouette",
-    ),
-    "metrics.silhouettes": (
-        "silhouette_by_cluster",
-        "silhouette_samples",
-        "silhouette_score",
-    ),
-    "metrics.sinks": (
-        "Sinks",
-        "find_sinks",
-        "sink_thresholds",
-    ),
-    "metrics.spectrum": (
-        "condition_number",
-        "dimensions_for_variance",
-        "effective_rank",
-        "eigenvalues",
-        "explained_variance",
-        "participation_ratio",
-        "power_law_exponent",
-        "rankme",
-        "stable_rank",
+        "type_similarities",
     ),
     "models": (
         "LanguageModel",
+        "LayerComparison",
         "TextFile",
         "TokenRows",
         "TokenStates",
-        "encode",
         "load_language_model",
+        "measure_layers",
         "open_texts",
         "resolve_model",
         "static_vectors",
         "token_states",
     ),
-    "models.layers": (
-        "LayerComparison",
-        "LayerProfile",
-        "measure_layers",
-    ),
-    "report": (
-        "Report",
+    "plots": (
+        "plot_against_frontier",
         "plot_cosines",
         "plot_dimensions",
         "plot_frontier",
@@ -236,22 +232,17 @@ _PUBLIC: dict[str, tuple[str, ...]] = {
         "plot_silhouette",
         "plot_spectrum",
         "plot_trajectory",
-        "report",
     ),
-    "space": ("Space",),
     "statistics": (
         "ClusterDistances",
         "Directions",
         "GroupDirections",
         "GroupMoments",
-        "Moments",
         "Neighbors",
         "Separation",
     ),
     "tracking": (
         "Correlation",
-        "GeometryTracker",
-        "Trajectory",
         "geometry_callback",
         "geometry_evaluator",
         "lightning_callback",
@@ -261,14 +252,26 @@ _PUBLIC: dict[str, tuple[str, ...]] = {
         "FineTuned",
         "TradeOff",
         "TradeOffPoint",
-        "contrast",
-        "finetune",
-        "plot_against_frontier",
-        "trade_off",
-        "train_embeddings",
     ),
 }
-_MODULE_OF = {name: f"isoscope.{module}" for module, names in _PUBLIC.items() for name in names}
+_MOVED_TO = {name: f"isoscope.{module}.{name}" for module, names in _MOVED.items() for name in names}
+_MOVED_TO |= {"encoders": "isoscope.models", "scale": "isoscope.engine"}
+
+# Modules with public names, each in its `__all__`.
+_MODULES = (
+    "advice",
+    "clustering",
+    "comparison",
+    "corrections",
+    "io",
+    "losses",
+    "metrics",
+    "models",
+    "plots",
+    "statistics",
+    "tracking",
+    "training",
+)
 
 __all__ = sorted(_MODULE_OF)
 
@@ -279,17 +282,21 @@ def __getattr__(name: str) -> typing.Any:
         value = getattr(importlib.import_module(_MODULE_OF[name]), name)
         globals()[name] = value
         return value
+    if name in _MOVED_TO:
+        place = _MOVED_TO[name]
+        warnings.warn(f"isoscope.{name} is deprecated: use {place}.", DeprecationWarning, stacklevel=2)
+        return pkgutil.resolve_name(place)
     if not name.startswith("_") and importlib.util.find_spec(f"isoscope.{name}"):
         return importlib.import_module(f"isoscope.{name}")
     raise AttributeError(f"module 'isoscope' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *__all__, *_MODULES})
 
 
 class _Package(types.ModuleType):
-    """The package: `isoscope.measure` is the function, also once the module of that name is imported."""
+    """The package: `isoscope.report` stays the function when the module of that name is imported."""
 
     def __setattr__(self, name: str, value: object) -> None:
         if not (name in _MODULE_OF and isinstance(value, types.ModuleType)):

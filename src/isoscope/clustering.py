@@ -21,6 +21,8 @@ from isoscope.metrics.silhouettes import silhouette_score
 from isoscope.results import Result
 from isoscope.tables import shown
 
+__all__ = ["ChosenClusters", "Clustering", "choose_clusters", "kmeans"]
+
 _BLOCK_NUMBERS = 2**20  # on the CPU: a block, its scores and its share of the sums stay in a core's cache
 _WHOLE_NUMBERS = 2**22  # on the CPU: up to here one block on all cores beats blocks on one core each
 _FIRST_ROUNDS = 15  # that every start gets before the best is chosen

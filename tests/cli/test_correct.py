@@ -57,10 +57,16 @@ def test_table(folder: Path) -> None:
         (["--method", "whiten", "--components", "2", "--strength", "0.5"], iso.Whiten(2, 0.5)),
         (["--method", "whiten", "--zca"], iso.Whiten(method="zca")),
         (["--method", "all-but-the-top", "--components", "2"], iso.AllButTheTop(2)),
-        (["--method", "remove-dimensions", "--dimensions", "2"], iso.RemoveDimensions(2)),
-        (["--method", "remove-dimensions", "--dimensions", "4,1"], iso.RemoveDimensions(dimensions=[4, 1])),
-        (["--method", "cluster-center", "--clusters", "3", "--seed", "4"], iso.ClusterCenter(3, seed=4)),
-        (["--method", "clusterwise", "--clusters", "3"], iso.ClusterwiseAllButTheTop(3)),
+        (["--method", "remove-dimensions", "--dimensions", "2"], iso.corrections.RemoveDimensions(2)),
+        (
+            ["--method", "remove-dimensions", "--dimensions", "4,1"],
+            iso.corrections.RemoveDimensions(dimensions=[4, 1]),
+        ),
+        (
+            ["--method", "cluster-center", "--clusters", "3", "--seed", "4"],
+            iso.corrections.ClusterCenter(3, seed=4),
+        ),
+        (["--method", "clusterwise", "--clusters", "3"], iso.corrections.ClusterwiseAllButTheTop(3)),
         (["--method", "whiten,normalize"], iso.Chain([iso.Whiten(), iso.Normalize()])),
     ],
 )
@@ -95,7 +101,7 @@ def test_labels_make_clusters_and_are_kept(folder: Path) -> None:
     run("table.parquet", "--method", "cluster-center", "--labels", "label", "-o", "out.parquet")
     space = iso.read("out.parquet", labels="label")
     X = np.load("vectors.npy")
-    wanted = iso.ClusterCenter().fit(X, labels=np.repeat(list("abc"), 100)).transform(X)
+    wanted = iso.corrections.ClusterCenter().fit(X, labels=np.repeat(list("abc"), 100)).transform(X)
     assert np.allclose(space.vectors, wanted)
     assert space.labels.names == ("a", "b", "c")
     assert "text" in iso.open_vectors("out.parquet")._reader.columns

@@ -31,20 +31,20 @@ def invoke(*arguments: str) -> str:
 
 def test_json_is_what_the_functions_say(folder):
     found = json.loads(invoke("--labels", "labels.txt", "--json"))
-    X, labels = np.load("vectors.npy"), iso.read_labels("labels.txt")
+    X, labels = np.load("vectors.npy"), iso.io.read_labels("labels.txt")
     assert found["plain"] == iso.frontier_position(X, labels).to_dict()
     assert found["debiased"] == iso.frontier_position(X, labels, debias=True).to_dict()
-    assert found["attribution"] == iso.attribute_anisotropy(X, labels).to_dict()
+    assert found["attribution"] == iso.metrics.attribute_anisotropy(X, labels).to_dict()
     assert found["runs"] == {}
 
 
 def test_the_table(folder):
     shown = invoke("-l", "labels.txt", "--top", "2")
     assert "90 vectors, 5 dimensions, 3 labels" in shown
-    position = iso.frontier_position(np.load("vectors.npy"), iso.read_labels("labels.txt"), debias=True)
+    position = iso.frontier_position(np.load("vectors.npy"), iso.io.read_labels("labels.txt"), debias=True)
     assert f"{position.distance:.4f}" in shown
     assert "labels cost isotropy from ρ = (K − 1)/d = 0.400 on; at ρ" in shown
-    parts = iso.attribute_anisotropy(np.load("vectors.npy"), iso.read_labels("labels.txt")).labels
+    parts = iso.metrics.attribute_anisotropy(np.load("vectors.npy"), iso.io.read_labels("labels.txt")).labels
     first = sorted(parts, key=lambda part: part.excess, reverse=True)[:2]
     listed = [line for line in shown.splitlines() if line.strip().startswith(("a ", "b ", "c "))]
     assert [line.split()[0] for line in listed] == [part.name for part in first]
@@ -159,7 +159,9 @@ def test_bad_input(folder, fail):
     assert "--clusters must be a whole number" in fail("frontier", "vectors.npy", "--clusters", "²")
     assert "--top must be" in fail("frontier", "vectors.npy", "-l", "labels.txt", "--top", "-1")
     assert "no trajectory.parquet" in fail("frontier", "vectors.npy", "-l", "labels.txt", "--run", ".")
-    iso.train_embeddings(np.load("vectors.npy"), iso.read_labels("labels.txt"), steps=2, seeds=1, run="plain")
+    iso.train_embeddings(
+        np.load("vectors.npy"), iso.io.read_labels("labels.txt"), steps=2, seeds=1, run="plain"
+    )
     assert "did not follow between_share" in fail(
         "frontier", "vectors.npy", "-l", "labels.txt", "--run", "plain"
     )

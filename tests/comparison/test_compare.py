@@ -30,8 +30,8 @@ def test_values_are_those_of_measure_and_of_the_formulas(rng: np.random.Generato
     assert found["isoscore"].difference == iso.isoscore(B) - iso.isoscore(A)
     assert found.correspondence("cka") == iso.linear_cka(A, B)
     assert found.correspondence("cka_debiased") == iso.linear_cka(A, B, debias=True)
-    assert found.correspondence("procrustes") == iso.procrustes_distance(A, B)
-    assert found.correspondence("overlap") == iso.neighbor_overlap(A, B, k=7)
+    assert found.correspondence("procrustes") == iso.metrics.procrustes_distance(A, B)
+    assert found.correspondence("overlap") == iso.metrics.neighbor_overlap(A, B, k=7)
 
 
 def test_each_statistic_of_either_space_is_computed_once(rng: np.random.Generator, passes) -> None:
@@ -141,7 +141,7 @@ def test_displacements_are_residuals_of_the_best_rotation(rng: np.random.Generat
     assert np.allclose(displacements(*spaces, sums, rows=torch.arange(40)), expected)
     assert np.allclose(displacements(*spaces, sums, rows=rows), expected[rows])
     rms = np.sqrt(np.mean(expected**2))
-    assert np.isclose(rms, iso.procrustes_distance(A, B) / np.sqrt(2))
+    assert np.isclose(rms, iso.metrics.procrustes_distance(A, B) / np.sqrt(2))
 
 
 def test_ids_match_rows(rng: np.random.Generator) -> None:
@@ -233,7 +233,7 @@ def test_the_interval_of_the_overlap_covers_it() -> None:
         rng = np.random.default_rng(seed)
         A = rng.normal(size=(200, 3))
         B = A + 0.3 * rng.normal(size=A.shape)
-        values.append(iso.neighbor_overlap(A, B))
+        values.append(iso.metrics.neighbor_overlap(A, B))
         errors.append(error_of_overlap(A, B, k=10, metric="cosine", seed=seed))
     assert 0.8 < np.mean(errors) / np.std(values) < 2
 
@@ -242,7 +242,7 @@ def test_overlap_without_a_group_is_that_of_the_rows_that_stay(rng: np.random.Ge
     A, B = pair(rng, n=120)
     groups = Groups.dealt(120, seed=3)
     stays = [groups.codes.numpy() != g for g in range(N_GROUPS)]
-    left = [iso.neighbor_overlap(A[rows], B[rows], k=6, metric="euclidean") for rows in stays]
+    left = [iso.metrics.neighbor_overlap(A[rows], B[rows], k=6, metric="euclidean") for rows in stays]
     assert np.isclose(error_of_overlap(A, B, k=6, metric="euclidean", seed=3), groups.error(left))
     assert error_of_overlap(A[:25], B[:25], k=6, metric="euclidean", seed=3) is None
 

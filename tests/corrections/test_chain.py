@@ -14,10 +14,10 @@ def vectors(rng) -> np.ndarray:
 
 
 def test_each_step_learns_from_what_those_before_return(X: np.ndarray) -> None:
-    steps = [iso.RemoveDimensions(1), iso.Whiten(3), iso.Normalize()]
+    steps = [iso.corrections.RemoveDimensions(1), iso.Whiten(3), iso.Normalize()]
     chain = iso.Chain(steps).fit(X)
     Y = X
-    for step in (iso.RemoveDimensions(1), iso.Whiten(3), iso.Normalize()):
+    for step in (iso.corrections.RemoveDimensions(1), iso.Whiten(3), iso.Normalize()):
         Y = step.fit_transform(Y)
     assert np.allclose(chain.transform(X), Y)
     assert not hasattr(steps[1], "n_features_in_")  # copies were fitted
@@ -32,7 +32,13 @@ def test_streams(X: np.ndarray) -> None:
 
 
 def test_affine_steps_are_one_product(X: np.ndarray) -> None:
-    made = [iso.Center(), iso.RemoveDimensions(1), iso.Standardize(), iso.AllButTheTop(1), iso.Whiten(2)]
+    made = [
+        iso.Center(),
+        iso.corrections.RemoveDimensions(1),
+        iso.Standardize(),
+        iso.AllButTheTop(1),
+        iso.Whiten(2),
+    ]
     module = iso.Chain(made).fit(X).to_module()
     assert isinstance(module, InTurn)  # what needs no product stands before it
     assert sum(isinstance(step, Affine) for step in module.steps) == 1
@@ -48,7 +54,7 @@ def test_the_way_back(X: np.ndarray) -> None:
 
 
 def test_names(X: np.ndarray) -> None:
-    chain = iso.Chain([iso.RemoveDimensions(dimensions=[0]), iso.Standardize()]).fit(X)
+    chain = iso.Chain([iso.corrections.RemoveDimensions(dimensions=[0]), iso.Standardize()]).fit(X)
     assert list(chain.get_feature_names_out()) == ["x1", "x2", "x3", "x4", "x5"]
 
 

@@ -22,7 +22,7 @@ def lumps_of_points(rng) -> tuple[np.ndarray, np.ndarray]:
 
 def test_cluster_center_is_kmeans_and_a_mean(lumps) -> None:
     X, codes = lumps
-    Y = iso.ClusterCenter(3).fit_transform(X)
+    Y = iso.corrections.ClusterCenter(3).fit_transform(X)
     theirs = KMeans(3, n_init=5, random_state=0).fit(X)
     assert np.allclose(Y, X - theirs.cluster_centers_[theirs.labels_])
     for code in range(3):
@@ -38,15 +38,17 @@ def test_published_procedure_cluster_by_cluster(lumps) -> None:
         pca = PCA(2).fit(own)
         centred = own - own.mean(axis=0)
         wanted[codes == code] = centred - centred @ pca.components_.T @ pca.components_
-    assert np.allclose(iso.ClusterwiseAllButTheTop(3, 2).fit_transform(X), wanted)
-    by_label = iso.ClusterwiseAllButTheTop(n_components=2).fit(X, labels=np.array(list("abc"))[codes])
+    assert np.allclose(iso.corrections.ClusterwiseAllButTheTop(3, 2).fit_transform(X), wanted)
+    by_label = iso.corrections.ClusterwiseAllButTheTop(n_components=2).fit(
+        X, labels=np.array(list("abc"))[codes]
+    )
     assert np.allclose(by_label.transform(X), wanted)
 
 
 def test_labels_decide_the_fit_and_the_nearest_centre_the_rest(rng) -> None:
     X = rng.normal(size=(40, 3))
     labels = ["left", "right"] * 20
-    fitted = iso.ClusterCenter().fit(X, labels=labels)
+    fitted = iso.corrections.ClusterCenter().fit(X, labels=labels)
     means = np.stack([X[::2].mean(axis=0), X[1::2].mean(axis=0)])
     assert np.allclose(fitted.means_, means)
     new = rng.normal(size=(50, 3))
@@ -57,12 +59,12 @@ def test_labels_decide_the_fit_and_the_nearest_centre_the_rest(rng) -> None:
 def test_blocks_with_labels_give_what_fit_gives(lumps) -> None:
     X, codes = lumps
     names = np.array(list("abc"))[codes]
-    whole = iso.ClusterwiseAllButTheTop(n_components=2).fit(X, labels=names)
-    parts = iso.ClusterwiseAllButTheTop(n_components=2)
+    whole = iso.corrections.ClusterwiseAllButTheTop(n_components=2).fit(X, labels=names)
+    parts = iso.corrections.ClusterwiseAllButTheTop(n_components=2)
     for rows in (slice(0, 50), slice(50, 51), slice(51, None)):
         parts.partial_fit(X[rows], labels=names[rows])
     assert np.allclose(parts.components_, whole.components_, atol=1e-10)
-    streamed = iso.ClusterwiseAllButTheTop(n_components=2)
+    streamed = iso.corrections.ClusterwiseAllButTheTop(n_components=2)
     space = iso.Space(X, labels=names)
     streamed.fit_blocks(lambda: space.blocks(64), use_labels=True)
     assert np.allclose(streamed.means_, whole.means_, rtol=1e-12)
@@ -72,10 +74,10 @@ def test_streams_are_clustered_on_a_draw_from_all_of_them(lumps, monkeypatch) ->
     X, codes = lumps
     ordered = X[np.argsort(codes, kind="stable")]  # the first block alone would know one lump
     blocks = [ordered[:60], ordered[60:120], ordered[120:]]
-    whole = iso.ClusterCenter(3).fit(ordered)
-    assert np.allclose(iso.ClusterCenter(3).fit_blocks(blocks).transform(X), whole.transform(X))
+    whole = iso.corrections.ClusterCenter(3).fit(ordered)
+    assert np.allclose(iso.corrections.ClusterCenter(3).fit_blocks(blocks).transform(X), whole.transform(X))
     monkeypatch.setattr(clusterwise, "_SAMPLE", 50)
-    assert np.allclose(iso.ClusterCenter(3).fit_blocks(blocks).transform(X), whole.transform(X))
+    assert np.allclose(iso.corrections.ClusterCenter(3).fit_blocks(blocks).transform(X), whole.transform(X))
 
 
 def test_a_draw_is_even(monkeypatch) -> None:
@@ -90,17 +92,17 @@ def test_a_draw_is_even(monkeypatch) -> None:
 def test_small_clusters(rng) -> None:
     X = np.concatenate([rng.normal(size=(50, 4)), [[900.0, 0, 0, 0], [901.0, 0, 0, 0]]])
     with pytest.raises(iso.InputError, match=r"n_components is 2, and cluster 1 has 2 vectors of rank 1"):
-        iso.ClusterwiseAllButTheTop(2, 2, init=X[[0, -1]]).fit(X)
-    kept = iso.ClusterwiseAllButTheTop(2, 2, init=X[[0, -1]], small="keep").fit(X)
+        iso.corrections.ClusterwiseAllButTheTop(2, 2, init=X[[0, -1]]).fit(X)
+    kept = iso.corrections.ClusterwiseAllButTheTop(2, 2, init=X[[0, -1]], small="keep").fit(X)
     assert np.allclose(kept.transform(X)[-2:], 0)
     assert np.allclose(kept.components_[1, 1], 0)
-    alone = iso.ClusterwiseAllButTheTop(2, 1, init=X[[0, -1]], small="keep").fit(X[:51])
+    alone = iso.corrections.ClusterwiseAllButTheTop(2, 1, init=X[[0, -1]], small="keep").fit(X[:51])
     assert np.allclose(alone.transform(X[50:51]), 0)
 
 
 def test_a_centre_without_vectors_keeps_its_place(rng) -> None:
     X = rng.normal(size=(20, 2))
-    fitted = iso.ClusterCenter(init=[[500.0, 500.0], [0.0, 0.0]]).fit(X)
+    fitted = iso.corrections.ClusterCenter(init=[[500.0, 500.0], [0.0, 0.0]]).fit(X)
     assert np.allclose(fitted.transform([[501.0, 500.0]]), [[1.0, 0.0]])
     assert np.allclose(fitted.means_[1], X.mean(axis=0))
 
@@ -114,14 +116,14 @@ def test_bad_requests(rng) -> None:
         ({"init": [[0.0, 0.0, 0.0]]}, r"init has shape \(1, 3\); wanted \(K, 2\)"),
     ):
         with pytest.raises(iso.InputError, match=message):
-            iso.ClusterCenter(**parameters).fit(X)
+            iso.corrections.ClusterCenter(**parameters).fit(X)
     with pytest.raises(iso.InputError, match="small is 'no'"):
-        iso.ClusterwiseAllButTheTop(2, 1, small="no").fit(X)
+        iso.corrections.ClusterwiseAllButTheTop(2, 1, small="no").fit(X)
     with pytest.raises(iso.ShapeError, match="labels has 3 entries"):
-        iso.ClusterCenter().fit(X, labels=[1, 2, 3])
+        iso.corrections.ClusterCenter().fit(X, labels=[1, 2, 3])
     with pytest.raises(iso.InputError, match="all or none"):
-        iso.ClusterCenter(2).fit(X).partial_fit(X, labels=[0] * 20)
+        iso.corrections.ClusterCenter(2).fit(X).partial_fit(X, labels=[0] * 20)
     with pytest.raises(iso.InputError, match="carry no labels"):
-        iso.ClusterCenter(2).fit_blocks([X], use_labels=True)
+        iso.corrections.ClusterCenter(2).fit_blocks([X], use_labels=True)
     with pytest.raises(iso.ShapeError, match="no blocks"):
-        iso.ClusterCenter(2).fit_blocks([])
+        iso.corrections.ClusterCenter(2).fit_blocks([])

@@ -69,5 +69,5 @@ def test_something_must_be_left(rng, as_published: bool) -> None:
     with pytest.raises(iso.InputError, match="n_components is 2, and the 3 vectors have rank 2"):
         iso.AllButTheTop(2, as_published=as_published).fit(X[:3])
     with pytest.raises(iso.InputError, match="n_components is 4, and X has n_features = 4"):
-        iso.ClusterwiseAllButTheTop(2, 4, small="keep").fit(X)
+        iso.corrections.ClusterwiseAllButTheTop(2, 4, small="keep").fit(X)
     assert np.ptp(iso.AllButTheTop(3, as_published=as_published).fit_transform(X), axis=0).max() > 0.1

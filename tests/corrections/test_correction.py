@@ -28,10 +28,10 @@ EACH = [
     iso.Whiten(),
     iso.Whiten(2, 0.5),
     iso.Whiten(method="zca"),
-    iso.RemoveDimensions(2),
-    iso.RemoveDimensions(1, by="variance", zero=True),
-    iso.ClusterCenter(3),
-    iso.ClusterwiseAllButTheTop(2, 1),
+    iso.corrections.RemoveDimensions(2),
+    iso.corrections.RemoveDimensions(1, by="variance", zero=True),
+    iso.corrections.ClusterCenter(3),
+    iso.corrections.ClusterwiseAllButTheTop(2, 1),
     iso.Chain([iso.Whiten(3), iso.Normalize()]),
     iso.Chain([iso.Standardize(), iso.AllButTheTop(1)]),
 ]
@@ -58,9 +58,9 @@ def each(corrections: list[Any] = EACH) -> Any:
         iso.AllButTheTop(),
         iso.Whiten(),
         iso.Whiten(1, 0.5, method="zca"),
-        iso.RemoveDimensions(),
-        iso.ClusterCenter(2),
-        iso.ClusterwiseAllButTheTop(2, small="keep"),
+        iso.corrections.RemoveDimensions(),
+        iso.corrections.ClusterCenter(2),
+        iso.corrections.ClusterwiseAllButTheTop(2, small="keep"),
         iso.Chain([iso.Center(), iso.Normalize()]),
     ]
 )
@@ -294,4 +294,4 @@ def test_a_model_returns_corrected_vectors_and_is_saved_so(tiny_model: Path, tmp
 def test_clusters_are_no_module_of_theirs(rng) -> None:
     pytest.importorskip("sentence_transformers", reason="needs the extra `text`")
     with pytest.raises(iso.InputError, match=r"to_module\(\)"):
-        iso.ClusterCenter(2).fit(rng.normal(size=(20, 3))).to_sentence_transformers()
+        iso.corrections.ClusterCenter(2).fit(rng.normal(size=(20, 3))).to_sentence_transformers()

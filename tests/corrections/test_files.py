@@ -23,9 +23,9 @@ EACH = [
     iso.Normalize(),
     iso.AllButTheTop(2, as_published=True),
     iso.Whiten(3, 0.5, method="zca", regularization=0.1),
-    iso.RemoveDimensions(dimensions=(1, 4), zero=True),
-    iso.ClusterCenter(3, seed=1),
-    iso.ClusterwiseAllButTheTop(2, 1),
+    iso.corrections.RemoveDimensions(dimensions=(1, 4), zero=True),
+    iso.corrections.ClusterCenter(3, seed=1),
+    iso.corrections.ClusterwiseAllButTheTop(2, 1),
     iso.Chain([iso.Whiten(3), iso.Chain([iso.Standardize(), iso.Normalize()])]),
 ]
 
@@ -54,11 +54,14 @@ def test_numbers_of_numpy_are_numbers(X: np.ndarray, tmp_path: Path) -> None:
         (iso.Whiten(np.int64(3), np.float32(0.5)), iso.Whiten(3, 0.5)),
         (iso.AllButTheTop(np.int32(2)), iso.AllButTheTop(2)),
         (
-            iso.RemoveDimensions(dimensions=[np.int64(1), np.int64(4)]),
-            iso.RemoveDimensions(dimensions=[1, 4]),
+            iso.corrections.RemoveDimensions(dimensions=[np.int64(1), np.int64(4)]),
+            iso.corrections.RemoveDimensions(dimensions=[1, 4]),
         ),
-        (iso.RemoveDimensions(np.int64(2)), iso.RemoveDimensions(2)),
-        (iso.ClusterwiseAllButTheTop(np.int64(2), np.int64(1)), iso.ClusterwiseAllButTheTop(2, 1)),
+        (iso.corrections.RemoveDimensions(np.int64(2)), iso.corrections.RemoveDimensions(2)),
+        (
+            iso.corrections.ClusterwiseAllButTheTop(np.int64(2), np.int64(1)),
+            iso.corrections.ClusterwiseAllButTheTop(2, 1),
+        ),
     ):
         wanted = plain.fit_transform(X)
         np.testing.assert_allclose(ours.fit_transform(X), wanted, rtol=1e-12, atol=1e-12)
@@ -85,7 +88,7 @@ def test_pipelines_and_lists_are_one_file(X: np.ndarray, tmp_path: Path) -> None
 
 def test_names_of_columns_are_kept(X: np.ndarray, tmp_path: Path) -> None:
     frame = pd.DataFrame(X, columns=list("abcdef"))
-    path = iso.RemoveDimensions(dimensions=[1]).fit(frame).save(tmp_path / "c.safetensors")
+    path = iso.corrections.RemoveDimensions(dimensions=[1]).fit(frame).save(tmp_path / "c.safetensors")
     loaded = iso.load_correction(path)
     assert list(loaded.get_feature_names_out()) == list("acdef")
     loaded.transform(frame)  # without a warning
@@ -166,7 +169,9 @@ def test_edited_files(X: np.ndarray, tmp_path: Path, change: Any, message: str) 
         iso.load_correction(path)
 
 
-@pytest.mark.parametrize("correction", [iso.Center(), iso.ClusterwiseAllButTheTop(2, 1)], ids=repr)
+@pytest.mark.parametrize(
+    "correction", [iso.Center(), iso.corrections.ClusterwiseAllButTheTop(2, 1)], ids=repr
+)
 def test_no_flipped_bit_changes_a_correction(correction: Any, X: np.ndarray, tmp_path: Path) -> None:
     fitted = correction.fit(X)
     path, wanted = fitted.save(tmp_path / "c.safetensors"), fitted.transform(X)

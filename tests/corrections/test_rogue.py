@@ -13,8 +13,8 @@ def rogue(rng) -> np.ndarray:
 
 
 def test_by_the_mean_cosine(X: np.ndarray) -> None:
-    fitted = iso.RemoveDimensions(3).fit(X)
-    strongest = np.argsort(-iso.dimension_contributions(X))[:3]
+    fitted = iso.corrections.RemoveDimensions(3).fit(X)
+    strongest = np.argsort(-iso.metrics.dimension_contributions(X))[:3]
     assert fitted.dimensions_.tolist() == strongest.tolist()
     assert fitted.dimensions_[0] == 3
     kept = np.setdiff1d(np.arange(8), strongest)
@@ -22,14 +22,14 @@ def test_by_the_mean_cosine(X: np.ndarray) -> None:
 
 
 def test_by_the_variance(X: np.ndarray) -> None:
-    assert iso.RemoveDimensions(by="variance").fit(X).dimensions_.tolist() == [5]
+    assert iso.corrections.RemoveDimensions(by="variance").fit(X).dimensions_.tolist() == [5]
 
 
 def test_given_and_zero(X: np.ndarray) -> None:
-    Y = iso.RemoveDimensions(dimensions=[7, 0], zero=True).fit_transform(X)
+    Y = iso.corrections.RemoveDimensions(dimensions=[7, 0], zero=True).fit_transform(X)
     assert np.array_equal(Y[:, 1:7], X[:, 1:7])
     assert not Y[:, [0, 7]].any()
-    short = iso.RemoveDimensions(dimensions=[7, 0]).fit_transform(X)
+    short = iso.corrections.RemoveDimensions(dimensions=[7, 0]).fit_transform(X)
     assert iso.mean_cosine(Y) == pytest.approx(iso.mean_cosine(short))
 
 
@@ -49,9 +49,9 @@ def test_given_and_zero(X: np.ndarray) -> None:
 )
 def test_bad_requests(X: np.ndarray, parameters: dict, message: str) -> None:
     with pytest.raises(iso.InputError, match=message):
-        iso.RemoveDimensions(**parameters).fit(X)
+        iso.corrections.RemoveDimensions(**parameters).fit(X)
 
 
 def test_vectors_without_directions() -> None:
     with pytest.raises(iso.InputError, match="2 vectors with a direction"):
-        iso.RemoveDimensions().fit(np.zeros((4, 3)))
+        iso.corrections.RemoveDimensions().fit(np.zeros((4, 3)))

@@ -27,7 +27,7 @@ from isoscope.statistics.groups import GroupDirections
 STATISTICS = {
     "moments": iso.Moments.of(np.random.default_rng(0).normal(size=(4, 9))),
     "many": iso.Moments.of(np.random.default_rng(1).normal(size=(40, 9))),
-    "directions": iso.Directions.of(np.random.default_rng(0).normal(size=(4, 9))),
+    "directions": iso.statistics.Directions.of(np.random.default_rng(0).normal(size=(4, 9))),
     "types": GroupDirections.of(np.eye(3), ["a", "b", "b"]),
     "labels": RowLabels((1, 5), torch.tensor([0, 1, 1])),
 }

@@ -61,7 +61,7 @@ def test_each_pass_runs_once(digits, monkeypatch) -> None:
 def test_ceiling_stands_beside_isoscore_where_labels_are_given(digits) -> None:
     X, y = digits
     with_labels = iso.measure(X, labels=y, metrics="isoscore").readings[0]
-    assert with_labels.ceiling == pytest.approx(iso.scatter_decomposition(X, y).ceiling)
+    assert with_labels.ceiling == pytest.approx(iso.metrics.scatter_decomposition(X, y).ceiling)
     assert with_labels.value < with_labels.ceiling < 1
     assert iso.measure(X, metrics="isoscore").readings[0].ceiling is None
 
@@ -347,14 +347,6 @@ def test_a_path_is_a_source(tmp_path: Path) -> None:
     assert isinstance(found, SlicedMeasurement)
     with pytest.raises(iso.InputError, match="partners"):
         iso.measure(tmp_path / "table.csv", partners=X)
-
-
-def test_the_old_name_of_the_engine() -> None:
-    with pytest.warns(DeprecationWarning, match=r"use isoscope\.engine"):
-        from isoscope.scale.ring import ring_silhouette
-    from isoscope.engine import ring
-
-    assert ring_silhouette is ring.ring_silhouette
 
 
 @pytest.mark.parametrize("many", [False, True])

@@ -86,7 +86,7 @@ def test_two_processes_are_one(
 
 def test_statistics_of_all(results: list[dict[str, torch.Tensor]]) -> None:
     X, _ = inputs(torch.float64)
-    moments, directions = iso.Moments.of(X), iso.Directions.of(X)
+    moments, directions = iso.Moments.of(X), iso.statistics.Directions.of(X)
     for process in results:
         torch.testing.assert_close(process["scatter"], moments.scatter, rtol=1e-10, atol=1e-9)
         torch.testing.assert_close(process["mean"], moments.mean)

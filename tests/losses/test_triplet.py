@@ -39,7 +39,7 @@ def test_all_triplets_of_labels_by_brute_force(margin: float) -> None:
 def test_without_a_margin_it_is_the_objective_of_the_paper() -> None:
     X = cloud()
     n_triplets = 3 * 2 * 6 + 3 * 2 * 6 + 2 * 1 * 7
-    expected = -iso.triplet_objective(X, LABELS.tolist()) / n_triplets
+    expected = -iso.metrics.triplet_objective(X, LABELS.tolist()) / n_triplets
     assert float(TripletLoss(0.0)(X, labels=LABELS)) == pytest.approx(expected, rel=1e-10)
 
 

@@ -62,15 +62,17 @@ def test_an_offset_of_each_cluster_changes_nothing() -> None:
     moved = X + 100 * np.random.default_rng(1).normal(size=(3, 5))[clusters]
     found = cluster_adjusted_similarities(moved, token_types=types, clusters=clusters)
     assert (found.s_inter, found.s_intra) == pytest.approx((plain.s_inter, plain.s_intra), abs=1e-10)
-    assert iso.s_inter(moved, token_types=types) != pytest.approx(iso.s_inter(X, token_types=types), abs=0.01)
+    assert iso.metrics.s_inter(moved, token_types=types) != pytest.approx(
+        iso.metrics.s_inter(X, token_types=types), abs=0.01
+    )
 
 
 def test_one_cluster_is_the_space_centred() -> None:
     X, types, _ = tokens()
     found = cluster_adjusted_similarities(X, token_types=types, clusters=np.zeros(60, dtype=int))
     centred = X - X.mean(0)
-    assert found.s_inter == pytest.approx(iso.s_inter(centred, token_types=types), abs=1e-12)
-    assert found.s_intra == pytest.approx(iso.s_intra(centred, token_types=types), abs=1e-12)
+    assert found.s_inter == pytest.approx(iso.metrics.s_inter(centred, token_types=types), abs=1e-12)
+    assert found.s_intra == pytest.approx(iso.metrics.s_intra(centred, token_types=types), abs=1e-12)
 
 
 def test_drawing_comes_near_and_depends_on_the_seed() -> None:

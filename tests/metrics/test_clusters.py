@@ -10,8 +10,8 @@ from sklearn import metrics as sk
 from sklearn.neighbors import NearestNeighbors
 
 import isoscope as iso
-from isoscope import Neighbors
 from isoscope.errors import InputError, UndefinedError
+from isoscope.statistics import Neighbors
 
 
 def cases(dtype: type) -> dict[str, tuple[np.ndarray, np.ndarray]]:
@@ -67,7 +67,7 @@ def test_dunn_equals_brute_force(name: str, dtype: type) -> None:
     distances = cdist(X.astype(np.float64), X.astype(np.float64))
     same = y[:, None] == y
     expected = distances[~same].min() / distances[same].max()
-    assert iso.dunn_index(X, y) == pytest.approx(expected, rel=1e-6, abs=1e-9)
+    assert iso.metrics.dunn_index(X, y) == pytest.approx(expected, rel=1e-6, abs=1e-9)
 
 
 def test_undefined() -> None:
@@ -75,7 +75,7 @@ def test_undefined() -> None:
     with pytest.raises(UndefinedError, match="collapsed"):
         iso.calinski_harabasz_score(collapsed, y)
     with pytest.raises(UndefinedError, match="collapsed"):
-        iso.dunn_index(collapsed, y)
+        iso.metrics.dunn_index(collapsed, y)
     assert iso.davies_bouldin_score(collapsed, y) == 0.0
     assert math.isfinite(iso.davies_bouldin_score(np.ones((4, 2)), [0, 0, 1, 1]))
 
@@ -83,28 +83,28 @@ def test_undefined() -> None:
 def test_separable_and_random_labels(rng) -> None:
     y = np.arange(120) % 3
     X = rng.normal(size=(120, 4)) + 6 * np.eye(4)[y]
-    assert iso.linear_probe_accuracy(X, y) > 0.97
-    assert iso.linear_probe_accuracy(torch.from_numpy(X).float(), rng.permutation(y)) < 0.6
+    assert iso.metrics.linear_probe_accuracy(X, y) > 0.97
+    assert iso.metrics.linear_probe_accuracy(torch.from_numpy(X).float(), rng.permutation(y)) < 0.6
 
 
 def test_unseen_points_only(rng) -> None:
     """More dimensions than points separate anything they have seen; cross-validation says chance."""
-    accuracy = iso.linear_probe_accuracy(rng.normal(size=(60, 200)), np.arange(60) % 2)
+    accuracy = iso.metrics.linear_probe_accuracy(rng.normal(size=(60, 200)), np.arange(60) % 2)
     assert 0.2 < accuracy < 0.8
 
 
 def test_small_labels(rng) -> None:
     X = rng.normal(size=(20, 2)) + np.repeat([[0.0, 0], [9, 9]], 10, axis=0)
     y = ["a"] * 10 + ["b"] * 3 + ["b"] * 6 + ["alone"]
-    assert iso.linear_probe_accuracy(X, y) > 0.9
-    assert iso.linear_probe_accuracy(X, y, seed=1, folds=3) > 0.9
+    assert iso.metrics.linear_probe_accuracy(X, y) > 0.9
+    assert iso.metrics.linear_probe_accuracy(X, y, seed=1, folds=3) > 0.9
 
 
 def test_errors_of_a_linear_probe(rng) -> None:
     with pytest.raises(InputError, match=r"folds must be .*got 1"):
-        iso.linear_probe_accuracy(np.eye(4), [0, 0, 1, 1], folds=1)
+        iso.metrics.linear_probe_accuracy(np.eye(4), [0, 0, 1, 1], folds=1)
     with pytest.raises(UndefinedError, match="two labels with at least 2 points"):
-        iso.linear_probe_accuracy(np.eye(4), [0, 0, 1, 2])
+        iso.metrics.linear_probe_accuracy(np.eye(4), [0, 0, 1, 2])
 
 
 def test_purity_equals_brute_force(rng) -> None:

@@ -59,9 +59,9 @@ def test_cka_and_procrustes_see_through_rotation_shift_and_scale(rng: np.random.
     Y = 3 * X @ ortho_group.rvs(7, random_state=1) - 8
     assert np.isclose(iso.linear_cka(X, Y), 1)
     assert np.isclose(iso.linear_cka(X, Y, debias=True), 1)
-    assert iso.procrustes_distance(X, Y) < 1e-7
-    assert iso.procrustes_distance(X, X + 1, scale=False) < 1e-7 * np.linalg.norm(X)
-    assert iso.procrustes_distance(X, Y, scale=False) > 1
+    assert iso.metrics.procrustes_distance(X, Y) < 1e-7
+    assert iso.metrics.procrustes_distance(X, X + 1, scale=False) < 1e-7 * np.linalg.norm(X)
+    assert iso.metrics.procrustes_distance(X, Y, scale=False) > 1
 
 
 @pytest.mark.parametrize("scale", [True, False])
@@ -73,7 +73,9 @@ def test_procrustes_is_what_scipy_finds(rng: np.random.Generator, scale: bool, e
     if scale:
         A, B = A / np.linalg.norm(A), B / np.linalg.norm(B)
     Q, _ = orthogonal_procrustes(B, A)
-    assert np.isclose(iso.procrustes_distance(X, Y, scale=scale), np.linalg.norm(A - B @ Q), rtol=1e-9)
+    assert np.isclose(
+        iso.metrics.procrustes_distance(X, Y, scale=scale), np.linalg.norm(A - B @ Q), rtol=1e-9
+    )
 
 
 def overlap_by_sets(X: np.ndarray, Y: np.ndarray, k: int) -> np.ndarray:
@@ -92,9 +94,9 @@ def test_overlap_is_that_of_sets(rng: np.random.Generator, k: int) -> None:
     shares, rows = neighbor_overlap_samples(X, Y, k=k, metric="euclidean")
     assert rows.tolist() == list(range(60))
     assert np.allclose(shares, expected)
-    assert np.isclose(iso.neighbor_overlap(X, Y, k=k, metric="euclidean"), expected.mean())
+    assert np.isclose(iso.metrics.neighbor_overlap(X, Y, k=k, metric="euclidean"), expected.mean())
     units = [Z / np.linalg.norm(Z, axis=1, keepdims=True) for Z in (X, Y)]
-    assert np.isclose(iso.neighbor_overlap(X, Y, k=k), overlap_by_sets(*units, k).mean())
+    assert np.isclose(iso.metrics.neighbor_overlap(X, Y, k=k), overlap_by_sets(*units, k).mean())
 
 
 def test_a_sample_of_points_has_the_shares_of_all(rng: np.random.Generator) -> None:
@@ -112,8 +114,10 @@ def test_a_sample_of_points_has_the_shares_of_all(rng: np.random.Generator) -> N
 
 def test_neighbors_and_sums_pass_through(rng: np.random.Generator) -> None:
     X, Y = two_spaces(rng)
-    found = [iso.Neighbors.of(Z, k=8) for Z in (X, Y)]
-    assert iso.neighbor_overlap(*found, k=5) == iso.neighbor_overlap(X, Y, k=5, metric="euclidean")
+    found = [iso.statistics.Neighbors.of(Z, k=8) for Z in (X, Y)]
+    assert iso.metrics.neighbor_overlap(*found, k=5) == iso.metrics.neighbor_overlap(
+        X, Y, k=5, metric="euclidean"
+    )
     assert iso.linear_cka(CrossMoments.of(X, Y)) == iso.linear_cka(X, Y)
 
 
@@ -132,17 +136,17 @@ def test_bad_input(rng: np.random.Generator) -> None:
     with pytest.raises(iso.ShapeError, match="X has 60 rows and Y 59"):
         iso.linear_cka(X, Y[:-1])
     with pytest.raises(iso.ShapeError, match="same items"):
-        iso.neighbor_overlap(X, Y[:-1])
+        iso.metrics.neighbor_overlap(X, Y[:-1])
     with pytest.raises(iso.UndefinedError, match="all 60 points of Y are equal"):
-        iso.procrustes_distance(X, np.ones_like(Y))
+        iso.metrics.procrustes_distance(X, np.ones_like(Y))
     with pytest.raises(iso.UndefinedError, match="needs at least 4 rows"):
         iso.linear_cka(X[:3], Y[:3], debias=True)
     with pytest.raises(iso.InputError, match="from 1 to 59"):
-        iso.neighbor_overlap(X, Y, k=60)
+        iso.metrics.neighbor_overlap(X, Y, k=60)
     with pytest.raises(iso.InputError, match="from 1 to 59"):
-        iso.neighbor_overlap(X, Y, k=60, sample=5)
+        iso.metrics.neighbor_overlap(X, Y, k=60, sample=5)
     with pytest.raises(iso.InputError, match=r"sample must be .*got 0"):
-        iso.neighbor_overlap(X, Y, sample=0)
+        iso.metrics.neighbor_overlap(X, Y, sample=0)
 
 
 @pytest.mark.parametrize("sample", [None, 40])

@@ -7,9 +7,9 @@ import pytest
 import torch
 
 import isoscope as iso
-from isoscope import Directions
 from isoscope.errors import InputError, ShapeError, UndefinedError
 from isoscope.metrics.cosine import mean_cosine_error
+from isoscope.statistics import Directions
 from isoscope.statistics.leave_one_out import LeftOutCosines
 
 
@@ -34,7 +34,7 @@ def test_zero_vectors_are_left_out(rng) -> None:
     padded = np.vstack([X, np.zeros((5, 3))])
     assert iso.mean_cosine(padded) == pytest.approx(iso.mean_cosine(X))
     assert iso.uniformity(padded) == pytest.approx(iso.uniformity(X))
-    assert iso.norm_statistics(padded).n_zero == 5
+    assert iso.metrics.norm_statistics(padded).n_zero == 5
 
 
 @pytest.mark.parametrize("n", [2, 50, 1700])
@@ -65,7 +65,7 @@ def test_alignment(rng) -> None:
 def test_norms(rng) -> None:
     X = rng.normal(size=(50, 4)) * 1e20
     norms = np.linalg.norm(X, axis=1)
-    found = iso.norm_statistics(X.astype(np.float32))
+    found = iso.metrics.norm_statistics(X.astype(np.float32))
     assert found.mean == pytest.approx(norms.mean(), rel=1e-6)
     assert found.standard_deviation == pytest.approx(norms.std(), rel=1e-5)
     assert (found.min, found.max) == pytest.approx((norms.min(), norms.max()), rel=1e-6)
@@ -79,7 +79,7 @@ def test_norms(rng) -> None:
         (lambda: iso.uniformity(np.eye(2), t=0), InputError, r"t must be .*got 0"),
         (lambda: iso.alignment(np.eye(2), np.eye(3)), ShapeError, "matching rows"),
         (lambda: iso.alignment(np.eye(2), np.zeros((2, 2))), UndefinedError, "zero vector"),
-        (lambda: iso.norm_statistics(np.zeros((2, 2))), UndefinedError, "every vector is zero"),
+        (lambda: iso.metrics.norm_statistics(np.zeros((2, 2))), UndefinedError, "every vector is zero"),
     ],
 )
 def test_undefined_is_said(call, error: type[Exception], message: str) -> None:

@@ -203,18 +203,20 @@ def _groups(X: np.ndarray) -> GroupMoments:
 
 
 SQUARED: dict[str, Callable[[np.ndarray], object]] = {
-    "eigenvalues": iso.eigenvalues,
+    "eigenvalues": iso.metrics.eigenvalues,
     "rankme": iso.rankme,
-    "norm_statistics": iso.norm_statistics,
-    "isotropy_objective": iso.isotropy_objective,
+    "norm_statistics": iso.metrics.norm_statistics,
+    "isotropy_objective": iso.metrics.isotropy_objective,
     "davies_bouldin": lambda X: iso.davies_bouldin_score(X, np.arange(len(X)) % 2),
     "calinski_harabasz": lambda X: iso.calinski_harabasz_score(X, np.arange(len(X)) % 2),
-    "between_share": lambda X: iso.between_share(X, np.arange(len(X)) % 2),
-    "silhouette_objective": lambda X: iso.silhouette_objective(X, np.arange(len(X)) % 2),
+    "between_share": lambda X: iso.metrics.between_share(X, np.arange(len(X)) % 2),
+    "silhouette_objective": lambda X: iso.metrics.silhouette_objective(X, np.arange(len(X)) % 2),
     "merged calinski_harabasz": lambda X: iso.calinski_harabasz_score(_groups(X)),
-    "merged between_share": lambda X: iso.between_share(_groups(X)),
-    "merged silhouette_objective": lambda X: iso.silhouette_objective(_groups(X)),
-    "merged eigenvalues": lambda X: iso.eigenvalues(reduce(Moments.merge, map(Moments.of, X[:4, None]))),
+    "merged between_share": lambda X: iso.metrics.between_share(_groups(X)),
+    "merged silhouette_objective": lambda X: iso.metrics.silhouette_objective(_groups(X)),
+    "merged eigenvalues": lambda X: iso.metrics.eigenvalues(
+        reduce(Moments.merge, map(Moments.of, X[:4, None]))
+    ),
 }
 
 
@@ -229,8 +231,8 @@ def test_squares_that_underflow_are_refused(compute: Callable[[np.ndarray], obje
 
 def test_equal_points_are_not_too_small_to_square() -> None:
     X = np.full((6, 8), 0.1)
-    assert iso.silhouette_objective(X, [0, 1] * 3) == iso.isotropy_objective(X) == 0
-    assert not iso.eigenvalues(X).any()
+    assert iso.metrics.silhouette_objective(X, [0, 1] * 3) == iso.metrics.isotropy_objective(X) == 0
+    assert not iso.metrics.eigenvalues(X).any()
     with pytest.raises(UndefinedError, match="every cluster has collapsed"):
         iso.calinski_harabasz_score(X, [0, 1] * 3)
     with pytest.raises(InputError, match="too small for float64 to square"):

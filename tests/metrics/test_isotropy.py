@@ -77,7 +77,7 @@ def test_closed_form(variances, expected: float) -> None:
     assert iso.isoscore(X) == pytest.approx(expected, abs=1e-12)
     cosine = sum(variances) / math.sqrt(len(variances)) / math.sqrt(sum(v * v for v in variances))
     defect = math.sqrt(max(0.0, 1 - cosine) / (1 - 1 / math.sqrt(len(variances))))
-    assert iso.isotropy_defect(X) == pytest.approx(defect, abs=1e-6)
+    assert iso.metrics.isotropy_defect(X) == pytest.approx(defect, abs=1e-6)
 
 
 def test_gradient_has_its_closed_form() -> None:
@@ -194,7 +194,11 @@ def test_uneven_orientation_is_not_guessed(rng) -> None:
             InputError,
             "not its Moments",
         ),
-        (lambda: iso.isotropy_defect(np.ones((5, 3))), UndefinedError, "isotropy_defect is undefined"),
+        (
+            lambda: iso.metrics.isotropy_defect(np.ones((5, 3))),
+            UndefinedError,
+            "isotropy_defect is undefined",
+        ),
         (lambda: iso.isoscore_star(np.eye(3), np.eye(2)), ShapeError, r"wanted \(3, 3\)"),
         (lambda: iso.isoscore_star(np.eye(3), np.triu(np.ones((3, 3)))), InputError, "not symmetric"),
         (lambda: iso.isoscore_star(np.eye(3), -np.eye(3)), InputError, "negative eigenvalues"),

@@ -22,7 +22,7 @@ def skdim():
 def test_lid_equals_scikit_dimension(rng, skdim) -> None:
     X = rng.normal(size=(600, 6))
     expected = skdim.id.MLE().fit(X, n_neighbors=20).dimension_pw_
-    assert np.allclose(iso.lid_samples(X, k=20), expected, rtol=1e-10)
+    assert np.allclose(iso.metrics.lid_samples(X, k=20), expected, rtol=1e-10)
     assert iso.lid(X, k=20) == pytest.approx(expected.mean(), rel=1e-10)
 
 
@@ -59,7 +59,7 @@ def test_hubness_equals_brute_force(rng) -> None:
     X = rng.normal(size=(400, 60))
     indices = NearestNeighbors(n_neighbors=10).fit(X).kneighbors(return_distance=False)
     counts = np.bincount(indices.ravel(), minlength=400)
-    assert np.array_equal(iso.k_occurrence(X), counts)
+    assert np.array_equal(iso.metrics.k_occurrence(X), counts)
     assert iso.hubness(X) == pytest.approx(skew(counts))
 
 
@@ -80,10 +80,10 @@ def test_undefined_is_said(call, error: type[Exception], message: str) -> None:
 
 def test_dimensions_want_euclidean_neighbours_and_hubs_take_any(rng) -> None:
     X = rng.normal(size=(60, 5))
-    cosine = iso.Neighbors.of(X, k=10, metric="cosine")
+    cosine = iso.statistics.Neighbors.of(X, k=10, metric="cosine")
     units = X / np.linalg.norm(X, axis=1, keepdims=True)
     assert iso.hubness(cosine, k=10) == iso.hubness(units, k=10)
-    for dimension in (iso.lid_samples, iso.lid):
+    for dimension in (iso.metrics.lid_samples, iso.lid):
         with pytest.raises(InputError, match="these Neighbors are cosine"):
             dimension(cosine, k=10)
     with pytest.raises(InputError, match="these Neighbors are cosine"):

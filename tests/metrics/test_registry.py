@@ -234,7 +234,7 @@ def test_one_name_for_function_flag_key_and_page(metric: Metric) -> None:
     """`silhouette_score` and two more are scikit-learn's names of functions that go by the metric's, too."""
     function = getattr(iso.metrics, metric.name)
     assert function is metric.function
-    assert getattr(iso, metric.name, function) is function
+    assert getattr(iso.metrics, metric.name) is function
     assert function.__name__ in (metric.name, f"{metric.name}_score")
     assert f"\n### {metric.name}\n" in PAGE
     space = make_space(4)

@@ -62,11 +62,11 @@ def test_interval_is_narrow_enough_and_holds_the_exact_value(name: str, average:
 @pytest.mark.parametrize("name", ["blobs in the plane", "heavy tails", "points alone", "duplicates"])
 def test_every_cluster_has_an_interval_of_its_own(name: str) -> None:
     X, y, _ = spaces()[name]
-    exact = iso.silhouette_by_cluster(X, y)
+    exact = iso.metrics.silhouette_by_cluster(X, y)
     sizes = dict(zip(*np.unique(y, return_counts=True), strict=True))
     held = n_estimates = 0
     for seed in range(40):
-        found = iso.silhouette_by_cluster(X, y, tolerance=0.02, seed=seed)
+        found = iso.metrics.silhouette_by_cluster(X, y, tolerance=0.02, seed=seed)
         assert list(found) == list(exact)
         for label, one in found.items():
             low, high = one.interval
@@ -83,17 +83,20 @@ def test_every_cluster_has_an_interval_of_its_own(name: str) -> None:
 
 def test_small_clusters_are_taken_whole_and_points_alone_score_zero() -> None:
     X, y, _ = spaces()["points alone"]
-    found = iso.silhouette_by_cluster(X, y, tolerance=0.02)
+    found = iso.metrics.silhouette_by_cluster(X, y, tolerance=0.02)
     assert {found[label].method for label in range(3)} == {"control variate"}
     for label in range(3, 53):
-        assert found[label] == iso.SilhouetteEstimate(0.0, 0.0, (0.0, 0.0), 1, "exact", 0)
+        assert found[label] == iso.metrics.SilhouetteEstimate(0.0, 0.0, (0.0, 0.0), 1, "exact", 0)
 
 
 def test_a_cluster_that_would_need_half_its_points_is_taken_whole() -> None:
     rng = np.random.default_rng(5)
     y = np.repeat([0, 1, 2], [2800, 100, 200])
     X = rng.normal(size=(3100, 3)) + y[:, None]
-    exact, found = iso.silhouette_by_cluster(X, y), iso.silhouette_by_cluster(X, y, tolerance=0.01)
+    exact, found = (
+        iso.metrics.silhouette_by_cluster(X, y),
+        iso.metrics.silhouette_by_cluster(X, y, tolerance=0.01),
+    )
     assert (found[1].method, found[1].n_anchors) == ("exact", 100)
     assert found[1].value == pytest.approx(exact[1], abs=1e-12)
     assert (found[0].method, found[2].method) == ("control variate", "control variate")
@@ -102,14 +105,14 @@ def test_a_cluster_that_would_need_half_its_points_is_taken_whole() -> None:
 def test_after_a_second_look_the_interval_is_the_tolerance() -> None:
     """Stopping where an interval happens to be narrow favours those that are too narrow."""
     X, y, _ = spaces()["heavy tails"]
-    first = iso.estimate_silhouette(X, y, tolerance=1.0)
+    first = iso.metrics.estimate_silhouette(X, y, tolerance=1.0)
     tolerance = 0.9 * (first.interval[1] - first.value)
-    second = iso.estimate_silhouette(X, y, tolerance=tolerance)
+    second = iso.metrics.estimate_silhouette(X, y, tolerance=tolerance)
     assert second.n_anchors > first.n_anchors
     assert second.interval == pytest.approx((second.value - tolerance, second.value + tolerance))
-    each = iso.silhouette_by_cluster(X, y, tolerance=1.0)
+    each = iso.metrics.silhouette_by_cluster(X, y, tolerance=1.0)
     tolerance = 0.9 * max(one.interval[1] - one.value for one in each.values())
-    again = iso.silhouette_by_cluster(X, y, tolerance=tolerance)
+    again = iso.metrics.silhouette_by_cluster(X, y, tolerance=tolerance)
     for label, one in again.items():
         looked_again = one.n_anchors > each[label].n_anchors
         assert one.interval[1] - one.value == pytest.approx(
@@ -120,13 +123,13 @@ def test_after_a_second_look_the_interval_is_the_tolerance() -> None:
 def test_the_proxy_pays(monkeypatch) -> None:
     """Regression on the proxies narrows the interval many times over plain anchors."""
     X, y, _ = spaces()["two weak clusters"]
-    with_proxy = iso.estimate_silhouette(X, y, tolerance=1.0)
+    with_proxy = iso.metrics.estimate_silhouette(X, y, tolerance=1.0)
 
     def nothing(clusters, block, codes):
         return torch.zeros(len(codes), 2, dtype=torch.float64)
 
     monkeypatch.setattr(module, "_features", nothing)
-    plain = iso.estimate_silhouette(X, y, tolerance=1.0)
+    plain = iso.metrics.estimate_silhouette(X, y, tolerance=1.0)
     assert plain.method == "anchors"
     assert with_proxy.method == "control variate"
     assert with_proxy.standard_error < 0.2 * plain.standard_error
@@ -163,8 +166,8 @@ def test_small_or_demanding_cases_are_exact(average: str) -> None:
         assert found.method == "exact"
         assert found.standard_error == 0
         assert found.value == pytest.approx(iso.silhouette_score(points, labels, average=average), abs=1e-12)
-        by_cluster = iso.silhouette_by_cluster(points, labels, tolerance=tolerance)
-        exact = iso.silhouette_by_cluster(points, labels)
+        by_cluster = iso.metrics.silhouette_by_cluster(points, labels, tolerance=tolerance)
+        exact = iso.metrics.silhouette_by_cluster(points, labels)
         assert {label: one.value for label, one in by_cluster.items()} == pytest.approx(exact, abs=1e-12)
 
 
@@ -174,7 +177,7 @@ def test_offset_and_scale_do_not_matter(offset: float, scale: float) -> None:
     X, y, tolerance = spaces()["two weak clusters"]
     moved = ((X + offset) * scale).astype(np.float32)
     exact = iso.silhouette_score(((X + offset).astype(np.float32)).astype(np.float64), y)
-    assert float(iso.estimate_silhouette(moved, y, tolerance=tolerance)) == pytest.approx(
+    assert float(iso.metrics.estimate_silhouette(moved, y, tolerance=tolerance)) == pytest.approx(
         exact, abs=2 * tolerance
     )
 
@@ -183,7 +186,7 @@ def test_squares_beyond_float32_are_answered_exactly() -> None:
     X, y, _ = spaces()["two weak clusters"]
     far = X[:1500].astype(np.float32)
     far[700] *= 1e25
-    found = iso.estimate_silhouette(far, y[:1500], tolerance=0.5)
+    found = iso.metrics.estimate_silhouette(far, y[:1500], tolerance=0.5)
     assert found.method == "exact"
 
 
@@ -233,8 +236,8 @@ def test_a_file_in_blocks_gives_the_same(name: str, small_blocks) -> None:
         assert (found.n_anchors, found.method) == (held.n_anchors, held.method)
         assert file.most_rows <= N_HELD
         assert file.n_passes <= 9
-    by_cluster = iso.silhouette_by_cluster(X, y, tolerance=0.05)
-    streamed = iso.silhouette_by_cluster(Blocks(X, None), y, tolerance=0.05)
+    by_cluster = iso.metrics.silhouette_by_cluster(X, y, tolerance=0.05)
+    streamed = iso.metrics.silhouette_by_cluster(Blocks(X, None), y, tolerance=0.05)
     for label, one in by_cluster.items():
         assert streamed[label].value == pytest.approx(one.value, abs=1e-10)
 
@@ -244,11 +247,11 @@ def test_a_file_that_has_to_be_exact_is_still_never_held(small_blocks, monkeypat
     X, y = rng.normal(size=(1700, 3)), rng.integers(0, 3, 1700)
     monkeypatch.setattr(anchors, "_TABLE_BYTES", 8 * 3 * 600)  # 600 points at a time
     file = Blocks(X, y)
-    found = iso.estimate_silhouette(file, tolerance=1e-12)
+    found = iso.metrics.estimate_silhouette(file, tolerance=1e-12)
     assert found.method == "exact"
     assert found.value == pytest.approx(iso.silhouette_score(X, y), abs=1e-12)
     assert file.most_rows <= N_HELD
-    macro = iso.estimate_silhouette(file, tolerance=1e-12, average="macro")
+    macro = iso.metrics.estimate_silhouette(file, tolerance=1e-12, average="macro")
     assert macro.value == pytest.approx(iso.silhouette_score(X, y, average="macro"), abs=1e-12)
 
 
@@ -257,39 +260,41 @@ def test_files_on_disk(tmp_path: Path) -> None:
     X = X.astype(np.float32)
     np.save(tmp_path / "x.npy", X)
     (tmp_path / "y.txt").write_text("\n".join(map(str, y)))
-    held = iso.estimate_silhouette(X, y, tolerance=tolerance)
+    held = iso.metrics.estimate_silhouette(X, y, tolerance=tolerance)
     opened = iso.open_vectors(tmp_path / "x.npy", labels=tmp_path / "y.txt")
-    assert iso.estimate_silhouette(opened, tolerance=tolerance).value == pytest.approx(held.value, abs=1e-10)
+    assert iso.metrics.estimate_silhouette(opened, tolerance=tolerance).value == pytest.approx(
+        held.value, abs=1e-10
+    )
     mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
-    assert iso.estimate_silhouette(mapped, y, tolerance=tolerance) == held
+    assert iso.metrics.estimate_silhouette(mapped, y, tolerance=tolerance) == held
     space = Space(X, labels=y)
-    assert iso.estimate_silhouette(space, tolerance=tolerance) == held
+    assert iso.metrics.estimate_silhouette(space, tolerance=tolerance) == held
 
 
 def test_bad_files(tmp_path: Path) -> None:
     X, y, _ = spaces()["blobs in the plane"]
     with pytest.raises(InputError, match="labels is missing; name them in open_vectors"):
-        iso.estimate_silhouette(Blocks(X, None))
+        iso.metrics.estimate_silhouette(Blocks(X, None))
     with pytest.raises(ShapeError, match="labels has 2000 entries for more vectors"):
-        iso.estimate_silhouette(Blocks(X, None), y[:2000])
+        iso.metrics.estimate_silhouette(Blocks(X, None), y[:2000])
     with pytest.raises(ShapeError, match="labels has 3000 entries for 2900 vectors"):
-        iso.estimate_silhouette(Blocks(X[:2900], None), y)
+        iso.metrics.estimate_silhouette(Blocks(X[:2900], None), y)
     X[1234, 1] = np.nan
     np.save(tmp_path / "x.npy", X)
     with pytest.raises(NotFiniteError, match="row 1234"):
-        iso.estimate_silhouette(iso.open_vectors(tmp_path / "x.npy"), y)
+        iso.metrics.estimate_silhouette(iso.open_vectors(tmp_path / "x.npy"), y)
 
 
 @pytest.mark.parametrize("tolerance", [0, -1e-3, float("nan"), "small", True])
 def test_bad_tolerance(tolerance) -> None:
-    for estimate in (iso.silhouette_score, iso.silhouette_by_cluster):
+    for estimate in (iso.silhouette_score, iso.metrics.silhouette_by_cluster):
         with pytest.raises(InputError, match="tolerance must be"):
             estimate(np.eye(4), [0, 0, 1, 1], tolerance=tolerance)
 
 
 def test_bad_input() -> None:
     X, y, _ = spaces()["blobs in the plane"]
-    estimates = (iso.estimate_silhouette, estimate_silhouette_by_cluster)
+    estimates = (iso.metrics.estimate_silhouette, estimate_silhouette_by_cluster)
     for estimate in estimates:
         with pytest.raises(InputError, match="seed must be a whole number"):
             estimate(X, y, seed=-1)
@@ -309,13 +314,13 @@ def test_bad_input() -> None:
             with pytest.raises(NotFiniteError, match="row 17"):
                 estimate(broken[:900], y[:900], tolerance=0.1)
     with pytest.raises(InputError, match=r"average must be .*got 'median'"):
-        iso.estimate_silhouette(X, y, average="median")
+        iso.metrics.estimate_silhouette(X, y, average="median")
 
 
 def test_tolerance_is_for_euclidean_distances() -> None:
     """Cosine and squared distances have closed forms; zero vectors have no cosine either way."""
     X, y = np.vstack([np.zeros((1, 3)), np.random.default_rng(0).normal(size=(9, 3))]), np.arange(10) % 2
-    for estimate in (iso.silhouette_score, iso.silhouette_by_cluster):
+    for estimate in (iso.silhouette_score, iso.metrics.silhouette_by_cluster):
         with pytest.raises(InputError, match="'cosine' is exact in linear time: leave tolerance out"):
             estimate(X, y, tolerance=0.1, metric="cosine")
         with pytest.raises(InputError, match="deterministic and memory_mb go without it"):

@@ -93,7 +93,7 @@ def test_bad_spaces() -> None:
     with pytest.raises(ShapeError, match=r"X is empty, shape \(0, 6, 3\)"):
         iso.silhouette_samples(X[:0], y)
     with pytest.raises(ShapeError, match="wanted one space"):
-        iso.silhouette_by_cluster(X, y)
+        iso.metrics.silhouette_by_cluster(X, y)
     with pytest.raises(ShapeError, match=r"three axes \(B, n, d\)"):
         Separation.of_spaces(X[0], y)
     for options in ({"metric": "cosine"}, {}):
@@ -150,7 +150,7 @@ def test_averages_and_clusters(rng) -> None:
         np.array(["a", "b", "c"])[np.r_[np.zeros(80, int), np.ones(15, int), np.full(5, 2)]],
     )
     samples = oracle(X, y)
-    by_cluster = iso.silhouette_by_cluster(X, y)
+    by_cluster = iso.metrics.silhouette_by_cluster(X, y)
     assert by_cluster == pytest.approx({name: samples[y == name].mean() for name in "abc"})
     macro = iso.silhouette_score(X, y, average="macro")
     assert macro == pytest.approx(np.mean(list(by_cluster.values())))
@@ -228,7 +228,7 @@ def test_bad_input(labels, options: dict, error: type[Exception], message: str) 
     ids=["nan", "inf", "empty", "one axis"],
 )
 def test_bad_vectors(X: np.ndarray, error: type[Exception], message: str) -> None:
-    for function in (iso.silhouette_score, iso.silhouette_samples, iso.silhouette_by_cluster):
+    for function in (iso.silhouette_score, iso.silhouette_samples, iso.metrics.silhouette_by_cluster):
         with pytest.raises(error, match=message):
             function(X, [0, 0, 1, 1])
 
@@ -251,10 +251,10 @@ def test_a_labelled_space_needs_no_labels_named(rng) -> None:
         iso.silhouette_score,
         iso.calinski_harabasz_score,
         iso.davies_bouldin_score,
-        iso.dunn_index,
+        iso.metrics.dunn_index,
         iso.knn_purity,
-        iso.linear_probe_accuracy,
-        iso.between_share,
+        iso.metrics.linear_probe_accuracy,
+        iso.metrics.between_share,
     ):
         assert function(space) == pytest.approx(function(*plain)), function.__name__
         with pytest.raises(InputError, match="labels is missing"):

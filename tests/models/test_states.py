@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 import torch
 
-from isoscope import Measurement, measure, measure_layers
+from isoscope import Measurement, measure
 from isoscope.engine.source import is_source
 from isoscope.errors import FileError, InputError
-from isoscope.models import LanguageModel, States, load_language_model, token_states
+from isoscope.models import LanguageModel, States, load_language_model, measure_layers, token_states
 
 TEXTS = ["the cat sat on the mat", "a dog", "the dog ran to the cat", "a hat on a mat"] * 3
 

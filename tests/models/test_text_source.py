@@ -201,7 +201,7 @@ def test_one_text_is_no_space(tiny_model: Path, reviews: Path) -> None:
 
 def test_opening_loads_no_libraries(tiny_model: Path, reviews: Path) -> None:
     code = (
-        "import sys, isoscope as iso; s = iso.open_texts('reviews.txt', model=sys.argv[1]);"
+        "import sys, isoscope as iso; s = iso.models.open_texts('reviews.txt', model=sys.argv[1]);"
         "print('transformers' in sys.modules, 'pyarrow' in sys.modules)"
     )
     done = subprocess.run(
@@ -217,7 +217,9 @@ def test_opening_loads_no_libraries(tiny_model: Path, reviews: Path) -> None:
     reason="needs all-MiniLM-L6-v2: the extras `text` and `models`",
 )
 def test_minilm_cuts_at_what_its_settings_say(reviews: Path) -> None:
-    settings = json.loads((iso.resolve_model("all-MiniLM-L6-v2") / "sentence_bert_config.json").read_text())
+    settings = json.loads(
+        (iso.models.resolve_model("all-MiniLM-L6-v2") / "sentence_bert_config.json").read_text()
+    )
     limit = settings["max_seq_length"]
     lines = ["dog " * (limit - 2), "dog " * (limit - 1)]  # [CLS] and [SEP] are counted too
     Path("long.txt").write_text("\n".join(lines))

@@ -34,11 +34,11 @@ def test_the_page_holds_the_readings(X: np.ndarray, tmp_path: Path) -> None:
     assert held["title"] == "Three"
     measured = iso.measure(X, labels=LABELS)
     assert {m["name"]: m["number"] for m in held["metrics"]} == dict(measured)
-    split = iso.scatter_decomposition(X, LABELS)
+    split = iso.metrics.scatter_decomposition(X, LABELS)
     assert held["frontier"]["ceiling"] == split.ceiling
-    by_label = iso.silhouette_by_cluster(X, LABELS)
+    by_label = iso.metrics.silhouette_by_cluster(X, LABELS)
     assert {r["name"]: r["mean"] for r in held["silhouette"]["rows"]} == pytest.approx(by_label)
-    contributions = np.asarray(iso.dimension_contributions(X))
+    contributions = np.asarray(iso.metrics.dimension_contributions(X))
     assert {t["dimension"]: t["contribution"] for t in held["dimensions"]["top"]} == pytest.approx(
         dict(enumerate(contributions))
     )
@@ -118,7 +118,7 @@ def test_what_the_sliders_compute_from_is_the_space(rng, shape: tuple[int, int])
     rank = what_if["rank"]
     assert rank == min(shape[0] - 1, shape[1])
     np.testing.assert_allclose(
-        numbers("eigenvalues", "<f8"), np.asarray(iso.eigenvalues(X))[:rank], rtol=1e-9
+        numbers("eigenvalues", "<f8"), np.asarray(iso.metrics.eigenvalues(X))[:rank], rtol=1e-9
     )
     points = numbers("coordinates", "<f4").reshape(-1, rank) + numbers("mean", "<f8")
     points = np.hstack([points, np.full((len(points), 1), what_if["mean_residual"])])

@@ -20,12 +20,12 @@ def labelled(rng) -> tuple[np.ndarray, list[str]]:
 
 
 PLOTS = {
-    "spectrum": lambda X, y, ax: iso.plot_spectrum(X, ax=ax),
-    "cosines": lambda X, y, ax: iso.plot_cosines(X, y, ax=ax),
-    "dimensions": lambda X, y, ax: iso.plot_dimensions(X, ax=ax),
-    "scatter": lambda X, y, ax: iso.plot_scatter(X, y, ax=ax),
-    "silhouette": lambda X, y, ax: iso.plot_silhouette(X, y, ax=ax),
-    "frontier": lambda X, y, ax: iso.plot_frontier(X, y, ax=ax),
+    "spectrum": lambda X, y, ax: iso.plots.plot_spectrum(X, ax=ax),
+    "cosines": lambda X, y, ax: iso.plots.plot_cosines(X, y, ax=ax),
+    "dimensions": lambda X, y, ax: iso.plots.plot_dimensions(X, ax=ax),
+    "scatter": lambda X, y, ax: iso.plots.plot_scatter(X, y, ax=ax),
+    "silhouette": lambda X, y, ax: iso.plots.plot_silhouette(X, y, ax=ax),
+    "frontier": lambda X, y, ax: iso.plots.plot_frontier(X, y, ax=ax),
 }
 
 
@@ -42,53 +42,53 @@ def test_axes_in_axes_out(labelled, name: str) -> None:
 
 def test_spectrum_shows_the_shares(labelled) -> None:
     X, _ = labelled
-    values = np.asarray(iso.eigenvalues(X))
-    drawn = iso.plot_spectrum(X).lines[0].get_ydata()
+    values = np.asarray(iso.metrics.eigenvalues(X))
+    drawn = iso.plots.plot_spectrum(X).lines[0].get_ydata()
     np.testing.assert_allclose(drawn, values / values.sum(), rtol=1e-9)
 
 
 def test_dimensions_show_the_strongest(labelled) -> None:
     X, _ = labelled
-    shares = np.asarray(iso.dimension_contributions(X))
+    shares = np.asarray(iso.metrics.dimension_contributions(X))
     shares /= np.abs(shares).sum()
     order = np.argsort(-np.abs(shares))[:2]
-    ax = iso.plot_dimensions(X, n_dims=2)
+    ax = iso.plots.plot_dimensions(X, n_dims=2)
     np.testing.assert_allclose([bar.get_height() for bar in ax.patches], shares[order])
     assert [text.get_text() for text in ax.get_xticklabels()] == [str(j) for j in order]
 
 
 def test_frontier_shows_the_space_under_the_curve(labelled) -> None:
-    split = iso.scatter_decomposition(*labelled)
-    ax = iso.plot_frontier(*labelled)
+    split = iso.metrics.scatter_decomposition(*labelled)
+    ax = iso.plots.plot_frontier(*labelled)
     assert ax.lines[1].get_xydata().tolist() == [[split.between_share, split.isoscore]]
     x, y = ax.lines[0].get_data()
     assert np.interp(split.between_share, x, y) == pytest.approx(split.ceiling, abs=1e-2)
 
 
 def test_silhouettes_are_ordered_and_names_are_plain(labelled) -> None:
-    ax = iso.plot_silhouette(*labelled)
-    means = iso.silhouette_by_cluster(*labelled)
+    ax = iso.plots.plot_silhouette(*labelled)
+    means = iso.metrics.silhouette_by_cluster(*labelled)
     assert ax.collections[-1].get_offsets()[:, 0].tolist() == pytest.approx(sorted(means.values())[::-1])
     assert {text.get_text() for text in ax.get_yticklabels()} == {" _a", r"\$b", "c"}
 
 
 def test_scatter_takes_other_directions_and_fewer_points(labelled) -> None:
     X, _ = labelled
-    ax = iso.plot_scatter(X, components=(2, 3), n_points=20)
+    ax = iso.plots.plot_scatter(X, components=(2, 3), n_points=20)
     assert ax.get_xlabel() == "principal direction 2"
     assert len(ax.collections[0].get_offsets()) == 20
     with pytest.raises(InputError, match=r"components.* must be two of 1 to 6"):
-        iso.plot_scatter(X, components=(1, 7))
+        iso.plots.plot_scatter(X, components=(1, 7))
     with pytest.raises(InputError, match=r"n_dims.* must be at least 1, got 0"):
-        iso.plot_dimensions(X, n_dims=0)
+        iso.plots.plot_dimensions(X, n_dims=0)
 
 
 def test_a_space_brings_its_labels(labelled) -> None:
     X, y = labelled
     space = iso.Space(X, labels=y)
-    assert len(iso.plot_scatter(space).collections) == 3
-    assert len(iso.plot_cosines(space).get_legend().get_texts()) == 3
-    assert iso.plot_silhouette(space).get_xlabel() == "silhouette"
+    assert len(iso.plots.plot_scatter(space).collections) == 3
+    assert len(iso.plots.plot_cosines(space).get_legend().get_texts()) == 3
+    assert iso.plots.plot_silhouette(space).get_xlabel() == "silhouette"
 
 
 def test_trajectory(tmp_path: Path) -> None:
@@ -99,10 +99,10 @@ def test_trajectory(tmp_path: Path) -> None:
     }
     run = iso.Trajectory(columns, {}, 1)
     run.save(tmp_path / "trajectory.parquet")
-    ax = iso.plot_trajectory(tmp_path, metric="loss")
+    ax = iso.plots.plot_trajectory(tmp_path, metric="loss")
     assert ax.lines[0].get_ydata().tolist() == [4, 3, 2]
     with pytest.raises(InputError, match=r"metric.* must be one of seed, step, loss"):
-        iso.plot_trajectory(run)
+        iso.plots.plot_trajectory(run)
 
 
 def test_figures_are_written_twice_each(labelled, tmp_path: Path) -> None:
@@ -120,7 +120,7 @@ def test_without_matplotlib_there_is_a_page_and_a_word_about_figures(labelled, t
     with pytest.raises(InputError, match="needs matplotlib"):
         iso.report(labelled[0], figures=tmp_path)
     with pytest.raises(InputError, match="needs matplotlib"):
-        iso.plot_spectrum(labelled[0])
+        iso.plots.plot_spectrum(labelled[0])
 
 
 def test_panels_are_the_callers_or_new_and_as_many_as_are_drawn(tmp_path: Path) -> None:

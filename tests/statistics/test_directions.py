@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from isoscope import Directions
 from isoscope.errors import ShapeError, UndefinedError
+from isoscope.statistics import Directions
 
 
 def test_sums(rng) -> None:

@@ -60,7 +60,7 @@ def test_deterministic_reaches_the_kernel_and_repeats_itself(on_kernels) -> None
     assert torch.equal(first, second)
     assert torch.allclose(first, iso.silhouette_samples(X, labels), rtol=0, atol=1e-6)
     iso.silhouette_score(X[0], labels, deterministic=True)
-    iso.silhouette_by_cluster(X[0], labels, deterministic=True)
+    iso.metrics.silhouette_by_cluster(X[0], labels, deterministic=True)
     assert [deterministic for _, deterministic in on_kernels] == [True, True, False, True, True]
 
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from isoscope import GroupDirections, GroupMoments
 from isoscope.errors import ShapeError
+from isoscope.statistics import GroupDirections, GroupMoments
 from isoscope.statistics.centroids import CentroidDistances
 
 

@@ -5,9 +5,10 @@ import pytest
 import torch
 
 import isoscope as iso
-from isoscope import Directions, Moments
+from isoscope import Moments
 from isoscope.metrics.cosine import mean_cosine_error
 from isoscope.metrics.isotropy import isoscore_jackknife
+from isoscope.statistics import Directions
 from isoscope.statistics.leave_one_out import LeftOutCosines, LeftOutMoments, jackknife
 
 

@@ -5,8 +5,8 @@ import pytest
 import torch
 from scipy.spatial.distance import cdist
 
-from isoscope import Neighbors
 from isoscope.errors import InputError, ShapeError, UndefinedError
+from isoscope.statistics import Neighbors
 
 
 def spaces(dtype: type) -> dict[str, np.ndarray]:

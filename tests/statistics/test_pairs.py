@@ -5,8 +5,8 @@ import pytest
 import torch
 from scipy.spatial.distance import cdist
 
-from isoscope import ClusterDistances, Separation
 from isoscope.errors import LabelError
+from isoscope.statistics import ClusterDistances, Separation
 
 
 @pytest.fixture

@@ -41,7 +41,7 @@ def test_whole_weights_are_repeated_rows(seed: int, wide: bool) -> None:
     assert isinstance(a.count, int)
     for name in ("mean", "scatter", "cubic", "quartic", "trace", "squared_frobenius"):
         torch.testing.assert_close(getattr(a, name), getattr(b, name), rtol=1e-10, atol=1e-9)
-    u, v = iso.Directions.of(X, weights=w), iso.Directions.of(again)
+    u, v = iso.statistics.Directions.of(X, weights=w), iso.statistics.Directions.of(again)
     assert (u.count, u.n_zero) == (v.count, v.n_zero)
     for name in ("unit_sum", "unit_square_sum", "norm_sum", "norm_square_sum", "norm_min", "norm_max"):
         torch.testing.assert_close(getattr(u, name), getattr(v, name))
@@ -100,10 +100,10 @@ def test_rankme_counts_rows_and_not_their_weights(n: int, d: int) -> None:
 def test_spectra_of_fractional_weights() -> None:
     X, _, _ = rows(2)
     w = np.full(N, 0.1)
-    condition = iso.condition_number(iso.Moments.of(X, weights=w))
-    assert condition == pytest.approx(iso.condition_number(X))
-    exponent = iso.power_law_exponent(iso.Moments.of(X, weights=w))
-    assert exponent == pytest.approx(iso.power_law_exponent(X))
+    condition = iso.metrics.condition_number(iso.Moments.of(X, weights=w))
+    assert condition == pytest.approx(iso.metrics.condition_number(X))
+    exponent = iso.metrics.power_law_exponent(iso.Moments.of(X, weights=w))
+    assert exponent == pytest.approx(iso.metrics.power_law_exponent(X))
 
 
 def test_weights_that_add_up_to_fewer_than_the_labels() -> None:

@@ -63,7 +63,7 @@ def hugging(folder: Path, output: Path, tracker: GeometryTracker | None, **argum
         train_dataset=Labelled(tokens),
     )
     if tracker is not None:
-        trainer.add_callback(iso.geometry_callback(tracker, log=trainer.log))
+        trainer.add_callback(iso.tracking.geometry_callback(tracker, log=trainer.log))
     return trainer
 
 
@@ -156,7 +156,7 @@ def _die() -> None:
 def test_without_the_trainers_log_the_history_has_the_values(tiny_bert: Path, tmp_path: Path) -> None:
     tracker = following(tiny_bert)
     trainer = hugging(tiny_bert, tmp_path, None)
-    trainer.add_callback(iso.geometry_callback(tracker))
+    trainer.add_callback(iso.tracking.geometry_callback(tracker))
     trainer.train()
     column = tracker.trajectory["mean_cosine"].tolist()
     assert history(trainer, "geometry/mean_cosine") == dict(zip([0, 2, 4, 6], column, strict=True))
@@ -173,12 +173,12 @@ def sentence_model(folder: Path) -> Any:
 def test_the_evaluator_returns_named_values(tiny_model: Path) -> None:
     model = sentence_model(tiny_model)
     tracker = GeometryTracker(TEXTS, layers="output", metrics=METRICS)
-    evaluator = iso.geometry_evaluator(tracker)
+    evaluator = iso.tracking.geometry_evaluator(tracker)
     found = evaluator(model, epoch=0.5, steps=7)
     assert found["geometry_mean_cosine"] == pytest.approx(iso.mean_cosine(model.encode(TEXTS)), rel=1e-5)
     assert evaluator.primary_metric in found
     assert tracker.steps == [7]
-    assert iso.geometry_evaluator(tracker, name="probe")(model).keys() == {
+    assert iso.tracking.geometry_evaluator(tracker, name="probe")(model).keys() == {
         f"probe_{name}" for name in METRICS
     }
     assert tracker.steps == [7]  # without a step, no row
@@ -210,14 +210,14 @@ def test_the_evaluator_inside_its_trainer(tiny_model: Path, tmp_path: Path) -> N
             ),
             train_dataset=datasets.Dataset.from_dict({"anchor": TEXTS * 4, "positive": TEXTS * 4}),
             loss=MultipleNegativesRankingLoss(model),
-            evaluator=iso.geometry_evaluator(tracker),
+            evaluator=iso.tracking.geometry_evaluator(tracker),
         )
         trainer.train()
     assert tracker.steps == [2, 4, 6, 8]  # measured where the trainer evaluates
     evaluated = history(trainer, "eval_geometry_mean_cosine")
     assert list(evaluated.values()) == tracker.trajectory["mean_cosine"].tolist()
     control = pytest.importorskip("transformers").TrainerControl()
-    iso.geometry_callback(tracker).on_evaluate(None, trainer.state, control)
+    iso.tracking.geometry_callback(tracker).on_evaluate(None, trainer.state, control)
     assert control.should_training_stop
 
 
@@ -266,7 +266,7 @@ def fit(
     """Eight steps, four batches an epoch; the trainer and the module."""
     data = torch.randn(32, 6, generator=torch.Generator().manual_seed(1))
     loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(data), batch_size=8)
-    own = [] if tracker is None else [iso.lightning_callback(tracker, module=module)]
+    own = [] if tracker is None else [iso.tracking.lightning_callback(tracker, module=module)]
     settings: dict[str, Any] = {
         "max_steps": 8,
         "logger": False,
@@ -340,9 +340,9 @@ def test_packages_that_are_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(callbacks, "import_module", absent)
     tracker = GeometryTracker(PROBE)
     for make, package in (
-        (iso.geometry_callback, "transformers"),
-        (iso.geometry_evaluator, "sentence_transformers"),
-        (iso.lightning_callback, "lightning"),
+        (iso.tracking.geometry_callback, "transformers"),
+        (iso.tracking.geometry_evaluator, "sentence_transformers"),
+        (iso.tracking.lightning_callback, "lightning"),
     ):
         with pytest.raises(iso.InputError, match=f"needs {package}, which is not installed"):
             make(tracker)

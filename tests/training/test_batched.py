@@ -58,7 +58,7 @@ def test_silhouettes_equal_scikit_learn(rng) -> None:
 
 def fields(points: torch.Tensor, clusters: iso.Labels) -> tuple[torch.Tensor, ...]:
     """Cohesion, separation and nearest cluster, as the kernels give them: one call for all spaces."""
-    parts = [iso.Separation.of(own, clusters) for own in points]
+    parts = [iso.statistics.Separation.of(own, clusters) for own in points]
     return tuple(
         torch.stack([getattr(part, name) for part in parts]) for name in ("cohesion", "separation", "nearest")
     )

@@ -118,7 +118,7 @@ def test_temperature_batch_and_seed_change_the_run(tiny_bert: Path) -> None:
 
 
 def test_a_model_at_hand_is_not_changed(tiny_gpt: Path) -> None:
-    given = iso.load_language_model(tiny_gpt, device="cpu")
+    given = iso.models.load_language_model(tiny_gpt, device="cpu")
     before = {name: values.clone() for name, values in given.model.state_dict().items()}
     found = iso.contrast(given, PAIRS, steps=3, pooling="lasttoken", **QUICK)
     assert all(torch.equal(values, given.model.state_dict()[name]) for name, values in before.items())
@@ -176,9 +176,9 @@ def test_a_run_that_is_done_or_of_another_kind(tiny_bert: Path, tmp_path: Path) 
         with pytest.raises(InputError, match="another configuration"):
             iso.contrast(tiny_bert, PAIRS, resume=True, **options | change)
     with pytest.raises(FileError, match="another kind of run"):
-        iso.FineTuned.load(tmp_path / "run")
+        iso.training.FineTuned.load(tmp_path / "run")
     with pytest.raises(FileError, match="no run that is done"):
-        iso.Contrasted.load(tmp_path)
+        iso.training.Contrasted.load(tmp_path)
     assert "τ = 0.05" in str(first)
     assert f"{first.trajectory['mean_cosine'][-1]:.4f}" in str(first)
     first.figure(tmp_path / "figure.png")

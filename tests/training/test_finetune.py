@@ -101,7 +101,7 @@ def test_losses_are_those_of_a_loop_by_hand(steady: Path, penalty: str | None, s
 
 
 def test_the_strength_moves_the_space_its_way(tiny_bert: Path) -> None:
-    def run(kind: str, strength: float) -> iso.FineTuned:
+    def run(kind: str, strength: float) -> iso.training.FineTuned:
         options = QUICK | {"epochs": 4, "learning_rate": 3e-3}
         return iso.finetune(tiny_bert, TEXTS, LABELS, regularizer=kind, strength=strength, **options)
 
@@ -420,7 +420,7 @@ def test_a_run_that_is_done(tiny_bert: Path, tmp_path: Path) -> None:
     stamp = (run / "result.json").stat().st_mtime_ns
     again = iso.finetune(tiny_bert, TEXTS, LABELS, run=run, resume=True, regularizer="istar", **QUICK)
     assert (run / "result.json").stat().st_mtime_ns == stamp
-    assert again.to_dict() == first.to_dict() == iso.FineTuned.load(run).to_dict()
+    assert again.to_dict() == first.to_dict() == iso.training.FineTuned.load(run).to_dict()
     assert again.loss.tolist() == first.loss.tolist()
     kept = transformers.AutoModelForSequenceClassification.from_pretrained(again.model_folder).eval()
     inputs = first.tokenizer(TEXTS[0], return_tensors="pt")
@@ -444,7 +444,7 @@ def test_a_run_that_is_done(tiny_bert: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"another configuration \(data differ"):
         iso.finetune(tiny_bert, TEXTS[::-1], LABELS, run=run, resume=True, regularizer="istar", **QUICK)
     with pytest.raises(FileError, match="no run that is done"):
-        iso.FineTuned.load(tmp_path)
+        iso.training.FineTuned.load(tmp_path)
 
 
 def flip(path: Path) -> None:
@@ -496,7 +496,7 @@ def test_damage_to_a_run_that_is_done(
 ) -> None:
     run = tmp_path / "run"
 
-    def tuned() -> iso.FineTuned:
+    def tuned() -> iso.training.FineTuned:
         return iso.finetune(tiny_bert, TEXTS, LABELS, run=run, resume=True, save_every=2, **QUICK)
 
     with monkeypatch.context() as patched:
@@ -511,13 +511,13 @@ def test_damage_to_a_run_that_is_done(
         content = (run / name).read_bytes()
         (run / name).write_bytes(content[: len(content) // 2])
         with pytest.raises(FileError, match=name):
-            iso.FineTuned.load(run)
+            iso.training.FineTuned.load(run)
         with pytest.warns(RuntimeWarning, match=f"{name} .*; the run goes on from its last checkpoint, or"):
             assert tuned().loss.tolist() == whole.loss.tolist()
-        assert iso.FineTuned.load(run).geometry == whole.geometry
+        assert iso.training.FineTuned.load(run).geometry == whole.geometry
     other_digit(run / "result.json")
     with pytest.raises(FileError, match="damaged: its checksum does not match"):
-        iso.FineTuned.load(run)
+        iso.training.FineTuned.load(run)
     with pytest.warns(RuntimeWarning, match="damaged"):
         tuned()
     flip(run / "model" / "model.safetensors")

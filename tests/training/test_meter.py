@@ -30,7 +30,7 @@ def test_labels_decide_what_is_measured(paired: Problem) -> None:
     assert values["isoscore"].item() == pytest.approx(iso.isoscore(paired.table), rel=1e-9)
     assert values["effective_rank"].item() == pytest.approx(iso.effective_rank(paired.table), rel=1e-9)
     assert values["silhouette"].item() == pytest.approx(silhouette_score(items, labels), abs=1e-9)
-    assert values["between_share"].item() == pytest.approx(iso.between_share(items, labels), rel=1e-9)
+    assert values["between_share"].item() == pytest.approx(iso.metrics.between_share(items, labels), rel=1e-9)
 
 
 def test_a_large_set_is_sampled_anew_at_each_measurement(paired: Problem) -> None:

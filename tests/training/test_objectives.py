@@ -42,7 +42,7 @@ def test_it_is_the_papers_objective(rng) -> None:
     X = rng.normal(size=(20, 4))
     y = np.arange(20) % 3
     losses, _ = triplet_loss(torch.from_numpy(X)[None], as_labels(y), n_triplets=None, seeds=[0], step=0)
-    assert losses.item() == pytest.approx(-iso.triplet_objective(X, y) / len(triplets(y)), rel=1e-9)
+    assert losses.item() == pytest.approx(-iso.metrics.triplet_objective(X, y) / len(triplets(y)), rel=1e-9)
 
 
 def test_drawn_triplets_are_triplets_and_evenly_drawn() -> None:

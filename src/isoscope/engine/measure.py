@@ -56,7 +56,7 @@ def measure(
             also name its columns), a Space, a Measurement (whose statistics are used again, while you
             hold its vectors), or an opened file: of vectors (`isoscope.open_vectors`),
             which is read in blocks when every metric asked for can stream, or of texts
-            (`isoscope.open_texts`), which are encoded. A dask array is measured chunk by chunk.
+            (`isoscope.models.open_texts`), which are encoded. A dask array is measured chunk by chunk.
         labels: one label a row; adds the cluster metrics and IsoScore's ceiling.
         token_types: what each row is an occurrence of; adds contextual metrics.
         sentences: where each row occurs; adds contextual metrics.

@@ -23,7 +23,7 @@ class TripletLoss(nn.Module):
     a different label. These are taken exactly in O(n²(d + log n)), each anchor's distances sorted once.
     Range [0, ∞); 0 where every vector is nearer to all of its own than to any other, by m. Unchanged by
     rotation and translation; not by scale, unless m is 0. Equal points get a gradient of zero from their
-    pair. With m = 0 it is minus `isoscope.triplet_objective`, over the number of triplets.
+    pair. With m = 0 it is minus `isoscope.metrics.triplet_objective`, over the number of triplets.
 
     **Gradient accumulation**: given triplets are a plain mean; with labels, each micro-batch has only the
     triplets within it. **Several processes**: the triplets are those of all processes, gradient included;

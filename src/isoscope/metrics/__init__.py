@@ -1,21 +1,205 @@
-"""Formulas over statistics. Every metric is the function of its name here: `isoscope.metrics.isoscore`."""
+"""Metrics of a space: each is the function of its name, a formula over statistics.
 
-from __future__ import annotations
+`isoscope.metrics.isoscore` is the metric that `isoscope measure -m isoscore` computes.
+"""
 
-from typing import Any
+from isoscope.metrics.attribution import Attribution, DirectionPart, LabelPart, attribute_anisotropy
+from isoscope.metrics.cluster_adjusted import ClusterAdjustedSimilarities, cluster_adjusted_similarities
+from isoscope.metrics.clusters import (
+    calinski_harabasz_score,
+    davies_bouldin_score,
+    dunn_index,
+    knn_purity,
+    linear_probe_accuracy,
+)
+from isoscope.metrics.contextual import (
+    adjusted_intra_similarity,
+    adjusted_self_similarity,
+    intra_similarity,
+    s_inter,
+    s_intra,
+    sampled_anisotropy,
+    self_similarity,
+    type_similarities,
+)
+from isoscope.metrics.contextual_change import (
+    RunningCorrelation,
+    SelfSimilarityChange,
+    adjusted_type_similarities,
+    running_correlation,
+    self_similarity_change,
+)
+from isoscope.metrics.correspondence import linear_cka, neighbor_overlap, procrustes_distance
+from isoscope.metrics.cosine import (
+    NormStatistics,
+    alignment,
+    mean_cosine,
+    mean_norm,
+    norm_statistics,
+    norm_variation,
+    uniformity,
+)
+from isoscope.metrics.dimensions import (
+    DimensionShares,
+    RogueDimension,
+    dimension_contributions,
+    dimensions_for_half,
+    dimensions_for_share,
+    rogue_dimensions,
+    self_similarity_shares,
+    top_dimension_share,
+)
+from isoscope.metrics.frontier import (
+    ScatterDecomposition,
+    between_ceiling,
+    between_share,
+    frontier_curve,
+    isotropy_ceiling,
+    scatter_decomposition,
+)
+from isoscope.metrics.frontier_position import FrontierPosition, frontier_position
+from isoscope.metrics.frontier_space import frontier_space, points_needed
+from isoscope.metrics.isotropy import (
+    isoscore,
+    isoscore_debiased,
+    isoscore_star,
+    isotropy_defect,
+    partition_isotropy,
+)
+from isoscope.metrics.manifold import hubness, k_occurrence, lid, lid_samples, twonn
+from isoscope.metrics.objectives import (
+    classifier_objective,
+    classifier_objective_expansion,
+    isotropy_objective,
+    silhouette_objective,
+    triplet_bound,
+    triplet_objective,
+)
+from isoscope.metrics.registry import Metric, metric, registered
+from isoscope.metrics.removed_dimensions import informativity, informativity_curve
+from isoscope.metrics.silhouette_estimate import SilhouetteEstimate, estimate_silhouette
+from isoscope.metrics.silhouettes import (
+    silhouette_by_cluster,
+    silhouette_cosine,
+    silhouette_macro,
+    silhouette_samples,
+    silhouette_score,
+    silhouette_squared,
+)
+from isoscope.metrics.sinks import Sinks, find_sinks, sink_thresholds
+from isoscope.metrics.spectrum import (
+    condition_number,
+    dimensions_for_variance,
+    effective_rank,
+    eigenvalues,
+    explained_variance,
+    participation_ratio,
+    power_law_exponent,
+    rankme,
+    stable_rank,
+)
 
+silhouette, calinski_harabasz, davies_bouldin = (
+    silhouette_score,
+    calinski_harabasz_score,
+    davies_bouldin_score,
+)
 
-def __getattr__(name: str) -> Any:
-    """Return a metric's function; `registry` finds them in the modules of this package."""
-    from isoscope.metrics.registry import built_in
-
-    if name == "__all__":
-        return sorted(built_in())
-    entry = None if name.startswith("_") else built_in().get(name)
-    if entry is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return entry.function
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__getattr__("__all__")})
+__all__ = [
+    "Attribution",
+    "ClusterAdjustedSimilarities",
+    "DimensionShares",
+    "DirectionPart",
+    "FrontierPosition",
+    "LabelPart",
+    "Metric",
+    "NormStatistics",
+    "RogueDimension",
+    "RunningCorrelation",
+    "ScatterDecomposition",
+    "SelfSimilarityChange",
+    "SilhouetteEstimate",
+    "Sinks",
+    "adjusted_intra_similarity",
+    "adjusted_self_similarity",
+    "adjusted_type_similarities",
+    "alignment",
+    "attribute_anisotropy",
+    "between_ceiling",
+    "between_share",
+    "calinski_harabasz",
+    "calinski_harabasz_score",
+    "classifier_objective",
+    "classifier_objective_expansion",
+    "cluster_adjusted_similarities",
+    "condition_number",
+    "davies_bouldin",
+    "davies_bouldin_score",
+    "dimension_contributions",
+    "dimensions_for_half",
+    "dimensions_for_share",
+    "dimensions_for_variance",
+    "dunn_index",
+    "effective_rank",
+    "eigenvalues",
+    "estimate_silhouette",
+    "explained_variance",
+    "find_sinks",
+    "frontier_curve",
+    "frontier_position",
+    "frontier_space",
+    "hubness",
+    "informativity",
+    "informativity_curve",
+    "intra_similarity",
+    "isoscore",
+    "isoscore_debiased",
+    "isoscore_star",
+    "isotropy_ceiling",
+    "isotropy_defect",
+    "isotropy_objective",
+    "k_occurrence",
+    "knn_purity",
+    "lid",
+    "lid_samples",
+    "linear_cka",
+    "linear_probe_accuracy",
+    "mean_cosine",
+    "mean_norm",
+    "metric",
+    "neighbor_overlap",
+    "norm_statistics",
+    "norm_variation",
+    "participation_ratio",
+    "partition_isotropy",
+    "points_needed",
+    "power_law_exponent",
+    "procrustes_distance",
+    "rankme",
+    "registered",
+    "rogue_dimensions",
+    "running_correlation",
+    "s_inter",
+    "s_intra",
+    "sampled_anisotropy",
+    "scatter_decomposition",
+    "self_similarity",
+    "self_similarity_change",
+    "self_similarity_shares",
+    "silhouette",
+    "silhouette_by_cluster",
+    "silhouette_cosine",
+    "silhouette_macro",
+    "silhouette_objective",
+    "silhouette_samples",
+    "silhouette_score",
+    "silhouette_squared",
+    "sink_thresholds",
+    "stable_rank",
+    "top_dimension_share",
+    "triplet_bound",
+    "triplet_objective",
+    "twonn",
+    "type_similarities",
+    "uniformity",
+]

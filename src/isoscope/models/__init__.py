@@ -8,6 +8,7 @@
     token_states(texts)         one vector a token and layer, of any language model
     States(texts)               the same as a source for `measure`, nothing kept
     hidden_states(model, …)     the states of any model on batches, as they pass
+    measure_layers(texts)       every layer of a language model, measured on texts
     load_language_model(name)   a transformer with its tokenizer; load_tokenizer the tokenizer alone
     resolve_model(name)         the folder or file a model lies in
     best_device(name)           the device asked for, or the best there is
@@ -21,6 +22,7 @@ from isoscope.models.averaged import averaged_vectors
 from isoscope.models.folders import cache_folder
 from isoscope.models.forward import hidden_states
 from isoscope.models.language_models import LanguageModel, best_device, load_language_model, load_tokenizer
+from isoscope.models.layers import LayerComparison, LayerProfile, measure_layers
 from isoscope.models.resolve import resolve_model
 from isoscope.models.sentences import encode
 from isoscope.models.states import States
@@ -32,6 +34,8 @@ from isoscope.models.tokens import TokenRows
 __all__ = [
     "GLOVE",
     "LanguageModel",
+    "LayerComparison",
+    "LayerProfile",
     "States",
     "TextFile",
     "TokenRows",
@@ -43,6 +47,7 @@ __all__ = [
     "hidden_states",
     "load_language_model",
     "load_tokenizer",
+    "measure_layers",
     "open_texts",
     "resolve_model",
     "static_vectors",

@@ -5,7 +5,6 @@ finetune(model, texts, y)   a model trained to classify texts, with a penalty on
 contrast(model, pairs)      a sentence encoder trained on pairs, its geometry followed -> Contrasted
 train_masked_lm(texts)      a small BERT trained from nothing, to start from -> MaskedLM
 trade_off(X, y)             vectors optimised for isotropy and clusters at once -> TradeOff
-plot_against_frontier(…)            spaces and runs under the frontier
 """
 
 from __future__ import annotations
@@ -21,7 +20,6 @@ from isoscope.tracking import (
 from isoscope.training.contrast import Contrasted, contrast
 from isoscope.training.embeddings import train_embeddings
 from isoscope.training.finetune import FineTuned, finetune
-from isoscope.training.frontier_figure import plot_against_frontier
 from isoscope.training.held_out import some_examples
 from isoscope.training.masked import MaskedLM, train_masked_lm
 from isoscope.training.trade_off import TradeOff, TradeOffPoint, trade_off
@@ -40,7 +38,6 @@ __all__ = [
     "geometry_callback",
     "geometry_evaluator",
     "lightning_callback",
-    "plot_against_frontier",
     "some_examples",
     "trade_off",
     "train_embeddings",

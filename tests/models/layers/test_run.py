@@ -35,17 +35,17 @@ TEXTS = (
 )
 COMPARED = {
     "mean_cosine": iso.mean_cosine,
-    "self_similarity": iso.self_similarity,
-    "adjusted_self_similarity": iso.adjusted_self_similarity,
-    "intra_similarity": iso.intra_similarity,
-    "adjusted_intra_similarity": iso.adjusted_intra_similarity,
-    "s_inter": iso.s_inter,
+    "self_similarity": iso.metrics.self_similarity,
+    "adjusted_self_similarity": iso.metrics.adjusted_self_similarity,
+    "intra_similarity": iso.metrics.intra_similarity,
+    "adjusted_intra_similarity": iso.metrics.adjusted_intra_similarity,
+    "s_inter": iso.metrics.s_inter,
     "isoscore": iso.isoscore,
     "isoscore_debiased": lambda space: iso.isoscore(space, debias=True),
     "effective_rank": iso.effective_rank,
-    "top_dimension_share": iso.top_dimension_share,
-    "mean_norm": lambda space: iso.norm_statistics(space).mean,
-    "dimensions_for_20": lambda space: iso.dimensions_for_share(space, share=0.2),
+    "top_dimension_share": iso.metrics.top_dimension_share,
+    "mean_norm": lambda space: iso.metrics.norm_statistics(space).mean,
+    "dimensions_for_20": lambda space: iso.metrics.dimensions_for_share(space, share=0.2),
 }
 
 
@@ -159,7 +159,7 @@ def test_the_sample(gpt: LanguageModel, states: TokenStates) -> None:
         assert values["lid_squared"] == pytest.approx(iso.lid(states.vectors(layer), k=10) / 2, rel=1e-6)
         units = torch.nn.functional.normalize(states.vectors(layer).double(), dim=1).float()
         assert values["lid_cosine"] == pytest.approx(iso.lid(units, k=10, squared=True), rel=1e-3)
-        wanted = iso.informativity_curve(states.vectors(layer), ks=(1, 2, 3, 5, 10))
+        wanted = iso.metrics.informativity_curve(states.vectors(layer), ks=(1, 2, 3, 5, 10))
         assert values["informativity_2"] == pytest.approx(wanted[2], rel=1e-6)
         n_clusters, silhouette = values["n_clusters"], values["cluster_silhouette"]
         assert n_clusters is not None
@@ -170,7 +170,7 @@ def test_the_sample(gpt: LanguageModel, states: TokenStates) -> None:
 def test_the_similarity_of_each_type(gpt: LanguageModel, states: TokenStates) -> None:
     profile = measure_layers(TEXTS, model=gpt, clusters=False, progress=False)
     space = states.space(3, rows=~is_sink(states))
-    wanted = iso.type_similarities(space)
+    wanted = iso.metrics.type_similarities(space)
     found = profile.adjusted_by_type(-1)
     assert set(found) == set(wanted)
     for name, value in wanted.items():

@@ -11,8 +11,8 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from isoscope import RunningCorrelation
 from isoscope.figures import INK, PALETTE
+from isoscope.metrics import RunningCorrelation
 from isoscope_papers.contrastive.findings import READINGS
 from isoscope_papers.contrastive.run import Geometry
 from isoscope_papers.contrastive.setups import REMOVED

@@ -7,7 +7,8 @@ from scipy.stats import spearmanr
 from torch import Tensor
 from torch.nn.functional import cosine_similarity, normalize
 
-from isoscope import Space, dimension_contributions, informativity
+from isoscope import Space
+from isoscope.metrics import dimension_contributions, informativity
 from isoscope_papers.contrastive.tokens import kind
 
 N_TOP = 20  # dominant dimensions

@@ -73,7 +73,7 @@ class Geometry:
 
     def n_for(self, share: float, view: str = "paper") -> int:
         """Return how many of the top dimensions make a share of the last layer's self-similarity."""
-        return iso.DimensionShares(torch.tensor(self.shares[view], dtype=torch.float64)).n_for(share)
+        return iso.metrics.DimensionShares(torch.tensor(self.shares[view], dtype=torch.float64)).n_for(share)
 
 
 def measure_geometry(
@@ -82,9 +82,9 @@ def measure_geometry(
     """Read the sentences with a model and measure every layer."""
     began = time.perf_counter()
     texts = load_texts(setups.TEXTS, split=setups.SPLIT, data=place.data, download=place.download)
-    loaded = iso.load_language_model(setup.model, device=place.device, download=place.download)
+    loaded = iso.models.load_language_model(setup.model, device=place.device, download=place.download)
     can_pad = loaded.tokenizer.pad_token_id is not None and not loaded.is_causal
-    states = iso.token_states(
+    states = iso.models.token_states(
         texts.columns[0], model=loaded, padding=can_pad, truncate=True, progress=progress
     )
     found = geometry_of(setup, states, seeds=seeds, source=texts.source)
@@ -92,7 +92,7 @@ def measure_geometry(
 
 
 def geometry_of(
-    setup: Setup, states: iso.TokenStates, *, seeds: int | Sequence[int] = N_SEEDS, source: str = ""
+    setup: Setup, states: iso.models.TokenStates, *, seeds: int | Sequence[int] = N_SEEDS, source: str = ""
 ) -> Geometry:
     """Measure states that are there already."""
     numbers = list(range(seeds)) if isinstance(seeds, int) else list(seeds)
@@ -105,7 +105,7 @@ def geometry_of(
         return [layer_readings(states, layer, protocol, numbers, mask) for layer in states.layers]
 
     shares = {
-        name: iso.self_similarity_shares(_types(states, last, protocol), diagonal=protocol.diagonal)
+        name: iso.metrics.self_similarity_shares(_types(states, last, protocol), diagonal=protocol.diagonal)
         for name, protocol in (("paper", PAPER), ("clean", CLEAN))
     }
     return Geometry(
@@ -124,35 +124,42 @@ def geometry_of(
 
 
 def layer_readings(
-    states: iso.TokenStates, layer: int, protocol: Protocol, seeds: Sequence[int], keep: Tensor | None = None
+    states: iso.models.TokenStates,
+    layer: int,
+    protocol: Protocol,
+    seeds: Sequence[int],
+    keep: Tensor | None = None,
 ) -> dict[str, float]:
     """Read one layer by one protocol; `keep` is a mask of the tokens that are looked at."""
     tokens = states.space(layer, rows=token_rows(states.rows, protocol, keep))
     types = _types(states, layer, protocol, keep)
-    shares = iso.self_similarity_shares(types, diagonal=protocol.diagonal)
+    shares = iso.metrics.self_similarity_shares(types, diagonal=protocol.diagonal)
     found = {
-        "self_similarity": float(iso.self_similarity(types)),
-        "intra_similarity": float(iso.intra_similarity(tokens)),
-        "norm": iso.norm_statistics(tokens).mean,
+        "self_similarity": float(iso.metrics.self_similarity(types)),
+        "intra_similarity": float(iso.metrics.intra_similarity(tokens)),
+        "norm": iso.metrics.norm_statistics(tokens).mean,
         "top_share": shares.top(1)[0],
         "dimensions_for_half": shares.n_for(0.5),
     }
     if protocol.sampled:
         sample = torch.tensor(
-            [iso.sampled_anisotropy(tokens, n_sentences=setups.N_SAMPLED, seed=seed) for seed in seeds]
+            [
+                iso.metrics.sampled_anisotropy(tokens, n_sentences=setups.N_SAMPLED, seed=seed)
+                for seed in seeds
+            ]
         )
         return found | {"anisotropy": float(sample.mean()), "anisotropy_sd": float(sample.std())}
     exact = {"anisotropy": float(iso.mean_cosine(tokens)), "isoscore": float(iso.isoscore(tokens))}
     return found | exact | {"anisotropy_sd": 0.0}
 
 
-def token_rows(rows: iso.TokenRows, protocol: Protocol, keep: Tensor | None = None) -> Tensor:
+def token_rows(rows: iso.models.TokenRows, protocol: Protocol, keep: Tensor | None = None) -> Tensor:
     """Mark the (n,) tokens that count in anisotropy, intra-sentence similarity and norms; never padding."""
     mask = ~rows.is_padding if protocol.special else ~(rows.is_padding | rows.is_special)
     return mask if keep is None else mask & keep
 
 
-def type_rows(rows: iso.TokenRows, protocol: Protocol, keep: Tensor | None = None) -> Tensor:
+def type_rows(rows: iso.models.TokenRows, protocol: Protocol, keep: Tensor | None = None) -> Tensor:
     """Mark the (n,) tokens that count in self-similarity."""
     mask = rows.counts >= protocol.min_count
     if not protocol.padding:
@@ -169,15 +176,15 @@ def type_rows(rows: iso.TokenRows, protocol: Protocol, keep: Tensor | None = Non
 
 
 def _types(
-    states: iso.TokenStates, layer: int, protocol: Protocol, keep: Tensor | None = None
-) -> iso.GroupDirections:
+    states: iso.models.TokenStates, layer: int, protocol: Protocol, keep: Tensor | None = None
+) -> iso.statistics.GroupDirections:
     """Sum a layer's unit vectors by token type, over the tokens that count in self-similarity."""
     space = states.space(layer, rows=type_rows(states.rows, protocol, keep))
-    return iso.GroupDirections.of(space, space.token_types, squares=not protocol.diagonal)
+    return iso.statistics.GroupDirections.of(space, space.token_types, squares=not protocol.diagonal)
 
 
 def _informativity(
-    states: iso.TokenStates, layer: int, order: Tensor, seeds: Sequence[int]
+    states: iso.models.TokenStates, layer: int, order: Tensor, seeds: Sequence[int]
 ) -> dict[str, Any]:
     """Return r² over one random token from each of the first 1,000 sentences, by protocol."""
     ks = [k for k in setups.REMOVED if k < states.n_dims]
@@ -187,18 +194,20 @@ def _informativity(
         space = states.space(layer, rows=token_rows(states.rows, protocol, early))
         samples = (one_each(space, seed) for seed in seeds)
         curves = torch.tensor(
-            [list(iso.informativity_curve(sample, ks=ks, order=order).values()) for sample in samples]
+            [list(iso.metrics.informativity_curve(sample, ks=ks, order=order).values()) for sample in samples]
         )
         found[name] = {"mean": curves.mean(dim=0).tolist(), "sd": curves.std(dim=0).tolist()}
     return found
 
 
-def _sinks(states: iso.TokenStates) -> tuple[dict[str, Any], Tensor | None]:
+def _sinks(states: iso.models.TokenStates) -> tuple[dict[str, Any], Tensor | None]:
     """Return what the attention sinks are, and a mask of the other tokens; None where there are no sinks."""
     real = ~states.rows.is_padding
     known = states.rows.select(real)
     norms = torch.stack([states.vectors(layer)[real].double().norm(dim=1).cpu() for layer in states.layers])
-    sinks = iso.find_sinks(norms, positions=known.positions, token_types=known.types, layers=states.layers)
+    sinks = iso.metrics.find_sinks(
+        norms, positions=known.positions, token_types=known.types, layers=states.layers
+    )
     about = {"names": list(sinks.names), "share": len(sinks) / sinks.n_rows, "median": sinks.medians.tolist()}
     if not len(sinks):
         return about | {"norm": []}, None
@@ -209,9 +218,9 @@ def _sinks(states: iso.TokenStates) -> tuple[dict[str, Any], Tensor | None]:
 
 def _tokens(space: iso.Space) -> dict[str, list[Any]]:
     """Return the most frequent tokens with their adjusted self-similarity."""
-    types = iso.GroupDirections.of(space, space.token_types)
+    types = iso.statistics.GroupDirections.of(space, space.token_types)
     counts = dict(zip(types.names, types.counts.long().tolist(), strict=True))
-    adjusted = dict(list(iso.adjusted_type_similarities(types).items())[: setups.N_TOKENS])
+    adjusted = dict(list(iso.metrics.adjusted_type_similarities(types).items())[: setups.N_TOKENS])
     return {
         "name": list(adjusted),
         "count": [counts[name] for name in adjusted],

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import combinations
 from typing import NamedTuple
 
-from isoscope import RunningCorrelation, running_correlation
 from isoscope.errors import UndefinedError
+from isoscope.metrics import RunningCorrelation, running_correlation
 
 # words that carry grammar rather than a topic: determiners, pronouns, prepositions, conjunctions, auxiliaries
 _GRAMMAR = """

@@ -13,12 +13,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from isoscope import encode, isoscore, mean_cosine, neighbor_overlap, static_vectors
+from isoscope import encode, isoscore, mean_cosine
 from isoscope.advice import Advice, advise, gain, holm
 from isoscope.advice import Outcome as Tried
 from isoscope.corrections import AllButTheTop, Center, Whiten
 from isoscope.errors import InputError
-from isoscope.models import averaged_vectors, vocabulary
+from isoscope.metrics import neighbor_overlap
+from isoscope.models import averaged_vectors, static_vectors, vocabulary
 from isoscope.progress import Bar
 from isoscope_papers.corpora import Corpus, load_corpus
 from isoscope_papers.corrections import setups

@@ -91,11 +91,11 @@ class Material:
         """Return the pairs that encoders are scored on."""
         return load_corpus(TEXTS, **self._at)
 
-    def _begin(self, start: Start) -> tuple[iso.LanguageModel, dict[str, Any]]:
+    def _begin(self, start: Start) -> tuple[iso.models.LanguageModel, dict[str, Any]]:
         """Return the model a run begins from, and how it was trained where that is ours."""
         place = self.place
         if start.model is not None:
-            loaded = iso.load_language_model(start.model, device=place.device, download=place.download)
+            loaded = iso.models.load_language_model(start.model, device=place.device, download=place.download)
             return replace(loaded, tokenizer=load_tokenizer(loaded.path)), {}
         if place.runs is None:
             raise InputError(f"{start.name} is trained first, and kept: pass --output with a folder for it")
@@ -104,9 +104,9 @@ class Material:
         names = ("steps", "batch_size", "window", "n_tokens", "n_layers", "n_dims")
         about = {"held_out_loss": trained.held_out_loss, "unigram_loss": trained.unigram_loss}
         about |= {name: trained.configuration[name] for name in names}
-        return iso.load_language_model(trained.model_folder, device=place.device), about
+        return iso.models.load_language_model(trained.model_folder, device=place.device), about
 
-    def _states(self, start: Start) -> tuple[iso.TokenStates, Tensor]:
+    def _states(self, start: Start) -> tuple[iso.models.TokenStates, Tensor]:
         """Return the token states of the probe before training."""
         return read_states(self.begin(start)[0], self.probe)
 
@@ -114,7 +114,7 @@ class Material:
         if (folder / "result.json").exists():
             return MaskedLM.load(folder)
         device = self.place.device
-        tokenizer = load_tokenizer(iso.resolve_model(_TOKENIZER, download=self.place.download))
+        tokenizer = load_tokenizer(iso.models.resolve_model(_TOKENIZER, download=self.place.download))
         fitted, valid = (load_texts("wikitext2", split=split, **self._at) for split in ("train", "valid"))
         has_cuda = torch.cuda.is_available() and (device or "cuda").startswith("cuda")
         return train_masked_lm(
@@ -201,7 +201,7 @@ def _known(values: Sequence[float]) -> list[float | None]:
     return [None if value != value else float(value) for value in values]
 
 
-def _layers(model: iso.LanguageModel, probe: Sequence[str]) -> Columns:
+def _layers(model: iso.models.LanguageModel, probe: Sequence[str]) -> Columns:
     """Return by metric one value a layer, the embedding layer first; with and without attention sinks."""
     tracker = iso.GeometryTracker(
         list(probe), tokenizer=model.tokenizer, layers=range(model.n_layers), metrics=METRICS,
@@ -211,28 +211,32 @@ def _layers(model: iso.LanguageModel, probe: Sequence[str]) -> Columns:
     return {name: _known([values[f"{name}@{layer}"] for layer in tracker.layers]) for name in tracker.metrics}
 
 
-def task_score(model: iso.LanguageModel, pairs: Corpus, pooling: str) -> float:
+def task_score(model: iso.models.LanguageModel, pairs: Corpus, pooling: str) -> float:
     """Return Spearman's correlation of the cosines of pairs with what people scored."""
     last = model.n_layers - 1
     first, second = (
-        iso.token_states(texts, model=model, layers=[last], truncate=True, progress=False)
+        iso.models.token_states(texts, model=model, layers=[last], truncate=True, progress=False)
         .sentence_space(last, pooling=pooling).vectors.double()
         for texts in pairs.columns
     )  # fmt: skip
     return float(spearmanr(torch.nn.functional.cosine_similarity(first, second), pairs.labels).statistic)
 
 
-def read_states(model: iso.LanguageModel, probe: Sequence[str]) -> tuple[iso.TokenStates, Tensor]:
+def read_states(
+    model: iso.models.LanguageModel, probe: Sequence[str]
+) -> tuple[iso.models.TokenStates, Tensor]:
     """Return the last layer's states of the probe, and (n,) which tokens are sinks in any layer."""
-    states = iso.token_states(list(probe), model=model, truncate=True, keep_on=model.device, progress=False)
+    states = iso.models.token_states(
+        list(probe), model=model, truncate=True, keep_on=model.device, progress=False
+    )
     norms = torch.stack([states.vectors(layer).norm(dim=1).cpu() for layer in states.layers])
-    is_sink = (norms.double() > iso.sink_thresholds(norms)[:, None]).any(dim=0)
+    is_sink = (norms.double() > iso.metrics.sink_thresholds(norms)[:, None]).any(dim=0)
     last = states.layers[-1]
-    return iso.TokenStates(states.rows, {last: states.vectors(last).cpu()}, states.model), is_sink
+    return iso.models.TokenStates(states.rows, {last: states.vectors(last).cpu()}, states.model), is_sink
 
 
 def token_change(
-    before: tuple[iso.TokenStates, Tensor], after: tuple[iso.TokenStates, Tensor]
+    before: tuple[iso.models.TokenStates, Tensor], after: tuple[iso.models.TokenStates, Tensor]
 ) -> dict[str, Any]:
     """Return each token's change of adjusted self-similarity, without sinks of before or after."""
     is_sink = before[1] | after[1]
@@ -240,7 +244,7 @@ def token_change(
         states.space(states.layers[-1], rows=token_rows(states.rows, CLEAN, ~is_sink))
         for states, _ in (before, after)
     ]
-    change = iso.self_similarity_change(*spaces, n_types=N_TOKENS)
+    change = iso.metrics.self_similarity_change(*spaces, n_types=N_TOKENS)
     return {
         "name": list(change.changes),
         "count": list(change.counts.values()),

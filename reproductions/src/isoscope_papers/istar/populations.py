@@ -14,7 +14,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from isoscope import TokenStates, find_sinks, isoscore, reference_covariance, token_states
+from isoscope import isoscore
+from isoscope.losses import reference_covariance
+from isoscope.metrics import find_sinks
+from isoscope.models import TokenStates, token_states
 from isoscope_papers.corpora import load_texts
 
 N_DIMS = 768

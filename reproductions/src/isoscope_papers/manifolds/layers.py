@@ -11,7 +11,8 @@ import torch
 from torch import Tensor
 
 import isoscope as iso
-from isoscope import GroupDirections, Labels, Moments, Neighbors, UndefinedError
+from isoscope import Labels, Moments, UndefinedError
+from isoscope.statistics import GroupDirections, Neighbors
 from isoscope_papers.manifolds import setups
 
 N_AXES = 3
@@ -117,10 +118,10 @@ def measure_layer(
     """Measure everything of one layer, on the device its (n, d) states lie on."""
     directions, chosen = GroupDirections.of(X, types), _clusters(X, setups.SILHOUETTE_SAMPLE, 10, seed)
     cosines = Cosines(
-        _or_none(iso.s_inter, directions),
-        _or_none(iso.s_intra, directions),
-        _or_none(iso.s_inter, X, token_types=types, sampled=True, seed=seed),
-        _or_none(iso.s_intra, X, token_types=types, max_instances=setups.MAX_INSTANCES, seed=seed),
+        _or_none(iso.metrics.s_inter, directions),
+        _or_none(iso.metrics.s_intra, directions),
+        _or_none(iso.metrics.s_inter, X, token_types=types, sampled=True, seed=seed),
+        _or_none(iso.metrics.s_intra, X, token_types=types, max_instances=setups.MAX_INSTANCES, seed=seed),
     )
     adjusted, n_skipped = _adjusted(X, types, chosen.labels, seed)
     lid, lid_squared, lid_cosine = mean_lids(X, seed=seed)
@@ -150,8 +151,8 @@ def measure_parts(X: Tensor, types: Labels, *, seed: int = 0) -> LayerParts:
     return LayerParts(
         float(iso.isoscore(X)),
         float(iso.isoscore(within)),
-        _or_none(iso.s_inter, X, token_types=types),
-        _or_none(iso.s_inter, X - X.mean(dim=0), token_types=types),
+        _or_none(iso.metrics.s_inter, X, token_types=types),
+        _or_none(iso.metrics.s_inter, X - X.mean(dim=0), token_types=types),
         _adjusted(X, types, chosen.labels, seed)[0].s_inter,
         chosen.n_clusters,
         float(is_symbol.float().mean()),
@@ -186,8 +187,8 @@ def symbol_probe(X: Tensor, is_symbol: Tensor, types: Labels, *, seed: int = 0) 
     return float(scores.mean())
 
 
-def _clusters(X: Tensor, sample: int, n_init: int, seed: int) -> iso.ChosenClusters:
-    return iso.choose_clusters(
+def _clusters(X: Tensor, sample: int, n_init: int, seed: int) -> iso.clustering.ChosenClusters:
+    return iso.clustering.choose_clusters(
         X, max_clusters=setups.MAX_CLUSTERS, sample=sample, min_silhouette=setups.MIN_SILHOUETTE,
         n_init=n_init, seed=seed,
     )  # fmt: skip
@@ -253,8 +254,8 @@ def _adjusted(X: Tensor, types: Labels, clusters: Labels, seed: int) -> tuple[Co
     """Return the cosines inside clusters, and how many clusters have none."""
     given: dict[str, Any] = {"token_types": types, "clusters": clusters}
     try:
-        exact = iso.cluster_adjusted_similarities(X, **given)
-        sampled = iso.cluster_adjusted_similarities(
+        exact = iso.metrics.cluster_adjusted_similarities(X, **given)
+        sampled = iso.metrics.cluster_adjusted_similarities(
             X, **given, sampled=True, max_instances=setups.MAX_INSTANCES, seed=seed
         )
     except UndefinedError:

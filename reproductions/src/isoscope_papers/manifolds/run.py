@@ -15,12 +15,11 @@ import torch
 from torch import Tensor
 
 import isoscope as iso
-from isoscope import TokenStates
 from isoscope.arrays import as_matrix
 from isoscope.cli import parse_numbers
 from isoscope.errors import FileError, InputError
 from isoscope.io import write_atomically
-from isoscope.models import best_device, vocabulary
+from isoscope.models import TokenStates, best_device, vocabulary
 from isoscope.progress import Bar
 from isoscope_papers import runs
 from isoscope_papers.corpora import load_texts
@@ -122,7 +121,7 @@ def run_setup(setup: Setup, options: Options, place: Place, *, progress: bool | 
     if setup.is_static:
         return _static(setup, device, options.seed, began)
     texts = load_texts(CORPUS, data=place.data, split=options.split, download=place.download)
-    model = iso.load_language_model(setup.model, device=device, download=place.download)
+    model = iso.models.load_language_model(setup.model, device=device, download=place.download)
     window = min(WINDOW, model.max_length or WINDOW)
     max_tokens = setups.PARTS_TOKENS if setup.parts and options.max_tokens is None else options.max_tokens
     if max_tokens is not None and max_tokens < window:
@@ -130,7 +129,7 @@ def run_setup(setup: Setup, options: Options, place: Place, *, progress: bool | 
             f"is {max_tokens}; wanted at least {window}, the window {model.name} reads", argument="max_tokens"
         )
     layers = None if options.layers is None else parse_numbers("layers", options.layers)
-    states = iso.token_states(
+    states = iso.models.token_states(
         list(texts), model=model, layers=layers, window=window, max_tokens=max_tokens,
         keep_on=device, progress=progress,
     )  # fmt: skip
@@ -144,7 +143,7 @@ def _measure_states(setup: Setup, states: TokenStates, seed: int, progress: bool
     counted = ~(states.rows.is_special | states.rows.is_padding)
     norms = torch.stack([states.vectors(layer).norm(dim=1).cpu() for layer in states.layers])
     rows = states.rows.select(counted)
-    sinks = iso.find_sinks(
+    sinks = iso.metrics.find_sinks(
         norms[:, counted], positions=rows.positions, token_types=rows.types, layers=states.layers
     )
     places = counted.nonzero().flatten()
@@ -207,7 +206,7 @@ def _shown(states: TokenStates, places: Tensor, measured: list[MeasuredLayer], s
 def _static(setup: Setup, device: torch.device, seed: int, began: float) -> Outcome:
     """Measure all vectors of a static table."""
     is_glove = setup.model == GLOVE
-    table = iso.static_vectors(vocabulary(), model=GLOVE)[0] if is_glove else iso.read(setup.model)
+    table = iso.models.static_vectors(vocabulary(), model=GLOVE)[0] if is_glove else iso.read(setup.model)
     X = as_matrix(table).float().to(device)
     figures = StaticFigures(
         len(X), int(X.shape[1]), float(iso.mean_cosine(X)), *measures.mean_lids(X, seed=seed)

@@ -42,7 +42,7 @@ def _unit(vectors: np.ndarray) -> np.ndarray:
 
 def _simplex(rng: Rng, sizes: list[int], d: int) -> tuple[np.ndarray, np.ndarray]:
     """Return labels collapsed to distinct points of a tight frame, a simplex for K ≤ d + 1."""
-    space = iso.frontier_space(sizes, d, between=1.0, seed=int(rng.integers(99)))
+    space = iso.metrics.frontier_space(sizes, d, between=1.0, seed=int(rng.integers(99)))
     return space.vectors.numpy(), np.repeat(np.arange(len(sizes)), sizes)
 
 
@@ -108,7 +108,7 @@ def square_root(rng: Rng) -> bool:
     for space in (X, _collapsed(rng, labels, 3)):
         largest = 2 * len(X) * spread(space)
         distances = signed_distances(space, labels) / math.sqrt(n_across * largest)
-        shares.append((iso.silhouette_objective(space, labels) / largest, distances))
+        shares.append((iso.metrics.silhouette_objective(space, labels) / largest, distances))
     attained = shares[1] if labels.max() == 1 else shares[1][:1]
     return bool(np.max(shares) <= 1 + 1e-9) and all(_close(one, 1) for one in attained)
 
@@ -117,7 +117,7 @@ def objective_s(rng: Rng) -> bool:
     """The double sum, and the closed form."""
     X, labels = _case(rng)
     direct = float((_signs(labels, labels) * cdist(X, X) ** 2).sum())
-    return _close(iso.silhouette_objective(X, labels), direct)
+    return _close(iso.metrics.silhouette_objective(X, labels), direct)
 
 
 def pairwise_variance(rng: Rng) -> bool:
@@ -169,7 +169,7 @@ def objective_i(rng: Rng) -> bool:
     X, _ = _case(rng)
     n, d = X.shape
     scale = 2 * n * n * math.sqrt(d) * float(np.linalg.norm(variances(X)))
-    return _close(iso.isotropy_objective(X), scale * cosine_to_ones(X))
+    return _close(iso.metrics.isotropy_objective(X), scale * cosine_to_ones(X))
 
 
 def incompatible(rng: Rng) -> bool:
@@ -189,7 +189,7 @@ def clusters(rng: Rng) -> bool:
     X, labels = crowd(d, m)
     apart = (2 + (2 * d - 2) * math.sqrt(2)) / (2 * d - 1)  # mean distance within the label around
     expected = (m - 2 * d * (apart - 1) / apart) / (m + 2 * d)
-    split = iso.scatter_decomposition(X, labels)
+    split = iso.metrics.scatter_decomposition(X, labels)
     near = abs(iso.silhouette_score(X, labels) - expected) < 1e-7
     return near and _close(split.isoscore, 1) and split.between_share < 1e-20 and incompatible(rng)
 
@@ -205,7 +205,7 @@ def objective_c(rng: Rng) -> bool:
     X, labels = _case(rng)
     C = rng.normal(size=(labels.max() + 1, X.shape[1]))
     direct = -float((_signs(labels, np.arange(len(C))) * (X @ C.T)).sum())
-    forms = (iso.classifier_objective, iso.classifier_objective_expansion)
+    forms = (iso.metrics.classifier_objective, iso.metrics.classifier_objective_expansion)
     return all(_close(form(X, labels, classes=C), direct) for form in forms)
 
 
@@ -228,7 +228,7 @@ def prior_norms(rng: Rng) -> bool:
 
 
 def _value(X: np.ndarray, labels: np.ndarray, C: np.ndarray) -> float:
-    return float(iso.classifier_objective(X, labels, classes=C))
+    return float(iso.metrics.classifier_objective(X, labels, classes=C))
 
 
 def _climb(C: np.ndarray, labels: np.ndarray) -> list[float]:
@@ -291,16 +291,16 @@ def objective_t(rng: Rng) -> bool:
         for a, p, q in product(range(len(X)), repeat=3)
         if a != p and labels[a] == labels[p] != labels[q]
     )
-    bound = float(iso.triplet_bound(X, labels))
-    return _close(bound, float(counted)) and iso.triplet_objective(X, labels) <= bound + 1e-9
+    bound = float(iso.metrics.triplet_bound(X, labels))
+    return _close(bound, float(counted)) and iso.metrics.triplet_objective(X, labels) <= bound + 1e-9
 
 
 def triplet_bound(rng: Rng) -> bool:
     """O_S outgrows the bound at some scale, wherever it is positive."""
     X, labels = _case(rng)
     X = _collapsed(rng, labels, X.shape[1])
-    X = X * (1 + 2 * abs(iso.triplet_bound(X, labels)) / iso.silhouette_objective(X, labels))
-    return bool(iso.silhouette_objective(X, labels) > iso.triplet_bound(X, labels))
+    X = X * (1 + 2 * abs(iso.metrics.triplet_bound(X, labels)) / iso.metrics.silhouette_objective(X, labels))
+    return bool(iso.metrics.silhouette_objective(X, labels) > iso.metrics.triplet_bound(X, labels))
 
 
 def triplets_free(rng: Rng) -> bool:
@@ -309,7 +309,8 @@ def triplets_free(rng: Rng) -> bool:
     d = int(rng.integers(2, 6))
     cases = (square, _simplex(rng, [2] * (d + 1), d))
     return all(
-        _close(iso.isoscore(X), 1) and _close(iso.triplet_objective(X, labels), 0) for X, labels in cases
+        _close(iso.isoscore(X), 1) and _close(iso.metrics.triplet_objective(X, labels), 0)
+        for X, labels in cases
     )
 
 
@@ -325,7 +326,7 @@ def other_scores(rng: Rng) -> bool:
         and iso.silhouette_score(mixed, labels) < 1 - 1e-3
         and iso.davies_bouldin_score(tight, labels) < 1e-4
         and iso.davies_bouldin_score(mixed, labels) > 1e-2
-        and iso.dunn_index(tight, labels) > 1e4
-        and iso.dunn_index(mixed, labels) < 1e2
+        and iso.metrics.dunn_index(tight, labels) > 1e4
+        and iso.metrics.dunn_index(mixed, labels) < 1e2
         and min(iso.calinski_harabasz_score(one, labels) for one in (tight, mixed)) > 1e8
     )

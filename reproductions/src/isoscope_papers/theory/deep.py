@@ -12,7 +12,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from isoscope import isotropy_ceiling, scatter_decomposition
+from isoscope import isotropy_ceiling
+from isoscope.metrics import scatter_decomposition
 from isoscope_papers.rows import Table
 from isoscope_papers.theory.setups import DEEP_SEEDS, DEEP_STEPS, DEPTHS, LEARNING_RATE, N_MEASURED, WIDTHS
 from isoscope_papers.verdict import Finding, judged

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from isoscope import TradeOff, plot_against_frontier
 from isoscope.figures import INK, PALETTE
+from isoscope.plots import plot_against_frontier
+from isoscope.training import TradeOff
 from isoscope_papers.figures import Drawing
 from isoscope_papers.theory.deep import DeepRun
 from isoscope_papers.theory.run import Followed

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from isoscope import TradeOff
+from isoscope.training import TradeOff
 from isoscope_papers.page import Section
 from isoscope_papers.rows import Row, Table, equal
 from isoscope_papers.runs import as_plain, keep

@@ -1,6 +1,6 @@
 """Every layer of a language model, measured as texts pass through it.
 
-    measure_layers(texts, model=…)      a LayerProfile: tables, JSON, figures
+    layers(model, texts)                a LayerProfile: tables, JSON, figures
     LayerComparison.of(before, after)   two of them side by side, and the tokens that changed most
 
 Nothing is kept of the states but sums and a sample: memory does not grow with the texts.
@@ -10,6 +10,6 @@ from __future__ import annotations
 
 from isoscope.models.layers.comparison import LayerComparison
 from isoscope.models.layers.layer_profile import LayerProfile
-from isoscope.models.layers.run import measure_layers
+from isoscope.models.layers.run import layers, measure_layers
 
-__all__ = ["LayerComparison", "LayerProfile", "measure_layers"]
+__all__ = ["LayerComparison", "LayerProfile", "layers", "measure_layers"]

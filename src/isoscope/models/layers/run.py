@@ -29,10 +29,10 @@ _FEW_FOR_LID = 20  # tokens a neighbour: with fewer the neighbourhood is a good 
 MEMORY_MB = 1024  # what the sums of all layers may take, if not told otherwise
 
 
-def measure_layers(
+def layers(
+    model: str | os.PathLike[str] | LanguageModel,
     texts: Sequence[str],
     *,
-    model: str | os.PathLike[str] | LanguageModel = "all-MiniLM-L6-v2",
     layers: Iterable[int] | None = None,
     window: int | None = None,
     truncate: bool = False,
@@ -58,8 +58,8 @@ def measure_layers(
     without them.
 
     Args:
-        texts: strings, none empty (unless they are read as one stream).
         model: a short name, folder, .gguf file or hub id (see `resolve_model`), or a loaded LanguageModel.
+        texts: strings, none empty (unless they are read as one stream).
         layers: which to measure, 0 being the embedding layer and −1 the last; by default all.
         window: join the texts to one stream and cut it into windows of so many tokens.
         truncate: cut texts that are longer than the model takes; else they are refused.
@@ -105,6 +105,22 @@ def measure_layers(
     if len(groups) > 1:
         notes.append(f"the texts were read {len(groups)} times to keep the sums within {memory_mb:,} MB")
     return LayerProfile.of(loaded, plan, run.sinks, readings, found, run.seconds, tuple(notes))
+
+
+def measure_layers(
+    texts: Sequence[str],
+    *,
+    model: str | os.PathLike[str] | LanguageModel = "all-MiniLM-L6-v2",
+    **options: Any,
+) -> LayerProfile:
+    """Measure every layer of a language model on texts: `isoscope.layers`, with a default model.
+
+    Args:
+        texts: strings.
+        model: the model, as in `isoscope.layers`.
+        **options: the other arguments of `isoscope.layers`.
+    """
+    return layers(model, texts, **options)
 
 
 @dataclass

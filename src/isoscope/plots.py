@@ -1,0 +1,23 @@
+"""Plots for papers: each draws on the matplotlib Axes it is given, or on new ones, and returns them."""
+
+from isoscope.report.plots import (
+    plot_cosines,
+    plot_dimensions,
+    plot_frontier,
+    plot_scatter,
+    plot_silhouette,
+    plot_spectrum,
+    plot_trajectory,
+)
+from isoscope.training.frontier_figure import plot_against_frontier
+
+__all__ = [
+    "plot_against_frontier",
+    "plot_cosines",
+    "plot_dimensions",
+    "plot_frontier",
+    "plot_scatter",
+    "plot_silhouette",
+    "plot_spectrum",
+    "plot_trajectory",
+]
