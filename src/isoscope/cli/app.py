@@ -18,7 +18,7 @@ from isoscope.plugins import commands, missing
 from isoscope.terminal import guarded, say
 
 _FIRST = ("measure", "correct", "compare", "advise", "report", "frontier", "layers")  # in the help
-_NO_COMMANDS = {"app", "commands", "corpora", "inputs", "options"}
+_NO_COMMANDS = {"app", "commands", "corpora", "inputs", "mcp_server", "options"}
 REPRODUCE = "reproduce"
 
 
