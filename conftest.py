@@ -21,9 +21,34 @@ settings.register_profile(
 settings.load_profile("isoscope")
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--quick",
+        action="store_true",
+        help="run every test once, with its first parameters, and leave out tests marked slow or nightly",
+    )
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Let pytest-randomly choose the order of tests and nothing else: random numbers are seeded below."""
     config.option.randomly_reset_seed = False
+
+
+@pytest.hookimpl(tryfirst=True)  # before pytest-randomly shuffles: the first parameters are always the same
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Choose the tests of `--quick`: one for each function."""
+    if not config.getoption("quick"):
+        return
+    functions: set[str] = set()
+    chosen, others = [], []
+    for item in items:
+        function = item.nodeid.partition("[")[0]
+        slow = item.get_closest_marker("slow") or item.get_closest_marker("nightly")
+        (others if slow or function in functions else chosen).append(item)
+        if not slow:
+            functions.add(function)
+    items[:] = chosen
+    config.hook.pytest_deselected(items=others)
 
 
 def _process_state() -> dict[str, Any]:
