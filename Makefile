@@ -1,10 +1,10 @@
-# make demo | test | lint | bench | docs | notebooks: each sets up .venv by itself on a machine with Python 3.11+, pip and make.
+# make demo | quick | test | nightly | lint | bench | docs | notebooks: each sets up .venv by itself on a machine with Python 3.11+, pip and make.
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 
-.PHONY: demo test lint bench bench-gpu docs notebooks clean
+.PHONY: demo quick test nightly lint bench bench-gpu docs notebooks clean
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -31,9 +31,21 @@ demo: $(VENV)/.models
 	$(BIN)/python examples/first_look.py
 	$(BIN)/isoscope reproduce classifiers --setup polarity,snli --seeds 1 --every 5 --tolerance 0.0002 --output build/demo/classifiers
 
-# Two processes of one core each: two cores do not get in each other's way.
+# Two processes of one core each: two cores do not get in each other's way. Bytecode is kept, whatever the
+# environment says: tests start many processes, and each would compile the package again.
+PYTEST := PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses 2 --dist worksteal
+
+# On every save: each test once, with its first parameters, and none that takes a second.
+quick: $(VENV)/.dev $(VENV)/.models
+	$(PYTEST) --quick
+
+# Everything that is not slow by nature.
 test: $(VENV)/.dev $(VENV)/.models
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses 2 --dist loadfile --cov --cov-fail-under=95
+	$(PYTEST) -m "not nightly" --cov --cov-fail-under=95
+
+# Everything: before a release.
+nightly: $(VENV)/.dev $(VENV)/.models
+	$(PYTEST) --durations=20
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check src reproductions tests benchmarks examples notebooks docs conftest.py

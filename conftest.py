@@ -34,6 +34,11 @@ def pytest_configure(config: pytest.Config) -> None:
     config.option.randomly_reset_seed = False
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave out of `--quick` what takes seconds to import."""
+    return True if config.getoption("quick") and collection_path.name == "test_lightning.py" else None
+
+
 @pytest.hookimpl(tryfirst=True)  # before pytest-randomly shuffles: the first parameters are always the same
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Choose the tests of `--quick`: one for each function."""
@@ -96,12 +101,14 @@ def rng() -> np.random.Generator:
 
 
 @pytest.fixture
-def interpret() -> Callable[[str], str]:
+def interpret(request: pytest.FixtureRequest) -> Callable[[str], str]:
     """Run a file of tests under Triton's interpreter, which is chosen when Triton is imported."""
+    tier = request.config.getoption("markexpr")
 
     def run(file: str) -> str:
+        options = ["-q", "-x", "-p", "no:cacheprovider", "-W", "ignore", "-m", tier]
         done = subprocess.run(
-            [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-W", "ignore", file],
+            [sys.executable, "-m", "pytest", *options, file],
             env=os.environ | {"TRITON_INTERPRET": "1"},
             cwd=Path(__file__).parent,
             capture_output=True,

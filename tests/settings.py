@@ -84,7 +84,7 @@ def counts(output: str) -> dict[str, int]:
 def run(name: str, options: list[str]) -> bool:
     """Run the tests under one setting, print its row, and return whether pytest was content."""
     setting = SETTINGS[name]
-    command = [sys.executable, "-m", "pytest", "--verbose", "--numprocesses=2", "--dist=loadfile"]
+    command = [sys.executable, "-m", "pytest", "--verbose", "--numprocesses=2", "--dist=worksteal"]
     command += [f"--randomly-seed={setting.seed}", "-p", "no:cacheprovider", *options]
     environment = os.environ | {"OMP_NUM_THREADS": str(setting.n_threads)} | setting.environment
     started = time.monotonic()

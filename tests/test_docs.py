@@ -35,6 +35,7 @@ def load(name: str) -> ModuleType:
 generate, figures, doctests = load("generate"), load("figures"), load("doctests")
 PAGES = generate.pages()
 REPRODUCTIONS = sorted((DOCS / "reproduction").glob("*.md"))
+LONG_PAGES = ("docs/finetune.md", "docs/layers.md")  # a model is trained, a language model loaded
 ALL_PAGES = [
     *PAGES,
     *REPRODUCTIONS,
@@ -47,7 +48,14 @@ def named(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
 
-@pytest.mark.parametrize("page", PAGES, ids=named)
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, id=named(page), marks=[pytest.mark.nightly] if named(page) in LONG_PAGES else [])
+        for page in PAGES
+    ],
+)
 def test_examples_run_and_print_what_the_page_shows(page: Path, tmp_path: Path) -> None:
     """Every python block runs, every isoscope line of a console block exits with 0, outputs are as shown."""
     text = page.read_text()

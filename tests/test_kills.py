@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 
+@pytest.mark.nightly
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_commands_that_are_killed_come_back_to_the_same_files() -> None:
     pytest.importorskip("transformers", reason="needs the extra `text`")

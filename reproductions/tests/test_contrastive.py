@@ -195,6 +195,7 @@ def test_a_causal_model_has_no_padding_and_its_sink_is_named(tmp_path, tiny_gpt)
     assert len(found.without_sinks) == 4
 
 
+@pytest.mark.nightly
 @pytest.mark.skipif(DATA is None, reason="needs the data folder: ISOSCOPE_DATA")
 def test_minilm_on_stsb_is_as_published() -> None:
     assert DATA is not None

@@ -57,6 +57,7 @@ def test_where_nothing_helps_it_says_so(rng: np.random.Generator) -> None:
         found.save("x.safetensors")
 
 
+@pytest.mark.slow
 def test_labels_without_signal_raise_no_false_alarm() -> None:
     """Labels are coin tosses: a 95 % interval of a gain leaves out zero in about one space of twenty.
 

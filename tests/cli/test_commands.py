@@ -94,6 +94,7 @@ def test_what_is_refused_is_one_line(folder: Path, command, arguments: tuple[str
     assert done.err[:-1].isprintable()
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("default")
 def test_models_of_any_name(tiny_bert: Path, folder: Path, command) -> None:
     model = folder / f"model{EVIL.replace('/', '')}"

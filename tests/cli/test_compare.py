@@ -56,6 +56,7 @@ def test_json_is_that_of_the_function(folder: Path) -> None:
     assert page["correspondences"] == expected.to_dict()["correspondences"]
 
 
+@pytest.mark.slow
 def test_every_flag_changes_something(folder: Path) -> None:
     plain = found("a.npy", "b.npy")
     assert "silhouette" in found("a.npy", "b.npy", "-l", "labels.txt")["metrics"]

@@ -43,6 +43,7 @@ def run(model: Path, *arguments: object) -> dict[str, Any]:
     return json.loads(invoke(model, "--pairs", "pairs.jsonl", *QUICK, "--json", *arguments))
 
 
+@pytest.mark.slow
 def test_table_and_folder(tiny_bert: Path, folder: Path) -> None:
     options = ("--pairs", "two.tsv", *QUICK, "--probe", "probe.txt", "--every", "2", "-o", "run")
     shown = invoke(tiny_bert, *options)
@@ -55,17 +56,20 @@ def test_table_and_folder(tiny_bert: Path, folder: Path) -> None:
         invoke(tiny_bert, *options, "--resume", "--temperature", "0.1")
 
 
+@pytest.mark.slow
 def test_without_a_probe_a_note_says_how_to_follow_the_geometry(tiny_bert: Path, folder: Path) -> None:
     assert "--probe FILE follows it" in invoke(tiny_bert, "--pairs", "two.tsv", *QUICK)
     assert "--probe" not in invoke(tiny_bert, "--pairs", "two.tsv", *QUICK, "--probe", "probe.txt")
 
 
+@pytest.mark.slow
 def test_a_model_that_is_not_kept_is_told(tiny_bert: Path, folder: Path) -> None:
     own = (tiny_bert, "--pairs", "two.tsv", *QUICK)
     assert invoke(*own).endswith("note: the model was not saved; -o FOLDER saves it\n")
     assert "not saved" not in invoke(*own, "-o", "kept")
 
 
+@pytest.mark.slow
 def test_notes_on_columns_and_on_partners_that_repeat(tiny_bert: Path, folder: Path) -> None:
     kinds = ["good" if i % 2 else "bad" for i in range(len(TEXTS))]
     rows = [f"{text},{kind}" for text, kind in zip(TEXTS, kinds, strict=True)]
@@ -107,6 +111,7 @@ CHANGES: dict[str, tuple[str, ...]] = {
 }
 
 
+@pytest.mark.slow
 def test_every_option_changes_the_run(tiny_bert: Path, folder: Path) -> None:
     def numbers(found: dict[str, Any]) -> tuple[Any, ...]:
         return found["first_loss"], found["last_loss"], found["rows"]

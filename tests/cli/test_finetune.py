@@ -46,6 +46,7 @@ def run(model: Path, *arguments: object) -> list[dict[str, Any]]:
     return json.loads(invoke(model, *own, *QUICK, "--json", *arguments))
 
 
+@pytest.mark.slow
 def test_table_and_folder(tiny_bert: Path, texts: Path, tmp_path: Path) -> None:
     own = ("--texts", texts, "--text-column", "asked", "--labels", "kind")
     shown = invoke(
@@ -74,6 +75,7 @@ def test_the_scores_say_how_many_texts_they_rest_on(tiny_bert: Path, texts: Path
     assert "note: 6 test texts are few: the standard error of the accuracy is up to 0.20\n" in shown
 
 
+@pytest.mark.slow
 def test_many_test_texts_need_no_note(tiny_bert: Path, texts: Path) -> None:
     texts.write_text("\n".join(map(json.dumps, ROWS * 7)))
     own = ("--texts", texts, "--text-column", "asked", "--labels", "kind", *QUICK, "--held-out", "0.5")
@@ -82,6 +84,7 @@ def test_many_test_texts_need_no_note(tiny_bert: Path, texts: Path) -> None:
     assert "are few" not in shown
 
 
+@pytest.mark.slow
 def test_a_model_that_is_not_kept_is_told(tiny_bert: Path, texts: Path) -> None:
     own = (tiny_bert, "--texts", texts, "--text-column", "asked", "--labels", "kind", *QUICK)
     assert invoke(*own).endswith("note: the model was not saved; -o FOLDER saves it\n")
@@ -89,6 +92,7 @@ def test_a_model_that_is_not_kept_is_told(tiny_bert: Path, texts: Path) -> None:
     assert "not saved" not in invoke(*own, "-o", "kept")
 
 
+@pytest.mark.slow
 def test_cut_short_before_the_first_checkpoint(tiny_bert: Path, texts: Path, fail: Any) -> None:
     whole = run(tiny_bert)[0]["epochs"]
     run(tiny_bert, "-o", "runs")
@@ -120,6 +124,7 @@ CHANGES: dict[str, tuple[str, ...]] = {
 }
 
 
+@pytest.mark.slow
 def test_every_option_changes_the_run(tiny_bert: Path, texts: Path) -> None:
     plain = run(tiny_bert)[0]
     for name, options in CHANGES.items():
@@ -129,6 +134,7 @@ def test_every_option_changes_the_run(tiny_bert: Path, texts: Path) -> None:
             assert changed["epochs"] + changed["geometry"] != plain["epochs"] + plain["geometry"], name
 
 
+@pytest.mark.slow
 def test_a_task_by_name(tiny_bert: Path, tmp_path: Path) -> None:
     (tmp_path / "glue").mkdir()
     for split, rows in (("train", ROWS[:20]), ("dev", ROWS[20:])):

@@ -60,6 +60,7 @@ def test_clusters_instead_of_labels(folder):
     assert other["plain"] != json.loads(invoke("--clusters", "7", "--json"))["plain"]
 
 
+@pytest.mark.slow
 def test_runs_and_figure(folder):
     pytest.importorskip("matplotlib")
     options = ["--labels", "labels.txt", "--steps", "20", "--seeds", "1", "-o"]
@@ -76,6 +77,7 @@ def test_runs_and_figure(folder):
     assert ends["end"]["ceiling"] == iso.isotropy_ceiling(3, 5, between=run["between_share"][-1])
 
 
+@pytest.mark.slow
 def test_runs_of_one_name_are_told_apart_and_ceilings_are_means_over_seeds(folder):
     options = ["-l", "labels.txt", "--steps", "20", "--seeds", "2", "-m", "isoscore,between_share"]
     for parent, rate in (("slow", "0.01"), ("fast", "1.0")):

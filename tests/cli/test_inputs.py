@@ -221,6 +221,7 @@ def test_vectors_need_no_model_and_load_none(folder: Path) -> None:
     assert ran("train", "vectors.npy", "-l", "labels.txt", "--device", "cpu", "--steps", "1", "--seeds", "1")
 
 
+@pytest.mark.slow
 def test_a_second_run_loads_no_model(folder: Path, tiny_model: Path) -> None:
     ran("measure", "reviews.jsonl", "--model", str(tiny_model))
     code = (

@@ -38,6 +38,7 @@ def test_one_model(tiny_gpt: Path, texts: Path) -> None:
     assert "tokens a second in the model" in shown
 
 
+@pytest.mark.slow
 def test_two_models(tiny_bert: Path, tiny_gpt: Path, texts: Path, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     shown = run(tiny_bert, tiny_gpt, "--texts", texts, "--no-clusters", "-o", tmp_path / "out")

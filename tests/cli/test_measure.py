@@ -199,6 +199,7 @@ def test_version_and_module() -> None:
     assert done.stdout.strip() == f"isoscope {iso.__version__}"
 
 
+@pytest.mark.slow
 def test_a_closed_pipe_is_no_error(folder: Path) -> None:
     command = f"{sys.executable} -m isoscope measure vectors.npy --json | head -1"
     done = subprocess.run(command, shell=True, capture_output=True, text=True, cwd=folder, check=True)
@@ -222,6 +223,7 @@ def test_column_names_of_strangers_cannot_steer_the_terminal(folder: Path, fail)
     assert "\x1b" not in fail("measure", "\x1b[31mred.npy")
 
 
+@pytest.mark.slow
 def test_a_terminal_without_unicode_shows_something(folder: Path) -> None:
     command = [sys.executable, "-m", "isoscope", "measure", "vectors.npy"]
     environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
@@ -229,6 +231,7 @@ def test_a_terminal_without_unicode_shows_something(folder: Path) -> None:
     assert "isoscore" in done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full on this system")
 def test_a_full_disk_behind_the_output_is_one_line(folder: Path) -> None:
     command = f"{sys.executable} -m isoscope measure vectors.npy > /dev/full"

@@ -53,6 +53,7 @@ def test_json_has_the_measurement(folder: Path) -> None:
     assert {name: entry["value"] for name, entry in found["measurement"]["metrics"].items()} == dict(measured)
 
 
+@pytest.mark.slow
 def test_every_flag_changes_something(folder: Path) -> None:
     assert "silhouette" not in said("vectors.npy")["measurement"]["metrics"]
     assert said("two.npz", "--key", "second")["measurement"]["d"] == 2

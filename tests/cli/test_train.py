@@ -68,6 +68,7 @@ def test_a_run_is_written(folder: Path) -> None:
     assert len(iso.Trajectory.load("run/trajectory.parquet")) == 10
 
 
+@pytest.mark.slow
 def test_resume(folder: Path, fail) -> None:
     first = train("-o", "run")
     command = ["vectors.npy", "-l", "labels.txt", *QUICK, "-o", "run"]
@@ -82,6 +83,7 @@ def end(found: dict, name: str = "loss") -> float:
     return found["columns"][name]["end"]
 
 
+@pytest.mark.slow
 def test_every_flag_changes_something(folder: Path) -> None:
     plain = train()
     settings = plain["configuration"]
@@ -130,6 +132,7 @@ def test_patience_ends_a_run(folder: Path) -> None:
     assert found["steps"] < 20
 
 
+@pytest.mark.slow
 def test_tolerance(folder: Path, rng) -> None:
     X = rng.normal(size=(2000, 4)).astype(np.float32)
     np.save("many.npy", X)
@@ -169,6 +172,7 @@ def test_one_metric_needs_no_figure(folder: Path) -> None:
     assert Path("other/figure.png").exists()
 
 
+@pytest.mark.slow
 def test_without_matplotlib_the_numbers_are_there(folder: Path, monkeypatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     result = runner.invoke(app, ["train", "vectors.npy", "-l", "labels.txt", *QUICK, "-o", "run"])
@@ -242,6 +246,7 @@ def test_labels_are_required_and_help_has_examples(folder: Path) -> None:
     assert "--pairs" in text
 
 
+@pytest.mark.slow
 def test_a_damaged_file_is_said_in_one_line(folder: Path, capsys, monkeypatch) -> None:
     whole = train("-o", "run")
     content = Path("run/seed-1.safetensors").read_bytes()

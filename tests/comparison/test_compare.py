@@ -55,6 +55,7 @@ def test_the_labels_of_a_are_those_of_both(rng: np.random.Generator) -> None:
     assert found["silhouette"].after == iso.silhouette_score(B, A[:, 0] > 0)
 
 
+@pytest.mark.slow
 def test_intervals_of_differences_cover_the_truth() -> None:
     """Spectra are known, so is the difference of the true IsoScores; 95 % intervals should hold it."""
     scales = np.array([1.0, 1.0, 1.0, 2.0, 2.0]), np.array([1.0, 1.0, 1.5, 2.0, 3.0])

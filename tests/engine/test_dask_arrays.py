@@ -22,6 +22,7 @@ def test_a_dask_array_is_its_array(vectors: np.ndarray, labels: np.ndarray) -> N
         assert found[name] == pytest.approx(expected[name], rel=1e-9), name
 
 
+@pytest.mark.slow
 def test_on_the_workers_of_the_current_client(client: Any, vectors: np.ndarray, labels: np.ndarray) -> None:
     with client.as_current():
         lazy = da.from_array(vectors, chunks=(70, 6))

@@ -96,6 +96,7 @@ def measured(folder: Path, **options: Any) -> Any:
     return iso.measure(source, metrics="isoscore,mean_cosine,silhouette", **options)
 
 
+@pytest.mark.nightly
 def test_machines_that_die(
     machines: Machines, large: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

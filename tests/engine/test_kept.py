@@ -62,6 +62,7 @@ def test_what_is_given_with_a_measurement_is_used(X: np.ndarray, before: dict, g
     assert dict(iso.measure(again)) == dict(again)
 
 
+@pytest.mark.slow
 def test_vectors_are_not_held(X: np.ndarray) -> None:
     kept = X.copy()
     measured = iso.measure(kept)

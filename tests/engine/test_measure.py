@@ -27,6 +27,7 @@ def digits():
     return load_digits(return_X_y=True)
 
 
+@pytest.mark.slow
 def test_values_are_those_of_the_functions(digits) -> None:
     X, y = digits
     m = iso.measure(X, labels=y, metrics="all")

@@ -68,6 +68,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, torch.Te
     return distributed.run(__file__, tmp_path_factory.mktemp("ring"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("split", SPLITS)
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=str)
 def test_two_processes_are_one(
@@ -84,6 +85,7 @@ def test_two_processes_are_one(
         assert float(process[f"{split} {dtype} score"]) == pytest.approx(score, abs=1e-7)
 
 
+@pytest.mark.slow
 def test_statistics_of_all(results: list[dict[str, torch.Tensor]]) -> None:
     X, _ = inputs(torch.float64)
     moments, directions = iso.Moments.of(X), iso.statistics.Directions.of(X)
@@ -95,6 +97,7 @@ def test_statistics_of_all(results: list[dict[str, torch.Tensor]]) -> None:
         assert int(process["count"]) == N
 
 
+@pytest.mark.slow
 def test_any_statistic_that_merges(results: list[dict[str, torch.Tensor]]) -> None:
     X, _ = inputs(torch.float64)
     labels = [("ab" if row < 200 else "bc")[(row if row < 200 else row - 200) % 2] for row in range(N)]

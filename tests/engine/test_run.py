@@ -88,6 +88,7 @@ def close(found: dict[str, float], expected: dict[str, float], moments: float = 
 cuts = st.lists(st.integers(1, N - 1), unique=True, max_size=7)
 
 
+@pytest.mark.slow
 @settings(max_examples=15, deadline=None)
 @given(seed=st.integers(0, 2**20), cuts=cuts)
 def test_parts_are_the_whole(seed: int, cuts: list[int]) -> None:
@@ -96,6 +97,7 @@ def test_parts_are_the_whole(seed: int, cuts: list[int]) -> None:
     close(values(shelf), values(Statistics(space, covariance=covariance)))
 
 
+@pytest.mark.slow
 @settings(max_examples=5, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(seed=st.integers(0, 2**20), cuts=cuts)
 def test_workers_are_one_process(client: Any, monkeypatch: Any, seed: int, cuts: list[int]) -> None:

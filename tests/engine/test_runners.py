@@ -25,6 +25,7 @@ from isoscope.errors import ClusterError, FileError, InputError
 distributed = pytest.importorskip("distributed", reason="dask is not installed")
 
 
+@pytest.mark.slow
 def test_a_local_cluster_is_started(
     shards: Path, vectors: np.ndarray, labels: np.ndarray, monkeypatch: Any
 ) -> None:
@@ -79,6 +80,7 @@ def test_an_address_that_is_none(shards: Path, monkeypatch: Any, address: str) -
         iso.measure(iso.open_vectors(shards, key="vectors"), scheduler=address)
 
 
+@pytest.mark.slow
 def test_workers_started_here_leave_interrupts_alone(shards: Path) -> None:
     """Ctrl-C ends the run; what would a worker say of it?"""
     from isoscope.engine.runners import runner

@@ -215,6 +215,7 @@ def test_all_differences_are_adjusted_together(data: dict[str, Any], monkeypatch
     assert [len(p_values) for p_values in asked] == [8]
 
 
+@pytest.mark.slow
 def test_false_alarms_stay_at_the_level() -> None:
     """Rows of one distribution, sliced at random: 5 % of tests before, 5 % of tables after adjustment."""
     n_runs, alarms, tables, tests = 150, 0, 0, 0
@@ -237,6 +238,7 @@ def test_what_is_biased_by_the_number_of_rows_is_not_tested(data: dict[str, Any]
     assert "isoscore depends on the number of rows: isoscore_debiased is tested instead" in str(found)
 
 
+@pytest.mark.slow
 def test_the_silhouette_is_not_tested() -> None:
     """Rows of one distribution: the slice of fewer rows has the lower silhouette, with nothing to find."""
     lower = 0

@@ -232,6 +232,7 @@ def test_every_format_is_read_as_here(bucket: str, vectors: np.ndarray, name: st
     assert source.columns == source.shards[0].columns
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", [".csv", ".csv.gz", ".jsonl"])
 def test_a_bad_row_at_an_address(bucket: str, suffix: str) -> None:
     """In a process of its own: Arrow's reading thread may be at work when the error ends it."""

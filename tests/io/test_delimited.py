@@ -189,6 +189,7 @@ def test_gzip_that_is_none(tmp_path: Path) -> None:
         open_vectors(tmp_path / "a.csv.gz")
 
 
+@pytest.mark.slow
 def test_stream_is_bounded_in_memory(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("isoscope.io.delimited._BLOCK_BYTES", 2**16)  # of which Arrow reads 32 ahead: 2 MB
     line = ",".join(["0.12345678"] * 50) + "\n"

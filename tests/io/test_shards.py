@@ -235,6 +235,7 @@ def test_opened_files_travel(folder: Path, vectors: np.ndarray) -> None:
         next(part.blocks())  # found out when it is read, not while it travels
 
 
+@pytest.mark.slow
 def test_memory_is_bounded_by_the_block(tmp_path: Path) -> None:
     """Streaming a .npy of 200 MB never maps it whole."""
     X = np.lib.format.open_memmap(tmp_path / "a.npy", mode="w+", dtype=np.float16, shape=(1_000_000, 100))

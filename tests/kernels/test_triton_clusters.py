@@ -18,6 +18,7 @@ interpreted = pytest.mark.skipif(not (INTERPRETED and HAS_TRITON), reason="run b
 SMALL = Tuning(rows=64, columns=32, dims=32, mixed=32, group=2)
 
 
+@pytest.mark.slow
 @needs_triton
 @pytest.mark.skipif(INTERPRETED, reason="this is the process it starts")
 def test_under_the_interpreter(interpret) -> None:
@@ -89,7 +90,7 @@ def test_other_precisions(counts: list[int], precision: str) -> None:
 
 
 @interpreted
-@pytest.mark.parametrize("rows", [32, 64])
+@pytest.mark.parametrize("rows", [32, pytest.param(64, marks=pytest.mark.nightly)])
 def test_default_and_square_tiles_and_float64_sums(rows: int) -> None:
     from isoscope.kernels.triton_clusters import cluster_sums
 
@@ -104,7 +105,13 @@ def test_default_and_square_tiles_and_float64_sums(rows: int) -> None:
 
 
 @interpreted
-@pytest.mark.parametrize("counts", [[90, 60], [70, 1, 2, 1, 30, 5]], ids=str)
+@pytest.mark.parametrize(
+    "counts",
+    [
+        pytest.param([90, 60], id="large", marks=pytest.mark.nightly),
+        pytest.param([70, 1, 2, 1, 30, 5], id="large and tiny"),
+    ],
+)
 def test_duplicates(counts: list[int]) -> None:
     from isoscope.kernels.triton_clusters import cluster_sums
 
@@ -141,6 +148,7 @@ def test_spaces_of_one_shape_at_once(deterministic: bool) -> None:
 
 
 @interpreted
+@pytest.mark.nightly
 def test_deterministic_equals_atomic_and_itself() -> None:
     from isoscope.kernels.triton_clusters import cluster_sums
 
@@ -153,6 +161,7 @@ def test_deterministic_equals_atomic_and_itself() -> None:
 
 
 @interpreted
+@pytest.mark.nightly
 @pytest.mark.parametrize("described", [True, False])
 def test_tiles_by_descriptor_and_by_address(described: bool) -> None:
     from isoscope.kernels.triton_clusters import cluster_sums

@@ -116,6 +116,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, dict[str
     return distributed.run(__file__, tmp_path_factory.mktemp("processes"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("split", SPLITS)
 @pytest.mark.parametrize("name", LOSSES)
 def test_two_processes_are_one(results: list[dict[str, dict[str, Tensor]]], split: str, name: str) -> None:
@@ -128,16 +129,19 @@ def test_two_processes_are_one(results: list[dict[str, dict[str, Tensor]]], spli
             )
 
 
+@pytest.mark.slow
 def test_a_process_can_be_left_alone(results: list[dict[str, dict[str, Tensor]]]) -> None:
     expected = IStarLoss(1.0, zeta=0)(inputs()[0])
     assert results[0]["uneven: alone"]["loss"] == expected
 
 
+@pytest.mark.slow
 def test_every_process_refuses_what_one_would(results: list[dict[str, dict[str, Tensor]]]) -> None:
     assert all(bool(process["too few"]["loss"]) for process in results)
     assert all(bool(process["names"]["loss"]) for process in results)
 
 
+@pytest.mark.slow
 def test_micro_batches_within_processes(results: list[dict[str, dict[str, Tensor]]]) -> None:
     """Three micro-batches in one process and two in the other."""
     expected = outcome("istar debiased", slice(None), lambda model: model)

@@ -117,6 +117,7 @@ def test_scale_offset_and_rotation_do_not_matter():
         assert a.part == pytest.approx(b.part, rel=1e-6)
 
 
+@pytest.mark.slow
 def test_debiased_parts_are_right_on_average():
     rng = np.random.default_rng(3)
     counts = np.array([6, 9, 15])

@@ -1,11 +1,10 @@
 """Every metric on spaces made to lose digits, whole and merged from blocks, against 120-digit arithmetic.
 
-A quick grid runs with all tests; ISOSCOPE_EXACT_GRID=1 takes every space in every shape and block size.
+A small grid runs with all tests; `make nightly` takes every space in every shape and block size.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from functools import reduce
 
@@ -177,7 +176,7 @@ def test_fewer_rows_than_dimensions(name: str, dtype: type) -> None:
     check(name, FEW, dtype, (1, 4))
 
 
-@pytest.mark.skipif("ISOSCOPE_EXACT_GRID" not in os.environ, reason="minutes: ISOSCOPE_EXACT_GRID=1 runs it")
+@pytest.mark.nightly
 @pytest.mark.parametrize("shape", [NARROW, WIDE, FEW, (120, 36), (64, 17)])
 @pytest.mark.parametrize(("name", "dtype"), CASES)
 def test_every_space_shape_and_block_size(name: str, dtype: type, shape: tuple[int, int]) -> None:

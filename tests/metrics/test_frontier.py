@@ -63,6 +63,7 @@ def near_the_frontier(rng):
     return X + rng.normal(size=X.shape) * 10 ** rng.uniform(-6, -0.5), labels
 
 
+@pytest.mark.slow
 def test_no_space_is_above_the_ceiling():
     rng = np.random.default_rng(1)
     close = 0

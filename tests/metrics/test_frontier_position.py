@@ -45,6 +45,7 @@ def test_plain_is_the_decomposition():
     assert frontier_position(Space(X, labels=LABELS)) == found
 
 
+@pytest.mark.slow
 def test_debiased_share_is_right_on_average():
     means, factors, W, B = population()
     truth = np.trace(B) / np.trace(W + B)

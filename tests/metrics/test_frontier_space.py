@@ -62,6 +62,7 @@ def gaps(problem, seed, log_push):
         yield sharp - score
 
 
+@pytest.mark.slow
 def test_no_labelled_space_is_above_the_frontier():
     tried = []
 
@@ -88,6 +89,7 @@ def which_case(K, d, n, rho):
     return "flat" if w == D else "flat, few points"
 
 
+@pytest.mark.slow
 def test_the_construction_meets_the_frontier_in_every_case():
     seen = Counter()
     for K, d, more in product(range(1, 7), range(2, 6), range(6)):

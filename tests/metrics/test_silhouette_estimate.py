@@ -41,6 +41,7 @@ MACRO = ("blobs in the plane", "heavy tails", "tiny clusters", "points alone", "
 CASES = [(name, "micro") for name in spaces()] + [(name, "macro") for name in MACRO]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "average"), CASES)
 def test_interval_is_narrow_enough_and_holds_the_exact_value(name: str, average: str) -> None:
     X, y, tolerance = spaces()[name]

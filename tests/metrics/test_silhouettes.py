@@ -169,6 +169,7 @@ def test_half_precision(rng) -> None:
     assert iso.silhouette_score(X, y) == pytest.approx(oracle(X, y).mean(), abs=1e-6)
 
 
+@pytest.mark.slow
 def test_standard_error_is_the_real_one() -> None:
     """Against the spread over fresh samples; treating points as independent gives 0.6 of it."""
     rng = np.random.default_rng(3)

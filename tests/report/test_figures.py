@@ -105,6 +105,7 @@ def test_trajectory(tmp_path: Path) -> None:
         iso.plots.plot_trajectory(run)
 
 
+@pytest.mark.slow
 def test_figures_are_written_twice_each(labelled, tmp_path: Path) -> None:
     X, y = labelled
     run = iso.Trajectory({"seed": np.zeros(2, int), "step": np.arange(2), "loss": np.ones(2)}, {}, 1)

@@ -319,6 +319,7 @@ def test_labels_differ_in_colour_and_shape(plain_page: Any) -> None:
     assert all(a["color"] != b["color"] for a, b in pairwise(looks))
 
 
+@pytest.mark.slow
 def test_the_policy_stops_what_was_not_in_the_page(plain_page: Any) -> None:
     plain_page.evaluate(
         """() => { const script = document.createElement('script');

@@ -30,6 +30,7 @@ def least_mb(X: torch.Tensor, y: np.ndarray) -> float:
     return float(re.search(r"at least (\d+)", str(raised.value)).group(1))
 
 
+@pytest.mark.slow
 def test_a_bound_changes_the_plan_and_not_the_result(many, monkeypatch) -> None:
     X, y = many
     plans = []
@@ -49,6 +50,7 @@ def test_a_bound_changes_the_plan_and_not_the_result(many, monkeypatch) -> None:
         assert not plans[-1].keeps_sums
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="wants Linux's high-water mark")
 @pytest.mark.parametrize("n_distinct", [6000, 300], ids=["distinct", "duplicates"])
 def test_the_bound_holds(n_distinct: int) -> None:

@@ -69,7 +69,11 @@ def measured() -> dict[str, object]:
     return {"count": moments.count, "mean": moments.mean.tolist(), "scatter": moments.scatter.tolist()}
 
 
-@pytest.mark.parametrize("setting", SETTINGS)
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "setting",
+    [pytest.param(name, marks=[pytest.mark.nightly] if SETTINGS[name] else []) for name in SETTINGS],
+)
 def test_sums_of_ten_million_rows(setting: str) -> None:
     done = subprocess.run(
         [sys.executable, __file__],

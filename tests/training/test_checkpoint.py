@@ -83,6 +83,7 @@ def test_a_killed_run_continues_bit_for_bit(tmp_path: Path, options: dict, seed:
     np.testing.assert_array_equal(same_rows["loss"], whole["loss"])
 
 
+@pytest.mark.slow
 def test_a_run_killed_by_the_system(tmp_path: Path) -> None:
     """The process ends without a chance to say goodbye."""
     code = (

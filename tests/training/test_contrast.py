@@ -37,6 +37,7 @@ def steady(tiny_bert: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("pooling", "symmetric"), [("mean", True), ("cls", False), ("max", True), ("lasttoken", True)]
 )
@@ -89,6 +90,7 @@ def test_losses_are_those_of_a_loop_by_hand(steady: Path, pooling: str, symmetri
     np.testing.assert_allclose(found.loss, losses, rtol=2e-5)
 
 
+@pytest.mark.slow
 def test_partners_are_drawn_together_and_the_geometry_is_followed(tiny_bert: Path) -> None:
     found = iso.contrast(
         tiny_bert, PAIRS, epochs=8, probe=PROBE, every=10, layers=(1, -1), contextual=True, seed=1,
@@ -106,6 +108,7 @@ def test_partners_are_drawn_together_and_the_geometry_is_followed(tiny_bert: Pat
     assert {"adjusted_self_similarity@-1", "mean_norm@1"} <= set(found.trajectory.metrics)
 
 
+@pytest.mark.slow
 def test_temperature_batch_and_seed_change_the_run(tiny_bert: Path) -> None:
     def first(**options: Any) -> list[float]:
         return iso.contrast(tiny_bert, PAIRS, steps=2, **QUICK | options).loss.tolist()
@@ -117,6 +120,7 @@ def test_temperature_batch_and_seed_change_the_run(tiny_bert: Path) -> None:
     assert first(weight_decay=0.5, warmup=0.0) != first(warmup=0.0)
 
 
+@pytest.mark.slow
 def test_a_model_at_hand_is_not_changed(tiny_gpt: Path) -> None:
     given = iso.models.load_language_model(tiny_gpt, device="cpu")
     before = {name: values.clone() for name, values in given.model.state_dict().items()}
@@ -128,6 +132,7 @@ def test_a_model_at_hand_is_not_changed(tiny_gpt: Path) -> None:
     assert found.loss.tolist() == by_folder.loss.tolist()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pooling", ["mean", "cls", "max", "lasttoken"])
 def test_the_saved_model_pools_as_it_was_trained(tiny_bert: Path, tmp_path: Path, pooling: str) -> None:
     found = iso.contrast(tiny_bert, PAIRS, steps=2, pooling=pooling, run=tmp_path / "run", **QUICK)
@@ -159,6 +164,7 @@ def test_a_gguf_model_trains(tmp_path: Path) -> None:
     assert model.config.quantization_config
 
 
+@pytest.mark.slow
 def test_a_run_that_is_done_or_of_another_kind(tiny_bert: Path, tmp_path: Path) -> None:
     options = QUICK | {"steps": 4, "probe": PROBE, "every": 2, "run": tmp_path / "run"}
     first = iso.contrast(tiny_bert, PAIRS, **options)
@@ -185,6 +191,7 @@ def test_a_run_that_is_done_or_of_another_kind(tiny_bert: Path, tmp_path: Path) 
     assert (tmp_path / "figure.png").stat().st_size > 1000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("steps", "said"), [(11, None), (12, "12 of 13 measurements shown")])
 def test_a_table_says_how_much_of_the_run_it_shows(tiny_bert: Path, steps: int, said: str | None) -> None:
     found = iso.contrast(tiny_bert, PAIRS, steps=steps, probe=PROBE, every=1, **QUICK)

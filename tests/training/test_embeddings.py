@@ -221,6 +221,7 @@ def test_betas_reach_adam(rng) -> None:
     assert usual != other
 
 
+@pytest.mark.slow
 def test_seeds_as_one_batch_equal_seeds_alone(rng, monkeypatch) -> None:
     X, y = blobs(rng, 70, 9, 3)
     pairs = rng.integers(0, 70, size=(60, 2))

@@ -80,6 +80,7 @@ def plain_loop(folder: Path, penalty: str | None, strength: float, *, seed: int 
     return losses
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("penalty", "strength"), [(None, 0.0), ("istar", -2.0), ("istar-debiased", 1.0), ("cosreg", 1.0)]
 )
@@ -100,6 +101,7 @@ def test_losses_are_those_of_a_loop_by_hand(steady: Path, penalty: str | None, s
         np.testing.assert_allclose(found.loss, found.losses["task"] + found.losses["penalty"], rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_the_strength_moves_the_space_its_way(tiny_bert: Path) -> None:
     def run(kind: str, strength: float) -> iso.training.FineTuned:
         options = QUICK | {"epochs": 4, "learning_rate": 3e-3}
@@ -112,6 +114,7 @@ def test_the_strength_moves_the_space_its_way(tiny_bert: Path) -> None:
     assert run("cosreg", 5.0).mean_cosine < run("cosreg", 0.0).mean_cosine - 0.05
 
 
+@pytest.mark.slow
 def test_scores_and_geometry_are_those_of_the_model(tiny_bert: Path) -> None:
     test = (TEXTS[:13], LABELS[:13])
     found = iso.finetune(tiny_bert, TEXTS[13:], LABELS[13:], test=test, metric="f1", **QUICK)
@@ -133,6 +136,7 @@ def test_scores_and_geometry_are_those_of_the_model(tiny_bert: Path) -> None:
     assert found.twonn > 0
 
 
+@pytest.mark.slow
 def test_isoscore_star_is_shrunk_towards_the_training_states(tiny_bert: Path) -> None:
     options = QUICK | {"epochs": 1, "test": (TEXTS[:13], LABELS[:13])}
     whole = iso.finetune(tiny_bert, TEXTS[13:], LABELS[13:], zeta=1.0, **options)
@@ -144,6 +148,7 @@ def test_isoscore_star_is_shrunk_towards_the_training_states(tiny_bert: Path) ->
     assert whole.isoscore_star == pytest.approx(iso.isoscore(torch.cat(states, 1).flatten(0, 1)), rel=1e-4)
 
 
+@pytest.mark.slow
 def test_pairs_are_read_as_one_sequence(tiny_bert: Path) -> None:
     found = iso.finetune(tiny_bert, TEXTS, LABELS, pairs=TEXTS[::-1], **QUICK)
     alone = iso.finetune(tiny_bert, TEXTS, LABELS, **QUICK)
@@ -158,6 +163,7 @@ def test_pairs_are_read_as_one_sequence(tiny_bert: Path) -> None:
     assert set(untold) == {"input_ids", "attention_mask"}
 
 
+@pytest.mark.slow
 def test_seeds_decide_everything_and_leave_the_callers_alone(tiny_bert: Path) -> None:
     torch.manual_seed(5)
     random.seed(5)
@@ -172,6 +178,7 @@ def test_seeds_decide_everything_and_leave_the_callers_alone(tiny_bert: Path) ->
     assert first.loss[0] != other.loss[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["tiny_gpt", "tiny_model"])
 def test_causal_models_and_folders_of_sentence_transformers(
     name: str, request: pytest.FixtureRequest
@@ -182,6 +189,7 @@ def test_causal_models_and_folders_of_sentence_transformers(
     assert len(found.geometry) == {"tiny_gpt": 4, "tiny_model": 2}[name]
 
 
+@pytest.mark.slow
 def test_any_function_as_regularizer(tiny_bert: Path) -> None:
     seen = []
 
@@ -195,6 +203,7 @@ def test_any_function_as_regularizer(tiny_bert: Path) -> None:
     assert found.configuration["regularizer"] == "norm"
 
 
+@pytest.mark.slow
 def test_half_precision_and_warm_up_are_heeded(tiny_bert: Path) -> None:
     plain = iso.finetune(tiny_bert, TEXTS, LABELS, **QUICK)
     half = iso.finetune(tiny_bert, TEXTS, LABELS, precision="bf16", regularizer="istar", **QUICK)
@@ -205,6 +214,7 @@ def test_half_precision_and_warm_up_are_heeded(tiny_bert: Path) -> None:
     assert slow.loss[-1] != plain.loss[-1]
 
 
+@pytest.mark.slow
 def test_a_probe_is_followed_and_may_stop_the_run(tiny_bert: Path, tmp_path: Path) -> None:
     found = iso.finetune(tiny_bert, TEXTS, LABELS, probe=TEXTS[:10], every=3, **QUICK)
     assert found.trajectory["step"].tolist() == [0, 3, 6, 8]
@@ -301,6 +311,7 @@ class Trouble:
         return self.act(value) if self.n == self.at else value
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("value", [math.nan, math.inf])
 def test_a_loss_that_is_not_finite_stops_the_run(tiny_bert: Path, tmp_path: Path, value: float) -> None:
     trouble = Trouble(6, lambda found: found * value)
@@ -350,6 +361,7 @@ def test_states_that_are_not_finite_are_not_the_callers_to_drop(tiny_bert: Path)
         iso.finetune(tiny_bert, TEXTS, LABELS, **options)
 
 
+@pytest.mark.slow
 def test_weights_that_are_not_finite_are_not_kept(tiny_bert: Path, tmp_path: Path) -> None:
     steep = Trouble(3, lambda value: value + (value - value).sqrt())  # finite, its slope is not
     with pytest.raises(NotFiniteError, match=r"weights are not finite after step 3: .* step 2 is kept"):
@@ -365,6 +377,7 @@ def test_weights_that_are_not_finite_are_not_kept(tiny_bert: Path, tmp_path: Pat
     assert not (tmp_path / "run" / "checkpoint-3").exists()
 
 
+@pytest.mark.slow
 def test_interrupted_and_resumed(tiny_bert: Path, tmp_path: Path, hears_interrupts: None) -> None:
     def interrupt(value: Tensor) -> Tensor:
         signal.raise_signal(signal.SIGINT)
@@ -383,6 +396,7 @@ def test_interrupted_and_resumed(tiny_bert: Path, tmp_path: Path, hears_interrup
     assert resumed.epochs == whole.epochs
 
 
+@pytest.mark.slow
 def test_a_full_disk(tiny_bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     options = QUICK | {"run": tmp_path / "run", "save_every": 2}
     real, n = torch.save, 0
@@ -407,6 +421,7 @@ def test_a_full_disk(tiny_bert: Path, tmp_path: Path, monkeypatch: pytest.Monkey
     )
 
 
+@pytest.mark.slow
 def test_a_run_that_is_done(tiny_bert: Path, tmp_path: Path) -> None:
     run = tmp_path / "run"
     first = iso.finetune(tiny_bert, TEXTS, LABELS, run=run, regularizer="istar", **QUICK)
@@ -473,6 +488,7 @@ DAMAGES = {
 }
 
 
+@pytest.mark.slow
 def test_a_damaged_checkpoint_gives_way_to_the_one_before(tiny_bert: Path, tmp_path: Path) -> None:
     options = QUICK | {"save_every": 2}
     with pytest.raises(NotFiniteError):

@@ -79,6 +79,7 @@ def test_a_sweep_keeps_its_runs_and_goes_on(tiny_bert: Path, data: Path, tmp_pat
     assert (out / "istar.md").read_text() == page
 
 
+@pytest.mark.nightly
 def test_other_settings_are_run_again(tiny_bert: Path, data: Path, tmp_path: Path) -> None:
     options = ("-s", "rte", "--strengths", "1", "--seeds", 1, "-o", tmp_path)
     plain = sweep(tiny_bert, data, *options)["sweeps"]["RTE"]

@@ -31,6 +31,7 @@ def printed(table: object) -> str:
     return capture.get()
 
 
+@pytest.mark.slow
 def test_tables_fit_a_terminal(profile: LayerProfile) -> None:
     for sinks in (True, False):
         for grid in profile.grids(sinks=sinks):
@@ -72,6 +73,7 @@ def test_an_unknown_quantity(profile: LayerProfile) -> None:
         profile.values("isotropy")
 
 
+@pytest.mark.slow
 def test_the_figure(profile: LayerProfile, other: LayerProfile, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     one = profile.figure(tmp_path / "one.png")
