@@ -97,7 +97,7 @@ class InputError(IsoscopeError, ValueError):
         self.hint = (hint,) if isinstance(hint, str | Setting) else tuple(hint)
         if wanted is not None:
             came = "" if got is ... else f", got {got!r:.80}"
-            self.message = f"must be {wanted}{came}"
+            self.message = f"{message}; expected {wanted}" if message else f"must be {wanted}{came}"
         super().__init__(self.text())
 
     def text(self, spell: Callable[[Setting], str | None] | None = None) -> str:

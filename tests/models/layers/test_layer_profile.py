@@ -40,6 +40,38 @@ def test_tables_fit_a_terminal(profile: LayerProfile) -> None:
             assert ("without sinks" in text) == (not sinks)
 
 
+def test_every_column_is_explained(profile: LayerProfile, tiny_bert: Path) -> None:
+    asked = measure_layers(TEXTS, model=tiny_bert, metrics=["twonn", "informativity_1"], progress=False)
+    for result, titles in ((profile, 8), (asked, 2)):
+        (grid, *_) = result.grids()
+        lines = [line.partition(":")[0] for line in result.lines()]
+        assert len(grid.heads) == 1 + titles
+        assert set(grid.names()[1:]) <= set(lines)
+
+
+def test_plots_on_the_callers_axes(profile: LayerProfile, other: LayerProfile) -> None:
+    pytest.importorskip("matplotlib")
+    from matplotlib.figure import Figure
+
+    ax = Figure().subplots()
+    assert profile.plot("isoscore", ax=ax) is ax
+    with_sinks, without = ax.get_lines()
+    assert list(with_sinks.get_ydata()) == profile.values("isoscore")
+    assert list(without.get_ydata()) == profile.values("isoscore", sinks=False)
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("layer", "IsoScore")
+    other.plot("isoscore", ax=ax)
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == [
+        profile.model, f"{profile.model}, without sinks", other.model
+    ]  # fmt: skip
+    assert ax.get_lines()[2].get_color() != with_sinks.get_color()
+    several = other.plot(["mean_cosine", "effective_rank"])
+    assert [line.get_label() for line in several.get_lines()] == ["mean cosine", "effective rank"]
+    with pytest.raises(InputError, match="isotropy"):
+        profile.plot("isotropy")
+    with pytest.raises(UndefinedError, match="no value in any layer: clusters were not asked"):
+        other.plot("n_clusters")
+
+
 def test_json_has_everything(profile: LayerProfile) -> None:
     found = json.loads(profile.to_json())
     assert [layer["layer"] for layer in found["layers"]] == profile.layers

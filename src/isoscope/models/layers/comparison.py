@@ -9,7 +9,7 @@ from typing import Any
 from isoscope.engine.readings import Readings, View
 from isoscope.metrics.contextual_change import N_TYPES, changes_by_type, extremes
 from isoscope.models.layers.layer_profile import LayerProfile
-from isoscope.models.layers.quantities import ALL_QUANTITIES
+from isoscope.models.layers.quantities import Quantity
 from isoscope.tables import Grid, shown
 
 _SHOWN = (  # as many as fit a terminal of 80 columns
@@ -37,7 +37,13 @@ class LayerComparison(View):
 
     @classmethod
     def of(cls, before: LayerProfile, after: LayerProfile, *, n_types: int = N_TYPES) -> LayerComparison:
-        """Compare two profiles of the same texts; token types that only one has are left out."""
+        """Compare two profiles of the same texts.
+
+        Token types that only one profile has are left out. Without mean_cosine among the metrics, there are
+        no changes by token type.
+        """
+        if not all("mean_cosine" in profile.metrics for profile in (before, after)):
+            return cls(before, after, {})
         changes = changes_by_type(before.adjusted_by_type(), after.adjusted_by_type(), n_types=n_types)
         return cls(before, after, changes)
 
@@ -75,7 +81,7 @@ class LayerComparison(View):
 
         Layers of models of unequal depth are matched from both ends.
         """
-        columns = [quantity for quantity in ALL_QUANTITIES if quantity.name in _SHOWN]
+        columns = self._columns_shown
         view = 1 if self._without_sinks else 0
         rows = []
         for first, second in self.pairs:
@@ -83,17 +89,22 @@ class LayerComparison(View):
             pairs = ((shown(values.get(q.name), q.digits) for values in (before, after)) for q in columns)
             label = str(first) if first == second else f"{first} → {second}"
             rows.append((label, *(" → ".join(pair) for pair in pairs)))
-        heads = ("layer", *(quantity.title for quantity in columns))
+        heads = ("layer", *(quantity.head for quantity in columns))
         yield Grid("", heads, rows, heads)
 
+    @property
+    def _columns_shown(self) -> list[Quantity]:
+        names = _SHOWN if self.before.has_default_metrics else self.before.metrics
+        return [Quantity.named(name) for name in names]
+
     def lines(self) -> list[str]:
-        """Return the notes, and the tokens whose self-similarity rises and falls most."""
-        words = [
-            f"self-similarity {word}s most: "
-            + ("  ".join(f"{name} {value:+.2f}" for name, value in chosen.items()) or "none")
-            for word, chosen in zip(("rise", "fall"), self.words(), strict=True)
-        ]
-        return [*(f"note: {note}" for note in self.notes), *words]
+        """Return the meaning of each column, the notes, and the tokens that changed most."""
+        lines = [f"{one.title}: {one.meaning}" for one in self._columns_shown]
+        lines += [f"note: {note}" for note in self.notes]
+        for verb, words in zip(("rises", "falls"), self.words(), strict=True) if self.changes else ():
+            tokens = "  ".join(f"{name} {value:+.2f}" for name, value in words.items())
+            lines.append(f"self-similarity {verb} most: {tokens or 'none'}")
+        return lines
 
     @property
     def pairs(self) -> list[tuple[int, int]]:

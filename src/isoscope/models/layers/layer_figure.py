@@ -1,4 +1,4 @@
-"""The layers of one model or two as curves: eight panels, with and without attention sinks."""
+"""Figures of quantities by layer: one Axes of the caller's, or a figure of several panels."""
 
 from __future__ import annotations
 
@@ -6,70 +6,121 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from isoscope.figures import PALETTE, figure_of, panels
+from isoscope.errors import UndefinedError
+from isoscope.figures import PALETTE, axes_for, figure_of, panels
+from isoscope.models.layers.quantities import Quantity
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from isoscope.models.layers.layer_profile import LayerProfile
 
-# title, and the quantities drawn: the second one dotted
+# the title of each panel and its quantities, of which the second has a dotted line
 _PANELS = (
-    ("anisotropy (mean cosine)", ("mean_cosine",)),
-    ("self-similarity, adjusted", ("adjusted_self_similarity",)),
-    ("intra-similarity, adjusted", ("adjusted_intra_similarity",)),
-    ("norm", ("mean_norm",)),
+    ("mean cosine (anisotropy)", ("mean_cosine",)),
+    ("adjusted self-similarity", ("adjusted_self_similarity",)),
+    ("adjusted intra-similarity", ("adjusted_intra_similarity",)),
+    ("mean norm", ("mean_norm",)),
     ("IsoScore, debiased", ("isoscore_debiased",)),
     ("share of the top dimension", ("top_dimension_share",)),
     ("$S_{inter}$ (dotted: centred)", ("s_inter", "cluster_s_inter")),
     ("local intrinsic dimension", ("lid",)),
 )
-_FEW = 0.05  # a norm under this share of another is drawn on a logarithmic axis
+_COLUMNS = 4
+_LOG_RATIO = 0.05  # norms have a logarithmic axis where the smallest is below this share of the largest
+
+
+def plot_layers(
+    profile: LayerProfile, metrics: str | Sequence[str] = "mean_cosine", *, ax: Axes | None = None
+) -> Axes:
+    """Plot quantities of a `LayerProfile` by layer.
+
+    Where the model has attention sinks, a dashed line has the values without them. A second call with the
+    same Axes adds another profile.
+
+    Args:
+        profile: the result of `measure_layers`.
+        metrics: the names of one or more quantities, such as "mean_cosine" and "lid".
+        ax: Axes to draw on; by default those of a new figure.
+    """
+    names = [metrics] if isinstance(metrics, str) else list(metrics)
+    ax = axes_for(ax)
+    for name in names:
+        n_curves = sum(line.get_linestyle() == "-" for line in ax.get_lines())
+        label = profile.model if len(names) == 1 else Quantity.named(name).title
+        colour = PALETTE[n_curves % len(PALETTE)]
+        if not _curve(ax, profile, name, colour=colour, style="-", label=label):
+            reason = next(iter(profile.readings.where(metric=name)["reason"]), "it was not measured")
+            raise UndefinedError(f"{name} has no value in any layer: {reason}")
+        if profile.sinks:
+            _curve(ax, profile, name, colour=colour, style="--", label=f"{label}, without sinks", sinks=False)
+    ax.set_xlabel("layer")
+    if len(names) == 1:
+        ax.set_ylabel(Quantity.named(names[0]).title)
+    if len(ax.get_lines()) > 1:
+        ax.legend(frameon=False)
+    return ax
 
 
 def draw_layers(
     profiles: Sequence[LayerProfile], path: str | os.PathLike[str] | None = None, *, axes: Any = None
 ) -> Figure:
-    """Draw one profile, or several side by side in colours, on eight panels: two rows of four."""
+    """Draw one or more profiles: eight panels, or a panel for each quantity that was asked for."""
     same_layers = len({len(profile.layers) for profile in profiles}) == 1
-    with panels(2, 4, (7.2, 3.5), axes=axes, path=path, sharex=same_layers) as drawn:
-        from matplotlib.ticker import MaxNLocator  # panels say so where matplotlib is missing
+    chosen = _PANELS
+    if not profiles[0].has_default_metrics:
+        chosen = tuple((Quantity.named(name).title, (name,)) for name in profiles[0].metrics)
+    n_columns = min(_COLUMNS, len(chosen))
+    n_rows = -(-len(chosen) // n_columns)
+    with panels(
+        n_rows, n_columns, (1.8 * n_columns, 0.5 + 1.5 * n_rows), axes=axes, path=path, sharex=same_layers
+    ) as drawn:
+        from matplotlib.ticker import MaxNLocator  # `panels` raises where matplotlib is missing
 
-        for panel, (title, names) in zip(drawn, _PANELS, strict=True):
-            _panel(panel, profiles, names)
+        for panel, (title, own) in zip(drawn, chosen, strict=False):
+            _panel(panel, profiles, own)
             panel.set_title(title, loc="left")
             panel.xaxis.set_major_locator(MaxNLocator(5, integer=True))
-        for panel in drawn[4:]:
+        for panel in drawn[len(chosen) :]:
+            panel.set_axis_off()
+        for panel in drawn[max(0, len(chosen) - n_columns) : len(chosen)]:
             panel.set_xlabel("layer")
-        lines, labels = drawn[0].get_legend_handles_labels()
         figure = figure_of(drawn[0])
-        figure.legend(lines, labels, loc="outside lower center", ncols=4, frameon=False)
+        figure.legend(
+            *drawn[0].get_legend_handles_labels(), loc="outside lower center", ncols=n_columns, frameon=False
+        )
     return figure
 
 
-def _panel(axes: Any, profiles: Sequence[LayerProfile], names: tuple[str, ...]) -> None:
-    drawn: list[float] = []
+def _panel(ax: Axes, profiles: Sequence[LayerProfile], names: tuple[str, ...]) -> None:
+    values: list[float] = []
     for colour, profile in zip(PALETTE, profiles, strict=False):
-        for style, name in zip(("-", ":"), names, strict=False):
-            drawn += _curve(axes, profile, name, colour=colour, style=style, sinks=True)
+        for style, name, label in zip("-:", names, (profile.model, None), strict=False):
+            values += _curve(ax, profile, name, colour=colour, style=style, label=label)
         if profile.sinks:
-            drawn += _curve(axes, profile, names[0], colour=colour, style="--", sinks=False)
-    if names == ("mean_norm",) and drawn and min(drawn) < _FEW * max(drawn):
-        axes.set_yscale("log")
-    elif drawn and min(drawn) >= 0:
-        axes.set_ylim(bottom=0)
+            label = f"{profile.model}, without sinks"
+            values += _curve(ax, profile, names[0], colour=colour, style="--", label=label, sinks=False)
+    if names == ("mean_norm",) and values and min(values) < _LOG_RATIO * max(values):
+        ax.set_yscale("log")
+    elif values and min(values) >= 0:
+        ax.set_ylim(bottom=0)
 
 
 def _curve(
-    axes: Any, profile: LayerProfile, name: str, *, colour: str, style: str, sinks: bool
+    ax: Axes,
+    profile: LayerProfile,
+    name: str,
+    *,
+    colour: str,
+    style: str,
+    label: str | None,
+    sinks: bool = True,
 ) -> list[float]:
-    """One line, and the values on it."""
+    """Draw one line and return its values."""
     pairs = zip(profile.layers, profile.values(name, sinks=sinks), strict=True)
     points = [(layer, value) for layer, value in pairs if value is not None]
-    if not points:
-        return []
-    label = f"{profile.model}{'' if sinks else ', without sinks'}" if style != ":" else None
-    axes.plot(
-        *zip(*points, strict=True), style, color=colour, label=label, linewidth=1, markersize=2.5, marker="."
-    )
+    if points:
+        x, y = zip(*points, strict=True)
+        ax.plot(x, y, style, color=colour, label=label, linewidth=1, markersize=2.5, marker=".")
     return [value for _, value in points]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
 
@@ -15,12 +15,25 @@ from isoscope.errors import InputError, UndefinedError
 from isoscope.metrics.sinks import Sinks
 from isoscope.models.language_models import LanguageModel
 from isoscope.models.layers.plan import LayerPlan
-from isoscope.models.layers.quantities import ALL_QUANTITIES, QUANTITIES, LayerStatistics, Quantity
+from isoscope.models.layers.quantities import ALL_QUANTITIES, LayerStatistics, Quantity
 from isoscope.statistics.group_cosines import GroupCosines
 from isoscope.tables import Grid, shown
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
 WITH_SINKS, WITHOUT_SINKS = VIEWS = ("all tokens", "without sinks")
 Values = dict[str, float | None]
+_MAIN = (  # the columns that are printed by default: they fit a terminal of 80 characters
+    "mean_norm",
+    "mean_cosine",
+    "adjusted_self_similarity",
+    "adjusted_intra_similarity",
+    "isoscore_debiased",
+    "effective_rank",
+    "n_clusters",
+    "lid",
+)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -170,38 +183,51 @@ class LayerProfile(View):
         )
 
     def grids(self, *, sinks: bool | None = None) -> Iterable[Grid]:
-        """Return a row a layer: how alike tokens are, and how the space is filled.
+        """Return a table with a row for each layer and a column for each quantity.
 
-        With the attention sinks, without them, or by default both where there are any.
+        Where `metrics` was not given to `measure_layers`, the table has the main quantities only.
+
+        Args:
+            sinks: whether to count attention sinks; by default a table of each where there are sinks.
         """
+        columns = self._shown()
+        heads = ("layer", *(one.head for one in columns))
         for view in (True, False) if sinks is None and self.sinks else (sinks is not False,):
-            for part, columns in self._shown().items():
-                rows = [
-                    (str(layer), *(shown(values.get(one.name), one.digits) for one in columns))
-                    for layer in self.layers
-                    for values in [self.by_layer[layer][0 if view else 1]]
-                ]
-                title = part if view or not self.sinks else f"{part}, {WITHOUT_SINKS}"
-                heads = ("layer", *(one.title for one in columns))
-                yield Grid(title, heads, rows, heads)
+            rows = [
+                (str(layer), *(shown(values.get(one.name), one.digits) for one in columns))
+                for layer in self.layers
+                for values in [self.by_layer[layer][0 if view else 1]]
+            ]
+            yield Grid(VIEWS[0 if view else 1] if self.sinks else "", heads, rows, heads)
 
-    def _shown(self) -> dict[str, list[Quantity]]:
-        """The columns of each table: the quantities measured that have a title."""
-        measured, known = self.metrics, {quantity.name for quantity in ALL_QUANTITIES}
-        parts = {
-            part: [one for one in quantities if one.title and one.name in measured]
-            for part, quantities in QUANTITIES.items()
-        }
-        parts["other metrics"] = [Quantity(name, name, 3, "") for name in measured if name not in known]
-        return {part: columns for part, columns in parts.items() if columns}
+    def _shown(self) -> list[Quantity]:
+        """Return the columns of the table: main quantities with a value, or all that were asked for."""
+        if self.has_default_metrics:
+            return [Quantity.named(name) for name in _MAIN if any(v is not None for v in self.values(name))]
+        return [Quantity.named(name) for name in self.metrics]
+
+    @property
+    def has_default_metrics(self) -> bool:
+        """Whether all quantities of `QUANTITIES` were measured, and no other."""
+        return self.metrics == tuple(quantity.name for quantity in ALL_QUANTITIES)
 
     def lines(self) -> list[str]:
-        """Return what the attention sinks are, the notes, and the speed."""
-        named = f"attention sinks ({self.n_sinks:,} tokens): {'; '.join(self.sinks)}"
-        return [*([named] if self.sinks else []), *(f"note: {note}" for note in self.notes), self.speed()]
+        """Return the meaning of each column, the attention sinks, the notes and the speed."""
+        lines = [f"{one.title}: {one.meaning}" for one in self._shown()]
+        if self.has_default_metrics:
+            lines.append(f"All {len(self.metrics)} quantities are in to_pandas() and in JSON.")
+        if self.sinks:
+            lines.append(f"attention sinks ({self.n_sinks:,} tokens): {'; '.join(self.sinks)}")
+        return [*lines, *(f"note: {note}" for note in self.notes), self.speed()]
+
+    def plot(self, metrics: str | Sequence[str] = "mean_cosine", *, ax: Axes | None = None) -> Axes:
+        """Plot quantities by layer on one Axes; see `isoscope.plots.plot_layers`."""
+        from isoscope.models.layers.layer_figure import plot_layers
+
+        return plot_layers(self, metrics, ax=ax)
 
     def figure(self, path: Path | str, *, against: LayerProfile | None = None) -> Path:
-        """Draw the layers: eight panels, with a second model beside it where given."""
+        """Write a figure of eight panels, with the curves of a second model where one is given."""
         from isoscope.models.layers.layer_figure import draw_layers
 
         draw_layers([self] if against is None else [self, against], path)

@@ -111,57 +111,82 @@ class Quantity:
     """One number of a layer.
 
     Attributes:
-        name: in JSON.
-        title: at the head of a column; none where only JSON has it.
-        digits: decimals to show.
-        meaning: what it is, in a line.
+        name: its key in JSON.
+        meaning: a description in one line.
+        digits: decimals to print.
     """
 
     name: str
-    title: str
-    digits: int
     meaning: str
+    digits: int = 3
+
+    @classmethod
+    def named(cls, name: str) -> Quantity:
+        """Return the quantity of this name: one of `QUANTITIES`, or a metric of the registry."""
+        for quantity in ALL_QUANTITIES:
+            if quantity.name == name:
+                return quantity
+        return cls(name, f"a high value means {registered()[name].high}")
+
+    @property
+    def title(self) -> str:
+        """The name in words, as tables and figures have it."""
+        return _TITLES.get(self.name, self.name.replace("_", " "))
+
+    @property
+    def head(self) -> str:
+        """The title in short lines, for the head of a narrow column."""
+        lines = self.title.replace("similarity", "simi-\nlarity").replace("effective", "effec-\ntive")
+        return lines.replace(" ", "\n")
 
 
-# by the table they are shown in
+_TITLES = {
+    "isoscore": "IsoScore",
+    "isoscore_debiased": "IsoScore debiased",
+    "lid": "LID",
+    "lid_cosine": "LID cosine",
+    "lid_squared": "LID squared",
+    "n_clusters": "clusters",
+}
+# the two parts of the list in the documentation
 QUANTITIES: dict[str, tuple[Quantity, ...]] = {
-    "how alike tokens are": (
-        Quantity("mean_norm", "norm", 1, "mean length of a token's vector"),
-        Quantity("mean_cosine", "aniso-\ntropy", 3, "mean cosine of all pairs of tokens, exact"),
+    "How similar tokens are": (
+        Quantity("mean_norm", "mean length of a token's vector", 1),
+        Quantity("mean_cosine", "mean cosine of all pairs of tokens (the anisotropy), exact"),
+        Quantity("sampled_anisotropy", "mean cosine of one random token from each of up to 1,000 texts"),
+        Quantity("self_similarity", "mean cosine between the occurrences of a token type"),
+        Quantity("adjusted_self_similarity", "cosine between occurrences of a token type, minus mean cosine"),
+        Quantity("intra_similarity", "mean cosine of a token with the mean vector of its text"),
         Quantity(
-            "sampled_anisotropy", "", 3,
-            "the same by the papers' protocol: one token from each of up to 1,000 texts",
+            "adjusted_intra_similarity", "cosine of a token with its text's mean, minus the mean cosine"
         ),
-        Quantity("self_similarity", "self\nsim.", 3, "mean cosine of a token's occurrences, types alike"),
-        Quantity("adjusted_self_similarity", "self,\nadj.", 3, "self-similarity less the anisotropy"),
-        Quantity("intra_similarity", "intra\nsim.", 3, "mean cosine of a token with the mean of its text"),
-        Quantity("adjusted_intra_similarity", "intra,\nadj.", 3, "intra-similarity less the anisotropy"),
-        Quantity("s_inter", "S\ninter", 3, "mean cosine between different token types, every type alike"),
-        Quantity("n_clusters", "K", 0, "clusters by k-means and the silhouette; 1 where it is under 0.1"),
-        Quantity("cluster_silhouette", "", 3, "of the best number of clusters"),
-        Quantity("cluster_s_inter", "inter,\ncent.", 3, "S inter within clusters, each centred"),
-        Quantity("cluster_s_intra", "intra,\ncent.", 3, "S intra within clusters, each centred"),
+        Quantity("s_inter", "mean cosine between different token types, every type weighted equally"),
+        Quantity("n_clusters", "number of k-means clusters; 1 where the best silhouette is below 0.1", 0),
+        Quantity("cluster_silhouette", "silhouette of the best number of clusters"),
+        Quantity("cluster_s_inter", "s_inter after each cluster is centred"),
+        Quantity("cluster_s_intra", "self-similarity of token types after each cluster is centred"),
     ),
-    "how the space is filled": (
-        Quantity("isoscore", "Iso-\nScore", 4, "evenness of the variance over dimensions, as published"),
-        Quantity("isoscore_debiased", "de-\nbiased", 4, "IsoScore without its bias at few tokens"),
-        Quantity("effective_rank", "eff.\nrank", 1, "how many dimensions the variance fills, by entropy"),
-        Quantity("top_dimension_share", "top\ndim.", 3, "the strongest dimension's part in mean cosine"),
-        Quantity("dimensions_for_10", "", 0, "dimensions that make 10 % of the mean cosine"),
-        Quantity("dimensions_for_20", "", 0, "dimensions that make 20 % of the mean cosine"),
-        Quantity("dimensions_for_50", "50 %", 0, "dimensions that make half of the mean cosine"),
+    "How the space is filled": (
+        Quantity("isoscore", "how evenly the variance is spread over the dimensions, 0 to 1", 4),
+        Quantity("isoscore_debiased", "IsoScore without its bias for few tokens", 4),
+        Quantity("effective_rank", "number of dimensions the variance fills (exponential of entropy)", 1),
+        Quantity("top_dimension_share", "contribution of the strongest dimension to the mean cosine"),
+        Quantity("dimensions_for_10", "number of dimensions that contribute 10 % of the mean cosine", 0),
+        Quantity("dimensions_for_20", "number of dimensions that contribute 20 % of the mean cosine", 0),
+        Quantity("dimensions_for_50", "number of dimensions that contribute 50 % of the mean cosine", 0),
         *(
             Quantity(
-                f"informativity_{k}", f"r²\n{k}" if k < 3 else "", 3,
-                f"pattern of similarities left without the top {k} dimensions",
+                f"informativity_{k}",
+                "r² between the cosines with and without the "
+                + ("strongest dimension" if k == 1 else f"{k} strongest dimensions"),
             )
             for k in INFORMATIVITY_KS
         ),
-        Quantity("lid", "LID", 2, "local intrinsic dimension, by maximum likelihood"),
-        Quantity("lid_squared", "", 2, "LID on squared distances, as Cai et al.'s code has it: half"),
-        Quantity("lid_cosine", "LID,\ncosine", 2, "LID with 1 − cosine for the distance, as they table it"),
+        Quantity("lid", "local intrinsic dimension, by maximum likelihood", 2),
+        Quantity("lid_squared", "LID of squared distances, as in Cai et al.'s code: half of LID", 2),
+        Quantity("lid_cosine", "LID with 1 − cosine as the distance, as in Cai et al.'s tables", 2),
     ),
-}  # fmt: skip
+}
 ALL_QUANTITIES = tuple(quantity for part in QUANTITIES.values() for quantity in part)
 # what the registry does not have under its name, or takes with other options
 _OWN: dict[str, Callable[[LayerStatistics], Any]] = {
@@ -182,20 +207,21 @@ _WHY = dict.fromkeys(KNOWN, "which is not known of the tokens of a text")
 
 
 def chosen_quantities(metrics: Any = None) -> list[Quantity]:
-    """Return the quantities of these names, which the tables have or the registry; by default the tables'."""
+    """Return the quantities with these names, and the metrics of these families; by default `QUANTITIES`."""
     if metrics is None:
         return list(ALL_QUANTITIES)
-    known = {one.name: one for one in ALL_QUANTITIES}
-    asked = named(metrics)
-    found = [known[name] for name in asked if name in known]
-    others = [name for name in asked if name not in known]
-    for metric in applicable(others, {"token_types", "sentences"}, _WHY) if others else ():
-        found.append(known.get(metric.name) or Quantity(metric.name, metric.name, 3, metric.high))
-    return list(dict.fromkeys(found))
+    names = named(metrics)
+    known = {quantity.name for quantity in ALL_QUANTITIES}
+    others = [name for name in names if name not in known]
+    chosen = [name for name in names if name in known]
+    chosen += (
+        [metric.name for metric in applicable(others, {"token_types", "sentences"}, _WHY)] if others else []
+    )
+    return [Quantity.named(name) for name in dict.fromkeys(chosen)]
 
 
 def take(quantities: Iterable[Quantity], layer: LayerStatistics, **about: Any) -> list[Reading]:
-    """Return the readings of a layer; `about` is the space and group they are of."""
+    """Return the readings of a layer; `about` is their space and group."""
     metrics = registered()
     return [
         taken(one.name, _OWN.get(one.name) or metrics[one.name].compute, layer, **about) for one in quantities
