@@ -28,7 +28,7 @@ ORDER = (
     ("statistics",),
     ("metrics",),
     ("engine.readings",),
-    ("citations", "clustering", "io", "measurement", "plugins", "progress"),
+    ("citations", "clustering", "io", "known_models", "measurement", "plugins", "progress"),
     ("engine",),
     ("comparison", "corrections", "figures"),
     ("advice", "models"),

@@ -1,5 +1,6 @@
 """Plots for papers: each draws on the matplotlib Axes it is given, or on new ones, and returns them."""
 
+from isoscope.models.layers.layer_figure import plot_layers
 from isoscope.report.plots import (
     plot_cosines,
     plot_dimensions,
@@ -16,6 +17,7 @@ __all__ = [
     "plot_cosines",
     "plot_dimensions",
     "plot_frontier",
+    "plot_layers",
     "plot_scatter",
     "plot_silhouette",
     "plot_spectrum",

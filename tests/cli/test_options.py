@@ -1,10 +1,11 @@
 from __future__ import annotations
 
 from functools import partial
+from pathlib import Path
 
 import pytest
 
-from isoscope.cli.options import complete_metrics, parse_numbers, parse_seeds
+from isoscope.cli.options import complete_metrics, complete_models, parse_numbers, parse_seeds
 from isoscope.errors import InputError
 
 
@@ -12,6 +13,13 @@ def test_completion_offers_metrics_and_families() -> None:
     assert "silhouette" in complete_metrics("sil")
     assert "clusters" in complete_metrics("clu")
     assert "isoscore" not in complete_metrics("sil")
+
+
+def test_completion_offers_installed_models(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("isoscope.known_models.package_folder", lambda module: Path(module))
+    assert complete_models("ALL-m") == ["all-MiniLM-L6-v2", "all-mpnet-base-v2"]
+    monkeypatch.setattr("isoscope.known_models.package_folder", lambda module: None)
+    assert complete_models("") == []
 
 
 def test_seeds_are_how_many_or_which() -> None:

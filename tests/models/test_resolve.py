@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from isoscope import known_models
 from isoscope.errors import FileError, InputError
-from isoscope.models import known_models, load_language_model, resolve_model
+from isoscope.known_models import KNOWN, KnownModel, installed_models, package_folder
+from isoscope.models import load_language_model, resolve_model
 from isoscope.models import resolve as models
-from isoscope.models.known_models import KNOWN, KnownModel, installed_models, package_folder
 
 from .test_archives import FILES, packed, split
 

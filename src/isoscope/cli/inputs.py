@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from isoscope.cli.options import TextColumn
+from isoscope.cli.options import TextColumn, complete_models
 from isoscope.errors import FileError, InputError, Setting
 
 if TYPE_CHECKING:
@@ -102,6 +102,7 @@ class InputOptions(VectorOptions):
             "--model",
             help="Encode the texts in FILE by this model: a name (all-MiniLM-L6-v2), a folder, or a hub id.",
             metavar="NAME",
+            autocompletion=complete_models,
         ),
     ] = None
     text_column: TextColumn = None

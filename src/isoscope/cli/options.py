@@ -18,6 +18,13 @@ def output(help: str, metavar: str = "FOLDER") -> Any:
     return typer.Option("--output", "-o", help=help, metavar=metavar)
 
 
+def complete_models(incomplete: str) -> list[str]:
+    """Return the names of installed models that begin with `incomplete`, for completion in the shell."""
+    from isoscope.known_models import installed_models
+
+    return [name for name in installed_models() if name.lower().startswith(incomplete.lower())]
+
+
 BatchSize = Annotated[int, typer.Option("--batch-size", help="Items in an update.", metavar="N")]
 Data = Annotated[
     Path | None,
@@ -73,6 +80,7 @@ Model = Annotated[
         help="A model's name (all-MiniLM-L6-v2, smollm2-135m), a folder, a .gguf file, or a hub id.",
         metavar="MODEL",
         show_default=False,
+        autocompletion=complete_models,
     ),
 ]
 Plugin = Annotated[
@@ -118,13 +126,6 @@ def complete_metrics(incomplete: str) -> list[str]:
     names = Path(__file__).with_name("metric_names.txt").read_text(encoding="utf-8").split()
     before, comma, last = incomplete.rpartition(",")
     return [f"{before}{comma}{name}" for name in names if name.startswith(last)]
-
-
-def complete_models(incomplete: str) -> list[str]:
-    """Return the names of installed models that begin with `incomplete`, for completion in the shell."""
-    from isoscope.models.known_models import installed_models
-
-    return [name for name in installed_models() if name.lower().startswith(incomplete.lower())]
 
 
 @dataclass(frozen=True)

