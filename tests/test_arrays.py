@@ -111,26 +111,26 @@ def test_results_come_back_as_the_callers_kind() -> None:
 @pytest.mark.parametrize(
     ("bad", "error", "message"),
     [
-        (np.ones(4), ShapeError, r"X has shape \(4,\); wanted two axes \(n, d\).*X\[None, :\]"),
+        (np.ones(4), ShapeError, r"`X` has shape \(4,\); wanted two axes \(n, d\).*X\[None, :\]"),
         (np.ones((2, 3, 4)), ShapeError, r"shape \(2, 3, 4\).*reshape\(-1, d\)"),
-        (np.ones((0, 3)), ShapeError, "X is empty"),
-        (np.ones((3, 0)), ShapeError, "X is empty"),
-        ([], ShapeError, r"X has shape \(0,\)"),
+        (np.ones((0, 3)), ShapeError, "`X` is empty"),
+        (np.ones((3, 0)), ShapeError, "`X` is empty"),
+        ([], ShapeError, r"`X` has shape \(0,\)"),
         ([[1.0, 2.0], [3.0]], ShapeError, "ragged rows"),
         (np.array([np.ones(2), np.ones(3)], dtype=object), ShapeError, "ragged rows of shapes"),
         (np.array([["a", "b"]], dtype=object), InputError, "Python objects"),
         (np.array([["a", "b"]]), InputError, "<U1 values; wanted real numbers"),
         (np.ones((2, 2)) * 1j, InputError, "complex128 values.*real part"),
         (torch.ones(2, 2) * 1j, InputError, "complex numbers"),
-        (torch.eye(2).to_sparse(), InputError, "X is sparse, nested or quantized"),
-        (torch.empty(2, 2, device="meta"), InputError, "X is a tensor without data"),
+        (torch.eye(2).to_sparse(), InputError, "`X` is sparse, nested or quantized"),
+        (torch.empty(2, 2, device="meta"), InputError, "`X` is a tensor without data"),
         (torch.zeros(2, 2, dtype=torch.uint8).view(torch.float4_e2m1fn_x2), InputError, "several to a byte"),
         ("vectors.npy", InputError, r"isoscope.read\(path\)"),
         (np.array([["2024-01-01"]], dtype="datetime64[D]"), InputError, "datetime64"),
         (np.ma.masked_array(np.eye(2), mask=np.eye(2)), NotFiniteError, "2 masked numbers"),
-        (None, InputError, "X is a NoneType; wanted an array"),
-        ({"a": 1}, InputError, "X is a dict"),
-        ((row for row in ROWS), InputError, "X is a generator"),
+        (None, InputError, "`X` is a NoneType; wanted an array"),
+        ({"a": 1}, InputError, "`X` is a dict"),
+        ((row for row in ROWS), InputError, "`X` is a generator"),
         (pa.array([[1.0], [1.0, 2.0]]), ShapeError, "a vector of length 2 in row 1, where the first has 1"),
         (pa.array([[1.0], None]), NotFiniteError, r"no vector in row 1 \(null\)"),
         (pa.array([[1.0, 2.0], [None, 2.0]]), NotFiniteError, "missing numbers, the first in row 1"),
@@ -177,7 +177,7 @@ def test_blocks_lift_half_precision_and_cover_every_row() -> None:
 @pytest.mark.parametrize("library", [pd, pl])
 def test_columns_of_texts_are_named(library) -> None:
     frame = library.DataFrame({"a": [1.0, 2.0], "word": ["x", "y"], "b": [0.5, 1.5]})
-    with pytest.raises(InputError, match=r"^X has texts in column 'word'; wanted numbers in each"):
+    with pytest.raises(InputError, match=r"^`X` has texts in column 'word'; wanted numbers in each"):
         as_matrix(frame)
 
 
@@ -205,14 +205,14 @@ DAYS = np.datetime64("2024-01-01") + np.arange(40)
     ],
 )
 def test_no_column_of_a_frame_is_a_dimension_by_accident(library, name: str, values: object) -> None:
-    with pytest.raises(InputError, match=rf"^X has .* in column '{name}'.*X\.drop\(columns"):
+    with pytest.raises(InputError, match=rf"^`X` has .* in column '{name}'.*X\.drop\(columns"):
         as_matrix(labelled(library, **{name: values}))
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_vectors_in_a_column_of_a_frame_are_named(library) -> None:
     frame = library({"text": ["p", "q"], "embedding": [[1.0, 2.0], [3.0, 4.0]]})
-    with pytest.raises(InputError, match=r"^X has vectors in column 'embedding'.*pass X\['embedding'\]"):
+    with pytest.raises(InputError, match=r"^`X` has vectors in column 'embedding'.*pass X\['embedding'\]"):
         as_matrix(frame)
     assert as_matrix(frame["embedding"]).tolist() == [[1, 2], [3, 4]]
 
@@ -247,5 +247,5 @@ def test_bytes_may_be_packed_bits() -> None:
 )
 def test_objects_of_a_column_are_all_looked_at(cells: list[object], what: str) -> None:
     frame = pd.DataFrame({"a": [0.5, 1.5, 2.25], "b": pd.Series(cells, dtype=object)})
-    with pytest.raises(InputError, match=f"X has {what} in column 'b'"):
+    with pytest.raises(InputError, match=f"`X` has {what} in column 'b'"):
         as_matrix(frame)

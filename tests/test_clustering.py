@@ -9,6 +9,7 @@ import pytest
 import torch
 from sklearn.cluster import KMeans
 from sklearn.metrics import silhouette_score as reference_silhouette
+from tests.raising import raises
 
 import isoscope as iso
 from isoscope.clustering import choose_clusters, kmeans
@@ -126,10 +127,10 @@ def test_the_tolerance_is_relative_to_the_spread() -> None:
         ({"n_clusters": 0}, "from 1 to 10"),
         ({"n_clusters": 11}, "from 1 to 10"),
         ({"n_clusters": 2.0}, "whole number"),
-        ({"n_clusters": 2, "seed": -1}, "seed must be a whole number"),
-        ({"n_clusters": 2, "n_init": 0}, r"n_init must be .*got 0"),
-        ({"n_clusters": 2, "max_iter": 0}, r"max_iter must be .*got 0"),
-        ({"n_clusters": 2, "init": np.zeros((3, 4))}, r"init has shape \(3, 4\)"),
+        ({"n_clusters": 2, "seed": -1}, "`seed` must be a whole number"),
+        ({"n_clusters": 2, "n_init": 0}, r"`n_init` must be .*got 0"),
+        ({"n_clusters": 2, "max_iter": 0}, r"`max_iter` must be .*got 0"),
+        ({"n_clusters": 2, "init": np.zeros((3, 4))}, r"`init` has shape \(3, 4\)"),
     ],
 )
 def test_bad_arguments_are_named(arguments: dict[str, object], message: str) -> None:
@@ -172,7 +173,7 @@ def test_the_silhouette_is_taken_on_a_sample() -> None:
 def test_too_few_points_to_compare() -> None:
     with pytest.raises(iso.UndefinedError, match="at least 3 different points"):
         choose_clusters([[0.0], [1.0]])
-    with pytest.raises(iso.InputError, match=r"max_clusters must be .*got 1"):
+    with raises(iso.InputError, argument="max_clusters", got=1):
         choose_clusters([[0.0], [1.0], [2.0]], max_clusters=1)
-    with pytest.raises(iso.InputError, match=r"sample must be .*got 2"):
+    with raises(iso.InputError, argument="sample", got=2):
         choose_clusters(np.eye(5), sample=2)

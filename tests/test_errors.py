@@ -1,44 +1,92 @@
 import pickle
 from typing import Annotated
 
+import numpy as np
 import pytest
 import typer
+from tests.raising import raises
 
 from isoscope.cli.commands import Command
-from isoscope.errors import FileError, InputError, Setting, check_seed
+from isoscope.errors import (
+    FileError,
+    InputError,
+    IsoscopeError,
+    Setting,
+    ShapeError,
+    UndefinedError,
+    check_seed,
+)
 
 
-def test_a_message_is_made_from_its_fields() -> None:
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        (
+            InputError(argument="n", got=1, wanted="at least 2", hint="add rows"),
+            "`n` must be at least 2, got 1. Add rows.",
+        ),
+        (InputError(argument="n", wanted="at least 2"), "`n` must be at least 2."),
+        (
+            InputError(argument="X", got=np.zeros(2), wanted="a path"),
+            "`X` must be a path, got array([0., 0.]).",
+        ),
+        (FileError("has no numbers", argument="columns"), "`columns` has no numbers."),
+        (
+            ShapeError("has 2 entries for 3 rows", argument="labels[1]", wanted="one for each"),
+            "`labels[1]` has 2 entries for 3 rows; expected one for each.",
+        ),
+        (FileError("is empty", argument="a.npy", wanted="a vector"), "a.npy is empty; expected a vector."),
+        (
+            InputError("a.csv does not exist", hint="did you mean b.csv?"),
+            "a.csv does not exist. Did you mean b.csv?",
+        ),
+        (InputError("A plain message."), "A plain message."),
+        (UndefinedError("All points are equal", hint="add points"), "All points are equal. Add points."),
+    ],
+)
+def test_a_message_is_made_from_its_fields(error: IsoscopeError, text: str) -> None:
+    assert str(error) == text
+
+
+def test_fields_are_kept() -> None:
+    with raises(InputError, argument="n", got=1, wanted="^at least", hint="^add"):
+        raise InputError(argument="n", got=1, wanted="at least 2", hint="add rows")
+    for other in ({"argument": "m"}, {"got": 2}, {"wanted": "^least"}, {"hint": "rows of"}):
+        with pytest.raises(AssertionError), raises(InputError, **other):
+            raise InputError(argument="n", got=1, wanted="at least 2", hint="add rows")
+
+
+def test_the_problem_stands_within_another_sentence() -> None:
     error = InputError(argument="n", got=1, wanted="at least 2", hint="add rows")
-    assert str(error) == "n must be at least 2, got 1; add rows"
-    assert (error.argument, error.got, error.wanted, error.hint) == ("n", 1, "at least 2", ("add rows",))
-    assert str(FileError("has no numbers", argument="columns")) == "columns has no numbers"
-    assert str(InputError("a plain message")) == "a plain message"
+    assert error.problem == "`n` must be at least 2, got 1"
+    other = error.advise(Setting("n", 2))
+    assert (type(other), str(other)) == (InputError, "`n` must be at least 2, got 1. Pass `n=2`.")
+    assert other.text(lambda one: f"--{one.argument}") == "--n must be at least 2, got 1. Pass --n."
+    assert str(error).endswith("Add rows.")
 
 
 def test_hints_name_arguments() -> None:
     both = [Setting("truncate", True, to="cut it"), Setting("window", to="read on")]
-    error = InputError("the text is long", hint=both)
-    assert str(error) == "the text is long; pass truncate=True to cut it, or window= to read on"
+    error = InputError("The text is long", hint=both)
+    assert str(error) == "The text is long. Pass `truncate=True` to cut it, or `window` to read on."
     assert error.text(lambda one: f"--{one.argument}").endswith(
-        "pass --truncate to cut it, or --window to read on"
+        "Pass --truncate to cut it, or --window to read on."
     )
     only_one = error.text(lambda one: "--window" if one.argument == "window" else None)
-    assert only_one == "the text is long; pass --window to read on"
+    assert only_one == "The text is long. Pass --window to read on."
     assert error.text(lambda _: None) == str(error)
 
 
 def test_fields_survive_a_worker() -> None:
     error = pickle.loads(pickle.dumps(FileError("is odd", argument="key", hint=Setting("key"))))
     assert isinstance(error, FileError)
-    assert error.text(lambda one: f"--{one.argument}") == "--key is odd; pass --key"
+    assert error.text(lambda one: f"--{one.argument}") == "--key is odd. Pass --key."
 
 
 @pytest.mark.parametrize("seed", [-1, 2**32, "a", 1.5, None])
 def test_seeds(seed: object) -> None:
-    with pytest.raises(InputError) as caught:
+    with raises(InputError, argument="seed", got=seed):
         check_seed(seed)
-    assert (caught.value.argument, caught.value.got) == ("seed", seed)
 
 
 def test_the_command_line_spells_arguments_as_its_options() -> None:

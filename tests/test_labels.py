@@ -118,8 +118,8 @@ def test_a_column_is_taken_as_labels() -> None:
         ([b"a", "b", "a"], LabelError, r"read alike, b'a' \(bytes, row 0\) and 'a' \(str, row 2\)"),
         (np.array([1.5, "1.5"], dtype=object), LabelError, r"read alike, 1.5 \(float, row 0\) and '1.5'"),
         ("abc", LabelError, "one string"),
-        (3, LabelError, "labels must be a sequence"),
-        (None, LabelError, "labels must be a sequence"),
+        (3, LabelError, "`labels` must be a sequence"),
+        (None, LabelError, "`labels` must be a sequence"),
         (np.zeros((3, 2, 2)), ShapeError, "shape"),
         (np.array([[1, 2], [0, 1]]), LabelError, "matrix of 0 and 1"),
         ([[["a"]], [["b"]]], LabelError, "hold lists or objects"),
@@ -132,7 +132,7 @@ def test_bad_labels(labels: object, error: type[Exception], message: str) -> Non
 
 
 def test_labels_of_another_length() -> None:
-    with pytest.raises(ShapeError, match="labels has 2 entries for 3 vectors; wanted one for each"):
+    with pytest.raises(ShapeError, match="`labels` has 2 entries for 3 vectors; wanted one for each"):
         as_labels(["a", "b"], n=3)
 
 

@@ -37,14 +37,14 @@ def test_other_vectors_under_the_same_rows() -> None:
     space = Space(np.eye(2), labels=[0, 1], name="n")
     changed = space.with_vectors(np.ones((2, 7)))
     assert (changed.n_dims, changed.name, changed.labels.names) == (7, "n", (0, 1))
-    with pytest.raises(ShapeError, match="labels has 2 entries for 3 vectors"):
+    with pytest.raises(ShapeError, match="`labels` has 2 entries for 3 vectors"):
         space.with_vectors(np.ones((3, 2)))
 
 
 def test_what_is_known_must_fit() -> None:
-    with pytest.raises(ShapeError, match="texts has 1 entries for 2 vectors"):
+    with pytest.raises(ShapeError, match="`texts` has 1 entries for 2 vectors"):
         Space(np.eye(2), texts=["a"])
-    with pytest.raises(ShapeError, match="sentences has 3 entries for 2 vectors"):
+    with pytest.raises(ShapeError, match="`sentences` has 3 entries for 2 vectors"):
         Space(np.eye(2), sentences=[0, 1, 2])
     with pytest.raises(NotFiniteError, match="vectors has NaN"):
         Space([[np.nan, 1.0]])

@@ -41,7 +41,7 @@ def test_columns_by_name_range_and_place(choice: object, wanted: list[int]) -> N
 
 @pytest.mark.parametrize("choice", ["d9", "d2:d0", "6", "-1", "", ",", "d0:d9", "²"])
 def test_columns_that_are_not_there(choice: str) -> None:
-    with pytest.raises(InputError, match=r"^exclude "):
+    with pytest.raises(InputError, match=r"^`exclude` "):
         places_of([choice], NAMES, argument="exclude")
 
 

@@ -229,7 +229,7 @@ def test_the_start_is_left_out_where_the_setup_says_so() -> None:
 
 
 def test_a_device_that_is_not_there(fake) -> None:
-    with pytest.raises(InputError, match="device 'cuda:99' cannot be used"):
+    with pytest.raises(InputError, match="`device` 'cuda:99' cannot be used"):
         ran(place=Place(device="cuda:99"))
 
 

@@ -245,7 +245,7 @@ def test_weights_are_refused(rng: np.random.Generator) -> None:
         ({"labels": [0, 1] * 120, "corrections": {"none": iso.Center()}}, "leave it out"),
         ({"labels": [0, 1] * 120, "folds": 1}, r"folds.* must be .*, got 1"),
         ({"labels": list(range(240))}, "every one of the 240 points its own label"),
-        ({"labels": ["a"] * 240}, "labels has one label only .'a'."),
+        ({"labels": ["a"] * 240}, "`labels` has one label only .'a'."),
         ({"labels": [0, 1] * 120, "folds": 121}, "0 of 2 have 121 rows"),
         ({"labels": [0, 1] * 100}, "200 entries for 240"),
         ({"labels": list(range(40)) * 6, "tasks": ["retrieval"]}, "retrieval is left out"),

@@ -148,7 +148,7 @@ def test_warnings_and_logs_are_one_line_each(folder: Path, command, monkeypatch)
     assert done.out == SPELLED.replace(r"\n", "") + "\n"
     lines = done.err.splitlines()
     spaced = SPELLED.replace(r"\r\n", " ")  # a message is a paragraph
-    assert lines == [f"isoscope: warning: {spaced}", SPELLED, f"isoscope: error: {spaced}"]
+    assert lines == [f"isoscope: warning: {spaced}", SPELLED, f"isoscope: error: {spaced}."]
 
 
 @pytest.mark.parametrize(

@@ -147,7 +147,7 @@ def test_where_pairs_come_from(folder: Path) -> None:
         (folder / "snli" / f"snli_{split}.jsonl.gz").write_bytes(gzip.compress(content))
     found = read("snli", None, folder)
     assert found == [("dev entailment", "h"), ("test entailment", "h")]
-    with pytest.raises(InputError, match="columns goes with a file"):
+    with pytest.raises(InputError, match="`columns` goes with a file"):
         read("snli", "a,b", folder)
 
 
@@ -159,8 +159,8 @@ def test_files_without_pairs(folder: Path) -> None:
         ("one.csv", None, r"one column of texts \(text\); wanted two"),
         ("numbers.csv", None, "no columns of texts"),
         ("probe.txt", None, "no columns of texts"),
-        ("many.jsonl", None, "columns x, y, z; pass columns= to say which two"),
-        ("many.jsonl", "x", "columns must be two names"),
+        ("many.jsonl", None, r"columns x, y, z\. Pass `columns` to say which two"),
+        ("many.jsonl", "x", "`columns` must be two names"),
         ("many.jsonl", "x,w", "no column 'w'"),
         ("pairs.npy", None, "does not exist; wanted a file of pairs, or one of mnli, nli, snli"),
     ):
@@ -175,7 +175,7 @@ def test_bad_input(tiny_bert: Path, folder: Path, fail: Any) -> None:
     own = ("contrast", str(tiny_bert), "--pairs", "pairs.jsonl", "--batch-size", "8")
     assert "temperature is 0.0" in fail(*own, "--temperature", "0")
     said = fail(*own, "--temperature", "nope")
-    assert said == "isoscope: error: --temperature must be a finite number, such as 0.05, got 'nope'\n"
+    assert said == "isoscope: error: --temperature must be a finite number, such as 0.05, got 'nope'.\n"
     assert "--max-length must be at least 3" in fail(*own, "--max-length", "1")
     assert "is 25 and there are 24 pairs" in fail(*own, "--batch-size", "25")
     assert "--batch-size must be at least 2" in fail(*own, "--batch-size", "1")

@@ -60,7 +60,7 @@ def test_table_and_folder(tiny_bert: Path, texts: Path, tmp_path: Path) -> None:
     again = run(tiny_bert, *options, "--resume")
     assert [one["configuration"]["seed"] for one in again] == [0, 1]
     with pytest.raises(
-        InputError, match="holds a run already, done or cut short; pass --resume to continue it"
+        InputError, match=r"holds a run already, done or cut short\. Pass --resume to continue it"
     ):
         run(tiny_bert, *options)
     with pytest.raises(InputError, match=r"strength was -1\.0, now 1\.0"):
@@ -158,14 +158,14 @@ def test_bad_input(tiny_bert: Path, texts: Path, fail: Any) -> None:
     missing = fail("finetune", model, *own, "--labels", "nothing")
     assert "labels 'nothing' is neither a column of texts.jsonl (it has asked, answer, kind, same)" in missing
     assert "labels has one value, 'x'" in fail("finetune", model, *own, "--labels", "same")
-    assert "pass --text-column to say which" in fail(
+    assert "Pass --text-column to say which" in fail(
         "finetune", model, "--texts", "texts.jsonl", "--labels", "kind"
     )
     labelled = (*own, "--labels", "kind")
     assert "no column 'no'" in fail("finetune", model, *labelled, "--pair-column", "no")
     for wrong in ("nan", "inf", "strong"):
         said = fail("finetune", model, *labelled, "--regularizer", "istar", "--lambda", wrong)
-        assert said == f"isoscope: error: --lambda must be a finite number, such as -1, got {wrong!r}\n"
+        assert said == f"isoscope: error: --lambda must be a finite number, such as -1, got {wrong!r}.\n"
     said = fail("finetune", model, *labelled, "--regularizer", "iso")
     assert said.startswith("isoscope: error: --regularizer must be one of istar, istar-debiased")
     assert "--batch-size must be at least 2" in fail("finetune", model, *labelled, "--batch-size", "1")

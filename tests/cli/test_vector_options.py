@@ -62,7 +62,7 @@ def test_every_option_is_one_of_the_functions() -> None:
 def test_every_command_asks_and_takes_the_answer(command: list[str]) -> None:
     message = refused(*command, "year.csv")
     assert "whole numbers in column 'year'" in message
-    assert "pass --exclude year, or --columns : to take all" in message
+    assert "Pass --exclude year, or --columns : to take all" in message
     result = runner.invoke(app, [*command, "year.csv", "--exclude", "year"])
     assert result.exit_code == 0, (result.output, result.exception)
 
@@ -97,7 +97,7 @@ def test_how_a_table_is_written() -> None:
     Path("marks.csv").write_text(
         "".join(f"{i / 8:.3f}|{1 + i % 7 / 8:.3f}\n" for i in range(9, 40)).replace(".", ",")
     )
-    assert "one of thousands? pass --decimal to say which" in refused(
+    assert "one of thousands? Pass --decimal to say which" in refused(
         "measure", "marks.csv", "--delimiter", "|"
     )
     found = ran("measure", "marks.csv", "--delimiter", "|", "--decimal", ",", "-m", "mean_norm")
@@ -107,7 +107,7 @@ def test_how_a_table_is_written() -> None:
 
 def test_a_header_of_numbers() -> None:
     pd.DataFrame(np.arange(80).reshape(20, 4) % 7).to_csv("whole.csv", index=False)
-    assert refused("measure", "whole.csv").endswith("or a row? pass --header, or --no-header")
+    assert refused("measure", "whole.csv").endswith("or a row? Pass --header, or --no-header.")
     assert ran("measure", "whole.csv", "--header", "-m", "mean_norm")["n"] == 20
     assert ran("measure", "whole.csv", "--no-header", "-m", "mean_norm")["n"] == 21
 
@@ -115,7 +115,7 @@ def test_a_header_of_numbers() -> None:
 def test_packed_bits() -> None:
     bits = np.random.default_rng(0).integers(0, 2, (60, 32), dtype=np.uint8)
     np.save("bits.npy", np.packbits(bits, axis=1))
-    assert "pass --unpack-bits, or --no-unpack-bits" in refused("measure", "bits.npy")
+    assert "Pass --unpack-bits, or --no-unpack-bits" in refused("measure", "bits.npy")
     found = ran("measure", "bits.npy", "--unpack-bits", "-m", "mean_norm")
     assert found["d"] == 32
     assert found["metrics"]["mean_norm"]["value"] == pytest.approx(np.sqrt(bits.sum(1)).mean())

@@ -59,7 +59,7 @@ def test_names(X: np.ndarray) -> None:
 
 
 def test_bad_steps(X: np.ndarray) -> None:
-    with pytest.raises(iso.InputError, match="steps is empty"):
+    with pytest.raises(iso.InputError, match="`steps` is empty"):
         iso.Chain([]).fit(X)
-    with pytest.raises(iso.InputError, match="steps has a Linear"):
+    with pytest.raises(iso.InputError, match="`steps` has a Linear"):
         iso.Chain([torch.nn.Linear(2, 2)]).fit(X)

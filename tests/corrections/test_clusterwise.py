@@ -91,7 +91,7 @@ def test_a_draw_is_even(monkeypatch) -> None:
 
 def test_small_clusters(rng) -> None:
     X = np.concatenate([rng.normal(size=(50, 4)), [[900.0, 0, 0, 0], [901.0, 0, 0, 0]]])
-    with pytest.raises(iso.InputError, match=r"n_components is 2, and cluster 1 has 2 vectors of rank 1"):
+    with pytest.raises(iso.InputError, match=r"`n_components` is 2, and cluster 1 has 2 vectors of rank 1"):
         iso.corrections.ClusterwiseAllButTheTop(2, 2, init=X[[0, -1]]).fit(X)
     kept = iso.corrections.ClusterwiseAllButTheTop(2, 2, init=X[[0, -1]], small="keep").fit(X)
     assert np.allclose(kept.transform(X)[-2:], 0)
@@ -110,16 +110,16 @@ def test_a_centre_without_vectors_keeps_its_place(rng) -> None:
 def test_bad_requests(rng) -> None:
     X = rng.normal(size=(20, 2))
     for parameters, message in (
-        ({"n_clusters": 0}, "n_clusters must be .*, got 0"),
-        ({"n_clusters": 21}, "n_clusters is 21, and X has n_samples = 20"),
-        ({"seed": -1}, "seed must be a whole number"),
+        ({"n_clusters": 0}, "`n_clusters` must be .*, got 0"),
+        ({"n_clusters": 21}, "`n_clusters` is 21, and X has n_samples = 20"),
+        ({"seed": -1}, "`seed` must be a whole number"),
         ({"init": [[0.0, 0.0, 0.0]]}, r"init has shape \(1, 3\); wanted \(K, 2\)"),
     ):
         with pytest.raises(iso.InputError, match=message):
             iso.corrections.ClusterCenter(**parameters).fit(X)
     with pytest.raises(iso.InputError, match="small is 'no'"):
         iso.corrections.ClusterwiseAllButTheTop(2, 1, small="no").fit(X)
-    with pytest.raises(iso.ShapeError, match="labels has 3 entries"):
+    with pytest.raises(iso.ShapeError, match="`labels` has 3 entries"):
         iso.corrections.ClusterCenter().fit(X, labels=[1, 2, 3])
     with pytest.raises(iso.InputError, match="all or none"):
         iso.corrections.ClusterCenter(2).fit(X).partial_fit(X, labels=[0] * 20)

@@ -43,13 +43,13 @@ def test_nothing_is_left_along_the_directions(rng) -> None:
 
 def test_bad_requests(rng) -> None:
     X = rng.normal(size=(5, 8))
-    with pytest.raises(iso.InputError, match=r"n_components is 6, and the 5 vectors have rank 4"):
+    with pytest.raises(iso.InputError, match=r"`n_components` is 6, and the 5 vectors have rank 4"):
         iso.AllButTheTop(6).fit(X)
     flat = X[:, :2] @ rng.normal(size=(2, 8))
     with pytest.raises(iso.InputError, match="rank 2"):
         iso.AllButTheTop(3).fit(flat)
     for k in (0, 9, 1.5, True, "2"):
-        with pytest.raises(iso.InputError, match=r"n_components (is|must be)"):
+        with pytest.raises(iso.InputError, match=r"`n_components` (is|must be)"):
             iso.AllButTheTop(k).fit(X)
     with pytest.raises(iso.InputError, match="all equal"):
         iso.AllButTheTop(1).fit(np.ones((5, 8)))
@@ -61,13 +61,13 @@ def test_bad_requests(rng) -> None:
 def test_something_must_be_left(rng, as_published: bool) -> None:
     X = rng.normal(size=(50, 4))
     with pytest.raises(
-        iso.InputError, match="n_components is 4, and X has n_features = 4; wanted at least one"
+        iso.InputError, match="`n_components` is 4, and X has n_features = 4; wanted at least one"
     ):
         iso.AllButTheTop(4, as_published=as_published).fit(X)
     with pytest.raises(iso.InputError, match="n_features = 1"):
         iso.AllButTheTop(as_published=as_published).fit(X[:, :1])
-    with pytest.raises(iso.InputError, match="n_components is 2, and the 3 vectors have rank 2"):
+    with pytest.raises(iso.InputError, match="`n_components` is 2, and the 3 vectors have rank 2"):
         iso.AllButTheTop(2, as_published=as_published).fit(X[:3])
-    with pytest.raises(iso.InputError, match="n_components is 4, and X has n_features = 4"):
+    with pytest.raises(iso.InputError, match="`n_components` is 4, and X has n_features = 4"):
         iso.corrections.ClusterwiseAllButTheTop(2, 4, small="keep").fit(X)
     assert np.ptp(iso.AllButTheTop(3, as_published=as_published).fit_transform(X), axis=0).max() > 0.1

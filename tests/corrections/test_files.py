@@ -152,7 +152,10 @@ def put(where: dict, name: str, value: Any) -> None:
         (lambda about, _: put(about, "steps", [5]), "unknown kind None"),
         (lambda about, _: put(about["steps"][0], "n_features_in", 7), "mean_ of shape .* of 7 dimensions"),
         (lambda about, _: put(about["steps"][0]["parameters"], "evil", 1), "cannot be read"),
-        (lambda about, _: put(about["steps"][0]["parameters"], "strength", 9), "strength must be .*, got 9"),
+        (
+            lambda about, _: put(about["steps"][0]["parameters"], "strength", 9),
+            "`strength` must be .*, got 9",
+        ),
         (lambda _, tensors: put(tensors, "0.mean_", tensors["0.mean_"] / 0), "not finite"),
         (lambda _, tensors: tensors.__delitem__("0.components_"), "components_ missing"),
         (

@@ -37,14 +37,14 @@ def test_given_and_zero(X: np.ndarray) -> None:
     ("parameters", "message"),
     [
         ({"n_dimensions": 8}, "n_features = 8; wanted at least one dimension left"),
-        ({"n_dimensions": 0}, "n_dimensions must be .*, got 0"),
-        ({"by": "luck"}, "by must be one of mean_cosine, variance, got 'luck'"),
-        ({"dimensions": [1, 1]}, r"dimensions must be different whole numbers, got \[1, 1\]"),
-        ({"dimensions": [8]}, "dimensions must be a whole number from 0 to 7, got 8"),
-        ({"dimensions": []}, "dimensions must be different whole numbers"),
-        ({"dimensions": [1.5]}, "dimensions must be .*, got 1.5"),
-        ({"dimensions": "12"}, "dimensions must be .*, got '1'"),
-        ({"n_dimensions": True}, "n_dimensions must be .*, got True"),
+        ({"n_dimensions": 0}, "`n_dimensions` must be .*, got 0"),
+        ({"by": "luck"}, "`by` must be one of mean_cosine, variance, got 'luck'"),
+        ({"dimensions": [1, 1]}, r"`dimensions` must be different whole numbers, got \[1, 1\]"),
+        ({"dimensions": [8]}, "`dimensions` must be a whole number from 0 to 7, got 8"),
+        ({"dimensions": []}, "`dimensions` must be different whole numbers"),
+        ({"dimensions": [1.5]}, "`dimensions` must be .*, got 1.5"),
+        ({"dimensions": "12"}, "`dimensions` must be .*, got '1'"),
+        ({"n_dimensions": True}, "`n_dimensions` must be .*, got True"),
     ],
 )
 def test_bad_requests(X: np.ndarray, parameters: dict, message: str) -> None:

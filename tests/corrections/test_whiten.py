@@ -92,11 +92,11 @@ def test_within_the_rank_nothing_is_shrunk(rng) -> None:
 
 def test_more_components_than_rank(rng) -> None:
     X = rng.normal(size=(200, 3)) @ rng.normal(size=(3, 8))
-    with pytest.raises(iso.InputError, match="n_components is 4, and the 200 vectors have rank 3"):
+    with pytest.raises(iso.InputError, match="`n_components` is 4, and the 200 vectors have rank 3"):
         iso.Whiten(4).fit(X)
-    with pytest.raises(iso.InputError, match="n_components is 7, and the 6 vectors have rank 5"):
+    with pytest.raises(iso.InputError, match="`n_components` is 7, and the 6 vectors have rank 5"):
         iso.Whiten(7).fit(rng.normal(size=(6, 8)))
-    with pytest.raises(iso.InputError, match="regularization is 0, and the 200 vectors have rank 3"):
+    with pytest.raises(iso.InputError, match="`regularization` is 0, and the 200 vectors have rank 3"):
         iso.Whiten(regularization=0).fit(X)
     assert iso.Whiten(4, regularization=0.1).fit_transform(X).shape == (200, 4)
 
@@ -104,12 +104,12 @@ def test_more_components_than_rank(rng) -> None:
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"strength": 1.5}, "strength must be .*, got 1.5"),
-        ({"strength": "all"}, "strength must be .*, got 'all'"),
-        ({"method": "svd"}, "method must be .*, got 'svd'"),
-        ({"regularization": -1}, "regularization must be .*, got -1"),
-        ({"regularization": "some"}, "regularization must be .*, got 'some'"),
-        ({"n_components": 9}, "n_components must be .*, got 9"),
+        ({"strength": 1.5}, "`strength` must be .*, got 1.5"),
+        ({"strength": "all"}, "`strength` must be .*, got 'all'"),
+        ({"method": "svd"}, "`method` must be .*, got 'svd'"),
+        ({"regularization": -1}, "`regularization` must be .*, got -1"),
+        ({"regularization": "some"}, "`regularization` must be .*, got 'some'"),
+        ({"n_components": 9}, "`n_components` must be .*, got 9"),
     ],
 )
 def test_bad_parameters(rng, parameters: dict, message: str) -> None:

@@ -235,18 +235,18 @@ def test_seed_decides_what_is_sampled(rng) -> None:
         (np.arange(5.0)[:, None], {}, ShapeError, "1 dimension.*transposed"),
         (np.eye(4), {"labels": [0, 0, 0, 0]}, LabelError, "one label only"),
         (np.eye(4), {"labels": [0, 1, 2, 3]}, LabelError, "its own label"),
-        (np.eye(4), {"labels": [0, 1]}, ShapeError, "labels has 2 entries for 4 vectors"),
+        (np.eye(4), {"labels": [0, 1]}, ShapeError, "`labels` has 2 entries for 4 vectors"),
         (np.eye(4), {"metrics": "silhouette"}, InputError, "silhouette needs labels, which was not given"),
-        (np.eye(4), {"metrics": "isoscor"}, InputError, "did you mean"),
+        (np.eye(4), {"metrics": "isoscor"}, InputError, "Did you mean"),
         (
             np.eye(4),
             {"metrics": "contextual"},
             InputError,
             "nothing to measure: left out for want of token_types",
         ),
-        (np.eye(4), {"metrics": 3}, InputError, "metrics must be"),
-        (np.eye(4), {"seed": -1}, InputError, "seed must be a whole number"),
-        (np.eye(4), {"seed": "a"}, InputError, "seed must be a whole number"),
+        (np.eye(4), {"metrics": 3}, InputError, "`metrics` must be"),
+        (np.eye(4), {"seed": -1}, InputError, "`seed` must be a whole number"),
+        (np.eye(4), {"seed": "a"}, InputError, "`seed` must be a whole number"),
         (np.full((10, 768), 0.1), {}, InputError, "all equal"),
     ],
 )
@@ -378,7 +378,7 @@ def test_labels_and_weights_of_a_path_may_be_values(tmp_path: Path, kind: Any, m
         ({"labels": [0, 1]}, "labels.* has 2 entries for 60 vectors"),
         ({"labels": 3}, "labels"),
         ({"weights": [1.0, 2.0]}, "weights.* has 2 entries for 60 vectors"),
-        ({"weights": ["many"] * 60}, "weights has entries that are no numbers"),
+        ({"weights": ["many"] * 60}, "`weights` has entries that are no numbers"),
     ],
 )
 def test_bad_labels_and_weights_of_a_path(tmp_path: Path, given: dict[str, Any], said: str) -> None:

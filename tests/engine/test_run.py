@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.raising import raises
 
 import isoscope as iso
 from isoscope.arrays import block_rows
@@ -172,13 +173,13 @@ def test_a_tight_memory_makes_small_blocks(shards: Path) -> None:
 
     assert Scale().rows_of_block(384) >= block_rows(384) > 3000
     assert Scale(memory=resident_bytes() + 90 * 10**6).rows_of_block(384) < 3000
-    with pytest.raises(InputError, match=r"memory is 1 MB, which leaves no room.*wanted at least"):
+    with pytest.raises(InputError, match=r"`memory` is 1 MB, which leaves no room.*wanted at least"):
         iso.measure(iso.open_vectors(shards, key="vectors"), memory="1MB")
 
 
 @pytest.mark.parametrize("memory", ["much", "2 parsecs", True, -1, "0GB"])
 def test_memory_that_is_none(memory: Any, shards: Path) -> None:
-    with pytest.raises(InputError, match=r"memory must be a size such as 2GB"):
+    with raises(InputError, argument="memory", wanted="a size such as 2GB"):
         iso.measure(iso.open_vectors(shards, key="vectors"), memory=memory)
 
 

@@ -76,7 +76,7 @@ def test_without_dask(shards: Path, monkeypatch: Any) -> None:
 @pytest.mark.parametrize("address", ["nonsense://here", "10.0.0.1", "tcp://10.0.0.1"])
 def test_an_address_that_is_none(shards: Path, monkeypatch: Any, address: str) -> None:
     monkeypatch.setattr(distributed, "Client", None)  # none is made: it would be long in going away
-    with pytest.raises(InputError, match=rf"scheduler is '{address}'.*wanted tcp://host:port or local"):
+    with pytest.raises(InputError, match=rf"`scheduler` is '{address}'.*wanted tcp://host:port or local"):
         iso.measure(iso.open_vectors(shards, key="vectors"), scheduler=address)
 
 

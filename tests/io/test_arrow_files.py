@@ -76,7 +76,9 @@ def test_columns_left_out_are_named(path: Path) -> None:
 def test_several_vector_columns(path: Path) -> None:
     X = np.ones((3, 2), np.float32)
     write(path, pa.table({"a": lists(X), "b": lists(X * 2), "ids": lists(X.astype("i4")), "n": [1, 2, 3]}))
-    with pytest.raises(FileError, match="has 2 columns of vectors: a, b; pass vector_column= to say which"):
+    with pytest.raises(
+        FileError, match=r"has 2 columns of vectors: a, b\. Pass `vector_column` to say which"
+    ):
         open_vectors(path)
     assert read(path, vector_column="b").vectors[0, 0] == 2
     assert read(path, vector_column="ids").vectors.dtype == torch.float64

@@ -218,7 +218,7 @@ def test_names_of_columns_that_are_written_as_fractions(path: Path, index: bool)
 
     X = np.random.default_rng(0).normal(size=(30, 8))
     pd.DataFrame(X, columns=np.arange(8.0)).to_csv(path, index=index)
-    with pytest.raises(FileError, match=r"header=True, or header=False"):
+    with pytest.raises(FileError, match=r"`header=True`, or `header=False`"):
         read(path)
     np.testing.assert_array_equal(read(path, header=True).vectors, X)
 

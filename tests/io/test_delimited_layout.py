@@ -62,7 +62,9 @@ def test_names_that_are_numbers_are_names_or_asked_about(
     if names in ([0, 1, 2], [1, 2, 3]) and table is X:
         np.testing.assert_array_equal(read(path).vectors, table)
     elif names != [2, 0, 1] or table is X:  # whole numbers in any order over whole numbers are a row
-        with pytest.raises(FileError, match=r"begins with \d, \d, \d: names .* header=True, or header=False"):
+        with pytest.raises(
+            FileError, match=r"begins with \d, \d, \d: names .* `header=True`, or `header=False`"
+        ):
             read(path)
 
 
@@ -109,7 +111,7 @@ def test_options_say_how_a_table_is_written(path: Path) -> None:
 )
 def test_options_that_no_table_has(path: Path, options: dict[str, str]) -> None:
     write_text(path, "1,2\n3,4\n")
-    with pytest.raises(InputError, match=rf"^{next(iter(options))} must be "):
+    with pytest.raises(InputError, match=rf"^`{next(iter(options))}` must be "):
         read(path, **options)
 
 

@@ -149,7 +149,7 @@ def test_compressed_from_outside(tmp_path: Path, name: str) -> None:
 def test_npz_by_key(tmp_path: Path) -> None:
     np.savez(tmp_path / "a.npz", first=np.ones((3, 2)), second=np.zeros((4, 5)), flat=np.ones(3))
     with pytest.raises(
-        FileError, match=r"has 2 arrays of two axes: 'first' \(3, 2\), 'second' \(4, 5\), 'flat'.*key="
+        FileError, match=r"has 2 arrays of two axes: 'first' \(3, 2\), 'second' \(4, 5\), 'flat'.*`key`"
     ):
         open_vectors(tmp_path / "a.npz")
     assert open_vectors(tmp_path / "a.npz", key="second").n_dims == 5

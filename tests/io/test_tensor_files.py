@@ -36,7 +36,7 @@ def test_choice_by_key(tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"a{suffix}"
     save_file(tensors, path) if suffix == ".safetensors" else torch.save(tensors, path)
     with pytest.raises(
-        FileError, match=r"has 2 arrays of two axes: 'a' \(3, 2\), 'b' \(4, 5\), 'flat' \(3,\).*key="
+        FileError, match=r"has 2 arrays of two axes: 'a' \(3, 2\), 'b' \(4, 5\), 'flat' \(3,\).*`key`"
     ):
         open_vectors(path)
     assert open_vectors(path, key="b").n_dims == 5

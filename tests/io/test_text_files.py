@@ -67,7 +67,7 @@ def test_tables(tmp_path: Path, suffix: str) -> None:
     with pytest.raises(FileError, match=r"has 1 \(int64\) in row 0, column 'n'; wanted a text"):
         read_texts(path, column="n")
     write(first=["a", "b"], second=["c", "d"])
-    with pytest.raises(FileError, match="has columns first, second; pass text_column= to say which holds"):
+    with pytest.raises(FileError, match=r"has columns first, second\. Pass `text_column` to say which holds"):
         read_texts(path)
     write(text=["a", None])
     with pytest.raises(InputError, match=r"has no text in row 1, column 'text'; wanted one in every row"):
@@ -97,7 +97,13 @@ def test_tables(tmp_path: Path, suffix: str) -> None:
         ("t.txt", "the 0.1 0.2 0.3\na 0.4 0.5 0.6\n", None, FileError, "has 3 numbers in each line, as word"),
         ("t.csv", "id,text\n1,a\n", "c", FileError, "has no column 'c'; it has id, text"),
         ("t.csv", "id,text\n1,a\n2,\n", None, InputError, "has no text in row 1, column 'text'"),
-        ("t.csv", "phrase,mood\na,p\nb,q\n", None, FileError, "has columns phrase, mood; pass text_column="),
+        (
+            "t.csv",
+            "phrase,mood\na,p\nb,q\n",
+            None,
+            FileError,
+            r"has columns phrase, mood\. Pass `text_column`",
+        ),
         ("t.csv", "x,y\n1,2\n3,4\n", None, FileError, "has no column of strings; it has x, y"),
         ("t.csv", "text,label\n", None, ShapeError, "has a header but no rows"),
         ("t.csv", "text,label\na,1\nb, c,0\n", None, ShapeError, "has 3 cells in line 3; wanted 2"),
@@ -124,7 +130,7 @@ def test_tables(tmp_path: Path, suffix: str) -> None:
         ("t.jsonl", '{"text": "a"}\n{"text": null}\n', None, InputError, "no text in line 2, column 'text'"),
         ("t.jsonl", '{"text": ""}\n{"text": ""}\n', None, InputError, "no text in line 1"),
         ("t.jsonl", '{"text": "a"}\n{"text": "\\ud800"}\n', None, FileError, "half of a surrogate.* line 2"),
-        ("t.jsonl", '{"a": "p", "b": "q"}\n', None, FileError, "has columns a, b; pass text_column="),
+        ("t.jsonl", '{"a": "p", "b": "q"}\n', None, FileError, r"has columns a, b\. Pass `text_column`"),
         ("t.jsonl", "nonsense\n", None, FileError, "has no JSON in line 1"),
         ("t.xyz", "a", None, FileError, r"unknown kind '\.xyz'; wanted texts in \.txt, \.csv"),
         ("t.npy", "a", None, FileError, r"unknown kind '\.npy'"),

@@ -103,12 +103,12 @@ def test_missing_folder(tmp_path: Path) -> None:
 
 
 def test_missing_file_without_a_like(tmp_path: Path) -> None:
-    with pytest.raises(FileError, match=r"a\.npy does not exist; wanted a file of vectors$"):
+    with pytest.raises(FileError, match=r"a\.npy does not exist; wanted a file of vectors\.$"):
         open_vectors(tmp_path / "a.npy")
 
 
 def test_folder(tmp_path: Path, vectors: np.ndarray) -> None:
-    with pytest.raises(FileError, match=r"is a folder; wanted files of vectors in it$"):
+    with pytest.raises(FileError, match=r"is a folder; wanted files of vectors in it\.$"):
         open_vectors(tmp_path)
     (tmp_path / "readme.md").write_text("words")
     with pytest.raises(FileError, match=r"is a folder; wanted files of vectors in it; it has readme\.md"):
@@ -172,10 +172,10 @@ def test_no_pickle_is_ever_read(tmp_path: Path, suffix: str, trap: tuple[bytes, 
 def test_options_of_other_formats(tmp_path: Path, vectors: np.ndarray) -> None:
     np.save(tmp_path / "a.npy", vectors)
     with pytest.raises(
-        FileError, match=r"key 'x' is for \.npz, \.safetensors, \.pt, \.pth, \.zarr; .*leave it out"
+        FileError, match=r"`key` 'x' is for \.npz, \.safetensors, \.pt, \.pth, \.zarr; .*leave it out"
     ):
         open_vectors(tmp_path / "a.npy", key="x")
-    with pytest.raises(FileError, match=r"vector_column 'x' is for \.parquet"):
+    with pytest.raises(FileError, match=r"`vector_column` 'x' is for \.parquet"):
         open_vectors(tmp_path / "a.npy", vector_column="x")
 
 
@@ -226,9 +226,7 @@ def test_labels_of_another_length(
     WRITERS[name](tmp_path / name, vectors)
     (tmp_path / "y.txt").write_text("a\n" * n_labels)
     file = open_vectors(tmp_path / name, labels=str(tmp_path / "y.txt"))
-    wanted = (
-        rf"labels has {n_labels} entries for 11 vectors in .*{name} \(labels from .*y\.txt\); wanted one for"
-    )
+    wanted = rf"`labels` has {n_labels} entries for 11 vectors in .*{name} \(labels from .*y\.txt\); wanted"
     with pytest.raises(ShapeError, match=wanted):
         list(file.blocks(n_rows))
     with pytest.raises(ShapeError, match=wanted):
@@ -264,7 +262,7 @@ def test_labels_nowhere(tmp_path: Path, vectors: np.ndarray) -> None:
     write_csv(tmp_path / "a.csv", vectors)
     with pytest.raises(
         FileError,
-        match=r"labels 'topic' is neither a column of .*a\.csv \(it has x0, x1, x2, x3\) nor a file",
+        match=r"`labels` 'topic' is neither a column of .*a\.csv \(it has x0, x1, x2, x3\) nor a file",
     ):
         open_vectors(tmp_path / "a.csv", labels="topic")
     np.save(tmp_path / "a.npy", vectors)
@@ -337,7 +335,7 @@ def test_whole_numbers_among_fractions_are_asked_about(tmp_path, suffix: str, na
     else:
         (frame.to_parquet if suffix == ".parquet" else frame.to_feather)(path)
     with pytest.raises(
-        FileError, match=rf"whole numbers in column '{name}' .* exclude='{name}', or columns=':'"
+        FileError, match=rf"whole numbers in column '{name}' .* `exclude='{name}'`, or `columns=':'`"
     ):
         open_vectors(path)
     np.testing.assert_array_equal(read(path, exclude=name).vectors, X)

@@ -32,7 +32,7 @@ def test_two_candidates(tmp_path: Path, vectors: np.ndarray) -> None:
     root = zarr.open_group(str(tmp_path / "a.zarr"), mode="w")
     root.create_array("x", data=vectors)
     root.create_array("y", data=vectors)
-    with pytest.raises(FileError, match=r"2 arrays of two axes.*pass key= to say which"):
+    with pytest.raises(FileError, match=r"2 arrays of two axes.*Pass `key` to say which"):
         open_vectors(tmp_path / "a.zarr")
     assert open_vectors(tmp_path / "a.zarr", key="y").n_rows == 11
 

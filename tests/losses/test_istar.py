@@ -302,13 +302,13 @@ X3 = torch.zeros(2, 3, 4)
 @pytest.mark.parametrize(
     ("error", "match", "call"),
     [
-        (InputError, "strength is nan", lambda: IStarLoss(math.nan)),
-        (InputError, "strength is 'high'", lambda: IStarLoss("high")),
-        (InputError, "strength is True", lambda: IStarLoss(True)),
-        (InputError, r"strength is 1e\+300; wanted .* float32", lambda: IStarLoss(1e300, debias=True)),
-        (InputError, r"strength is -3.5e\+38; wanted .* float32", lambda: IStarLoss(-3.5e38)),
-        (InputError, "strength is a number of hundreds of digits", lambda: IStarLoss(10**400)),
-        (InputError, "zeta must be", lambda: IStarLoss(1.0, zeta=1.2)),
+        (InputError, "`strength` is nan", lambda: IStarLoss(math.nan)),
+        (InputError, "`strength` is 'high'", lambda: IStarLoss("high")),
+        (InputError, "`strength` is True", lambda: IStarLoss(True)),
+        (InputError, r"`strength` is 1e\+300; wanted .* float32", lambda: IStarLoss(1e300, debias=True)),
+        (InputError, r"`strength` is -3.5e\+38; wanted .* float32", lambda: IStarLoss(-3.5e38)),
+        (InputError, "`strength` is a number of hundreds of digits", lambda: IStarLoss(10**400)),
+        (InputError, "`zeta` must be", lambda: IStarLoss(1.0, zeta=1.2)),
         (
             InputError,
             "covariance was given with debias",
@@ -347,7 +347,7 @@ X3 = torch.zeros(2, 3, 4)
         ),
         (ShapeError, "states has shape", lambda: IStarLoss(zeta=0)(torch.zeros(4))),
         (InputError, "states holds torch.int64", lambda: IStarLoss(zeta=0)(torch.zeros(4, 2).long())),
-        (InputError, "layers is", lambda: IStarLoss(zeta=0, layers=[1])(cloud(5, 3))),
+        (InputError, "`layers` is", lambda: IStarLoss(zeta=0, layers=[1])(cloud(5, 3))),
         (ShapeError, "has 1 entries", lambda: IStarLoss(zeta=0)((cloud(5, 3),))),
         (ShapeError, "has 2 entries", lambda: IStarLoss(zeta=0, layers=[4])((cloud(5, 3), cloud(5, 3)))),
         (

@@ -87,12 +87,12 @@ def test_autocast_changes_nothing() -> None:
 @pytest.mark.parametrize(
     ("error", "match", "call"),
     [
-        (InputError, "margin is nan", lambda X: TripletLoss(math.nan)),
-        (InputError, r"margin is 1e\+39; wanted .* float32", lambda X: TripletLoss(1e39)),
-        (InputError, "X is list", lambda X: TripletLoss()(X.tolist(), labels=LABELS)),
-        (InputError, "positives is ndarray", lambda X: TripletLoss()(X, X.numpy(), X)),
+        (InputError, "`margin` is nan", lambda X: TripletLoss(math.nan)),
+        (InputError, r"`margin` is 1e\+39; wanted .* float32", lambda X: TripletLoss(1e39)),
+        (InputError, "`X` is list", lambda X: TripletLoss()(X.tolist(), labels=LABELS)),
+        (InputError, "`positives` is ndarray", lambda X: TripletLoss()(X, X.numpy(), X)),
         (InputError, "margin is -1", lambda X: TripletLoss(-1)),
-        (InputError, "labels is missing", lambda X: TripletLoss()(X, X)),
+        (InputError, "`labels` is missing", lambda X: TripletLoss()(X, X)),
         (InputError, "labels came together", lambda X: TripletLoss()(X, X, labels=LABELS)),
         (ShapeError, "8 entries for 9", lambda X: TripletLoss()(X, labels=LABELS[:8])),
         (ShapeError, "and negatives", lambda X: TripletLoss()(X, X, X[:3])),

@@ -8,6 +8,7 @@ import torch
 from scipy.spatial.distance import cdist
 from sklearn import metrics as sk
 from sklearn.neighbors import NearestNeighbors
+from tests.raising import raises
 
 import isoscope as iso
 from isoscope.errors import InputError, UndefinedError
@@ -101,7 +102,7 @@ def test_small_labels(rng) -> None:
 
 
 def test_errors_of_a_linear_probe(rng) -> None:
-    with pytest.raises(InputError, match=r"folds must be .*got 1"):
+    with raises(InputError, argument="folds", got=1):
         iso.metrics.linear_probe_accuracy(np.eye(4), [0, 0, 1, 1], folds=1)
     with pytest.raises(UndefinedError, match="two labels with at least 2 points"):
         iso.metrics.linear_probe_accuracy(np.eye(4), [0, 0, 1, 2])

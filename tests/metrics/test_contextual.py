@@ -3,6 +3,7 @@ import math
 
 import numpy as np
 import pytest
+from tests.raising import raises
 
 from isoscope.errors import InputError, UndefinedError
 from isoscope.metrics.contextual import (
@@ -216,7 +217,7 @@ def test_bad_arguments():
         intra_similarity(Space(X))
     with pytest.raises(InputError, match="weight"):
         self_similarity(X, token_types=TYPES, weight="words")
-    with pytest.raises(InputError, match="to must be"):
+    with raises(InputError, argument="to"):
         intra_similarity(X, sentences=SENTENCES, to="centre")
     with pytest.raises(InputError, match="max_instances"):
         s_intra(X, token_types=TYPES, max_instances=1)

@@ -76,7 +76,7 @@ def test_norms(rng) -> None:
     [
         (lambda: iso.mean_cosine([[1.0, 0.0], [0.0, 0.0]]), UndefinedError, "1, and 1 zero vector"),
         (lambda: iso.uniformity([[1.0, 0.0]]), UndefinedError, "needs two vectors"),
-        (lambda: iso.uniformity(np.eye(2), t=0), InputError, r"t must be .*got 0"),
+        (lambda: iso.uniformity(np.eye(2), t=0), InputError, r"`t` must be .*got 0"),
         (lambda: iso.alignment(np.eye(2), np.eye(3)), ShapeError, "matching rows"),
         (lambda: iso.alignment(np.eye(2), np.zeros((2, 2))), UndefinedError, "zero vector"),
         (lambda: iso.metrics.norm_statistics(np.zeros((2, 2))), UndefinedError, "every vector is zero"),

@@ -2,6 +2,7 @@ import math
 
 import numpy as np
 import pytest
+from tests.raising import raises
 
 from isoscope.errors import InputError, UndefinedError
 from isoscope.metrics.frontier import (
@@ -116,7 +117,7 @@ def test_the_frontier_read_the_other_way(K, d):
     assert between_ceiling(1.0, d + 1, d) == 1
     assert between_ceiling(0.5, 1, d) == 0
     for bad in (-0.1, 1.1, math.nan):
-        with pytest.raises(InputError, match="isoscore must be"):
+        with raises(InputError, argument="isoscore"):
             between_ceiling(bad, K, d)
 
 
@@ -130,9 +131,9 @@ def test_the_whole_curve():
     assert low.max() == pytest.approx(4 / 8)  # six points span five dimensions
     assert few[low.argmax()] == pytest.approx(3 / 5)
     assert frontier_curve(3, 5, n_points=3)[0].tolist() == [1]
-    with pytest.raises(InputError, match="n_labels is 1"):
+    with pytest.raises(InputError, match="`n_labels` is 1"):
         frontier_curve(1, 5)
-    with pytest.raises(InputError, match=r"n_steps must be .*got 0"):
+    with raises(InputError, argument="n_steps", got=0):
         frontier_curve(3, 5, n_steps=0)
 
 
@@ -141,7 +142,7 @@ def test_the_ceiling_of_few_points_in_closed_cases():
     assert isotropy_ceiling(2, 11, between=0.5, n_points=12) == isotropy_ceiling(2, 11, between=0.5)
     assert isotropy_ceiling(1, 11, between=0, n_points=6) == pytest.approx(4 / 10)
     assert isotropy_ceiling(3, 11, between=1, n_points=3) == pytest.approx(1 / 10)
-    with pytest.raises(InputError, match=r"n_points must be at least 3.*got 2"):
+    with raises(InputError, argument="n_points", got=2, wanted="at least 3"):
         isotropy_ceiling(3, 11, n_points=2)
 
 
@@ -259,11 +260,11 @@ def test_undefined():
 @pytest.mark.parametrize(
     ("arguments", "between", "message"),
     [
-        ((0, 5), 1.0, r"n_labels must be .*got 0"),
-        ((2, 1), 1.0, r"n_dims must be .*got 1"),
+        ((0, 5), 1.0, r"`n_labels` must be .*got 0"),
+        ((2, 1), 1.0, r"`n_dims` must be .*got 1"),
         ((2.5, 5), 1.0, "must be a whole number"),
-        ((2, 5), 1.1, r"between must be .*got 1.1"),
-        ((2, 5), math.nan, r"between must be .*got nan"),
+        ((2, 5), 1.1, r"`between` must be .*got 1.1"),
+        ((2, 5), math.nan, r"`between` must be .*got nan"),
         ((1, 5), 0.5, "one label"),
     ],
 )

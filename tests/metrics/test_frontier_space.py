@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.raising import raises
 
 from isoscope.errors import InputError
 from isoscope.metrics.frontier import isotropy_ceiling, scatter_decomposition
@@ -159,10 +160,10 @@ def test_few_points():
 @pytest.mark.parametrize(
     ("counts", "between", "message"),
     [
-        ([], 0.5, "n_per_label is empty"),
-        ([3, 0], 0.5, r"n_per_label\[1\] must be .*got 0"),
-        ([3, 2.5], 0.5, r"n_per_label\[1\] must be .*got 2.5"),
-        ([3, 3], 1.5, r"between must be .*got 1.5"),
+        ([], 0.5, "`n_per_label` is empty"),
+        ([3, 0], 0.5, r"`n_per_label\[1\]` must be .*got 0"),
+        ([3, 2.5], 0.5, r"`n_per_label\[1\]` must be .*got 2.5"),
+        ([3, 3], 1.5, r"`between` must be .*got 1.5"),
         ([5], 0.5, "one label"),
         ([1, 1, 1], 0.5, "a label with one point"),
     ],
@@ -170,5 +171,5 @@ def test_few_points():
 def test_bad_arguments(counts, between, message):
     with pytest.raises(InputError, match=message):
         frontier_space(counts, 4, between=between)
-    with pytest.raises(InputError, match="seed must be a whole number"):
+    with raises(InputError, argument="seed", wanted="a whole number"):
         frontier_space([2, 2], 4, seed=-1)

@@ -7,6 +7,7 @@ import warnings
 import numpy as np
 import pytest
 import torch
+from tests.raising import raises
 
 import isoscope as iso
 from isoscope import Moments
@@ -205,7 +206,7 @@ def test_uneven_orientation_is_not_guessed(rng) -> None:
         (
             lambda: iso.isoscore_star(np.eye(3), np.eye(3), zeta=1.5),
             InputError,
-            r"zeta must be .*\[0, 1\].*got 1.5",
+            r"`zeta` must be .*\[0, 1\].*got 1.5",
         ),
         (lambda: iso.isoscore_star(np.ones((3, 2)), np.zeros((2, 2))), UndefinedError, "covariance is zero"),
     ],
@@ -243,7 +244,7 @@ def test_a_jackknife_that_hangs_on_one_vector_is_undefined() -> None:
 def test_jackknife_carries_no_gradient_and_says_so(rng) -> None:
     with pytest.raises(InputError, match="no gradient"):
         iso.isoscore(torch.from_numpy(rng.normal(size=(20, 3))).requires_grad_(), debias="jackknife")
-    with pytest.raises(InputError, match=r"debias must be .*got 'jacknife'"):
+    with raises(InputError, argument="debias", got="jacknife"):
         iso.isoscore(rng.normal(size=(20, 3)), debias="jacknife")
 
 

@@ -67,10 +67,10 @@ def test_hubness_equals_brute_force(rng) -> None:
     ("call", "error", "message"),
     [
         (lambda: iso.lid(np.eye(5), k=3), UndefinedError, "no point has neighbours at different distances"),
-        (lambda: iso.lid(np.eye(5)), InputError, r"k must be a whole number from 1 to 4.*got 100"),
+        (lambda: iso.lid(np.eye(5)), InputError, r"`k` must be a whole number from 1 to 4.*got 100"),
         (lambda: iso.twonn(np.ones((5, 2))), UndefinedError, "two different neighbours"),
-        (lambda: iso.twonn(np.eye(5), discard=1.0), InputError, r"discard must be .*got 1.0"),
-        (lambda: iso.hubness(np.eye(3), k=0), InputError, r"k must be .*got 0"),
+        (lambda: iso.twonn(np.eye(5), discard=1.0), InputError, r"`discard` must be .*got 1.0"),
+        (lambda: iso.hubness(np.eye(3), k=0), InputError, r"`k` must be .*got 0"),
     ],
 )
 def test_undefined_is_said(call, error: type[Exception], message: str) -> None:

@@ -125,7 +125,7 @@ def test_what_is_no_metric_is_refused(metrics: object, message: str) -> None:
         ({"name": "isoscore"}, "a metric or family 'isoscore' already"),
         ({"name": "cosine"}, "a metric or family 'cosine' already"),
         ({"name": "a b"}, "must be letters, digits and underscores"),
-        ({"name": "mine", "needs": ("momentum",)}, "needs has 'momentum'; wanted some of"),
+        ({"name": "mine", "needs": ("momentum",)}, "`needs` has 'momentum'; wanted some of"),
     ],
 )
 def test_bad_entries_are_refused(options: dict[str, object], message: str) -> None:

@@ -255,9 +255,9 @@ def test_the_order_is_that_of_families_and_pages() -> None:
 
 
 def test_unknown_metric_suggests() -> None:
-    with pytest.raises(InputError, match="did you mean isoscore"):
+    with pytest.raises(InputError, match="Did you mean isoscore"):
         choose("isoscor")
-    with pytest.raises(InputError, match="metrics is empty"):
+    with pytest.raises(InputError, match="`metrics` is empty"):
         choose(" , ")
     with pytest.raises(InputError, match="families are isotropy"):
         choose("zzzz")

@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from tests.raising import raises
 
 from isoscope.errors import InputError, UndefinedError
 from isoscope.metrics.cosine import mean_cosine
@@ -116,12 +117,12 @@ def test_undefined():
 
 def test_bad_arguments():
     for k in (-1, 9):
-        with pytest.raises(InputError, match=r"k must be .* of 9"):
+        with raises(InputError, argument="k", wanted="of 9"):
             informativity(X, k=k)
-    with pytest.raises(InputError, match="ks is empty"):
+    with pytest.raises(InputError, match="`ks` is empty"):
         informativity_curve(X, ks=())
     for order in ([0, 0, 1], [0, 9], [-1], [0.5, 1.0]):
         with pytest.raises(InputError, match="different dimensions"):
             informativity(X, order=order)
-    with pytest.raises(InputError, match="order names 2"):
+    with pytest.raises(InputError, match="`order` names 2"):
         informativity(X, k=3, order=[0, 1])

@@ -88,9 +88,9 @@ def test_bad_spaces() -> None:
     broken[1, 4, 2] = np.nan
     with pytest.raises(NotFiniteError, match=r"X\[1\] has NaN or Inf in 1 of 6 rows \(row 4\)"):
         iso.silhouette_score(broken, y)
-    with pytest.raises(ShapeError, match="labels has 2 entries for 6 vectors"):
+    with pytest.raises(ShapeError, match="`labels` has 2 entries for 6 vectors"):
         iso.silhouette_score(X, [0, 1])
-    with pytest.raises(ShapeError, match=r"X is empty, shape \(0, 6, 3\)"):
+    with pytest.raises(ShapeError, match=r"`X` is empty, shape \(0, 6, 3\)"):
         iso.silhouette_samples(X[:0], y)
     with pytest.raises(ShapeError, match="wanted one space"):
         iso.metrics.silhouette_by_cluster(X, y)
@@ -208,7 +208,7 @@ def test_tensors_come_back_as_tensors(rng) -> None:
     [
         ([0] * 6, {}, LabelError, "one label only"),
         (range(6), {}, LabelError, "its own label"),
-        ([0, 1], {}, ShapeError, "labels has 2 entries for 6 vectors"),
+        ([0, 1], {}, ShapeError, "`labels` has 2 entries for 6 vectors"),
         ([0, 1] * 3, {"metric": "manhattan"}, InputError, "euclidean, sqeuclidean, cosine"),
         ([0, 1] * 3, {"average": "weighted"}, InputError, "'micro'.*'macro'"),
     ],

@@ -125,11 +125,11 @@ def test_bad_arguments(norms) -> None:
         find_sinks([-1.0, 2.0])
     with pytest.raises(NotFiniteError):
         find_sinks([float("nan"), 2.0])
-    with pytest.raises(ShapeError, match="norms has shape"):
+    with pytest.raises(ShapeError, match="`norms` has shape"):
         find_sinks(np.ones((2, 2, 2)))
-    with pytest.raises(ShapeError, match="positions has 3 entries"):
+    with pytest.raises(ShapeError, match="`positions` has 3 entries"):
         find_sinks(norms, positions=[0, 1, 2])
-    with pytest.raises(ShapeError, match="layers has 2"):
+    with pytest.raises(ShapeError, match="`layers` has 2"):
         find_sinks(norms, layers=[0, 1])
-    with pytest.raises(ShapeError, match="thresholds has 1"):
+    with pytest.raises(ShapeError, match="`thresholds` has 1"):
         find_sinks(norms, thresholds=[1.0])

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from tests.raising import raises
 
 from isoscope.errors import InputError
 from isoscope.models.pooling import TOKEN_POOLINGS, pool, pool_padded
@@ -24,5 +25,5 @@ def test_padding_gets_no_gradient() -> None:
 
 
 def test_an_unknown_pooling() -> None:
-    with pytest.raises(InputError, match="pooling must be one of mean"):
+    with raises(InputError, argument="pooling", wanted="one of mean"):
         pool_padded(torch.zeros(1, 1, 1), torch.ones(1, 1), pooling="sum")

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import torch
+from tests.raising import raises
 
 import isoscope as iso
 from isoscope.errors import FileError, InputError, LabelError, ShapeError
@@ -82,7 +83,7 @@ def test_measure_takes_it(tiny_model: Path, reviews: Path) -> None:
 @pytest.mark.parametrize("labels", ["labels.txt", "labels.csv:topic", Path("labels.txt"), "label"])
 def test_labels_from_a_column_or_a_file(tiny_model: Path, reviews: Path, file: str, labels: Any) -> None:
     if file == "reviews.txt" and labels == "label":
-        with pytest.raises(FileError, match=r"labels 'label' is neither a column of reviews\.txt"):
+        with pytest.raises(FileError, match=r"`labels` 'label' is neither a column of reviews\.txt"):
             open_texts(file, model=tiny_model, labels=labels)
         return
     source = open_texts(file, model=tiny_model, labels=labels)
@@ -95,7 +96,7 @@ def test_labels_are_checked_before_anything_is_encoded(
     Path("short.txt").write_text("p\nq\n")
     with pytest.raises(
         ShapeError,
-        match=r"labels has 2 entries for 6 texts in reviews.jsonl \(labels from short.txt\); wanted one for",
+        match=r"`labels` has 2 entries for 6 texts in reviews.jsonl \(labels from short.txt\); wanted one",
     ):
         open_texts(reviews, model=tiny_model, labels="short.txt")
     Path("gap.jsonl").write_text('{"text": "a", "label": "p"}\n{"text": "b", "label": null}\n')
@@ -178,9 +179,9 @@ def test_bad_models_and_settings(tiny_model: Path, reviews: Path, tmp_path: Path
     (empty / "pytorch_model.bin").write_bytes(b"x")
     with pytest.raises(FileError, match=r"is a folder without weights"):
         open_texts(reviews, model=empty)
-    with pytest.raises(InputError, match="pooling must be one of mean"):
+    with raises(InputError, argument="pooling", wanted="one of mean"):
         open_texts(reviews, model=tiny_model, pooling="median")
-    with pytest.raises(InputError, match="batch_size must be"):
+    with raises(InputError, argument="batch_size"):
         open_texts(reviews, model=tiny_model, batch_size=0)
     with pytest.raises(FileError, match=r"nowhere\.txt does not exist; wanted a file of texts"):
         open_texts("nowhere.txt", model="someone/some-model")

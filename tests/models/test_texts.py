@@ -16,8 +16,8 @@ def test_a_list_comes_back() -> None:
 @pytest.mark.parametrize(
     ("texts", "error", "words"),
     [
-        ("a text", InputError, "pairs is one str"),
-        ([], ShapeError, "pairs is empty"),
+        ("a text", InputError, "`pairs` is one str"),
+        ([], ShapeError, "`pairs` is empty"),
         (["a", 3], InputError, r"pairs\[1\] is a int \(3\)"),
         (["a", "\t"], InputError, r"pairs\[1\] is empty"),
         (["\ud800"], InputError, r"pairs\[0\] has half of a surrogate pair"),

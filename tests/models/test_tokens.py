@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from tests.raising import raises
 
 from isoscope.errors import InputError, ShapeError
 from isoscope.models import load_language_model
@@ -70,13 +71,13 @@ def test_at_most_so_many_tokens(bert: LanguageModel) -> None:
     assert tokenize(TEXTS * 9, bert, window=8, max_tokens=20).lengths.tolist() == [8, 8]
     with pytest.raises(InputError, match="less than the first text has"):
         tokenize(TEXTS, bert, max_tokens=4)
-    with pytest.raises(InputError, match="max_tokens must be"):
+    with raises(InputError, argument="max_tokens"):
         tokenize(TEXTS, bert, max_tokens=1)
 
 
 def test_texts_that_are_too_long(bert: LanguageModel) -> None:
     long = "a " * 30
-    with pytest.raises(InputError, match=r"texts\[1\] has 32 tokens, and .* takes 24; pass truncate=True"):
+    with pytest.raises(InputError, match=r"texts\[1\] has 32 tokens, and .* takes 24\. Pass `truncate=True`"):
         tokenize(["dog", long], bert)
     found = tokenize(["dog", long], bert, truncate=True)
     assert found.lengths.tolist() == [3, 24]
@@ -105,7 +106,7 @@ def test_a_tokenizer_without_padding(llama: LanguageModel) -> None:
         ([], ShapeError, "at least one string"),
         (["a", 3], InputError, r"texts\[1\] is a int"),
         (["", "  "], ShapeError, "all 2 texts are empty"),
-        (["dog", " "], InputError, r"texts\[1\] is empty \(1 of 2 are\).*window="),
+        (["dog", " "], InputError, r"texts\[1\] is empty \(1 of 2 are\).*`window`"),
     ],
 )
 def test_bad_texts(bert: LanguageModel, texts: object, error: type[Exception], words: str) -> None:
@@ -115,7 +116,7 @@ def test_bad_texts(bert: LanguageModel, texts: object, error: type[Exception], w
 
 @pytest.mark.parametrize("window", [3, 25])
 def test_windows_that_cannot_be(bert: LanguageModel, window: int) -> None:
-    with pytest.raises(InputError, match=r"window must be 8 … 24 tokens"):
+    with raises(InputError, argument="window", wanted="8 … 24 tokens"):
         tokenize(TEXTS, bert, window=window)
 
 

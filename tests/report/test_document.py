@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.raising import raises
 
 import isoscope as iso
 from isoscope.engine import plan
@@ -179,11 +180,11 @@ def test_a_folder_closed_to_us_is_refused_before_the_work(X: np.ndarray, monkeyp
 def test_bad_input(X: np.ndarray, tmp_path: Path) -> None:
     with pytest.raises(LabelError, match="one label only"):
         iso.report(X, labels=["a"] * 120)
-    with pytest.raises(ShapeError, match="texts has 3 entries for 120 vectors"):
+    with pytest.raises(ShapeError, match="`texts` has 3 entries for 120 vectors"):
         iso.report(X, texts=["a", "b", "c"])
     with pytest.raises(InputError, match=r"texts.* must be a sequence"):
         iso.report(X, texts="one")
-    with pytest.raises(InputError, match="seed must be a whole number"):
+    with raises(InputError, argument="seed", wanted="a whole number"):
         iso.report(X, seed=-1)
     with pytest.raises(ShapeError, match="1 dimension"):
         iso.report(X[:, :1])

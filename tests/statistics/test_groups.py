@@ -115,5 +115,5 @@ def test_errors_and_passing_through() -> None:
     assert GroupDirections.of(directions) is directions
     with pytest.raises(ShapeError, match="2 and 3 dimensions"):
         moments.merge(GroupMoments.of(np.eye(3), [0, 1, 2]))
-    with pytest.raises(ShapeError, match="groups has 1 entries for 2 vectors"):
+    with pytest.raises(ShapeError, match="`groups` has 1 entries for 2 vectors"):
         GroupMoments.of(np.eye(2), [0])

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 from scipy.spatial.distance import cdist
+from tests.raising import raises
 
 from isoscope.errors import InputError, ShapeError, UndefinedError
 from isoscope.statistics import Neighbors
@@ -80,7 +81,7 @@ def test_blocks_merge(rng) -> None:
 
 
 def test_errors() -> None:
-    with pytest.raises(InputError, match=r"k must be a whole number from 1 to 2.*got 3"):
+    with raises(InputError, argument="k", got=3, wanted="a whole number from 1 to 2"):
         Neighbors.of(np.eye(3), k=3)
     with pytest.raises(ShapeError, match="2 dimensions and X 3"):
         Neighbors.between(np.eye(2), np.eye(3), k=1)
@@ -172,15 +173,15 @@ def test_cosine_errors(rng) -> None:
         Neighbors.of(with_zero, k=2, metric="cosine")
     with pytest.raises(UndefinedError, match="row 20 of queries is zero"):
         Neighbors.between(with_zero, X, k=2, metric="cosine")
-    with pytest.raises(InputError, match=r"metric must be one of 'euclidean', 'cosine'.*got 'cityblock'"):
+    with raises(InputError, argument="metric", got="cityblock", wanted="one of 'euclidean', 'cosine'"):
         Neighbors.of(X, k=2, metric="cityblock")
-    with pytest.raises(InputError, match=r"metric must be .*got 'cityblock'"):
+    with raises(InputError, argument="metric", got="cityblock"):
         Neighbors.between(X, X, k=2, metric="cityblock")
     cosine = Neighbors.of(X, k=3, metric="cosine")
     assert Neighbors.of(cosine, k=2).metric == "cosine"
-    with pytest.raises(InputError, match="metric is 'euclidean', but these Neighbors are cosine"):
+    with pytest.raises(InputError, match="`metric` is 'euclidean', but these Neighbors are cosine"):
         Neighbors.of(cosine, k=2, metric="euclidean")
-    with pytest.raises(InputError, match="metric is 'cosine', but these Neighbors are euclidean"):
+    with pytest.raises(InputError, match="`metric` is 'cosine', but these Neighbors are euclidean"):
         cosine.merge(Neighbors.of(X, k=3))
 
 

@@ -130,10 +130,10 @@ def test_what_has_no_weighted_form_says_so() -> None:
 @pytest.mark.parametrize(
     ("weights", "error", "message"),
     [
-        ([1.0] * 39, ShapeError, "weights has 39 entries for 40 vectors"),
-        ([-1.0] + [1.0] * 39, InputError, "weights has -1 in row 0"),
-        ([1.0] * 39 + [np.nan], InputError, "weights has nan in row 39"),
-        ([0.0] * 40, InputError, "weights is 0 for every row"),
+        ([1.0] * 39, ShapeError, "`weights` has 39 entries for 40 vectors"),
+        ([-1.0] + [1.0] * 39, InputError, "`weights` has -1 in row 0"),
+        ([1.0] * 39 + [np.nan], InputError, "`weights` has nan in row 39"),
+        ([0.0] * 40, InputError, "`weights` is 0 for every row"),
     ],
 )
 def test_weights_that_are_none(weights: list[float], error: type[Exception], message: str) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from tests.raising import raises
 from torch import Tensor, nn
 
 import isoscope as iso
@@ -173,7 +174,7 @@ def test_texts_are_cut_to_what_model_and_caller_allow(tiny_bert: Path) -> None:
     short = GeometryTracker(TEXTS, tokenizer=tokens, max_length=4)
     short.measure(model, step=0)
     assert short.trajectory.configuration["n"] == 2 * len(TEXTS)  # two words of each
-    with pytest.raises(iso.InputError, match="max_length must be at least 3"):
+    with raises(iso.InputError, argument="max_length", wanted="at least 3"):
         GeometryTracker(TEXTS, tokenizer=tokens, max_length=2).measure(model, step=0)
 
 
@@ -564,12 +565,12 @@ def test_whole_numbers_of_every_kind_are_steps(probe: Tensor, kind: Callable[[in
 def test_a_loss_is_one_number(probe: Tensor, value: Any, message: str) -> None:
     tracker = GeometryTracker(probe, every=5)
     for name in ("loss", "accuracy"):
-        with pytest.raises(iso.InputError, match=f"{name} {message}"):
+        with pytest.raises(iso.InputError, match=f"`{name}` {message}"):
             tracker(network(), 15, **{name: value})
         assert tracker.steps == []
         assert tracker(network(), 14, **{name: value}) is None  # not looked at: that would wait for a device
     tracker.measure(network(), step=15)
-    with pytest.raises(iso.InputError, match=f"loss {message}"):
+    with pytest.raises(iso.InputError, match=f"`loss` {message}"):
         tracker.note(15, loss=value)
 
 
@@ -603,7 +604,7 @@ def test_other_errors_of_the_model_pass_as_they_are(probe: Tensor, error: type[E
 
 
 def test_bounds_on_what_is_not_followed_name_what_is(probe: Tensor) -> None:
-    for metrics, told in (("isoscore", "isoscore is$"), (("isoscore", "lid"), "isoscore, lid are$")):
+    for metrics, told in (("isoscore", "isoscore is\\.$"), (("isoscore", "lid"), "isoscore, lid are\\.$")):
         with pytest.raises(iso.InputError, match=f"stop_below has 'silhouette', .* followed; {told}"):
             GeometryTracker(probe, metrics=metrics, stop_below={"silhouette": 1.0})
 
@@ -611,13 +612,13 @@ def test_bounds_on_what_is_not_followed_name_what_is(probe: Tensor) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"every": 0}, "every is 0"),
-        ({"every": 2.5}, "every is 2.5"),
-        ({"layers": ()}, "layers is empty"),
-        ({"layers": (1.5,)}, "layers has 1.5"),
+        ({"every": 0}, "`every` is 0"),
+        ({"every": 2.5}, "`every` is 2.5"),
+        ({"layers": ()}, "`layers` is empty"),
+        ({"layers": (1.5,)}, "`layers` has 1.5"),
         ({"layers": ("a", "a")}, "a layer twice"),
-        ({"pooling": "sum"}, "pooling is 'sum'"),
-        ({"metrics": "isoscor"}, "did you mean isoscore"),
+        ({"pooling": "sum"}, "`pooling` is 'sum'"),
+        ({"metrics": "isoscor"}, "Did you mean isoscore"),
         ({"metrics": "silhouette"}, "silhouette needs labels, which were not given: pass labels"),
         ({"metrics": "clusters"}, "none of clusters can be taken"),
         ({"metrics": "self_similarity"}, "token_types, which are known of token states"),
@@ -626,8 +627,8 @@ def test_bounds_on_what_is_not_followed_name_what_is(probe: Tensor) -> None:
         ({"stop_below": {"lid": 3.0}}, "stop_below has 'lid', which is not followed"),
         ({"stop_below": {"mean_cosine": "x"}}, "wanted a number"),
         ({"labels": [1, 2]}, "labels"),
-        ({"seed": -1}, "seed must be a whole number"),
-        ({"batch_size": 0}, "batch_size is 0"),
+        ({"seed": -1}, "`seed` must be a whole number"),
+        ({"batch_size": 0}, "`batch_size` is 0"),
     ],
 )
 def test_bad_settings(options: dict[str, Any], message: str, probe: Tensor) -> None:
@@ -638,10 +639,10 @@ def test_bad_settings(options: dict[str, Any], message: str, probe: Tensor) -> N
 @pytest.mark.parametrize(
     ("inputs", "message"),
     [
-        ([], "probe is empty"),
-        ({}, "probe is empty"),
+        ([], "`probe` is empty"),
+        ({}, "`probe` is empty"),
         (torch.zeros(0, 3), "at least 2 items"),
-        ("text", "probe is one str"),
+        ("text", "`probe` is one str"),
         (["a", " "], r"probe\[1\] is empty"),
         (["a", 3], r"probe\[1\] is a int \(3\)"),
         (object(), "torch cannot take"),
@@ -663,11 +664,11 @@ def test_layers_that_do_not_exist_are_named_with_those_that_do(probe: Tensor, ti
     with pytest.raises(iso.InputError, match="layers has 2, and Network returns no hidden states"):
         GeometryTracker(probe, layers=2).read(network())
     tokens, model = tokenizer(tiny_bert), bert(tiny_bert)
-    with pytest.raises(iso.InputError, match=r"layers has 3; BertModel has 0 .* 2"):
+    with pytest.raises(iso.InputError, match=r"`layers` has 3; BertModel has 0 .* 2"):
         GeometryTracker(TEXTS, tokenizer=tokens, layers=3).read(model)
     with pytest.raises(iso.InputError, match=r"'heads', which BertModel does not have; .* more"):
         GeometryTracker(TEXTS, tokenizer=tokens, layers="heads").read(model)
-    with pytest.raises(iso.InputError, match="probe is a tensor, and BertModel takes inputs by name"):
+    with pytest.raises(iso.InputError, match="`probe` is a tensor, and BertModel takes inputs by name"):
         GeometryTracker(torch.ones(3, 4)).read(model)
     with pytest.raises(iso.InputError, match="has no tokenizer; pass tokenizer="):
         GeometryTracker(TEXTS).read(model)

@@ -192,7 +192,7 @@ def test_figure_of_other_columns_and_bad_ones(run: iso.Trajectory, tmp_path: Pat
     figure = draw(run, first="loss", second="accuracy", log=False)
     assert figure.axes[1].get_ylabel() == "loss"
     assert figure.axes[1].get_yscale() == "linear"
-    with pytest.raises(iso.InputError, match="rank was not measured"):
+    with pytest.raises(iso.InputError, match="`rank` was not measured"):
         run.figure(first="rank")
     with pytest.raises(iso.FileError, match="kind that is not drawn"):
         run.figure(tmp_path / "figure.doc")

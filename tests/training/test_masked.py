@@ -144,10 +144,10 @@ def test_bad_input(tokenizer: Any, tiny_bert: Path) -> None:
         train_masked_lm(TEXTS, tokenizer=without, steps=1, **QUICK)
     for change, message in (
         ({"n_heads": 3}, "n_dims is 32 and n_heads 3"),
-        ({"batch_size": 1000}, "batch_size is 1000 and there are 96 windows"),
-        ({"steps": 0}, "steps must be .*, got 0"),
-        ({"precision": "half"}, "precision must be .*, got 'half'"),
-        ({"n_layers": 0}, "n_layers must be .*, got 0"),
+        ({"batch_size": 1000}, "`batch_size` is 1000 and there are 96 windows"),
+        ({"steps": 0}, "`steps` must be .*, got 0"),
+        ({"precision": "half"}, "`precision` must be .*, got 'half'"),
+        ({"n_layers": 0}, "`n_layers` must be .*, got 0"),
     ):
         with pytest.raises(InputError, match=message):
             train_masked_lm(TEXTS, tokenizer=tokenizer, **{"steps": 1} | QUICK | change)

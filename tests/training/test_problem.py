@@ -114,7 +114,7 @@ def test_the_fingerprint_tells_problems_apart() -> None:
 
 
 def test_pairs_of_different_lengths_are_refused() -> None:
-    with pytest.raises(iso.ShapeError, match="pairs is no table of numbers"):
+    with pytest.raises(iso.ShapeError, match="`pairs` is no table of numbers"):
         Problem.of(torch.randn(4, 3), [0, 1], pairs=[[0, 1], [2]])
 
 

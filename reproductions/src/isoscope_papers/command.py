@@ -116,7 +116,7 @@ def _each(chosen: Study[Any, Any], options: Any, place: Place, given: Shared) ->
         except InputError as error:
             if not given.keep_going:
                 raise
-            say(f"{setup.name}: not run: {error}", err=True)
+            say(f"{setup.name}: not run: {error.problem}", err=True)
             continue
         n_run += 1
         if not given.json and (text := chosen.rows_text(runs)):

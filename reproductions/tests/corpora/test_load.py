@@ -181,7 +181,7 @@ def test_what_is_missing_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ):
         load_corpus("cola")
     with pytest.raises(
-        FileError, match=r"has no glue/cola_train.jsonl.gz, .*fields sentence, label; pass download=True"
+        FileError, match=r"has no glue/cola_train.jsonl.gz, .*fields sentence, label\. Pass `download=True`"
     ):
         load_corpus("cola", data=tmp_path)
     with pytest.raises(FileError, match=r"data names .*nowhere, which is no folder"):
@@ -190,9 +190,9 @@ def test_what_is_missing_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         load_corpus("cola", source="embedded")
     with pytest.raises(InputError, match="ISOSCOPE_DATA names no folder with glue/cola_train"):
         load_corpus("cola", source="folder")
-    with pytest.raises(InputError, match="pass download=True"):
+    with pytest.raises(InputError, match="Pass `download=True`"):
         load_corpus("cola", source="hub")
-    with pytest.raises(InputError, match="it is not on the hub"):
+    with pytest.raises(InputError, match="It is not on the hub"):
         load_corpus("stackoverflow", source="hub", download=True)
     monkeypatch.setenv("ISOSCOPE_DATA", str(tmp_path / "nowhere"))
     with pytest.raises(FileError, match=r"ISOSCOPE_DATA names .*nowhere"):
@@ -249,7 +249,7 @@ def test_a_folder_without_the_corpus_is_followed_by_the_hub(
     assert load_corpus("cola", data=tmp_path, download=True).columns == (("from the hub",),)
     write(tmp_path, "glue/cola_train.jsonl.gz", [{"sentence": "from the folder", "label": 1}])
     assert load_corpus("cola", data=tmp_path, download=True).columns == (("from the folder",),)
-    with pytest.raises(FileError, match=r"has no short_text/stackoverflow.jsonl.gz, .*text, label$"):
+    with pytest.raises(FileError, match=r"has no short_text/stackoverflow.jsonl.gz, .*text, label\.$"):
         load_corpus("stackoverflow", data=tmp_path, download=True)  # the hub does not have it
     with pytest.raises(InputError, match="rotten_tomatoes cannot be fetched"):  # and not another in its place
         load_corpus("polarity", data=tmp_path, download=True)

@@ -101,7 +101,7 @@ def _tried(
                 made = corrected(correction, fit_on, given)
             except ValueError as error:
                 for by_correction in scores.values():
-                    by_correction[name] = str(error)
+                    by_correction[name] = getattr(error, "problem", str(error))
                 continue
             for task, value in score(split, *made).items():
                 earlier = scores[task][name]

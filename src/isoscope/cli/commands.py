@@ -80,7 +80,8 @@ class Command(_Typed, TyperCommand):
         try:
             return super().invoke(ctx)
         except InputError as error:
-            raise type(error)(error.text(self.typed)) from error
+            error.args = (error.text(self.typed),)
+            raise
 
     def typed(self, setting: Setting) -> str | None:
         """Return an argument as it is typed, `--header` for header=True; None without such an option."""
@@ -170,7 +171,7 @@ def drawn(draw: Callable[[Path], Any], path: Path) -> str:
     except FileError:
         raise
     except InputError as error:  # matplotlib is not installed
-        return f"; no figure: {error}"
+        return f"; no figure: {error.problem}"
     return f" and {path}"
 
 

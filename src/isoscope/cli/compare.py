@@ -186,5 +186,7 @@ def _ids(files: list[tuple[InputOptions, str]], columns: list[str | None]) -> tu
             for (options, file), column in zip(files, columns, strict=True)
         )
     except InputError as error:
-        raise type(error)(error.text(lambda one: "--ids" if one.argument == "labels" else None)) from error
+        if error.argument == "labels":
+            error.argument = "ids"
+        raise
     return first, second

@@ -158,7 +158,7 @@ def load_plugins(paths: list[Path] | None) -> None:
         try:
             runpy.run_path(str(path))
         except IsoscopeError as error:
-            raise InputError(f"--plugin {path}: {error}") from error
+            raise InputError(f"--plugin {path}: {error.problem}", hint=error.hint) from error
         except Exception as error:
             reason = (str(error).splitlines() or [""])[0]
             raise InputError(f"--plugin {path} cannot be run: {type(error).__name__}: {reason}") from error

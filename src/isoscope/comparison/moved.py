@@ -74,7 +74,7 @@ def find_moved(
                 first.vectors, second.vectors, k=k, metric=metric, sample=sample, seed=seed
             )
     except UndefinedError as undefined:
-        return Moved(None, None, (), (), (), k, zero, str(undefined))
+        return Moved(None, None, (), (), (), k, zero, undefined.problem)
     overlap, interval = float(shares.mean()), None
     error = None if found is None else overlap_error(found, groups, k=k)
     if error is not None:

@@ -61,7 +61,7 @@ class Checkpoint(RunFolder):
         try:
             tensors, about = read_tensors(path, of=self.owner(name))
         except FileError as error:
-            self.damaged.append(str(error))
+            self.damaged.append(error.problem)
             return None
         with reading(path):
             outcome = rebuilt(about[_LAYOUT], tensors)
@@ -75,7 +75,7 @@ class Checkpoint(RunFolder):
         try:
             write_tensors(path, tensors, {_LAYOUT: layout}, of=self.owner(name))
         except FileError as error:
-            raise FileError(f"{error}; what was finished is kept in {self.path}") from error
+            raise error.advise(f"run it again to continue from what is in {self.path}") from error
 
     def notes(self) -> list[str]:
         """Return what is to be said of the folder: what was taken from it, and what was computed again."""

@@ -303,7 +303,7 @@ class PassTask:
         except IsoscopeError as error:
             if not self.skip_bad:
                 raise
-            return Outcome({}, {}, {place: str(error)})
+            return Outcome({}, {}, {place: error.problem})
         return Outcome(found, {place: count}, {})
 
 

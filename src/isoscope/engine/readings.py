@@ -104,7 +104,7 @@ def taken(name: str, compute: Callable[[Any], Any], shelf: Any, **about: Any) ->
     try:
         value = compute(shelf)
     except (UndefinedError, InputError) as reason:  # the space is sound: the metric has no value on it
-        return Reading(name, None, meaning=str(reason), **about)
+        return Reading(name, None, meaning=reason.problem, **about)
     return Reading(name, value if isinstance(value, int) else float(value), **about)
 
 

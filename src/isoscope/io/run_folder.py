@@ -80,7 +80,9 @@ class RunFolder:
         try:
             found = read_json(config, sealed=not self.is_empty_first)  # runs of earlier versions have no seal
         except FileError as error:
-            raise FileError(f"{error}, so it is unknown which run it is of; choose another folder") from error
+            raise FileError(
+                f"{error.problem}, so it is unknown which run it is of", hint="choose another folder"
+            ) from error
         wanted = json.loads(json.dumps(self.configuration))
         names = sorted((set(found) | set(wanted)) - set(self.noted))
         differing = [name for name in names if found.get(name) != wanted.get(name)]

@@ -245,7 +245,7 @@ def _opened(
         except IsoscopeError as error:
             if not skip_bad:
                 raise
-            bad[str(place)] = str(error)
+            bad[str(place)] = error.problem
     if not files:
         return [], bad
     apart = [
@@ -296,7 +296,7 @@ def _check_dims(shards: list[Shard], bad: dict[str, str], *, skip_bad: bool) -> 
         error = _other_dims(file.title, file.n_dims, n_dims, which)
         if not skip_bad:
             raise error
-        bad[file.title] = str(error)
+        bad[file.title] = error.problem
         shards.remove(file)
     return n_dims
 

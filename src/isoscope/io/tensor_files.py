@@ -246,7 +246,7 @@ def _check_tensor(tensor: Tensor, what: str) -> tuple[int, int]:
     try:
         check_real(tensor, name=what)
     except InputError as error:
-        raise FileError(str(error)) from None
+        raise FileError(error.problem, hint=error.hint) from None
     shape = check_shape(tuple(tensor.shape), what)
     # an expanded tensor claims rows that the file does not hold
     if tensor.numel() * tensor.element_size() > tensor.untyped_storage().nbytes():

@@ -150,7 +150,7 @@ def _read_shard(path: Path, wanted: Iterable[bytes] | None) -> dict[bytes, Tenso
     except FileError as error:
         if path.exists():  # else another process has merged it away
             warnings.warn(
-                f"{error}; it is removed from the cache, and its texts are encoded again",
+                f"{error.problem}; it is removed from the cache, and its texts are encoded again",
                 RuntimeWarning,
                 stacklevel=3,
             )

@@ -45,7 +45,7 @@ def side_by_side(shelf: Statistics, *, progress: Callable[[float], None] | None 
             row |= _geometry(Statistics(space.with_vectors(corrected), seed=shelf.seed), tolerance, known)
             row["what"] += _regularized(correction)
         except (InputError, UndefinedError) as error:
-            row["why_not"] = str(error)
+            row["why_not"] = error.problem
         measured.append(row)
     return {
         "rows": measured,

@@ -122,9 +122,7 @@ class SeedFolder(RunFolder):
                 about = {"step": str(state.step), "done": "yes" if state.done else "no"}
                 write_tensors(self._state_path(seed), state.tensors, about, of=self.owner(f"seed {seed}"))
         except FileError as error:
-            raise FileError(
-                f"{error}; what was written before is kept in {self.path}, to be resumed"
-            ) from None
+            raise error.advise(f"resume from what was written before, in {self.path}") from None
 
     def _state_path(self, seed: int) -> Path:
         return self.path / f"seed-{seed}.safetensors"
@@ -197,4 +195,4 @@ class Checkpoints:
 
 def warn_dropped(error: FileError, then: str) -> None:
     """Say that a file is left out, and what is done instead."""
-    warnings.warn(f"{error}; {then}", RuntimeWarning, stacklevel=2)
+    warnings.warn(f"{error.problem}; {then}", RuntimeWarning, stacklevel=2)

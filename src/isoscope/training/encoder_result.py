@@ -76,8 +76,8 @@ def finished(run: RunFolder) -> bool:
         try:
             check_folder(run.path / MODEL, of=run.identity)
         except FileError as error:
-            raise FileError(
-                f"{error}; delete {run.path / MODEL} to have the result alone, or {RESULT} to train it again"
+            raise error.advise(
+                [f"delete {run.path / MODEL} to have the result alone", f"{RESULT} to train it again"]
             ) from error
     Checkpoints(run).clear()
     return True

@@ -124,7 +124,7 @@ class EncoderTrainer(Trainer):  # type: ignore[misc]
         kept = ""
         if self.checkpoints is not None and (last := self.checkpoints.last_step()) is not None:
             kept = f"; the checkpoint of step {last:,} is kept in {self.checkpoints.folder}"
-        said = str(error) if _WHEN.search(str(error)) else f"{error} {when}"
+        said = error.problem if _WHEN.search(error.problem) else f"{error.problem} {when}"
         return NotFiniteError(
             f"{said}: the run is stopped; lower the learning rate or the strength (λ), or clip gradients"
             f"{kept}"

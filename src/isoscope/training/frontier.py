@@ -137,7 +137,7 @@ def frontier(
     try:
         fair = frontier_position(space, coded, debias=True)
     except UndefinedError as error:
-        notes = (str(error),)
+        notes = (error.problem,)
     return Frontier(plain, fair, attribute_anisotropy(space, coded), dict(runs or {}), notes, top)
 
 

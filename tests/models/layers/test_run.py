@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from tests.raising import raises
 
 import isoscope as iso
 from isoscope.errors import InputError, ShapeError
@@ -191,9 +192,9 @@ def test_no_token_seen_twice(gpt: LanguageModel) -> None:
 def test_too_little_to_measure(gpt: LanguageModel) -> None:
     with pytest.raises(ShapeError, match="1 tokens that count"):
         measure_layers(["dog"], model=gpt, progress=False)
-    with pytest.raises(InputError, match="sample must be"):
+    with raises(InputError, argument="sample"):
         measure_layers(TEXTS, model=gpt, sample=1, progress=False)
-    with pytest.raises(InputError, match="memory_mb must be"):
+    with raises(InputError, argument="memory_mb"):
         measure_layers(TEXTS, model=gpt, memory_mb=0, progress=False)
 
 
@@ -238,7 +239,7 @@ def test_few_tokens_have_no_local_dimension(gpt: LanguageModel) -> None:
     profile = measure_layers(TEXTS, model=gpt, sample=50, clusters=False, progress=False)
     assert profile.values("lid") == [None] * 4
     assert "50 tokens are too few for 100 neighbours: no local dimension" in profile.notes
-    with pytest.raises(InputError, match="k must be at least 2"):
+    with raises(InputError, argument="k", wanted="at least 2"):
         measure_layers(TEXTS, model=gpt, k=1, progress=False)
 
 

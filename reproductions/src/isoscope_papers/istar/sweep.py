@@ -131,7 +131,7 @@ def run_point(point: Point, settings: Settings, place: Place) -> SweepRun:
             for ids in trained.tokenizer(*map(list, part), verbose=False)["input_ids"]
         )
     except NotFiniteError as error:
-        run = replace(run, failed=str(error))
+        run = replace(run, failed=error.problem)
     return replace(run, about=about | {"seconds": round(time.perf_counter() - began, 1)})
 
 
