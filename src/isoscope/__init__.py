@@ -100,6 +100,7 @@ _PUBLIC: dict[str, tuple[str, ...]] = {
     "report": (
         "Report",
         "report",
+        "widget",
     ),
     "space": ("Space",),
     "statistics": ("Moments",),

@@ -70,6 +70,7 @@ from isoscope.models.layers import LayerProfile as LayerProfile
 from isoscope.models.layers import layers as layers
 from isoscope.report import Report as Report
 from isoscope.report import report as report
+from isoscope.report import widget as widget
 from isoscope.space import Space as Space
 from isoscope.statistics import Moments as Moments
 from isoscope.tracking import GeometryTracker as GeometryTracker

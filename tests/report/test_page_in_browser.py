@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import isoscope as iso
-from isoscope.report.page import _asset
+from isoscope.report.page import asset as page_asset
 from isoscope_papers.corpora import load_corpus
 
 DATA = os.environ.get("ISOSCOPE_DATA")
@@ -295,7 +295,7 @@ def plain_page(browser, tmp_path: Path) -> Iterator[Any]:
 
 def called(page: Any, asset: str, expression: str) -> Any:
     """What an expression gives in the scope of one of the page's scripts."""
-    return page.evaluate(f"() => {{ {_asset(asset)}\nreturn {expression}; }}")
+    return page.evaluate(f"() => {{ {page_asset(asset)}\nreturn {expression}; }}")
 
 
 def test_numbers_are_written_for_people(plain_page: Any) -> None:

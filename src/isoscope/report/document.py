@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from html import escape
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from isoscope.engine.kept import shelf_of
 from isoscope.engine.readings import Readings, View
@@ -22,6 +22,9 @@ from isoscope.report.plots import write_figures
 from isoscope.report.runs import load_run
 from isoscope.tables import Grid
 from isoscope.tracking.trajectory import Trajectory
+
+if TYPE_CHECKING:
+    from isoscope.report.notebook_widget import ReportWidget
 
 _SUFFIXES = (".html", ".htm")
 
@@ -88,6 +91,26 @@ class Report(View):
         """The page's weight."""
         return len(self.html.encode())
 
+    def widget(self) -> ReportWidget:
+        """Return a notebook widget: the page's sliders, and points whose selection is `widget.selected`.
+
+        Raises:
+            InputError: anywidget is not installed, or there is nothing to show: fewer than 2 directions.
+        """
+        try:
+            from isoscope.report.notebook_widget import ReportWidget
+        except ModuleNotFoundError as error:
+            if error.name not in ("anywidget", "traitlets"):
+                raise
+            raise InputError(
+                "a widget needs anywidget, which is not installed", hint="pip install 'isoscope[widget]'"
+            ) from None
+        if self.contents["what_if"] is None:
+            raise InputError(
+                "varies along fewer than 2 directions: a widget has nothing to show", argument="X"
+            )
+        return ReportWidget(self.contents)
+
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the page; all or nothing."""
         place = check_page(path)
@@ -147,6 +170,35 @@ def report(
     if folder is not None:
         made = replace(made, figures=tuple(write_figures(evidence, folder)))
     return made if place is None else replace(made, path=made.save(place))
+
+
+def widget(
+    X: Any,
+    *,
+    labels: Any = None,
+    texts: Sequence[str] | None = None,
+    title: str | None = None,
+    seed: int = 0,
+    progress: bool | None = None,
+) -> ReportWidget:
+    """Show a space in a notebook: sliders for corrections, and points to select.
+
+    Moving a slider removes principal directions or whitens, and updates the numbers and pictures at once. The
+    rows of selected points are in `selected`, in Python: `texts[row] for row in w.selected`. At most 3,000
+    points are shown, drawn at random.
+
+    Args:
+        X: (n, d) vectors, in any form that `report` takes.
+        labels: one label for each row.
+        texts: the text of each row, shown beside its point.
+        title: by default the name of the space.
+        seed: the seed of everything sampled.
+        progress: show a progress bar; None shows it on a terminal.
+
+    Raises:
+        InputError: anywidget is not installed; `pip install 'isoscope[widget]'` installs it.
+    """
+    return report(X, labels=labels, texts=texts, title=title, seed=seed, progress=progress).widget()
 
 
 def check_page(path: str | os.PathLike[str]) -> Path:

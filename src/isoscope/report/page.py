@@ -23,8 +23,8 @@ _UNSAFE = "<>&\u2028\u2029"
 
 def assemble(contents: dict[str, Any]) -> str:
     """Return the HTML text of a page with these contents."""
-    style = _asset("page.css")
-    script = "(() => {\n'use strict';\n" + "\n".join(map(_asset, _SCRIPTS)) + "\n})();"
+    style = asset("page.css")
+    script = "(() => {\n'use strict';\n" + "\n".join(map(asset, _SCRIPTS)) + "\n})();"
     policy = (
         f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; "
         "img-src data:; base-uri 'none'; form-action 'none'"
@@ -36,7 +36,7 @@ def assemble(contents: dict[str, Any]) -> str:
         "CONTENTS": as_json(contents),
         "SCRIPT": script,
     }
-    head, *pieces = _asset("page.html").split("{{")
+    head, *pieces = asset("page.html").split("{{")
     for piece in pieces:  # each place once, so that no text from strangers is taken for a place
         name, _, rest = piece.partition("}}")
         head += parts[name] + rest
@@ -61,7 +61,8 @@ def packed(values: Tensor) -> str:
     return base64.b64encode(array.astype(array.dtype.newbyteorder("<")).tobytes()).decode()
 
 
-def _asset(name: str) -> str:
+def asset(name: str) -> str:
+    """Return the text of a file of the page."""
     return files("isoscope.report").joinpath("assets", name).read_text(encoding="utf-8")
 
 

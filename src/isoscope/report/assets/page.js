@@ -62,13 +62,31 @@ function readout(holder, name, value, was, key = null) {
   if (was) put(place, 'span', { class: 'was' }, was);
 }
 
+const LISTED = 12; // rows that are named
+
+function showSelected(rows, isNew) {
+  const more = rows.length > LISTED ? ` and ${count(rows.length - LISTED)} more` : '';
+  at('selected').textContent = rows.length ? `${count(rows.length)} selected: ${rows.length === 1 ? 'row' : 'rows'} ${rows.slice(0, LISTED).map(count).join(', ')}${more}` : '';
+  if (isNew && contents.is_widget) tellHost({ rows });
+}
+
+// The notebook around a widget. Its origin is not known here, and nothing secret is sent.
+function tellHost(message) { window.parent.postMessage({ isoscope: true, ...message }, '*'); }
+
+function showWidget(picture) {
+  document.body.className = 'widget';
+  window.addEventListener('message', (event) => { if (event.source === window.parent && Array.isArray(event.data.selected)) picture.select(event.data.selected); });
+  new ResizeObserver(() => tellHost({ height: document.body.offsetHeight })).observe(document.body);
+  tellHost({ ready: true });
+}
+
 function showWhatIf() {
   const points = contents.points;
   at('what-if').hidden = false;
   const removed = at('removed'), strength = at('strength'), center = at('center');
   removed.max = whatIf.maxRemoved;
   const base = whatIf.at(0, 0, false);
-  const picture = scatter(at('scatter'), points, { onPoint: (lines) => { at('point').textContent = lines.join(' · '); } });
+  const picture = scatter(at('scatter'), points, { onPoint: (lines) => { at('point').textContent = lines.join(' · '); }, onSelect: showSelected });
   drawLegend(at('legend'), points, (label) => picture.only(label));
   const flat = floats(points.coordinates), columns = points.n_columns;
   const column = (j, scale) => Float64Array.from({ length: points.n }, (_, i) => (j < columns ? flat[i * columns + j] * scale : 0));
@@ -133,11 +151,12 @@ function showWhatIf() {
     });
   }
   const sampled = points.n < contents.n ? `${count(points.n)} of ${count(contents.n)} points, drawn at random` : `all ${count(points.n)} points`;
-  at('points-note').textContent = `${sampled[0].toUpperCase()}${sampled.slice(1)}${points.labels ? ', by label' : ''}. Point at one, or use the arrow keys.`;
+  at('points-note').textContent = `${sampled[0].toUpperCase()}${sampled.slice(1)}${points.labels ? ', by label' : ''}. Point at one, or use the arrow keys. Drag, click or press the space bar to select.`;
   const all = metric.mean_cosine && metric.mean_cosine.number !== null ? ` (of all vectors as they are: ${metric.mean_cosine.value})` : '';
   at('what-if-note').textContent = `IsoScore, effective rank and spectrum are of all ${count(contents.n)} vectors; the mean cosine is of ${whatIf.n < contents.n ? `a sample of ${count(whatIf.n)}` : 'all of them'}${whatIf.n < contents.n ? all : ''}. Removing and whitening subtract the mean first.`
     + (whatIf.rank < whatIf.d ? ` ${count(whatIf.d - whatIf.rank)} of ${count(whatIf.d)} directions hold no variance and stay so; Whiten, under Corrections, regularises there instead.` : '');
   update();
+  return picture;
 }
 
 function showCosines() {
@@ -280,16 +299,21 @@ function showTheme() {
   say();
 }
 
+function showReport() {
+  showHead();
+  showMetrics();
+  if (contents.cosines) showCosines();
+  if (contents.silhouette) showLabels();
+  if (contents.dimensions) showDimensions();
+  if (contents.corrections) showCorrections();
+  if (contents.trajectory) showTraining();
+  showAbout();
+}
+
 showTheme();
-showHead();
-if (whatIf) showWhatIf();
-showMetrics();
-if (contents.cosines) showCosines();
-if (contents.silhouette) showLabels();
-if (contents.dimensions) showDimensions();
-if (contents.corrections) showCorrections();
-if (contents.trajectory) showTraining();
-showAbout();
+const picture = whatIf && showWhatIf();
+if (contents.is_widget) showWidget(picture);
+else showReport();
 document.querySelectorAll('main > section:not([hidden])').forEach((section) => {
   put(put(at('sections'), 'li'), 'a', { href: `#${section.id}` }, section.dataset.name);
 });

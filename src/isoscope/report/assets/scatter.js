@@ -1,4 +1,5 @@
 // Points in the plane: colour and shape by label, text under the pointer, arrow keys from point to point.
+// Points are selected by a click, by a rectangle that is dragged, or by the space bar.
 const SHAPES = [
   'M-3.1 0a3.1 3.1 0 1 0 6.2 0a3.1 3.1 0 1 0 -6.2 0Z', 'M-2.7 -2.7H2.7V2.7H-2.7Z', 'M0 -3.7L3.5 2.6H-3.5Z',
   'M0 -4L3.4 0L0 4L-3.4 0Z', 'M-1.2 -3.6H1.2V-1.2H3.6V1.2H1.2V3.6H-1.2V1.2H-3.6V-1.2H-1.2Z', 'M0 3.7L3.5 -2.6H-3.5Z',
@@ -20,11 +21,12 @@ function looks(place) {
   return { color: `c${place % COLORS}`, shape: SHAPES[place % SHAPES.length] };
 }
 
-function scatter(holder, points, { onPoint }) {
+function scatter(holder, points, { onPoint, onSelect }) {
   const names = points.label_names, size = 9;
   const codes = points.labels ?? null, order = ranked(points);
   const placeOf = new Map(order.map((code, place) => [code, place]));
   let picture = null, shownLabel = null, chosen = -1, screen = [], marks = [], svg = null, ring = null, names2 = ['', ''];
+  let selected = new Set(), corner = null, frame = null;
 
   function describe(i) {
     const lines = [];
@@ -57,9 +59,15 @@ function scatter(holder, points, { onPoint }) {
       return shape(group, 'path', { d: look.shape, class: `mark ${look.color}`, transform: `translate(${x.toFixed(1)} ${y.toFixed(1)})` });
     });
     ring = paint(shape(svg, 'circle', { r: 7, fill: 'none', 'stroke-width': 2, visibility: 'hidden' }), { stroke: 'var(--ink)' });
+    frame = shape(svg, 'rect', { class: 'frame', visibility: 'hidden' });
     emphasize();
+    outline();
     if (chosen >= 0) mark(chosen);
+    svg.addEventListener('pointerdown', (event) => { if (event.button === 0) corner = placed(svg, event); });
+    svg.addEventListener('pointerup', release);
+    svg.addEventListener('pointercancel', () => { corner = null; frame.setAttribute('visibility', 'hidden'); });
     svg.addEventListener('pointermove', (event) => {
+      if (isDragged(event)) { untell(); return; }
       const i = nearest(...placed(svg, event));
       if (i < 0) { untell(); return; }
       mark(i);
@@ -68,6 +76,43 @@ function scatter(holder, points, { onPoint }) {
     svg.addEventListener('pointerleave', untell);
     svg.addEventListener('keydown', key);
     svg.addEventListener('focus', () => mark(chosen < 0 ? nearest(px, py, Infinity) : chosen));
+  }
+
+  // Whether a rectangle is being dragged; it is drawn then. A finger scrolls the page instead.
+  function isDragged(event) {
+    if (!corner || event.pointerType === 'touch') return false;
+    const [x, y] = placed(svg, event), [a, b] = corner;
+    if (Math.hypot(x - a, y - b) < 4) return false;
+    if (!svg.hasPointerCapture(event.pointerId)) svg.setPointerCapture(event.pointerId);
+    for (const [name, value] of Object.entries({ x: Math.min(a, x), y: Math.min(b, y), width: Math.abs(x - a), height: Math.abs(y - b), visibility: 'visible' })) frame.setAttribute(name, value);
+    return true;
+  }
+
+  function release(event) {
+    const [x, y] = placed(svg, event), from = corner, dragged = isDragged(event);
+    corner = null;
+    frame.setAttribute('visibility', 'hidden');
+    if (!from) return;
+    if (!dragged) { toggle(nearest(x, y)); return; }
+    const inside = ([a, b]) => (a - from[0]) * (a - x) <= 0 && (b - from[1]) * (b - y) <= 0;
+    const found = screen.map((place, i) => i).filter((i) => visible(i) && inside(screen[i]));
+    choose(event.shiftKey ? [...selected, ...found] : found);
+  }
+
+  // A point more or less; beside all points, none.
+  function toggle(i) {
+    if (i < 0) { choose([]); return; }
+    choose(selected.has(i) ? [...selected].filter((other) => other !== i) : [...selected, i]);
+  }
+
+  function choose(places, report = true) {
+    selected = new Set(places);
+    outline();
+    onSelect([...selected].map((i) => points.rows[i]).sort((a, b) => a - b), report);
+  }
+
+  function outline() {
+    marks.forEach((element, i) => element.classList.toggle('selected', selected.has(i)));
   }
 
   const visible = (i) => shownLabel === null || codes[i] === shownLabel;
@@ -97,6 +142,8 @@ function scatter(holder, points, { onPoint }) {
   }
 
   function key(event) {
+    if (event.key === 'Escape') choose([]);
+    if (event.key === ' ') { event.preventDefault(); toggle(chosen); }
     const way = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[event.key];
     if (!way) return;
     event.preventDefault();
@@ -115,6 +162,7 @@ function scatter(holder, points, { onPoint }) {
   return {
     show(xs, ys, axisNames) { picture = [xs, ys]; names2 = axisNames; redraw(); },
     only(label) { shownLabel = label; emphasize(); },
+    select(rows) { const wanted = new Set(rows); choose(points.rows.flatMap((row, i) => (wanted.has(row) ? [i] : [])), false); },
   };
 }
 
