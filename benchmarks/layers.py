@@ -20,7 +20,7 @@ from isoscope.models import States, load_language_model
 from isoscope.models.language_models import LanguageModel
 from isoscope.models.layers import measure_layers
 from isoscope.models.layers.plan import LayerPlan
-from isoscope.models.layers.run import MEMORY_MB, layer_groups
+from isoscope.models.layers.run import MEMORY, layer_groups
 from isoscope_papers.corpora import load_texts
 
 RESULTS = Path(__file__).parent / "results" / "layers.json"
@@ -60,7 +60,7 @@ def _accounted(texts: list[str], model: LanguageModel, n_tokens: int) -> dict[st
     states = States(texts, model=model, window=WINDOW, max_tokens=n_tokens)
     plan = LayerPlan.of(states, sample=SAMPLE, seed=0)
     layer_mb = plan.layer_bytes(model.n_dims) / 2**20
-    groups = layer_groups(list(range(model.n_layers)), plan, model.n_dims, MEMORY_MB)
+    groups = layer_groups(list(range(model.n_layers)), plan, model.n_dims, MEMORY)
     return {
         "tokens": len(states.counted),
         "types": int((plan.types.counts > 0).sum()),

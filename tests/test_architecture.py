@@ -18,7 +18,7 @@ ROOT = Path(isoscope.__file__).parent
 # a part may import only the parts to its left, and itself
 ORDER = (
     ("_version", "errors", "printable"),
-    ("table_columns",),
+    ("arguments", "table_columns"),
     ("frames",),
     ("arrays", "terminal"),
     ("console", "labels"),

@@ -97,7 +97,7 @@ def test_steps_and_tolerance_bound_the_rounds() -> None:
     assert kmeans(X, 10, seed=2, max_iter=2).n_steps == 2 < full.n_steps
     assert kmeans(X, 10, seed=2, tol=0.1).n_steps < full.n_steps
     assert kmeans(X, 10, seed=2, max_iter=2).inertia > full.inertia
-    with pytest.warns(DeprecationWarning, match="use max_iter"):
+    with pytest.warns(DeprecationWarning, match="use `max_iter`"):
         assert kmeans(X, 10, seed=2, max_steps=2).n_steps == 2
 
 

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
-from warnings import warn
 
 import torch
 from torch import Tensor
 
+from isoscope.arguments import renamed
 from isoscope.arrays import as_matrix, working
 from isoscope.errors import InputError, ShapeError, UndefinedError, check_seed
 from isoscope.kernels.products import sum_of_squares
@@ -85,6 +85,7 @@ class ChosenClusters(Result):
         return {"n_clusters": list(self.silhouettes), "silhouette": list(self.silhouettes.values())}
 
 
+@renamed(max_steps="max_iter")
 def kmeans(
     X: Any,
     n_clusters: int,
@@ -94,7 +95,6 @@ def kmeans(
     init: Any = None,
     max_iter: int = _MAX_ITER,
     tol: float = _TOLERANCE,
-    max_steps: int | None = None,
 ) -> Clustering:
     """Points grouped about K centres, each centre the mean of the points nearest to it.
 
@@ -113,14 +113,10 @@ def kmeans(
         max_iter: rounds at most.
         tol: the centres stand still when together they move by less than this share of a dimension's
             mean variance (squared lengths).
-        max_steps: the former name of `max_iter`, deprecated.
 
     >>> kmeans([[0.0], [1.0], [9.0], [10.0]], 2).labels.codes.tolist() in ([0, 0, 1, 1], [1, 1, 0, 0])
     True
     """
-    if max_steps is not None:
-        warn("max_steps of kmeans is deprecated; use max_iter.", DeprecationWarning, stacklevel=2)
-        max_iter = max_steps
     points = _Points.of(X)
     _check(points, n_clusters, seed, n_init, max_iter)
     if init is None:

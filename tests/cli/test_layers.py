@@ -121,8 +121,8 @@ def test_what_is_passed_on(tiny_bert: Path, texts: Path, monkeypatch: pytest.Mon
         "measure_layers",
         lambda *texts, **options: seen.update(options) or measure(*texts, **options),
     )
-    run(tiny_bert, "--texts", texts, "--no-clusters", "--memory-mb", 7, "--device", "cpu", "--download")
-    assert (seen["memory_mb"], seen["device"], seen["download"]) == (7, "cpu", True)
+    run(tiny_bert, "--texts", texts, "--no-clusters", "--memory", "7MB", "--device", "cpu", "--download")
+    assert (seen["memory"], seen["device"], seen["download"]) == ("7MB", "cpu", True)
 
 
 @pytest.mark.parametrize(

@@ -82,7 +82,7 @@ _COMMANDS: dict[str, tuple[list[str], dict[str, tuple[str, ...]]]] = {
         "--log": ("x", ESCAPE, ""), "--output": _PATHS, "--device": ("x", "cuda:99", "meta", ESCAPE),
     }),
     "layers": (["MODEL", "-t", "texts.csv", "--text-column", "text", "--no-clusters"], {
-        "--window": _LARGE, "--max-tokens": _LARGE, "--layers": (*_LARGE, "0,0", "-1", "0,9"), "--sample": _LARGE, "--memory-mb": _LARGE,
+        "--window": _LARGE, "--max-tokens": _LARGE, "--layers": (*_LARGE, "0,0", "-1", "0,9"), "--sample": _LARGE, "--memory": _LARGE,
         "--seed": _LARGE, "--batch-size": _LARGE, "--text-column": _WORDS, "--data": _PATHS, "--texts": (*_PATHS, *_WORDS),
         "--output": _PATHS, "--device": ("x", "cuda:99", ESCAPE),
     }),

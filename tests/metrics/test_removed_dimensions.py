@@ -43,59 +43,65 @@ def brute_informativity(rows, k, order=None):
 
 @pytest.mark.parametrize("k", [0, 1, 2, 5, 8])
 def test_informativity_by_brute_force(k):
-    assert informativity(X, k=k) == pytest.approx(brute_informativity(X, k), rel=1e-9)
+    assert informativity(X, n_dimensions=k) == pytest.approx(brute_informativity(X, k), rel=1e-9)
 
 
 @pytest.mark.parametrize("shape", [(5, 30), (700, 3)])
 def test_informativity_wide_and_tall(shape):
     rows = np.random.default_rng(4).normal(size=shape) + 0.5
-    assert informativity(rows, k=1) == pytest.approx(brute_informativity(rows, 1), rel=1e-9)
+    assert informativity(rows, n_dimensions=1) == pytest.approx(brute_informativity(rows, 1), rel=1e-9)
 
 
 def test_informativity_of_a_narrow_cone_keeps_its_digits():
     rows = np.random.default_rng(5).normal(size=(80, 6)) * 1e-3 + [5, 3, 1, 1, 1, 1]
     centred = brute_informativity(rows, 1)  # cosines are 1 − 1e-7: numpy's own corrcoef centres first
     assert mean_cosine(rows) > 1 - 1e-6
-    assert informativity(rows, k=1) == pytest.approx(centred, rel=1e-5)
+    assert informativity(rows, n_dimensions=1) == pytest.approx(centred, rel=1e-5)
 
 
 def test_informativity_drops_vectors_without_a_direction():
     padded = np.vstack([X, np.zeros((3, 9))])
-    assert informativity(padded, k=2) == pytest.approx(informativity(X, k=2), rel=1e-12)
+    assert informativity(padded, n_dimensions=2) == pytest.approx(informativity(X, n_dimensions=2), rel=1e-12)
     top = int(np.argmax(dimension_contributions(X)))
     only_top = np.vstack([X, 3 * np.eye(9)[[top, top]]])  # nothing left after removal
-    assert informativity(only_top, k=1) == pytest.approx(brute_informativity(only_top, 1), rel=1e-9)
+    assert informativity(only_top, n_dimensions=1) == pytest.approx(
+        brute_informativity(only_top, 1), rel=1e-9
+    )
 
 
 def test_informativity_in_blocks(monkeypatch):
     from isoscope import arrays
 
-    expected = informativity(X, k=2)
+    expected = informativity(X, n_dimensions=2)
     monkeypatch.setattr(arrays, "block_rows", lambda n_dims: 7)
-    assert informativity(X, k=2) == pytest.approx(expected, rel=1e-12)
+    assert informativity(X, n_dimensions=2) == pytest.approx(expected, rel=1e-12)
 
 
 def test_curve_is_the_same_as_one_by_one():
     ks = (1, 2, 0, 5, 8)
-    assert informativity_curve(X, ks=ks) == pytest.approx(
+    assert informativity_curve(X, n_dimensions=ks) == pytest.approx(
         {k: brute_informativity(X, k) for k in ks}, rel=1e-9
     )
-    assert list(informativity_curve(X, ks=ks)) == list(ks)
+    assert list(informativity_curve(X, n_dimensions=ks)) == list(ks)
 
 
 def test_order_is_the_callers():
     order = np.array([4, 0, 8, 2])
     for k in (1, 2, 4):
-        assert informativity(X, k=k, order=order) == pytest.approx(brute_informativity(X, k, order), rel=1e-9)
-    assert informativity(X, k=2, order=order) != pytest.approx(informativity(X, k=2), rel=1e-3)
+        assert informativity(X, n_dimensions=k, order=order) == pytest.approx(
+            brute_informativity(X, k, order), rel=1e-9
+        )
+    assert informativity(X, n_dimensions=2, order=order) != pytest.approx(
+        informativity(X, n_dimensions=2), rel=1e-3
+    )
     shares = self_similarity_shares(X, token_types=[0, 1] * 25)
-    assert 0 <= informativity(X, k=3, order=shares.order) <= 1
+    assert 0 <= informativity(X, n_dimensions=3, order=shares.order) <= 1
 
 
 def test_vectors_that_vanish_for_the_most_are_left_out_for_all():
     order = [8, 7, 6]
     gone = np.vstack([X, np.eye(9)[[8, 8, 7]] + 0.5 * np.eye(9)[[7, 7, 8]]])  # nothing left of them at k = 2
-    curve = informativity_curve(gone, ks=(1, 2), order=order)
+    curve = informativity_curve(gone, n_dimensions=(1, 2), order=order)
     assert curve == pytest.approx({k: brute_informativity(X, k, order) for k in (1, 2)}, rel=1e-9)
 
 
@@ -117,12 +123,12 @@ def test_undefined():
 
 def test_bad_arguments():
     for k in (-1, 9):
-        with raises(InputError, argument="k", wanted="of 9"):
-            informativity(X, k=k)
-    with pytest.raises(InputError, match="`ks` is empty"):
-        informativity_curve(X, ks=())
+        with raises(InputError, argument="n_dimensions", wanted="from 9"):
+            informativity(X, n_dimensions=k)
+    with pytest.raises(InputError, match="`n_dimensions` is empty"):
+        informativity_curve(X, n_dimensions=())
     for order in ([0, 0, 1], [0, 9], [-1], [0.5, 1.0]):
         with pytest.raises(InputError, match="different dimensions"):
             informativity(X, order=order)
     with pytest.raises(InputError, match="`order` names 2"):
-        informativity(X, k=3, order=[0, 1])
+        informativity(X, n_dimensions=3, order=[0, 1])

@@ -325,8 +325,8 @@ def test_tolerance_is_for_euclidean_distances() -> None:
     for estimate in (iso.silhouette_score, iso.metrics.silhouette_by_cluster):
         with pytest.raises(InputError, match="'cosine' is exact in linear time: leave tolerance out"):
             estimate(X, y, tolerance=0.1, metric="cosine")
-        with pytest.raises(InputError, match="deterministic and memory_mb go without it"):
-            estimate(X, y, tolerance=0.1, memory_mb=100)
+        with pytest.raises(InputError, match="deterministic and memory go without it"):
+            estimate(X, y, tolerance=0.1, memory="100MB")
     assert iso.silhouette_score(X, y, metric="cosine") == pytest.approx(
         iso.silhouette_score(X[1:], y[1:], metric="cosine")
     )

@@ -26,7 +26,7 @@ def many(rng) -> tuple[torch.Tensor, np.ndarray]:
 def least_mb(X: torch.Tensor, y: np.ndarray) -> float:
     """The bound that the error names."""
     with pytest.raises(InputError, match="no room for one tile") as raised:
-        iso.silhouette_score(X, y, memory_mb=1)
+        iso.silhouette_score(X, y, memory="1MB")
     return float(re.search(r"at least (\d+)", str(raised.value)).group(1))
 
 
@@ -38,15 +38,15 @@ def test_a_bound_changes_the_plan_and_not_the_result(many, monkeypatch) -> None:
     monkeypatch.setattr(pairs, "_by_plan", lambda plan, *rest: plans.append(plan) or by_plan(plan, *rest))
     whole = iso.silhouette_samples(X.double(), y)
     least = least_mb(X.double(), y)
-    tight = iso.silhouette_samples(X.double(), y, memory_mb=least)
+    tight = iso.silhouette_samples(X.double(), y, memory=f"{least}MB")
     assert torch.allclose(tight, whole, rtol=0, atol=1e-12)
     assert plans[0].keeps_sums
     assert not plans[1].keeps_sums
     assert plans[1].tile_rows < plans[0].tile_rows
-    with pytest.raises(InputError, match="memory_mb"):
-        iso.silhouette_samples(X.double(), y, memory_mb=least - 1)
+    with pytest.raises(InputError, match="memory"):
+        iso.silhouette_samples(X.double(), y, memory=f"{least - 1}MB")
     for function in (iso.silhouette_score, iso.metrics.silhouette_by_cluster):
-        function(X, y, memory_mb=least)
+        function(X, y, memory=f"{least}MB")
         assert not plans[-1].keeps_sums
 
 
@@ -67,7 +67,7 @@ def status(field):
 for bound in (100, 250):  # all sums together are 92 MB
     open("/proc/self/clear_refs", "w").write("5")
     before = status("VmRSS")
-    iso.silhouette_score(X, y, memory_mb=bound)
+    iso.silhouette_score(X, y, memory=bound * 2**20)
     print(bound - (status("VmHWM") - before))
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
@@ -116,17 +116,17 @@ def test_cuda_has_ever_smaller_tiles_and_takes_no_bound(many) -> None:
     X, labels = many[0].as_subclass(OnCuda), as_labels(many[1])
     sides = [plan.tile_rows for plan in tile_plans(X, labels)]
     assert sides == [CUDA_TILE_ROWS // 2**step for step in range(6)]
-    with pytest.raises(InputError, match="memory_mb bounds memory of the CPU"):
+    with pytest.raises(InputError, match="memory bounds memory of the CPU"):
         tile_plans(X, labels, 100.0)
 
 
-@pytest.mark.parametrize("memory_mb", [0, -3, float("nan"), True, "much"])
-def test_what_is_no_bound(many, memory_mb) -> None:
-    with pytest.raises(InputError, match="number of megabytes above 0"):
-        iso.silhouette_score(*many, memory_mb=memory_mb)
+@pytest.mark.parametrize("memory", [0, -3, float("nan"), True, "much"])
+def test_what_is_no_bound(many, memory) -> None:
+    with pytest.raises(InputError, match="a size such as"):
+        iso.silhouette_score(*many, memory=memory)
 
 
 @pytest.mark.parametrize("options", [{"metric": "cosine"}, {"tolerance": 0.1}], ids=str)
 def test_where_a_bound_does_not_belong(many, options: dict) -> None:
-    with pytest.raises(InputError, match="memory_mb"):
-        iso.silhouette_score(*many, memory_mb=100, **options)
+    with pytest.raises(InputError, match="memory"):
+        iso.silhouette_score(*many, memory="100MB", **options)

@@ -70,11 +70,11 @@ def test_a_killed_run_continues_bit_for_bit(tmp_path: Path, options: dict, seed:
     whole = iso.train_embeddings(X, Y, **settings)
     with pytest.raises(KilledError):
         iso.train_embeddings(
-            X, Y, **settings, run=tmp_path / "run", checkpoint_every=7, callback=killed_at(seed, step)
+            X, Y, **settings, run=tmp_path / "run", resume=True, save_every=7, callback=killed_at(seed, step)
         )
     seen = []
     resumed = iso.train_embeddings(
-        X, Y, **settings, run=tmp_path / "run", checkpoint_every=7, log=lambda row: seen.append(row)
+        X, Y, **settings, run=tmp_path / "run", resume=True, save_every=7, log=lambda row: seen.append(row)
     )
     same(resumed, whole)
     assert seen, "something was left to do"
@@ -91,12 +91,12 @@ def test_a_run_killed_by_the_system(tmp_path: Path) -> None:
         "X = (np.random.default_rng(0).normal(size=(80, 6)) + 0.3).astype(np.float32)\n"
         "stop = lambda row: os._exit(9) if (row['seed'], row['step']) == (1, 12) else None\n"
         f"iso.train_embeddings(X, np.arange(80) % 3, steps=20, seeds=2, run={str(tmp_path / 'run')!r},"
-        " checkpoint_every=5, callback=stop)\n"
+        " resume=True, save_every=5, callback=stop)\n"
     )
     assert subprocess.run([sys.executable, "-c", code]).returncode == 9
     partial = iso.Trajectory.load(tmp_path / "run" / "trajectory.parquet")
     assert partial["step"][partial["seed"] == 1].max() == 9
-    resumed = iso.train_embeddings(X, Y, steps=20, seeds=2, run=tmp_path / "run")
+    resumed = iso.train_embeddings(X, Y, steps=20, seeds=2, run=tmp_path / "run", resume=True)
     same(resumed, iso.train_embeddings(X, Y, steps=20, seeds=2))
 
 
@@ -105,10 +105,10 @@ def test_seeds_of_a_batch_resume_together_or_apart(tmp_path: Path, monkeypatch) 
     monkeypatch.setattr("isoscope.training.session._batch_size", lambda problem: 3)
     with pytest.raises(KilledError):
         iso.train_embeddings(
-            X, Y, steps=12, seeds=3, run=tmp_path, checkpoint_every=5, callback=killed_at(1, 8)
+            X, Y, steps=12, seeds=3, run=tmp_path, resume=True, save_every=5, callback=killed_at(1, 8)
         )
     (tmp_path / "seed-2.safetensors").unlink()  # its file was never written
-    resumed = iso.train_embeddings(X, Y, steps=12, seeds=3, run=tmp_path)
+    resumed = iso.train_embeddings(X, Y, steps=12, seeds=3, run=tmp_path, resume=True)
     for name in whole.columns:
         np.testing.assert_allclose(resumed[name], whole[name], rtol=1e-5, atol=1e-6)
 
@@ -121,7 +121,7 @@ def test_seeds_of_a_batch_that_end_apart(tmp_path: Path, monkeypatch) -> None:
 
     alone = iso.train_embeddings(X, Y, steps=12, seeds=3, callback=stop)
     monkeypatch.setattr("isoscope.training.session._batch_size", lambda problem: 3)
-    together = iso.train_embeddings(X, Y, steps=12, seeds=3, callback=stop, run=tmp_path / "a")
+    together = iso.train_embeddings(X, Y, steps=12, seeds=3, callback=stop, run=tmp_path / "a", resume=True)
     assert together["step"][together["seed"] == 1].max() == 7
     for name in alone.columns:
         np.testing.assert_allclose(together[name], alone[name], rtol=1e-5, atol=1e-6)
@@ -133,7 +133,7 @@ def test_seeds_of_a_batch_that_end_apart(tmp_path: Path, monkeypatch) -> None:
             raise KilledError
         return stop(row)
 
-    settings = {"steps": 12, "seeds": 3, "run": tmp_path / "b", "checkpoint_every": 6}
+    settings = {"steps": 12, "seeds": 3, "run": tmp_path / "b", "resume": True, "save_every": 6}
     with pytest.raises(KilledError):
         iso.train_embeddings(X, Y, **settings, callback=stop_or_die)
     resumed = iso.train_embeddings(X, Y, **settings, callback=stop)
@@ -142,9 +142,9 @@ def test_seeds_of_a_batch_that_end_apart(tmp_path: Path, monkeypatch) -> None:
 
 
 def test_a_finished_run_is_read_not_run(tmp_path: Path) -> None:
-    first = iso.train_embeddings(X, Y, steps=5, seeds=2, run=tmp_path)
+    first = iso.train_embeddings(X, Y, steps=5, seeds=2, run=tmp_path, resume=True)
     heard = []
-    again = iso.train_embeddings(X, Y, steps=5, seeds=2, run=tmp_path, log=heard.append)
+    again = iso.train_embeddings(X, Y, steps=5, seeds=2, run=tmp_path, resume=True, log=heard.append)
     same(again, first)
     assert not heard
     assert sorted(path.name for path in tmp_path.iterdir()) == [
@@ -158,9 +158,9 @@ def test_a_finished_run_is_read_not_run(tmp_path: Path) -> None:
 
 
 def test_resume_must_be_allowed(tmp_path: Path) -> None:
-    iso.train_embeddings(X, Y, steps=3, seeds=1, run=tmp_path)
+    iso.train_embeddings(X, Y, steps=3, seeds=1, run=tmp_path, resume=True)
     with pytest.raises(iso.InputError, match=r"holds a run already.*resume=True"):
-        iso.train_embeddings(X, Y, steps=3, seeds=1, run=tmp_path, resume=False)
+        iso.train_embeddings(X, Y, steps=3, seeds=1, run=tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -175,30 +175,30 @@ def test_resume_must_be_allowed(tmp_path: Path) -> None:
     ids=["steps", "learning_rate", "seeds", "X", "y"],
 )
 def test_a_folder_of_another_configuration(tmp_path: Path, change: dict, message: str) -> None:
-    iso.train_embeddings(X, Y, steps=3, seeds=1, run=tmp_path)
+    iso.train_embeddings(X, Y, steps=3, seeds=1, run=tmp_path, resume=True)
     before = {path: path.read_bytes() for path in tmp_path.iterdir()}
     settings = {"X": X, "y": Y, "steps": 3, "seeds": 1} | change
     with pytest.raises(iso.InputError, match=f"another configuration .*{message}.*another folder"):
-        iso.train_embeddings(settings.pop("X"), settings.pop("y"), **settings, run=tmp_path)
+        iso.train_embeddings(settings.pop("X"), settings.pop("y"), **settings, run=tmp_path, resume=True)
     assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
 def test_a_folder_of_something_else(tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").write_text("years of work")
     with pytest.raises(iso.InputError, match=r"other files \(thesis.tex\)"):
-        iso.train_embeddings(X, Y, steps=3, seeds=1, run=tmp_path)
+        iso.train_embeddings(X, Y, steps=3, seeds=1, run=tmp_path, resume=True)
 
 
 @pytest.mark.parametrize("content", ["{", "[]", '"x"'])
 def test_a_broken_configuration(tmp_path: Path, content: str) -> None:
     (tmp_path / "config.json").write_text(content)
     with pytest.raises(iso.InputError, match=r"config.json"):
-        iso.train_embeddings(X, Y, steps=3, seeds=1, run=tmp_path)
+        iso.train_embeddings(X, Y, steps=3, seeds=1, run=tmp_path, resume=True)
 
 
 def cut_short(folder: Path) -> dict:
     """Begin a run of 8 updates that ends after 6, with a checkpoint after 4; its settings."""
-    settings = {"steps": 8, "seeds": 1, "run": folder, "checkpoint_every": 4}
+    settings = {"steps": 8, "seeds": 1, "run": folder, "resume": True, "save_every": 4}
     with pytest.raises(KilledError):
         iso.train_embeddings(X, Y, **settings, callback=killed_at(0, 6))
     return settings
@@ -275,35 +275,35 @@ def test_a_damaged_file_is_made_again(tmp_path: Path, name: str, damage: str) ->
 
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_a_damaged_file_of_a_finished_seed(tmp_path: Path, damage: str) -> None:
-    first = iso.train_embeddings(X, Y, steps=3, seeds=2, run=tmp_path)
+    first = iso.train_embeddings(X, Y, steps=3, seeds=2, run=tmp_path, resume=True)
     path = tmp_path / "seed-1.safetensors"
     content = path.read_bytes()
     path.write_bytes(DAMAGES[damage](content))
     heard = []
     with pytest.warns(RuntimeWarning, match=r"seed-1.safetensors .*; the seed begins again"):
-        again = iso.train_embeddings(X, Y, steps=3, seeds=2, run=tmp_path, log=heard.append)
+        again = iso.train_embeddings(X, Y, steps=3, seeds=2, run=tmp_path, resume=True, log=heard.append)
     assert {row["seed"] for row in heard} == {1}
     same(again, first)
     assert path.read_bytes() == content
 
 
 def test_files_that_changed_places(tmp_path: Path) -> None:
-    first = iso.train_embeddings(X, Y, steps=3, seeds=2, run=tmp_path / "a")
-    iso.train_embeddings(X, Y, steps=3, seeds=2, run=tmp_path / "b", learning_rate=0.5)
+    first = iso.train_embeddings(X, Y, steps=3, seeds=2, run=tmp_path / "a", resume=True)
+    iso.train_embeddings(X, Y, steps=3, seeds=2, run=tmp_path / "b", resume=True, learning_rate=0.5)
     names = ["seed-0.safetensors", "seed-1.safetensors"]
     one, other = ((tmp_path / "a" / name).read_bytes() for name in names)
     for name, content in zip(names, (other, one), strict=True):
         (tmp_path / "a" / name).write_bytes(content)
     with pytest.warns(RuntimeWarning, match="belongs to another run, or to another place") as told:
-        same(iso.train_embeddings(X, Y, steps=3, seeds=2, run=tmp_path / "a"), first)
+        same(iso.train_embeddings(X, Y, steps=3, seeds=2, run=tmp_path / "a", resume=True), first)
     assert len(told) == 2
     for name in ("seed-1.safetensors", "trajectory.parquet"):
         (tmp_path / "a" / name).write_bytes((tmp_path / "b" / name).read_bytes())
         with pytest.warns(RuntimeWarning, match=f"{name} belongs to another run"):
-            same(iso.train_embeddings(X, Y, steps=3, seeds=2, run=tmp_path / "a"), first)
+            same(iso.train_embeddings(X, Y, steps=3, seeds=2, run=tmp_path / "a", resume=True), first)
     (tmp_path / "a" / "config.json").write_bytes((tmp_path / "b" / "config.json").read_bytes())
     with pytest.raises(iso.InputError, match=r"another configuration \(learning_rate"):
-        iso.train_embeddings(X, Y, steps=3, seeds=2, run=tmp_path / "a")
+        iso.train_embeddings(X, Y, steps=3, seeds=2, run=tmp_path / "a", resume=True)
 
 
 def test_rows_that_are_missing_are_measured_again(tmp_path: Path) -> None:
@@ -325,7 +325,7 @@ def test_rows_that_are_missing_are_measured_again(tmp_path: Path) -> None:
 
 
 def test_no_flipped_bit_changes_a_number(tmp_path: Path) -> None:
-    settings = {"steps": 3, "seeds": 1, "run": tmp_path}
+    settings = {"steps": 3, "seeds": 1, "run": tmp_path, "resume": True}
     whole = iso.train_embeddings(X, Y, **settings)
     files = {path: path.read_bytes() for path in tmp_path.iterdir()}
     rng = np.random.default_rng(0)
@@ -351,21 +351,21 @@ def test_one_process_at_a_time(tmp_path: Path) -> None:
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
         assert other.stdout.readline() == b"ready\n"
         with pytest.raises(iso.FileError, match=r"run folder .* is in use by another process"):
-            iso.train_embeddings(X, Y, steps=3, seeds=1, run=tmp_path)
+            iso.train_embeddings(X, Y, steps=3, seeds=1, run=tmp_path, resume=True)
         other.kill()
     same(
-        iso.train_embeddings(X, Y, steps=3, seeds=1, run=tmp_path),
+        iso.train_embeddings(X, Y, steps=3, seeds=1, run=tmp_path, resume=True),
         iso.train_embeddings(X, Y, steps=3, seeds=1),
     )
 
 
 def test_rows_suffice_for_a_finished_run(tmp_path: Path) -> None:
     """Whoever deletes the large files of a finished run still has its trajectory."""
-    first = iso.train_embeddings(X, Y, steps=3, seeds=2, run=tmp_path)
+    first = iso.train_embeddings(X, Y, steps=3, seeds=2, run=tmp_path, resume=True)
     for path in tmp_path.glob("*.safetensors"):
         path.unlink()
     heard = []
-    again = iso.train_embeddings(X, Y, steps=3, seeds=2, run=tmp_path, log=heard.append)
+    again = iso.train_embeddings(X, Y, steps=3, seeds=2, run=tmp_path, resume=True, log=heard.append)
     assert not heard
     assert again.tables is None
     for name in first.columns:
@@ -388,12 +388,12 @@ def test_a_full_or_closed_disk_keeps_what_is_done(
 
     monkeypatch.setattr(atomic.os, "replace", replace)
     with pytest.raises(iso.FileError, match=f"{failing} cannot be written: {os.strerror(code)}.*Resume from"):
-        iso.train_embeddings(X, Y, steps=20, seeds=1, run=tmp_path, checkpoint_every=5)
+        iso.train_embeddings(X, Y, steps=20, seeds=1, run=tmp_path, resume=True, save_every=5)
     assert not list(tmp_path.glob(".*"))
     monkeypatch.undo()
     assert step_of(tmp_path / "seed-0.safetensors") == 5
     heard = []
-    resumed = iso.train_embeddings(X, Y, steps=20, seeds=1, run=tmp_path, log=heard.append)
+    resumed = iso.train_embeddings(X, Y, steps=20, seeds=1, run=tmp_path, resume=True, log=heard.append)
     same(resumed, iso.train_embeddings(X, Y, steps=20, seeds=1))
     assert heard[0]["step"] == 5
 
@@ -401,11 +401,11 @@ def test_a_full_or_closed_disk_keeps_what_is_done(
 def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(iso.FileError, match="cannot be made: "):
-        iso.train_embeddings(X, Y, steps=3, seeds=1, run=tmp_path / "file" / "run")
+        iso.train_embeddings(X, Y, steps=3, seeds=1, run=tmp_path / "file" / "run", resume=True)
 
 
 def test_the_configuration_is_readable(tmp_path: Path) -> None:
-    iso.train_embeddings(X, Y, steps=3, seeds=2, run=tmp_path, bias=False)
+    iso.train_embeddings(X, Y, steps=3, seeds=2, run=tmp_path, resume=True, bias=False)
     found = json.loads((tmp_path / "config.json").read_text())
     assert found["steps"] == 3
     assert found["bias"] is False
@@ -417,10 +417,10 @@ def test_without_a_number_checkpoints_go_by_the_clock(tmp_path: Path, monkeypatc
     saved = []
     real = SeedFolder.save
     monkeypatch.setattr(SeedFolder, "save", lambda self, *rest: (saved.append(1), real(self, *rest))[1])
-    iso.train_embeddings(X, Y, steps=4, seeds=1, run=tmp_path / "a")
+    iso.train_embeddings(X, Y, steps=4, seeds=1, run=tmp_path / "a", resume=True)
     assert len(saved) == 1  # the end
     monkeypatch.setattr("isoscope.training.session._PATIENCE_S", -1.0)
-    iso.train_embeddings(X, Y, steps=4, seeds=1, run=tmp_path / "b")
+    iso.train_embeddings(X, Y, steps=4, seeds=1, run=tmp_path / "b", resume=True)
     assert len(saved) == 1 + 4
 
 
@@ -435,9 +435,9 @@ def test_an_interrupt_keeps_what_is_done_and_the_run_goes_on_to_the_same_numbers
 
     options = {"steps": 20, "seeds": 1, "progress": False}
     with pytest.raises(KeyboardInterrupt, match="interrupted after update 8; what is done is kept"):
-        train_embeddings(X, y, run=tmp_path / "run", callback=interrupt, **options)
+        train_embeddings(X, y, run=tmp_path / "run", resume=True, callback=interrupt, **options)
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    again = train_embeddings(X, y, run=tmp_path / "run", **options)
+    again = train_embeddings(X, y, run=tmp_path / "run", resume=True, **options)
     whole = train_embeddings(X, y, **options)
     assert again["silhouette"].tolist() == whole["silhouette"].tolist()
 

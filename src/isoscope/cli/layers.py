@@ -94,12 +94,12 @@ def layers(
             "--sample", help="Tokens sampled for clusters, local dimension and informativity.", metavar="N"
         ),
     ] = 2500,
-    memory_mb: Annotated[
-        int | None,
+    memory: Annotated[
+        str | None,
         typer.Option(
-            "--memory-mb",
-            help="Memory limit for sums; where it is exceeded, the texts are read more than once.",
-            metavar="MB",
+            "--memory",
+            help="Memory limit for sums, such as 2GB; beyond it, the texts are read more than once.",
+            metavar="SIZE",
         ),
     ] = None,
     seed: Seed = 0,
@@ -137,14 +137,13 @@ def layers(
     read = texts_of(texts, data, column=text_column, download=download, skip_blank=window is not None)
     if window is None and texts == RUNNING_TEXT and not is_file:
         window = _WINDOW
-    options: dict[str, Any] = {} if memory_mb is None else {"memory_mb": memory_mb}
     chosen = metrics.chosen()
     profiles = [
         measure_layers(
             read, model=model, layers=None if layers is None else parse_numbers("layers", layers),
             window=window, truncate=truncate, max_tokens=max_tokens, special=special,
             metrics=chosen, clusters=clusters, sample=sample, device=device, seed=seed, download=download,
-            **options,
+            memory=memory,
         )
         for model in models
     ]  # fmt: skip

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,16 +13,12 @@ from isoscope.engine.passes import LEFT_OUT_ROWS
 from isoscope.errors import InputError
 from isoscope.kernels.workers import AHEAD
 
-_UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
-_UNITS |= {"KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
-_SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*")
 PART_BYTES = 256 * 2**20  # of float32 that make a part of a file that is cut into parts
 _COPIES = 4  # of a block for each core and task ahead of it: lifted, centred, in float64, kept by allocators
 _MATRICES = 24  # of d × d numbers: a tree of scatters, those ahead, their merges, eigenvectors
 _LOADED_BYTES = 32 * 10**6  # of code that libraries load when it first runs
 _LEFT_OUT_BYTES = 8 * 4 * 3  # for each row left out for a standard error: four numbers, thrice as they merge
 _LEFT_OUT_SHARE = 0.25  # of the room, for those
-_MOST_BYTES = 2**63  # what an address can reach
 _LEAST_ROWS = 64
 _BLOCKS_A_READ = 2  # rows between two merges, which cost several passes over (d, d)
 
@@ -76,22 +71,6 @@ class Scale:
                 argument="memory",
             )
         return min(wanted, fitting)
-
-
-def parse_memory(memory: str | float | None) -> int | None:
-    """Bytes from a number of them or a size such as "2GB" or "512 MiB".
-
-    >>> parse_memory("2GB"), parse_memory("1.5 MiB"), parse_memory(10)
-    (2000000000, 1572864, 10)
-    """
-    if memory is None:
-        return None
-    found = _SIZE.fullmatch(str(memory))
-    unit = None if found is None else _UNITS.get(found[2].upper())
-    n_bytes = 0.0 if found is None or unit is None or isinstance(memory, bool) else float(found[1]) * unit
-    if not 1 <= n_bytes < _MOST_BYTES:
-        raise InputError(argument="memory", got=memory, wanted="a size such as 2GB or 500MB")
-    return int(n_bytes)
 
 
 def resident_bytes() -> int:

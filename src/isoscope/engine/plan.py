@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from isoscope._version import __version__
+from isoscope.arguments import parse_memory
 from isoscope.engine.costs import Cost
 from isoscope.engine.costs import price as cost_of
 from isoscope.engine.dask_arrays import DaskVectors
-from isoscope.engine.options import Scale, parse_memory, resident_bytes
+from isoscope.engine.options import Scale, resident_bytes
 from isoscope.engine.passes import LEFT_OUT_ROWS, By, sample_precision, slices_of
 from isoscope.engine.source import Source
 from isoscope.errors import InputError, ShapeError

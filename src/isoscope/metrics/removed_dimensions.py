@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from isoscope.arguments import renamed
 from isoscope.arrays import as_matrix, blocks
 from isoscope.errors import InputError, UndefinedError
 from isoscope.kernels.products import symmetric_product
@@ -29,7 +30,8 @@ _SMALL = 2048  # rows up to which all cosines are held at once: 32 MB, and far c
     paper="Xiao, Long, Al Moubayed 2023, On Isotropy, Contextualization and Learning Dynamics",
     sentence="without its top dimension the space keeps {value:.0%} of its pattern of similarities",
 )
-def informativity(X: Any, *, k: int = 1, order: Any = None) -> float:
+@renamed(k="n_dimensions")
+def informativity(X: Any, *, n_dimensions: int = 1, order: Any = None) -> float:
     """How much of the pattern of similarities is left without the k top dimensions.
 
         r² = Corr(cos(x_i, x_j), cos(x'_i, x'_j))² over all pairs i < j,   x' without those dimensions
@@ -42,36 +44,37 @@ def informativity(X: Any, *, k: int = 1, order: Any = None) -> float:
 
     Args:
         X: (n, d) vectors in any array.
-        k: how many dimensions to remove, 0 … d − 1.
+        n_dimensions: how many dimensions k to remove, 0 … d − 1.
         order: dimensions, the first to be removed first; by their contribution to the mean cosine, the
             largest first, where not given.
 
     >>> round(informativity([[1.0, 1.0, 0.0], [1.0, -1.0, 0.0], [1.0, 0.0, 2.0], [1.0, 0.5, -3.0]]), 4)
     0.6705
     """
-    return informativity_curve(X, ks=(k,), order=order)[k]
+    return informativity_curve(X, n_dimensions=(n_dimensions,), order=order)[n_dimensions]
 
 
+@renamed(ks="n_dimensions")
 def informativity_curve(
-    X: Any, *, ks: Iterable[int] = (1, 2, 3, 5, 10), order: Any = None
+    X: Any, *, n_dimensions: Iterable[int] = (1, 2, 3, 5, 10), order: Any = None
 ) -> dict[int, float]:
     """`informativity` for several numbers of dimensions removed, all over the same pairs.
 
-    Vectors that are zero without the most dimensions of `ks` are left out for every k. What concerns the
-    whole vectors is computed once. Range [0, 1] each; invariant to one scale.
+    Vectors that are zero without the most dimensions are left out for every number of them. What concerns
+    the whole vectors is computed once. Range [0, 1] each; invariant to one scale.
     Paper: Xiao, Long, Al Moubayed 2023.
 
     >>> X = [[1.0, 1.0, 0.0], [1.0, -1.0, 0.0], [1.0, 0.0, 2.0], [1.0, 0.5, -3.0]]
-    >>> {k: round(r2, 4) for k, r2 in informativity_curve(X, ks=(0, 1)).items()}
+    >>> {k: round(r2, 4) for k, r2 in informativity_curve(X, n_dimensions=(0, 1)).items()}
     {0: 1.0, 1: 0.6705}
     """
     matrix = as_matrix(X).detach()
-    numbers, d = list(ks), matrix.shape[1]
+    numbers, d = list(n_dimensions), matrix.shape[1]
     if not numbers:
-        raise InputError("is empty; wanted at least one number of dimensions to remove", argument="ks")
+        raise InputError("is empty; wanted at least one number to remove", argument="n_dimensions")
     for k in numbers:
         if not 0 <= k < d:
-            raise InputError(argument="k", got=k, wanted=f"0 … {d - 1} dimensions to remove, of {d}")
+            raise InputError(argument="n_dimensions", got=k, wanted=f"0 … {d - 1}, to be removed from {d}")
     columns = _order(matrix, order, max(numbers))
     kind = _Held if len(matrix) <= _SMALL else _Summed
     pairs = kind(matrix, columns, numbers)

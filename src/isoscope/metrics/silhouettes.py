@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from isoscope.arguments import as_mebibytes, renamed
 from isoscope.arrays import as_matrix, as_spaces, like
 from isoscope.errors import InputError, ShapeError
 from isoscope.labels import Labels, as_labels
@@ -45,13 +46,14 @@ _metric = family(
 )
 
 
+@renamed(as_mebibytes, memory_mb="memory")
 def silhouette_samples(
     X: Any,
     labels: Any = None,
     *,
     metric: str = "euclidean",
     deterministic: bool = False,
-    memory_mb: float | None = None,
+    memory: str | float | None = None,
 ) -> Any:
     """The silhouette of every point: is it nearer to its own cluster than to the next one?
 
@@ -72,14 +74,14 @@ def silhouette_samples(
             lie in one narrow cone; otherwise the error is about 5e-16 over the angle (5e-6 at 1e-10).
         deterministic: the same bits every time on CUDA too, at twice the work or more. The CPU always
             gives the same.
-        memory_mb: the most memory to take beyond X, in MB of 2²⁰ bytes, euclidean and on the CPU only.
+        memory: the most memory to take beyond X, such as "500MB", euclidean and on the CPU only.
             By default 256 beyond a sorted copy of X. Less means smaller tiles, and from some point on
             every pair twice.
 
     >>> silhouette_samples([[0.0, 0.0], [0.0, 1.0], [4.0, 0.0], [4.0, 1.0]], labels=[0, 0, 1, 1])
     array([0.753..., 0.753..., 0.753..., 0.753...])
     """
-    options: dict[str, Any] = {"metric": metric, "deterministic": deterministic, "memory_mb": memory_mb}
+    options: dict[str, Any] = {"metric": metric, "deterministic": deterministic, "memory": memory}
     if _is_stack(X) and metric != "euclidean":
         return _stacked(silhouette_samples, X, labels, options)
     separation = _separation(X, labels, **options)
@@ -95,6 +97,7 @@ def silhouette_samples(
     error=lambda shelf: silhouette_error(shelf.rows, shelf.separation, seed=shelf.seed),
     error_needs=("vectors",),
 )
+@renamed(as_mebibytes, memory_mb="memory")
 def silhouette_score(
     X: Any,
     labels: Any = None,
@@ -102,7 +105,7 @@ def silhouette_score(
     metric: str = "euclidean",
     average: str = "micro",
     deterministic: bool = False,
-    memory_mb: float | None = None,
+    memory: str | float | None = None,
     tolerance: float | None = None,
     seed: int = 0,
 ) -> Any:
@@ -122,11 +125,11 @@ def silhouette_score(
             argument="average", got=average, wanted="'micro' (over points) or 'macro' (over clusters)"
         )
     if tolerance is not None:
-        _check_estimate(metric, deterministic, memory_mb)
+        _check_estimate(metric, deterministic, memory)
         from isoscope.metrics.silhouette_estimate import estimate_silhouette
 
         return estimate_silhouette(X, labels, tolerance=tolerance, average=average, seed=seed)
-    options: dict[str, Any] = {"metric": metric, "deterministic": deterministic, "memory_mb": memory_mb}
+    options: dict[str, Any] = {"metric": metric, "deterministic": deterministic, "memory": memory}
     if _is_stack(X) and metric != "euclidean":
         return _stacked(silhouette_score, X, labels, {**options, "average": average})
     separation = _separation(X, labels, **options)
@@ -178,13 +181,14 @@ def silhouette_squared(X: Any, labels: Any = None, **options: Any) -> Any:
     return silhouette_score(X, labels, metric="sqeuclidean", **options)
 
 
+@renamed(as_mebibytes, memory_mb="memory")
 def silhouette_by_cluster(
     X: Any,
     labels: Any = None,
     *,
     metric: str = "euclidean",
     deterministic: bool = False,
-    memory_mb: float | None = None,
+    memory: str | float | None = None,
     tolerance: float | None = None,
     seed: int = 0,
 ) -> dict[Any, Any]:
@@ -199,22 +203,22 @@ def silhouette_by_cluster(
     if _is_stack(X):
         raise ShapeError(f"X has shape {tuple(X.shape)}; wanted one space, (n, d): ask for each of the B")
     if tolerance is not None:
-        _check_estimate(metric, deterministic, memory_mb)
+        _check_estimate(metric, deterministic, memory)
         from isoscope.metrics.silhouette_estimate import estimate_silhouette_by_cluster
 
         return estimate_silhouette_by_cluster(X, labels, tolerance=tolerance, seed=seed)
-    separation = _separation(X, labels, metric, deterministic, memory_mb)
+    separation = _separation(X, labels, metric, deterministic, memory)
     means = cluster_means(silhouettes(separation), separation.labels)
     return dict(zip(separation.labels.names, means.tolist(), strict=True))
 
 
-def _check_estimate(metric: str, deterministic: bool, memory_mb: float | None) -> None:
+def _check_estimate(metric: str, deterministic: bool, memory: str | float | None) -> None:
     if metric != "euclidean":
         raise InputError(
             f"tolerance goes with metric='euclidean'; {metric!r} is exact in linear time: leave tolerance out"
         )
-    if deterministic or memory_mb is not None:
-        raise InputError("tolerance asks for an estimate; deterministic and memory_mb go without it")
+    if deterministic or memory is not None:
+        raise InputError("tolerance asks for an estimate; deterministic and memory go without it")
 
 
 def _is_stack(X: Any) -> bool:
@@ -260,20 +264,20 @@ def _influence_on_others(points: Rows, separation: Separation, chosen: Tensor) -
 
 
 def _separation(
-    X: Any, labels: Any, metric: str, deterministic: bool = False, memory_mb: float | None = None
+    X: Any, labels: Any, metric: str, deterministic: bool = False, memory: str | float | None = None
 ) -> Separation:
     if metric not in _METRICS:
         raise InputError(argument="metric", got=metric, wanted=f"one of {', '.join(_METRICS)}")
-    if memory_mb is not None and metric != "euclidean":
-        raise InputError("memory_mb goes with metric='euclidean'; closed forms take little: leave it out")
+    if memory is not None and metric != "euclidean":
+        raise InputError("memory goes with metric='euclidean'; closed forms take little: leave it out")
     if isinstance(X, Separation):
         return X
     if isinstance(X, ClusterDistances):
         return Separation.from_sums(X)
     labels = known_rows(X, labels, "labels")
     if _is_stack(X):
-        return Separation.of_spaces(X, labels, deterministic=deterministic, memory_mb=memory_mb)
-    return Separation.of(X, labels, metric=metric, deterministic=deterministic, memory_mb=memory_mb)
+        return Separation.of_spaces(X, labels, deterministic=deterministic, memory=memory)
+    return Separation.of(X, labels, metric=metric, deterministic=deterministic, memory=memory)
 
 
 def silhouettes(separation: Separation, *, counted: bool = True) -> Tensor:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from isoscope.arguments import parse_memory
 from isoscope.arrays import block_rows
 from isoscope.errors import InputError
 from isoscope.kernels.precision import DIRECT_BYTES, pair_dtype
@@ -40,9 +41,9 @@ class TilePlan:
     working_bytes: int
 
     @property
-    def megabytes(self) -> float:
-        """All of it, in MB of 2²⁰ bytes."""
-        return (self.arranged_bytes + self.working_bytes) / 2**20
+    def n_bytes(self) -> int:
+        """All of it."""
+        return self.arranged_bytes + self.working_bytes
 
     @classmethod
     def of(cls, X: Tensor, labels: Labels, tile_rows: int, keeps_sums: bool) -> TilePlan:
@@ -69,31 +70,30 @@ def _tile_bytes(n_rows: int, d: int, n_clusters: int, size: int) -> int:
     return size * (2 * pairs + 3 * n_rows * d + to_come) + pairs + max(some_again, all_again)
 
 
-def tile_plans(X: Tensor, labels: Labels, memory_mb: float | None = None) -> list[TilePlan]:
+def tile_plans(X: Tensor, labels: Labels, memory: str | float | None = None) -> list[TilePlan]:
     """What to try in turn: on the CPU the quickest plan within the bound, on CUDA ever smaller tiles.
 
     Without a bound, tiles and sums take at most 256 MB, and the sorted points what they need.
     """
     if X.is_cuda:
-        if memory_mb is not None:
-            raise InputError(f"memory_mb bounds memory of the CPU, and X is on {X.device}; leave it out")
+        if memory is not None:
+            raise InputError(f"memory bounds memory of the CPU, and X is on {X.device}; leave it out")
         sides = _halved(CUDA_TILE_ROWS, _LEAST_CUDA_ROWS)
         return [TilePlan.of(X, labels, side, side == CUDA_TILE_ROWS) for side in sides]
     sides = _halved(TILE_ROWS, _LEAST_ROWS)
     once = [TilePlan.of(X, labels, side, True) for side in sides if side >= _QUICK_ROWS]
     plans = once + [TilePlan.of(X, labels, side, False) for side in sides]
-    if memory_mb is None:
+    limit = parse_memory(memory)
+    if limit is None:
         fitting = [plan for plan in plans if plan.working_bytes <= MEMORY_MB * 2**20]
-        return fitting[:1] or [min(plans, key=lambda plan: plan.megabytes)]
-    if isinstance(memory_mb, bool) or not isinstance(memory_mb, int | float) or not memory_mb > 0:
-        raise InputError(argument="memory_mb", got=memory_mb, wanted="a number of megabytes above 0")
-    fitting = [plan for plan in plans if plan.megabytes <= memory_mb]
+        return fitting[:1] or [min(plans, key=lambda plan: plan.n_bytes)]
+    fitting = [plan for plan in plans if plan.n_bytes <= limit]
     if not fitting:
-        least = math.ceil(min(plan.megabytes for plan in plans))
+        least = math.ceil(min(plan.n_bytes for plan in plans) / 10**6)
         raise InputError(
-            f"is {memory_mb:g}, which leaves no room for one tile of {len(labels):,} points of "
-            f"{X.shape[1]} dimensions; wanted at least {least}, or an estimate: tolerance=…",
-            argument="memory_mb",
+            f"is {limit / 10**6:,.0f} MB, which leaves no room for one tile of {len(labels):,} points of "
+            f"{X.shape[1]} dimensions; wanted at least {least:,} MB, or an estimate: tolerance=…",
+            argument="memory",
         )
     return fitting[:1]
 
@@ -101,8 +101,8 @@ def tile_plans(X: Tensor, labels: Labels, memory_mb: float | None = None) -> lis
 def no_room(plan: TilePlan, device: torch.device) -> InputError:
     """The error where even the smallest tiles found no memory on a device."""
     return InputError(
-        f"X does not fit on {device}: the pairs wanted {math.ceil(plan.megabytes):,} MB more, in tiles of "
-        f"{plan.tile_rows} rows; free that much, pass X.cpu(), or an estimate: tolerance=…"
+        f"X does not fit on {device}: the pairs wanted {math.ceil(plan.n_bytes / 10**6):,} MB more, in tiles "
+        f"of {plan.tile_rows} rows; free that much, pass X.cpu(), or an estimate: tolerance=…"
     )
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from isoscope.arguments import as_mebibytes, renamed
 from isoscope.arrays import as_matrix, as_spaces, block_rows, blocks
 from isoscope.errors import LabelError, UndefinedError
 from isoscope.kernels.precision import crowded_squares, direct_distances
@@ -110,6 +111,7 @@ class Separation:
     kept: Tensor | None = None
 
     @classmethod
+    @renamed(as_mebibytes, memory_mb="memory")
     def of(
         cls,
         X: Any,
@@ -117,12 +119,12 @@ class Separation:
         *,
         metric: str = "euclidean",
         deterministic: bool = False,
-        memory_mb: float | None = None,
+        memory: str | float | None = None,
         progress: Progress | None = None,
     ) -> Separation:
         """From any array and its labels; `metric` is euclidean, sqeuclidean or cosine.
 
-        See `silhouette_samples` for `deterministic` and `memory_mb`.
+        See `silhouette_samples` for `deterministic` and `memory`.
         """
         matrix = as_matrix(X).detach()
         clusters = as_clusters(labels, n=matrix.shape[0]).to(matrix.device)
@@ -131,21 +133,22 @@ class Separation:
                 return _squared_separation(_scaled(matrix), clusters, matrix.shape[1])
             if metric == "cosine":
                 return _cosine_separation(matrix, clusters)
-            return cls._euclidean(matrix, clusters, deterministic, memory_mb, progress)
+            return cls._euclidean(matrix, clusters, deterministic, memory, progress)
 
     @classmethod
+    @renamed(as_mebibytes, memory_mb="memory")
     def of_spaces(
-        cls, X: Any, labels: Any, *, deterministic: bool = False, memory_mb: float | None = None
+        cls, X: Any, labels: Any, *, deterministic: bool = False, memory: str | float | None = None
     ) -> Separation:
         """Of B spaces that share their labels, (B, n, d), at once: (B, n) fields instead of (n,)."""
         spaces = as_spaces(X).detach()
         clusters = as_clusters(labels, n=spaces.shape[1]).to(spaces.device)
         with fixed_order(deterministic, spaces.device):
-            if memory_mb is None:
+            if memory is None:
                 fields = fused_separation(spaces, clusters, deterministic=deterministic)
                 if fields is not None:
                     return cls(*fields, clusters)
-            parts = [cls._euclidean(space, clusters, deterministic, memory_mb) for space in spaces]
+            parts = [cls._euclidean(space, clusters, deterministic, memory) for space in spaces]
             each = zip(*((part.cohesion, part.separation, part.nearest) for part in parts), strict=True)
             cohesion, separation, nearest = (torch.stack(field) for field in each)
             return cls(cohesion, separation, nearest, clusters)
@@ -156,15 +159,15 @@ class Separation:
         matrix: Tensor,
         clusters: Labels,
         deterministic: bool,
-        memory_mb: float | None,
+        memory: str | float | None,
         progress: Progress | None = None,
     ) -> Separation:
-        if memory_mb is None:
+        if memory is None:
             fields = fused_separation(matrix[None], clusters, deterministic=deterministic)
             if fields is not None:
                 cohesion, separation, nearest = (field[0] for field in fields)
                 return cls(cohesion, separation, nearest, clusters)
-        plans = tile_plans(matrix, clusters, memory_mb)
+        plans = tile_plans(matrix, clusters, memory)
         for plan in plans:
             with contextlib.suppress(torch.cuda.OutOfMemoryError):
                 return _by_plan(plan, matrix, clusters, progress)

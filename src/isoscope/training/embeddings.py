@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from isoscope._version import __version__
+from isoscope.arguments import renamed
 from isoscope.errors import InputError, check_whole
 from isoscope.progress import Bar
 from isoscope.tracking.trajectory import Trajectory
@@ -22,6 +23,7 @@ from isoscope.training.session import Session
 
 @torch.inference_mode(False)  # whatever the caller has switched off, training needs gradients
 @torch.enable_grad()
+@renamed(checkpoint_every="save_every")
 def train_embeddings(
     X: Any,
     y: Any = None,
@@ -48,8 +50,8 @@ def train_embeddings(
     callback: Callable[[Row], bool | None] | None = None,
     log: str | Listener | None = None,
     run: str | os.PathLike[str] | None = None,
-    resume: bool = True,
-    checkpoint_every: int | None = None,
+    resume: bool = False,
+    save_every: int | None = None,
     progress: bool | None = None,
 ) -> Trajectory:
     """Train vectors and a classifier together, full batch, and measure the geometry at every update.
@@ -88,7 +90,7 @@ def train_embeddings(
         run: a folder to keep the run in: a run cut short continues from its last checkpoint, to the same
             numbers.
         resume: whether a run found in that folder may be continued.
-        checkpoint_every: updates between checkpoints; a minute where not given.
+        save_every: updates between checkpoints; a minute where not given.
         progress: show a progress bar; None shows it on a terminal when work takes over a second.
 
     >>> import numpy as np
@@ -109,17 +111,17 @@ def train_embeddings(
         silhouette_tolerance=silhouette_tolerance, patience=patience, min_improvement=min_improvement,
         target_accuracy=target_accuracy,
     )  # fmt: skip
-    if checkpoint_every is not None:
-        check_whole("checkpoint_every", checkpoint_every)
+    if save_every is not None:
+        check_whole("save_every", save_every)
         if run is None:
-            raise InputError("checkpoint_every goes with run; name the folder of the run")
+            raise InputError("save_every goes with run; name the folder of the run")
     about = described(problem, configuration)
     with (
         SeedFolder.open(run, about, resume=resume) as folder,
         as_listener(log, about, None if folder is None else folder.path) as listener,
         Bar(show=progress) as bar,
     ):
-        session = Session(problem, configuration, about, folder, checkpoint_every, listener, callback, bar)
+        session = Session(problem, configuration, about, folder, save_every, listener, callback, bar)
         return session.run()
 
 

@@ -34,13 +34,13 @@ class Session:
         configuration: Configuration,
         about: dict[str, Any],
         folder: SeedFolder | None,
-        checkpoint_every: int | None,
+        save_every: int | None,
         log: Listener | None,
         callback: Callable[[Row], bool | None] | None,
         bar: Bar,
     ) -> None:
         self._problem, self._configuration, self._about = problem, configuration, about
-        self._folder, self._checkpoint_every, self._bar = folder, checkpoint_every, bar
+        self._folder, self._save_every, self._bar = folder, save_every, bar
         self._wanted = None if folder is None else wanted_state(problem, configuration)
         self._meter = Meter(problem, configuration)
         self._measured = set(configuration.measured_steps())
@@ -150,7 +150,7 @@ class Session:
     def _checkpoint(self, trainer: Trainer) -> None:
         if self._folder is None or trainer.step == self._configuration.steps:
             return
-        every = self._checkpoint_every
+        every = self._save_every
         late = time.monotonic() - self._saved_at > _PATIENCE_S if every is None else trainer.step % every == 0
         if late:
             self._save(trainer.states())

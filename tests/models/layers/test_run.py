@@ -119,7 +119,7 @@ def test_several_passes_are_as_good_as_one(gpt: LanguageModel, monkeypatch: pyte
     options = {"model": gpt, "batch_tokens": 40, "clusters": False, "progress": False}
     one = measure_layers(TEXTS, **options)  # type: ignore[arg-type]
     monkeypatch.setattr(LayerPlan, "layer_bytes", lambda *_: 2**19)  # two of the four layers at a time
-    several = measure_layers(TEXTS, memory_mb=1, **options)  # type: ignore[arg-type]
+    several = measure_layers(TEXTS, memory="1MiB", **options)  # type: ignore[arg-type]
     assert not any("read" in note for note in one.notes if "times" in note)
     assert "the texts were read 2 times to keep the sums within 1 MB" in several.notes
     for layer in one.layers:
@@ -161,7 +161,7 @@ def test_the_sample(gpt: LanguageModel, states: TokenStates) -> None:
         assert values["lid_squared"] == pytest.approx(iso.lid(states.vectors(layer), k=10) / 2, rel=1e-6)
         units = torch.nn.functional.normalize(states.vectors(layer).double(), dim=1).float()
         assert values["lid_cosine"] == pytest.approx(iso.lid(units, k=10, squared=True), rel=1e-3)
-        wanted = iso.metrics.informativity_curve(states.vectors(layer), ks=(1, 2, 3, 5, 10))
+        wanted = iso.metrics.informativity_curve(states.vectors(layer), n_dimensions=(1, 2, 3, 5, 10))
         assert values["informativity_2"] == pytest.approx(wanted[2], rel=1e-6)
         n_clusters, silhouette = values["n_clusters"], values["cluster_silhouette"]
         assert n_clusters is not None
@@ -194,8 +194,8 @@ def test_too_little_to_measure(gpt: LanguageModel) -> None:
         measure_layers(["dog"], model=gpt, progress=False)
     with raises(InputError, argument="sample"):
         measure_layers(TEXTS, model=gpt, sample=1, progress=False)
-    with raises(InputError, argument="memory_mb"):
-        measure_layers(TEXTS, model=gpt, memory_mb=0, progress=False)
+    with raises(InputError, argument="memory"):
+        measure_layers(TEXTS, model=gpt, memory=0, progress=False)
 
 
 @pytest.mark.slow

@@ -185,7 +185,7 @@ def run_setup(setup: Setup, options: Options, place: Place, *, progress: bool | 
     trajectory = train_embeddings(
         table, task.labels, pairs=task.pairs, steps=options.steps or setup.steps,
         seeds=parse_seeds(options.seeds), every=options.every, bias=setup.bias, sample_above=SAMPLE,
-        sample_table=True, silhouette_tolerance=options.tolerance, run=folder, log=options.log,
+        sample_table=True, silhouette_tolerance=options.tolerance, run=folder, resume=True, log=options.log,
         progress=progress,
     )  # fmt: skip
     seconds = None if begun else time.perf_counter() - began

@@ -62,7 +62,9 @@ def _dimensions(space: Space, sample: Tensor) -> dict[str, float]:
     """Return how dominance goes with mean and variance, and what is lost with single dimensions."""
     shares, vectors = torch.as_tensor(dimension_contributions(space)), space.vectors.double()
     mean, variance = vectors.mean(dim=0).square(), vectors.var(dim=0)
-    lost = torch.tensor([1 - informativity(sample, k=1, order=[j]) for j in range(sample.shape[1])])
+    lost = torch.tensor(
+        [1 - informativity(sample, n_dimensions=1, order=[j]) for j in range(sample.shape[1])]
+    )
     top = shares.argsort(descending=True)[:N_TOP]
     return {
         "dominance and squared mean": _rank(shares, mean),

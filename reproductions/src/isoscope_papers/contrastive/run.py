@@ -194,7 +194,10 @@ def _informativity(
         space = states.space(layer, rows=token_rows(states.rows, protocol, early))
         samples = (one_each(space, seed) for seed in seeds)
         curves = torch.tensor(
-            [list(iso.metrics.informativity_curve(sample, ks=ks, order=order).values()) for sample in samples]
+            [
+                list(iso.metrics.informativity_curve(sample, n_dimensions=ks, order=order).values())
+                for sample in samples
+            ]
         )
         found[name] = {"mean": curves.mean(dim=0).tolist(), "sd": curves.std(dim=0).tolist()}
     return found

@@ -83,7 +83,7 @@ class LayerStatistics(Statistics):
     def informativity(self) -> dict[int, float]:
         """By k, the pattern of similarities that is left without the top k dimensions."""
         tokens = self.vectors[:: max(1, len(self.space) // _INFORMATIVITY_TOKENS)]
-        return informativity_curve(tokens, ks=[k for k in INFORMATIVITY_KS if k < tokens.shape[1]])
+        return informativity_curve(tokens, n_dimensions=[k for k in INFORMATIVITY_KS if k < tokens.shape[1]])
 
     @cached_property
     def chosen(self) -> ChosenClusters:

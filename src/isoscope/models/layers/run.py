@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 
+from isoscope.arguments import as_mebibytes, parse_memory, renamed
 from isoscope.engine.readings import Reading, Readings
 from isoscope.errors import InputError, check_seed
 from isoscope.kernels.workers import in_order
@@ -26,9 +27,10 @@ from isoscope.models.states import States
 from isoscope.progress import Bar
 
 _FEW_FOR_LID = 20  # tokens a neighbour: with fewer the neighbourhood is a good part of the space
-MEMORY_MB = 1024  # what the sums of all layers may take, if not told otherwise
+MEMORY = 2**30  # bytes for the sums of all layers, by default
 
 
+@renamed(as_mebibytes, memory_mb="memory")
 def layers(
     model: str | os.PathLike[str] | LanguageModel,
     texts: Sequence[str],
@@ -44,7 +46,7 @@ def layers(
     k: int = 100,
     sink_ratio: float = 10.0,
     batch_tokens: int | None = None,
-    memory_mb: int = MEMORY_MB,
+    memory: str | float | None = None,
     device: str | torch.device | None = None,
     seed: int = 0,
     progress: bool | None = None,
@@ -73,8 +75,8 @@ def layers(
         k: neighbours for the local dimension.
         sink_ratio: how many times the median norm makes a token a sink.
         batch_tokens: how many tokens go through the model at a time; by default 4,096, and 32,768 on CUDA.
-        memory_mb: what the sums of all layers may take; where they take more, the texts are read more
-            than once, for some of the layers each time.
+        memory: the most memory for the sums of all layers, such as "2GB"; by default 1 GiB. Where they take
+            more, the texts are read more than once, for some of the layers each time.
         device: where the model computes; by default a CUDA device where there is one.
         seed: of everything sampled.
         progress: show a bar; by default on a terminal.
@@ -84,6 +86,7 @@ def layers(
     if k < 2:
         raise InputError(argument="k", got=k, wanted="at least 2 neighbours")
     quantities = chosen_quantities(metrics)
+    limit = parse_memory(memory) or MEMORY
     with Bar(show=progress) as bar:
         bar.step("loading the model", at_once=True)
         loaded = load_language_model(model, device=device, download=download)
@@ -95,7 +98,7 @@ def layers(
         plan = LayerPlan.of(states, sample=sample, seed=seed)
         run = _Run(states, plan, bar, {"clusters": clusters, "k": k, "seed": seed})
         found: dict[int, tuple[LayerStatistics, LayerStatistics]] = {}
-        groups = layer_groups(states.layers, plan, loaded.n_dims, memory_mb)
+        groups = layer_groups(states.layers, plan, loaded.n_dims, limit)
         for number, group in enumerate(groups, 1):
             of_many = f", pass {number} of {len(groups)}" if len(groups) > 1 else ""
             bar.step(f"{len(states.counted):,} tokens through {loaded.name}{of_many}")
@@ -103,7 +106,8 @@ def layers(
         readings = _readings(found, quantities, run, bar)
     notes = [*states.notes, *_sample_notes(len(plan.sample), k)]
     if len(groups) > 1:
-        notes.append(f"the texts were read {len(groups)} times to keep the sums within {memory_mb:,} MB")
+        within = f"{limit / 10**6:,.0f} MB"
+        notes.append(f"the texts were read {len(groups)} times to keep the sums within {within}")
     return LayerProfile.of(loaded, plan, run.sinks, readings, found, run.seconds, tuple(notes))
 
 
@@ -178,11 +182,9 @@ def _sample_notes(n: int, k: int) -> list[str]:
     return []
 
 
-def layer_groups(layers: list[int], plan: LayerPlan, n_dims: int, memory_mb: int) -> list[list[int]]:
+def layer_groups(layers: list[int], plan: LayerPlan, n_dims: int, memory: int) -> list[list[int]]:
     """As many layers a pass as fit in memory."""
-    if memory_mb < 1:
-        raise InputError(argument="memory_mb", got=memory_mb, wanted="at least 1")
-    at_once = max(1, memory_mb * 2**20 // plan.layer_bytes(n_dims))
+    at_once = max(1, memory // plan.layer_bytes(n_dims))
     n_passes = -(-len(layers) // at_once)
     even = -(-len(layers) // n_passes)
     return [layers[start : start + even] for start in range(0, len(layers), even)]
