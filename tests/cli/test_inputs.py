@@ -132,7 +132,7 @@ def test_device_batch_size_and_download_reach_the_encoder(
         (["vectors.npy", "--download"], "--download goes with --model NAME"),
         (
             ["vectors.npy", "--model", "TINY"],
-            "vectors.npy holds vectors, which need no model: leave --model out",
+            "vectors.npy contains vectors, which need no model",
         ),
         (["words.txt", "--model", "TINY"], "words.txt has 3 numbers in each line, as word vectors have"),
         (["reviews.jsonl", "--model", "TINY", "--key", "x"], "--key goes with vectors"),
@@ -157,9 +157,9 @@ def test_device_batch_size_and_download_reach_the_encoder(
         (["reviews.jsonl", "--model", "TINY", "--batch-size", "0"], "--batch-size must be"),
         (
             ["reviews.jsonl", "--model", "someone/thing"],
-            "or pass --download to fetch it from Hugging",
+            "or pass --download to download it from Hugging",
         ),
-        (["reviews.jsonl", "--model", "thing"], "pass --download to fetch one from the hub"),
+        (["reviews.jsonl", "--model", "thing"], "--model must be one of all-MiniLM-L6-v2"),
         (["reviews.jsonl", "--model", "empty"], "is a folder without config.json"),
         (["reviews.jsonl", "--model", ""], "model is empty"),
         (["nowhere.jsonl"], "nowhere.jsonl does not exist"),

@@ -27,6 +27,7 @@ BASE: dict[str, tuple[str, ...]] = {
     "report": OWN,
     "frontier": OWN,
     "layers": ("model", "--texts", "x.txt"),
+    "encode": ("x.txt", "-o", "o.npy", "--model", "model"),
     "train": (*OWN, "--steps", "1"),
     "finetune": ("model", "--texts", "x.csv", "--labels", "kind"),
     "contrast": ("model", "--pairs", "p.tsv"),

@@ -17,7 +17,7 @@ from isoscope.cli.commands import Command, Commands, flat, run
 from isoscope.plugins import commands, missing
 from isoscope.terminal import guarded, say
 
-_FIRST = ("measure", "correct", "compare", "advise", "report", "frontier", "layers")  # in the help
+_FIRST = ("measure", "correct", "compare", "advise", "report", "frontier", "layers", "encode")  # in the help
 _NO_COMMANDS = {"app", "commands", "corpora", "inputs", "mcp_server", "options"}
 REPRODUCE = "reproduce"
 

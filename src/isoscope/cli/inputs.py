@@ -14,6 +14,7 @@ from isoscope.errors import FileError, InputError, Setting
 
 if TYPE_CHECKING:
     from isoscope.engine.source import Source
+    from isoscope.models import TextFile
 
 _MODEL = Setting("model", "all-MiniLM-L6-v2", to="encode its texts")
 
@@ -64,10 +65,7 @@ class VectorOptions:
 
     def of_vectors(self) -> dict[str, Any]:
         """Return the options for vectors that were given."""
-        return self._given(field.name for field in fields(VectorOptions))
-
-    def _given(self, names: Iterable[str]) -> dict[str, Any]:
-        return {name: value for name in names if (value := getattr(self, name)) not in (None, [])}
+        return _given(self, (field.name for field in fields(VectorOptions)))
 
     def words(self) -> list[str]:
         """Return the options for vectors as words of a command line."""
@@ -93,8 +91,8 @@ class VectorOptions:
 
 
 @dataclass(frozen=True)
-class InputOptions(VectorOptions):
-    """How FILE is read, and how its texts are encoded; None where an option was not given."""
+class EncodingOptions:
+    """How the texts in FILE are encoded; None where an option was not given."""
 
     model: Annotated[
         str | None,
@@ -140,8 +138,29 @@ class InputOptions(VectorOptions):
     ] = None
 
     def of_texts(self) -> dict[str, Any]:
-        """Return the options for texts that were given, the model and the device aside."""
-        return self._given(("text_column", "prefix", "pooling", "normalize", "batch_size", "download"))
+        """Return the options for texts that were given, except the model and the device."""
+        names = ("text_column", "prefix", "pooling", "normalize", "batch_size", "download")
+        return _given(self, names)
+
+    def texts(self, path: Path, model: str, labels: str | None) -> TextFile:
+        """Open the texts in FILE, to be encoded by a model."""
+        from isoscope.io.files import check_file, kind
+        from isoscope.io.formats import formats
+        from isoscope.io.tables import KINDS
+        from isoscope.models import open_texts
+
+        check_file(path, what="texts")
+        if kind(path) in formats() and kind(path) not in KINDS:
+            raise FileError(
+                f"{path} contains vectors, which need no model", wanted=f"texts in {', '.join(KINDS)}"
+            )
+        device = {} if self.device is None else {"device": self.device}
+        return open_texts(path, model=model, labels=labels, **self.of_texts(), **device)
+
+
+@dataclass(frozen=True)
+class InputOptions(EncodingOptions, VectorOptions):
+    """How FILE is read: vectors, or texts that a model encodes; None where an option was not given."""
 
     def open(
         self,
@@ -154,7 +173,9 @@ class InputOptions(VectorOptions):
     ) -> Source:
         """Open FILE: its texts where a model is given to encode them, else its vectors."""
         if self.model is not None:
-            return self._texts(Path(file), self.model, labels, weights)
+            for name in self.of_vectors() | ({} if weights is None else {"weights": weights}):
+                raise InputError("goes with vectors, and a model is given to encode texts", argument=name)
+            return self.texts(Path(file), self.model, labels)
         for name in self.of_texts():
             raise InputError("goes with --model NAME, which encodes the texts in FILE", argument=name)
         chosen = {"key", "vector_column", "columns", "delimiter"} & set(self.of_vectors())
@@ -167,22 +188,9 @@ class InputOptions(VectorOptions):
 
         return OnDevice(source, self.device)
 
-    def _texts(self, path: Path, model: str, labels: str | None, weights: str | None) -> Source:
-        from isoscope.io.files import check_file, kind
-        from isoscope.io.formats import formats
-        from isoscope.io.tables import KINDS
-        from isoscope.models import open_texts
 
-        for name in self.of_vectors() | ({} if weights is None else {"weights": weights}):
-            raise InputError("goes with vectors, and a model is given to encode texts", argument=name)
-        check_file(path, what="texts")
-        if kind(path) in formats() and kind(path) not in KINDS:
-            raise FileError(
-                f"{path} holds vectors, which need no model: leave --model out, "
-                f"or pass texts in {', '.join(KINDS)}"
-            )
-        given = self.of_texts() | ({} if self.device is None else {"device": self.device})
-        return open_texts(path, model=model, labels=labels, **given)
+def _given(options: Any, names: Iterable[str]) -> dict[str, Any]:
+    return {name: value for name in names if (value := getattr(options, name)) not in (None, [])}
 
 
 def notes_of(source: Source) -> list[str]:

@@ -19,6 +19,7 @@ from isoscope.io.table_rows import TableRows, list_column
 from isoscope.io.tensor_files import LABEL_NAMES
 from isoscope.space import Space
 
+KINDS = (".npy", ".npz", ".safetensors", ".parquet")
 BLOCKWISE = (".npy", ".parquet")
 
 
@@ -29,7 +30,7 @@ def save(space: Any, path: str | os.PathLike[str]) -> Path:
     `vectors`, and `labels` as codes with their names in the metadata. `.parquet` takes the columns
     `vector`, `label` and `text`. bfloat16, which only .safetensors knows, is written as float32 elsewhere.
     """
-    path = check_target(path, (".npy", *_WHOLE, ".parquet"))
+    path = check_target(path, KINDS)
     space = space if isinstance(space, Space) else Space(space)
     write = _WHOLE.get(path.suffix.lower())
     if write is None:

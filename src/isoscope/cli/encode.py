@@ -1,0 +1,72 @@
+"""`isoscope encode TEXTS`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from isoscope.cli.inputs import EncodingOptions
+from isoscope.cli.options import Json, Labels, output
+from isoscope.errors import InputError
+from isoscope.terminal import say, show_json
+
+_MODEL = "all-MiniLM-L6-v2"
+
+
+def encode(
+    file: Annotated[
+        Path,
+        typer.Argument(
+            help="Texts: .txt (one a line), .jsonl, .json, .csv, .tsv, .parquet, .arrow or .feather.",
+            metavar="TEXTS",
+            show_default=False,
+        ),
+    ],
+    *,
+    output: Annotated[
+        Path, output("Where to write the vectors: .npy, .npz, .safetensors or .parquet.", "FILE")
+    ],
+    labels: Labels = None,
+    encoding: EncodingOptions,
+    json: Json = False,
+) -> None:
+    """Encode the texts in TEXTS by a model, and write one vector for each.
+
+    A .parquet or .npz file keeps the texts and the labels beside the vectors. Vectors are cached on disk: a
+    run that was interrupted continues where it stopped, and texts that were encoded before are not encoded
+    again. The model is all-MiniLM-L6-v2 unless --model names another.
+
+    **Examples**
+
+    One vector for each line: `isoscope encode reviews.txt -o vectors.npy`
+
+    A column of a table, with labels: `isoscope encode reviews.csv --labels stars -o reviews.parquet`
+
+    A model of your own, on a GPU: `isoscope encode docs.jsonl --model ./my-model --device cuda -o docs.npy`
+
+    Then measure them: `isoscope measure reviews.parquet --labels label`
+    """
+    from isoscope.io import save
+    from isoscope.io.save import KINDS, check_target
+
+    check_target(output, KINDS)
+    if output.exists() and file.exists() and output.samefile(file):
+        raise InputError(f"{output} is the file of texts; write the vectors to another", argument="output")
+    if labels is not None and output.suffix.lower() == ".npy":
+        raise InputError(
+            "cannot be written to .npy, which has vectors only",
+            argument="labels",
+            hint="write a .parquet file",
+        )
+    source = encoding.texts(file, encoding.model or _MODEL, labels)
+    space = source.load()
+    save(space, output)
+    if json:
+        about = {"file": str(file), "model": source.model, "n_rows": len(space), "n_dims": space.n_dims}
+        show_json({**about, "output": str(output), "notes": list(source.notes)})
+        return
+    for note in source.notes:
+        say(f"note: {note}")
+    say(f"wrote {output}: {len(space):,} vectors of {space.n_dims:,} dimensions")
