@@ -119,12 +119,12 @@ def test_device_batch_size_and_download_reach_the_encoder(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["reviews.jsonl"], "has texts, not vectors; pass --model all-MiniLM-L6-v2 to encode its texts"),
-        (["reviews.txt"], "pass --model all-MiniLM-L6-v2 to encode its texts"),
-        (["reviews.csv"], "pass --model all-MiniLM-L6-v2 to encode its texts"),
-        (["reviews.csv", "-l", "label"], "pass --model all-MiniLM-L6-v2 to encode its texts"),
-        (["numbered.csv"], "pass --model all-MiniLM-L6-v2 to encode its texts"),
-        (["reviews.parquet"], "pass --model all-MiniLM-L6-v2 to encode its texts"),
+        (["reviews.jsonl"], "has texts, not vectors. Pass --model all-MiniLM-L6-v2 to encode its texts"),
+        (["reviews.txt"], "Pass --model all-MiniLM-L6-v2 to encode its texts"),
+        (["reviews.csv"], "Pass --model all-MiniLM-L6-v2 to encode its texts"),
+        (["reviews.csv", "-l", "label"], "Pass --model all-MiniLM-L6-v2 to encode its texts"),
+        (["numbered.csv"], "Pass --model all-MiniLM-L6-v2 to encode its texts"),
+        (["reviews.parquet"], "Pass --model all-MiniLM-L6-v2 to encode its texts"),
         (["vectors.npy", "--text-column", "text"], "--text-column goes with --model NAME"),
         (["vectors.npy", "--no-normalize"], "--normalize goes with --model NAME"),
         (["vectors.npy", "--prefix", "query: "], "--prefix goes with --model NAME"),
@@ -142,7 +142,7 @@ def test_device_batch_size_and_download_reach_the_encoder(
         ),
         (
             ["two.csv", "--model", "TINY"],
-            "has columns one, two; pass --text-column to say which holds the texts",
+            "has columns one, two. Pass --text-column to say which holds the texts",
         ),
         (
             ["reviews.jsonl", "--model", "TINY", "--text-column", "x"],
@@ -210,7 +210,7 @@ def test_train_encodes_the_texts_of_pairs(folder: Path, tiny_model: Path, fail) 
 
 
 def test_train_asks_for_a_model_too(folder: Path, fail) -> None:
-    assert "pass --model all-MiniLM-L6-v2" in fail("train", "reviews.jsonl", "-l", "label")
+    assert "Pass --model all-MiniLM-L6-v2" in fail("train", "reviews.jsonl", "-l", "label")
     assert "--download" in fail("train", "reviews.jsonl", "-l", "label", "--model", "someone/thing")
     assert "--prefix goes with --model" in fail("train", "vectors.npy", "-l", "labels.txt", "--prefix", "x")
 
