@@ -20,6 +20,7 @@ BASE: dict[str, tuple[str, ...]] = {
     "measure": ("v.npy", "-m", "isoscore"),
     "metrics": (),
     "cite": (),
+    "export": ("v.npy", "--atlas", "o.parquet"),
     "mcp": (),
     "correct": ("v.npy", "--method", "center", "-o", "o.npy"),
     "compare": ("v.npy", "v.npy", "-m", "isoscore", "--no-errors"),

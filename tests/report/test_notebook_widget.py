@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.raising import raises
 
 import isoscope as iso
 
@@ -63,7 +64,7 @@ def test_a_report_makes_the_same_widget() -> None:
 
 
 def test_a_space_of_one_direction_has_no_widget() -> None:
-    with pytest.raises(iso.InputError, match="fewer than 2 directions"):
+    with raises(iso.InputError, argument="X", wanted="2 or more for a widget"):
         iso.widget(np.outer(np.arange(10.0), [1, 2, 3]))
 
 

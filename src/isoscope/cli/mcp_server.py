@@ -67,7 +67,7 @@ class Folder:
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path).resolve()
         if not self.path.is_dir():
-            raise FileError(f"{path} is not a folder", argument="root")
+            raise FileError(argument="root", got=str(path), wanted="a folder")
 
     def file(self, name: str, argument: str) -> str:
         """Return the absolute path of a file, a folder or a pattern that stay inside the folder."""

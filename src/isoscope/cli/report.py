@@ -71,7 +71,7 @@ def report(
         raise InputError("goes with vectors; with --model the texts of FILE are shown", argument="texts")
     made = make(
         source.open(file, labels=labels),
-        texts=None if texts is None else _texts(texts, file),
+        texts=None if texts is None else read_shown_texts(texts, file),
         path=output,
         title=title,
         run=followed,
@@ -96,7 +96,7 @@ def report(
     say(f"page: {output} ({made.n_bytes / 1e6:.1f} MB)")
 
 
-def _texts(where: str, file: str) -> list[str]:
+def read_shown_texts(where: str, file: str) -> list[str]:
     """Read the texts from a file of their own, else from a column of FILE."""
     from isoscope.io import read_texts
     from isoscope.io.label_files import split_column

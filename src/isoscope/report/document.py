@@ -103,11 +103,11 @@ class Report(View):
             if error.name not in ("anywidget", "traitlets"):
                 raise
             raise InputError(
-                "a widget needs anywidget, which is not installed", hint="pip install 'isoscope[widget]'"
+                "A widget needs anywidget, which is not installed", hint="pip install 'isoscope[widget]'"
             ) from None
         if self.contents["what_if"] is None:
             raise InputError(
-                "varies along fewer than 2 directions: a widget has nothing to show", argument="X"
+                "varies along fewer than 2 directions", argument="X", wanted="2 or more for a widget"
             )
         return ReportWidget(self.contents)
 

@@ -1,0 +1,81 @@
+"""`isoscope export FILE --atlas OUT`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from isoscope.cli.inputs import InputOptions
+from isoscope.cli.options import File, Labels, Seed
+from isoscope.cli.report import read_shown_texts
+from isoscope.errors import FileError, InputError
+from isoscope.terminal import say
+
+
+def export(
+    file: File,
+    *,
+    atlas: Annotated[
+        Path | None,
+        typer.Option(
+            "--atlas", help="Write a table for Embedding Atlas to this .parquet file.", metavar="OUT"
+        ),
+    ] = None,
+    labels: Labels = None,
+    texts: Annotated[
+        str | None,
+        typer.Option(
+            "--texts",
+            help="The text of each row: a column of FILE, a file with one text a line, or FILE.csv:column.",
+            metavar="WHERE",
+        ),
+    ] = None,
+    projection: Annotated[
+        str,
+        typer.Option(
+            "--projection",
+            help="How rows are placed in the plane: principal, UMAP or PaCMAP.",
+            metavar="NAME",
+        ),
+    ] = "principal",
+    n_neighbors: Annotated[
+        int,
+        typer.Option("--neighbors", "-k", help="Nearest neighbours of each row; 0 for none.", metavar="N"),
+    ] = 15,
+    metric: Annotated[
+        str, typer.Option("--metric", help="Distance between neighbours: cosine or euclidean.")
+    ] = "cosine",
+    source: InputOptions,
+    seed: Seed = 0,
+) -> None:
+    """Write the vectors in FILE for another program to show.
+
+    With --atlas, a table for Embedding Atlas: the place of each row in the plane, its exact nearest
+    neighbours, text and label, and the other columns of FILE where it is a table. The command that opens it
+    is printed.
+
+    **Examples**
+
+    A table with texts and labels: `isoscope export table.parquet --atlas atlas.parquet -l topic --texts body`
+
+    Texts, encoded: `isoscope export reviews.jsonl --model all-MiniLM-L6-v2 -l label --atlas atlas.parquet`
+    """
+    from isoscope.report.atlas import atlas_command, save_atlas
+
+    if atlas is None:
+        raise InputError("is missing", argument="atlas", wanted="the .parquet file to write")
+    if atlas.exists() and Path(file).exists() and atlas.samefile(file):
+        raise FileError(f"{atlas} is FILE itself", wanted="another name to write to")
+    written = save_atlas(
+        source.open(file, labels=labels),
+        atlas,
+        texts=None if texts is None else read_shown_texts(texts, file),
+        projection=projection,
+        n_neighbors=n_neighbors,
+        metric=metric,
+        seed=seed,
+    )
+    say(f"wrote {written}")
+    say(f"to open it: {atlas_command(written)}")

@@ -1,0 +1,140 @@
+"""`save_atlas`: a table that Embedding Atlas opens, with places in the plane, neighbours, texts, labels."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from isoscope.errors import FileError, InputError, check_choice, check_seed, check_whole
+from isoscope.io.atomic import write_atomically
+from isoscope.io.files import reason
+from isoscope.io.save import check_target
+from isoscope.io.vector_files import VectorFile
+from isoscope.report.projections import projection as project
+from isoscope.space import Space
+from isoscope.statistics.neighbors import METRICS, Neighbors
+from isoscope.statistics.principal import Principal
+
+PRINCIPAL = "principal"
+PROJECTIONS = (PRINCIPAL, "UMAP", "PaCMAP")
+_X, _Y, _NEIGHBORS, _TEXT, _LABEL = "projection_x", "projection_y", "neighbors", "text", "label"
+
+
+def save_atlas(
+    X: Any,
+    path: str | os.PathLike[str],
+    *,
+    labels: Any = None,
+    texts: Sequence[str] | None = None,
+    projection: str = PRINCIPAL,
+    n_neighbors: int = 15,
+    metric: str = "cosine",
+    seed: int = 0,
+) -> Path:
+    """Write a space as a .parquet file that Embedding Atlas opens; `atlas_command` returns the command.
+
+    The columns are `text` and `label` where they are known, `projection_x` and `projection_y`, the place of
+    each row in the plane, and `neighbors`, its nearest rows as {"ids": […], "distances": […]}. Of a table,
+    the other columns are written too.
+
+    Args:
+        X: (n, d) vectors in any array, a Space, or an opened file.
+        path: the file to write, .parquet.
+        labels: one label for each row.
+        texts: the text of each row.
+        projection: "principal", the two strongest principal directions; "UMAP" (needs umap-learn) or "PaCMAP"
+            (needs pacmap).
+        n_neighbors: neighbours of each row, exact; 0 leaves the column out.
+        metric: "cosine" or "euclidean", the distance of the neighbours.
+        seed: the seed of UMAP and PaCMAP.
+
+    >>> import tempfile
+    >>> import numpy as np
+    >>> X = np.random.default_rng(0).normal(size=(50, 4))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     atlas_command(save_atlas(X, f"{folder}/atlas.parquet")).replace(folder, "folder")
+    'embedding-atlas folder/atlas.parquet --x projection_x --y projection_y --neighbors neighbors'
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    place = check_target(path, (".parquet",))
+    check_choice("projection", projection, PROJECTIONS)
+    check_choice("metric", metric, METRICS)
+    check_whole("n_neighbors", n_neighbors, least=0)
+    check_seed(seed)
+    space = _space(X, labels, texts)
+    columns = _columns_beside(X)
+    if space.texts is not None:
+        columns[_TEXT] = pa.array(list(space.texts), pa.string())
+    if space.labels is not None:
+        names = [space.labels.names[code] for code in space.labels.codes.tolist()]
+        columns[_LABEL] = pa.array([str(name) for name in names])
+    places = _places(space, projection, seed)
+    columns |= {name: pa.array(places[:, axis].numpy()) for axis, name in enumerate((_X, _Y))}
+    if n_neighbors:
+        nearest = Neighbors.of(space.vectors, k=min(n_neighbors, len(space) - 1), metric=metric)
+        columns[_NEIGHBORS] = pa.StructArray.from_arrays(
+            [_lists(nearest.indices), _lists(nearest.distances)], names=["ids", "distances"]
+        )
+    try:
+        table = pa.table(columns)
+        return write_atomically(place, lambda beside: pq.write_table(table, beside))
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise FileError(f"a column cannot be written to Parquet: {reason(error)}") from error
+
+
+def atlas_command(path: str | os.PathLike[str]) -> str:
+    """Return the command that opens a file of `save_atlas` in Embedding Atlas."""
+    import pyarrow.parquet as pq
+
+    names = pq.read_schema(path).names
+    words = ["embedding-atlas", os.fspath(path)]
+    for option, name in {"--text": _TEXT, "--x": _X, "--y": _Y, "--neighbors": _NEIGHBORS}.items():
+        words += [option, name] if name in names else []
+    return shlex.join(words)
+
+
+def _space(X: Any, labels: Any, texts: Sequence[str] | None) -> Space:
+    if isinstance(texts, str):
+        raise InputError(argument="texts", got=texts, wanted="a sequence with one text for each vector")
+    space = X.load() if hasattr(X, "load") else X if isinstance(X, Space) else Space(X)
+    if labels is not None or texts is not None:
+        space = Space(
+            space.vectors,
+            labels=space.labels if labels is None else labels,
+            texts=space.texts if texts is None else texts,
+        )
+    return space
+
+
+def _columns_beside(X: Any) -> dict[str, Any]:
+    """Return the columns of a table that are not its vectors."""
+    import pyarrow as pa
+
+    rows = X.table_rows() if isinstance(X, VectorFile) else None
+    if rows is None or len(rows.names) == len(rows.vectors):
+        return {}
+    table = pa.Table.from_batches(list(rows.read()))
+    return {name: table.column(name) for name in table.column_names}
+
+
+def _places(space: Space, projection: str, seed: int) -> Tensor:
+    """Return (n, 2) float64 places in the plane; a space along one direction has 0 in the second."""
+    if projection != PRINCIPAL:
+        return torch.as_tensor(project(space.vectors, method=projection, seed=seed)).cpu()
+    coordinates = Principal.of(space.vectors).coordinates(space.vectors)[:, :2].cpu()
+    return torch.nn.functional.pad(coordinates, (0, 2 - coordinates.shape[1]))
+
+
+def _lists(values: Tensor) -> Any:
+    import pyarrow as pa
+
+    ends = torch.arange(len(values) + 1, dtype=torch.int32) * values.shape[1]
+    return pa.ListArray.from_arrays(pa.array(ends.numpy()), pa.array(values.cpu().flatten().numpy()))
