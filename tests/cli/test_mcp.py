@@ -65,6 +65,7 @@ def call(folder: Path) -> Call:
     return run
 
 
+@pytest.mark.slow
 def test_a_client_over_standard_streams(folder: Path) -> None:
     async def ask() -> None:
         server = StdioServerParameters(
@@ -119,6 +120,7 @@ def test_compare(call: Call) -> None:
     assert [gate["passed"] for gate in answer["gates"]] == [True, False]
 
 
+@pytest.mark.slow
 def test_advise(call: Call) -> None:
     answer, failed = call(
         "advise", file="v.npy", labels="labels.txt", tasks=["knn"], corrections=["center"], max_rows=60
@@ -128,6 +130,7 @@ def test_advise(call: Call) -> None:
     assert "center" in json.dumps(answer)
 
 
+@pytest.mark.slow
 def test_report(call: Call, folder: Path) -> None:
     answer, failed = call("report", file="v.npy", labels="labels.txt", output="page.html", title="Mine")
     assert not failed

@@ -137,6 +137,7 @@ def test_the_sliders_of_the_report_work_in_a_cell(notebook: Notebook) -> None:
     assert notebook.page.evaluate("window.ran") is None
 
 
+@pytest.mark.slow
 def test_the_frame_is_as_high_as_its_page(notebook: Notebook) -> None:
     inner = notebook.frame.locator("body").evaluate("(body) => body.offsetHeight")
     assert inner > 300
@@ -169,6 +170,7 @@ def test_a_rectangle_selects_the_rows_inside_and_tells_python(notebook: Notebook
     assert notebook.frame.locator("#selected").text_content().startswith(f"{len(rows)} selected: rows ")
 
 
+@pytest.mark.slow
 def test_a_click_a_key_and_escape(notebook: Notebook) -> None:
     x, y = notebook.place(11)
     notebook.page.mouse.click(x, y)
@@ -185,6 +187,7 @@ def test_a_click_a_key_and_escape(notebook: Notebook) -> None:
     assert notebook.selected() == []
 
 
+@pytest.mark.slow
 def test_rows_set_in_python_are_shown_and_not_told_back(notebook: Notebook) -> None:
     notebook.page.evaluate("model.set('selected', [0, 5, 41])")
     notebook.frame.locator("#scatter .mark.selected").nth(2).wait_for()
@@ -193,12 +196,14 @@ def test_rows_set_in_python_are_shown_and_not_told_back(notebook: Notebook) -> N
     assert notebook.page.evaluate("model.saved") == []
 
 
+@pytest.mark.slow
 def test_other_windows_are_not_listened_to(notebook: Notebook) -> None:
     notebook.page.evaluate("window.postMessage({ isoscope: true, rows: [1] }, '*')")
     notebook.page.wait_for_timeout(50)
     assert notebook.selected() == []
 
 
+@pytest.mark.slow
 def test_a_closed_cell_listens_no_more(notebook: Notebook) -> None:
     assert notebook.page.evaluate("heard['change:selected'].length") == 1
     notebook.page.evaluate("cleanup()")
