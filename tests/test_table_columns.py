@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from isoscope.errors import InputError, NotFiniteError
-from isoscope.frames import from_arrow, from_frame
+from isoscope.frames import from_frame
 from isoscope.io import open_vectors
 from isoscope.table_columns import Column, as_choice, judge, names_no_dimension, places_of, whole_numbers
 
@@ -108,7 +108,7 @@ def test_whole_numbers_among_fractions_are_asked_about(tmp_path: Path, form: str
         "parquet": lambda: open_vectors(path),
         "pandas": lambda: from_frame(frame, "X"),
         "polars": lambda: from_frame(pl.from_pandas(frame), "X"),
-        "arrow": lambda: from_arrow(pa.Table.from_pandas(frame), "X"),
+        "arrow": lambda: from_frame(pa.Table.from_pandas(frame), "X"),
     }
     with pytest.raises(InputError, match="'foo'"):
         read[form]()

@@ -9,7 +9,8 @@ from __future__ import annotations
 import os
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -31,17 +32,29 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=lambda: _threads_at_fork.append(torch.get_num_threads()))
 
 
-def as_matrix(X: Any, *, name: str = "X", finite: bool = True) -> Tensor:
-    """The (n, d) floating tensor behind any array, checked: two axes, numbers, finite.
+def as_matrix(X: Any, *, name: str = "X", finite: bool = True, apart: Any = None) -> Tensor:
+    """Return the (n, d) floating tensor behind any array, checked: two axes, numbers, finite.
 
     Accepts NumPy arrays and memory maps, torch tensors on any device, anything with DLPack (CuPy,
-    JAX), pandas, polars and Arrow tables or columns of lists, objects with `vectors` (a Space), and
-    nested lists. `finite=False` leaves the look at every number to the caller's own first pass.
+    JAX), pandas, polars and Arrow tables or columns of lists, Hugging Face datasets, a Space, nested lists,
+    the path of a file of vectors, and an opened file, which are loaded.
+
+    Args:
+        X: the vectors.
+        name: the argument they came as, for messages.
+        finite: whether every number is checked; else that is left to the caller's own first pass.
+        apart: what the caller gave as labels or the like: where that names a column of X, the column is no
+            dimension.
     """
     _leave_parents_threads()
+    apart = [apart] if isinstance(apart, str) else []
+    if isinstance(X, str | os.PathLike):
+        X = _opened(X, apart)
     if isinstance(vectors := getattr(X, "vectors", None), Tensor):
         return vectors  # a Space was checked when it was made
-    matrix = as_tensor(X, name=name)
+    if hasattr(type(X), "load") and hasattr(type(X), "blocks"):
+        return as_matrix(X.load(), name=name)
+    matrix = _from_table(X, name, apart) if is_table(X) else as_tensor(X, name=name)
     if matrix.ndim != 2:
         raise ShapeError(
             f"has shape {tuple(matrix.shape)}; wanted two axes (n, d), one vector a row: "
@@ -53,6 +66,21 @@ def as_matrix(X: Any, *, name: str = "X", finite: bool = True) -> Tensor:
     if finite:
         check_finite(matrix, name=name)
     return matrix
+
+
+def _opened(path: str | os.PathLike[str], apart: Collection[str]) -> Any:
+    # by name, since readers are built on this module
+    return import_module("isoscope.io.sources").open_vectors(path, by=tuple(apart) or None)
+
+
+def is_table(X: Any) -> bool:
+    """Return whether X is a data frame, an Arrow table, a Hugging Face dataset, or a column of one."""
+    return type(X).__module__.partition(".")[0] in ("datasets", "pandas", "polars", "pyarrow")
+
+
+def _from_table(X: Any, name: str, apart: Collection[str] = ()) -> Tensor:
+    tensor = _share(frames.from_frame(X, name, apart), name)
+    return as_tensor(tensor, name=name)
 
 
 def _leave_parents_threads() -> None:
@@ -207,21 +235,16 @@ def _row_blocks(X: Tensor, n_rows: int | None = None) -> Iterator[tuple[int, Ten
 
 def _from_foreign(X: Any, name: str) -> Tensor:
     module = type(X).__module__.partition(".")[0]
-    if module == "pyarrow":
-        return _share(frames.from_arrow(X, name), name)
+    if is_table(X):
+        return _from_table(X, name)
     if module == "scipy":
         raise InputError(
             f"is a scipy sparse matrix; wanted a dense array: pass {name}.toarray()", argument=name
         )
-    if module in ("pandas", "polars"):
-        return _share(frames.from_frame(X, name), name)
     if hasattr(X, "__dlpack__") and not isinstance(X, np.ndarray):
         return torch.utils.dlpack.from_dlpack(X)
     if isinstance(X, str | bytes):
-        raise InputError(
-            f"is a {type(X).__name__}; wanted numbers: to measure a file use isoscope.read(path)",
-            argument=name,
-        )
+        raise InputError(f"is a {type(X).__name__}; wanted numbers", argument=name)
     if isinstance(X, np.ma.MaskedArray) and np.ma.getmaskarray(X).any():
         n_masked = int(np.ma.getmaskarray(X).sum())
         raise NotFiniteError(

@@ -2,55 +2,182 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import warnings
+from collections.abc import Callable, Collection, Iterable, Mapping
 from decimal import Decimal
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from isoscope.errors import InputError, NotFiniteError, ShapeError
-from isoscope.table_columns import N_JUDGED, Column, are_truth_values, judge, whole_numbers
+from isoscope.errors import InputError, NotFiniteError, Setting, ShapeError
+from isoscope.printable import listed
+from isoscope.table_columns import (
+    LISTS,
+    N_JUDGED,
+    TEXTS,
+    VECTORS,
+    Column,
+    are_truth_values,
+    dimensions_among,
+    judge,
+    no_column,
+    whole_numbers,
+)
+
+_MIXED = "objects"  # Python objects of several types
 
 
-def from_frame(X: Any, name: str) -> np.ndarray:
-    """The numbers of a pandas or polars frame, or of one column of vectors."""
-    if len(getattr(X, "columns", ())) > 1:
-        _refuse_no_dimensions(_pandas(X) if hasattr(X, "iloc") else _arrow(X.head(N_JUDGED).to_arrow()), name)
-    array = np.asarray(X.to_numpy())
-    if array.dtype.kind == "O" and array.ndim == 2 and hasattr(X, "iloc"):
+class Frame:
+    """The columns of a data frame or an Arrow table, by name.
+
+    Attributes:
+        table: the pandas data frame or Arrow table.
+        name: the argument it came as, for messages.
+        names: the names of its columns.
+    """
+
+    def __init__(self, table: Any, name: str) -> None:
+        self.table, self.name = table, name
+        self._is_pandas = hasattr(table, "iloc")
+        self.names = [str(column) for column in (table.columns if self._is_pandas else table.column_names)]
+
+    @cached_property
+    def columns(self) -> list[Column]:
+        """The columns, with what their first rows hold."""
+        return _pandas(self.table) if self._is_pandas else _arrow(self.table)
+
+    def values(self, column: str) -> Any:
+        """Return one value a row of a column."""
+        place = self._place(column)
+        return self.table.iloc[:, place] if self._is_pandas else column_values(self.table.column(place))
+
+    def vectors(
+        self, column: str | None = None, *, apart: Collection[str] = (), strict: bool = False
+    ) -> tuple[np.ndarray, list[str]]:
+        """Return the vectors, and notes on columns that were left out.
+
+        Args:
+            column: the column that holds the vectors. By default the only column of lists; without one,
+                every column of numbers is a dimension.
+            apart: columns that hold labels or the like, and are no dimensions.
+            strict: raise an error over numbers that are no dimensions by their name or values, rather than
+                leave them out.
+        """
+        if column is not None:
+            place = self._place(column, "vectors")
+            if (holds := self.columns[place].holds or "numbers") not in (VECTORS, LISTS):
+                raise InputError(
+                    argument="vectors", got=column, wanted=f"a column of lists of numbers (it holds {holds})"
+                )
+            return self._lists(place), []
+        rest = [place for place, name in enumerate(self.names) if name not in apart]
+        # beside a column of float vectors, lists of integers are token ids or the like
+        lists = self._holding(VECTORS, rest) or self._holding(LISTS, rest)
+        if len(lists) > 1:
+            names = listed(repr(self.names[place]) for place in lists)
+            raise InputError(
+                f"has {len(lists)} columns of vectors: {names}",
+                argument=self.name,
+                hint=Setting("vectors", self.names[lists[0]], to="choose one"),
+            )
+        if lists:
+            return self._lists(lists[0]), []
+        if strict:  # a column of numbers may be meant; one without any cannot be
+            columns = self.columns
+            plain = [place for place in rest if columns[place].is_number or columns[place].holds == _MIXED]
+            _refuse_no_dimensions([self.columns[place] for place in plain or rest], self.name)
+            names = [self.names[place] for place in rest if place not in set(plain)]
+            return self._matrix(plain), [f"left out non-numeric columns: {listed(names)}"] if names else []
+        taken, doubtful, notes = dimensions_among(self.columns, rest)
+        if doubtful or not taken:
+            places = sorted([*taken, *doubtful]) or rest
+            _refuse_no_dimensions([self.columns[place] for place in places], self.name)
+        return self._matrix(taken), notes
+
+    def holds(self, column: str, what: str) -> bool:
+        """Return whether there is such a column, and it holds TEXTS, VECTORS or LISTS."""
+        return column in self.names and self.columns[self.names.index(column)].holds == what
+
+    def _holding(self, what: str, places: list[int]) -> list[int]:
+        return [place for place in places if self.columns[place].holds == what]
+
+    def _place(self, column: str, argument: str = "column") -> int:
+        if column not in self.names:
+            raise no_column(column, self.names, argument=argument, of=self.name)
+        return self.names.index(column)
+
+    def _lists(self, place: int) -> np.ndarray:
+        if self._is_pandas:
+            return np.asarray(self.table.iloc[:, place].to_numpy())
+        return _arrow_lists(self.table.column(place), self.name)
+
+    def _matrix(self, places: list[int]) -> np.ndarray:
+        if not self._is_pandas:
+            return np.column_stack([self.table.column(place).to_numpy() for place in places])
+        chosen = self.table if len(places) == len(self.names) else self.table.iloc[:, places]
+        array = np.asarray(chosen.to_numpy())
+        if array.dtype.kind != "O":
+            return array
         try:  # pandas' nullable numbers
-            return np.asarray(X.to_numpy(dtype=float, na_value=np.nan))
+            return np.asarray(chosen.to_numpy(dtype=float, na_value=np.nan))
         except (TypeError, ValueError):
-            pass
-    return array[:, 0] if array.dtype.kind == "O" and array.ndim == 2 and array.shape[1] == 1 else array
+            return array
 
 
-def from_arrow(X: Any, name: str) -> np.ndarray:
-    """The numbers of an Arrow table, or of one column of (fixed-size) lists."""
-    import pyarrow as pa
+def as_frame(X: Any, name: str = "X") -> Frame | None:
+    """Return the columns of a pandas or polars data frame, an Arrow table or a Hugging Face dataset.
 
-    if isinstance(X, pa.Table | pa.RecordBatch):
-        if X.num_columns == 1 and _is_list(X.column(0).type):
-            return _arrow_lists(X.column(0), name)
-        _refuse_no_dimensions(_arrow(X), name)
-        return np.column_stack([column.to_numpy() for column in X.columns])
-    return _arrow_lists(X, name) if _is_list(X.type) else np.asarray(X)
+    Returns None for anything else, a single column included.
+    """
+    module = type(X).__module__.partition(".")[0]
+    if module == "datasets":
+        X = _from_datasets(X, name)
+    elif module == "polars":
+        X = X.collect() if hasattr(X, "collect") else X
+        X = X.to_arrow() if hasattr(X, "get_columns") else None
+    elif module == "pandas":
+        X = X if getattr(X, "ndim", 0) == 2 else None
+    elif module == "pyarrow":
+        X = X if hasattr(X, "column_names") else None
+    else:
+        return None
+    return None if X is None else Frame(X, name)
+
+
+def _from_datasets(X: Any, name: str) -> Any:
+    """Return the Arrow table of a Hugging Face dataset."""
+    if isinstance(X, Mapping):
+        raise InputError(f"has the splits {listed(X)}", argument=name, hint=f"pass {name}[{next(iter(X))!r}]")
+    if not hasattr(X, "with_format") or not hasattr(X, "__len__"):
+        raise InputError(
+            argument=name, got=type(X).__name__, wanted="a datasets.Dataset", hint="a stream is not measured"
+        )
+    return X.with_format("arrow")[:]
+
+
+def from_frame(X: Any, name: str, apart: Collection[str] = ()) -> np.ndarray:
+    """Return the vectors in a data frame, an Arrow table, or one column of either."""
+    frame = as_frame(X, name)
+    if frame is not None:
+        vectors, notes = frame.vectors(apart=apart, strict=True)
+        for note in notes:
+            warnings.warn(f"{name}: {note}", stacklevel=2)
+        return vectors
+    X = X.to_arrow() if type(X).__module__.startswith("polars") else X
+    if hasattr(X, "type") and _is_list(X.type):
+        return _arrow_lists(X, name)
+    return np.asarray(X.to_numpy() if hasattr(X, "to_numpy") else X)
 
 
 def _refuse_no_dimensions(columns: list[Column], name: str) -> None:
     """Raise InputError over columns that are no dimensions, or may be none."""
     verdict = judge(columns)
     others = [columns[place] for place in verdict.others]
-    for column in others:
-        if column.holds == "vectors":
-            raise InputError(
-                f"has vectors in column {column.name!r} beside other columns; pass {name}[{column.name!r}]",
-                argument=name,
-            )
     if others:
-        held = " and ".join(dict.fromkeys(column.holds for column in others))
+        kinds = " and ".join(dict.fromkeys(column.holds for column in others))
         raise InputError(
-            f"has {held} in column{_shown(column.name for column in others)}; wanted numbers in "
+            f"has {kinds} in column{_shown(column.name for column in others)}; wanted numbers in "
             f"each: pass {name}.drop(columns=[…]), and texts that are labels as labels=…",
             argument=name,
         )
@@ -92,15 +219,16 @@ def _object_kind(column: Any, dtype: Any) -> str:
     """What the Python objects of a column are, missing ones aside."""
     missing = ("NoneType", "NAType", "NaTType")
     cells = [cell for cell in column if type(cell).__name__ not in missing]
-    if any(isinstance(cell, list | tuple | np.ndarray) for cell in cells):
-        return "vectors"
-    if any(isinstance(cell, str) for cell in cells):
-        return "texts"
+    for cell in cells:
+        if isinstance(cell, list | tuple | np.ndarray):
+            return {"f": VECTORS, "i": LISTS, "u": LISTS}.get(np.asarray(cell).dtype.kind, _MIXED)
+    if cells and all(isinstance(cell, str) for cell in cells):
+        return TEXTS
     if dtype.name == "category":
         return "categories"
     are_numbers = all(isinstance(cell, float | int | Decimal | np.number) for cell in cells)
     has_truths = any(isinstance(cell, bool) for cell in cells)
-    return "f" if cells and are_numbers and not has_truths else "objects"
+    return "f" if cells and are_numbers and not has_truths else _MIXED
 
 
 def _arrow(X: Any) -> list[Column]:
@@ -125,18 +253,33 @@ def arrow_columns(schema: Any, read: Callable[[list[int]], Any]) -> list[Column]
 
 
 def arrow_kind(of: Any) -> str:
-    """What an Arrow type is: NumPy's letter for numbers and truth values, "texts", "vectors" or "O"."""
+    """Return what an Arrow type is: NumPy's letter of a number or truth value, TEXTS, VECTORS, LISTS, "O"."""
     import pyarrow as pa
 
     if pa.types.is_floating(of) or pa.types.is_decimal(of):
         return "f"
     if _is_list(of):
-        return "vectors"
+        return {"f": VECTORS, "i": LISTS}.get(arrow_kind(of.value_type), "O")
     if pa.types.is_boolean(of):
         return "b"
     # polars writes views
     texts = pa.types.is_string(of) or pa.types.is_large_string(of) or pa.types.is_string_view(of)
-    return "i" if pa.types.is_integer(of) else "texts" if texts else "O"
+    return "i" if pa.types.is_integer(of) else TEXTS if texts else "O"
+
+
+def column_values(column: Any) -> Any:
+    """Return an Arrow column as a NumPy array of numbers without gaps, else as a list (None is missing)."""
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    letter = arrow_kind(column.type)
+    is_decimal = pa.types.is_decimal(column.type)
+    if letter in ("f", "i", "b") and not is_decimal and not column.null_count:
+        return column.to_numpy()
+    if letter != TEXTS and not pa.types.is_nested(column.type):
+        column = column.cast(pa.string())
+    return column.to_pylist()
 
 
 def _present(values: np.ndarray) -> np.ndarray:

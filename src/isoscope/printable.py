@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
+from difflib import get_close_matches
 
 
 def printable(text: str, *, keep: str = "") -> str:
@@ -39,3 +41,24 @@ def counted(n: float, noun: str) -> str:
 def quoted(label: object) -> str:
     """Return a label as messages show it: quoted where it is a text, and shortened."""
     return shortened(repr(label))
+
+
+def listed(names: Iterable[object], *, at_most: int = 12) -> str:
+    """Return names separated by commas, cut off where there are many.
+
+    >>> listed("abcd", at_most=3)
+    'a, b, c, … (4 in all)'
+    """
+    texts = [str(name) for name in names]
+    return ", ".join(texts[:at_most]) + (f", … ({len(texts)} in all)" if len(texts) > at_most else "")
+
+
+def nearest(name: str, names: Iterable[str]) -> str:
+    """Return a question that names the nearest spelling, or "" where none is near.
+
+    >>> nearest("topc", ["id", "topic"])
+    "did you mean 'topic'?"
+    """
+    by_spelling = {known.lower(): known for known in names}
+    close = get_close_matches(name.lower(), by_spelling, n=1)
+    return f"did you mean {by_spelling[close[0]]!r}?" if close else ""

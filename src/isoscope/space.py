@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from importlib import import_module
 from typing import Any
 
 import torch
@@ -256,7 +258,10 @@ def _named(values: Any, n: int, name: str) -> Labels | None:
 
 
 def known_rows(X: Any, given: Any, field: str) -> Any:
-    """What is known of each row: as given, or as the Space carries it."""
+    """Return what is known of each row: as given, as a name that is looked up, or as the Space carries it."""
+    if isinstance(given, str | os.PathLike):
+        # by name, since readers are built on this module
+        return import_module("isoscope.io.sources").row_values(X, given, field)
     known = getattr(X, field) if given is None and isinstance(X, Space) else given
     if known is None:
         raise InputError(

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from isoscope.errors import Hint, InputError, ShapeError
+from isoscope.printable import listed, nearest
 
 # what a column holds; lists are of whole numbers, which are tokens where others are vectors
 TEXTS, NUMBERS, VECTORS, LISTS, OTHER = "texts", "numbers", "vectors", "lists", "other"
@@ -17,6 +18,7 @@ MAX_COLUMNS = 2**15  # Arrow takes a minute over 200,000
 N_JUDGED = 100  # rows a column is judged by
 _FEW = 5  # with fewer rows, whole numbers among fractions may be chance
 _MANY = 10  # with fewer rows, numbers that rise or never repeat may be chance
+_INDEX = "__index_level_"  # the columns pandas writes its row index to
 _WIDER = 10  # an identifier spans so many times the range of a dimension
 
 _WORDS = (
@@ -163,6 +165,49 @@ def _rises(values: np.ndarray) -> bool:
     return bool(np.all(after > before) or np.all(after < before))
 
 
+def dimensions_among(
+    columns: Sequence[Column], places: Sequence[int]
+) -> tuple[list[int], list[int], list[str]]:
+    """Tell which of some columns are dimensions.
+
+    Returns:
+        The places of the dimensions; those of columns that may be dimensions or not; and notes on the columns
+        that are left out.
+    """
+    verdict = judge([columns[place] for place in places])
+    taken, others, named, doubtful = (
+        [places[number] for number in numbers]
+        for numbers in (verdict.dimensions, verdict.others, verdict.named, verdict.doubtful)
+    )
+    notes = []
+    if others:
+        notes.append(f"left out non-numeric columns: {listed(columns[place].name for place in others)}")
+    if 0 in named and not columns[0].name.strip():
+        named.remove(0)
+        notes.append("left out the unnamed first column, a row index")
+    names = [columns[place].name for place in named if not columns[place].name.startswith(_INDEX)]
+    if names:
+        notes.append(
+            f"left out as no dimensions, by their names: {listed(names)} (`columns` would take them)"
+        )
+    return taken, doubtful, notes
+
+
+def no_column(
+    name: str,
+    names: Sequence[str],
+    *,
+    argument: str,
+    of: object,
+    wanted: str = "a column",
+    error: type[InputError] = InputError,
+) -> InputError:
+    """Return the error over a column that does not exist, with the columns and the nearest spelling."""
+    columns = f"{of} has the columns {listed(names)}" if names else f"{of} has no columns"
+    hint = " ".join(filter(None, (nearest(name, names), columns)))
+    return error(argument=argument, got=name, wanted=wanted, hint=hint)
+
+
 def as_choice(columns: str | int | Sequence[str | int] | None) -> tuple[str, ...] | None:
     """Columns as the caller names them, as a tuple of texts that can be compared and sent."""
     if columns is None:
@@ -206,10 +251,7 @@ def _places(part: str, names: Sequence[str], argument: str) -> Iterable[int]:
                 return range(start, stop + 1)
     elif (place := _place(part, names)) is not None:
         return [place]
-    shown = ", ".join(names[:12]) + (f", … ({len(names)} in all)" if len(names) > 12 else "")
-    raise InputError(
-        f"has {part!r}, which is no column or range of columns; there are {shown}", argument=argument
-    )
+    raise no_column(part, names, argument=argument, of="the table")
 
 
 def _place(name: str, names: Sequence[str]) -> int | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import time
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -17,10 +18,11 @@ from isoscope.advice.result import Advice
 from isoscope.advice.tasks import LABEL_TASKS, PAIR_TASK, SCORES, chosen_tasks
 from isoscope.advice.trials import drawn, fitted_on, transformed, try_corrections, try_pairs
 from isoscope.advice.validation import gain
-from isoscope.engine.kept import shelf_of
+from isoscope.engine.kept import rows_of, shelf_of
 from isoscope.engine.measure import values
 from isoscope.engine.slices import holm
 from isoscope.errors import InputError, LabelError, check_seed
+from isoscope.io.pair_files import FilePairs, read_scored_pairs
 from isoscope.labels import Labels, as_clusters, as_labels
 from isoscope.printable import printable
 from isoscope.progress import Bar
@@ -50,6 +52,8 @@ def advise(
     max_pairs: int = MAX_PAIRS,
     seed: int = 0,
     progress: bool | None = None,
+    vectors: str | None = None,
+    device: Any = None,
 ) -> Advice:
     """Try whether vectors should be centred, whitened, …, on your own task and held-out items.
 
@@ -60,15 +64,18 @@ def advise(
     leave it alone. No advice is given by a metric of the space alone.
 
     Args:
-        X: (n, d) vectors in any array, a Space, an opened file, or a Measurement.
-        labels: one a row: tries a linear probe, nearest neighbours, clustering and retrieval.
-        pairs: (row, row, score) triples: tries how well cosines rank the pairs.
+        X: (n, d) vectors in any array, a path, a data frame, a Space, an opened file, or a Measurement.
+        labels: one a row, or the name of a column of X or of a file: tries a linear probe, nearest
+            neighbours, clustering and retrieval.
+        pairs: (row, row, score) triples, or a file of them: tries how well cosines rank the pairs.
         corrections: names of those to try, or your own transformers by name; all by default.
         tasks: names of tasks; by default all that labels and pairs allow.
         folds, repeats: of the cross-validation.
         max_rows, max_pairs: taken at most, drawn at random.
         seed: of draws, folds, k-means.
         progress: show a bar; None shows it on a terminal when work takes over a second.
+        vectors: the column of a table that holds the vectors, where it has several.
+        device: where to compute, such as "cuda"; by default where the vectors are.
 
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
@@ -86,14 +93,15 @@ def advise(
             raise InputError(argument=name, got=value, wanted=f"a whole number from {low} on")
     if repeats > _MAX_REPEATS:
         raise InputError(argument="repeats", got=repeats, wanted=f"at most {_MAX_REPEATS:,}")
-    shelf = shelf_of(X, seed=seed)
+    apart = [labels] if isinstance(labels, str) else []
+    shelf = shelf_of(X, seed=seed, vectors=vectors, device=device, apart=apart)
     if shelf.space.weights is not None:
         raise InputError("X has weights; wanted rows that count once each: leave the weights out")
-    labels = shelf.space.labels if labels is None else labels
-    vectors = shelf.space.vectors.cpu()
-    n, d = vectors.shape
+    labels = shelf.space.labels if labels is None else rows_of(X, labels, "labels")
+    matrix = shelf.space.vectors.cpu()
+    n, d = matrix.shape
     coded = None if labels is None else as_labels(labels, n=n)
-    scored = None if pairs is None else as_pairs(pairs, n=n)
+    scored = None if pairs is None else as_pairs(_from_file(pairs, shelf.space), n=n)
     wanted = chosen_tasks(tasks, has_labels=coded is not None, has_pairs=scored is not None)
     tried = chosen_corrections(corrections, min(n, max_rows), d)
     notes: list[str] = []
@@ -103,7 +111,7 @@ def advise(
         if coded is not None and set(wanted) & set(LABEL_TASKS):
             rows, codes = _some_rows(coded, max_rows, folds, seed, notes)
             label_tasks = _open_tasks(wanted, codes, folds, notes)
-            scores = try_corrections(vectors[rows], codes, corrections=tried, tasks=label_tasks, **options)
+            scores = try_corrections(matrix[rows], codes, corrections=tried, tasks=label_tasks, **options)
             found += [_judged(task, scores[task], len(rows), folds) for task in label_tasks]
         if scored is not None and PAIR_TASK in wanted:
             some = drawn(len(scored), max_pairs, seed)
@@ -113,12 +121,12 @@ def advise(
                     f"wanted {_PAIRS_A_FOLD} a fold or more: more pairs, or fewer folds"
                 )
             notes += [f"a random {max_pairs:,} of {len(scored):,} pairs"] if len(some) < len(scored) else []
-            scores, are_shared = try_pairs(vectors, scored.some(some), corrections=tried, **options)
+            scores, are_shared = try_pairs(matrix, scored.some(some), corrections=tried, **options)
             notes += [_SHARED] if are_shared else []
             found.append(_judged(PAIR_TASK, scores[PAIR_TASK], len(some), folds))
         bar.step("geometry")
         some = drawn(n, max(max_rows, 10 * d), seed)
-        sample = shelf if len(some) == n else Statistics(Space(vectors[some]), seed=seed)
+        sample = shelf if len(some) == n else Statistics(Space(matrix[some]), seed=seed)
         geometry, fitted = _geometry(sample, tried, recommended(found))
     notes.append(
         f"{folds} folds × {repeats} repeats (seed {seed}); each correction fitted on training folds only, "
@@ -138,6 +146,29 @@ def advise(
         seconds=time.perf_counter() - began,
         fitted=fitted,
     )
+
+
+def _from_file(pairs: Any, space: Space) -> Any:
+    """Return pairs as they are given, or those of a file: its texts are looked up among those of the rows."""
+    if not isinstance(pairs, str | os.PathLike | FilePairs):
+        return pairs
+    scored = pairs if isinstance(pairs, FilePairs) else read_scored_pairs(pairs)
+    firsts, seconds = scored.firsts, scored.seconds
+    if not scored.are_rows:
+        if space.texts is None:
+            raise InputError(
+                "has texts, and X has only vectors",
+                argument="pairs",
+                hint="name rows by their numbers, from 0",
+            )
+        places = {text: row for row, text in enumerate(space.texts)}
+        if absent := [text for text in scored.texts if text not in places]:
+            raise InputError(
+                f"has {len(absent)} texts that X does not have, the first is {absent[0]!r:.60}",
+                argument="pairs",
+            )
+        firsts, seconds = ([places[text] for text in texts] for texts in (firsts, seconds))
+    return list(zip(firsts, seconds, scored.scores, strict=True))
 
 
 def _open_tasks(wanted: list[str], codes: Tensor, folds: int, notes: list[str]) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -111,7 +111,7 @@ def advise(
         space, notes = opened.load(), notes_of(opened)
     advice = advise_space(
         space,
-        pairs=None if scored is None else _triples(scored, space),
+        pairs=scored,
         tasks=tasks,
         corrections=corrections,
         folds=folds,
@@ -150,17 +150,3 @@ def _encoded(pairs: FilePairs | None, options: InputOptions) -> Space:
     before = given.pop("prefix", "")
     vectors = encode([before + text for text in pairs.texts], model=options.model, **given)
     return Space(vectors, texts=pairs.texts, name="pairs")
-
-
-def _triples(pairs: FilePairs, space: Space) -> list[tuple[Any, Any, float]]:
-    """Return the rows of each pair and its score; texts are looked up."""
-    if pairs.are_rows:
-        return list(zip(pairs.firsts, pairs.seconds, pairs.scores, strict=True))
-    if space.texts is None:
-        raise InputError("--pairs has texts and FILE only vectors; wanted row numbers, counted from 0")
-    at = {text: row for row, text in enumerate(space.texts)}
-    absent = [text for text in pairs.texts if text not in at]
-    if absent:
-        raise InputError(f"--pairs has {len(absent)} texts that FILE has not, the first is {absent[0]!r:.60}")
-    rows = ([at[text] for text in column] for column in (pairs.firsts, pairs.seconds))
-    return list(zip(*rows, pairs.scores, strict=True))

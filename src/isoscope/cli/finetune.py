@@ -165,7 +165,7 @@ def _labelled(
     path: Path | None, labels: str | None, text_column: str | None, pair_column: str | None
 ) -> dict[str, Any]:
     """Read the texts of a file, their labels, and their partners."""
-    from isoscope.io.label_files import column_labels, locate_labels
+    from isoscope.io.label_files import column_labels, locate
     from isoscope.io.text_files import open_text_file
 
     if path is None and labels is None:
@@ -177,7 +177,7 @@ def _labelled(
             f"--labels is missing; wanted the column of {path} that holds the labels, or a file of them"
         )
     found = open_text_file(path, column=text_column, labels=labels)
-    read, _ = locate_labels(
+    read, _ = locate(
         labels, path=path, columns=found.columns.names, read=lambda name: column_labels(found.columns, name)
     )
     pairs = None if pair_column is None else open_text_file(path, column=pair_column).texts

@@ -14,7 +14,7 @@ from isoscope.comparison.changes import Change, Correspondence, Interval, MovedR
 from isoscope.comparison.moved import Moved, find_moved
 from isoscope.comparison.resampling import CrossLeftOut, Figures, Groups, LeftOut
 from isoscope.comparison.result import Comparison
-from isoscope.engine.kept import shelf_of
+from isoscope.engine.kept import rows_of, shelf_of
 from isoscope.engine.measure import measure, values
 from isoscope.errors import InputError, ShapeError, UndefinedError, check_seed
 from isoscope.labels import Labels, as_labels
@@ -39,8 +39,8 @@ def compare(
     B: Any,
     *,
     labels: Any = None,
-    texts: Sequence[str] | None = None,
-    ids: tuple[Any, Any] | None = None,
+    texts: Any = None,
+    ids: Any = None,
     metrics: str | Iterable[str] | None = None,
     k: int | None = None,
     metric: str = "cosine",
@@ -48,6 +48,8 @@ def compare(
     errors: bool = True,
     seed: int = 0,
     progress: bool | None = None,
+    vectors: str | tuple[str | None, str | None] | None = None,
+    device: Any = None,
 ) -> Comparison:
     """Compare two snapshots or models of the same items: what changed, by how much, and for which items.
 
@@ -56,11 +58,12 @@ def compare(
     neighbours; the rows and labels whose neighbours changed most.
 
     Args:
-        A, B: (n, d) and (n, e) vectors in any array, Spaces, opened files, or Measurements, whose statistics
-            are used again; row i is the same item in both.
-        labels: one a row of A; by default those of A, else of B.
-        texts: one a row of A, to show what moved; by default those of A, else of B.
-        ids: one entry for each row of A, and of B: rows are matched by them, and those of one side left out.
+        A, B: (n, d) and (n, e) vectors in any array, paths, data frames, Spaces, opened files, or
+            Measurements, whose statistics are used again; row i is the same item in both.
+        labels: one a row of A, or the name of a column of A or of a file; by default those of A, else of B.
+        texts: one a row of A, to show what moved, or a name, as labels; by default those of A, else of B.
+        ids: a column that A and B have, or a pair of columns, files or values: rows are matched by them, and
+            those of one side left out.
         metrics: names or families, as `measure` takes them; None for the default set.
         k: neighbours looked at; None for 10, or half of the others where rows are few.
         metric: of the neighbours: "cosine" or "euclidean".
@@ -68,6 +71,8 @@ def compare(
         errors: also find intervals.
         seed: of everything sampled.
         progress: show a progress bar; None shows it on a terminal when work takes over a second.
+        vectors: the column of a table that holds the vectors, where it has several; a pair for A and B.
+        device: where to compute, such as "cuda"; by default where the vectors are.
 
     >>> import numpy as np
     >>> A = np.random.default_rng(0).normal(size=(200, 6))
@@ -77,7 +82,21 @@ def compare(
     """
     began = time.perf_counter()
     check_seed(seed)
-    matched = _match(_shelf(A, "A", seed, labels=labels, texts=texts), _shelf(B, "B", seed), ids)
+    both = (ids, ids) if isinstance(ids, str) else ids or (None, None)
+    columns = vectors if isinstance(vectors, tuple) else (vectors, vectors)
+    first_shelf, second_shelf = (
+        _shelf(
+            X, side, seed, vectors=column, device=device, apart=[own] if isinstance(own, str) else [], **known
+        )
+        for X, side, own, column, known in zip(
+            (A, B), "AB", both, columns, ({"labels": labels, "texts": texts}, {}), strict=True
+        )
+    )
+    matched = _match(
+        first_shelf,
+        second_shelf,
+        None if ids is None else (rows_of(A, both[0], "ids"), rows_of(B, both[1], "ids")),
+    )
     shelves = matched.first, matched.second
     first, second = matched.first.space, matched.second.space
     n = len(first)

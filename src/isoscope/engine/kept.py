@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any
 
 from isoscope.engine.checksums import checksums
+from isoscope.engine.inputs import as_input
 from isoscope.engine.source import Source, is_source
 from isoscope.errors import InputError
+from isoscope.io.sources import row_values
 from isoscope.measurement import Measurement
 from isoscope.space import Space
 from isoscope.statistics.gathered import Statistics
@@ -24,20 +26,29 @@ class Kept:
     its vectors would keep them in memory.
     """
 
-    def __init__(self, shelf: Statistics, X: Any, source: Source) -> None:
-        """Take the vectors off a shelf; `X` is what the caller gave, and `source` what was measured."""
+    def __init__(self, shelf: Statistics, X: Any, source: Source, how: Mapping[str, Any]) -> None:
+        """Take the vectors off a shelf.
+
+        Args:
+            shelf: the statistics.
+            X: what the caller gave.
+            source: what was measured.
+            how: the options of `as_input` that read X again.
+        """
         self._shelf = shelf.over(None)
         self._find: Callable[[], Any] = lambda: source  # a file: little more than its name
+        self._how: Mapping[str, Any] = {}
         self._known: dict[str, Any] = {}
         self._checksums: dict[str, Any] = {}
         self._identity = X._kept._identity if isinstance(X, Measurement) else _identity(source)
         if isinstance(source, Space):
             self._find = X._kept._find if isinstance(X, Measurement) else _reference(X)
+            self._how = X._kept._how if isinstance(X, Measurement) else how
             self._known = _known(source)
             self._checksums = checksums(source)
 
-    def shelf(self) -> Statistics:
-        """Return the statistics over their vectors again."""
+    def vectors(self) -> Any:
+        """Return what the caller gave, or the opened file."""
         X = self._find()
         if X is None:
             raise InputError(
@@ -45,47 +56,73 @@ class Kept:
                 argument="X",
                 hint="pass the vectors themselves",
             )
+        return X
+
+    def shelf(self) -> Statistics:
+        """Return the statistics over their vectors again."""
+        X = self.vectors()
         if _identity(X) != self._identity:  # before a file that has changed is read
             raise _changed()
-        space = replace(_loaded(X), **self._known)
+        space, notes = _loaded(X, **self._how)
+        space = replace(space, **self._known)
         if self._checksums and checksums(space) != self._checksums:
             raise _changed()
         shelf = self._shelf.over(space)
-        shelf.notes[:0] = _notes(X)
+        shelf.notes[:0] = notes
         return shelf
 
 
-def shelf_of(X: Any, *, seed: int = 0, **given: Any) -> Statistics:
+def shelf_of(
+    X: Any,
+    *,
+    seed: int = 0,
+    vectors: str | None = None,
+    device: Any = None,
+    apart: Sequence[str] = (),
+    **rows: Any,
+) -> Statistics:
     """Return the statistics of what `report`, `compare` or `advise` was given, none computed twice.
 
     Args:
-        X: (n, d) vectors in any array, a Space, an opened file, or a Measurement: what that has computed is
-            on the shelf already.
+        X: what `measure` takes; the statistics that a Measurement has computed are used again.
         seed: of everything sampled; a measurement with another one is measured again.
-        given: what else is known of the rows: labels, weights, token_types, sentences, partners, texts. All
+        vectors, device: as `measure` takes them.
+        apart: other columns of a table that are no dimensions.
+        rows: what else is known of the rows: labels, weights, token_types, sentences, partners, texts. All
             but texts change the statistics: a measurement is measured again with them.
     """
-    given = {name: value for name, value in given.items() if value is not None}
-    if isinstance(X, Measurement):
-        if X._kept is None:
-            raise InputError("is a measurement without its vectors", argument="X", hint="pass the vectors")
-        shelf = X._kept.shelf()
-        if not given and seed == X.seed:
-            return shelf
-        space = replace(shelf.space, **given)
-        if seed == X.seed and set(given) <= _NOT_COMPUTED_FROM:
-            return shelf.over(space)
-        return Statistics(space, seed=seed)
-    space = _loaded(X)
-    shelf = Statistics(replace(space, **given) if given else space, seed=seed)
-    shelf.notes += _notes(X)
-    return shelf
+    rows = {name: value for name, value in rows.items() if value is not None}
+    if not isinstance(X, Measurement):
+        space, notes = _loaded(X, rows, vectors=vectors, device=device, apart=apart)
+        shelf = Statistics(space, seed=seed)
+        shelf.notes += notes
+        return shelf
+    if X._kept is None:
+        raise InputError("is a measurement without its vectors", argument="X", hint="pass the vectors")
+    for name, option in (("vectors", vectors), ("device", device)):
+        if option is not None:
+            raise InputError("goes with vectors; X is a measurement of them", argument=name)
+    shelf = X._kept.shelf()
+    if not rows and seed == X.seed:
+        return shelf
+    space = replace(shelf.space, **{name: rows_of(X, value, name) for name, value in rows.items()})
+    if seed == X.seed and set(rows) <= _NOT_COMPUTED_FROM:
+        return shelf.over(space)
+    return Statistics(space, seed=seed)
 
 
-def _loaded(X: Any) -> Space:
-    """Return the vectors in memory or mapped, without a gradient: a measurement is numbers."""
-    space: Space = X.load() if is_source(X) else Space(X)
-    return replace(space, vectors=space.vectors.detach()) if space.vectors.requires_grad else space
+def rows_of(X: Any, given: Any, argument: str) -> Any:
+    """Return one value a row, as `row_values` does; X may be a Measurement."""
+    return row_values(X._kept.vectors() if isinstance(X, Measurement) and X._kept else X, given, argument)
+
+
+def _loaded(X: Any, rows: Mapping[str, Any] | None = None, **how: Any) -> tuple[Space, list[str]]:
+    """Return the vectors in memory or mapped, without a gradient, and notes on how they were read."""
+    opened = as_input(X, rows, **how)
+    space = opened.source.load()
+    if space.vectors.requires_grad:
+        space = space.with_vectors(space.vectors.detach())
+    return space, [*opened.notes, *opened.source.notes]
 
 
 def _identity(X: Any) -> list[Any] | None:
@@ -97,10 +134,6 @@ def _changed() -> InputError:
     return InputError(
         "is a measurement whose vectors have changed since", argument="X", hint="measure them again"
     )
-
-
-def _notes(X: Any) -> list[str]:
-    return list(X.notes) if is_source(X) else []
 
 
 def _known(space: Space) -> dict[str, Any]:

@@ -10,15 +10,13 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from isoscope.engine.dask_arrays import DaskVectors, is_dask_array
+from isoscope.engine.inputs import Input, as_input
 from isoscope.engine.kept import Kept, shelf_of
 from isoscope.engine.plan import plan
 from isoscope.engine.readings import Reading, Readings, taken
 from isoscope.engine.run import run
 from isoscope.engine.slices import SlicedMeasurement, measure_slices
-from isoscope.engine.source import Source, is_source
 from isoscope.errors import InputError, LabelError, ShapeError, UndefinedError, check_seed
-from isoscope.io.sources import open_vectors
 from isoscope.labels import Labels, label_notes
 from isoscope.measurement import Measurement
 from isoscope.metrics.frontier import between_share, isotropy_ceiling
@@ -26,7 +24,6 @@ from isoscope.metrics.isotropy import is_few
 from isoscope.metrics.registry import Metric, registered
 from isoscope.printable import counted, printable
 from isoscope.progress import Bar
-from isoscope.space import Space
 from isoscope.statistics.gathered import Statistics
 
 
@@ -48,16 +45,20 @@ def measure(
     checkpoint: str | os.PathLike[str] | None = None,
     skip_bad: bool = False,
     by: Any = None,
+    vectors: str | None = None,
+    device: Any = None,
 ) -> Measurement:
     """Measure a space: every metric asked for, each pass over the data run once.
 
     Args:
-        X: (n, d) vectors in any array, the path of a file of vectors (`labels`, `weights` and `by` may then
-            also name its columns), a Space, a Measurement (whose statistics are used again, while you
-            hold its vectors), or an opened file: of vectors (`isoscope.open_vectors`),
-            which is read in blocks when every metric asked for can stream, or of texts
-            (`isoscope.models.open_texts`), which are encoded. A dask array is measured chunk by chunk.
-        labels: one label a row; adds the cluster metrics and IsoScore's ceiling.
+        X: (n, d) vectors in any array; the path of a file of vectors, of a folder, or a pattern of files;
+            a data frame (pandas, polars, pyarrow) or Hugging Face dataset with a column of vectors, or with a
+            column for each dimension; a Space; a Measurement, whose statistics are used again while you hold
+            its vectors; or an opened file, of vectors (`isoscope.open_vectors`), which is read in blocks when
+            every metric asked for can stream, or of texts (`isoscope.models.open_texts`), which are encoded. A
+            array is measured chunk by chunk.
+        labels: one label a row, or the name of a column of X or of a file; adds the cluster metrics and
+            IsoScore's ceiling. `token_types`, `sentences`, `partners`, `weights` and `by` may be names too.
         token_types: what each row is an occurrence of; adds contextual metrics.
         sentences: where each row occurs; adds contextual metrics.
         partners: (n, d) the vector each row is matched with; adds alignment.
@@ -73,8 +74,10 @@ def measure(
         scheduler: the address of a Dask scheduler whose workers read the files, or "local" to start one.
         checkpoint: a folder for what is finished: a run that was killed goes on from there.
         skip_bad: leave out files of many that cannot be read, with a note.
-        by: slice the measurement by a column: its name, several names, or one value a row. Each slice is
-            measured in the same passes and compared with all other rows.
+        by: slice the measurement by a column: its name, several names, one value a row, or such values by
+            name. Each slice is measured in the same passes and compared with all other rows.
+        vectors: the column of a table that holds the vectors, where it has several.
+        device: where to compute, such as "cuda"; by default where the vectors are.
 
     Returns:
         A Measurement: print it, index it by name, or `to_dict()`, `to_json()`, `to_pandas()`. With `by` it is
@@ -99,7 +102,11 @@ def measure(
     held = X if isinstance(X, Statistics) else None
     if isinstance(X, Measurement):
         held = shelf_of(X, seed=seed, **given)
-    source = as_source(X, given, by, skip_bad=skip_bad) if held is None else held.space
+    if held is not None:
+        opened = Input(held.space, by)
+    else:
+        opened = as_input(X, given, by=by, vectors=vectors, device=device, skip_bad=skip_bad)
+    source, by = opened.source, opened.by
     decided = plan(
         metrics, source, by=by, budget=memory, errors=errors, covariance=covariance, scheduler=scheduler,
         checkpoint=checkpoint, skip_bad=skip_bad, seed=seed,
@@ -123,6 +130,7 @@ def measure(
             bar.step(metric.name)
             readings.append(read(metric, shelf, errors=decided.errors))
         shelf.progress = None
+    notes = [*opened.notes, *source.notes, *shelf.notes, *_notes(shelf, first.labels), *decided.left_out]
     return (SlicedMeasurement if slices else Measurement)(
         readings=Readings(readings),
         name=first.name and printable(first.name),
@@ -131,35 +139,12 @@ def measure(
         n_labels=shelf.n_labels,
         dtype=str(first.vectors.dtype).removeprefix("torch."),
         device=str(first.device),
-        notes=tuple(
-            map(printable, (*source.notes, *shelf.notes, *_notes(shelf, first.labels), *decided.left_out))
-        ),
+        notes=tuple(map(printable, notes)),
         seed=seed,
         seconds=time.perf_counter() - began,
-        _kept=None if slices else Kept(shelf, X, source),
+        _kept=None if slices else Kept(shelf, X, source, opened.how),
         **slices,
     )
-
-
-def as_source(X: Any, given: dict[str, Any], by: Any = None, *, skip_bad: bool = False) -> Source:
-    """Return X as an opened file, or as a Space with what the caller knows of its rows added."""
-    if isinstance(X, str | os.PathLike):
-        for name in set(given) - {"labels", "weights"}:
-            raise InputError("goes with an array in memory; X is a file", argument=name)
-        names = (by,) if isinstance(by, str) else by if isinstance(by, tuple) else None
-        return open_vectors(X, by=names, skip_bad=skip_bad, **given)
-    if is_dask_array(X):
-        return DaskVectors(X, **given)
-    if not isinstance(X, Space) and is_source(X):
-        if given:
-            raise InputError(
-                f"{next(iter(given))} cannot be added to an opened file; "
-                "name them in open_vectors(…) or open_texts(…)"
-            )
-        return X
-    space = Space(X, **given) if not isinstance(X, Space) else replace(X, **given) if given else X
-    # a measurement is numbers: what carries a gradient is left at the door
-    return replace(space, vectors=space.vectors.detach()) if space.vectors.requires_grad else space
 
 
 def check(shelf: Statistics) -> None:

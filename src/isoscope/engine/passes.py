@@ -307,9 +307,13 @@ class PassTask:
         return Outcome(found, {place: count}, {})
 
 
-def slices_of(source: Source, columns: Sequence[str]) -> Labels:
-    """Return the slice of every row, named by its values in these columns: "de, 3" for two of them."""
-    each = [as_labels(source.column(name), n=source.n_rows, name=f"by ({name})") for name in columns]
+def slices_of(source: Source, columns: Sequence[str] | Mapping[str, Any]) -> Labels:
+    """Return the slice of every row, named by its values in these columns: "de, 3" for two of them.
+
+    columns: names of columns of the source, or values by name.
+    """
+    read = columns.__getitem__ if isinstance(columns, Mapping) else source.column
+    each = [as_labels(read(name), n=source.n_rows, name=f"by ({name})") for name in columns]
     codes, names = each[0].codes, [str(name) for name in each[0].names]
     if len(each) > 1:
         names = [_joinable(name) for name in names]

@@ -27,6 +27,7 @@ from isoscope.metrics.registry import KNOWN, Metric, choose, named
 from isoscope.results import Result
 from isoscope.space import Space
 from isoscope.statistics.declared import declared, streamed, weighted, with_prerequisites
+from isoscope.table_columns import no_column
 from isoscope.tables import Grid
 
 _FIRST_ROWS = 64  # read before the rest, to know what there is
@@ -302,6 +303,8 @@ def _first_block(source: Source, *, in_parts: bool, skip_bad: bool) -> Space:
 
 def _slices(by: Any, source: Source, *, skip_bad: bool) -> tuple[By, tuple[str, ...]]:
     """The slice of every row, or the columns to read it from part by part; and the columns' names."""
+    if isinstance(by, Mapping):
+        return slices_of(source, by), tuple(by)
     names = (by,) if isinstance(by, str) else by
     if isinstance(names, list) and set(map(str, names)) <= set(source.columns):
         names = tuple(names)
@@ -313,10 +316,7 @@ def _slices(by: Any, source: Source, *, skip_bad: bool) -> tuple[By, tuple[str, 
             return _named(as_labels(read_labels(file, column=column), n=source.n_rows, name="by")), names
     for name in names:
         if name not in source.columns:
-            held = ", ".join(source.columns) or "none"
-            raise InputError(
-                f"is {name!r}, which is neither a column of {source.title} ({held}) nor a file", argument="by"
-            )
+            raise no_column(name, source.columns, argument="by", of=source.title, wanted="a column or a file")
     if source.n_rows is None or skip_bad:  # known when they are read
         return names, names
     return slices_of(source, names), names

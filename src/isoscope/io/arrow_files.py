@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from isoscope.errors import FileError
-from isoscope.frames import arrow_columns, arrow_kind
+from isoscope.frames import arrow_columns, arrow_kind, column_values
 from isoscope.io.files import first_bytes, is_gzip
 from isoscope.io.table import Table, Wanted
 from isoscope.table_columns import (
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 _VALUE_BYTES = 8  # of a value in memory, at least
 _BUFFER_BYTES = 64 * 2**20  # of all columns together, read ahead at an address
-_HOLDS = {"f": NUMBERS, "i": NUMBERS, "texts": TEXTS, "vectors": OTHER}
+_HOLDS = {"f": NUMBERS, "i": NUMBERS, TEXTS: TEXTS, VECTORS: VECTORS, LISTS: LISTS}
 
 
 class ArrowTable(Table):
@@ -53,7 +53,7 @@ class ArrowTable(Table):
     @cached_property
     def kinds(self) -> tuple[str, ...]:
         """By the columns' types."""
-        return tuple(_holds(field.type) for field in self.schema)
+        return tuple(_HOLDS.get(arrow_kind(field.type), OTHER) for field in self.schema)
 
     def type_of(self, place: int) -> Any:
         """The Arrow type."""
@@ -136,11 +136,14 @@ class IpcTable(ArrowTable):
             return file.schema
 
     def count(self) -> int | None:
-        """The rows of a file that lies here; a stream, or an address, tells only at its end."""
+        """Return the number of rows; None at an address, where counting would fetch all of it."""
         from pyarrow import dataset
 
-        if not self._is_file or not isinstance(self.path, Path):  # counting would fetch all of it
+        if not isinstance(self.path, Path):
             return None
+        if not self._is_file:  # mapped: little more than the headers of the batches is read
+            with self._opened([0]) as stream:
+                return sum(map(len, stream))
         # the dataset counts by the batches' headers; asking the batches would decompress them
         return int(dataset.dataset(self.path, format="ipc").count_rows())
 
@@ -172,32 +175,6 @@ def arrow_input(path: FilePath) -> Any:
     import pyarrow as pa
 
     return pa.memory_map(str(path)) if isinstance(path, Path) else pa.PythonFile(path.open("rb"), mode="r")
-
-
-def _holds(of: Any) -> str:
-    import pyarrow as pa
-
-    letter = arrow_kind(of)
-    if letter == "vectors" and pa.types.is_floating(of.value_type):
-        return VECTORS
-    if letter == "vectors" and pa.types.is_integer(of.value_type):
-        return LISTS
-    return _HOLDS.get(letter, OTHER)
-
-
-def column_values(column: Any) -> Any:
-    """An Arrow column as labels: a NumPy array of numbers without gaps, else a list (None is missing)."""
-    import pyarrow as pa
-
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
-    letter = arrow_kind(column.type)
-    is_decimal = pa.types.is_decimal(column.type)
-    if letter in ("f", "i", "b") and not is_decimal and not column.null_count:
-        return column.to_numpy()
-    if letter != "texts" and not pa.types.is_nested(column.type):
-        column = column.cast(pa.string())
-    return column.to_pylist()
 
 
 def table_array(batch: Any) -> np.ndarray:

@@ -12,8 +12,8 @@ import numpy as np
 
 from isoscope.errors import FileError, Setting, ShapeError
 from isoscope.io.addresses import FilePath
-from isoscope.io.files import listed
 from isoscope.io.table_rows import TableRows
+from isoscope.printable import listed
 
 # the options of `Request` that a caller has, beside labels and weights
 WHERE = ("key", "vector_column", "columns", "exclude", "header", "delimiter", "decimal", "unpack_bits", "by")

@@ -15,9 +15,10 @@ import numpy as np
 from isoscope.errors import FileError, Setting, ShapeError
 from isoscope.io.arrow_files import arrow_input
 from isoscope.io.delimited_layout import MISSING, NULLS, Layout, is_list, is_number, layout, long_cells
-from isoscope.io.files import check_utf8, is_gzip, listed, open_bytes, reason
+from isoscope.io.files import check_utf8, is_gzip, open_bytes, reason
 from isoscope.io.structure import check_growth
 from isoscope.io.table import Table, Wanted
+from isoscope.printable import listed
 from isoscope.table_columns import NUMBERS, VECTORS, Column
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ import gzip
 import io
 import itertools
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePath
 from typing import IO, TYPE_CHECKING, BinaryIO, cast
@@ -158,12 +158,6 @@ def reason(error: Exception) -> str:
     lines = str(error).strip().splitlines()
     message = lines[0] if lines else type(error).__name__
     return message[:160].rstrip(" .;:")
-
-
-def listed(names: Iterable[object], *, at_most: int = 12) -> str:
-    """Names for a message, comma separated and cut off where they are many."""
-    shown = [str(name) for name in names]
-    return ", ".join(shown[:at_most]) + (f", … ({len(shown)} in all)" if len(shown) > at_most else "")
 
 
 def _without_gz(path: FilePath) -> PurePath:

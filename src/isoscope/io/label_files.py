@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from isoscope.errors import FileError, LabelError, ShapeError
-from isoscope.io.addresses import FilePath
 from isoscope.io.delimited import integers_or_strings
-from isoscope.io.files import check_file, kind, listed, reading
+from isoscope.io.files import check_file, kind, reading
 from isoscope.io.table import Table, Wanted
 from isoscope.io.tables import ARRAYS, KINDS, open_table
+from isoscope.printable import listed
+from isoscope.table_columns import no_column
 
 _KINDS = (".txt", *ARRAYS, *KINDS[1:])
 # what a lone first cell is called when it names its column rather than the first row
@@ -58,31 +59,35 @@ def column_labels(table: Table, name: str | None) -> list[Any] | np.ndarray:
     return labels if table.is_typed else integers_or_strings(labels)
 
 
-def locate_labels(
-    labels: str | os.PathLike[str],
+def locate(
+    name: str | os.PathLike[str],
     *,
-    path: FilePath,
-    columns: Collection[str],
+    of: object,
+    columns: Sequence[str],
     read: Callable[[str], Any],
-    what: str = "labels",
+    argument: str = "labels",
+    read_file: Callable[[Path, str | None], Any] | None = None,
 ) -> tuple[Callable[[], Any], str]:
-    """How to read what `labels` names, and where that is, in words: a column of the file, else a file.
+    """Return how to read what a name stands for, a column or else a file, and where it is, in words.
 
     Args:
-        labels: as the caller gave it; a Path is a path, whatever columns there are.
-        path: the file the rows come from.
+        name: as the caller gave it; a Path is a path, whatever columns there are.
+        of: what the rows come from, for messages.
         columns: the names of its columns.
-        read: one of its columns, as labels.
-        what: the argument, for messages.
+        read: reads one of them.
+        argument: what the name was given as.
+        read_file: reads a file, or one column of it; by default as labels.
     """
-    if isinstance(labels, str) and labels in columns:
-        return lambda: read(labels), f"{path}, column {labels!r}"
-    file, column = split_column(os.fspath(labels))
+    if isinstance(name, str) and name in columns:
+        return lambda: read(name), f"{of}, column {name!r}"
+    file, column = split_column(os.fspath(name))
     if not file.exists():
-        held = f"it has {listed(columns)}" if columns else f"it has no columns of {what}"
-        where = os.fspath(labels)
-        raise FileError(f"{where!r} is neither a column of {path} ({held}) nor a file", argument=what)
-    check_file(file, what=what)
+        raise no_column(
+            os.fspath(name), columns, argument=argument, of=of, wanted="a column or a file", error=FileError
+        )
+    check_file(file, what=argument)
+    if read_file is not None:
+        return lambda: read_file(file, column), str(file)
     return lambda: read_labels(file, column=column), str(file)
 
 

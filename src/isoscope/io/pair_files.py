@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from isoscope.errors import FileError, ShapeError
-from isoscope.io.files import listed, reading
+from isoscope.io.files import reading
 from isoscope.io.label_files import split_column
 from isoscope.io.table import Table, Wanted
 from isoscope.io.tables import KINDS, open_table
+from isoscope.printable import listed
 
 _SCORES = ("score", "similarity", "relatedness", "rating", "gold", "label")
 _ITEMS = (

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from isoscope.errors import InputError
 from isoscope.io.chunks import Reader
-from isoscope.io.label_files import locate_labels
+from isoscope.io.label_files import locate
 from isoscope.labels import Labels, as_labels
 from isoscope.space import as_counts, as_weights
 
@@ -45,8 +45,8 @@ class Known:
             return cls(what, None)
         if isinstance(asked, Labels | Tensor):
             return cls(what, asked, "the caller", lambda: asked)
-        read, where = locate_labels(
-            asked, path=reader.path, columns=reader.columns, read=reader.label_values, what=what
+        read, where = locate(
+            asked, of=reader.path, columns=reader.columns, read=reader.label_values, argument=what
         )
         return cls(what, asked, where, read)
 

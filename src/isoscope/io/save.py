@@ -14,9 +14,10 @@ import torch
 
 from isoscope.errors import FileError
 from isoscope.io.atomic import check_place, write_atomically
-from isoscope.io.files import listed, reason
+from isoscope.io.files import reason
 from isoscope.io.table_rows import TableRows, list_column
 from isoscope.io.tensor_files import LABEL_NAMES
+from isoscope.printable import listed
 from isoscope.space import Space
 
 KINDS = (".npy", ".npz", ".safetensors", ".parquet")

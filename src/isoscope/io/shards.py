@@ -20,12 +20,13 @@ from isoscope.arrays import block_rows
 from isoscope.errors import FileError, InputError, IsoscopeError, LabelError, ShapeError
 from isoscope.io.addresses import Address, FilePath, is_address, listed_addresses, local_path, shown
 from isoscope.io.chunks import regroup
-from isoscope.io.files import kind, listed
+from isoscope.io.files import kind
 from isoscope.io.formats import formats
 from isoscope.io.raw_rows import fill_memory
 from isoscope.io.table_rows import TableRows
 from isoscope.io.vector_files import LateFile, VectorFile, open_file
 from isoscope.labels import Labels
+from isoscope.printable import listed
 from isoscope.space import Space, unchecked
 
 _BESIDE = (".json", ".jsonl")
@@ -50,10 +51,17 @@ class VectorShards:
     """
 
     def __init__(
-        self, path: str, shards: list[Shard], n_dims: int, notes: list[str], bad: dict[str, str]
+        self,
+        path: str,
+        shards: list[Shard],
+        n_dims: int,
+        notes: list[str],
+        bad: dict[str, str],
+        options: dict[str, Any],
     ) -> None:
         counts = [shard.n_rows for shard in shards]
         self.path = Path(path)
+        self._address, self._options = path, options
         self.shards = shards
         self.n_rows = None if None in counts else sum(count or 0 for count in counts)
         self.n_dims = n_dims
@@ -71,6 +79,7 @@ class VectorShards:
         **options: Any,
     ) -> VectorShards:
         """Every file of vectors in a folder, matching a pattern, or at an address."""
+        asked = {"skip_bad": skip_bad, "labels": labels, "weights": weights, **options}
         places, notes = _found(path)
         known = {"labels": labels, "weights": weights}
         shards, bad = _opened(places, {**options, "name": _name(path)}, known, skip_bad=skip_bad)
@@ -80,7 +89,11 @@ class VectorShards:
         notes += [f"{len(shards):,} files" if len(shards) > 1 else "1 file"]
         notes += dict.fromkeys(note for shard in shards for note in shard.notes)
         notes += [f"left out, since {reason}" for reason in bad.values()]
-        return cls(path, shards, n_dims, notes, bad)
+        return cls(path, shards, n_dims, notes, bad, asked)
+
+    def reopened(self, **options: Any) -> VectorShards:
+        """Return the same files opened with other labels, weights, or options of `open_vectors`."""
+        return VectorShards.of(self._address, **{**self._options, **options})
 
     def __repr__(self) -> str:
         rows = "?" if self.n_rows is None else f"{self.n_rows:,}"

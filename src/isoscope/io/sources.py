@@ -7,8 +7,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from isoscope.frames import as_frame
+from isoscope.io.label_files import locate
 from isoscope.io.row_knowledge import at_hand
 from isoscope.io.shards import VectorShards, is_many
+from isoscope.io.text_files import read_texts
 from isoscope.io.vector_files import VectorFile, open_file
 from isoscope.space import Space
 from isoscope.table_columns import as_choice
@@ -102,3 +105,36 @@ def read(
         unpack_bits=unpack_bits,
         labels=labels,
     ).load()
+
+
+def row_values(X: Any, given: Any, argument: str) -> Any:
+    """Return one value a row: those given, or those of a column of X or of a file that `given` names.
+
+    Args:
+        X: vectors, the path of a file, an opened file, or a data frame.
+        given: a column of X, a file, or the values.
+        argument: what it was given as: "labels", "texts", ….
+
+    Raises:
+        FileError: there is no such column or file.
+    """
+    if not isinstance(given, str | os.PathLike):
+        return given
+    if isinstance(X, str | os.PathLike):
+        X = open_vectors(X, by=os.fspath(given))
+    columns: Any = as_frame(X)
+    names, read, title = (), None, "X"
+    if columns is not None:
+        names, read = columns.names, columns.values
+    elif hasattr(type(X), "blocks"):
+        names, read, title = X.columns, X.column, X.title
+    values, _ = locate(
+        given, of=title, columns=names, read=read, argument=argument, read_file=_READ_FILE.get(argument)
+    )
+    return values()
+
+
+_READ_FILE = {
+    "texts": lambda file, column: read_texts(file, column=column),
+    "partners": lambda file, column: open_vectors(file, key=column).load().vectors,
+}

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from isoscope.errors import FileError, ShapeError
 from isoscope.frames import lists_array
-from isoscope.io.files import listed
 from isoscope.io.structure import check_growth
+from isoscope.printable import listed
 from isoscope.table_columns import OTHER, Column
 
 if TYPE_CHECKING:

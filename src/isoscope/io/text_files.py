@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from isoscope.errors import FileError, InputError, Setting, ShapeError
-from isoscope.io.files import kind, listed, reading, sample_lines
+from isoscope.io.files import kind, reading, sample_lines
 from isoscope.io.label_files import split_column
 from isoscope.io.table import Table, Wanted
 from isoscope.io.tables import KINDS, open_table
 from isoscope.io.word_vectors import numbers_a_line
+from isoscope.printable import listed
 from isoscope.table_columns import LISTS, NUMBERS, TEXTS, VECTORS, names_no_dimension
 
 # how a column of texts is called, the likeliest first

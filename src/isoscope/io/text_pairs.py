@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from isoscope.errors import FileError, InputError, Setting
-from isoscope.io.files import listed, reading
+from isoscope.io.files import reading
 from isoscope.io.table import Table, Wanted
 from isoscope.io.tables import open_table
 from isoscope.io.text_files import HEADS, texts_of
+from isoscope.printable import listed
 from isoscope.table_columns import TEXTS
 
 # columns whose names say that they belong together, the likeliest first

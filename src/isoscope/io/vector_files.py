@@ -16,7 +16,7 @@ from isoscope.arrays import as_tensor, block_rows
 from isoscope.errors import FileError, InputError, NotFiniteError, ShapeError
 from isoscope.io.addresses import Address, FilePath, fetched
 from isoscope.io.chunks import Chunk, Reader, Request, regroup, stack
-from isoscope.io.files import check_file, kind, listed, reading, stem
+from isoscope.io.files import check_file, kind, reading, stem
 from isoscope.io.formats import formats, refuse_options
 from isoscope.io.identity import of_file, of_knowledge
 from isoscope.io.packed_bits import as_coordinates
@@ -24,6 +24,7 @@ from isoscope.io.raw_rows import fill_memory
 from isoscope.io.row_knowledge import Known, LabelsFrom, WeightsFrom
 from isoscope.io.table_rows import TableRows
 from isoscope.labels import Labels
+from isoscope.printable import listed
 from isoscope.space import Space, weighted
 
 _WIDENED = 2  # times the bytes of a file at an address: half precision is read as float32
@@ -67,10 +68,17 @@ class VectorFile:
         return f"VectorFile({self.path.name}, {rows} × {self.n_dims})"
 
     def __reduce__(self) -> tuple[Any, ...]:
+        return LateFile, (self.path, self._options(), self._span)
+
+    def _options(self) -> dict[str, Any]:
+        """Return the arguments of `open_file` that open it again."""
         request = self._reader.request
         asked = {what: known.asked for what, known in self.known.items()}
-        options = {**asked, "name": self.name, "uncached": request.uncached, **request.where()}
-        return LateFile, (self.path, options, self._span)
+        return {**asked, "name": self.name, "uncached": request.uncached, **request.where()}
+
+    def reopened(self, **options: Any) -> VectorFile:
+        """Return the same file opened with other labels, weights, or options of `open_file`."""
+        return open_file(self.path, **{**self._options(), **options})
 
     @property
     def title(self) -> str:
@@ -340,6 +348,10 @@ class LateFile:
     def table_rows(self) -> TableRows | None:
         """The columns beside the vectors; None where the file is no table, or is fetched whole."""
         return self._file.table_rows() if self._can_stay else None
+
+    def reopened(self, **options: Any) -> LateFile:
+        """Return the same file with other labels, weights, or options of `open_file`."""
+        return LateFile(self.path, {**self._options, **options}, self._span)
 
     def parts(self, n_rows: int) -> list[LateFile]:
         """Itself."""

@@ -14,16 +14,15 @@ from isoscope.frames import lists_array
 from isoscope.io.arrow_files import table_array
 from isoscope.io.chunks import Chunk, Reader, Request
 from isoscope.io.delimited import integers_or_strings
-from isoscope.io.files import listed
 from isoscope.io.formats import reads
 from isoscope.io.table import Wanted
 from isoscope.io.table_rows import TableRows
 from isoscope.io.tables import open_table
-from isoscope.table_columns import LISTS, TEXTS, VECTORS, Column, check_n_columns, judge, places_of
+from isoscope.printable import listed
+from isoscope.table_columns import LISTS, TEXTS, VECTORS, Column, check_n_columns, dimensions_among, places_of
 
 TEXT_COLUMN = "text"
 _TABLES = ("vector_column", "columns", "exclude")  # the options that every table takes
-_INDEX = "__index_level_"  # the columns pandas writes its row index to
 
 
 @reads(".json", ".jsonl", takes=_TABLES)
@@ -168,23 +167,9 @@ def choose_dimensions(request: Request, columns: Sequence[Column]) -> tuple[list
     rest = [place for place, name in enumerate(names) if place not in out and name not in request.apart]
     if request.columns is not None:
         return _asked(request, columns, rest)
-    verdict = judge([columns[place] for place in rest])
-    taken, others, named, doubtful = (
-        [rest[place] for place in places]
-        for places in (verdict.dimensions, verdict.others, verdict.named, verdict.doubtful)
-    )
+    taken, doubtful, notes = dimensions_among(columns, rest)
     if doubtful:
         raise _question(request, names, doubtful, taken)
-    notes = []
-    if others:
-        notes.append(f"left out non-numeric columns: {listed(names[place] for place in others)}")
-    if 0 in named and not names[0].strip():
-        named.remove(0)
-        notes.append("left out the unnamed first column, a row index")
-    named = [place for place in named if not names[place].startswith(_INDEX)]
-    if named:
-        shown = listed(names[place] for place in named)
-        notes.append(f"left out as no dimensions, by their names: {shown} (`columns` would take them)")
     return taken, notes
 
 

@@ -162,7 +162,7 @@ def attribute_anisotropy(
     >>> [round(part.part, 6) for part in found.labels], round(found.directions[0].between, 4)
     ([0.5, 0.5], 0.9989)
     """
-    matrix = as_matrix(X).detach()
+    matrix = as_matrix(X, apart=labels).detach()
     coded = as_labels(known_rows(X, labels, "labels"), n=len(matrix)).to(matrix.device).seen()
     Moments.of(matrix).need_spread("attribute_anisotropy")
     groups = GroupMoments.of(matrix, coded)

@@ -145,7 +145,7 @@ def knn_purity(X: Any, labels: Any = None, *, k: int = _PURITY_NEIGHBORS) -> flo
     >>> knn_purity([[0.0], [1.0], [4.0], [5.0]], labels=[0, 0, 1, 1], k=1)
     1.0
     """
-    n = X.distances.shape[0] if isinstance(X, Neighbors) else as_matrix(X).shape[0]
+    n = X.distances.shape[0] if isinstance(X, Neighbors) else as_matrix(X, apart=labels).shape[0]
     codes = as_clusters(known_rows(X, labels, "labels"), n=n).codes
     indices = Neighbors.of(X, k=k).indices
     codes = codes.to(indices.device)
@@ -213,5 +213,5 @@ def softmax_regression(penalty: float, *, n_labels: int, **options: Any) -> Any:
 
 def _clustered(X: Any, labels: Any) -> tuple[Tensor, Labels]:
     """The vectors and their labels, checked to be clusters, on the same device."""
-    matrix = as_matrix(X)
+    matrix = as_matrix(X, apart=labels)
     return matrix, as_clusters(known_rows(X, labels, "labels"), n=len(matrix)).to(matrix.device)

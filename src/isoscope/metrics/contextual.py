@@ -245,7 +245,9 @@ def sampled_anisotropy(X: Any, *, sentences: Any = None, n_sentences: int = 1000
     """
     if n_sentences < 2:
         raise InputError(argument="n_sentences", got=n_sentences, wanted="at least 2 to compare")
-    matrix = as_matrix(X, finite=False)  # of which only the rows drawn are looked at, and checked
+    matrix = as_matrix(
+        X, finite=False, apart=sentences
+    )  # of which only the rows drawn are looked at, and checked
     labels = as_labels(known_rows(X, sentences, "sentences"), n=matrix.shape[0], name="sentences")
     generator = torch.Generator().manual_seed(seed)
     rows = draw_rows(labels, at_most=1, generator=generator)
@@ -278,7 +280,7 @@ def _sample_types(X: Any, token_types: Any, at_most: int, seed: int) -> tuple[Te
     """At most so many random rows of each type, of those with a direction."""
     if isinstance(X, GroupDirections):
         raise InputError("sampling needs the vectors; pass X and its token types, not GroupDirections")
-    matrix = as_matrix(X)
+    matrix = as_matrix(X, apart=token_types)
     labels = as_labels(known_rows(X, token_types, "token_types"), n=matrix.shape[0], name="token_types")
     present = has_direction(matrix).cpu()
     rows = draw_rows(labels, at_most=at_most, generator=torch.Generator().manual_seed(seed), among=present)

@@ -126,7 +126,7 @@ def frontier_position(X: Any, labels: Any = None, *, debias: bool = False) -> Fr
     >>> round(plain.between_share, 2), round(fair.between_share, 2)
     (0.14, -0.01)
     """
-    matrix = as_matrix(X).detach()
+    matrix = as_matrix(X, apart=labels).detach()
     coded = as_labels(known_rows(X, labels, "labels"), n=len(matrix)).to(matrix.device).seen()
     moments, groups = Moments.of(matrix), GroupMoments.of(matrix, coded)
     n, K, d = moments.count, n_labels_seen(groups), moments.n_dims

@@ -167,7 +167,7 @@ def triplet_bound(X: Any, labels: Any = None) -> Any:
     >>> triplet_bound([[0.0], [4.0], [1.0]], ["a", "a", "b"])
     -4.0
     """
-    n = as_matrix(X).shape[0]
+    n = as_matrix(X, apart=labels).shape[0]
     bound: Tensor | float = 0.0
     for own, others, n_k in _anchor_distances(X, labels):
         bound = bound + (n_k - n) * own.sum() + (n_k - 1) * others.sum()
@@ -186,7 +186,7 @@ def _class_vectors(classes: Any, groups: GroupMoments) -> Tensor:
 
 def _anchor_distances(X: Any, labels: Any) -> Iterator[tuple[Tensor, Tensor, int]]:
     """Blocks of anchors of one label: distances to that label (b, n_k), to the rest (b, n − n_k), and n_k."""
-    matrix = as_matrix(X)
+    matrix = as_matrix(X, apart=labels)
     coded = as_clusters(known_rows(X, labels, "labels"), n=matrix.shape[0]).to(matrix.device)
     points = matrix[torch.argsort(coded.codes, stable=True)].double()
     n_rows = max(1, _BLOCK_NUMBERS // len(points))

@@ -13,7 +13,7 @@ import torch
 from isoscope.errors import ShapeError
 from isoscope.io.files import check_file, reading, stem
 from isoscope.io.identity import of_file, of_knowledge
-from isoscope.io.label_files import column_labels, locate_labels
+from isoscope.io.label_files import column_labels, locate
 from isoscope.io.text_files import FileTexts, open_text_file
 from isoscope.labels import Labels, as_labels
 from isoscope.models.resolve import model_folder
@@ -172,8 +172,8 @@ def _labels(path: Path, found: FileTexts, labels: str | os.PathLike[str] | None)
     """The labels, as many as texts: told before hours of encoding, not after."""
     if labels is None:
         return None
-    read, where = locate_labels(
-        labels, path=path, columns=found.columns.names, read=partial(column_labels, found.columns)
+    read, where = locate(
+        labels, of=path, columns=found.columns.names, read=partial(column_labels, found.columns)
     )
     with reading(path):
         coded = as_labels(read(), name=f"labels ({where})")

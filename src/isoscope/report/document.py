@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from html import escape
 from pathlib import Path
@@ -121,13 +121,15 @@ def report(
     X: Any,
     *,
     labels: Any = None,
-    texts: Sequence[str] | None = None,
+    texts: Any = None,
     path: str | os.PathLike[str] | None = None,
     title: str | None = None,
     run: str | os.PathLike[str] | Trajectory | None = None,
     figures: str | os.PathLike[str] | None = None,
     seed: int = 0,
     progress: bool | None = None,
+    vectors: str | None = None,
+    device: Any = None,
 ) -> Report:
     """Write a page about a space: words, numbers and pictures, and what corrections would do.
 
@@ -135,16 +137,19 @@ def report(
     beyond 200,000 for cosines; the page says so. Texts and labels are shown, never run.
 
     Args:
-        X: (n, d) vectors in any array, a Space, an opened file (`open_vectors`, `open_texts`), or a
-            Measurement: the page shows its readings, and what it has computed is not computed again.
-        labels: one label a row.
-        texts: the text of each row, shown beside its point.
+        X: (n, d) vectors in any array, a path, a data frame, a Space, an opened file (`open_vectors`,
+            `open_texts`), or a Measurement: the page shows its readings, and what it has computed is not
+            computed again.
+        labels: one label a row, or the name of a column of X or of a file.
+        texts: the text of each row, shown beside its point, or the name of a column of X or of a file.
         path: where to write the page, .html; without it, call `save` on what is returned.
         title: of the page; by default the space's name.
         run: the folder of a training run, or a Trajectory: its curves are shown too.
         figures: a folder for the same plots as PDF and PNG (needs matplotlib).
         seed: of everything sampled.
         progress: show a progress bar; None shows it on a terminal.
+        vectors: the column of a table that holds the vectors, where it has several.
+        device: where to compute, such as "cuda"; by default where the vectors are.
 
     >>> import numpy as np
     >>> X = np.random.default_rng(0).normal(size=(200, 8))
@@ -156,9 +161,7 @@ def report(
     place = None if path is None else check_page(path)
     folder = None if figures is None else _figure_folder(figures)
     followed = None if run is None else load_run(run)
-    if isinstance(texts, str):
-        raise InputError(argument="texts", got=texts, wanted="a sequence with one text for each vector")
-    shelf = shelf_of(X, seed=seed, labels=labels, texts=texts)
+    shelf = shelf_of(X, seed=seed, vectors=vectors, device=device, labels=labels, texts=texts)
     if shelf.space.weights is not None:
         raise InputError(
             "has weights, and a report counts every vector once", argument="X", hint="leave the weights out"

@@ -29,9 +29,10 @@ from torch import Tensor
 
 from isoscope.errors import FileError
 from isoscope.io.atomic import beside, failures, remove, why
-from isoscope.io.files import check_file, listed
+from isoscope.io.files import check_file
 from isoscope.io.run_folder import RunFolder
 from isoscope.io.sealed import check_folder, check_owner, read_tensors, seal_folder, write_tensors
+from isoscope.printable import listed
 from isoscope.tracking.trajectory import Trajectory
 
 _ROWS = "trajectory.parquet"

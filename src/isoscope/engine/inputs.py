@@ -1,0 +1,196 @@
+"""What a caller passes as X, as a source: an array, a path, a data frame, an opened file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from torch import Tensor
+
+from isoscope.arrays import as_device
+from isoscope.engine.dask_arrays import DaskVectors, is_dask_array
+from isoscope.engine.on_device import OnDevice
+from isoscope.engine.source import Source, Wrapped, is_source
+from isoscope.errors import InputError, ShapeError
+from isoscope.frames import Frame, as_frame
+from isoscope.io.row_knowledge import at_hand
+from isoscope.io.shards import VectorShards
+from isoscope.io.sources import open_vectors, row_values
+from isoscope.io.vector_files import LateFile, VectorFile
+from isoscope.labels import Labels, as_labels
+from isoscope.space import Space, as_counts, weighted
+
+_STREAMED = ("labels", "weights")  # what a source that is read in blocks has of each row
+_TEXT_COLUMN = "text"  # beside vectors, it holds what they encode
+
+
+@dataclass(frozen=True)
+class Input:
+    """X as a source.
+
+    Attributes:
+        source: the vectors, with what is known of each row.
+        by: the slices: names of columns of the source, values, or values by name.
+        notes: how X was read, where the source does not say it.
+        how: the options that read the vectors of X again.
+    """
+
+    source: Source
+    by: Any = None
+    notes: tuple[str, ...] = ()
+    how: Mapping[str, Any] = field(default_factory=dict)
+
+
+def as_input(
+    X: Any,
+    rows: Mapping[str, Any] | None = None,
+    *,
+    by: Any = None,
+    vectors: str | None = None,
+    device: Any = None,
+    apart: Sequence[str] = (),
+    skip_bad: bool = False,
+) -> Input:
+    """Return X as a source.
+
+    Args:
+        X: vectors in any array, a path, a data frame, an opened file, a dask array, or a Space.
+        rows: what the caller knows of the rows: values, or names of a column of X or a file, by argument.
+        by: as `measure` takes it.
+        vectors: the column of a table that holds the vectors.
+        device: where to compute; by default where the vectors are.
+        apart: other columns that are no dimensions.
+        skip_bad: leave out files of many that cannot be opened.
+    """
+    rows = {name: value for name, value in (rows or {}).items() if value is not None}
+    frame = as_frame(X)
+    if frame is not None:
+        opened = _of_frame(frame, rows, by, vectors, apart)
+    elif is_dask_array(X):
+        opened = Input(DaskVectors(X, **_looked_up(X, rows)), by)
+    elif isinstance(X, str | os.PathLike) or (is_source(X) and not isinstance(X, Space)):
+        opened = Input(_of_file(X, rows, by, vectors, apart, skip_bad=skip_bad), by)
+    else:
+        if vectors is not None:
+            raise InputError("names a column of a table; X is an array", argument="vectors")
+        known = _looked_up(X, rows)
+        space = X if isinstance(X, Space) else Space(X, **known)
+        opened = Input(replace(X, **known) if space is X and known else space, by)
+    return replace(opened, source=_placed(opened.source, device), how={**opened.how, "device": device})
+
+
+def _looked_up(X: Any, rows: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: row_values(X, value, name) for name, value in rows.items()}
+
+
+def _placed(source: Source, device: Any) -> Source:
+    """Return the source on a device, and in memory without a gradient: a measurement is numbers."""
+    if not isinstance(source, Space):
+        return source if device is None else OnDevice(source, device)
+    if device is not None:
+        source = source.with_vectors(source.vectors.to(as_device(device)))
+    return source.with_vectors(source.vectors.detach()) if source.vectors.requires_grad else source
+
+
+def _names(by: Any, columns: Sequence[str]) -> tuple[str, ...]:
+    """Return the columns that `by` names; none where it holds values."""
+    if isinstance(by, str):
+        return (by,)
+    if isinstance(by, tuple) and all(isinstance(name, str) for name in by):
+        return by
+    return tuple(by) if isinstance(by, list) and set(map(str, by)) <= set(columns) else ()
+
+
+def _of_frame(
+    frame: Frame, rows: Mapping[str, Any], by: Any, vectors: str | None, apart: Sequence[str]
+) -> Input:
+    names = _names(by, frame.names)
+    named = [value for value in rows.values() if isinstance(value, str)]
+    apart = [*apart, *named, *names]
+    matrix, notes = frame.vectors(vectors, apart=apart)
+    known = {name: _column(frame, value, name) for name, value in rows.items()}
+    if "texts" not in known and frame.holds(_TEXT_COLUMN, "texts"):
+        known["texts"] = list(frame.values(_TEXT_COLUMN))
+    slices = {name: _column(frame, name, "by") for name in names} if names else by
+    return Input(Space(matrix, **known), slices, tuple(notes), {"vectors": vectors, "apart": apart})
+
+
+def _column(frame: Frame, given: Any, argument: str) -> Any:
+    values = row_values(frame.table, given, argument)
+    if argument == "texts":
+        return list(values)
+    return at_hand(argument, values) if argument == "weights" else values
+
+
+def _of_file(
+    X: Any, rows: dict[str, Any], by: Any, vectors: str | None, apart: Sequence[str], *, skip_bad: bool
+) -> Source:
+    """Return an opened file, or its rows in memory where more is known of them than a file has."""
+    streamed = {name: value for name, value in rows.items() if name in _STREAMED}
+    named = [value for name, value in rows.items() if name not in _STREAMED and isinstance(value, str)]
+    asked: dict[str, Any] = {name: at_hand(name, value) for name, value in streamed.items()}
+    columns = (*_names(by, () if isinstance(X, str | os.PathLike) else X.columns), *named, *apart)
+    asked |= {"by": columns} if columns else {}
+    asked |= {} if vectors is None else {"vector_column": vectors}
+    if isinstance(X, str | os.PathLike):
+        source: Any = open_vectors(X, skip_bad=skip_bad, **asked)
+    elif not asked:
+        source = X
+    elif isinstance(X, VectorFile | LateFile | VectorShards):
+        source = X.reopened(**asked)
+    elif isinstance(X, OnDevice):
+        source = OnDevice(_of_file(X.source, streamed, by, vectors, apart, skip_bad=skip_bad), X.device)
+    elif vectors is not None:
+        raise InputError(f"names a column of a table; X is {type(X).__name__}", argument="vectors")
+    else:
+        source = WithRows(X, **streamed) if streamed else X
+    others = {name: value for name, value in rows.items() if name not in _STREAMED}
+    return replace(source.load(), **_looked_up(source, others)) if others else source
+
+
+class WithRows(Wrapped):
+    """A source with labels or weights that the caller gives."""
+
+    def __init__(self, source: Source, *, labels: Any = None, weights: Any = None) -> None:
+        super().__init__(source)
+        n = source.n_rows
+        labels, weights = row_values(source, labels, "labels"), row_values(source, weights, "weights")
+        self._labels = source.labels if labels is None else as_labels(labels, n=n)
+        self._weights = source.weights
+        if weights is not None:
+            counts = at_hand("weights", weights)
+            self._weights = as_counts(counts, n=len(counts) if n is None else n)
+
+    @property
+    def labels(self) -> Labels | None:
+        """The label of every row."""
+        return self._labels
+
+    @property
+    def weights(self) -> Tensor | None:
+        """How often each row counts."""
+        return self._weights
+
+    def blocks(self, n_rows: int | None = None) -> Iterator[Space]:
+        """The rows in order."""
+        start = 0
+        for block in self.source.blocks(n_rows):
+            yield self._known(block, start, start + len(block))
+            start += len(block)
+        for name, values in (("labels", self._labels), ("weights", self._weights)):
+            if values is not None and len(values) != start:
+                raise ShapeError(
+                    f"has {len(values)} entries for {start} vectors; wanted one for each", argument=name
+                )
+
+    def load(self) -> Space:
+        """All rows."""
+        space = self.source.load()
+        return self._known(space, 0, len(space))
+
+    def _known(self, space: Space, start: int, stop: int) -> Space:
+        if self._labels is not None:
+            space = replace(space, labels=self._labels.rows(start, stop))
+        return space if self._weights is None else weighted(space, self._weights[start:stop])
