@@ -9,7 +9,7 @@ import torch
 
 import isoscope as iso
 from isoscope.arrays import as_matrix, blocks, like, scalar, working_dtype
-from isoscope.errors import InputError, NotFiniteError, ShapeError
+from isoscope.errors import FileError, InputError, NotFiniteError, ShapeError
 
 ROWS = [[1.0, 2.0], [3.0, 5.0], [-1.0, 0.5]]
 

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
 
 import isoscope as iso
-from isoscope import Space
+from isoscope import Space, read
 from isoscope.errors import InputError, NotFiniteError, ShapeError
 
 
@@ -77,3 +79,27 @@ def test_weights_add_up_to_an_exact_count(weight: float) -> None:
     ):
         iso.measure(X, weights=np.full(4, weight))
     assert Space(X, weights=np.full(4, 2.0**51)).weights is not None
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16, torch.bfloat16])
+def test_a_space_is_an_array(dtype: torch.dtype) -> None:
+    vectors = torch.tensor([[0.5, 1.0], [2.0, 3.0], [1.0, 0.0]], dtype=dtype, requires_grad=True)
+    space = Space(vectors, labels=["b", "a", "b"])
+    assert np.asarray(space).tolist() == vectors.tolist()
+    assert np.asarray(space, dtype=float).dtype == float
+    assert np.array(space, copy=True).base is None
+    assert space.X.shape == space.shape == (3, 2)
+    assert space.y is not None
+    assert space.y.tolist() == ["b", "a", "b"]
+    assert Space(vectors).y is None
+
+
+def test_scikit_learn_takes_a_space(tmp_path: Path) -> None:
+    from sklearn.linear_model import LogisticRegression
+
+    X = np.random.default_rng(0).normal(size=(30, 3)).astype(np.float32)
+    np.save(tmp_path / "v.npy", X)
+    space = read(tmp_path / "v.npy", labels=X[:, 0] > 0)
+    assert np.array_equal(np.asarray(space), X)
+    assert space.y is not None
+    assert LogisticRegression().fit(space, space.y).score(space.X, space.y) > 0.9

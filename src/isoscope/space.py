@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -42,6 +43,8 @@ class Space:
     Space(3 × 2, float64, 2 labels)
     >>> space.labels.names
     ('a', 'b')
+    >>> space.X.shape, space.y.tolist()
+    ((3, 2), ['a', 'b', 'b'])
     """
 
     vectors: Tensor
@@ -104,6 +107,25 @@ class Space:
         parts += ["partners"] if self.partners is not None else []
         parts += ["weights"] if self.weights is not None else []
         return f"Space({', '.join(parts)})"
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return np.array(self.X, dtype=dtype) if copy else np.asarray(self.X, dtype=dtype)
+
+    @property
+    def X(self) -> np.ndarray:  # noqa: N802 - scikit-learn's name
+        """(n, d) the vectors in NumPy, in the same memory where that can be."""
+        vectors = self.vectors.detach().cpu()
+        return (vectors.float() if vectors.dtype == torch.bfloat16 else vectors).numpy()
+
+    @property
+    def y(self) -> np.ndarray | None:
+        """(n,) the labels in NumPy, by name; None where there are none."""
+        return None if self.labels is None else np.asarray(self.labels.names)[self.labels.codes.cpu().numpy()]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(n, d)."""
+        return len(self), self.n_dims
 
     @property
     def n_dims(self) -> int:

@@ -129,7 +129,7 @@ def test_gates_set_the_exit_code(folder: Path) -> None:
         (("a.npy",), "B is missing"),
         (("a.npy", "b.npy", "--key", "x", "--key", "y", "--key", "z"), "3 times"),
         (("a.npy", "none.npy"), "none.npy"),
-        (("old.csv", "new.csv", "--ids", "nokey"), "--ids 'nokey' is neither a column of old.csv"),
+        (("old.csv", "new.csv", "--ids", "nokey"), "--ids must be a column or a file, got 'nokey'"),
         (("a.npy", "b.npy", "-o", "no/folder/out.json"), "out.json"),
     ],
 )

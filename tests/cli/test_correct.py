@@ -261,7 +261,7 @@ def test_a_table_keeps_its_columns(folder: Path, kind: str, suffix: str) -> None
     assert found.schema.equals(table.schema)
     for name in ("id", "when", "tags", "text"):
         assert found.column(name).to_pylist() == table.column(name).to_pylist()
-    where = {"columns": "d0:d5"} if kind == "numbers" else {"vector_column": "embedding"}
+    where = {"columns": "d0:d5"} if kind == "numbers" else {"vectors": "embedding"}
     before, after = iso.read(f"in{suffix}", **where).vectors, iso.read("out.parquet", **where).vectors
     assert torch.allclose(after, before - before.mean(0), atol=1e-5)
 

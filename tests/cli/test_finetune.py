@@ -156,7 +156,7 @@ def test_bad_input(tiny_bert: Path, texts: Path, fail: Any) -> None:
     assert "error: --texts FILE is missing" in fail("finetune", model, "--labels", "kind")
     assert "is not known; wanted one of" in fail("finetune", model, "--task", "xyz")
     missing = fail("finetune", model, *own, "--labels", "nothing")
-    assert "labels 'nothing' is neither a column of texts.jsonl (it has asked, answer, kind, same)" in missing
+    assert "--labels must be a column or a file, got 'nothing'" in missing
     assert "labels has one value, 'x'" in fail("finetune", model, *own, "--labels", "same")
     assert "Pass --text-column to say which" in fail(
         "finetune", model, "--texts", "texts.jsonl", "--labels", "kind"

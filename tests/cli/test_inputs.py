@@ -137,8 +137,8 @@ def test_device_batch_size_and_download_reach_the_encoder(
         (["words.txt", "--model", "TINY"], "words.txt has 3 numbers in each line, as word vectors have"),
         (["reviews.jsonl", "--model", "TINY", "--key", "x"], "--key goes with vectors"),
         (
-            ["reviews.jsonl", "--model", "TINY", "--vector-column", "x"],
-            "--vector-column goes with vectors",
+            ["reviews.jsonl", "--model", "TINY", "--vectors", "x"],
+            "--vectors goes with vectors",
         ),
         (
             ["two.csv", "--model", "TINY"],
@@ -148,7 +148,7 @@ def test_device_batch_size_and_download_reach_the_encoder(
             ["reviews.jsonl", "--model", "TINY", "--text-column", "x"],
             "has no column 'x'; it has text, title, label",
         ),
-        (["reviews.jsonl", "--model", "TINY", "--labels", "x"], "labels 'x' is neither a column"),
+        (["reviews.jsonl", "--model", "TINY", "--labels", "x"], "--labels must be a column or a file, got"),
         (
             ["reviews.jsonl", "--model", "TINY", "--labels", "pair_labels.txt"],
             "labels has 4 entries for 8 texts",

@@ -52,7 +52,7 @@ def test_every_flag_changes_something(folder: Path) -> None:
     column = json.loads(run("measure", "table.parquet", "--json", "-l", "label").output)
     assert column["n_labels"] == 3
     assert json.loads(run("measure", "two.npz", "--key", "second", "--json").output)["d"] == 2
-    named = run("measure", "table.parquet", "--vector-column", "vector", "--json")
+    named = run("measure", "table.parquet", "--vectors", "vector", "--json")
     assert json.loads(named.output)["d"] == 5
     without = json.loads(run("measure", "vectors.npy", "--no-errors", "--json").output)
     assert without["metrics"]["isoscore"]["standard_error"] is None
@@ -90,7 +90,7 @@ def test_flags_past_memory(folder: Path, fail, monkeypatch) -> None:
         (["vectors.npy", "-m", "isoscor"], "did you mean isoscore"),
         (["vectors.npy", "-m", "silhouette"], "needs labels"),
         (["vectors.npy", "--key", "x"], "key"),
-        (["table.parquet", "--vector-column", "x"], "x"),
+        (["table.parquet", "--vectors", "x"], "x"),
         (["bad/object.npy"], "object"),
         (["bad/empty.npy"], "empty"),
         (["bad/truncated.npy"], "truncated.npy"),

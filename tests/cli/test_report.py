@@ -57,7 +57,7 @@ def test_json_has_the_measurement(folder: Path) -> None:
 def test_every_flag_changes_something(folder: Path) -> None:
     assert "silhouette" not in said("vectors.npy")["measurement"]["metrics"]
     assert said("two.npz", "--key", "second")["measurement"]["d"] == 2
-    assert said("t.parquet", "--vector-column", "vector", "-l", "label")["measurement"]["n_labels"] == 3
+    assert said("t.parquet", "--vectors", "vector", "-l", "label")["measurement"]["n_labels"] == 3
     said("vectors.npy", "--texts", "texts.txt", "--title", "My space", "--seed", "3")
     page = Path("report.html").read_text(encoding="utf-8")
     assert "<title>My space</title>" in page

@@ -109,7 +109,7 @@ def test_every_flag_changes_something(folder: Path) -> None:
     assert train("--patience", "1")["configuration"]["patience"] == 1
     assert train("--steps", "200", "--target-accuracy", "0.5")["steps"] < 200
     assert train("--key", "second", file="two.npz")["configuration"]["d"] == 3
-    assert train("--vector-column", "vector", file="table.parquet", labels="label")["n_parameters"] == 318
+    assert train("--vectors", "vector", file="table.parquet", labels="label")["n_parameters"] == 318
 
 
 def test_the_vectors_go_to_the_device(folder: Path, monkeypatch) -> None:

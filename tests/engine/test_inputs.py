@@ -1,4 +1,4 @@
-"""What may be passed as vectors and as what is known of each row, in every public function that takes them."""
+"""What may be passed as vectors, labels and the like: a table of inputs and public functions, held full."""
 
 from __future__ import annotations
 
@@ -134,12 +134,14 @@ def expected() -> dict[str, float]:
     return {name: function(ROWS, LABELS) for name, function in FUNCTIONS.items()}
 
 
+@pytest.mark.filterwarnings("ignore:X. left out non-numeric columns")
 @pytest.mark.parametrize("function", FUNCTIONS)
 @pytest.mark.parametrize("kind", INPUTS)
 def test_every_input_with_labels_as_values(tmp_path: Path, expected: Any, function: str, kind: str) -> None:
     assert FUNCTIONS[function](INPUTS[kind](tmp_path), LABELS) == pytest.approx(expected[function], abs=1e-6)
 
 
+@pytest.mark.filterwarnings("ignore:X. left out non-numeric columns")
 @pytest.mark.parametrize("function", FUNCTIONS)
 @pytest.mark.parametrize("kind", INPUTS)
 def test_every_input_with_labels_by_name(tmp_path: Path, expected: Any, function: str, kind: str) -> None:
@@ -151,11 +153,115 @@ def test_every_input_with_labels_by_name(tmp_path: Path, expected: Any, function
         assert FUNCTIONS[function](X, name) == pytest.approx(expected[function], abs=1e-6), name
 
 
+LABELLED = ("calinski_harabasz", "davies_bouldin", "dunn_index", "knn_purity", "silhouette_by_cluster")
+WARNED = "ignore:X. left out non-numeric columns"
+
+
+@pytest.mark.filterwarnings(WARNED)
 @pytest.mark.parametrize("kind", INPUTS)
-def test_every_input_of_a_metric(tmp_path: Path, kind: str) -> None:
+def test_every_input_of_metrics(tmp_path: Path, kind: str) -> None:
     X = INPUTS[kind](tmp_path)
-    if "a dimension" in kind:
-        with pytest.raises(InputError, match="texts in columns 'topic', 'place'"):
-            iso.isoscore(X)
-    else:
-        assert iso.isoscore(X) == pytest.approx(iso.isoscore(ROWS))
+    assert iso.isoscore(X) == pytest.approx(iso.isoscore(ROWS))
+    assert iso.metrics.mean_cosine(X) == pytest.approx(iso.metrics.mean_cosine(ROWS))
+    labels = "topic" if kind in TABLES else LABELS
+    for name in LABELLED:
+        function = getattr(iso.metrics, name)
+        assert function(X, labels) == pytest.approx(function(ROWS, LABELS)), name
+
+
+@pytest.mark.parametrize("kind", TABLES)
+def test_slices_and_weights_by_name(tmp_path: Path, kind: str) -> None:
+    X = TABLES[kind](tmp_path)
+    sliced = iso.measure(X, by="place", metrics="isoscore")
+    assert sliced.by == ("place",)
+    assert {reading.group["slice"] for reading in sliced.slices} == {"de", "fr"}
+    inside = np.array(PLACES) == "de"
+    assert sliced.of("de")["isoscore"].value == pytest.approx(iso.isoscore(ROWS[inside]))
+
+
+@pytest.mark.parametrize("kind", TABLES)
+@pytest.mark.parametrize("function", ["measure", "report", "compare", "advise"])
+def test_a_wrong_column_is_named_with_the_nearest(tmp_path: Path, kind: str, function: str) -> None:
+    with pytest.raises(InputError) as caught:
+        FUNCTIONS[function](TABLES[kind](tmp_path), "topc")
+    assert (caught.value.argument, caught.value.got) == ("labels", "topc")
+    assert "did you mean 'topic'?" in caught.value.hint[0]
+    assert "place" in caught.value.hint[0]
+
+
+def test_one_of_several_columns_of_vectors(tmp_path: Path) -> None:
+    table = pa.table({**columns(ROWS.tolist()), "other": (-ROWS[:, :2]).tolist()})
+    parquet.write_table(table, path := tmp_path / "two.parquet")
+    frames = [table, table.to_pandas(), pl.from_arrow(table), path, str(path)]
+    for X in frames:
+        with pytest.raises(InputError, match="2 columns of vectors"):
+            iso.measure(X)
+        for function in (iso.measure, iso.report):
+            measured = function(X, labels="topic", vectors="other")
+            assert (measured if function is iso.measure else measured.measurement).d == 2
+        assert iso.advise(X, labels="topic", vectors="emb", corrections=["center"], repeats=1).d == D
+        assert iso.compare(X, X, vectors=("emb", "other")).b.d == 2
+        assert "X" not in str(iso.measure(X, vectors="emb").notes)
+        with pytest.raises(InputError, match="did you mean 'other'"):
+            iso.measure(X, vectors="othr")
+        with pytest.raises(InputError, match="'topic'"):
+            iso.measure(X, vectors="topic")
+
+
+def test_rows_are_matched_by_a_column() -> None:
+    first = pd.DataFrame({"number": np.arange(N), **columns(list(ROWS))})
+    second = first.iloc[::-1][:50]
+    comparison = iso.compare(first, second, ids="number", metrics="isoscore")
+    assert comparison.a.n == 50
+    assert comparison.correspondence("cka") == pytest.approx(1)
+    first = pd.DataFrame({"number": np.arange(N), "x": ROWS[:, 0], "y": ROWS[:, 1]})
+    wide_frames = first, first.iloc[::-1][:50]
+    assert iso.compare(*wide_frames, ids="number", metrics="isoscore").a.d == 2
+
+
+def test_texts_by_name(tmp_path: Path) -> None:
+    frame = pd.DataFrame(columns(list(ROWS))).rename(columns={"text": "body"})
+    (tmp_path / "texts.txt").write_text("\n".join(TEXTS))
+    for texts in ("body", tmp_path / "texts.txt", TEXTS):
+        assert "text 7" in iso.report(frame, texts=texts).html
+    with pytest.raises(InputError, match="did you mean 'body'"):
+        iso.report(frame, texts="boddy")
+
+
+def test_a_measurement_of_a_frame_is_used_again() -> None:
+    frame = pd.DataFrame({**columns(list(ROWS)), "other": list(-ROWS[:, :2])})
+    measured = iso.measure(frame, vectors="other")
+    assert iso.report(measured).measurement is not None
+    assert iso.compare(measured, measured, labels="topic").a.n_labels == 3
+    assert iso.advise(measured, labels="topic", corrections=["center"], repeats=1).d == 2
+
+
+def test_pairs_from_a_file(tmp_path: Path) -> None:
+    pairs = [(row, (row + 3) % N, float(row % 5)) for row in range(N)]
+    pd.DataFrame(pairs, columns=["i", "j", "score"]).to_csv(tmp_path / "pairs.csv", index=False)
+    options = {"corrections": ["center"], "repeats": 1}
+    found = iso.advise(ROWS, pairs=tmp_path / "pairs.csv", **options)
+    assert found["similarity"].baseline == iso.advise(ROWS, pairs=pairs, **options)["similarity"].baseline
+
+
+@pytest.mark.parametrize("function", ["measure", "report", "compare", "advise"])
+@pytest.mark.parametrize("kind", ["NumPy", "pandas, a vector column", "path of a table", "opened file"])
+def test_a_device(tmp_path: Path, expected: Any, kind: str, function: str) -> None:
+    X = INPUTS[kind](tmp_path)
+    assert FUNCTIONS[function](X, LABELS, device="cpu") == pytest.approx(expected[function], abs=1e-6)
+    with pytest.raises(InputError, match="device 'nowhere'"):
+        FUNCTIONS[function](X, LABELS, device="nowhere")
+
+
+def test_values_of_slices_by_name() -> None:
+    sliced = iso.measure(ROWS, by={"place": PLACES, "topic": LABELS}, metrics="isoscore")
+    assert sliced.by == ("place", "topic")
+    assert "de, left" in {reading.group["slice"] for reading in sliced.slices}
+
+
+def test_splits_and_streams_of_datasets() -> None:
+    datasets = pytest.importorskip("datasets")
+    whole = datasets.Dataset.from_dict(columns(ROWS.tolist()))
+    with pytest.raises(InputError, match=r"X has the splits train; pass X\['train'\]"):
+        iso.measure(datasets.DatasetDict(train=whole))
+    assert iso.isoscore(whole.shuffle(seed=0).select(range(40))) > 0

@@ -53,7 +53,7 @@ _COMMANDS: dict[str, tuple[list[str], dict[str, tuple[str, ...]]]] = {
         "--weights": (*_PATHS, *_WORDS, "labels.txt", "weights.txt", "labelled.npz:weights"),
         "--metrics": (*_WORDS, "isoscore,", ",", "all", "nothing", "silhouette", "isoscore_star", "alignment"),
         "--seed": _LARGE, "--memory": (*_LARGE, "1KB", "1e9", "9" * 30 + "GB", "-1GB", "1 GB", "1TBB", "0GB", "300MB"),
-        "--checkpoint": _PATHS, "--key": _WORDS, "--vector-column": _WORDS, "--model": (*_PATHS, *_WORDS),
+        "--checkpoint": _PATHS, "--key": _WORDS, "--vectors": _WORDS, "--model": (*_PATHS, *_WORDS),
         "--batch-size": _LARGE, "--pooling": _WORDS, "--device": (*_WORDS, "cuda", "cpu:9", "meta", "mps", "cuda:99"),
         "--text-column": _WORDS, "--prefix": _WORDS,
     }),

@@ -138,7 +138,7 @@ def test_vectors_as_lists_in_a_column(path: Path, style) -> None:
         path, index=False
     )
     assert read(path).vectors.tolist() == rows
-    assert read(path, vector_column="v").n_dims == 3
+    assert read(path, vectors="v").n_dims == 3
     assert read(path, labels="id").labels.n_labels == 40
 
 

@@ -175,8 +175,8 @@ def test_options_of_other_formats(tmp_path: Path, vectors: np.ndarray) -> None:
         FileError, match=r"`key` 'x' is for \.npz, \.safetensors, \.pt, \.pth, \.zarr; .*leave it out"
     ):
         open_vectors(tmp_path / "a.npy", key="x")
-    with pytest.raises(FileError, match=r"`vector_column` 'x' is for \.parquet"):
-        open_vectors(tmp_path / "a.npy", vector_column="x")
+    with pytest.raises(FileError, match=r"vectors 'x' is for \.parquet"):
+        open_vectors(tmp_path / "a.npy", vectors="x")
 
 
 # numbers that are not finite
@@ -262,11 +262,11 @@ def test_labels_nowhere(tmp_path: Path, vectors: np.ndarray) -> None:
     write_csv(tmp_path / "a.csv", vectors)
     with pytest.raises(
         FileError,
-        match=r"`labels` 'topic' is neither a column of .*a\.csv \(it has x0, x1, x2, x3\) nor a file",
+        match=r"labels must be a column or a file, got 'topic'; .*a\.csv has the columns x0, x1, x2, x3",
     ):
         open_vectors(tmp_path / "a.csv", labels="topic")
     np.save(tmp_path / "a.npy", vectors)
-    with pytest.raises(FileError, match="has no columns of labels"):
+    with pytest.raises(FileError, match=r"got 'topic'; .*a\.npy has no columns"):
         open_vectors(tmp_path / "a.npy", labels="topic")
     (tmp_path / "empty.txt").touch()
     with pytest.raises(FileError, match=r"empty\.txt is empty"):

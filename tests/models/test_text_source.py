@@ -75,15 +75,18 @@ def test_measure_takes_it(tiny_model: Path, reviews: Path) -> None:
     X = encode(TEXTS, model=tiny_model)
     assert dict(found) == pytest.approx(dict(iso.measure(X, labels=LABELS, metrics=names)))
     assert found.notes[0] == f"6 texts of column 'text' (5 distinct), encoded by {tiny_model.name}"
-    with pytest.raises(InputError, match="labels cannot be added to an opened file; name them in open_"):
-        iso.measure(open_texts(reviews, model=tiny_model), labels=LABELS)
+    for labels in (LABELS, "label"):
+        late = iso.measure(open_texts(reviews, model=tiny_model), labels=labels, metrics=names)
+        assert dict(late) == pytest.approx(dict(found))
+    with pytest.raises(InputError, match="labels has 5 entries for 6"):
+        iso.measure(open_texts(reviews, model=tiny_model), labels=LABELS[:5])
 
 
 @pytest.mark.parametrize("file", ["reviews.jsonl", "reviews.txt", "reviews.parquet"])
 @pytest.mark.parametrize("labels", ["labels.txt", "labels.csv:topic", Path("labels.txt"), "label"])
 def test_labels_from_a_column_or_a_file(tiny_model: Path, reviews: Path, file: str, labels: Any) -> None:
     if file == "reviews.txt" and labels == "label":
-        with pytest.raises(FileError, match=r"`labels` 'label' is neither a column of reviews\.txt"):
+        with pytest.raises(FileError, match=r"got 'label'; reviews\.txt has no columns"):
             open_texts(file, model=tiny_model, labels=labels)
         return
     source = open_texts(file, model=tiny_model, labels=labels)
@@ -102,9 +105,7 @@ def test_labels_are_checked_before_anything_is_encoded(
     Path("gap.jsonl").write_text('{"text": "a", "label": "p"}\n{"text": "b", "label": null}\n')
     with pytest.raises(LabelError, match=r"gap.jsonl has no label in line 2"):
         open_texts("gap.jsonl", model=tiny_model, labels="label")
-    with pytest.raises(
-        FileError, match=r"neither a column of reviews\.jsonl \(it has text, label\) nor a file"
-    ):
+    with pytest.raises(FileError, match=r"got '.*'; .*reviews\.jsonl has the columns text, label"):
         open_texts(reviews, model=tiny_model, labels="topic")
     assert n_loaded == []
 

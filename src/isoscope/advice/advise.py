@@ -97,7 +97,7 @@ def advise(
     shelf = shelf_of(X, seed=seed, vectors=vectors, device=device, apart=apart)
     if shelf.space.weights is not None:
         raise InputError("X has weights; wanted rows that count once each: leave the weights out")
-    labels = shelf.space.labels if labels is None else rows_of(X, labels, "labels")
+    labels = shelf.space.labels if labels is None else rows_of(X, labels, "labels", vectors=vectors)
     matrix = shelf.space.vectors.cpu()
     n, d = matrix.shape
     coded = None if labels is None else as_labels(labels, n=n)

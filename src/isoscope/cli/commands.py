@@ -75,7 +75,7 @@ class Command(_Typed, TyperCommand):
         for param in self.params:
             value = ctx.params.get(param.name or "")
             if isinstance(value, int) and abs(value) >= TOO_LARGE:
-                name = max(param.opts, key=len)
+                name = _long(param.opts)
                 raise InputError(f"{name} is too large a number; wanted one below {TOO_LARGE:,}")
         try:
             return super().invoke(ctx)
@@ -86,12 +86,12 @@ class Command(_Typed, TyperCommand):
     def typed(self, setting: Setting) -> str | None:
         """Return an argument as it is typed, `--header` for header=True; None without such an option."""
         for param in self.params:
-            option = max(param.opts, key=len)
+            option = _long(param.opts)
             if setting.argument in (param.name, option.strip("-").replace("-", "_")):
                 if param.param_type_name == "argument":
                     return param.metavar or option.upper()
                 if setting.value is False and param.secondary_opts:
-                    return max(param.secondary_opts, key=len)
+                    return _long(param.secondary_opts)
                 bare = setting.value is True or not setting.has_value
                 return option if bare else f"{option} {shlex.quote(str(setting.value))}"
         return None
@@ -173,6 +173,11 @@ def drawn(draw: Callable[[Path], Any], path: Path) -> str:
     except InputError as error:  # matplotlib is not installed
         return f"; no figure: {error.problem}"
     return f" and {path}"
+
+
+def _long(names: Sequence[str]) -> str:
+    """Return an option's first name in full, rather than its letter or an older name."""
+    return next((name for name in names if name.startswith("--")), names[0])
 
 
 def _too_many(file: str | Path | None, more: list[str]) -> str:

@@ -154,8 +154,8 @@ def correct(
             )
         correction = load_correction(load)
     labels = settings.labels
-    opened = source.vectors(file, labels=labels if fit is None else None)
-    learnt = opened if fit is None else source.vectors(fit, labels=labels)
+    opened = source.open_vectors(file, labels=labels if fit is None else None)
+    learnt = opened if fit is None else source.open_vectors(fit, labels=labels)
     corrected = correct_source(
         opened,
         correction,

@@ -27,9 +27,11 @@ class VectorOptions:
         str | None,
         typer.Option("--key", help="The array of an .npz, .safetensors or .pt file.", metavar="NAME"),
     ] = None
-    vector_column: Annotated[
+    vectors: Annotated[
         str | None,
-        typer.Option("--vector-column", help="The column of a table that holds vectors.", metavar="NAME"),
+        typer.Option(
+            "--vectors", "--vector-column", help="The column of a table that holds vectors.", metavar="NAME"
+        ),
     ] = None
     columns: Annotated[
         list[str] | None,
@@ -79,7 +81,7 @@ class VectorOptions:
                 words += [word for text in texts for word in (f"--{option}", text)]
         return words
 
-    def vectors(self, file: str | Path, **more: Any) -> Source:
+    def open_vectors(self, file: str | Path, **more: Any) -> Source:
         """Open the vectors in FILE."""
         from isoscope.io import VectorFile, open_vectors
         from isoscope.space import as_counts
@@ -178,10 +180,10 @@ class InputOptions(EncodingOptions, VectorOptions):
             return self.texts(Path(file), self.model, labels)
         for name in self.of_texts():
             raise InputError("goes with --model NAME, which encodes the texts in FILE", argument=name)
-        chosen = {"key", "vector_column", "columns", "delimiter"} & set(self.of_vectors())
+        chosen = {"key", "vectors", "columns", "delimiter"} & set(self.of_vectors())
         if not chosen and _has_only_texts(file):
             raise FileError(f"{file} has texts, not vectors", hint=_MODEL)
-        source = self.vectors(file, labels=labels, weights=weights, by=by, skip_bad=skip_bad)
+        source = self.open_vectors(file, labels=labels, weights=weights, by=by, skip_bad=skip_bad)
         if self.device is None:
             return source
         from isoscope.engine.on_device import OnDevice

@@ -95,7 +95,12 @@ def compare(
     matched = _match(
         first_shelf,
         second_shelf,
-        None if ids is None else (rows_of(A, both[0], "ids"), rows_of(B, both[1], "ids")),
+        None
+        if ids is None
+        else tuple(
+            rows_of(X, own, "ids", vectors=column)
+            for X, own, column in zip((A, B), both, columns, strict=True)
+        ),
     )
     shelves = matched.first, matched.second
     first, second = matched.first.space, matched.second.space

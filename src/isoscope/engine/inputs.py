@@ -94,19 +94,22 @@ def _placed(source: Source, device: Any) -> Source:
     return source.with_vectors(source.vectors.detach()) if source.vectors.requires_grad else source
 
 
-def _names(by: Any, columns: Sequence[str]) -> tuple[str, ...]:
-    """Return the columns that `by` names; none where it holds values."""
+def _names(by: Any, X: Frame | Source | None) -> tuple[str, ...]:
+    """Return the columns that `by` names; none where it holds values, as a list may do."""
     if isinstance(by, str):
         return (by,)
     if isinstance(by, tuple) and all(isinstance(name, str) for name in by):
         return by
-    return tuple(by) if isinstance(by, list) and set(map(str, by)) <= set(columns) else ()
+    if X is None or not isinstance(by, list):
+        return ()
+    columns = X.names if isinstance(X, Frame) else X.columns  # at an address they are fetched
+    return tuple(by) if set(map(str, by)) <= set(columns) else ()
 
 
 def _of_frame(
     frame: Frame, rows: Mapping[str, Any], by: Any, vectors: str | None, apart: Sequence[str]
 ) -> Input:
-    names = _names(by, frame.names)
+    names = _names(by, frame)
     named = [value for value in rows.values() if isinstance(value, str)]
     apart = [*apart, *named, *names]
     matrix, notes = frame.vectors(vectors, apart=apart)
@@ -131,9 +134,9 @@ def _of_file(
     streamed = {name: value for name, value in rows.items() if name in _STREAMED}
     named = [value for name, value in rows.items() if name not in _STREAMED and isinstance(value, str)]
     asked: dict[str, Any] = {name: at_hand(name, value) for name, value in streamed.items()}
-    columns = (*_names(by, () if isinstance(X, str | os.PathLike) else X.columns), *named, *apart)
+    columns = (*_names(by, None if isinstance(X, str | os.PathLike) else X), *named, *apart)
     asked |= {"by": columns} if columns else {}
-    asked |= {} if vectors is None else {"vector_column": vectors}
+    asked |= {} if vectors is None else {"vectors": vectors}
     if isinstance(X, str | os.PathLike):
         source: Any = open_vectors(X, skip_bad=skip_bad, **asked)
     elif not asked:

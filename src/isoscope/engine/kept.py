@@ -111,9 +111,10 @@ def shelf_of(
     return Statistics(space, seed=seed)
 
 
-def rows_of(X: Any, given: Any, argument: str) -> Any:
+def rows_of(X: Any, given: Any, argument: str, *, vectors: str | None = None) -> Any:
     """Return one value a row, as `row_values` does; X may be a Measurement."""
-    return row_values(X._kept.vectors() if isinstance(X, Measurement) and X._kept else X, given, argument)
+    X = X._kept.vectors() if isinstance(X, Measurement) and X._kept else X
+    return row_values(X, given, argument, vectors=vectors)
 
 
 def _loaded(X: Any, rows: Mapping[str, Any] | None = None, **how: Any) -> tuple[Space, list[str]]:

@@ -55,8 +55,8 @@ def measure(
             a data frame (pandas, polars, pyarrow) or Hugging Face dataset with a column of vectors, or with a
             column for each dimension; a Space; a Measurement, whose statistics are used again while you hold
             its vectors; or an opened file, of vectors (`isoscope.open_vectors`), which is read in blocks when
-            every metric asked for can stream, or of texts (`isoscope.models.open_texts`), which are encoded. A
-            array is measured chunk by chunk.
+            every metric asked for can stream, or of texts (`isoscope.models.open_texts`), which are
+            encoded. A dask array is measured chunk by chunk.
         labels: one label a row, or the name of a column of X or of a file; adds the cluster metrics and
             IsoScore's ceiling. `token_types`, `sentences`, `partners`, `weights` and `by` may be names too.
         token_types: what each row is an occurrence of; adds contextual metrics.

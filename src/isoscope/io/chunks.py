@@ -16,7 +16,7 @@ from isoscope.io.table_rows import TableRows
 from isoscope.printable import listed
 
 # the options of `Request` that a caller has, beside labels and weights
-WHERE = ("key", "vector_column", "columns", "exclude", "header", "delimiter", "decimal", "unpack_bits", "by")
+WHERE = ("key", "vectors", "columns", "exclude", "header", "delimiter", "decimal", "unpack_bits", "by")
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Request:
 
     path: FilePath
     key: str | None = None
-    vector_column: str | None = None
+    vectors: str | None = None
     columns: tuple[str, ...] | None = None  # those that are dimensions
     exclude: tuple[str, ...] | None = None  # those that are none
     header: bool | None = None  # whether a delimited file begins with names; None is for the reader to judge

@@ -24,7 +24,7 @@ from isoscope.io.files import kind
 from isoscope.io.formats import formats
 from isoscope.io.raw_rows import fill_memory
 from isoscope.io.table_rows import TableRows
-from isoscope.io.vector_files import LateFile, VectorFile, open_file
+from isoscope.io.vector_files import LateFile, VectorFile, changed, open_file
 from isoscope.labels import Labels
 from isoscope.printable import listed
 from isoscope.space import Space, unchecked
@@ -93,7 +93,7 @@ class VectorShards:
 
     def reopened(self, **options: Any) -> VectorShards:
         """Return the same files opened with other labels, weights, or options of `open_vectors`."""
-        return VectorShards.of(self._address, **{**self._options, **options})
+        return VectorShards.of(self._address, **changed(self._options, options))
 
     def __repr__(self) -> str:
         rows = "?" if self.n_rows is None else f"{self.n_rows:,}"

@@ -6,6 +6,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+from warnings import warn
 
 from isoscope.frames import as_frame
 from isoscope.io.label_files import locate
@@ -21,7 +22,7 @@ def open_vectors(
     path: str | os.PathLike[str],
     *,
     key: str | None = None,
-    vector_column: str | None = None,
+    vectors: str | None = None,
     columns: str | Sequence[str | int] | None = None,
     exclude: str | Sequence[str | int] | None = None,
     header: bool | None = None,
@@ -32,6 +33,7 @@ def open_vectors(
     weights: Any = None,
     by: str | Sequence[str] | None = None,
     skip_bad: bool = False,
+    vector_column: str | None = None,
 ) -> VectorFile | VectorShards:
     """Open vectors in a file, or in many: kind and shape are checked, the vectors not yet read.
 
@@ -41,7 +43,7 @@ def open_vectors(
             pattern (`shards/*.parquet`) or an address (`s3://bucket/part-*.npy`, `memory://…`, through
             fsspec) is many, in the order of the numbers in their names. Nothing is ever unpickled.
         key: which array of a .npz, .safetensors, .pt or .zarr, where it has several of two axes.
-        vector_column: which column of lists of a table, where it has several.
+        vectors: which column of lists of a table, where it has several.
         columns: which columns of a table are dimensions: names, places from 0, ranges (`"d0:d767"`), every
             one (`":"`). By default the columns of numbers, those left out that have names of identifiers,
             labels or times; a column that may be either is an error.
@@ -56,14 +58,18 @@ def open_vectors(
         weights: how often each row counts; a column, a file or values, as labels.
         by: columns that `measure(…, by=…)` slices by, which are no dimensions.
         skip_bad: leave out files of many that cannot be opened, with a note.
+        vector_column: the former name of `vectors`, deprecated.
 
     Raises:
         FileError: a file is absent, empty, broken, of an unknown kind, or would have to be unpickled.
         ShapeError: what it holds is not (n, d), or not of the others' d.
     """
+    if vector_column is not None:
+        warn("vector_column is deprecated; use vectors.", DeprecationWarning, stacklevel=2)
+        vectors = vector_column
     options: dict[str, Any] = {
         "key": key,
-        "vector_column": vector_column,
+        "vectors": vectors,
         "columns": as_choice(columns),
         "exclude": as_choice(exclude),
         "header": header,
@@ -79,41 +85,28 @@ def open_vectors(
     return open_file(Path(path), **options)
 
 
-def read(
-    path: str | os.PathLike[str],
-    *,
-    key: str | None = None,
-    vector_column: str | None = None,
-    columns: str | Sequence[str | int] | None = None,
-    exclude: str | Sequence[str | int] | None = None,
-    header: bool | None = None,
-    delimiter: str | None = None,
-    decimal: str | None = None,
-    unpack_bits: bool | None = None,
-    labels: Any = None,
-) -> Space:
-    """Vectors in a file, or in many, as a Space: `open_vectors(...).load()`, with the same arguments."""
-    return open_vectors(
-        path,
-        key=key,
-        vector_column=vector_column,
-        columns=columns,
-        exclude=exclude,
-        header=header,
-        delimiter=delimiter,
-        decimal=decimal,
-        unpack_bits=unpack_bits,
-        labels=labels,
-    ).load()
+def read(path: str | os.PathLike[str], **options: Any) -> Space:
+    """Return the vectors in a file, or in many, as a Space: `open_vectors(path, …).load()`.
+
+    Args:
+        path: the file, folder, pattern or address.
+        options: the other arguments of `open_vectors`.
+
+    Returns:
+        A Space. `np.asarray(space)` and `space.X` are the vectors in NumPy, `space.y` the labels, and
+        `space.vectors` is the torch tensor.
+    """
+    return open_vectors(path, **options).load()
 
 
-def row_values(X: Any, given: Any, argument: str) -> Any:
+def row_values(X: Any, given: Any, argument: str, *, vectors: str | None = None) -> Any:
     """Return one value a row: those given, or those of a column of X or of a file that `given` names.
 
     Args:
         X: vectors, the path of a file, an opened file, or a data frame.
         given: a column of X, a file, or the values.
         argument: what it was given as: "labels", "texts", ….
+        vectors: the column of a file that holds the vectors.
 
     Raises:
         FileError: there is no such column or file.
@@ -121,7 +114,7 @@ def row_values(X: Any, given: Any, argument: str) -> Any:
     if not isinstance(given, str | os.PathLike):
         return given
     if isinstance(X, str | os.PathLike):
-        X = open_vectors(X, by=os.fspath(given))
+        X = open_vectors(X, by=os.fspath(given), vectors=vectors)
     columns: Any = as_frame(X)
     names, read, title = (), None, "X"
     if columns is not None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from isoscope.errors import FileError, ShapeError
 from isoscope.frames import lists_array
 from isoscope.io.structure import check_growth
-from isoscope.printable import listed
+from isoscope.printable import listed, nearest
 from isoscope.table_columns import OTHER, Column
 
 if TYPE_CHECKING:
@@ -152,4 +152,7 @@ class Table(ABC):
         if not self.written:
             raise FileError(f"{self.path} has no columns, so no {column!r}; leave the column out")
         if column not in self.places:
-            raise FileError(f"{self.path} has no column {column!r}; it has {listed(self.names)}")
+            raise FileError(
+                f"{self.path} has no column {column!r}; it has {listed(self.names)}",
+                hint=nearest(column, self.names),
+            )

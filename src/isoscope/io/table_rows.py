@@ -33,7 +33,7 @@ class TableRows:
         """The options that read vectors of n_dims again from the table once it is written."""
         if self.list_type is None and n_dims == len(self.vectors):
             return {"columns": self.vectors}
-        return {"vector_column": self._list_name}
+        return {"vectors": self._list_name}
 
     def tables(self, blocks: Iterator[np.ndarray]) -> Iterator[Any]:
         """Tables of the columns in their order, with blocks of vectors in place of those that were there."""

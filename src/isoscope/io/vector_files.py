@@ -24,7 +24,7 @@ from isoscope.io.raw_rows import fill_memory
 from isoscope.io.row_knowledge import Known, LabelsFrom, WeightsFrom
 from isoscope.io.table_rows import TableRows
 from isoscope.labels import Labels
-from isoscope.printable import listed
+from isoscope.printable import listed, nearest
 from isoscope.space import Space, weighted
 
 _WIDENED = 2  # times the bytes of a file at an address: half precision is read as float32
@@ -78,7 +78,7 @@ class VectorFile:
 
     def reopened(self, **options: Any) -> VectorFile:
         """Return the same file opened with other labels, weights, or options of `open_file`."""
-        return open_file(self.path, **{**self._options(), **options})
+        return open_file(self.path, **changed(self._options(), options))
 
     @property
     def title(self) -> str:
@@ -88,7 +88,10 @@ class VectorFile:
     def column(self, name: str) -> Sequence[Any]:
         """One value a row of a column of the file."""
         if name not in self.columns:
-            raise FileError(f"{self.path} has no column {name!r}; it has {listed(self.columns) or 'none'}")
+            raise FileError(
+                f"{self.path} has no column {name!r}; it has {listed(self.columns) or 'none'}",
+                hint=nearest(name, self.columns),
+            )
         with reading(self.path):
             values: Sequence[Any] = self._reader.label_values(name)
         return values if self._span is None else values[slice(*self._span)]
@@ -187,16 +190,12 @@ class VectorFile:
             yield from self._reader.rows(start, stop, n_rows)
 
     def _space(self, chunk: Chunk, labels: Labels | None, weights: Tensor | None) -> Space:
-        # a block may hold none but rows that do not count, which a whole file may not
-        bare: dict[str, Any] = {
-            "labels": labels,
-            "texts": chunk.texts,
-            "name": self.name,
-        }
+        vectors = as_coordinates(chunk.vectors, self._reader.request)
         try:
-            space = Space(as_coordinates(chunk.vectors, self._reader.request), **bare)
+            space = Space(vectors, labels=labels, texts=chunk.texts, name=self.name)
         except NotFiniteError:
             raise NotFiniteError(self._not_finite()) from None
+        # a block may hold none but rows that do not count, which a whole file may not
         return space if weights is None else weighted(space, weights)
 
     def _check_count(self, n_read: int) -> None:
@@ -351,7 +350,7 @@ class LateFile:
 
     def reopened(self, **options: Any) -> LateFile:
         """Return the same file with other labels, weights, or options of `open_file`."""
-        return LateFile(self.path, {**self._options, **options}, self._span)
+        return LateFile(self.path, changed(self._options, options), self._span)
 
     def parts(self, n_rows: int) -> list[LateFile]:
         """Itself."""
@@ -388,6 +387,12 @@ class LateFile:
         assert isinstance(self.path, Address)
         with fetched(self.path) as path:
             yield open_file(path, **self._options)
+
+
+def changed(options: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
+    """Return options with others in their place; columns that are no dimensions stay so."""
+    apart = dict.fromkeys((*(options.get("by") or ()), *(new.get("by") or ())))
+    return {**options, **new, "by": tuple(apart) or None}
 
 
 def _title(path: FilePath, span: tuple[int, int] | None) -> str:

@@ -19,10 +19,19 @@ from isoscope.io.table import Wanted
 from isoscope.io.table_rows import TableRows
 from isoscope.io.tables import open_table
 from isoscope.printable import listed
-from isoscope.table_columns import LISTS, TEXTS, VECTORS, Column, check_n_columns, dimensions_among, places_of
+from isoscope.table_columns import (
+    LISTS,
+    TEXTS,
+    VECTORS,
+    Column,
+    check_n_columns,
+    dimensions_among,
+    no_column,
+    places_of,
+)
 
 TEXT_COLUMN = "text"
-_TABLES = ("vector_column", "columns", "exclude")  # the options that every table takes
+_TABLES = ("vectors", "columns", "exclude")  # the options that every table takes
 
 
 @reads(".json", ".jsonl", takes=_TABLES)
@@ -47,7 +56,7 @@ class TableReader(Reader):
             raise FileError(
                 f"{self.path} has {len(lists)} columns of vectors: "
                 f"{listed(table.written[place] for place in lists)}",
-                hint=Setting("vector_column", to="say which"),
+                hint=Setting("vectors", to="say which"),
             )
         self._is_list = bool(lists)
         self._places = lists or self._dimensions()
@@ -107,11 +116,11 @@ class TableReader(Reader):
 
     def _lists(self) -> list[int]:
         """The columns of lists that may hold the vectors; none where columns of numbers are dimensions."""
-        asked, table = self.request.vector_column, self._table
+        asked, table = self.request.vectors, self._table
         lists = [place for place, held in enumerate(table.kinds) if held in (VECTORS, LISTS)]
         if asked is not None:
             if asked not in table.written:
-                raise FileError(f"{self.path} has no column {asked!r}; it has {listed(table.written)}")
+                raise no_column(asked, table.written, argument="vectors", of=self.path, error=FileError)
             lists = [place for place in lists if table.written[place] == asked]
             if not lists:
                 held = table.type_of(table.places[asked])

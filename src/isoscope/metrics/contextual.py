@@ -245,9 +245,7 @@ def sampled_anisotropy(X: Any, *, sentences: Any = None, n_sentences: int = 1000
     """
     if n_sentences < 2:
         raise InputError(argument="n_sentences", got=n_sentences, wanted="at least 2 to compare")
-    matrix = as_matrix(
-        X, finite=False, apart=sentences
-    )  # of which only the rows drawn are looked at, and checked
+    matrix = as_matrix(X, finite=False, apart=sentences)  # only the rows that are drawn are checked
     labels = as_labels(known_rows(X, sentences, "sentences"), n=matrix.shape[0], name="sentences")
     generator = torch.Generator().manual_seed(seed)
     rows = draw_rows(labels, at_most=1, generator=generator)

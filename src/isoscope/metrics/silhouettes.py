@@ -274,7 +274,8 @@ def _separation(
         return X
     if isinstance(X, ClusterDistances):
         return Separation.from_sums(X)
-    labels = known_rows(X, labels, "labels")
+    known = known_rows(X, labels, "labels")
+    X, labels = as_matrix(X, apart=labels) if isinstance(labels, str) else X, known
     if _is_stack(X):
         return Separation.of_spaces(X, labels, deterministic=deterministic, memory=memory)
     return Separation.of(X, labels, metric=metric, deterministic=deterministic, memory=memory)
