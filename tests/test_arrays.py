@@ -180,7 +180,7 @@ def test_columns_of_texts_are_left_out_with_a_warning(library) -> None:
     with pytest.warns(UserWarning, match="^X: left out non-numeric columns: word$"):
         assert as_matrix(frame).tolist() == [[1, 0.5], [2, 1.5]]
     assert as_matrix(frame, apart="word").shape == (2, 2)
-    with pytest.raises(InputError, match="X has texts in column 'word'"):
+    with pytest.raises(InputError, match="`X` has texts in column 'word'"):
         as_matrix(frame[["word"]])
 
 

@@ -75,9 +75,8 @@ class Frame:
         # beside a column of float vectors, lists of integers are token ids or the like
         lists = self._holding(VECTORS, rest) or self._holding(LISTS, rest)
         if len(lists) > 1:
-            names = listed(repr(self.names[place]) for place in lists)
             raise InputError(
-                f"has {len(lists)} columns of vectors: {names}",
+                f"has {len(lists)} columns of vectors: {listed(repr(self.names[place]) for place in lists)}",
                 argument=self.name,
                 hint=Setting("vectors", self.names[lists[0]], to="choose one"),
             )

@@ -203,7 +203,7 @@ def no_column(
     error: type[InputError] = InputError,
 ) -> InputError:
     """Return the error over a column that does not exist, with the columns and the nearest spelling."""
-    columns = f"{of} has the columns {listed(names)}" if names else f"{of} has no columns"
+    columns = f"The columns of {of} are {listed(names)}" if names else f"There are no columns in {of}"
     hint = " ".join(filter(None, (nearest(name, names), columns)))
     return error(argument=argument, got=name, wanted=wanted, hint=hint)
 

@@ -310,8 +310,8 @@ def test_outputs(data: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("by", "error", "said"),
     [
-        ("nothing", InputError, "by must be a column or a file, got 'nothing'; X has no columns"),
-        (["de"] * 3, InputError, "by has 3 entries for 600"),
+        ("nothing", InputError, "`by` must be a column or a file, got 'nothing'. There are no columns in X"),
+        (["de"] * 3, InputError, "`by` has 3 entries for 600"),
         ([None] * N, LabelError, "by"),
     ],
 )

@@ -76,12 +76,12 @@ def test_columns_left_out_are_named(path: Path) -> None:
 def test_several_vector_columns(path: Path) -> None:
     X = np.ones((3, 2), np.float32)
     write(path, pa.table({"a": lists(X), "b": lists(X * 2), "ids": lists(X.astype("i4")), "n": [1, 2, 3]}))
-    with pytest.raises(FileError, match="has 2 columns of vectors: a, b; pass vectors= to say which"):
+    with pytest.raises(FileError, match=r"has 2 columns of vectors: a, b\. Pass `vectors` to say which"):
         open_vectors(path)
     assert read(path, vectors="b").vectors[0, 0] == 2
     assert read(path, vectors="ids").vectors.dtype == torch.float64
     with pytest.raises(
-        FileError, match=r"vectors must be a column, got 'c'; .* has the columns a, b, ids, n"
+        FileError, match=r"`vectors` must be a column, got 'c'\. The columns of .* are a, b, ids, n"
     ):
         open_vectors(path, vectors="c")
     with pytest.raises(FileError, match="has int64 in column 'n'; wanted lists of numbers"):

@@ -69,7 +69,7 @@ def test_two_columns_of_vectors(tmp_path: Path, suffix: str) -> None:
     rows = [{"a": row, "b": row[:2]} for row in X.tolist()]
     path = tmp_path / f"v{suffix}"
     path.write_text(lines(rows) if suffix == ".jsonl" else json.dumps(rows))
-    with pytest.raises(FileError, match="2 columns of vectors: a, b; pass vectors= to say which"):
+    with pytest.raises(FileError, match=r"2 columns of vectors: a, b\. Pass `vectors` to say which"):
         open_vectors(path)
     assert read(path, vectors="b").n_dims == 2
     assert read(path, exclude="b").n_dims == 3

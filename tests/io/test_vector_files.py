@@ -175,7 +175,7 @@ def test_options_of_other_formats(tmp_path: Path, vectors: np.ndarray) -> None:
         FileError, match=r"`key` 'x' is for \.npz, \.safetensors, \.pt, \.pth, \.zarr; .*leave it out"
     ):
         open_vectors(tmp_path / "a.npy", key="x")
-    with pytest.raises(FileError, match=r"vectors 'x' is for \.parquet"):
+    with pytest.raises(FileError, match=r"`vectors` 'x' is for \.parquet"):
         open_vectors(tmp_path / "a.npy", vectors="x")
 
 
@@ -262,11 +262,11 @@ def test_labels_nowhere(tmp_path: Path, vectors: np.ndarray) -> None:
     write_csv(tmp_path / "a.csv", vectors)
     with pytest.raises(
         FileError,
-        match=r"labels must be a column or a file, got 'topic'; .*a\.csv has the columns x0, x1, x2, x3",
+        match=r"`labels` must be a column or a file, got 'topic'\. The columns of .*a\.csv are x0, x1, x2, x3",
     ):
         open_vectors(tmp_path / "a.csv", labels="topic")
     np.save(tmp_path / "a.npy", vectors)
-    with pytest.raises(FileError, match=r"got 'topic'; .*a\.npy has no columns"):
+    with pytest.raises(FileError, match=r"got 'topic'\. There are no columns in .*a\.npy"):
         open_vectors(tmp_path / "a.npy", labels="topic")
     (tmp_path / "empty.txt").touch()
     with pytest.raises(FileError, match=r"empty\.txt is empty"):

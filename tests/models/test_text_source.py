@@ -78,7 +78,7 @@ def test_measure_takes_it(tiny_model: Path, reviews: Path) -> None:
     for labels in (LABELS, "label"):
         late = iso.measure(open_texts(reviews, model=tiny_model), labels=labels, metrics=names)
         assert dict(late) == pytest.approx(dict(found))
-    with pytest.raises(InputError, match="labels has 5 entries for 6"):
+    with pytest.raises(InputError, match="has 5 entries for 6"):
         iso.measure(open_texts(reviews, model=tiny_model), labels=LABELS[:5])
 
 
@@ -86,7 +86,7 @@ def test_measure_takes_it(tiny_model: Path, reviews: Path) -> None:
 @pytest.mark.parametrize("labels", ["labels.txt", "labels.csv:topic", Path("labels.txt"), "label"])
 def test_labels_from_a_column_or_a_file(tiny_model: Path, reviews: Path, file: str, labels: Any) -> None:
     if file == "reviews.txt" and labels == "label":
-        with pytest.raises(FileError, match=r"got 'label'; reviews\.txt has no columns"):
+        with pytest.raises(FileError, match=r"got 'label'\. There are no columns in reviews\.txt"):
             open_texts(file, model=tiny_model, labels=labels)
         return
     source = open_texts(file, model=tiny_model, labels=labels)
@@ -105,7 +105,7 @@ def test_labels_are_checked_before_anything_is_encoded(
     Path("gap.jsonl").write_text('{"text": "a", "label": "p"}\n{"text": "b", "label": null}\n')
     with pytest.raises(LabelError, match=r"gap.jsonl has no label in line 2"):
         open_texts("gap.jsonl", model=tiny_model, labels="label")
-    with pytest.raises(FileError, match=r"got '.*'; .*reviews\.jsonl has the columns text, label"):
+    with pytest.raises(FileError, match=r"The columns of .*reviews\.jsonl are text, label"):
         open_texts(reviews, model=tiny_model, labels="topic")
     assert n_loaded == []
 

@@ -8,7 +8,7 @@ import os
 import shlex
 import sys
 import traceback
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import redirect_stdout, suppress
 from dataclasses import fields, is_dataclass
 from itertools import pairwise

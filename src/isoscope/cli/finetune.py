@@ -178,7 +178,7 @@ def _labelled(
         )
     found = open_text_file(path, column=text_column, labels=labels)
     read, _ = locate(
-        labels, path=path, columns=found.columns.names, read=lambda name: column_labels(found.columns, name)
+        labels, of=path, columns=found.columns.names, read=lambda name: column_labels(found.columns, name)
     )
     pairs = None if pair_column is None else open_text_file(path, column=pair_column).texts
     return {"texts": found.texts, "labels": list(read()), "pairs": pairs}

@@ -115,10 +115,12 @@ def row_values(X: Any, given: Any, argument: str, *, vectors: str | None = None)
         return given
     if isinstance(X, str | os.PathLike):
         X = open_vectors(X, by=os.fspath(given), vectors=vectors)
-    columns: Any = as_frame(X)
-    names, read, title = (), None, "X"
-    if columns is not None:
-        names, read = columns.names, columns.values
+    frame = as_frame(X)
+    names: Sequence[str] = ()
+    read: Any = None
+    title = "X"
+    if frame is not None:
+        names, read = frame.names, frame.values
     elif hasattr(type(X), "blocks"):
         names, read, title = X.columns, X.column, X.title
     values, _ = locate(

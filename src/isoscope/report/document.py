@@ -179,7 +179,7 @@ def widget(
     X: Any,
     *,
     labels: Any = None,
-    texts: Sequence[str] | None = None,
+    texts: Any = None,
     title: str | None = None,
     seed: int = 0,
     progress: bool | None = None,
