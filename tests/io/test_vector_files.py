@@ -262,7 +262,7 @@ def test_labels_nowhere(tmp_path: Path, vectors: np.ndarray) -> None:
     write_csv(tmp_path / "a.csv", vectors)
     with pytest.raises(
         FileError,
-        match=r"`labels` must be a column or a file, got 'topic'\. The columns of .*a\.csv are x0, x1, x2, x3",
+        match=r"`labels` must be a column or a file, got 'topic'\. The columns of .* are x0, x1, x2, x3",
     ):
         open_vectors(tmp_path / "a.csv", labels="topic")
     np.save(tmp_path / "a.npy", vectors)
