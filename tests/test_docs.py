@@ -176,6 +176,24 @@ def test_every_family_is_in_the_readme_and_every_metric_in_the_list() -> None:
     assert all(f"### {name}\n" in page for name in iso.registered())
 
 
+def test_the_glossary_has_every_metric_and_every_heading_of_a_result() -> None:
+    rows = re.findall(r"^\| (.+?) \| (.+) \|$", (DOCS / "glossary.md").read_text(), flags=re.MULTILINE)
+    terms = [term for cell, meaning in rows if meaning != "meaning" for term in cell.split(", ")]
+    assert len(terms) == len(set(terms))
+    built_in = [name for name, metric in iso.registered().items() if metric.family in FAMILIES]
+    assert {term.strip("`") for term in terms} >= set(built_in)
+    X = np.random.default_rng(0).normal(size=(60, 4))
+    grids = [*iso.measure(X).grids(), *iso.compare(X, X + 1).grids()]
+    headings = {heading for grid in grids for heading in grid.heads} & {
+        "metric",
+        "± 95 %",
+        "95 % interval",
+        "moved",
+    }
+    assert headings == {"metric", "± 95 %", "95 % interval", "moved"}
+    assert headings <= set(terms)
+
+
 @pytest.mark.parametrize("page", ALL_PAGES, ids=named)
 def test_internal_links_resolve(page: Path) -> None:
     text = re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
