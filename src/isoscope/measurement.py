@@ -43,8 +43,9 @@ class Measurement(View):
         return {**vars(self), "_kept": None}  # which belong to this process
 
     def __post_init__(self) -> None:
-        named = Readings([replace(reading, space=self.name) for reading in self.readings])
-        object.__setattr__(self, "readings", named)
+        if any(reading.space != self.name for reading in self.readings):
+            named = Readings([replace(reading, space=self.name) for reading in self.readings])
+            object.__setattr__(self, "readings", named)
 
     def __getitem__(self, name: str) -> float | None:
         for reading in self.readings:

@@ -22,10 +22,10 @@ def checksums(space: Space) -> dict[str, tuple[torch.Size, torch.dtype, int]]:
     >>> before == checksums(Space([[0.0, 1.0], [1.0, 0.0]])), before == checksums(Space([[1.0, 0], [0, 1]]))
     (True, False)
     """
-    held = {name: value.codes if isinstance(value, Labels) else value for name, value in vars(space).items()}
+    tensors = {name: value.codes if isinstance(value, Labels) else value for name, value in vars(space).items()}
     return {
         name: (value.shape, value.dtype, checksum(value))
-        for name, value in held.items()
+        for name, value in tensors.items()
         if isinstance(value, Tensor)
     }
 
@@ -36,16 +36,17 @@ def checksum(values: Tensor) -> int:
     It is a CRC-32 on the CPU. Elsewhere it is the sum of the bit patterns modulo 2⁶⁴, each times an odd
     number that its row and column determine.
     """
-    rows = values.detach()
-    rows = rows.flatten(1) if rows.ndim > 1 else rows.reshape(-1, 1)
-    step = max(1, _AT_ONCE // max(1, rows.shape[1]))
-    blocks = (rows[start : start + step] for start in range(0, len(rows), step))
-    if rows.device.type == "cpu":
-        code = 0
-        for block in blocks:
-            code = zlib.crc32(block.contiguous().view(torch.uint8).numpy().data, code)
-        return code
-    return weighted_sum(blocks)
+    values = values.detach()
+    if values.device.type == "cpu" and values.is_contiguous():
+        return zlib.crc32(values.view(torch.uint8).numpy().data)
+    rows = values.flatten(1) if values.ndim > 1 else values.reshape(-1, 1)
+    blocks = rows.split(max(1, _AT_ONCE // max(1, rows.shape[1])))
+    if rows.device.type != "cpu":
+        return weighted_sum(blocks)
+    code = 0
+    for block in blocks:
+        code = zlib.crc32(block.contiguous().view(torch.uint8).numpy().data, code)
+    return code
 
 
 def weighted_sum(blocks: Iterable[Tensor]) -> int:

@@ -128,7 +128,7 @@ def _loaded(X: Any, rows: Mapping[str, Any] | None = None, **how: Any) -> tuple[
 
 def _identity(X: Any) -> list[Any] | None:
     """Return what tells a file, states or chunks from others; None of vectors that are in memory."""
-    return X.identity if is_source(X) and not isinstance(X, Space) else None
+    return None if isinstance(X, Space) or not is_source(X) else X.identity
 
 
 def _changed() -> InputError:

@@ -13,7 +13,7 @@ from typing import Any
 from isoscope.engine.inputs import Input, as_input
 from isoscope.engine.kept import Kept, shelf_of
 from isoscope.engine.plan import plan
-from isoscope.engine.readings import Reading, Readings, taken
+from isoscope.engine.readings import Reading, Readings, value_or_reason
 from isoscope.engine.run import run
 from isoscope.engine.slices import SlicedMeasurement, measure_slices
 from isoscope.errors import InputError, LabelError, ShapeError, UndefinedError, check_seed
@@ -112,12 +112,13 @@ def measure(
         checkpoint=checkpoint, skip_bad=skip_bad, seed=seed,
     )  # fmt: skip
     first = decided.first
+    name = first.name and printable(first.name)
     with Bar(show=progress) as bar:
         bar.step("reading")
         slices: dict[str, Any] = {}
         if by is not None:
             shelf, rows = measure_slices(
-                decided, source, read=partial(read, errors=decided.errors), check=check,
+                decided, source, read=partial(read, errors=decided.errors, space=name), check=check,
                 covariance=covariance, progress=bar.share,
             )  # fmt: skip
             slices = {"by": decided.columns_by, "slices": tuple(rows)}
@@ -128,12 +129,12 @@ def measure(
         readings = []
         for metric in decided.metrics:
             bar.step(metric.name)
-            readings.append(read(metric, shelf, errors=decided.errors))
+            readings.append(read(metric, shelf, errors=decided.errors, space=name))
         shelf.progress = None
     notes = [*opened.notes, *source.notes, *shelf.notes, *_notes(shelf, first.labels), *decided.left_out]
     return (SlicedMeasurement if slices else Measurement)(
         readings=Readings(readings),
-        name=first.name and printable(first.name),
+        name=name,
         n=shelf.moments.count,
         d=first.n_dims,
         n_labels=shelf.n_labels,
@@ -152,25 +153,30 @@ def check(shelf: Statistics) -> None:
     n = shelf.moments.count
     if n < 2:
         raise ShapeError(f"X has {n:g} vector; a space needs at least 2")
-    if not shelf.moments.trace > 0:
+    if not shelf.moments.spread > 0:
         raise InputError(f"X has {n} points that are all equal; a space needs points that differ")
     _ = shelf.n_labels
 
 
-def read(metric: Metric, shelf: Statistics, *, errors: bool) -> Reading:
+def read(metric: Metric, shelf: Statistics, *, errors: bool, space: str | None = None) -> Reading:
     """Return a metric's value on a shelf, with its standard error and ceiling, or why it has none."""
-    reading = taken(metric.name, metric.compute, shelf, range=metric.range)
-    if reading.value is None:
-        return reading
-    error = _error(metric, shelf) if errors else None
-    ceiling = _ceiling(shelf) if metric.name == "isoscore" else None
-    meaning = metric.meaning(reading.value, shelf)
-    return replace(reading, standard_error=error, ceiling=ceiling, meaning=meaning)
+    value, reason = value_or_reason(metric.compute, shelf)
+    if value is None:
+        return Reading(metric.name, None, meaning=reason, range=metric.range, space=space)
+    return Reading(
+        metric.name,
+        value,
+        standard_error=_error(metric, shelf) if errors else None,
+        ceiling=_ceiling(shelf) if metric.name == "isoscore" else None,
+        meaning=metric.meaning(value, shelf),
+        range=metric.range,
+        space=space,
+    )
 
 
 def values(shelf: Statistics, names: Iterable[str]) -> dict[str, float | None]:
     """Return the values of metrics on a shelf, by name; None where one is undefined."""
-    return {name: read(registered()[name], shelf, errors=False).value for name in names}
+    return {name: value_or_reason(registered()[name].compute, shelf)[0] for name in names}
 
 
 def _error(metric: Metric, shelf: Statistics) -> float | None:

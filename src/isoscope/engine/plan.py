@@ -8,6 +8,7 @@ import sys
 from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -101,7 +102,6 @@ class Plan(Result):
         first: the first rows, which say what is known of each.
         n_rows, n_dims: of the source; n_rows is None where only reading to the end tells.
         scale: memory, scheduler, checkpoint, bad files.
-        cost: passes, bytes and operations; None where the number of rows is unknown.
         seed: of everything sampled.
     """
 
@@ -119,13 +119,26 @@ class Plan(Result):
     n_rows: int | None
     n_dims: int
     scale: Scale
-    cost: Cost | None
     seed: int
 
     @property
     def needs(self) -> frozenset[str]:
         """Every statistic that is taken."""
         return frozenset().union(*self.statistics.values())
+
+    @cached_property
+    def cost(self) -> Cost | None:
+        """Passes, bytes and operations; None where the number of rows is unknown."""
+        if self.n_rows is None:
+            return None
+        n_labels = 1 if self.first.labels is None else self.first.labels.n_labels
+        held = self.where != "streamed"
+        cost = cost_of(self.needs, n=self.n_rows, d=self.n_dims, n_labels=n_labels, held=held)
+        if self.by is None:
+            return cost
+        n_slices = self.by.n_labels if isinstance(self.by, Labels) else 1
+        # each slice, the rows outside it, and all rows
+        return replace(cost, bytes_held=(2 * n_slices + 1) * cost.bytes_held)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plan as JSON-ready values."""
@@ -247,11 +260,8 @@ def plan(
         "strips": tuple(at_once) if bounded else (),
         "whole": () if bounded else tuple(at_once),
     }
-    n, k = source.n_rows, 1 if first.labels is None else first.labels.n_labels
+    n = source.n_rows
     n_slices = slices.n_labels if isinstance(slices, Labels) else 1
-    price = None if n is None else cost_of(wanted, n=n, d=first.n_dims, n_labels=k, held=where != "streamed")
-    if price is not None and slices is not None:  # each slice, the rows outside it, and all rows
-        price = replace(price, bytes_held=(2 * n_slices + 1) * price.bytes_held)
     return Plan(
         metrics=tuple(chosen),
         statistics=statistics,
@@ -267,7 +277,6 @@ def plan(
         n_rows=n,
         n_dims=first.n_dims,
         scale=scale if bounded else Scale(),
-        cost=price,
         seed=seed,
     )
 
@@ -293,7 +302,9 @@ def _is_bounded(source: Source, scale: Scale) -> bool:
 
 
 def _first_block(source: Source, *, in_parts: bool, skip_bad: bool) -> Space:
-    """The first rows that can be read; of many files those of one, for all would read all labels first."""
+    """Return the first rows that can be read; of many files, those of one, so that not all labels are read."""
+    if isinstance(source, Space):
+        return source
     parts = source.parts(sys.maxsize) if in_parts else [source]
     for part in parts[:-1] if skip_bad else ():
         with suppress(InputError):

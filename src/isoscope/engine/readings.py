@@ -101,11 +101,17 @@ def taken(name: str, compute: Callable[[Any], Any], shelf: Any, **about: Any) ->
         shelf: the statistics.
         about: further fields of the reading, such as space and group.
     """
+    value, reason = value_or_reason(compute, shelf)
+    return Reading(name, value, meaning=reason, **about)
+
+
+def value_or_reason(compute: Callable[[Any], Any], shelf: Any) -> tuple[float | None, str]:
+    """Return a metric's value and "", or None and the reason why the metric is undefined."""
     try:
         value = compute(shelf)
-    except (UndefinedError, InputError) as reason:  # the space is sound: the metric has no value on it
-        return Reading(name, None, meaning=reason.problem, **about)
-    return Reading(name, value if isinstance(value, int) else float(value), **about)
+    except (UndefinedError, InputError) as reason:  # the space is valid: the metric has no value on it
+        return None, reason.problem
+    return value if isinstance(value, int) else float(value), ""
 
 
 @dataclass(frozen=True, repr=False)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
@@ -92,12 +91,12 @@ class Source(Protocol):
 
 
 MEMBERS = tuple(name for name in vars(Source) if not name.startswith("_"))
-_ABSENT = object()
 
 
 def is_source(X: Any) -> bool:
     """Return whether X has every member of a Source; no member is computed to find out."""
-    return all(inspect.getattr_static(X, name, _ABSENT) is not _ABSENT for name in MEMBERS)
+    places = [getattr(X, "__dict__", {}), *map(vars, type(X).__mro__)]
+    return all(any(name in members for members in places) for name in MEMBERS)
 
 
 class Wrapped:

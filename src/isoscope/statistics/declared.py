@@ -65,6 +65,8 @@ _TOGETHER: list[Together] = []
 def declare(name: str, kind: type | None, of: Callable[[Space, Any], Any], **known: Any) -> None:
     """Make a statistic known to everything that takes, merges, keeps, plans or prices statistics."""
     _DECLARED[name] = Declared(name, kind, of, **known)
+    for names in (streamed, whole, weighted):
+        names.cache_clear()
 
 
 def declare_together(names: tuple[str, ...], of: Callable[[Space], tuple[Any, ...]]) -> None:
@@ -87,16 +89,19 @@ def together(names: Iterable[str]) -> list[Together]:
     return [one for one in _TOGETHER if set(one.names) <= set(names)]
 
 
+@cache
 def streamed() -> frozenset[str]:
     """Return the names of statistics that passes over blocks of rows suffice for."""
     return frozenset(name for name, one in declared().items() if one.merges)
 
 
+@cache
 def whole() -> frozenset[str]:
     """Return the names of statistics that want all vectors at once."""
     return frozenset(declared()) - streamed()
 
 
+@cache
 def weighted() -> frozenset[str]:
     """Return the names of statistics that count a row as often as its weight says."""
     return frozenset(name for name, one in declared().items() if one.weighted)

@@ -238,7 +238,7 @@ class Moments:
     def need_spread(self, what: str) -> None:
         """Raise UndefinedError unless the points differ, InputError where their squares lose digits."""
         self._need(2, what)
-        if not self.trace > 0:
+        if not self.spread > 0:
             raise UndefinedError(f"{what} is undefined: all {self.count:g} points are equal")
 
 
