@@ -302,7 +302,7 @@ def _is_bounded(source: Source, scale: Scale) -> bool:
 
 
 def _first_block(source: Source, *, in_parts: bool, skip_bad: bool) -> Space:
-    """Return the first rows that can be read; of many files, those of one, so that not all labels are read."""
+    """Return the first rows that can be read; of many files, those of one: not all labels are read."""
     if isinstance(source, Space):
         return source
     parts = source.parts(sys.maxsize) if in_parts else [source]
