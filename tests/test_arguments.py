@@ -23,7 +23,7 @@ from isoscope.cli import app
 NAMES = set((Path(__file__).parent / "argument_names.txt").read_text().split())
 OF_COMMANDS = {
     "csv", "data", "fit", "gate", "json", "load", "max_train", "multi_label", "output", "pair_column", "plan",
-    "plugin", "save", "task", "top", "zca",
+    "plugin", "root", "save", "task", "top", "zca",
 }  # fmt: skip
 DEFAULTS = {
     "deterministic": False,
