@@ -46,7 +46,8 @@ print(run)
 root = next(folder for folder in (Path.cwd(), *Path.cwd().parents) if (folder / "docs/reproduction").is_dir())
 full = root / "docs/reproduction/runs/polarity-all-MiniLM-L6-v2"
 figure, axes = plt.subplots(2, 2, figsize=(9, 6), layout="constrained")
-for row, size, one in zip(axes, ("in small", "in full"), (run, full), strict=True):
+runs: list[tuple[str, iso.Trajectory | Path]] = [("in small", run), ("in full", full)]
+for row, (size, one) in zip(axes, runs, strict=True):
     row[0].set_title(size, loc="left")
     for ax, metric in zip(row, ("silhouette", "isoscore"), strict=True):
         iso.plots.plot_trajectory(one, metric=metric, ax=ax)
