@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -14,6 +13,7 @@ from torch import Tensor
 from isoscope.arguments import renamed
 from isoscope.arrays import as_matrix, working
 from isoscope.errors import InputError, ShapeError, UndefinedError, check_seed
+from isoscope.kernels.many_kmeans import n_candidates
 from isoscope.kernels.products import sum_of_squares
 from isoscope.kernels.workers import in_order
 from isoscope.labels import Labels
@@ -25,8 +25,8 @@ __all__ = ["ChosenClusters", "Clustering", "choose_clusters", "kmeans"]
 
 _BLOCK_NUMBERS = 2**20  # on the CPU: a block, its scores and its share of the sums stay in a core's cache
 _WHOLE_NUMBERS = 2**22  # on the CPU: up to here one block on all cores beats blocks on one core each
-_FIRST_ROUNDS = 15  # that every start gets before the best is chosen
-_MAX_ITER, _TOLERANCE = 300, 1e-4
+FIRST_ROUNDS = 15  # that every start gets before the best is chosen
+MAX_ITER, TOLERANCE = 300, 1e-4
 _CUDA_NUMBERS = 2**28  # on CUDA: as large as memory allows with ease
 
 
@@ -93,8 +93,8 @@ def kmeans(
     seed: int = 0,
     n_init: int = 1,
     init: Any = None,
-    max_iter: int = _MAX_ITER,
-    tol: float = _TOLERANCE,
+    max_iter: int = MAX_ITER,
+    tol: float = TOLERANCE,
 ) -> Clustering:
     """Points grouped about K centres, each centre the mean of the points nearest to it.
 
@@ -173,7 +173,7 @@ def choose_clusters(
     tried: dict[int, tuple[float, Labels]] = {}
     for K in range(2, min(max_clusters, len(some) - 1) + 1):
         start = _best_start(few, K, n_init, torch.Generator().manual_seed(seed))
-        labels = points.clustering(start + few.mean, _MAX_ITER, _TOLERANCE).labels
+        labels = points.clustering(start + few.mean, MAX_ITER, TOLERANCE).labels
         on_sample = Labels(labels.codes[some], labels.names).seen()
         if 2 <= on_sample.n_labels < len(some):
             score = silhouette_score(points.rows[some], on_sample, tolerance=tolerance, seed=seed)
@@ -183,6 +183,11 @@ def choose_clusters(
             f"no number of clusters can be compared: {n} points, a sample of {len(some)} and at most "
             f"{max_clusters} clusters; wanted at least 3 different points"
         )
+    return best_number(tried, min_silhouette)
+
+
+def best_number(tried: Mapping[int, tuple[float, Labels]], min_silhouette: float = 0.1) -> ChosenClusters:
+    """Choose among clusterings by their silhouettes; 1 where the best is below `min_silhouette`."""
     best = max(tried, key=lambda K: tried[K][0])
     score, labels = tried[best]
     if score < min_silhouette:
@@ -300,7 +305,7 @@ def _best_start(points: _Points, K: int, n_init: int, generator: torch.Generator
     starts = _plus_plus(points, K, n_init, generator)
     if n_init == 1:
         return starts[0]
-    for _ in range(_FIRST_ROUNDS):
+    for _ in range(FIRST_ROUNDS):
         starts, _ = _all_moved(points.rows, starts)
     return starts[int(_all_moved(points.rows, starts)[1].argmin())]
 
@@ -327,19 +332,19 @@ def _plus_plus(points: _Points, K: int, n_init: int, generator: torch.Generator)
     Of a few candidates at each turn the one that leaves the least inertia is taken.
     """
     rows, n = points.rows, len(points.rows)
-    n_candidates = 2 + int(math.log(K))
+    C = n_candidates(K)
     drawn = torch.randint(n, (n_init,), generator=generator).to(rows.device)
     chosen = [rows[drawn]]
     closest = _squared_to(points, chosen[0])  # (n, S)
     for _ in range(1, K):
         cumulative = closest.cumsum(0, dtype=torch.float64).T.contiguous()
-        wanted = torch.rand(n_init, n_candidates, generator=generator, dtype=torch.float64).to(rows.device)
+        wanted = torch.rand(n_init, C, generator=generator, dtype=torch.float64).to(rows.device)
         drawn = torch.searchsorted(cumulative, wanted * cumulative[:, -1:]).clamp(max=n - 1)
         candidates = rows[drawn.flatten()]
-        left = _squared_to(points, candidates).view(n, n_init, n_candidates)
+        left = _squared_to(points, candidates).view(n, n_init, C)
         left = torch.minimum(left, closest[:, :, None])
         best = left.sum(dim=0, dtype=torch.float64).argmin(dim=1)
-        chosen.append(candidates.view(n_init, n_candidates, -1)[torch.arange(n_init), best])
+        chosen.append(candidates.view(n_init, C, -1)[torch.arange(n_init), best])
         closest = left.gather(2, best.expand(n, -1)[:, :, None])[:, :, 0]
     return torch.stack(chosen, dim=1)
 

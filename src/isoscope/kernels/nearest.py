@@ -41,6 +41,7 @@ NEAR = {torch.float32: 5e-2, torch.float64: 1e-6}
 _SPARE, _COARSE_SPARE = 8, 28  # candidates beyond k, so that few rows are left unsettled
 _TENSOR_CORE_STEP = 2.0**-22  # tensor cores cut off where others round
 NARROW = 32  # dimensions up to which every distance is a difference: ties stay ties
+_FEW_PAIRS = 2**23  # on CUDA: float64 takes so few in less time than the launches of a rougher level
 _SAFE = 2.0**100  # units beyond this, or under its inverse, might overflow in float32
 
 
@@ -158,6 +159,9 @@ class Search:
 
     def _levels(self) -> Iterator[Level]:
         """From rough to fine; each is made when the one before has left rows."""
+        if self.points.is_cuda and len(self.queries) * len(self.points) <= _FEW_PAIRS:
+            yield self._plain(torch.float64)
+            return
         plain = self._plain(self.dtype)
         if _has_tensor_cores(self.points) and self.dtype == torch.float32:
             placed = plain.columns[:, : self.points.shape[1]]

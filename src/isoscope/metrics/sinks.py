@@ -186,14 +186,17 @@ def find_sinks(
         raise ShapeError(
             f"has {len(limits)} entries for norms of {len(lengths)} layers", argument="thresholds"
         )
-    mask = (lengths > limits[:, None]).any(dim=0)
+    mask = (lengths > limits.to(lengths.device)[:, None]).any(dim=0)
     places = _listed(positions, lengths.shape[1], "positions")
     kinds = _listed(token_types, lengths.shape[1], "token_types")
-    rows = mask.nonzero().flatten().tolist()
-    keys = tuple((places[row] if places else None, kinds[row] if kinds else None) for row in rows)
+    sinks = mask.nonzero().flatten()
+    keys = tuple(
+        (places.name(row) if places else None, kinds.name(row) if kinds else None) for row in sinks.tolist()
+    )
     return Sinks(
-        mask, limits, ratio, tuple(map(int, layers)), lengths.amax(dim=1), lengths[:, mask].T, keys,
-        Counter(places or ()), Counter(kinds or ()),
+        mask.cpu(), limits, ratio, tuple(map(int, layers)), lengths.amax(dim=1).cpu(),
+        lengths[:, sinks].T.cpu(), keys, places.counts if places else Counter(),
+        kinds.counts if kinds else Counter(),
     )  # fmt: skip
 
 
@@ -209,7 +212,7 @@ def sink_thresholds(norms: Any, *, ratio: float = 10.0) -> Tensor:
         raise InputError(
             argument="ratio", got=ratio, wanted="a number above 1", hint="how many times the median a sink is"
         )
-    lengths = _lengths(norms)
+    lengths = _lengths(norms).cpu()
     found = [
         float(np.median(layer[layer > 0].numpy())) if (layer > 0).any() else float("inf") for layer in lengths
     ]
@@ -217,8 +220,8 @@ def sink_thresholds(norms: Any, *, ratio: float = 10.0) -> Tensor:
 
 
 def _lengths(norms: Any) -> Tensor:
-    """(L, n) float64 on the CPU."""
-    lengths = as_tensor(norms, name="norms").detach().cpu().double()
+    """Return (L, n) float64."""
+    lengths = as_tensor(norms, name="norms").detach().double()
     if lengths.ndim == 1:
         lengths = lengths[None]
     if lengths.ndim != 2 or lengths.numel() == 0:
@@ -231,16 +234,40 @@ def _lengths(norms: Any) -> Tensor:
     return lengths
 
 
-def _listed(values: Any, n: int, name: str) -> list[Any] | None:
-    """One plain value a row, from any sequence or from Labels."""
+@dataclass(frozen=True)
+class _Listed:
+    """One value a row: codes, and what each code stands for."""
+
+    codes: Tensor
+    names: Sequence[Any]
+
+    def name(self, row: int) -> Any:
+        return self.names[int(self.codes[row])]
+
+    @property
+    def counts(self) -> Counter[Any]:
+        """How many rows have each value."""
+        counts = torch.bincount(self.codes, minlength=len(self.names))
+        present = counts.nonzero().flatten().tolist()
+        return Counter({self.names[code]: int(counts[code]) for code in present})
+
+
+def _listed(values: Any, n: int, name: str) -> _Listed | None:
+    """Return one plain value a row, from any sequence or from Labels."""
     if values is None:
         return None
     if isinstance(values, Labels):
-        listed = [values.names[code] for code in values.codes.tolist()]
+        listed = _Listed(values.codes.cpu(), values.names)
+    elif isinstance(values, Tensor) and not values.is_floating_point():
+        names, codes = values.cpu().unique(return_inverse=True)
+        listed = _Listed(codes, names.tolist())
     else:
-        listed = values.tolist() if hasattr(values, "tolist") else list(values)
-    if len(listed) != n:
-        raise ShapeError(f"has {len(listed)} entries for {n} norms; wanted one for each", argument=name)
+        plain = values.tolist() if hasattr(values, "tolist") else list(values)
+        names = list(dict.fromkeys(plain))
+        places = {value: code for code, value in enumerate(names)}
+        listed = _Listed(torch.tensor([places[value] for value in plain], dtype=torch.int64), names)
+    if len(listed.codes) != n:
+        raise ShapeError(f"has {len(listed.codes)} entries for {n} norms; wanted one for each", argument=name)
     return listed
 
 

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from isoscope.kernels.cluster_plan import MOST_SUMS, ClusterPlan
+from isoscope.kernels.many_kmeans import CLOSE
 from isoscope.kernels.precision import full_precision
 from isoscope.kernels.products import sum_of_squares
 from isoscope.kernels.recorded import replayed
@@ -18,7 +19,6 @@ from isoscope.labels import Labels
 
 Fields = tuple[Tensor, Tensor, Tensor]
 _FEW_POINTS = 3072  # whose distances are all held at once: 75 MB
-_CLOSE = 0.01  # of the largest distance to the mean
 _FUSED_TYPES = (torch.float32, torch.float16, torch.bfloat16)
 _plans: WeakKeyDictionary[Labels, ClusterPlan] = WeakKeyDictionary()
 
@@ -102,7 +102,7 @@ def _all_at_once(X: Tensor, codes: Tensor, n_clusters: int) -> tuple[Tensor, ...
     distances.fill_diagonal_(0)
     members = distances.new_zeros(len(X), n_clusters).scatter_(1, codes[:, None], 1)
     cohesion, separation, nearest = reduced(distances @ members, codes, members.sum(dim=0))
-    told = torch.maximum(cohesion, separation).min() >= _CLOSE * squares.max().sqrt()
+    told = torch.maximum(cohesion, separation).min() >= CLOSE * squares.max().sqrt()
     return cohesion[None], separation[None], nearest[None], told
 
 

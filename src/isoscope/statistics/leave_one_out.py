@@ -13,7 +13,7 @@ from isoscope.kernels.centered import moved_quartic
 from isoscope.statistics.chunks import pieces
 from isoscope.statistics.declared import declare
 from isoscope.statistics.directions import Directions, unit_rows
-from isoscope.statistics.moments import Moments, hangs_on_few
+from isoscope.statistics.moments import Moments
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +34,7 @@ class LeftOutMoments:
     @classmethod
     def of(cls, X: Any, moments: Moments) -> LeftOutMoments:
         """One pass over any array that is part of what `moments` was taken over."""
-        few = hangs_on_few(moments)  # what is left without one of them is a small difference of large sums
+        few = moments.hangs_on_few  # what is left without one of them is a small difference of large sums
         parts = [_left_out_block(block.double() if few else block, moments) for block in blocks(as_matrix(X))]
         return cls(*(torch.cat(column) for column in zip(*parts, strict=True)))
 

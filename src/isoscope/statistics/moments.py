@@ -68,14 +68,9 @@ class Moments:
 
     @classmethod
     def of(
-        cls,
-        X: Any,
-        *,
-        weights: Any = None,
-        fourth: bool = True,
-        also: Callable[[Tensor], None] | None = None,
+        cls, X: Any, *, weights: Any = None, fourth: bool = True, also: Callable[[Tensor], None] | None = None
     ) -> Moments:
-        """The moments of any array, taken block by block; Moments pass through unchanged.
+        """Return the moments of any array, taken block by block; Moments pass through unchanged.
 
         Without `fourth` the cubic and quartic sums are left out, which saves a dozen steps: for losses that
         run them at every update. `also` is shown all rows without weights once, in order and lifted for sums,
@@ -98,7 +93,7 @@ class Moments:
         return moments
 
     def update(self, block: Any) -> Moments:
-        """These moments with one more block of vectors."""
+        """Return these moments with one more block of vectors."""
         return self.merge(Moments.of(block))
 
     def merge(self, other: Moments) -> Moments:
@@ -129,7 +124,7 @@ class Moments:
 
     @property
     def n_dims(self) -> int:
-        """d, the number of dimensions."""
+        """The number of dimensions."""
         return int(self.mean.shape[0])
 
     @property
@@ -140,10 +135,10 @@ class Moments:
     @cached_property
     def scatter(self) -> Tensor:
         """(d, d) Σ u uᵀ."""
-        if self.scatter_matrix is not None:
-            return self.scatter_matrix
-        assert self.factor is not None
-        return self.factor.T @ self.factor
+        if self.factor is not None:
+            return self.factor.T @ self.factor
+        assert self.scatter_matrix is not None
+        return self.scatter_matrix
 
     @property
     def covariance(self) -> Tensor:
@@ -169,9 +164,29 @@ class Moments:
     @cached_property
     def _numbers(self) -> tuple[float, float, float]:
         """tr A, ‖mean‖² and Σ‖u‖⁴, or 0, as numbers: one wait for the device, however often asked."""
+        return tuple(self.numbers.tolist())
+
+    @property
+    def numbers(self) -> Tensor:
+        """(3,) tr A, ‖mean‖² and Σ‖u‖⁴, or 0: what tells whether the sums have lost digits."""
         quartic = self.quartic if self.has_fourth else self.trace * 0
-        numbers = torch.stack([self.trace, self.mean @ self.mean, quartic]).detach()
-        return tuple(numbers.tolist())
+        return torch.stack([self.trace, self.mean @ self.mean, quartic]).detach()
+
+    @property
+    def hangs_on_few(self) -> bool:
+        """Whether a few rows make so much of Σ‖u‖⁴ that what the others add to ‖A‖² needs float64."""
+        return self._numbers[2] > _FEW_ROWS * self.spread**2
+
+    @property
+    def suits_float32(self) -> bool:
+        """Whether sums in float32 have kept their digits."""
+        mean_square = self.spread / (self.n_rows * self.n_dims)
+        return _FLOAT32_RANGE[0] < mean_square < _FLOAT32_RANGE[1] and not self.hangs_on_few
+
+    @property
+    def is_flat(self) -> bool:
+        """Whether the spread may be nothing but the rounding of equal rows."""
+        return self.spread <= _FLAT * self.n_rows * self._numbers[1]
 
     @cached_property
     def cubic(self) -> Tensor:
@@ -242,14 +257,7 @@ class Moments:
             raise UndefinedError(f"{what} is undefined: all {self.count:g} points are equal")
 
 
-def hangs_on_few(moments: Moments) -> bool:
-    """Whether a few rows make so much of Σ‖u‖⁴ that what the others add to ‖A‖² needs float64."""
-    spread, _, quartic = moments._numbers
-    return quartic > _FEW_ROWS * spread * spread
-
-
 def _explain(part: Moments, block: Tensor, matrix: Tensor) -> None:
-    """Refuse a block with no spread or an infinite one, unless its rows are equal."""
     check_finite(matrix)  # NaN and Inf show in the sums, so they need no pass of their own
     check_spread(part.spread, differ=not bool((block == block[0]).all()))
 
@@ -257,8 +265,7 @@ def _explain(part: Moments, block: Tensor, matrix: Tensor) -> None:
 @full_precision
 def _of_block(block: Tensor, fourth: bool, also: Callable[[Tensor], None] | None) -> Moments:
     moments = _sums(block, fourth, also)
-    spread, length, _ = moments._numbers
-    if spread <= _FLAT * block.shape[0] * length and bool((block == block[0]).all()):
+    if moments.is_flat and bool((block == block[0]).all()):
         return _of_equal_rows(block)  # what is left of the spread is rounding
     return moments
 
@@ -269,8 +276,7 @@ def _sums(block: Tensor, fourth: bool, also: Callable[[Tensor], None] | None) ->
             also(working(block))
         return _of_few_rows(block.double())
     moments = _of_many_rows(block, fourth, also)
-    in_range = _FLOAT32_RANGE[0] < moments.spread / block.numel() < _FLOAT32_RANGE[1]
-    if sums_dtype(block) == torch.float64 or (in_range and not hangs_on_few(moments)):
+    if sums_dtype(block) == torch.float64 or moments.suits_float32:
         return moments
     return _of_many_rows(block.double(), fourth)
 
@@ -312,7 +318,6 @@ def _of_equal_rows(block: Tensor) -> Moments:
 
 
 def _of_few_rows(block: Tensor) -> Moments:
-    """Fewer rows than dimensions: the centred rows themselves are the factor."""
     mean = block.mean(dim=0)
     U = block - mean
     moments = Moments(len(block), mean, None, U, None, None)
@@ -325,17 +330,16 @@ def _of_few_rows(block: Tensor) -> Moments:
 
 
 def _of_many_rows(block: Tensor, fourth: bool, also: Callable[[Tensor], None] | None = None) -> Moments:
-    """Products in the type of the rows' sums; all returned in float64."""
     if block.requires_grad or block.is_cuda:  # a device has no use for chunks that stay in a cache
         rows = block.to(sums_dtype(block))
         if also:
             also(rows)
-        return _of_whole_block(rows, fourth)
+        return of_whole_block(rows, fourth)
     return _of_chunks(block, fourth, also)
 
 
-def _of_whole_block(block: Tensor, fourth: bool) -> Moments:
-    """Centred twice: what rounding leaves of the mean is then too small to show, and nothing is awaited."""
+def of_whole_block(block: Tensor, fourth: bool = True) -> Moments:
+    """Return the moments of rows that are centred twice; nothing waits for the device."""
     if block.is_cuda and not block.requires_grad:
         n_rows = _BLOCKS_AT_ONCE * block_rows(block.shape[1])
         mean, rest, scatter, cubic, quartic = device_sums(block, fourth=fourth, n_rows=n_rows)

@@ -35,9 +35,16 @@ class Strata:
     def of(
         cls, codes: Tensor, n_strata: int, *, generator: torch.Generator, rows: Tensor | None = None
     ) -> Strata:
-        """Rows, all or some, by their stratum's code; those of code −1 belong to none."""
-        order = torch.randperm(len(codes) if rows is None else len(rows), generator=generator)
-        order = (order if rows is None else rows[order]).to(codes.device)
+        """Group rows, all or some, by their stratum's code; those of code −1 belong to none.
+
+        On CUDA the order is drawn there, by a generator that `generator` seeds.
+        """
+        if codes.is_cuda:
+            seed = int(torch.randint(2**62, (), generator=generator))
+            generator = torch.Generator(codes.device).manual_seed(seed)
+        n = len(codes) if rows is None else len(rows)
+        order = torch.randperm(n, generator=generator, device=generator.device)
+        order = order if rows is None else rows.to(order.device)[order]
         order = order[codes[order] >= 0]
         if n_strata > 1:
             order = order[codes[order].argsort(stable=True)]

@@ -7,30 +7,62 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from isoscope.models.layers.plan import LayerPlan
+from isoscope.models.layers.plan import LayerPlan, TypePlan
+
+_PIECE = 32  # rows of a group that one thread of a CUDA device adds up in turn
 
 
 @dataclass(frozen=True, eq=False)
 class Bags:
-    """Rows in groups: those of group g are rows[starts[g]], … up to the next group's."""
+    """Rows in groups.
+
+    Attributes:
+        rows: the rows, group by group.
+        starts: (G,) where the rows of each group begin.
+        sizes: (G,) how many rows each group has.
+        pieces: where groups are added up in pieces, the starts of the pieces in `rows`, and the starts of
+            the groups among the pieces.
+    """
 
     rows: Tensor
     starts: Tensor
     sizes: Tensor
+    pieces: tuple[Tensor, Tensor] | None = None
 
     @classmethod
-    def of(cls, rows: Tensor, groups: Tensor, n_groups: int) -> Bags:
-        """Rows by the group of each, 0 … n_groups − 1; a group may have none."""
+    def of(cls, rows: Tensor, groups: Tensor, n_groups: int, device: torch.device) -> Bags:
+        """Group rows by the group of each, 0 … n_groups − 1. A group may have none."""
         sizes = torch.bincount(groups, minlength=n_groups)
-        return cls(rows[torch.argsort(groups, stable=True)], sizes.cumsum(0) - sizes, sizes)
-
-    def to(self, device: torch.device) -> Bags:
-        """The same on a device."""
-        return Bags(self.rows.to(device), self.starts.to(device), self.sizes.to(device))
+        starts = sizes.cumsum(0) - sizes
+        rows = rows[torch.argsort(groups, stable=True)]
+        pieces = _pieces(starts, sizes) if device.type == "cuda" else None
+        return cls(
+            rows.to(device), starts.to(device), sizes.to(device),
+            pieces and (pieces[0].to(device), pieces[1].to(device)),
+        )  # fmt: skip
 
     def sums(self, values: Tensor) -> Tensor:
-        """(G, d) the sums over each group of rows of (m, d) values."""
-        return torch.nn.functional.embedding_bag(self.rows, values, self.starts, mode="sum")
+        """Return the (G, d) sums over each group of rows of (m, d) values."""
+        if self.pieces is None:
+            return torch.nn.functional.embedding_bag(self.rows, values, self.starts, mode="sum")
+        starts, groups = self.pieces
+        parts = torch.nn.functional.embedding_bag(self.rows, values, starts, mode="sum")
+        return torch.nn.functional.embedding_bag(
+            torch.arange(len(starts), device=values.device), parts, groups, mode="sum"
+        )
+
+
+def _pieces(starts: Tensor, sizes: Tensor) -> tuple[Tensor, Tensor]:
+    """Cut groups into pieces of at most 32 rows; return where pieces start, and groups among the pieces.
+
+    >>> starts, groups = _pieces(torch.tensor([0, 70, 70]), torch.tensor([70, 0, 5]))
+    >>> starts.tolist(), groups.tolist()
+    ([0, 32, 64, 70], [0, 3, 3])
+    """
+    numbers = -(-sizes // _PIECE)
+    groups = numbers.cumsum(0) - numbers
+    within = torch.arange(int(numbers.sum())) - groups.repeat_interleave(numbers)
+    return starts.repeat_interleave(numbers) + _PIECE * within, groups
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +74,9 @@ class Part:
         texts: rows by text, for every text of the batch.
         types: rows by token type, for the types in `codes`.
         codes: (t,) the types that occur.
+        shares: (t,) one over how often each of them occurs in all texts.
+        repeated: (r,) places in `codes` of the types that occur more than once in all texts.
+        slots: (r,) where the sums over those are held.
         baseline: (b,) the places of the sampled baseline's rows.
     """
 
@@ -49,21 +84,37 @@ class Part:
     texts: Bags
     types: Bags
     codes: Tensor
+    shares: Tensor
+    repeated: Tensor
+    slots: Tensor
     baseline: Tensor
 
     def __len__(self) -> int:
         return len(self.rows)
 
     @classmethod
-    def of(cls, chosen: Tensor, texts: Tensor, types: Tensor, baseline: Tensor, device: torch.device) -> Part:
-        """From a (m,) mask and the text, type and baseline mark of all m rows."""
+    def of(
+        cls,
+        chosen: Tensor,
+        texts: Tensor,
+        types: Tensor,
+        baseline: Tensor,
+        plan: TypePlan,
+        device: torch.device,
+    ) -> Part:
+        """Settle it from a (m,) mask and the text, type and baseline mark of all m rows."""
         rows = chosen.nonzero().flatten()
         codes, groups = torch.unique(types[rows], return_inverse=True)
+        slots = plan.slots[codes]
+        repeated = (slots >= 0).nonzero().flatten()
         return cls(
             rows.to(device),
-            Bags.of(rows, texts[rows], int(texts.max()) + 1).to(device),
-            Bags.of(rows, groups, len(codes)).to(device),
+            Bags.of(rows, texts[rows], int(texts.max()) + 1, device),
+            Bags.of(rows, groups, len(codes), device),
             codes.to(device),
+            (1 / plan.counts[codes]).to(device),
+            repeated.to(device),
+            slots[repeated].to(device),
             (chosen & baseline).nonzero().flatten().to(device),
         )
 
@@ -75,13 +126,13 @@ class BatchIndex:
     Attributes:
         kept: the rows that are no attention sinks.
         sinks: those that are.
-        completed: (c,) token types that will not occur again.
-        held: rows of the batch whose states are held, and their places among those held, on the CPU.
+        completed: (c,) token types that will not occur again, and (c,) where their sums are held.
+        held: rows of the batch whose states are held, and their places among those held.
     """
 
     kept: Part
     sinks: Part
-    completed: Tensor
+    completed: tuple[Tensor, Tensor]
     held: tuple[Tensor, Tensor]
 
     @classmethod
@@ -89,13 +140,14 @@ class BatchIndex:
         """From the number of the batch, its rows among all tokens, and which of them are sinks."""
         device, is_sink, known = is_sink.device, is_sink.cpu(), plan.tokenized.rows
         _, texts = torch.unique_consecutive(known.sentences.codes[rows], return_inverse=True)
-        facts = (texts, known.types.codes[rows], plan.baseline[rows], device)
-        counted = plan.counted[rows]
+        facts = (texts, known.types.codes[rows], plan.baseline[rows], plan.types, device)
+        counted, completed = plan.counted[rows], plan.types.completed[number]
+        held, places = _held(rows, plan.sample)
         return cls(
             Part.of(counted & ~is_sink, *facts),
             Part.of(counted & is_sink, *facts),
-            plan.types.completed[number].to(device),
-            _held(rows, plan.sample),
+            (completed.to(device), plan.types.slots[completed].to(device)),
+            (held.to(device), places.to(device)),
         )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
@@ -12,12 +12,14 @@ from torch import Tensor
 from isoscope.clustering import ChosenClusters, choose_clusters, kmeans
 from isoscope.engine.readings import Reading, taken
 from isoscope.errors import UndefinedError
+from isoscope.labels import Labels
 from isoscope.metrics.cluster_adjusted import ClusterAdjustedSimilarities, cluster_adjusted_similarities
 from isoscope.metrics.dimensions import dimensions_for_share
 from isoscope.metrics.manifold import lid
 from isoscope.metrics.registry import KNOWN, named, registered
 from isoscope.metrics.removed_dimensions import informativity_curve
 from isoscope.models.applicable import applicable
+from isoscope.models.layers.layer_clusters import choose_in_each, kmeans_in_each
 from isoscope.space import Space
 from isoscope.statistics.directions import pair_cosine, unit_rows
 from isoscope.statistics.gathered import Statistics
@@ -48,7 +50,7 @@ class LayerStatistics(Statistics):
         self, sample: Space, *, baseline: tuple[int, Tensor], clusters: bool, k: int, seed: int, **sums: Any
     ) -> None:
         super().__init__(sample, seed=seed)
-        self.k, self._clusters, self._baseline = k, clusters, baseline
+        self.k, self.has_clusters, self._baseline = k, clusters, baseline
         vars(self).update(sums)
 
     @property
@@ -88,16 +90,39 @@ class LayerStatistics(Statistics):
     @cached_property
     def chosen(self) -> ChosenClusters:
         """How many clusters the tokens have."""
-        if not self._clusters:
+        if not self.has_clusters:
             raise UndefinedError("clusters were not asked for: pass clusters=True")
-        few = self.vectors[:: -(-len(self.space) // _CLUSTER_TOKENS)]
-        return choose_clusters(few, n_init=_STARTS, seed=self.seed)
+        return choose_clusters(self.few_vectors, n_init=_STARTS, seed=self.seed)
+
+    @property
+    def few_vectors(self) -> Tensor:
+        """The vectors on which the number of clusters is chosen."""
+        return self.vectors[:: -(-len(self.space) // _CLUSTER_TOKENS)]
+
+    @cached_property
+    def clusters(self) -> Labels:
+        """The cluster of each token held."""
+        return kmeans(self.vectors, self.chosen.n_clusters, seed=self.seed).labels
 
     @cached_property
     def inside_clusters(self) -> ClusterAdjustedSimilarities:
         """The similarities within clusters, each centred."""
-        clusters = kmeans(self.vectors, self.chosen.n_clusters, seed=self.seed).labels
-        return cluster_adjusted_similarities(self.space, clusters=clusters)
+        return cluster_adjusted_similarities(self.space, clusters=self.clusters)
+
+
+def find_clusters(layers: Sequence[LayerStatistics]) -> None:
+    """Find the clusters of layers that hold the same tokens together, instead of one layer after another."""
+    if not layers or not layers[0].has_clusters:
+        return
+    seed = layers[0].seed
+    chosen = choose_in_each([layer.few_vectors for layer in layers], n_init=_STARTS, seed=seed)
+    found = [(layer, one) for layer, one in zip(layers, chosen, strict=True) if one is not None]
+    if found:
+        labels = kmeans_in_each(
+            [layer.vectors for layer, _ in found], [one.n_clusters for _, one in found], seed=seed
+        )
+        for (layer, one), clusters in zip(found, labels, strict=True):
+            vars(layer).update(chosen=one, clusters=clusters)
 
 
 def _informativity(k: int, layer: LayerStatistics) -> float:
@@ -203,6 +228,7 @@ _OWN: dict[str, Callable[[LayerStatistics], Any]] = {
     "lid_squared": lambda layer: layer.lid(squared=True),
     "lid_cosine": lambda layer: layer.lid_cosine,
 }
+CLUSTER_QUANTITIES = {"n_clusters", "cluster_silhouette", "cluster_s_inter", "cluster_s_intra"}
 _WHY = dict.fromkeys(KNOWN, "which is not known of the tokens of a text")
 
 

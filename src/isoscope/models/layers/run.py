@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cache, partial
+from itertools import chain
+from queue import SimpleQueue
 from typing import Any
 
 import torch
@@ -16,11 +18,19 @@ from isoscope.engine.readings import Reading, Readings
 from isoscope.errors import InputError, check_seed
 from isoscope.kernels.workers import in_order
 from isoscope.metrics.sinks import Sinks
+from isoscope.models.forward import StateBatch
 from isoscope.models.language_models import LanguageModel, load_language_model
 from isoscope.models.layers.batch_index import BatchIndex
 from isoscope.models.layers.layer_profile import VIEWS, LayerProfile
 from isoscope.models.layers.plan import LayerPlan
-from isoscope.models.layers.quantities import LayerStatistics, Quantity, chosen_quantities, take
+from isoscope.models.layers.quantities import (
+    CLUSTER_QUANTITIES,
+    LayerStatistics,
+    Quantity,
+    chosen_quantities,
+    find_clusters,
+    take,
+)
 from isoscope.models.layers.sums import LayerSums
 from isoscope.models.layers.type_sums import SinkPlaces
 from isoscope.models.states import States
@@ -28,6 +38,8 @@ from isoscope.progress import Bar
 
 _FEW_FOR_LID = 20  # tokens a neighbour: with fewer the neighbourhood is a good part of the space
 MEMORY = 2**30  # bytes for the sums of all layers, by default
+_UNCHECKED_NUMBERS = 2**29  # of states on a device whose sums are checked together: 2 GB
+_CUDA_WORKERS = 4  # layers at a time on CUDA: while one waits for the device, another launches
 
 
 @renamed(as_mebibytes, memory_mb="memory")
@@ -144,32 +156,103 @@ class _Run:
         return Sinks.joined(self._seen)
 
     def layers(self, layers: list[int]) -> dict[int, tuple[LayerStatistics, LayerStatistics]]:
-        """The statistics of some layers, with and without sinks: one pass."""
-        device, n_done, began = self.states.device, 0, self._now()
+        """Return the statistics of some layers, with and without sinks, after one pass over the texts."""
+        device, n_done, began = self.states.device, 0, time.perf_counter()
         self._seen = []  # the same in every pass
         places = SinkPlaces(len(self.plan.types.counts), device)
         sums = {layer: LayerSums(self.plan, places, self.states.n_dims, device) for layer in layers}
-        for number, found in enumerate(self.states.forward()):
-            forwarded = self._now()
-            batch = self.states.with_sinks(number, found)
-            self._seen.append(batch.sinks)
-            is_sink = batch.is_sink.to(device)
-            index = BatchIndex.of(number, batch.rows, is_sink, self.plan)
-            places.add(index.sinks)
-            for layer, part in sums.items():
-                part.add(found.rows(layer), batch.norms[layer], index, is_sink)
-            n_done += len(batch.rows)
+        clock = _Clock(device)
+        batches = clock.timed(self.states.forward())
+        if device.type == "cuda":
+            batches = _beside_the_model(batches, device)
+        for number, batch in enumerate(batches):
+            n_done += self._add(number, batch, sums, places)
             self.bar.share(n_done / len(self.states.counted))
-            measured = self._now()
-            self.seconds["model"] += forwarded - began
-            self.seconds["measures"] += measured - forwarded
-            began = measured
+        self.seconds["model"] += clock.seconds
+        self.seconds["measures"] += time.perf_counter() - began - clock.seconds
         return {layer: part.finish(**self.options) for layer, part in sums.items()}
 
-    def _now(self) -> float:
-        if self.states.device.type == "cuda":
-            torch.cuda.synchronize(self.states.device)
-        return time.perf_counter()
+    def _add(self, number: int, states: StateBatch, sums: Mapping[int, LayerSums], places: SinkPlaces) -> int:
+        """Add a batch to the sums of each layer, and return how many tokens it has."""
+        batch, device = self.states.with_sinks(number, states), self.states.device
+        self._seen.append(batch.sinks)
+        is_sink = batch.is_sink.to(device)
+        index = BatchIndex.of(number, batch.rows, is_sink, self.plan)
+        places.add(index)
+        at_once = max(1, _UNCHECKED_NUMBERS // (len(batch.rows) * self.states.n_dims))
+        layers = list(sums)
+        for start in range(0, len(layers), at_once):
+            some = layers[start : start + at_once]
+            for layer in some:
+                sums[layer].add(states.rows(layer), batch.norms[layer], index, is_sink)
+            LayerSums.check([sums[layer] for layer in some])
+        return len(batch.rows)
+
+
+class _Clock:
+    """Seconds that pass while batches are made; on CUDA, those that the device takes."""
+
+    def __init__(self, device: torch.device) -> None:
+        self._device, self._wall = device, 0.0
+        self._events: list[tuple[torch.cuda.Event, torch.cuda.Event]] = []
+
+    def timed(self, batches: Iterator[StateBatch]) -> Iterator[StateBatch]:
+        """Yield the same batches."""
+        while True:
+            began, start = time.perf_counter(), self._event()
+            batch = next(batches, None)
+            if batch is None:
+                return
+            if start is None:
+                self._wall += time.perf_counter() - began
+            else:
+                self._events.append((start, self._event()))
+            yield batch
+
+    def _event(self) -> Any:
+        if self._device.type != "cuda":
+            return None
+        return torch.cuda.current_stream(self._device).record_event(torch.cuda.Event(enable_timing=True))
+
+    @property
+    def seconds(self) -> float:
+        """How long all batches took."""
+        for _, end in self._events:
+            end.synchronize()
+        return self._wall + sum(start.elapsed_time(end) for start, end in self._events) / 1000
+
+
+def _beside_the_model(batches: Iterable[StateBatch], device: torch.device) -> Iterator[StateBatch]:
+    """Yield each batch when the model has been launched on the next one, in a CUDA stream of its own.
+
+    So the sums of a batch are launched, and checked, while the model is busy.
+    """
+    own, stream = torch.cuda.current_stream(device), _streams(device)[0]
+    waiting: StateBatch | None = None
+    ready: torch.cuda.Event | None = None
+    for batch in chain(batches, [None]):
+        now_ready = own.record_event()
+        if waiting is not None and ready is not None:
+            with torch.cuda.stream(stream):
+                stream.wait_event(ready)
+                yield waiting
+        waiting, ready = batch, now_ready
+    own.wait_stream(stream)
+
+
+def _in_own_stream(task: Callable[[], list[Reading]], free: SimpleQueue[torch.cuda.Stream]) -> list[Reading]:
+    stream = free.get()
+    try:
+        with torch.cuda.stream(stream):
+            return task()
+    finally:
+        free.put(stream)
+
+
+@cache
+def _streams(device: torch.device) -> tuple[torch.cuda.Stream, ...]:
+    """Return the streams that measure beside the model; memory is kept for each, so they are made once."""
+    return tuple(torch.cuda.Stream(device) for _ in range(_CUDA_WORKERS))
 
 
 def _sample_notes(n: int, k: int) -> list[str]:
@@ -201,12 +284,23 @@ def _readings(
     began = time.perf_counter()
     views = VIEWS if len(run.sinks) else VIEWS[:1]
     name = run.states.name
+    if run.states.device.type == "cuda" and CLUSTER_QUANTITIES & {one.name for one in quantities}:
+        for view in range(len(views)):
+            find_clusters([both[view] for both in found.values()])
     tasks = [
         partial(take, quantities, statistics, space=name, group={"layer": layer, "view": view})
         for layer, both in found.items()
         for view, statistics in zip(views, both, strict=False)
     ]
-    n_workers = 1 if run.states.device.type == "cuda" else torch.get_num_threads()
+    if run.states.device.type == "cuda":
+        torch.linalg.eigvalsh(torch.eye(2, device=run.states.device))  # its first call may not be in a thread
+        torch.cuda.synchronize(run.states.device)
+        free: SimpleQueue[torch.cuda.Stream] = SimpleQueue()
+        for stream in _streams(run.states.device):
+            free.put(stream)
+        tasks, n_workers = [partial(_in_own_stream, task, free) for task in tasks], _CUDA_WORKERS
+    else:
+        n_workers = torch.get_num_threads()
     readings: list[Reading] = []
     for number, own in enumerate(in_order(iter(tasks), n_workers=n_workers), 1):
         readings += own

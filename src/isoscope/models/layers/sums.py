@@ -5,6 +5,8 @@ What is wanted with the sinks is the two together, so nothing is summed twice.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -17,6 +19,7 @@ from isoscope.models.layers.plan import LayerPlan
 from isoscope.models.layers.quantities import LayerStatistics
 from isoscope.models.layers.type_sums import SinkPlaces, TypeSums
 from isoscope.space import Space
+from isoscope.statistics.deferred import Unchecked, can_defer, checked, unchecked
 from isoscope.statistics.directions import Directions
 from isoscope.statistics.group_cosines import GroupCosines, MeanCosines
 from isoscope.statistics.moments import Moments
@@ -32,25 +35,36 @@ class _Rows:
         self._directions: Directions | None = None
         self._few: list[Tensor] = []
 
-    def add(self, states: Tensor, units: Tensor, norms: Tensor, unit_sum: Tensor) -> None:
+    def add(self, states: Tensor, units: Tensor, norms: Tensor, unit_sum: Tensor) -> Unchecked | None:
+        """Add one more batch; return moments that are still to be checked, and then merged."""
         part = _directions(units, norms, unit_sum)
         self._directions = part if self._directions is None else self._directions.merge(part)
         self._few.append(states)
-        if sum(map(len, self._few)) >= _MANY_ROWS * states.shape[1]:
-            self._flush()
+        if sum(map(len, self._few)) < _MANY_ROWS * states.shape[1]:
+            return None
+        rows = self._gathered()
+        if can_defer(rows):
+            return unchecked(rows)
+        self.merge(Moments.of(rows))
+        return None
+
+    def merge(self, part: Moments) -> None:
+        """Add the moments of a batch."""
+        self._moments = part if self._moments is None else self._moments.merge(part)
 
     def finish(self) -> tuple[Moments, Directions] | None:
-        """Both statistics; None where no row came."""
-        self._flush()
-        return (
-            None if self._moments is None or self._directions is None else (self._moments, self._directions)
-        )
-
-    def _flush(self) -> None:
+        """Return both statistics; None where no row came."""
         if self._few:
-            part = Moments.of(torch.cat(self._few) if len(self._few) > 1 else self._few[0])
-            self._moments = part if self._moments is None else self._moments.merge(part)
-            self._few = []
+            self.merge(Moments.of(self._gathered()))
+        if self._moments is None or self._directions is None:
+            return None
+        n_zero = int(self._directions.n_zero)
+        return self._moments, replace(self._directions, count=int(self._directions.count), n_zero=n_zero)
+
+    def _gathered(self) -> Tensor:
+        rows = torch.cat(self._few) if len(self._few) > 1 else self._few[0]
+        self._few = []
+        return rows
 
 
 class LayerSums:
@@ -63,9 +77,10 @@ class LayerSums:
         self._texts = torch.zeros(2, 2, dtype=torch.float64, device=device)
         self._baseline_sums = torch.zeros(2, n_dims, dtype=torch.float64, device=device)
         self._baseline_counts = [0, 0]
-        self._sample = torch.empty(len(plan.sample), n_dims)
+        self._sample = torch.empty(len(plan.sample), n_dims, device=device)
         self._sample_types = plan.sample_types
-        self._is_sink = torch.zeros(len(plan.sample), dtype=torch.bool)
+        self._is_sink = torch.zeros(len(plan.sample), dtype=torch.bool, device=device)
+        self._unchecked: list[tuple[_Rows, Unchecked]] = []
 
     def add(self, states: Tensor, norms: Tensor, index: BatchIndex, is_sink: Tensor) -> None:
         """One more batch: (m, d) states, their (m,) norms, and which are sinks."""
@@ -76,12 +91,25 @@ class LayerSums:
             (self._sinks, index.sinks, sink_sums),
         ):
             if len(part):
-                rows.add(_taken(states, part), _taken(units, part), norms[part.rows], sums.sum(dim=0))
+                own_norms = _taken(norms, part)
+                to_check = rows.add(_taken(states, part), _taken(units, part), own_norms, sums.sum(dim=0))
+                if to_check is not None:
+                    self._unchecked.append((rows, to_check))
         self._types.add(units, index)
         self._add_baseline(units, index)
         held, places = index.held
-        self._sample[places] = states[held.to(states.device)].float().cpu()
-        self._is_sink[places] = is_sink.cpu()[held]
+        self._sample[places] = states[held].float()
+        self._is_sink[places] = is_sink[held]
+
+    @staticmethod
+    def check(layers: Iterable[LayerSums]) -> None:
+        """Check and merge the moments of the last batch in these layers, after one wait for the device."""
+        waiting = [one for layer in layers for one in layer._unchecked]
+        if waiting:
+            for (rows, _), moments in zip(waiting, checked([block for _, block in waiting]), strict=True):
+                rows.merge(moments)
+        for layer in layers:
+            layer._unchecked = []
 
     def finish(self, **options: Any) -> tuple[LayerStatistics, LayerStatistics]:
         """Return the statistics with sinks, and without them; `options` are those of LayerStatistics."""
@@ -94,10 +122,10 @@ class LayerSums:
         found = []
         for view, ((moments, directions), types, held) in enumerate(views):
             (total, n_texts), unit_sum, n = self._texts[view], directions.unit_sum, directions.count
-            codes, names = self._sample_types.codes[held], self._sample_types.names
+            codes, names = self._sample_types.codes[held.cpu()], self._sample_types.names
             found.append(
                 LayerStatistics(
-                    Space(self._sample[held].to(unit_sum.device), token_types=Labels(codes, names).seen()),
+                    Space(self._sample[held], token_types=Labels(codes, names).seen()),
                     baseline=(self._baseline_counts[view], self._baseline_sums[view]),
                     **options,
                     moments=moments,
@@ -137,13 +165,13 @@ def _mean_cosines(sums: Tensor, unit_sums: Tensor, sizes: Tensor) -> Tensor:
     """
     lengths = sums.norm(dim=1)
     present = (sizes > 0) & (lengths > 0)
-    cosines = (unit_sums * sums).sum(dim=1)[present] / (lengths * sizes)[present]
+    cosines = torch.where(present, (unit_sums * sums).sum(dim=1) / (lengths * sizes), 0.0)
     return torch.stack([cosines.double().sum(), present.sum().double()])
 
 
 def _directions(units: Tensor, norms: Tensor, unit_sum: Tensor) -> Directions:
     wide = norms.double()
-    n_zero = int((norms == 0).sum())
+    n_zero = (norms == 0).sum()  # a number only when all batches have come: asking would wait for the device
     return Directions(
         len(norms) - n_zero,
         n_zero,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from isoscope.models.layers.batch_index import BatchIndex, Part
+from isoscope.models.layers.batch_index import BatchIndex
 from isoscope.models.layers.plan import TypePlan
 
 
@@ -19,15 +19,18 @@ class SinkPlaces:
         self.slots = torch.full((n_types,), -1, device=device)
         self.counts = torch.zeros(n_types, dtype=torch.int64, device=device)
         self.n_slots = 0
+        self.completed: Tensor | None = None
 
-    def add(self, sinks: Part) -> None:
-        """Take places for the types of a batch's sinks, and count those."""
-        if not len(sinks):
-            return
-        new = sinks.codes[self.slots[sinks.codes] < 0]
-        self.slots[new] = torch.arange(self.n_slots, self.n_slots + len(new), device=new.device)
-        self.n_slots += len(new)
-        self.counts[sinks.codes] += sinks.types.sizes
+    def add(self, index: BatchIndex) -> None:
+        """Take places for the types of a batch's sinks, count those, and note which types are complete."""
+        sinks = index.sinks
+        if len(sinks):
+            new = sinks.codes[self.slots[sinks.codes] < 0]
+            self.slots[new] = torch.arange(self.n_slots, self.n_slots + len(new), device=new.device)
+            self.n_slots += len(new)
+            self.counts[sinks.codes] += sinks.types.sizes
+        # places among the types that are complete with this batch: found once for all layers
+        self.completed = (self.slots[index.completed[0]] >= 0).nonzero().flatten() if self.n_slots else None
 
 
 class TypeSums:
@@ -38,7 +41,7 @@ class TypeSums:
     """
 
     def __init__(self, plan: TypePlan, sinks: SinkPlaces, n_dims: int, device: torch.device) -> None:
-        self._slots, self._counts, self._sinks = plan.slots.to(device), plan.counts.to(device), sinks
+        self._counts, self._sinks = plan.counts.to(device), sinks
         self._sums = torch.zeros(plan.n_slots, n_dims, device=device)
         self._sink_sums = torch.zeros(0, n_dims, device=device)
         # one occurrence has a unit vector of length 1
@@ -50,16 +53,14 @@ class TypeSums:
         kept, sinks = index.kept, index.sinks
         if len(kept):
             sums = kept.types.sums(units)
-            slots = self._slots[kept.codes]
-            held = slots >= 0
-            self._sums.index_add_(0, slots[held], sums[held])
-            self._mean_sums += (1 / self._counts[kept.codes]).to(sums.dtype) @ sums
+            self._sums.index_add_(0, kept.slots, sums[kept.repeated])
+            self._mean_sums += kept.shares.to(sums.dtype) @ sums
         if len(sinks):
             sums = sinks.types.sums(units)
             self._room_for_sinks()
             self._sink_sums.index_add_(0, self._sinks.slots[sinks.codes], sums)
-            self._mean_sums[0] += (1 / self._counts[sinks.codes]).to(sums.dtype) @ sums
-        self._complete(index.completed)
+            self._mean_sums[0] += sinks.shares.to(sums.dtype) @ sums
+        self._complete(*index.completed)
 
     def finish(self) -> tuple[tuple[Tensor, Tensor, Tensor], tuple[Tensor, Tensor, Tensor]]:
         """Return counts, ‖Σu‖² by type and the sum of the types' means, with sinks and without them."""
@@ -76,18 +77,17 @@ class TypeSums:
                 [self._sink_sums, self._sink_sums.new_zeros(missing, self._sums.shape[1])]
             )
 
-    def _complete(self, codes: Tensor) -> None:
-        """Types that will not occur again: note the lengths of their sums, and give their places up."""
+    def _complete(self, codes: Tensor, slots: Tensor) -> None:
+        """Note the lengths of the sums of types that will not occur again, and give their places up."""
         if not len(codes):
             return
-        slots = self._slots[codes]
         sums = self._sums[slots]
         self._sums[slots] = 0
         self._squared[1, codes] = (sums * sums).sum(dim=1).double()
         self._squared[0, codes] = self._squared[1, codes]
-        has_sinks = self._sinks.slots[codes] >= 0
-        if bool(has_sinks.any()):
-            self._complete_with_sinks(codes[has_sinks], sums[has_sinks])
+        with_sinks = self._sinks.completed
+        if with_sinks is not None and len(with_sinks):
+            self._complete_with_sinks(codes[with_sinks], sums[with_sinks])
 
     def _complete_with_sinks(self, codes: Tensor, sums: Tensor) -> None:
         self._room_for_sinks()
