@@ -16,6 +16,9 @@ COMMANDS = {
     "isoscope --help": ["-m", "isoscope", "--help"],
     "isoscope measure --help": ["-m", "isoscope", "measure", "--help"],
     "isoscope measure --nonsense": ["-m", "isoscope", "measure", "--nonsense"],
+    "isoscope measure absent.npy": ["-m", "isoscope", "measure", "absent.npy"],
+    "isoscope measure benchmarks -m nonsense": ["-m", "isoscope", "measure", "benchmarks", "-m", "nonsense"],
+    "isoscope correct absent.npy": ["-m", "isoscope", "correct", "absent.npy", "--method", "center"],
     "import torch": ["-c", "import torch"],
 }
 WANTED_S = {"import isoscope": 0.3} | dict.fromkeys(

@@ -129,7 +129,23 @@ _COMPLETED = {
         (["measure", "--help"], {}),
         (["measure", "--nonsense"], {}),
         (["nonsense"], {}),
+        (["measure", "a.npy", "--seed", "nonsense"], {}),
+        (["measure", "absent.npy"], {}),
+        (["measure", "tests", "-m", "nonsense"], {}),
+        (["measure", "a.npy", "b.npy", "c.npy"], {}),
+        (["compare", "absent.npy", "b.npy"], {}),
+        (["correct", "absent.npy", "--method", "center", "-o", "b.npy"], {}),
+        (["correct", "pyproject.toml", "--method", "nonsense", "-o", "b.npy"], {}),
+        (["correct", "pyproject.toml", "--method", "center", "--strength", "1", "-o", "b.npy"], {}),
+        (["report", "absent.npy"], {}),
+        (["advise", "absent.npy"], {}),
+        (["frontier", "pyproject.toml"], {}),
+        (["train", "absent.npy", "-l", "y"], {}),
+        (["layers", "nonsense", "absent.txt"], {}),
+        (["finetune", "nonsense", "--texts", "absent.csv", "-l", "y"], {}),
+        (["contrast", "nonsense", "--pairs", "absent.csv"], {}),
         ([], _COMPLETED),
+        ([], _COMPLETED | {"COMP_WORDS": "isoscope correct --method wh"}),
     ],
 )
 def test_commands_that_compute_nothing_are_light(words: list[str], environment: dict[str, str]) -> None:
@@ -201,7 +217,7 @@ class Finder:
         if name == {module!r}:
             os.kill(os.getpid(), signal.SIGINT)
 sys.meta_path.insert(0, Finder())
-sys.argv = ["isoscope", "measure", "absent.npy"]
+sys.argv = ["isoscope", "metrics"]
 from isoscope.cli import main
 main()
 """

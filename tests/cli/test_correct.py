@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
@@ -13,9 +14,10 @@ import torch
 from typer.testing import CliRunner
 
 import isoscope as iso
+from isoscope import corrections
 from isoscope.advice.candidates import default_corrections
 from isoscope.cli import app
-from isoscope.cli.correct import CorrectionOptions, asked, words_of
+from isoscope.cli.correct import METHODS, CorrectionOptions, build, methods_in, words_of
 
 runner = CliRunner()
 
@@ -140,18 +142,21 @@ def test_many_blocks(folder: Path, monkeypatch) -> None:
         (["vectors.npy", "--method", "center"], "nothing to write"),
         (
             ["vectors.npy", "--method", "whiten_soft", "-o", "out.npy"],
-            "wanted it spelt out: --method whiten --strength 0.5",
+            "Pass --method whiten --strength 0.5",
         ),
         (
             ["vectors.npy", "--method", "all-but-the-top", "--components", "6", "-o", "o.npy"],
             "--components is 6, and X has n_features = 6; wanted at least one direction left",
         ),
-        (["vectors.npy", "--method", "center", "-o", "vectors.npy"], "vectors.npy is read from"),
-        (["vectors.npy", "--method", "center", "--fit", "other.npy", "-o", "other.npy"], "is read from"),
-        (["vectors.npy", "--method", "center", "--components", "2", "-o", "o.npy"], "--components goes with"),
+        (["vectors.npy", "--method", "center", "-o", "vectors.npy"], "vectors.npy is an input"),
+        (["vectors.npy", "--method", "center", "--fit", "other.npy", "-o", "other.npy"], "is an input"),
+        (
+            ["vectors.npy", "--method", "center", "--components", "2", "-o", "o.npy"],
+            "belongs to",
+        ),
         (
             ["vectors.npy", "--method", "center", "--labels", "labels.txt", "-o", "o.npy"],
-            "--labels goes with",
+            "--labels belongs to",
         ),
         (
             ["vectors.npy", "--method", "whiten", "--components", "7", "-o", "o.npy"],
@@ -165,7 +170,10 @@ def test_many_blocks(folder: Path, monkeypatch) -> None:
         (["vectors.npy", "--method", "center", "-o", "no/out.npy"], "no is no folder"),
         (["vectors.npy", "--load", "vectors.npy", "-o", "out.npy"], "vectors.npy"),
         (["vectors.npy", "--load", "w.safetensors", "-o", "out.npy"], "w.safetensors does not exist"),
-        (["vectors.npy", "--load", "w.safetensors", "--method", "center", "-o", "out.npy"], "leave one out"),
+        (
+            ["vectors.npy", "--load", "w.safetensors", "--method", "center", "-o", "out.npy"],
+            "cannot be combined with --load",
+        ),
         (
             ["vectors.npy", "--method", "remove-dimensions", "--dimensions", "x", "-o", "o.npy"],
             "--dimensions must be whole numbers",
@@ -182,9 +190,9 @@ def test_bad_requests_are_one_line(folder: Path, fail, arguments: list[str], mes
 def test_what_the_vectors_cannot_give_is_said_in_options(folder: Path, fail) -> None:
     np.save("flat.npy", np.load("vectors.npy")[:, [0, 1, 0, 1]])
     said = fail("correct", "flat.npy", "--method", "whiten", "--components", "3", "-o", "o.npy")
-    assert "--components is 3, and the 300 vectors have rank 2; wanted at most 2; fit on more" in said
+    assert "--components is 3, and the 300 vectors have rank 2; wanted at most 2. Fit on more" in said
     options = ("--method", "clusterwise", "--clusters", "2", "--components", "3", "-o", "o.npy")
-    assert "; wanted at most 2; take fewer clusters\n" in fail("correct", "flat.npy", *options)
+    assert "; wanted at most 2. Take fewer clusters.\n" in fail("correct", "flat.npy", *options)
 
 
 def test_a_folder_closed_to_us_is_known_before_the_work(folder: Path, fail, monkeypatch) -> None:
@@ -221,7 +229,8 @@ def test_options_of_what_is_advised_ask_for_it(d: int) -> None:
         for option, value in zip(options[::2], options[1::2], strict=True):
             key = option.removeprefix("--")
             given[key if key == "strength" else f"n_{key}"] = kinds[key](value)
-        found = asked(method, CorrectionOptions(**given))
+        options = CorrectionOptions(**given)
+        found = build(methods_in(method, options), options)
         wanted = correction.get_params() | ({"small": "error"} if name.startswith("clusterwise") else {})
         assert type(found) is type(correction)
         assert found.get_params() == wanted
@@ -314,3 +323,13 @@ def test_what_is_not_written_is_said(folder: Path) -> None:
         "only vectors, labels and texts are written"
     ]
     assert run("in.jsonl", "--method", "center", "-o", "out.npy")["notes"] == []
+
+
+def test_methods_take_the_options_that_are_listed() -> None:
+    for name, options in METHODS.values():
+        parameters = set(getattr(corrections, name)().get_params())
+        also = ({"zca"} if "method" in parameters else set()) | (
+            {"labels"} if "n_clusters" in parameters else set()
+        )
+        listed = {field.name for field in fields(CorrectionOptions)}
+        assert set(options) == (parameters | also) & listed, name

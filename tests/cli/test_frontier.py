@@ -155,8 +155,8 @@ def test_labels_that_are_no_clusters_are_refused(folder, fail):
 
 
 def test_bad_input(folder, fail):
-    assert "either --labels WHERE or --clusters" in fail("frontier", "vectors.npy")
-    assert "either --labels" in fail("frontier", "vectors.npy", "-l", "labels.txt", "--clusters", "3")
+    assert "Either --labels WHERE or --clusters" in fail("frontier", "vectors.npy")
+    assert "Either --labels" in fail("frontier", "vectors.npy", "-l", "labels.txt", "--clusters", "3")
     assert "--clusters must be a whole number" in fail("frontier", "vectors.npy", "--clusters", "many")
     assert "--clusters must be a whole number" in fail("frontier", "vectors.npy", "--clusters", "²")
     assert "--top must be" in fail("frontier", "vectors.npy", "-l", "labels.txt", "--top", "-1")

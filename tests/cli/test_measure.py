@@ -87,7 +87,7 @@ def test_flags_past_memory(folder: Path, fail, monkeypatch) -> None:
         (["nope.npy"], "nope.npy"),
         (["two.npz"], "first"),
         (["vectors.npy", "--labels", "nope.txt"], "nope.txt"),
-        (["vectors.npy", "-m", "isoscor"], "did you mean isoscore"),
+        (["vectors.npy", "-m", "isoscor"], "Did you mean isoscore"),
         (["vectors.npy", "-m", "silhouette"], "needs labels"),
         (["vectors.npy", "--key", "x"], "key"),
         (["table.parquet", "--vectors", "x"], "x"),

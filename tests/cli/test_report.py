@@ -86,8 +86,8 @@ def test_texts_are_encoded(folder: Path, tiny_model: Path) -> None:
 
 
 def test_bad_input(folder: Path, fail) -> None:
-    assert "make it first" in fail("report", "absent.npy", "-o", "nowhere/page.html")
-    assert "wanted a page" in fail("report", "absent.npy", "-o", "page.pdf")
+    assert "make it first" in fail("report", "vectors.npy", "-o", "nowhere/page.html")
+    assert "wanted a page" in fail("report", "vectors.npy", "-o", "page.pdf")
     assert "absent.npy" in fail("report", "absent.npy")
     assert "holds no run" in fail("report", "vectors.npy", "--run", "nowhere")
     assert "--texts goes with vectors" in fail("report", "texts.txt", "--texts", "x", "--model", "m")

@@ -195,7 +195,7 @@ def test_without_matplotlib_the_numbers_are_there(folder: Path, monkeypatch) -> 
         (["vectors.npy", "-l", "labels.txt", "--seeds", ","], "--seeds must be whole numbers"),
         (["vectors.npy", "-l", "labels.txt", "--hidden", ""], "--hidden is empty; wanted a value"),
         (["vectors.npy", "-l", "labels.txt", "--hidden", "4,x"], "--hidden must be whole numbers"),
-        (["vectors.npy", "-l", "labels.txt", "-m", "isoscor"], "did you mean isoscore"),
+        (["vectors.npy", "-l", "labels.txt", "-m", "isoscor"], "Did you mean isoscore"),
         (["vectors.npy", "-l", "labels.txt", "--pairs", "nope.tsv"], "nope.tsv"),
         (["vectors.npy", "-l", "labels.txt", "--pairs", "words.tsv"], "pairs of whole numbers"),
         (["vectors.npy", "-l", "labels.txt", "--pairs", "ragged.tsv"], "pairs"),

@@ -17,7 +17,8 @@ from file_writers import lists
 import isoscope as iso
 from isoscope.errors import FileError, InputError, LabelError, ShapeError
 from isoscope.io import VectorFile, VectorShards, open_vectors
-from isoscope.io.shards import is_many, natural
+from isoscope.io.addresses import is_many
+from isoscope.io.shards import natural
 from isoscope.labels import Labels
 
 CUTS = [(0, 2), (2, 7), (7, 8), (8, 11)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import functools
 import inspect
 import os
@@ -25,6 +26,7 @@ FAULT = 1  # exit code of a fault of ours
 BAD_INPUT = 2
 TOO_LARGE = 2**32  # for a count or a seed
 INTERRUPTED = 130
+_INPUT_FILES = {"FILE", "[FILE]", "A", "[B]", "TEXTS"}  # arguments that name files to read
 _MAY_BE_EMPTY = {"--prefix"}
 _OUT_OF_MEMORY = "the memory does not suffice: pass a smaller file, or --memory SIZE where a command takes it"
 _UsageError: Any = typer.BadParameter.__mro__[1]  # of click, or of the copy that typer carries
@@ -78,10 +80,20 @@ class Command(_Typed, TyperCommand):
                 name = _long(param.opts)
                 raise InputError(f"{name} is too large a number; wanted one below {TOO_LARGE:,}")
         try:
+            self._check_inputs(ctx.params)
             return super().invoke(ctx)
         except InputError as error:
             error.args = (error.text(self.typed),)
             raise
+
+    def _check_inputs(self, values: Mapping[str, Any]) -> None:
+        """Raise InputError for a missing file or an unknown metric, before anything slow is imported."""
+        for param in self.params:
+            path = values.get(param.name or "")
+            if param.param_type_name == "argument" and param.metavar in _INPUT_FILES and path is not None:
+                check_input(path, what="texts" if values.get("model") else "vectors")
+        if not values.get("plugin"):
+            check_metrics(values.get("metrics") or ())
 
     def typed(self, setting: Setting) -> str | None:
         """Return an argument as it is typed, `--header` for header=True; None without such an option."""
@@ -95,6 +107,30 @@ class Command(_Typed, TyperCommand):
                 bare = setting.value is True or not setting.has_value
                 return option if bare else f"{option} {shlex.quote(str(setting.value))}"
         return None
+
+
+def check_input(path: str | Path, *, what: str) -> None:
+    """Raise FileError if the path names a single local file that does not exist or cannot be read."""
+    from isoscope.io.addresses import is_many
+    from isoscope.io.files import check_file, kind
+
+    if not is_many(path) and kind(Path(path)) != ".zarr":
+        check_file(Path(path), what=what)
+
+
+def metric_names() -> list[str]:
+    """Return the names of metrics and families from a list, since importing the metrics is slow."""
+    return Path(__file__).with_name("metric_names.txt").read_text(encoding="utf-8").split()
+
+
+def check_metrics(names: Iterable[str]) -> None:
+    """Raise InputError for a name that is neither a metric nor a family."""
+    known = metric_names()
+    for name in (part.strip() for text in names for part in text.split(",")):
+        if name and name.removesuffix("_score") not in known:
+            close = difflib.get_close_matches(name, known, n=2)
+            hint = f"did you mean {' or '.join(close)}?" if close else "see `isoscope metrics` for all names"
+            raise InputError(f"has no {name!r}", argument="metrics", hint=hint)
 
 
 def flat(command: Callable[..., None]) -> Callable[..., None]:

@@ -145,17 +145,17 @@ def compare(
 
     On changes: `isoscope compare old.npy new.npy --gate "delta:silhouette>=-0.02" --json -o comparison.json`
     """
+    first, second = source.each()
+    if b is None and (first.key, first.model) == (second.key, second.model):
+        raise InputError(
+            "B is missing", hint=["pass a second file", "pass --model twice to encode A with two models"]
+        )
     from isoscope.comparison import compare as compare_spaces
     from isoscope.comparison import parse_gates
     from isoscope.io import read_texts
 
     gates = parse_gates(gate or ())
     wanted = [*(metrics.chosen() or ["default"]), *(one.metric for one in gates if one.metric)]
-    first, second = source.each()
-    if b is None and (first.key, first.model) == (second.key, second.model):
-        raise InputError(
-            "B is missing: wanted a second file, or --model twice to encode the texts of A by two"
-        )
     opened = list(zip((first, second), (a, b or a), strict=True))
     comparison = compare_spaces(
         first.open(a, labels=labels),

@@ -119,16 +119,17 @@ def contrast(
 
     Continue an interrupted run: `isoscope contrast ./model --pairs nli --data data -o run --resume`
     """
-    from isoscope.training.contrast import contrast as train
-
     check_resume(resume=resume, output=output)
     tau = parse_number("temperature", temperature, such_as="0.05")
+    numbers = parse_numbers("layers", layers)
     both, notes = _pairs(pairs, columns, data, download=download)
     texts = None if probe is None else texts_of(probe, data, download=download)
+    from isoscope.training.contrast import contrast as train
+
     result = train(
         model, both, temperature=tau, symmetric=symmetric, pooling=pooling, batch_size=batch_size,
         steps=steps, epochs=epochs, learning_rate=learning_rate, warmup=warmup, max_length=max_length,
-        probe=texts, every=every, layers=parse_numbers("layers", layers), contextual=contextual, seed=seed,
+        probe=texts, every=every, layers=numbers, contextual=contextual, seed=seed,
         run=output, resume=resume, save_every=save_every, precision=precision, device=device,
         download=download,
     )  # fmt: skip
@@ -145,10 +146,10 @@ def _pairs(
     where: str, columns: str | None, data: Path | None, *, download: bool
 ) -> tuple[list[tuple[str, str]], list[str]]:
     """Read the pairs of a file, or of a corpus by its name; and what a user should know of them."""
-    from isoscope.io.text_pairs import read_text_pairs
-
     pairs, notes = named_pairs(where, data, download=download), []
     if pairs is None:
+        from isoscope.io.text_pairs import read_text_pairs
+
         asked = None if columns is None else [name.strip() for name in columns.split(",")]
         pairs, (first, second) = read_text_pairs(where, asked)
         if asked is None:

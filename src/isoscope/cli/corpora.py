@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from isoscope.cli.commands import check_input
 from isoscope.errors import FileError, InputError
 from isoscope.plugins import corpora, missing
 
@@ -18,8 +19,7 @@ def texts_of(
     skip_blank: bool = False,
 ) -> list[str]:
     """Return the texts of a file, or of a corpus by its name."""
-    from isoscope.io import read_texts
-
+    check_path(where, "texts")
     named = corpora()
     names = [] if named is None else named.text_names()
     if named is not None and where in names and not Path(where).exists():
@@ -27,11 +27,14 @@ def texts_of(
             raise InputError(f"goes with a file; {where} is a corpus by name", argument="text_column")
         return list(named.load_texts(where, data=data, download=download))
     check_exists(where, "texts", names)
+    from isoscope.io import read_texts
+
     return read_texts(Path(where), column=column, skip_blank=skip_blank)
 
 
 def named_pairs(where: str, data: Path | None, *, download: bool) -> list[tuple[str, str]] | None:
     """Return the pairs of a corpus by its name, or None where `where` is a file."""
+    check_path(where, "pairs")
     named = corpora()
     names = [] if named is None else named.pair_names()
     if named is not None and where in names and not Path(where).is_file():
@@ -47,6 +50,13 @@ def named_task(name: str, data: Path | None, *, download: bool) -> dict[str, Any
         raise missing(f"the task {name!r}")
     arguments: dict[str, Any] = named.load_task(name, data=data, download=download)
     return arguments
+
+
+def check_path(where: str, what: str) -> None:
+    """Raise FileError for a missing file, before the corpora are imported: no corpus has such a name."""
+    path = Path(where)
+    if (path.suffix or path.name != where) and not path.exists():
+        check_input(path, what=what)
 
 
 def check_exists(where: str, what: str, names: list[str]) -> None:

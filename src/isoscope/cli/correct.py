@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,27 +12,35 @@ import typer
 from isoscope.cli.commands import present
 from isoscope.cli.inputs import VectorOptions
 from isoscope.cli.options import Json, Labels, Seed, output, parse_numbers
-from isoscope.errors import InputError
+from isoscope.errors import InputError, Setting
 
 if TYPE_CHECKING:
     from isoscope.corrections import Correction
 
-METHODS = {
-    "center": "Center",
-    "standardize": "Standardize",
-    "normalize": "Normalize",
-    "whiten": "Whiten",
-    "all-but-the-top": "AllButTheTop",
-    "remove-dimensions": "RemoveDimensions",
-    "cluster-center": "ClusterCenter",
-    "clusterwise": "ClusterwiseAllButTheTop",
+_CLUSTERS = ("n_clusters", "labels")
+# each method: the class of `isoscope.corrections`, and the options below that it takes
+METHODS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "center": ("Center", ()),
+    "standardize": ("Standardize", ()),
+    "normalize": ("Normalize", ()),
+    "whiten": ("Whiten", ("n_components", "strength", "zca")),
+    "all-but-the-top": ("AllButTheTop", ("n_components",)),
+    "remove-dimensions": ("RemoveDimensions", ("n_dimensions",)),
+    "cluster-center": ("ClusterCenter", _CLUSTERS),
+    "clusterwise": ("ClusterwiseAllButTheTop", ("n_components", *_CLUSTERS)),
 }
-# names that `advise` and Python have
+# names from Python and from `advise`
 _ALSO = {"clusterwise-all-but-the-top": "clusterwise"}
 _SETTINGS = {
     "whiten-soft": "--method whiten --strength 0.5",
-    "whiten-reduced": "--method whiten --components K, K half the dimensions",
+    "whiten-reduced": "--method whiten --components K, where K is half the number of dimensions",
 }
+
+
+def complete_methods(incomplete: str) -> list[str]:
+    """Return the methods that begin so, after the last comma."""
+    before, comma, last = incomplete.rpartition(",")
+    return [f"{before}{comma}{name}" for name in METHODS if name.startswith(last)]
 
 
 @dataclass(frozen=True)
@@ -98,8 +107,9 @@ def correct(
         str | None,
         typer.Option(
             "--method",
-            help=f"One, or several in turn with commas between: {', '.join(METHODS)}.",
+            help=f"One or more, comma-separated, applied in this order: {', '.join(METHODS)}.",
             metavar="NAMES",
+            autocompletion=complete_methods,
         ),
     ] = None,
     output: Annotated[Path | None, output("The corrected vectors: .npy or .parquet.", "FILE")] = None,
@@ -138,21 +148,19 @@ def correct(
     `isoscope correct documents.npy --method whiten --components 128 --save whiten.safetensors`,
     then `isoscope correct queries.npy --load whiten.safetensors -o queries-white.npy`
     """
+    _check_not_read(file, fit, load, output, save)
+    if load is None:
+        names = methods_in(method, settings)
+    else:
+        given = {"method": method, "fit": fit, **dict.fromkeys(settings.given(), True)}
+        for name in (name for name, value in given.items() if value is not None):
+            raise InputError("cannot be combined with --load", argument=name, hint="leave one of them out")
     from isoscope.corrections import load_correction
     from isoscope.corrections.correct import check_targets
     from isoscope.corrections.correct import correct as correct_source
 
     check_targets(output, save)
-    _check_not_read(file, fit, load, output, save)
-    if load is None:
-        correction = asked(method, settings, seed)
-    else:
-        given = {"method": method, "fit": fit, **dict.fromkeys(settings.given(), True)}
-        for name in (name for name, value in given.items() if value is not None):
-            raise InputError(
-                "is for what is fitted, and --load brings it fitted: leave one out", argument=name
-            )
-        correction = load_correction(load)
+    correction = build(names, settings, seed) if load is None else load_correction(load)
     labels = settings.labels
     opened = source.open_vectors(file, labels=labels if fit is None else None)
     learnt = opened if fit is None else source.open_vectors(fit, labels=labels)
@@ -173,52 +181,52 @@ def _check_not_read(file: Path, fit: Path | None, load: Path | None, *targets: P
     for target in (path for path in targets if path is not None):
         for source in (file, fit, load):
             if source is not None and source.exists() and target.exists() and target.samefile(source):
-                raise InputError(f"{target} is read from; wanted another name to write to")
+                raise InputError(f"{target} is an input", hint="write to another file")
 
 
-def asked(method: str | None, settings: CorrectionOptions, seed: int = 0) -> Correction:
-    """Return the correction that the options ask for, not fitted."""
-    from isoscope.corrections import Chain
-
+def methods_in(method: str | None, settings: CorrectionOptions) -> list[str]:
+    """Return the methods that are asked for, after checking that each option belongs to one of them."""
     names = [name.strip().replace("_", "-") for name in (method or "").split(",") if name.strip()]
     names = [_ALSO.get(name, name) for name in names]
     one_of = f"one of {', '.join(METHODS)}"
     if not names:
-        raise InputError(f"is missing; wanted {one_of}, or --load FILE", argument="method")
+        raise InputError(
+            "is missing", argument="method", wanted=one_of, hint=Setting("load", to="use a saved correction")
+        )
     for name in names:
         if name in _SETTINGS:
-            raise InputError(f"has {name!r}; wanted it spelt out: {_SETTINGS[name]}", argument="method")
+            raise InputError(f"has {name!r}", argument="method", hint=f"pass {_SETTINGS[name]}")
         if name not in METHODS:
             raise InputError(argument="method", got=name, wanted=one_of)
     for option in settings.given():
-        if not any(option in _takes(name) for name in names):
-            takers = ", ".join(name for name in METHODS if option in _takes(name))
-            raise InputError(f"goes with --method {takers}; leave it out", argument=option)
+        if not any(option in METHODS[name][1] for name in names):
+            takers = ", ".join(name for name, (_, options) in METHODS.items() if option in options)
+            raise InputError(f"belongs to --method {takers}", argument=option, hint="leave it out")
+    return names
+
+
+def build(names: Sequence[str], settings: CorrectionOptions, seed: int = 0) -> Correction:
+    """Build the correction, or the chain of corrections, without fitting it."""
+    from isoscope import corrections
+
     parameters = settings.parameters() | {"seed": seed}
-    steps = [
-        _kind(name)(**{key: value for key, value in parameters.items() if key in _takes(name)})
-        for name in names
-    ]
-    return steps[0] if len(steps) == 1 else Chain(steps)
+    steps = []
+    for name in names:
+        kind = _kind(name)
+        takes = kind().get_params()
+        steps.append(kind(**{key: value for key, value in parameters.items() if key in takes}))
+    return steps[0] if len(steps) == 1 else corrections.Chain(steps)
 
 
 def _kind(name: str) -> type[Correction]:
     from isoscope import corrections
 
-    kind: type[Correction] = getattr(corrections, METHODS[name])
+    kind: type[Correction] = getattr(corrections, METHODS[name][0])
     return kind
 
 
-def _takes(name: str) -> set[str]:
-    """Return the parameters of a correction, and the options that stand for some of them."""
-    names = set(_kind(name)().get_params())
-    return (
-        names | ({"zca"} if "method" in names else set()) | ({"labels"} if "n_clusters" in names else set())
-    )
-
-
 def words_of(correction: Correction) -> list[str]:
-    """Return the words that ask for this correction: `asked` the other way."""
+    """Return the options that ask for this correction."""
     name = next(name for name in METHODS if type(correction) is _kind(name))
     plain = _kind(name)().get_params()
     options = {field.name for field in fields(CorrectionOptions)}

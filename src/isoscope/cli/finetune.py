@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from isoscope.cli.commands import drawn
+from isoscope.cli.commands import check_input, drawn
 from isoscope.cli.corpora import named_task
 from isoscope.cli.options import (
     BatchSize,
@@ -116,21 +116,24 @@ def finetune(
 
     Continue an interrupted run: `isoscope finetune all-MiniLM-L6-v2 --task rte --data data -o run --resume`
     """
+    check_resume(resume=resume, output=output)
+    if task and (texts or labels or text_column or pair_column):
+        raise InputError("--task brings its own texts; leave --texts, --labels and their columns out")
+    share = parse_number("test", test, such_as="0.2")
+    weight = parse_number("strength", strength, such_as="-1")
+    chosen = parse_seeds(seeds)
+    arguments = (
+        named_task(task, data, download=download)
+        if task
+        else _labelled(texts, labels, text_column, pair_column)
+    )
     from isoscope.training.configuration import as_seeds
     from isoscope.training.encoder_figure import draw_finetuned
     from isoscope.training.finetune import OverSeeds
     from isoscope.training.finetune import finetune as train
     from isoscope.training.held_out import some_examples
 
-    check_resume(resume=resume, output=output)
-    if task and (texts or labels or text_column or pair_column):
-        raise InputError("--task brings its own texts; leave --texts, --labels and their columns out")
-    arguments = (
-        named_task(task, data, download=download)
-        if task
-        else _labelled(texts, labels, text_column, pair_column)
-    )
-    arguments = {"test": parse_number("test", test, such_as="0.2")} | arguments
+    arguments = {"test": share} | arguments
     if max_train is not None:
         arguments = some_examples(arguments, max_train)
     arguments |= {"metric": metric} if metric else {}
@@ -139,12 +142,12 @@ def finetune(
             model,
             **arguments,
             regularizer=None if regularizer == "none" else regularizer,
-            strength=parse_number("strength", strength, such_as="-1"), zeta=zeta, epochs=epochs,
+            strength=weight, zeta=zeta, epochs=epochs,
             batch_size=batch_size, learning_rate=learning_rate, max_length=max_length, resume=resume,
             save_every=save_every, precision=precision, device=device, download=download, seed=seed,
             run=None if output is None else output / f"seed-{seed}",
         )
-        for seed in as_seeds(parse_seeds(seeds))
+        for seed in as_seeds(chosen)
     ]  # fmt: skip
     figure = "" if output is None else drawn(lambda path: draw_finetuned(runs, path), output / "figure.png")
     if json:
@@ -165,9 +168,6 @@ def _labelled(
     path: Path | None, labels: str | None, text_column: str | None, pair_column: str | None
 ) -> dict[str, Any]:
     """Read the texts of a file, their labels, and their partners."""
-    from isoscope.io.label_files import column_labels, locate
-    from isoscope.io.text_files import open_text_file
-
     if path is None and labels is None:
         raise InputError("--task NAME is missing; wanted that, or --texts FILE and --labels COLUMN")
     if path is None:
@@ -176,6 +176,10 @@ def _labelled(
         raise InputError(
             f"--labels is missing; wanted the column of {path} that holds the labels, or a file of them"
         )
+    check_input(path, what="texts")
+    from isoscope.io.label_files import column_labels, locate
+    from isoscope.io.text_files import open_text_file
+
     found = open_text_file(path, column=text_column, labels=labels)
     read, _ = locate(
         labels, of=path, columns=found.columns.names, read=lambda name: column_labels(found.columns, name)

@@ -54,11 +54,11 @@ def frontier(
     A training run under the frontier: `isoscope train vectors.npy -l labels.txt -o run -m
     isoscore,silhouette,between_share`, then `isoscope frontier vectors.npy -l labels.txt --run run -o f.png`
     """
+    if (labels is None) == (clusters is None):
+        raise InputError("Either --labels WHERE or --clusters K is needed")
     from isoscope.training.frontier import frontier as find
     from isoscope.training.frontier import read_runs
 
-    if (labels is None) == (clusters is None):
-        raise InputError("wanted either --labels WHERE or --clusters K (or auto)")
     opened = source.open(file, labels=labels)
     runs = read_runs(run or ())
     result = find(opened.load(), clusters=clusters, runs=runs, top=top, seed=seed)

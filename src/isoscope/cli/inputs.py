@@ -205,8 +205,8 @@ def notes_of(source: Source) -> list[str]:
 
 
 def _has_only_texts(file: str) -> bool:
+    from isoscope.io.addresses import is_many
     from isoscope.io.files import check_file, kind
-    from isoscope.io.shards import is_many
     from isoscope.io.text_files import holds_texts
 
     if is_many(file) or kind(Path(file)) == ".zarr":

@@ -128,13 +128,13 @@ def layers(
 
     Quickly: `isoscope layers smollm2-135m wikitext2 --data data --max-tokens 20000 --no-clusters`
     """
-    from isoscope.models.layers import LayerComparison, measure_layers
-
     models, texts = _models_and_texts(arguments, texts)
     is_file = Path(texts).exists()
     if data is not None and is_file:
         raise InputError(f"goes with a corpus by name; {texts} is a file", argument="data")
     read = texts_of(texts, data, column=text_column, download=download, skip_blank=window is not None)
+    from isoscope.models.layers import LayerComparison, measure_layers
+
     if window is None and texts == RUNNING_TEXT and not is_file:
         window = _WINDOW
     chosen = metrics.chosen()

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from isoscope.cli.commands import TOO_LARGE
+from isoscope.cli.commands import TOO_LARGE, metric_names
 from isoscope.errors import InputError, IsoscopeError
 
 
@@ -123,9 +123,8 @@ TextColumn = Annotated[
 
 def complete_metrics(incomplete: str) -> list[str]:
     """Return the names of metrics and families that begin so, for the shell; torch is not imported for it."""
-    names = Path(__file__).with_name("metric_names.txt").read_text(encoding="utf-8").split()
     before, comma, last = incomplete.rpartition(",")
-    return [f"{before}{comma}{name}" for name in names if name.startswith(last)]
+    return [f"{before}{comma}{name}" for name in metric_names() if name.startswith(last)]
 
 
 @dataclass(frozen=True)

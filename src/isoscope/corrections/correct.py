@@ -14,7 +14,7 @@ from isoscope.engine.measure import measure
 from isoscope.engine.source import Source, Wrapped
 from isoscope.errors import InputError, IsoscopeError, Setting
 from isoscope.io import open_vectors
-from isoscope.io.save import check_target, write_blocks
+from isoscope.io.writers import check_target, write_blocks
 from isoscope.progress import Bar
 from isoscope.results import Result
 from isoscope.space import Space

@@ -24,9 +24,9 @@ from isoscope.corrections.scaling import Center, Normalize, Standardize
 from isoscope.corrections.whiten import Whiten
 from isoscope.errors import FileError, InputError
 from isoscope.io.files import check_file, reading
-from isoscope.io.save import check_target
 from isoscope.io.sealed import CHECKSUM, read_tensors, write_tensors
 from isoscope.io.structure import parse_json
+from isoscope.io.writers import check_target
 from isoscope.printable import listed
 
 FORMAT = 2  # with a checksum; files of format 1, which have none, are read as well

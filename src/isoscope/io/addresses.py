@@ -63,6 +63,16 @@ def is_address(path: object) -> bool:
     return isinstance(path, str) and "://" in path
 
 
+def is_many(path: Any) -> bool:
+    """Whether a path names many files: an address, a folder that is not one array, or a pattern."""
+    if is_address(path):
+        return True
+    here = Path(path)
+    if here.is_dir():
+        return kind(here) != ".zarr"
+    return any(mark in here.name or mark in str(here.parent) for mark in "*?[") and not here.exists()
+
+
 def shown(address: str) -> str:
     """An address for a message, without a user or password in it."""
     return _SECRET.sub("…@", address)

@@ -16,16 +16,16 @@ import json
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
-
-import numpy as np
-import torch
-from torch import Tensor
+from typing import TYPE_CHECKING, Any
 
 from isoscope.errors import FileError
 from isoscope.io import structure
 from isoscope.io.atomic import write_atomically
 from isoscope.io.files import reading
+
+if TYPE_CHECKING:  # a command imports this module to write its results, before it needs torch
+    import numpy as np
+    from torch import Tensor
 
 CHECKSUM = "checksum"
 OWNER = "of"  # the entry that says what a file belongs to
@@ -193,7 +193,10 @@ def _hash(path: Path) -> str:
 
 
 def _bytes(array: Tensor | np.ndarray) -> memoryview:
-    if isinstance(array, Tensor):
+    import numpy as np
+    import torch
+
+    if isinstance(array, torch.Tensor):
         array = array.detach().cpu().reshape(-1).contiguous().view(torch.uint8).numpy()
     return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
 

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from isoscope.arrays import block_rows
 from isoscope.errors import FileError, InputError, IsoscopeError, LabelError, ShapeError
-from isoscope.io.addresses import Address, FilePath, is_address, listed_addresses, local_path, shown
+from isoscope.io.addresses import Address, FilePath, is_address, is_many, listed_addresses, local_path, shown
 from isoscope.io.chunks import regroup
 from isoscope.io.files import kind
 from isoscope.io.formats import formats
@@ -184,16 +184,6 @@ class VectorShards:
                 if block.n_dims != self.n_dims:
                     raise _other_dims(shard.title, block.n_dims, self.n_dims)
                 yield block
-
-
-def is_many(path: Any) -> bool:
-    """Whether a path stands for many files: an address, a folder that is not one array, a pattern."""
-    if is_address(path):
-        return True
-    here = Path(path)
-    if here.is_dir():
-        return kind(here) != ".zarr"
-    return any(mark in here.name or mark in str(here.parent) for mark in "*?[") and not here.exists()
 
 
 def natural(name: str) -> list[Any]:

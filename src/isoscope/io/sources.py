@@ -9,9 +9,10 @@ from typing import Any
 from warnings import warn
 
 from isoscope.frames import as_frame
+from isoscope.io.addresses import is_many
 from isoscope.io.label_files import locate
 from isoscope.io.row_knowledge import at_hand
-from isoscope.io.shards import VectorShards, is_many
+from isoscope.io.shards import VectorShards
 from isoscope.io.text_files import read_texts
 from isoscope.io.vector_files import VectorFile, open_file
 from isoscope.space import Space

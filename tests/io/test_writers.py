@@ -9,7 +9,7 @@ import torch
 
 from isoscope.errors import FileError, NotFiniteError
 from isoscope.io import read, save
-from isoscope.io.save import write_blocks
+from isoscope.io.writers import write_blocks
 from isoscope.space import Space
 
 SUFFIXES = [".npy", ".npz", ".safetensors", ".parquet"]
