@@ -49,7 +49,7 @@ def encode(
     Then measure them: `isoscope measure reviews.parquet --labels label`
     """
     from isoscope.io import save
-    from isoscope.io.save import KINDS, check_target
+    from isoscope.io.writers import KINDS, check_target
 
     check_target(output, KINDS)
     if output.exists() and file.exists() and output.samefile(file):

@@ -6,7 +6,6 @@ import math
 import os
 import time
 from collections.abc import Iterable
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
