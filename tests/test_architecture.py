@@ -154,11 +154,13 @@ def test_commands_that_compute_nothing_are_light(words: list[str], environment: 
     assert not loaded & (HEAVY | {"numpy", "torch", "isoscope_papers"})
 
 
+@pytest.mark.slow
 def test_the_lightness_tests_can_fail() -> None:
     assert "torch" in loaded_by("import isoscope; isoscope.isoscore")
     assert "torch" in loaded_by(_COMMAND.format(words=["metrics"], environment={}))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", ["", "import isoscope.engine.measure, isoscope.report; "])
 def test_a_function_is_not_hidden_by_the_module_of_its_name(first: str) -> None:
     code = f"import isoscope; {first}assert callable(isoscope.measure) and callable(isoscope.report)"

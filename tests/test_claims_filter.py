@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 SCRIPT = Path(__file__).parents[1] / "docs" / "claims.js"
 ROWS = (("Clusters form.", "✓ held"), ("Isotropy falls.", "✗ not held"), ("Norms fall.", "✓ held: on two"))
 PAGE = (
@@ -20,6 +22,7 @@ def _shown(page: Any) -> list[str]:
     return rows.all_text_contents()
 
 
+@pytest.mark.slow
 def test_claims_are_filtered_by_verdict_and_words(browser: Any) -> None:
     page = browser.new_page()
     page.add_init_script(path=SCRIPT)

@@ -44,6 +44,7 @@ def test_inertia_is_no_worse_than_scikit_learns() -> None:
     assert np.mean(worse) < 1.01
 
 
+@pytest.mark.slow
 def test_few_points_reach_the_true_minimum() -> None:
     X = np.random.default_rng(0).normal(size=(9, 2))
     best = min(
@@ -160,6 +161,7 @@ def test_a_ball_is_one_cluster() -> None:
     assert choose_clusters(X, max_clusters=5, min_silhouette=-1.0).n_clusters > 1
 
 
+@pytest.mark.slow
 def test_the_silhouette_is_taken_on_a_sample() -> None:
     X, _ = lumps(2000, 4, 3, apart=2.0)
     whole, some = choose_clusters(X, sample=None), choose_clusters(X, sample=300)

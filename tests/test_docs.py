@@ -211,6 +211,7 @@ def anchors(page: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", heading).strip().lower().replace(" ", "-") for heading in headings}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("glove", ["absent", "tiny"])
 def test_first_look_runs_with_and_without_glove(glove: str, tmp_path: Path) -> None:
     """The demo in a folder of its own; the package of vectors is hidden or replaced by a tiny one."""

@@ -40,6 +40,7 @@ def values(seed: int) -> tuple[float, ...]:
     return (*(found[name] for name in METRICS), iso.isoscore(X), iso.silhouette_score(X, labels))
 
 
+@pytest.mark.slow
 def test_sixty_four_threads_at_once_give_the_numbers_of_one() -> None:
     expected = [values(seed) for seed in range(8)]
     start = threading.Barrier(64)
@@ -84,6 +85,7 @@ print("the same")
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
 @pytest.mark.parametrize("n_threads", [1, 4])
 def test_forked_processes_measure_too(n_threads: int) -> None:
@@ -117,6 +119,7 @@ def grown(n_calls: int) -> tuple[int, int, int]:
     return after[0] - before[0], after[1] - before[1], after[2] - before[2]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="counts by /proc")
 def test_many_calls_leave_nothing_behind() -> None:
     """In a process of its own: the one that runs all tests has threads and files of others."""

@@ -143,6 +143,7 @@ def test_every_public_result_is_listed() -> None:
     assert all(issubclass(classes[name], Result) for name in public - NO_RESULTS)
 
 
+@pytest.mark.slow
 def test_every_result_is_listed() -> None:
     """Also those that are not public, by the names of their bases."""
     root = Path(iso.__file__).parent

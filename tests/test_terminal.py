@@ -20,6 +20,7 @@ from isoscope.terminal import Spelled, guarded, unguarded
 ROOT = Path(isoscope.__file__).parent
 
 
+@pytest.mark.slow
 @given(st.text() | st.just("\udcff"))
 def test_what_is_spelled_out_prints_and_says_the_same(text: str) -> None:
     spelled = printable(text)

@@ -190,6 +190,7 @@ def _ran(setup: Setup, n_labels: int = 2):
     return Outcome(setup, setup.encoder, run, "a corpus, made")
 
 
+@pytest.mark.slow
 def test_the_report_has_text_pages_figures_and_json(tmp_path) -> None:
     names = ("polarity", "supersense", "supersense-single", "cola")
     outcomes = [_ran(SETUPS[name], 9 if name == "supersense" else 2) for name in names]
@@ -233,6 +234,7 @@ def test_a_device_that_is_not_there(fake) -> None:
         ran(place=Place(device="cuda:99"))
 
 
+@pytest.mark.slow
 def test_estimated_silhouettes_give_the_same_correlation() -> None:
     X = torch.randn(1500, 12, generator=torch.Generator().manual_seed(0))
     y = (X[:, 0] > 0).long()

@@ -309,6 +309,7 @@ def test_models_agree_where_most_tokens_are_shared() -> None:
     assert [word("Ġthe"), word("##ing"), word("Ġ")] == ["the", "##ing", "Ġ"]
 
 
+@pytest.mark.slow
 def test_pages_and_figures(tmp_path, make_states) -> None:
     states = make_states()
     states.vectors(1)[states.rows.positions == 1] *= 500
@@ -357,6 +358,7 @@ def test_options_reach_the_run(asked, tmp_path) -> None:
     assert [call["setup"] for call in asked[2:]] == ["minilm", "mpnet", "smollm2"]
 
 
+@pytest.mark.slow
 def test_pages_gather_the_runs_of_earlier_calls(asked, tmp_path) -> None:
     for name in ("minilm", "smollm2"):
         assert run("-s", name, "-o", str(tmp_path)).exit_code == 0

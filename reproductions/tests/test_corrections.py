@@ -67,6 +67,7 @@ def data(tmp_path: Path, rng: np.random.Generator) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_a_setup_is_run_kept_and_read_again(table: Path, data: Path, tmp_path: Path) -> None:
     setup = STUDY.own_setup(str(table))
     assert setup.is_static
@@ -330,6 +331,7 @@ def test_interval_is_students() -> None:
     assert np.allclose(interval(x), t.interval(0.95, 3, np.mean(x), np.std(x, ddof=1) / 2))
 
 
+@pytest.mark.slow
 def test_pages_are_written(tmp_path: Path) -> None:
     found = [planted(AS_CLAIMED), probed(whiten=0.1, whiten_reduced=0.1, whiten_shrunk=0.1, whiten_soft=0.1)]
     page = tmp_path / "page.md"

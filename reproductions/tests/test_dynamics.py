@@ -62,6 +62,7 @@ def trained(tiny_bert: Path) -> Dynamics:
     return run_dynamics(setup, material_of(), epochs=3)
 
 
+@pytest.mark.slow
 def test_a_run_is_followed_from_its_start_to_its_end(trained: Dynamics, tiny_bert: Path) -> None:
     assert trained.steps == 6
     assert trained.rows["step"] == [0, 6]
@@ -94,6 +95,7 @@ def test_the_task_is_ranked_as_scipy_ranks_it(trained: Dynamics, tiny_bert: Path
     assert trained.task["before"] == pytest.approx(stats.spearmanr(cosines, range(10)).statistic, abs=1e-6)
 
 
+@pytest.mark.slow
 def test_a_causal_model_has_two_views(tiny_gpt: Path) -> None:
     pytest.importorskip("accelerate", reason="needs the extra `training`")
     start = Start("gpt", "GPT", str(tiny_gpt), 1e-3, ("mean", "lasttoken", "max"))
@@ -111,6 +113,7 @@ def test_a_causal_model_has_two_views(tiny_gpt: Path) -> None:
         run_dynamics(Setup(start, "tau=1"), material, precision="half")
 
 
+@pytest.mark.slow
 def test_the_masked_model_is_trained_once_and_kept(tmp_path: Path, tiny_bert: Path, monkeypatch) -> None:
     transformers = pytest.importorskip("transformers")
     pytest.importorskip("accelerate", reason="needs the extra `training`")
@@ -416,6 +419,7 @@ def test_the_loss_of_a_row_is_the_mean_since_the_row_before() -> None:
     assert rows == {"step": [0, 2, 5], "loss": [None, 2.0, 7.0], "mean_cosine": [0.5, None, 0.25]}
 
 
+@pytest.mark.slow
 def test_pages_have_every_question_and_a_figure_each(make: Make, tmp_path: Path) -> None:
     runs = as_claimed(make)
     runs += [replace(run, start="gpt", title="GPT") for run in runs]

@@ -25,6 +25,7 @@ def claims() -> list[Claim]:
     return all_claims(KEPT / "runs")
 
 
+@pytest.mark.slow
 def test_every_claim_has_a_verdict_and_a_reason(claims: list[Claim]) -> None:
     assert [claim.name for claim in claims] == list(catalogue())
     undecided = [
@@ -34,6 +35,7 @@ def test_every_claim_has_a_verdict_and_a_reason(claims: list[Claim]) -> None:
     assert (undecided, unstated) == ([], [])
 
 
+@pytest.mark.slow
 def test_the_page_and_the_readme_are_what_the_kept_runs_give(tmp_path: Path, claims: list[Claim]) -> None:
     (tmp_path / "runs").symlink_to(KEPT / "runs")
     page, data = write_index(tmp_path)
@@ -68,6 +70,7 @@ def test_many_findings_are_counted() -> None:
     assert short(many) == "3 tests: 3 held; a: 0.5 on a"
 
 
+@pytest.mark.slow
 def test_a_readme_without_a_place_is_refused() -> None:
     with pytest.raises(InputError, match="no place for the claims"):
         in_readme("# isoscope", [])

@@ -163,6 +163,7 @@ def test_and_the_contrary_can() -> None:
     assert found["istar-loss"] is found["uniform-improves"] is HELD
 
 
+@pytest.mark.slow
 def test_the_papers_strengths_and_ours_are_two_claims() -> None:
     """A ρ over all λ is blind to a score that is highest in the middle; over each half it is not."""
     middle = 0.2  # IsoScore* of λ = 0
@@ -185,6 +186,7 @@ def test_the_papers_strengths_and_ours_are_two_claims() -> None:
     assert verdicts(turned)["falls-all"] is INCONCLUSIVE
 
 
+@pytest.mark.slow
 def test_what_lies_within_the_seeds_is_inconclusive() -> None:
     found = verdicts(made_sweep(-1.0, noise=0.5))
     assert found["negative-beats-none"] is found["falls-all"] is INCONCLUSIVE
@@ -192,12 +194,14 @@ def test_what_lies_within_the_seeds_is_inconclusive() -> None:
     assert "dimension-moves" not in verdicts(level)  # no variation over λ, no trend
 
 
+@pytest.mark.slow
 def test_silhouettes_are_judged_where_runs_recorded_them() -> None:
     assert "isotropy-silhouette" not in verdicts(made_sweep(-1.0))
     runs = [replace(run, silhouette=1 - run.value("isoscore_star")) for run in made_sweep(-1.0)]
     assert verdicts(runs)["isotropy-silhouette"] is HELD
 
 
+@pytest.mark.slow
 def test_cosreg_is_judged_by_what_it_moves() -> None:
     runs = [
         replace(run, geometry=({**run.geometry[0], "mean_cosine": 0.1 - 0.05 * run.strength},))
@@ -227,6 +231,7 @@ def test_the_interval_allows_for_the_choice_and_the_tasks() -> None:
     assert words == [f"λ −3: {wanted.words}, 3 seeds; of 2 λ, each by itself, 2 better, 0 worse"]
 
 
+@pytest.mark.slow
 def test_tasks_are_averaged_seed_by_seed() -> None:
     found = verdicts(made_sweep(-1.0) + made_sweep(1.0, task="mrpc"), "mean of 2 tasks")
     assert found["negative-beats-none"] is INCONCLUSIVE  # one up, one down
@@ -318,6 +323,7 @@ def test_the_commonest_label_is_that_of_the_data(name: str) -> None:
     assert TASKS[name].commonest == (Counter(labels).most_common(1)[0][1], len(labels))
 
 
+@pytest.mark.slow
 def test_pages_figures_and_tables(tmp_path: Path) -> None:
     runs = [*made_sweep(-1.0), *made_sweep(-1.0, task="cola"), one_cell({DEBIASED: 0.001}, 0.01)]
     written = STUDY.write(runs, tmp_path)
@@ -374,6 +380,7 @@ def training() -> None:
     pytest.importorskip("accelerate", reason="needs the extra `training`")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("training")
 def test_a_run_is_that_of_finetune_with_its_sentence_vectors(tiny_bert: Path, rte: Path) -> None:
     settings = Settings(str(tiny_bert), epochs=1, batch_size=8, learning_rate=1e-3, max_length=12)
@@ -458,6 +465,7 @@ def test_a_loss_that_turns_nan_is_kept_as_such(
     assert "declared" in "".join(sections(found)[0].notes)  # a page of nothing but failures
 
 
+@pytest.mark.slow
 def test_runs_are_kept_and_read(tmp_path: Path) -> None:
     runs = made_sweep(-1.0)
     for run in runs:
@@ -474,6 +482,7 @@ def test_runs_are_kept_and_read(tmp_path: Path) -> None:
     assert read(tmp_path / "istar-rte-none-0-0.json", SweepRun).silhouette is None
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("training")
 def test_no_file_has_the_folder_of_a_model(tiny_bert: Path, rte: Path, tmp_path: Path) -> None:
     settings = Settings(str(tiny_bert), epochs=1, max_train=4)

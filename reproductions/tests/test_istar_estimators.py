@@ -133,6 +133,7 @@ def test_sinks_in_and_out(make_states: Callable[..., TokenStates]) -> None:
     assert longest["made-2"] < 100 < longest["made-2-sinks"]
 
 
+@pytest.mark.slow
 def test_bias_and_spread_of_a_flat_spectrum() -> None:
     flat = of_spectrum("flat", "flat", torch.ones(64).double(), torch.arange(1, 65).double(), "other")
     found = run_estimators([flat], sizes=(16,), max_draws=3000, progress=False)
@@ -183,6 +184,7 @@ def test_a_cell_hangs_on_the_seed_and_on_nothing_else() -> None:
     assert run_estimators([flat], sizes=(8,), seed=1, **options).cells != alone
 
 
+@pytest.mark.slow
 def test_stretches_are_cells_of_their_own() -> None:
     vectors = torch.randn(8, 6, generator=source()).repeat_interleave(4, dim=0)  # four alike in a row
     one = of_vectors("s", "s", vectors, vectors, "itself", torch.arange(32).view(8, 4))

@@ -365,6 +365,7 @@ def test_a_model_without_sinks(tiny_bert: Path, corpus: Path) -> None:
     assert found.shown.at(2)[0].shape == (482, 3)
 
 
+@pytest.mark.slow
 def test_sinks_are_left_out_in_the_other_view(tiny_gpt: Path, corpus: Path, tmp_path: Path) -> None:
     found = run_setup(STUDY.own_setup(str(tiny_gpt)), Options(layers="0,1,-1"), Place(corpus))
     assert found.about["layers"] == [0, 1, 3]
@@ -450,6 +451,7 @@ def test_the_smallest_cluster() -> None:
     assert SmallestCluster.of(torch.zeros(8, dtype=torch.int64), types, is_sink) is None
 
 
+@pytest.mark.slow
 def test_pages_and_figures_are_written(tiny_gpt: Path, corpus: Path, tmp_path: Path) -> None:
     run = run_setup(STUDY.own_setup(str(tiny_gpt)), Options(), Place(corpus))
     written = STUDY.write([run, table(20.0)], tmp_path / "new")

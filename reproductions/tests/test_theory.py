@@ -82,6 +82,7 @@ def test_a_triplet_loss_that_lowers_isoscore_is_told_from_one_that_does_not():
     assert verdict(followed(end=0.4)) == [Verdict.NOT_HELD]
 
 
+@pytest.mark.slow
 def test_report_and_back(deep, tmp_path):
     trades = {"noise: silhouette": trade_off(X, Y, weights=3, steps=20).to_dict()}
     kept = [

@@ -177,7 +177,7 @@ def test_bad_input(tiny_bert: Path, folder: Path, fail: Any) -> None:
     said = fail(*own, "--temperature", "nope")
     assert said == "isoscope: error: --temperature must be a finite number, such as 0.05, got 'nope'.\n"
     assert "--max-length must be at least 3" in fail(*own, "--max-length", "1")
-    assert "is 25 and there are 24 pairs" in fail(*own, "--batch-size", "25")
+    assert "--batch-size must be at most 24" in fail(*own, "--batch-size", "25")
     assert "--batch-size must be at least 2" in fail(*own, "--batch-size", "1")
     assert "--pooling must be one of" in fail(*own, "--pooling", "sum")
     assert "--resume goes with --output" in fail(*own, "--resume")

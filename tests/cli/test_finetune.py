@@ -157,7 +157,7 @@ def test_bad_input(tiny_bert: Path, texts: Path, fail: Any) -> None:
     assert "is not known; wanted one of" in fail("finetune", model, "--task", "xyz")
     missing = fail("finetune", model, *own, "--labels", "nothing")
     assert "--labels must be a column or a file, got 'nothing'" in missing
-    assert "labels has one value, 'x'" in fail("finetune", model, *own, "--labels", "same")
+    assert "labels has only the value 'x'" in fail("finetune", model, *own, "--labels", "same")
     assert "Pass --text-column to say which" in fail(
         "finetune", model, "--texts", "texts.jsonl", "--labels", "kind"
     )

@@ -164,7 +164,7 @@ def test_bad_input(folder, fail):
     iso.train_embeddings(
         np.load("vectors.npy"), iso.io.read_labels("labels.txt"), steps=2, seeds=1, run="plain"
     )
-    assert "did not follow between_share" in fail(
+    assert "did not record between_share" in fail(
         "frontier", "vectors.npy", "-l", "labels.txt", "--run", "plain"
     )
     assert "is not drawn" in fail("frontier", "vectors.npy", "-l", "labels.txt", "-o", "f.xyz")

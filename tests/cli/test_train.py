@@ -260,7 +260,7 @@ def test_a_damaged_file_is_said_in_one_line(folder: Path, capsys, monkeypatch) -
     assert json.loads(out) == whole
     assert err == (
         "isoscope: warning: run/seed-1.safetensors is damaged: its checksum does not match its content; "
-        "the seed begins again\n"
+        "the seed starts again\n"
     )
     assert Path("run/seed-1.safetensors").read_bytes() == content
 

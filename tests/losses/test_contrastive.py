@@ -58,6 +58,7 @@ def test_brute_force_with_further_negatives() -> None:
     assert float(MultipleNegativesLoss(0.3)(a, p, hard)) == pytest.approx((there + back) / 2, rel=1e-10)
 
 
+@pytest.mark.slow
 def test_many_negatives_come_to_alignment_and_uniformity() -> None:
     """The relation its documentation states: log n + alignment/(2τ) + uniformity with t = 1/(2τ)."""
     a, p = pairs(2000, 16)

@@ -237,15 +237,15 @@ def changed(path: Path, change, **about: str) -> None:
             r"optimizer.bias0.exp_avg has shape \(4,\)",
         ),
         (lambda t: t.update(other=torch.zeros(4)), {}, "it has other, which is not trained here"),
-        (lambda t: None, {"step": "9"}, "it stands at step 9; wanted 1 to 8"),
-        (lambda t: None, {"step": "0"}, "it stands at step 0; wanted 1 to 8"),
+        (lambda t: None, {"step": "9"}, "its step is 9; wanted 1 to 8"),
+        (lambda t: None, {"step": "0"}, "its step is 0; wanted 1 to 8"),
         (lambda t: None, {"done": "yes"}, "it has optimizer.bias0.exp_avg, .*, which is not trained here"),
     ],
 )
 def test_a_checkpoint_of_something_else(tmp_path: Path, change, about: dict, fault: str) -> None:
     settings = cut_short(tmp_path)
     changed(tmp_path / "seed-0.safetensors", change, **about)
-    message = f"seed-0.safetensors is no checkpoint of this run: {fault}.*; the seed begins again"
+    message = f"seed-0.safetensors is no checkpoint of this run: {fault}.*; the seed starts again"
     with pytest.warns(RuntimeWarning, match=message):
         again = iso.train_embeddings(X, Y, **settings)
     same(again, iso.train_embeddings(X, Y, steps=8, seeds=1))
@@ -266,7 +266,7 @@ def test_a_damaged_file_is_made_again(tmp_path: Path, name: str, damage: str) ->
     settings = cut_short(tmp_path)
     path = tmp_path / name
     path.write_bytes(DAMAGES[damage](path.read_bytes()))
-    with pytest.warns(RuntimeWarning, match=rf"{name} .*; (the seed begins|all seeds begin) again") as told:
+    with pytest.warns(RuntimeWarning, match=rf"{name} .*; (the seed starts|all seeds start) again") as told:
         again = iso.train_embeddings(X, Y, **settings)
     assert all("\n" not in str(one.message) for one in told)
     same(again, iso.train_embeddings(X, Y, steps=8, seeds=1))
@@ -280,7 +280,7 @@ def test_a_damaged_file_of_a_finished_seed(tmp_path: Path, damage: str) -> None:
     content = path.read_bytes()
     path.write_bytes(DAMAGES[damage](content))
     heard = []
-    with pytest.warns(RuntimeWarning, match=r"seed-1.safetensors .*; the seed begins again"):
+    with pytest.warns(RuntimeWarning, match=r"seed-1.safetensors .*; the seed starts again"):
         again = iso.train_embeddings(X, Y, steps=3, seeds=2, run=tmp_path, resume=True, log=heard.append)
     assert {row["seed"] for row in heard} == {1}
     same(again, first)
@@ -310,14 +310,14 @@ def test_rows_that_are_missing_are_measured_again(tmp_path: Path) -> None:
     settings = cut_short(tmp_path)
     whole = iso.train_embeddings(X, Y, steps=8, seeds=1)
     (tmp_path / "trajectory.parquet").unlink()
-    with pytest.warns(RuntimeWarning, match=r"trajectory.parquet does not exist.*; all seeds begin again"):
+    with pytest.warns(RuntimeWarning, match=r"trajectory.parquet does not exist.*; all seeds start again"):
         same(iso.train_embeddings(X, Y, **settings), whole)
     seed = (tmp_path / "seed-0.safetensors").read_bytes()
     for path in tmp_path.iterdir():
         path.unlink()
     cut_short(tmp_path)
     (tmp_path / "seed-0.safetensors").write_bytes(seed)
-    with pytest.warns(RuntimeWarning, match="seed 0 stands at step 8, and its rows lack step 4; the seed"):
+    with pytest.warns(RuntimeWarning, match="seed 0 is at step 8, but its rows have no step 4; the seed"):
         same(iso.train_embeddings(X, Y, **settings), whole)
     (tmp_path / "config.json").unlink()
     with pytest.raises(iso.InputError, match="holds other files"):
@@ -387,7 +387,9 @@ def test_a_full_or_closed_disk_keeps_what_is_done(
         real(source, target)
 
     monkeypatch.setattr(atomic.os, "replace", replace)
-    with pytest.raises(iso.FileError, match=f"{failing} cannot be written: {os.strerror(code)}.*Resume from"):
+    with pytest.raises(
+        iso.FileError, match=f"{failing} cannot be written: {os.strerror(code)}.*Resume the run from"
+    ):
         iso.train_embeddings(X, Y, steps=20, seeds=1, run=tmp_path, resume=True, save_every=5)
     assert not list(tmp_path.glob(".*"))
     monkeypatch.undo()
@@ -419,7 +421,7 @@ def test_without_a_number_checkpoints_go_by_the_clock(tmp_path: Path, monkeypatc
     monkeypatch.setattr(SeedFolder, "save", lambda self, *rest: (saved.append(1), real(self, *rest))[1])
     iso.train_embeddings(X, Y, steps=4, seeds=1, run=tmp_path / "a", resume=True)
     assert len(saved) == 1  # the end
-    monkeypatch.setattr("isoscope.training.session._PATIENCE_S", -1.0)
+    monkeypatch.setattr("isoscope.training.session._CHECKPOINT_S", -1.0)
     iso.train_embeddings(X, Y, steps=4, seeds=1, run=tmp_path / "b", resume=True)
     assert len(saved) == 1 + 4
 
@@ -434,7 +436,7 @@ def test_an_interrupt_keeps_what_is_done_and_the_run_goes_on_to_the_same_numbers
             signal.raise_signal(signal.SIGINT)
 
     options = {"steps": 20, "seeds": 1, "progress": False}
-    with pytest.raises(KeyboardInterrupt, match="interrupted after update 8; what is done is kept"):
+    with pytest.raises(KeyboardInterrupt, match="interrupted after update 8; resume the run from"):
         train_embeddings(X, y, run=tmp_path / "run", resume=True, callback=interrupt, **options)
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     again = train_embeddings(X, y, run=tmp_path / "run", resume=True, **options)

@@ -50,7 +50,7 @@ def test_what_cannot_be_drawn():
     with pytest.raises(InputError, match="nothing to draw"):
         plot_against_frontier()
     plain = train_embeddings(X, Y, steps=2, seeds=1)
-    with pytest.raises(InputError, match="did not follow between_share"):
+    with pytest.raises(InputError, match="did not record between_share"):
         plot_against_frontier(runs={"plain": plain})
     pairs = train_embeddings(
         X, Y[:20], pairs=np.arange(40).reshape(20, 2), steps=2, seeds=1, metrics=("isoscore", "between_share")

@@ -56,6 +56,7 @@ def test_drawn_triplets_are_triplets_and_evenly_drawn() -> None:
     assert drawn != _drawn(as_labels(y), 40_000, seed=1, step=1).T.tolist()
 
 
+@pytest.mark.slow
 def test_triplet_training_separates(rng) -> None:
     X = rng.normal(size=(60, 5)).astype(np.float32)
     y = np.arange(60) % 2

@@ -23,6 +23,7 @@ def found():
     return trade_off(X, Y, weights=5, steps=150)
 
 
+@pytest.mark.slow
 def test_every_point_is_measured_and_under_the_frontier(found):
     assert [point.weight for point in found.points] == [0, 0.25, 0.5, 0.75, 1]
     assert (found.n, found.n_labels, found.n_dims) == (60, 3, 8)
@@ -50,6 +51,7 @@ def test_both_ends_reach_their_best_and_the_middle_lies_between(found):
     assert found.points[2].distance < 0.1
 
 
+@pytest.mark.slow
 def test_a_weighted_sum_jumps_over_the_middle():
     linear = trade_off(X, Y, weights=5, steps=150, scalarization="linear")
     scores = np.array([point.isoscore for point in linear.points])
@@ -134,6 +136,7 @@ def test_empty_directions_are_found():
     assert trade_off(flat, Y, weights=2, steps=150).points[-1].isoscore > 0.99
 
 
+@pytest.mark.slow
 def test_sample_and_seed():
     one, same, other = (trade_off(X, Y, weights=2, steps=3, sample=30, seed=seed) for seed in (1, 1, 2))
     assert one.n == 30
@@ -173,13 +176,13 @@ def test_kept_and_read_again(found, tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"objectives": ("isoscore",)}, "objectives is"),
-        ({"objectives": ("isoscore", "isoscore")}, "objectives is"),
-        ({"objectives": ("isoscore", "dunn")}, "objectives is"),
+        ({"objectives": ("isoscore",)}, "`objectives` must be"),
+        ({"objectives": ("isoscore", "isoscore")}, "`objectives` must be"),
+        ({"objectives": ("isoscore", "dunn")}, "`objectives` must be"),
         ({"scalarization": "sum"}, "`scalarization` must be .*, got 'sum'"),
         ({"weights": [2.0]}, "`weights` must be"),
         ({"weights": [], "scalarization": "linear"}, "`weights` must be"),
-        ({"objectives": None}, "objectives is None"),
+        ({"objectives": None}, "`objectives` must be .*, got None"),
         ({"weights": 0.5}, "`weights` must be"),
         ({"weights": "ab"}, "`weights` must be"),
         ({"steps": 0}, "`steps` must be .*, got 0"),

@@ -38,6 +38,7 @@ def run(*arguments: str):
     return CliRunner().invoke(app, ["reproduce", "classifiers", *arguments, "--steps", "3"])
 
 
+@pytest.mark.slow
 def test_ours_stand_beside_published(tmp_path) -> None:
     found = run("--setup", "polarity", "--seeds", "2", "-o", str(tmp_path / "out"))
     assert found.exit_code == 0, found.output
@@ -104,6 +105,7 @@ def test_a_figure_that_differs_sets_the_exit_code(monkeypatch) -> None:
     assert "✗ not held" in found.output
 
 
+@pytest.mark.slow
 def test_a_report_of_kept_runs_needs_no_data(tmp_path, fake) -> None:
     assert run("-s", "polarity", "--seeds", "1", "-o", str(tmp_path)).exit_code == 0
     (tmp_path / "classifiers.html").unlink()

@@ -42,6 +42,7 @@ def run(*arguments: str) -> Result:
     return CliRunner().invoke(app, ["reproduce", "corrections", *arguments])
 
 
+@pytest.mark.slow
 def test_text_runs_and_pages(folder: Path) -> None:
     pytest.importorskip("matplotlib", reason="needs the extra `figures`")
     result = run(*BASE, "-d", "sts12", "--repeats", "1", "-o", "out", "--page", "page.md")
@@ -62,6 +63,7 @@ def test_text_runs_and_pages(folder: Path) -> None:
         assert f"{name}: at most 1,500 pairs of a set, 5 folds × {repeats} repeats, seed 0" in page
 
 
+@pytest.mark.slow
 def test_every_flag_changes_something(folder: Path) -> None:
     def task(*arguments: str) -> dict:
         KEPT.unlink(missing_ok=True)

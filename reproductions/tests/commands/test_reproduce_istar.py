@@ -90,6 +90,7 @@ def test_other_settings_are_run_again(tiny_bert: Path, data: Path, tmp_path: Pat
     assert len(list((tmp_path / "runs").iterdir())) == 2
 
 
+@pytest.mark.slow
 def test_tasks_regularizers_and_seeds_by_name(tiny_bert: Path, data: Path) -> None:
     found = sweep(
         tiny_bert, data, "-s", "cola,rte", "--regularizers", "cosreg,istar-debiased", "--strengths", "0.5",

@@ -32,6 +32,7 @@ def run(*arguments: object) -> str:
     return found.stdout
 
 
+@pytest.mark.slow
 def test_json_of_a_model_of_ones_own(tiny_bert: Path, data: Path) -> None:
     facts = json.loads(run("--model", tiny_bert, "--data", data, "--json"))
     about = facts["runs"][tiny_bert.name]
@@ -57,6 +58,7 @@ def test_json_of_a_model_of_ones_own(tiny_bert: Path, data: Path) -> None:
     assert few["runs"][tiny_bert.name]["layers"] == [0, 2]
 
 
+@pytest.mark.slow
 def test_runs_are_kept_and_pages_made_from_all_of_them(tiny_bert: Path, data: Path, tmp_path: Path) -> None:
     table = tmp_path / "words.txt"
     rows = np.random.default_rng(1).normal(size=(200, 3))

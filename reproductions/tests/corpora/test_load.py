@@ -155,6 +155,7 @@ def test_the_papers_split_comes_first(tmp_path: Path) -> None:
     assert (corpus.split, corpus.columns, corpus.labels) == ("train", (("train",),), ("unacceptable",))
 
 
+@pytest.mark.slow
 def test_a_folder_means_the_same_by_argument_and_by_environment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -472,6 +473,7 @@ def test_a_task_is_trained_on_train_and_scored_on_dev(tmp_path: Path) -> None:
     assert {"sst2", "rte", "mrpc", "cola"} <= set(task_names())
 
 
+@pytest.mark.slow
 @needs_data
 def test_published_sizes() -> None:
     sizes = {"stsb": 1379, "sts12": 3108, "sts16": 1186, "men": 3000, "simlex999": 999, "rare_words": 2034}

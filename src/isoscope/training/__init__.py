@@ -1,10 +1,10 @@
-"""Training that is watched: vectors trained with a classifier, measured at every update.
+"""Training with a record of the geometry.
 
-train_embeddings(X, y)      the experiment of Mickus, Grönroos and Attieh 2024 -> Trajectory
-finetune(model, texts, y)   a model trained to classify texts, with a penalty on its states -> FineTuned
-contrast(model, pairs)      a sentence encoder trained on pairs, its geometry followed -> Contrasted
-train_masked_lm(texts)      a small BERT trained from nothing, to start from -> MaskedLM
-trade_off(X, y)             vectors optimised for isotropy and clusters at once -> TradeOff
+train_embeddings(X, y)      train vectors and a classifier (Mickus, Grönroos and Attieh 2024) -> Trajectory
+finetune(model, texts, y)   train a model to classify texts, with a penalty on its states -> FineTuned
+contrast(model, pairs)      train a sentence encoder on pairs of texts -> Contrasted
+train_masked_lm(texts)      train a small BERT with random weights -> MaskedLM
+trade_off(X, y)             optimise vectors for isotropy and clusters at once -> TradeOff
 """
 
 from __future__ import annotations

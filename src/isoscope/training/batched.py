@@ -1,4 +1,4 @@
-"""IsoScore and silhouette of several spaces at once, left on their device: nothing here waits for it."""
+"""IsoScore and silhouette of several spaces at once, without waiting for the device."""
 
 from __future__ import annotations
 
@@ -14,15 +14,16 @@ from isoscope.metrics.silhouettes import silhouettes
 from isoscope.statistics.fused import fused_separation
 from isoscope.statistics.pairs import Separation
 
-_CHUNK_NUMBERS = 2**26  # centred at a time
-_PART_ROWS = 1024  # multiplied at a time
+_CHUNK_NUMBERS = 2**26  # numbers that are centred at a time
+_PART_ROWS = 1024  # rows that are multiplied at a time
 
 
 @full_precision
 def isoscores(X: Tensor) -> Tensor:
-    """(B,) float64 plain IsoScore of (B, n, d) spaces; NaN where all points are equal.
+    """Return the (B,) float64 IsoScore of (B, n, d) spaces; NaN where all points are equal.
 
-    The closed form of `isoscore`: products of centred rows in their own type, sums and ratio in float64.
+    This is the closed form of `isoscore`. Products of centred rows have the type of the rows; sums and the
+    ratio are in float64.
     """
     n, d = X.shape[1:]
     if n < d:
@@ -36,13 +37,15 @@ def isoscores(X: Tensor) -> Tensor:
         U = _in_parts(rows, shift)
         total += U.sum(dim=(1, 2), dtype=torch.float64)
         scatter += (U.mT @ U).sum(dim=1, dtype=torch.float64)
-    m = total / n  # what rounding left of the mean
+    m = total / n  # the rounding error of the mean
     return _score(torch.baddbmm(scatter, m[:, :, None], m[:, None, :], alpha=-n), d)
 
 
 def _in_parts(rows: Tensor, shift: Tensor) -> Tensor:
-    """(B, parts, r, d) rows less the shift, zeros at the end: many short products fill a device, few long
-    ones would not."""
+    """Return (B, parts, r, d) rows minus the shift, padded with zeros.
+
+    Many short products use a device better than a few long ones.
+    """
     B, n, d = rows.shape
     n_parts = -(-n // _PART_ROWS)
     length = -(-n // n_parts)
@@ -59,14 +62,14 @@ def _score(scatter: Tensor, d: int) -> Tensor:
 
 
 def mean_silhouettes(X: Tensor, labels: Labels) -> Tensor:
-    """(B,) float64 mean silhouette of (B, m, d) spaces that share their labels (each seen, at least two)."""
+    """Return the (B,) float64 mean silhouette of (B, m, d) spaces with the same labels (at least two)."""
     fields = fused_separation(X, labels)
     if fields is None:
         return torch.stack([silhouettes(Separation.of(own, labels)).mean() for own in X])
     return silhouettes(Separation(*fields, labels)).mean(dim=1)
 
 
-# metrics of the registry that are known of several spaces at once: (B, n, d) points and their labels to (B,)
+# metrics that can be computed for several spaces at once: (B, n, d) points and their labels to (B,) values
 TOGETHER: dict[str, Callable[[Tensor, Any], Tensor]] = {
     "isoscore": lambda X, _: isoscores(X),
     "silhouette": mean_silhouettes,

@@ -1,18 +1,18 @@
-"""How far a run is, kept in its folder; every file all or nothing, and sealed.
+"""Checkpoints in the folder of a run. Every file is written atomically and has a checksum.
 
-Of `train_embeddings`:
+A run of `train_embeddings` has:
     config.json             settings, a fingerprint of the data, versions
     trajectory.parquet      the rows so far
     seed-N.safetensors      a seed's parameters and optimiser after `step` updates; when done, its vectors
 
-Of a model:
-    .checkpoint-N.….tmp/    being written, or being removed; swept away when the run is next opened
+A run that trains a model has:
+    .checkpoint-N.….tmp/    being written or removed; deleted when the run is opened again
     checkpoint-N/           the model (safetensors), optimiser, scheduler and random states after N updates,
-                            as transformers reads them, and beside them
-        journal.json        every loss, and what was found at the end of each epoch
-        task.safetensors    what the task itself keeps: C₀
-        tracker.pt          the rows of the geometry so far
-        .checksums.json     of all of these, and which step of which run they are of
+                            as transformers reads them, and also
+        journal.json        every loss, and the scores at the end of each epoch
+        task.safetensors    the tensors of the task, such as C₀
+        tracker.pt          the rows of the geometry tracker so far
+        .checksums.json     checksums of all of these, with the step and the run
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ from isoscope.tracking.trajectory import Trajectory
 
 _ROWS = "trajectory.parquet"
 _NAME = re.compile(r"checkpoint-(\d+)")
-_KEPT = 2
+_N_LATEST = 2  # checkpoints that are not deleted
 
 
 @dataclass(frozen=True)
 class SeedState:
-    """Where one seed stands: its tensors by name, after how many updates, and whether it has ended."""
+    """The tensors of one seed by name, the number of updates made, and whether it is finished."""
 
     tensors: Mapping[str, Tensor]
     step: int
@@ -51,12 +51,12 @@ class SeedState:
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a seed's state must hold for the run to go on from it.
+    """The shapes and steps that the state of a seed must have for the run to resume from it.
 
     Attributes:
-        parameters: the shape of everything trained, by name.
-        optimizer: the shape of everything the optimiser keeps, by name; not of a seed that is done.
-        steps: the run's updates.
+        parameters: shapes of the trained parameters, by name.
+        optimizer: shapes of the optimiser's state, by name; a finished seed has none.
+        steps: number of updates of the run.
     """
 
     parameters: Mapping[str, tuple[int, ...]]
@@ -64,27 +64,27 @@ class Wanted:
     steps: int
 
     def fault(self, state: SeedState) -> str | None:
-        """Return what is wrong with a state, in a few words; None where nothing is."""
+        """Return what is wrong with a state in a few words, or None."""
         wanted = dict(self.parameters) if state.done else {**self.parameters, **self.optimizer}
-        found = {name: tuple(tensor.shape) for name, tensor in state.tensors.items()}
-        if missing := sorted(wanted.keys() - found.keys()):
+        shapes = {name: tuple(tensor.shape) for name, tensor in state.tensors.items()}
+        if missing := sorted(wanted.keys() - shapes.keys()):
             return f"it has no {listed(missing, at_most=3)}"
-        if unknown := sorted(found.keys() - wanted.keys()):
+        if unknown := sorted(shapes.keys() - wanted.keys()):
             return f"it has {listed(unknown, at_most=3)}, which is not trained here"
         for name, shape in wanted.items():
-            if found[name] != shape:
-                return f"{name} has shape {found[name]}; wanted {shape}"
+            if shapes[name] != shape:
+                return f"{name} has shape {shapes[name]}; wanted {shape}"
         first = 0 if state.done else 1
         if not first <= state.step <= self.steps:
-            return f"it stands at step {state.step}; wanted {first} to {self.steps}"
+            return f"its step is {state.step}; wanted {first} to {self.steps}"
         return None
 
 
 class SeedFolder(RunFolder):
-    """The folder of a run of several seeds: their rows, and where each of them stands."""
+    """The folder of a run with several seeds: the rows of all seeds, and the state of each."""
 
     def rows(self, metrics: Sequence[str]) -> dict[str, np.ndarray]:
-        """Return the columns found so far; none where nothing was written yet, or it is damaged."""
+        """Return the columns written so far; none where there are none yet, or the file is damaged."""
         path = self.path / _ROWS
         if not path.exists() and not any(self.path.glob("seed-*.safetensors")):
             return {}
@@ -95,15 +95,15 @@ class SeedFolder(RunFolder):
             if missing := set(metrics) - trajectory.columns.keys():
                 raise FileError(f"{path} has no {listed(sorted(missing))}")
         except FileError as error:
-            warn_dropped(error, "all seeds begin again")
+            warn_dropped(error, "all seeds start again")
             return {}
         return dict(trajectory.columns)
 
     def state(self, seed: int, wanted: Wanted | None = None) -> SeedState | None:
-        """Return where a seed stands; None where it has not begun.
+        """Return the state of a seed; None where it has not started.
 
         Raises:
-            FileError: the file is damaged, or is not what is wanted of this seed of this run.
+            FileError: the file is damaged, or does not belong to this seed of this run.
         """
         path = self._state_path(seed)
         if not path.exists():
@@ -116,48 +116,48 @@ class SeedFolder(RunFolder):
         return state
 
     def save(self, trajectory: Trajectory, states: Mapping[int, SeedState]) -> None:
-        """Write the rows first, then the states: whatever is cut short, no state is ahead of the rows."""
+        """Write the rows, then the states, so that no state is ever ahead of the rows."""
         try:
             trajectory.save(self.path / _ROWS)
             for seed, state in states.items():
                 about = {"step": str(state.step), "done": "yes" if state.done else "no"}
                 write_tensors(self._state_path(seed), state.tensors, about, of=self.owner(f"seed {seed}"))
         except FileError as error:
-            raise error.advise(f"resume from what was written before, in {self.path}") from None
+            raise error.advise(f"resume the run from the last checkpoint in {self.path}") from None
 
     def _state_path(self, seed: int) -> Path:
         return self.path / f"seed-{seed}.safetensors"
 
 
 class Checkpoints:
-    """The checkpoints of a model in a run's folder: folders that are whole or not there.
+    """The checkpoints of a model in a run's folder. Each is complete or absent.
 
-    A folder gets its name when all of it is written, and loses it before any of it is removed, so that one
-    that is found can be trusted whenever the process was killed. One that has been damaged since is removed,
-    and the run goes on from the one before.
+    A checkpoint is renamed into place when it is complete, and renamed away before it is deleted, so that
+    killing the process never leaves a partial one. A checkpoint that was damaged later is deleted, and the
+    run resumes from the previous one.
     """
 
     def __init__(self, run: RunFolder) -> None:
         self.folder, self._run = run.path, run
 
     def latest(self) -> tuple[int, Path] | None:
-        """Return the step and the folder of the furthest one that is whole; remove those that are not."""
+        """Return the step and the folder of the latest intact checkpoint; delete damaged ones."""
         for step, place in reversed(self._found()):
             try:
                 check_folder(place, of=self._run.owner(f"step {step}"))
             except FileError as error:
-                warn_dropped(error, f"the checkpoint of step {step:,} is left out")
+                warn_dropped(error, f"the checkpoint of step {step:,} is ignored")
                 self._remove(place)
             else:
                 return step, place
         return None
 
     def last_step(self) -> int | None:
-        """Return the step of the furthest one, unchecked."""
+        """Return the step of the latest checkpoint, without checking it."""
         return max((step for step, _ in self._found()), default=None)
 
     def write(self, step: int, fill: Callable[[Path], Path]) -> None:
-        """Let `fill` write into a folder and say what in it is the checkpoint; then put that in place."""
+        """Call `fill` with a temporary folder, and move the checkpoint that it returns into place."""
         place = self.folder / f"checkpoint-{step}"
         if place.exists():
             return
@@ -169,18 +169,17 @@ class Checkpoints:
             os.replace(made, place)
         except failures() as error:
             last = self.last_step()
-            kept = "there is none from before" if last is None else f"the checkpoint of step {last:,} is kept"
+            earlier = "there is no earlier one" if last is None else f"resume from that of step {last:,}"
             raise FileError(
-                f"the checkpoint of step {step:,} cannot be written to {self.folder}: {why(error)}; {kept}, "
-                "to be resumed"
+                f"the checkpoint of step {step:,} cannot be written to {self.folder}: {why(error)}; {earlier}"
             ) from error
         finally:
             remove(scratch)
-        for _, old in self._found()[:-_KEPT]:
+        for _, old in self._found()[:-_N_LATEST]:
             self._remove(old)
 
     def clear(self) -> None:
-        """Remove all: of a run that is done, its model and its results are what counts."""
+        """Delete all checkpoints, once the model and the results of the run are saved."""
         for _, place in self._found():
             self._remove(place)
 
@@ -195,5 +194,5 @@ class Checkpoints:
 
 
 def warn_dropped(error: FileError, then: str) -> None:
-    """Say that a file is left out, and what is done instead."""
+    """Warn that a file is ignored, and say what happens instead."""
     warnings.warn(f"{error.problem}; {then}", RuntimeWarning, stacklevel=2)

@@ -1,4 +1,4 @@
-"""Classifying texts as a `Task`: cross-entropy, a regulariser, and scores on held-out texts."""
+"""`Classification`: the task of classifying texts, with a regulariser and scores on held-out texts."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ class Classification(Task):
     """Cross-entropy over labels, plus λ times a penalty on the token states.
 
     Args:
-        train, codes: texts and the number of each one's label.
-        test, test_codes: those the scores are taken on.
-        regularizer: the penalty; None for none.
-        max_vectors: token states that C₀ is made of at the start of each epoch.
+        train, codes: texts to train on, and the code of each label.
+        test, test_codes: texts to score on, and the code of each label.
+        regularizer: the penalty, or None.
+        max_vectors: number of token states that C₀ is computed from at the start of each epoch.
     """
 
     def __init__(
@@ -47,25 +47,25 @@ class Classification(Task):
         return len(self.train)
 
     def batch(self, places: Sequence[int]) -> Batch:
-        """Tokens, labels, and where the tokens that count are."""
+        """Return the tokens, the labels and the positions of the tokens that are not padding."""
         made = self.train.batch(places)
         extra = {"codes": self.codes[list(places)], "places": token_places(made["attention_mask"])}
         return made | extra
 
     def loss(self, model: Any, batch: Batch) -> dict[str, Tensor]:
-        """The sum, the cross-entropy, and the penalty where there is one."""
+        """Return the loss, and its parts: the cross-entropy and the penalty."""
         inputs = dict(batch)
         codes, places = inputs.pop("codes"), inputs.pop("places")
         penalty = self.regularizer
-        found = model(**inputs, output_hidden_states=penalty is not None)
-        task = functional.cross_entropy(found.logits.float(), codes)
+        outputs = model(**inputs, output_hidden_states=penalty is not None)
+        task = functional.cross_entropy(outputs.logits.float(), codes)
         if penalty is None:
             return {"loss": task, "task": task}
-        added = penalty(found.hidden_states, inputs["attention_mask"], places)
+        added = penalty(outputs.hidden_states, inputs["attention_mask"], places)
         return {"loss": task + added, "task": task, "penalty": added}
 
     def begin_epoch(self, model: Any, order: EpochOrder) -> None:
-        """C₀ anew, from the first batches of the epoch, in eval mode."""
+        """Compute C₀ from the first batches of the epoch, in eval mode."""
         if self.regularizer is not None and self.regularizer.needs_covariance:
             with untouched(model):
                 self.regularizer.rebuild(model, map(self.train.batch, order), self.max_vectors)
@@ -75,28 +75,28 @@ class Classification(Task):
         return classification_scores(self.test_codes.numpy(), self.predictions(model))
 
     def predictions(self, model: Any) -> np.ndarray:
-        """(n,) the number of the label the model gives each held-out text; raises where it gives none."""
+        """Return the (n,) predicted label codes of the held-out texts; raise if a score is not finite."""
         device = device_of(model)
         order: list[int] = []
-        found: list[Tensor] = []
+        scores: list[Tensor] = []
         with untouched(model):
             for places, batch in self.test.by_length(_EVALUATED_AT_ONCE):
                 order += places
                 inputs = {name: values.to(device) for name, values in batch.items()}
-                found.append(model(**inputs).logits)
-        logits = torch.cat(found)
+                scores.append(model(**inputs).logits)
+        logits = torch.cat(scores)
         if not logits.isfinite().all():
-            raise NotFiniteError("what the model makes of the held-out texts is not finite")
+            raise NotFiniteError("the scores of the held-out texts are not finite")
         predicted = np.empty(len(order), np.int64)
         predicted[order] = logits.argmax(dim=1).cpu().numpy()
         return predicted
 
     def state(self) -> dict[str, Tensor]:
-        """C₀, where there is one."""
+        """Return C₀, if there is one."""
         return {} if self.regularizer is None else self.regularizer.state()
 
     def load_state(self, tensors: Mapping[str, Tensor], device: torch.device) -> None:
-        """Back to a checkpoint's C₀."""
+        """Restore C₀ from a checkpoint."""
         if self.regularizer is not None:
             self.regularizer.load_state(tensors, device)
 
@@ -104,7 +104,7 @@ class Classification(Task):
 def classification_scores(labels: np.ndarray, predicted: np.ndarray) -> dict[str, float]:
     """Return accuracy, macro-F1 over the labels that occur, and Matthews' correlation, as scikit-learn does.
 
-    The correlation is 0 where one label alone is true or predicted.
+    The correlation is 0 where only one label occurs or is predicted.
 
     >>> scores = classification_scores(np.array([0, 0, 1, 1]), np.array([0, 1, 1, 1]))
     >>> {name: round(value, 4) for name, value in scores.items()}
@@ -113,7 +113,7 @@ def classification_scores(labels: np.ndarray, predicted: np.ndarray) -> dict[str
     from sklearn.metrics import accuracy_score, f1_score, matthews_corrcoef
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # scikit-learn's, where one label alone occurs
+        warnings.simplefilter("ignore")  # of scikit-learn, where only one label occurs
         return {
             "accuracy": float(accuracy_score(labels, predicted)),
             "f1": float(f1_score(labels, predicted, average="macro")),

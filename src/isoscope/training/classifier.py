@@ -1,4 +1,4 @@
-"""Classifiers of several seeds as one: (B, out, in) weights, started as torch starts nn.Linear."""
+"""The classifiers of several seeds in one tensor, initialised as torch initialises nn.Linear."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ class Classifier:
     """Linear layers with an activation between them; one layer is the linear classifier.
 
     Attributes:
-        weights: (B, out, in) of each layer.
-        biases: (B, out) of each layer, none where the classifier has none.
-        activation: between layers; see ACTIVATIONS.
-        scored: whether the last layer gives scores; without one every layer ends in the activation.
+        weights: (B, out, in) weights of each layer.
+        biases: (B, out) bias of each layer; empty for a classifier without bias.
+        activation: the function between layers; see ACTIVATIONS.
+        scored: whether the last layer returns scores; otherwise every layer ends in the activation.
     """
 
     weights: tuple[Tensor, ...]
@@ -32,9 +32,9 @@ class Classifier:
 
     @classmethod
     def of(cls, problem: Problem, configuration: Configuration, seeds: Sequence[int]) -> Classifier:
-        """The start of each seed: what nn.Linear draws after torch.manual_seed(seed), layer by layer.
+        """Return what nn.Linear draws for each seed after torch.manual_seed(seed), layer by layer.
 
-        Drawn on the CPU whatever the device, and the caller's own random state is left as it was.
+        It is drawn on the CPU for every device, and the caller's random state does not change.
         """
         sizes = layer_sizes(problem, configuration)
         weights: list[list[Tensor]] = [[] for _ in sizes[1:]]
@@ -59,12 +59,12 @@ class Classifier:
 
     @property
     def parameters(self) -> dict[str, Tensor]:
-        """Every tensor that is trained, by name."""
+        """All trained tensors, by name."""
         named = {f"weight{layer}": tensor for layer, tensor in enumerate(self.weights)}
         return named | {f"bias{layer}": tensor for layer, tensor in enumerate(self.biases)}
 
     def __call__(self, table: Tensor, problem: Problem) -> tuple[list[Tensor], Tensor | None]:
-        """Hidden activations (B, m, width) and scores (B, m, L) of the items of a table (B, n, d)."""
+        """Return the hidden activations (B, m, width) and scores (B, m, L) of a table (B, n, d)."""
         hidden: list[Tensor] = []
         last = len(self.weights) - 1
         for layer, weight in enumerate(self.weights):
@@ -78,10 +78,10 @@ class Classifier:
 
 
 def _of_items(table: Tensor, weight: Tensor, problem: Problem) -> Tensor:
-    """(B, m, out) products of the items with the first layer, without the items side by side.
+    """Return the (B, m, out) products of the items with the first layer, without concatenating the items.
 
-    A weight for c rows next to each other is c weights, one for each: every row of the table meets all
-    of them once, and an item adds up the products of its rows.
+    A weight for c concatenated rows is c weights, one per row. Every row of the table is multiplied by all
+    of them once, and an item is the sum of the products of its rows.
     """
     if problem.pairs is None:
         return table @ weight.mT
@@ -93,7 +93,7 @@ def _of_items(table: Tensor, weight: Tensor, problem: Problem) -> Tensor:
 
 
 class _PairSums(torch.autograd.Function):
-    """(B, m, out) sums over columns j of products[:, pairs[:, j], j]; the gradient adds in a fixed order."""
+    """Sums (B, m, out) over columns j of products[:, pairs[:, j], j], with a deterministic gradient."""
 
     @staticmethod
     def forward(context: Any, products: Tensor, pairs: Tensor) -> Tensor:
@@ -113,14 +113,14 @@ class _PairSums(torch.autograd.Function):
 
 
 def _row_sums(values: Tensor, rows: Tensor, n_rows: int) -> Tensor:
-    """(n, …) sums of (m, …) values over the row each belongs to, always in the same order."""
+    """Return (n, …) sums of (m, …) values by row, always added in the same order."""
     if values.device.type == "cpu":
         return values.new_zeros(n_rows, *values.shape[1:]).index_add_(0, rows, values)
     return _sorted_sums(values, rows, n_rows)
 
 
 def _sorted_sums(values: Tensor, rows: Tensor, n_rows: int) -> Tensor:
-    """The same where adding to a row from many threads at once would not keep an order."""
+    """Return the sums on a device, where index_add_ would add in any order."""
     order = rows.argsort(stable=True)
     counts = torch.zeros(n_rows, dtype=torch.int64, device=rows.device)
     counts.scatter_add_(0, rows, torch.ones_like(rows))
@@ -128,12 +128,12 @@ def _sorted_sums(values: Tensor, rows: Tensor, n_rows: int) -> Tensor:
 
 
 def layer_sizes(problem: Problem, configuration: Configuration) -> list[int]:
-    """Widths from what is seen of an item, through the hidden layers, to the scores."""
+    """Return the widths of the input, the hidden layers and the scores."""
     scores = [len(problem.label_names)] if configuration.objective == "classifier" else []
     return [problem.n_inputs, *configuration.hidden, *scores]
 
 
 def n_parameters(problem: Problem, configuration: Configuration) -> int:
-    """Numbers trained in one seed: n·d of the table, and the classifier's (c·d + 1 a label if linear)."""
+    """Return the number of parameters of one seed: n·d of the table, plus those of the classifier."""
     sizes = pairwise(layer_sizes(problem, configuration))
     return problem.table.numel() + sum((n_in + configuration.bias) * n_out for n_in, n_out in sizes)

@@ -1,4 +1,4 @@
-"""`Configuration`: how a run trains and what it measures, checked once."""
+"""`Configuration`: the checked settings of `train_embeddings`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ACTIVATIONS = {
     "tanh": torch.tanh,
     "sigmoid": torch.sigmoid,
 }
-# each moves every number by its own gradient alone, so that seeds trained as one batch do not meet
+# elementwise optimisers, so that seeds trained as one batch do not affect each other
 OPTIMIZERS: dict[str, type[torch.optim.Optimizer]] = {
     "adam": torch.optim.Adam,
     "adamw": torch.optim.AdamW,
@@ -29,7 +29,7 @@ OPTIMIZERS: dict[str, type[torch.optim.Optimizer]] = {
     "adagrad": torch.optim.Adagrad,
 }
 _MAX_SEEDS = 10_000
-# what is drawn at an update, and the numbers that tell one use from another: changing them changes results
+# the uses of random numbers at an update, and what seeds them; changing these numbers changes results
 USES = {"sample": (1,), "triplets": (3,), "metrics": tuple(b"metrics")}
 _FUSED = ("adam", "adamw")
 _WITH_BETAS = ("adam", "adamw", "nadam")
@@ -66,7 +66,7 @@ class Configuration:
             check_positive("silhouette_tolerance", self.silhouette_tolerance)
         if self.target_accuracy is not None and not 0 < self.target_accuracy <= 1:
             raise InputError(
-                argument="target_accuracy", got=self.target_accuracy, wanted="a share over 0, at most 1"
+                argument="target_accuracy", got=self.target_accuracy, wanted="above 0 and at most 1"
             )
         check_positive("min_improvement", self.min_improvement, or_zero=True)
 
@@ -80,16 +80,18 @@ class Configuration:
         for seed in self.seeds:
             check_seed(seed)
         if len(set(self.seeds)) != len(self.seeds):
-            raise InputError(f"has {list(self.seeds)}; wanted each seed once", argument="seeds")
+            raise InputError(argument="seeds", got=list(self.seeds), wanted="different from each other")
 
     def _check_choices(self) -> None:
         check_choice("objective", self.objective, OBJECTIVES)
         check_choice("activation", self.activation, ACTIVATIONS)
         check_choice("optimizer", self.optimizer, OPTIMIZERS)
         if self.n_triplets is not None and self.objective != "triplet":
-            raise InputError("n_triplets goes with objective='triplet'; leave it out")
+            raise InputError("needs objective='triplet'", argument="n_triplets", hint="omit it")
         if self.silhouette_tolerance is not None and "silhouette" not in self.metrics:
-            raise InputError("silhouette_tolerance goes with the metric 'silhouette'; add it to metrics")
+            raise InputError(
+                "needs the metric 'silhouette'", argument="silhouette_tolerance", hint="add it to metrics"
+            )
 
     @property
     def stops_early(self) -> bool:
@@ -98,15 +100,15 @@ class Configuration:
 
     @property
     def fused(self) -> bool:
-        """Whether the optimiser takes one pass over memory, and counts its steps on the device."""
+        """Whether the optimiser is fused, and counts its steps on the device."""
         return self.optimizer in _FUSED
 
     def measured_steps(self) -> list[int]:
-        """The updates after which metrics are taken: 0, every k-th, and the last."""
+        """Return the updates after which metrics are computed: 0, every k-th, and the last."""
         return sorted({*range(0, self.steps + 1, self.every), self.steps})
 
     def make_optimizer(self, parameters: Sequence[torch.Tensor]) -> torch.optim.Optimizer:
-        """The optimiser over parameters of any number of seeds."""
+        """Return the optimiser of the parameters of any number of seeds."""
         options: dict[str, Any] = {"lr": self.learning_rate}
         if self.optimizer in _WITH_BETAS:
             options["betas"] = self.betas
@@ -115,7 +117,7 @@ class Configuration:
         return OPTIMIZERS[self.optimizer](parameters, **options)
 
     def optimizer_tensors(self) -> dict[str, bool]:
-        """What the optimiser keeps of each parameter, and whether it is as large or one number."""
+        """Return the names of the optimiser's state of a parameter, and whether each has its shape."""
         probe = torch.zeros(1, requires_grad=True)
         probe.grad = torch.zeros(1)
         optimizer = self.make_optimizer([probe])
@@ -127,18 +129,18 @@ class Configuration:
         }
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-ready: tuples as lists."""
+        """Return JSON-ready values, with lists in place of tuples."""
         return {
             name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()
         }
 
 
 def as_seeds(seeds: int | Iterable[int]) -> tuple[int, ...]:
-    """A number of seeds 0 … n−1, or the seeds themselves."""
+    """Return the seeds 0 … n−1, or the given seeds."""
     if isinstance(seeds, Iterable):
         listed = tuple(seeds)
         if not listed:
-            raise InputError("is empty; wanted at least one seed, or how many", argument="seeds")
+            raise InputError(argument="seeds", got=listed, wanted="a number of seeds, or at least one seed")
         return listed
     if check_whole("seeds", seeds) > _MAX_SEEDS:
         raise InputError(
@@ -148,31 +150,35 @@ def as_seeds(seeds: int | Iterable[int]) -> tuple[int, ...]:
 
 
 def derived_seed(seed: int, step: int, use: str) -> np.random.SeedSequence:
-    """A source of its own for each seed, step and use (a key of USES): what one draws, no other does."""
+    """Return an independent seed sequence for each seed, step and use (a key of USES)."""
     return np.random.SeedSequence([seed, step, *USES[use]])
 
 
 def as_betas(betas: Sequence[float]) -> tuple[float, float]:
-    """Two numbers from 0 up to 1."""
+    """Return two numbers, each at least 0 and below 1."""
     listed = tuple(betas) if isinstance(betas, Sequence) else ()
     if len(listed) != 2 or not all(isinstance(beta, int | float) and 0 <= beta < 1 for beta in listed):
-        raise InputError(f"betas is {betas!r}; wanted two numbers from 0 up to 1")
+        raise InputError(argument="betas", got=betas, wanted="two numbers, each at least 0 and below 1")
     return listed[0], listed[1]
 
 
 def as_metrics(metrics: str | Iterable[str]) -> tuple[str, ...]:
-    """Registered names from names and families, in the order asked; what rows cannot know is refused."""
-    asked = named(metrics)
-    found: dict[str, None] = {}
-    for part in asked:
+    """Return the registered names of metrics and families, in order; refuse those a run cannot compute."""
+    parts = named(metrics)
+    names: dict[str, None] = {}
+    for part in parts:
         for metric in choose(part):
             missing = [known for known in KNOWN if known in metric.needs and known != "labels"]
             if not missing:
-                found[metric.name] = None
+                names[metric.name] = None
             elif metric.name == part:
                 raise InputError(
-                    f"metrics: {part} needs {missing[0]}, which a training run has not: leave it out"
+                    f"has {part}, which needs {missing[0]}; a training run has none",
+                    argument="metrics",
+                    hint="omit it",
                 )
-    if not found:
-        raise InputError(f"metrics: nothing in {', '.join(asked)} can be measured on vectors and labels")
-    return tuple(found)
+    if not names:
+        raise InputError(
+            f"has nothing that vectors and labels suffice for: {', '.join(parts)}", argument="metrics"
+        )
+    return tuple(names)

@@ -1,4 +1,4 @@
-"""`contrast`: a sentence encoder trained on pairs that belong together, its geometry followed on the way."""
+"""`contrast`: train a sentence encoder on pairs of texts, and record its geometry."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ class Contrasted(Trained):
     """One run of `contrast`.
 
     Attributes:
-        losses: of each update, under "loss".
-        trajectory: the rows of the tracker; without one, one row an epoch.
-        configuration: every setting, and what the run was made on.
-        stopped: why it ended early; None where it did not.
-        folder: the run's; None where none was asked for.
-        model, tokenizer: where they are at hand; else in `folder/model`.
+        losses: the loss of each update, under "loss".
+        trajectory: the rows of the tracker; without a tracker, one row per epoch.
+        configuration: all settings, with the data and the versions.
+        stopped: why the run ended early; None where it did not.
+        folder: the folder of the run, or None.
+        model, tokenizer: None where the run was read from its folder; they are in `folder/model`.
     """
 
     kind = "contrast"
@@ -64,7 +64,7 @@ class Contrasted(Trained):
         )
 
     def figure(self, path: str | os.PathLike[str] | None = None) -> Figure:
-        """The loss and every metric along the run; see `draw_contrasted`."""
+        """Draw the loss and every metric along the run; see `draw_contrasted`."""
         from isoscope.training.encoder_figure import draw_contrasted
 
         return draw_contrasted(self, path)
@@ -100,43 +100,43 @@ def contrast(
     download: bool = False,
     progress: bool | None = None,
 ) -> Contrasted:
-    """Train an encoder so that each text finds its partner among all partners of the batch.
+    """Train an encoder so that each text is closest to its partner among all partners in the batch.
 
-        −mean_i log( e^{cos(a_i, p_i)/τ} / Σ_j e^{cos(a_i, p_j)/τ} ),   if symmetric both ways
+        −mean_i log( e^{cos(a_i, p_i)/τ} / Σ_j e^{cos(a_i, p_j)/τ} ),  both directions if symmetric
 
-    `MultipleNegativesLoss` of the pooled states of the last layer, AdamW, a learning rate that rises over
-    the warm-up and then falls to 0. Masked and causal models alike. A last batch that is not full is left
-    out, so that every update has as many negatives. The same seed gives the same order and dropout, on the
-    CPU the same numbers to the last bit.
+    The loss is `MultipleNegativesLoss` of the pooled states of the last layer. The optimiser is AdamW; the
+    learning rate rises during the warm-up and then falls to 0. Masked and causal models can be trained. An
+    incomplete last batch is dropped, so that every update has the same number of negatives. The same seed
+    gives the same order and dropout, and on the CPU bitwise the same numbers.
 
     Args:
         model: a short name, a folder, a .gguf file, an id on Hugging Face's hub, or a `LanguageModel`, which
             is copied.
-        pairs: texts that belong together, such as sentences of which one follows from the other.
-        temperature: τ; low looks at the nearest negatives alone.
-        symmetric: both ways, or only from the first text to the second.
-        pooling: tokens to one vector: "mean", "cls", "max" or "lasttoken".
-        batch_size: pairs an update; the negatives of each are the others.
-        steps: updates; by default those of `epochs`.
-        learning_rate, weight_decay, max_grad_norm: of the training.
+        pairs: pairs of texts with the same meaning, such as sentences of which one follows from the other.
+        temperature: τ; with a low one, only the nearest negatives matter.
+        symmetric: use both directions, or only from the first text to the second.
+        pooling: how token states become one vector: "mean", "cls", "max" or "lasttoken".
+        batch_size: pairs per update. The other pairs are the negatives of each.
+        steps: number of updates; by default those of `epochs`.
+        learning_rate, weight_decay, max_grad_norm: settings of the training.
         warmup: share of the updates over which the learning rate rises from 0.
-        max_length: the most tokens of a text; longer ones are cut.
-        seed: of everything random.
+        max_length: largest number of tokens in a text; longer ones are truncated.
+        seed: seed of everything random.
         precision: "float32", or "bf16" for autocast.
-        probe: texts on which the geometry of `layers` is followed, before the first update, every `every`
+        probe: texts on which the geometry of `layers` is measured before the first update, every `every`
             updates, and after the last.
-        layers, metrics, contextual: what is followed there; see `GeometryTracker`.
-        tracker: a `GeometryTracker` of one's own instead.
-        run: a folder to keep the run in: a run cut short at any moment continues to the same numbers.
-        resume: whether a run found in that folder may be continued; of one that is done, the result.
-        save_every: updates between checkpoints; at the end of each epoch there is one anyway.
+        layers, metrics, contextual: what is measured there; see `GeometryTracker`.
+        tracker: your own `GeometryTracker`, in place of `probe`.
+        run: folder for the run's checkpoints and results. An interrupted run resumes to the same numbers.
+        resume: continue a run found in that folder, or return the result of a finished one.
+        save_every: updates between checkpoints. There is always one at the end of each epoch.
         device: "cpu" or "cuda"; by default a CUDA device where there is one.
-        download: fetch the model where it is not on this machine. Nothing is fetched otherwise.
+        download: download the model if it is not on this machine. Otherwise nothing is downloaded.
         progress: show a progress bar; None shows it on a terminal.
 
     Raises:
-        NotFiniteError: the loss has turned NaN or infinite; the message says at which update, and the
-            checkpoint before is kept.
+        NotFiniteError: the loss became NaN or infinite. The message names the update, and the last
+            checkpoint stays.
 
     Paper: the training of Xiao, Long and Al Moubayed 2023.
     """
@@ -144,9 +144,7 @@ def contrast(
     firsts, seconds = _columns(pairs)
     check_choice("pooling", pooling, TOKEN_POOLINGS)
     if len(firsts) < check_whole("batch_size", batch_size):
-        raise InputError(
-            f"is {batch_size} and there are {len(firsts)} pairs; wanted a smaller one", argument="batch_size"
-        )
+        raise InputError(argument="batch_size", got=batch_size, wanted=f"at most {len(firsts)}, the pairs")
     steps_per_epoch = len(firsts) // batch_size
     settings = EncoderSettings(
         steps=check_whole("epochs", epochs) * steps_per_epoch if steps is None else steps,
@@ -189,7 +187,7 @@ def contrast(
 
 
 class Pairs(Task):
-    """Both sides of a batch in one pass through the model, then the loss of their vectors."""
+    """Pairs of texts: both sides of a batch go through the model together."""
 
     def __init__(self, texts: Sequences, loss: MultipleNegativesLoss, pooling: str) -> None:
         self._texts, self._n = texts, len(texts) // 2
@@ -214,10 +212,13 @@ def _columns(pairs: Iterable[tuple[str, str]]) -> tuple[list[str], list[str]]:
     listed = list(pairs)
     for row, pair in enumerate(listed):
         if isinstance(pair, str) or len(pair) != 2:
-            raise InputError(f"pairs[{row}] is {pair!r:.40}; wanted two texts that belong together")
+            raise InputError(argument=f"pairs[{row}]", got=pair, wanted="two texts")
     if len(listed) < 2:
         raise InputError(
-            f"has {len(listed)} entries; wanted at least 2: the others are the negatives", argument="pairs"
+            argument="pairs",
+            got=len(listed),
+            wanted="at least 2",
+            hint="other pairs are the negatives of each",
         )
     firsts, seconds = zip(*listed, strict=True)
     return (
@@ -227,7 +228,7 @@ def _columns(pairs: Iterable[tuple[str, str]]) -> tuple[list[str], list[str]]:
 
 
 def _trainable(model: str | os.PathLike[str] | LanguageModel, path: Path, device: torch.device) -> Any:
-    """The model in float32 with gradients; of a LanguageModel a copy."""
+    """Return the model in float32 with gradients; a LanguageModel is copied."""
     if isinstance(model, LanguageModel):
         loaded, is_ours = model.model, False
     else:
@@ -240,7 +241,7 @@ def _trainable(model: str | os.PathLike[str] | LanguageModel, path: Path, device
 
 
 def _save(place: Path, model: Any, tokenizer: Any, pooling: str, max_length: int) -> None:
-    """Write a folder that transformers reads, and sentence-transformers with its pooling."""
+    """Write a folder that transformers and, with its pooling, sentence-transformers can load."""
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
 

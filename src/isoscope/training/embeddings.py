@@ -1,4 +1,4 @@
-"""`train_embeddings`: vectors and a classifier trained together, the geometry measured all along."""
+"""`train_embeddings`: train vectors together with a classifier, and measure their geometry."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from isoscope.training.recorder import Listener, Row
 from isoscope.training.session import Session
 
 
-@torch.inference_mode(False)  # whatever the caller has switched off, training needs gradients
+@torch.inference_mode(False)  # training needs gradients, whatever the caller has switched off
 @torch.enable_grad()
 @renamed(checkpoint_every="save_every")
 def train_embeddings(
@@ -56,41 +56,43 @@ def train_embeddings(
 ) -> Trajectory:
     """Train vectors and a classifier together, full batch, and measure the geometry at every update.
 
-    The experiment of Mickus, Grönroos and Attieh 2024, *Isotropy, Clusters, and Classifiers*, on any
-    vectors: a table started from X and a linear classifier are trained on y; clusters form and isotropy
-    goes. Each seed starts the classifier as torch.manual_seed(seed) and nn.Linear would. Metrics that need
-    labels are taken on the items as the classifier sees them, every other one on the table. The same seeds
-    give the same numbers, on the CPU to the last bit. X is not changed; the work is done where X lives.
+    This is the experiment of Mickus, Grönroos and Attieh 2024, *Isotropy, Clusters, and Classifiers*, on
+    any vectors. A table of vectors, initialised with X, and a linear classifier are trained on y; clusters
+    form and isotropy falls. Each seed initialises the classifier as torch.manual_seed(seed) and nn.Linear
+    do. Metrics that need labels are computed on the items, the inputs of the classifier; all others on the
+    table. The same seeds give the same numbers, bitwise on the CPU. X does not change, and the training
+    runs on the device of X.
 
     Args:
         X: (n, d) vectors in any array, or a Space.
-        y: one label an item, or a set of labels (lists, or a matrix of 0 and 1): then the loss is binary
-            cross-entropy per label, and each distinct set is a cluster. A Space may carry its own.
-        pairs: (m, c) rows of X that make each item, side by side; the rows themselves where not given.
-        steps: updates.
-        seeds: how many, or which.
-        metrics: names or families of the registry.
-        every: updates between measurements; the start and the end are always measured.
-        objective: "classifier", or "triplet": max(‖a − p‖ − ‖a − q‖, 0), no margin, no classifier.
-        n_triplets: drawn at each update; all of them where not given.
-        bias: whether the classifier's layers have one.
-        hidden: widths of layers before the scores; their activations are measured as `hidden1_…`.
-        activation: between layers: "relu", "gelu", "tanh" or "sigmoid".
+        y: one label per item, or a set of labels per item (lists, or a matrix of 0 and 1). For sets, the
+            loss is binary cross-entropy per label, and each distinct set is a cluster. Not needed where X
+            is a Space with labels.
+        pairs: (m, c) row numbers of X; the rows of an item are concatenated. By default every row of X is
+            an item.
+        steps: number of updates.
+        seeds: the number of seeds, or the seeds themselves.
+        metrics: names or families of registered metrics.
+        every: updates between measurements. The start and the end are always measured.
+        objective: "classifier", or "triplet": max(‖a − p‖ − ‖a − q‖, 0), without margin or classifier.
+        n_triplets: number of triplets drawn at each update; by default all triplets are used.
+        bias: whether the layers of the classifier have a bias.
+        hidden: widths of layers before the scores. Their activations are measured as `hidden1_…`.
+        activation: function between layers: "relu", "gelu", "tanh" or "sigmoid".
         optimizer: "adam", "adamw", "nadam", "sgd", "rmsprop" or "adagrad".
-        learning_rate, betas: of the optimiser.
-        sample_above: with more items than this, metrics that need labels are taken on a fresh random
-            sample of this size at each measurement; None for all items always.
-        sample_table: take the other metrics on the vectors of that sample too, as the paper does.
-        silhouette_tolerance: estimate the silhouette to a 95 % interval of ± this, kept in the columns
-            silhouette_low and silhouette_high.
-        patience: end a seed whose loss has not improved by `min_improvement` for so many updates.
-        target_accuracy: end a seed that reaches it.
+        learning_rate, betas: settings of the optimiser.
+        sample_above: with more items than this, metrics that need labels are computed on a new random
+            sample of this size at each measurement; None always uses all items.
+        sample_table: compute the other metrics on the vectors of that sample too, as the paper does.
+        silhouette_tolerance: estimate the silhouette to a 95 % interval of ± this, which is recorded in the
+            columns silhouette_low and silhouette_high.
+        patience: end a seed whose loss did not improve by `min_improvement` for this many updates.
+        target_accuracy: end a seed that reaches this accuracy.
         callback: called with each row (a dict); a seed for which it returns True ends.
         log: "tensorboard", "wandb", "mlflow", or a function called with each row.
-        run: a folder to keep the run in: a run cut short continues from its last checkpoint, to the same
-            numbers.
-        resume: whether a run found in that folder may be continued.
-        save_every: updates between checkpoints; a minute where not given.
+        run: folder for the run's checkpoints and results. An interrupted run resumes to the same numbers.
+        resume: continue a run found in that folder.
+        save_every: updates between checkpoints; by default there is one every minute.
         progress: show a progress bar; None shows it on a terminal when work takes over a second.
 
     >>> import numpy as np
@@ -114,7 +116,7 @@ def train_embeddings(
     if save_every is not None:
         check_whole("save_every", save_every)
         if run is None:
-            raise InputError("save_every goes with run; name the folder of the run")
+            raise InputError("needs run", argument="save_every", hint="pass run=FOLDER")
     about = described(problem, configuration)
     with (
         SeedFolder.open(run, about, resume=resume) as folder,
@@ -126,7 +128,7 @@ def train_embeddings(
 
 
 def described(problem: Problem, configuration: Configuration) -> dict[str, Any]:
-    """The configuration with what it is run on, JSON-ready."""
+    """Return the configuration with the sizes, data and versions of the run, JSON-ready."""
     n, d = problem.table.shape
     return configuration.to_dict() | {
         "n": n,

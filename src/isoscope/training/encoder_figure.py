@@ -18,15 +18,17 @@ if TYPE_CHECKING:
     from isoscope.training.contrast import Contrasted
     from isoscope.training.finetune import FineTuned
 
-_SMOOTHED = 50  # points a curve of losses is averaged down to
+_N_MEANS = 50  # points that a curve of losses is averaged to
 
 
 def draw_finetuned(
     runs: Sequence[FineTuned], path: str | os.PathLike[str] | None = None, *, axes: Any = None
 ) -> Figure:
-    """Draw the loss by update, the score by epoch, IsoScore* by layer: three panels, one colour a run."""
+    """Draw the loss by update, the score by epoch and IsoScore* by layer, with one colour per run."""
     with panels(1, 3, (7.0, 2.35), axes=axes, path=path) as (loss, score, layers):
-        from matplotlib.ticker import MaxNLocator  # panels say so where matplotlib is missing
+        from matplotlib.ticker import (
+            MaxNLocator,
+        )  # after `panels`, which raises a clear error without matplotlib
 
         for run, color in zip(runs, _colors(len(runs)), strict=True):
             steps, means = smoothed(run.loss)
@@ -50,7 +52,7 @@ def draw_finetuned(
 def draw_contrasted(
     run: Contrasted, path: str | os.PathLike[str] | None = None, *, axes: Any = None
 ) -> Figure:
-    """Draw the loss by update, then a panel for each metric followed, four in a row."""
+    """Draw the loss and each recorded metric by update, four panels in a row."""
     names = [name for name in run.trajectory.metrics if name != "epoch"]
     n_columns = min(4, len(names) + 1)
     n_rows = -(-(len(names) + 1) // n_columns)
@@ -66,12 +68,12 @@ def draw_contrasted(
 
 
 def smoothed(losses: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Updates and means of about fifty stretches of a curve, so that it can be read.
+    """Return the mean updates and mean losses of about fifty segments of a curve.
 
     >>> smoothed(np.arange(4.0))
     (array([1., 2., 3., 4.]), array([0., 1., 2., 3.]))
     """
-    parts = np.array_split(np.asarray(losses), min(_SMOOTHED, len(losses)))
+    parts = np.array_split(np.asarray(losses), min(_N_MEANS, len(losses)))
     steps = np.array_split(np.arange(1, len(losses) + 1), len(parts))
     return np.array([part.mean() for part in steps]), np.array([part.mean() for part in parts])
 

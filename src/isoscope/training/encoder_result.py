@@ -1,8 +1,8 @@
-"""What a run of a model's training leaves behind, in memory and in its folder.
+"""The result of training a model, in memory and in the folder of its run.
 
 config.json             settings, fingerprints of model and data, versions
-result.json             losses, scores, geometry; written last: a run that has it is done
-trajectory.parquet      the rows of the geometry, or of the epochs
+result.json             losses, scores, geometry; written last, so a run that has it is finished
+trajectory.parquet      the rows of the geometry tracker, or of the epochs
 model/                  the model and its tokenizer
 """
 
@@ -32,7 +32,7 @@ from isoscope.tracking.run_rows import as_rows
 from isoscope.tracking.trajectory import Trajectory
 from isoscope.training.checkpoint import Checkpoints, warn_dropped
 
-_ROWS = 12  # of a trajectory shown in a table
+_N_ROWS = 12  # rows of a trajectory in a table
 RESULT, ROWS, MODEL = "result.json", "trajectory.parquet", "model"
 
 
@@ -47,8 +47,7 @@ def keep(
             seal_folder(beside, of=run.identity)
     except failures() as error:
         raise FileError(
-            f"{place} cannot be written: {why(error)}; the last checkpoint is kept in {run.path}, to be "
-            "resumed"
+            f"{place} cannot be written: {why(error)}; resume the run from the last checkpoint in {run.path}"
         ) from error
     trajectory.save(run.path / ROWS)
     write_json(run.path / RESULT, result, indent=1)
@@ -56,12 +55,13 @@ def keep(
 
 
 def finished(run: RunFolder) -> bool:
-    """Return whether a run is done; where it is, delete the checkpoints that it was killed before deleting.
+    """Return whether a run is finished; if so, delete checkpoints that a kill left behind.
 
-    A damaged result or damaged rows are said, and count as not there.
+    A damaged result, or damaged rows, raise a warning and count as absent.
 
     Raises:
-        FileError: the model has been changed since; it may be another's work, so it is not trained again.
+        FileError: the model was changed after the run. It is not trained again, since the change may be
+            intended.
     """
     path = run.path / RESULT
     if not path.exists():
@@ -70,31 +70,31 @@ def finished(run: RunFolder) -> bool:
         result, _ = _read(run.path)
         check_owner(path, RunFolder(run.path, result["configuration"]).identity, run.identity)
     except FileError as error:
-        warn_dropped(error, "the run goes on from its last checkpoint, or from the start")
+        warn_dropped(error, "the run resumes from its last checkpoint, or from the start")
         return False
     if (run.path / MODEL).exists():
         try:
             check_folder(run.path / MODEL, of=run.identity)
         except FileError as error:
             raise error.advise(
-                [f"delete {run.path / MODEL} to have the result alone", f"{RESULT} to train it again"]
+                [f"delete {run.path / MODEL} to use only the result", f"{RESULT} to train again"]
             ) from error
     Checkpoints(run).clear()
     return True
 
 
 def _done(folder: Path, kind: str) -> tuple[dict[str, Any], Trajectory]:
-    """The result of a run of this kind that is done; refused where it is not, or is another."""
+    """Return the result and the rows of a finished run of this kind; else raise FileError."""
     if not (folder / RESULT).exists():
-        raise FileError(f"{folder} holds no run that is done", hint=Setting("resume", True, to="continue it"))
+        raise FileError(f"{folder} has no finished run", hint=Setting("resume", True, to="continue it"))
     result, trajectory = _read(folder)
     if result["configuration"].get("kind") != kind:
-        raise FileError(f"{folder} holds another kind of run; wanted one of {kind}")
+        raise FileError(f"{folder} has a run of another kind; wanted one of {kind}")
     return result, trajectory
 
 
 def _read(folder: Path) -> tuple[dict[str, Any], Trajectory]:
-    """The result and the rows, both of the same run."""
+    """Return the result and the rows, after checking that they are of the same run."""
     result, trajectory = read_json(folder / RESULT), Trajectory.load(folder / ROWS, sealed=True)
     if not isinstance(result.get("configuration"), dict):
         raise FileError(f"{folder / RESULT} has no configuration; wanted the result of a run")
@@ -105,7 +105,7 @@ def _read(folder: Path) -> tuple[dict[str, Any], Trajectory]:
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Trained(View):
-    """What the results of `finetune`, `contrast` and `train_masked_lm` share; each lists its attributes."""
+    """The fields that the results of `finetune`, `contrast` and `train_masked_lm` share."""
 
     kind: ClassVar[str]
     losses: Mapping[str, np.ndarray]
@@ -117,27 +117,27 @@ class Trained(View):
     tokenizer: Any = field(default=None, repr=False)
 
     @classmethod
-    def of(cls, kept: Mapping[str, Any], trajectory: Trajectory, **at_hand: Any) -> Self:
+    def of(cls, result: Mapping[str, Any], trajectory: Trajectory, **others: Any) -> Self:
         """Return the result with the content of a run's result file."""
-        names = {known.name for known in fields(cls)}
-        values = {name: value for name, value in kept.items() if name in names}
-        losses = {name: np.array(values) for name, values in kept["losses"].items()}
-        return cls(**values | {"losses": losses, "trajectory": trajectory} | at_hand)
+        names = {one.name for one in fields(cls)}
+        values = {name: value for name, value in result.items() if name in names}
+        losses = {name: np.array(values) for name, values in result["losses"].items()}
+        return cls(**values | {"losses": losses, "trajectory": trajectory} | others)
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> Self:
-        """Read a run that is done from its folder; the model stays there."""
+        """Read a finished run from its folder, without the model."""
         result, trajectory = _done(Path(folder), cls.kind)
         return cls.of(result, trajectory, folder=Path(folder))
 
     @property
     def loss(self) -> np.ndarray:
-        """(steps,) what was minimised, update by update."""
+        """(steps,) the minimised loss of every update."""
         return self.losses["loss"]
 
     @property
     def title(self) -> str:
-        """What was trained, in one line."""
+        """The settings, the number of updates and the seed."""
         about = self.configuration
         return f"{self._settings()}; {len(self.loss):,} updates, seed {about['seed']}"
 
@@ -156,7 +156,7 @@ class Trained(View):
         return as_rows({name: self.trajectory[name] for name in names})
 
     def to_dict(self) -> dict[str, Any]:
-        """Return JSON-ready values, the losses of single updates left out; what has no value is None."""
+        """Return JSON-ready values, without the losses of single updates; undefined values are None."""
         return {
             "rows": plain(self.rows()),
             "first_loss": float(self.loss[0]),
@@ -166,25 +166,25 @@ class Trained(View):
         }
 
     def grids(self) -> Iterable[Grid]:
-        """Return the trajectory, at most twelve rows of it."""
+        """Return the table of the trajectory, with at most twelve rows."""
         rows = self.rows()
         heads = [name.replace("_", " ") for name in rows[0]]
         return [Grid("", heads, [list(rows[place].values()) for place in _spread(len(rows))])]
 
     def lines(self) -> list[str]:
-        """Return how many rows are shown, and why the run ended early."""
+        """Return the number of rows shown, and why the run ended early."""
         n, n_shown = len(self.trajectory), len(_spread(len(self.trajectory)))
         few = [f"{n_shown} of {n:,} measurements shown"] if n_shown < n else []
         return few + ([f"stopped: {self.stopped}"] if self.stopped else [])
 
     @property
     def model_folder(self) -> Path | None:
-        """Where the model was saved, to be loaded by transformers, an encoder by sentence-transformers."""
+        """The folder of the model, for transformers; that of an encoder also for sentence-transformers."""
         return None if self.folder is None else self.folder / MODEL
 
 
 def versions() -> dict[str, str]:
-    """What a run was made with: noted, not compared."""
+    """Return the versions that the run used; they are recorded but not compared."""
     return {
         "isoscope": __version__,
         "torch": torch.__version__,
@@ -193,13 +193,13 @@ def versions() -> dict[str, str]:
 
 
 def _spread(n: int) -> list[int]:
-    """Return the places of rows spread over a run, the first and the last among them."""
-    places: list[int] = np.unique(np.linspace(0, n - 1, _ROWS).round().astype(int)).tolist()
+    """Return evenly spaced row numbers, with the first and the last."""
+    places: list[int] = np.unique(np.linspace(0, n - 1, _N_ROWS).round().astype(int)).tolist()
     return places
 
 
 def tracked(tracker: Any) -> dict[str, Any] | None:
-    """How the geometry is followed, for the run's configuration; None where it is not."""
+    """Return the settings of a tracker for the configuration of a run, or None."""
     if tracker is None:
         return None
     return {
@@ -212,7 +212,7 @@ def tracked(tracker: Any) -> dict[str, Any] | None:
 
 
 def texts_fingerprint(*columns: Sequence[Any]) -> str:
-    """A hash of lists of texts and labels, entry by entry."""
+    """Return a hash of lists of texts and labels."""
     digest = hashlib.sha256()
     for column in columns:
         digest.update(f"{len(column)}\n".encode())

@@ -1,6 +1,6 @@
-"""One run of a transformer's training: settings, the loop of transformers, checkpoints, the geometry.
+"""Training of a transformer, with checkpoints and a geometry tracker, by the trainer of transformers.
 
-What `finetune`, `contrast` and `train_masked_lm` share. A `Task` says what a batch is and what its loss is.
+`finetune`, `contrast` and `train_masked_lm` share it. A `Task` defines the batches and their loss.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ PRECISIONS = ("float32", "bf16")
 
 
 class Task:
-    """What is trained: batches and their loss; what happens at the start and the end of an epoch."""
+    """The batches of a training and their loss, with hooks at the start and the end of an epoch."""
 
     def __len__(self) -> int:
         """Return the number of items in an epoch."""
@@ -58,16 +58,16 @@ class Task:
         return {}
 
     def state(self) -> dict[str, Tensor]:
-        """Return what a checkpoint must keep of the task."""
+        """Return the tensors of the task that a checkpoint must hold."""
         return {}
 
     def load_state(self, tensors: Mapping[str, Tensor], device: torch.device) -> None:
-        """Restore what a checkpoint kept."""
+        """Restore the tensors of a checkpoint."""
 
 
 @dataclass(frozen=True)
 class EncoderSettings:
-    """How a transformer is trained; `finetune` and `contrast` describe each."""
+    """The settings of a training; `finetune` and `contrast` describe each."""
 
     steps: int
     steps_per_epoch: int
@@ -86,7 +86,10 @@ class EncoderSettings:
         check_whole("steps", self.steps)
         if check_whole("batch_size", self.batch_size) < 2:
             raise InputError(
-                argument="batch_size", got=1, wanted="at least 2", hint="one item has nothing to be told from"
+                argument="batch_size",
+                got=1,
+                wanted="at least 2",
+                hint="a single item has nothing to contrast with",
             )
         if self.save_every is not None:
             check_whole("save_every", self.save_every)
@@ -104,7 +107,7 @@ class EncoderSettings:
 
 @dataclass(eq=False)
 class EncoderRun:
-    """All that one run needs; `train` brings it to its end."""
+    """A model, its task and everything else that one run needs."""
 
     model: Any
     task: Task
@@ -115,10 +118,10 @@ class EncoderRun:
     device: torch.device
 
     def train(self) -> Journal:
-        """The run from where it stands to its end. With a folder, Ctrl-C keeps what there is."""
+        """Train to the end, from the latest checkpoint. With a folder, Ctrl-C saves a checkpoint first."""
         checkpoints = None if self.folder is None else Checkpoints(self.folder)
-        found = None if checkpoints is None else checkpoints.latest()
-        journal = Journal() if found is None else self._restore(found[1])
+        latest = None if checkpoints is None else checkpoints.latest()
+        journal = Journal() if latest is None else self._restore(latest[1])
         with (
             deferred_interrupt(checkpoints is not None) as interrupted,
             scratch_folder(None if self.folder is None else self.folder.path) as scratch,
@@ -128,15 +131,15 @@ class EncoderRun:
             from isoscope.training.encoder_trainer import EncoderTrainer
 
             trainer = EncoderTrainer(self, journal, checkpoints, interrupted, scratch)
-            if found is not None and (found[0] >= self.settings.steps or journal.stopped):
-                trainer.load_weights(found[1])
+            if latest is not None and (latest[0] >= self.settings.steps or journal.stopped):
+                trainer.load_weights(latest[1])
             else:
-                trainer.train(resume_from_checkpoint=None if found is None else str(found[1]))
+                trainer.train(resume_from_checkpoint=None if latest is None else str(latest[1]))
         self.model.eval()
         return journal
 
     def _restore(self, folder: Path) -> Journal:
-        """The journal of a checkpoint; task and tracker are put back to it."""
+        """Restore task and tracker from a checkpoint, and return its journal."""
         from safetensors.torch import load_file
 
         from isoscope.training.encoder_trainer import TASK_FILE, TRACKER_FILE
@@ -149,7 +152,7 @@ class EncoderRun:
         return journal
 
     def trajectory(self, journal: Journal, about: Mapping[str, Any]) -> Trajectory:
-        """Return the rows of the tracker, or where there is none those of the epochs."""
+        """Return the tracker's rows, or one row per epoch where there is no tracker."""
         n_parameters = sum(p.numel() for p in self.model.parameters() if p.requires_grad)
         if self.tracker is not None:
             return Trajectory(self.tracker.trajectory.columns, about, n_parameters)
@@ -174,19 +177,19 @@ def train_encoder(
     device: torch.device,
     progress: bool | None,
 ) -> R:
-    """Train a model by a recipe, or continue its run, or return the result of one that is done.
+    """Train a model, resume its run, or return the result of a finished run.
 
     Args:
         result: the class of the result.
-        settings: of the training.
-        about: what else the run depends on, for its configuration.
-        load: returns the model on its device and the task it is trained on.
-        tokenizer: returns the tokenizer that is saved with the model: one that no batch has set up.
-        save: writes model and tokenizer to a folder; by default as transformers does.
-        measure: returns what is found of the trained model and its task, for the result.
-        tracker: follows the geometry.
-        run, resume, progress: as the recipe got them.
-        device: where the model is trained.
+        settings: the settings of the training.
+        about: everything else that the run depends on, for its configuration.
+        load: a function that returns the model on its device, and the task.
+        tokenizer: a function that returns the tokenizer to save with the model, unchanged by any batch.
+        save: a function that writes model and tokenizer to a folder; by default as transformers does.
+        measure: a function of the trained model and its task that returns further fields of the result.
+        tracker: a geometry tracker, or None.
+        run, resume, progress: the arguments of the caller.
+        device: the device to train on.
     """
     about = asdict(settings) | {"kind": result.kind, **about, "device": str(device), **versions()}
     with RunFolder.open(run, about, resume=resume) as folder:
@@ -197,62 +200,64 @@ def train_encoder(
             one = EncoderRun(model, task, settings, folder, tracker, bar, device)
             journal = one.train()
             bar.step("measuring")
-            found = {} if measure is None else measure(model, task)
-        kept = {
+            measured = {} if measure is None else measure(model, task)
+        values = {
             "losses": journal.losses, "epochs": journal.epochs, "configuration": about,
-            "stopped": journal.stopped, **found,
+            "stopped": journal.stopped, **measured,
         }  # fmt: skip
         trajectory, reader = one.trajectory(journal, about), tokenizer()
         if folder is not None:
-            keep(folder, kept, trajectory, lambda place: (save or save_pretrained)(place, model, reader))
+            keep(folder, values, trajectory, lambda place: (save or save_pretrained)(place, model, reader))
         path = None if folder is None else folder.path
-        return result.of(kept, trajectory, folder=path, model=model, tokenizer=reader)
+        return result.of(values, trajectory, folder=path, model=model, tokenizer=reader)
 
 
 def save_pretrained(place: Path, model: Any, tokenizer: Any) -> None:
-    """Write a folder that transformers reads."""
+    """Write a folder that transformers can load."""
     model.save_pretrained(place)
     tokenizer.save_pretrained(place)
 
 
 def training_device(device: str | torch.device | None) -> torch.device:
-    """Where the loop of transformers works: the CPU, or the first CUDA device it sees."""
+    """Return the device to train on: the CPU, or the first visible CUDA device; refuse others."""
     chosen = best_device(device)
     if chosen.type not in ("cpu", "cuda") or (chosen.type == "cuda" and not torch.cuda.is_available()):
-        wanted = "cpu, or cuda where there is one"
-        raise InputError(f"{str(device)!r} cannot be used; wanted {wanted}", argument="device")
+        raise InputError(argument="device", got=str(device), wanted="'cpu', or 'cuda' where there is one")
     if chosen.index:
         raise InputError(
-            f"device {str(device)!r} is not the first; set CUDA_VISIBLE_DEVICES={chosen.index} and pass cuda"
+            argument="device",
+            got=str(device),
+            wanted="the first CUDA device",
+            hint=f"set CUDA_VISIBLE_DEVICES={chosen.index} and pass 'cuda'",
         )
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
         raise InputError(
-            "this trains in one process, and WORLD_SIZE says there are several; start it without torchrun"
+            "training runs in one process, but WORLD_SIZE is greater than 1; start it without torchrun"
         )
     return chosen
 
 
 def one_tracker(tracker: Any, probe: Any, tokenizer: Any, **options: Any) -> Any:
-    """The caller's tracker, or one of the probe's; None where there is neither."""
+    """Return the caller's tracker, or a new one of the probe; None where there is neither."""
     from isoscope.tracking.tracker import GeometryTracker
 
     if probe is None:
         return tracker
     if tracker is not None:
-        raise InputError("probe and tracker are both given; wanted one: a tracker has a probe of its own")
+        raise InputError("probe and tracker exclude each other: a tracker has its own probe")
     return GeometryTracker(list(probe), tokenizer=tokenizer, **options)
 
 
 def limit_of(model: Any, tokenizer: Any, max_length: int) -> int:
-    """The most tokens of a text: as asked for, or what the model takes."""
+    """Return the largest number of tokens in a text: `max_length`, or less where the model takes less."""
     own = token_limit(tokenizer, model.config.get_text_config())
     return min(max_length, own or max_length)
 
 
 def unquantized(model: Any) -> Any:
-    """A plain model with the weights of one that came from a GGUF file.
+    """Return an unquantised copy of a model that was loaded from a GGUF file.
 
-    Its weights are unpacked numbers already, but it says that it is quantised, and is refused by trainers.
+    Its weights are already unpacked, but its configuration says "quantised", which the trainer refuses.
     """
     config = copy.deepcopy(model.config)
     if hasattr(config, "quantization_config"):
@@ -264,7 +269,7 @@ def unquantized(model: Any) -> Any:
 
 
 def need_trainer(*more: str) -> None:
-    """Raise InputError unless what trains, and the modules named, are installed."""
+    """Raise InputError unless transformers, accelerate and the given modules are installed."""
     wanted = ("transformers", "accelerate", *more)
     missing = [name.replace("_", "-") for name in wanted if importlib.util.find_spec(name) is None]
     if missing:

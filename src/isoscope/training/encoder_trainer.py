@@ -1,6 +1,6 @@
-"""transformers' Trainer for a `Task`: our order of batches, our losses, checkpoints that are whole.
+"""The Trainer of transformers for a `Task`, with checkpoints that are complete or absent.
 
-Imports transformers: to be imported where a run begins.
+This module imports transformers: import it only where a run begins.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ if TYPE_CHECKING:
     from isoscope.training.encoder_run import EncoderRun
 
 TASK_FILE, TRACKER_FILE = "task.safetensors", "tracker.pt"
-_WHEN = re.compile(r"\b(at|after) (step )?\d")  # in an error that says when by itself
+_STEP = re.compile(r"\b(at|after) (step )?\d")  # in a message that names the step
 
 
 class EncoderTrainer(Trainer):  # type: ignore[misc]
-    """The loop of transformers with a task's batches and losses, ready to begin or to go on.
+    """The Trainer of transformers with the batches and losses of a task.
 
     Args:
-        run: what is trained, and how.
+        run: the model, its task and the settings.
         journal: the losses so far.
-        checkpoints: where the run is kept; None where it is not.
-        interrupted: says whether Ctrl-C has come.
-        scratch: a folder for what transformers writes.
+        checkpoints: the run's checkpoints; None without a folder.
+        interrupted: a function that returns whether Ctrl-C was pressed.
+        scratch: a temporary folder for what transformers writes.
     """
 
     def __init__(
@@ -77,12 +77,12 @@ class EncoderTrainer(Trainer):  # type: ignore[misc]
         self.add_callback(_Watch(self))
 
     def get_train_dataloader(self) -> DataLoader[Any]:
-        """Batches in the order of the epoch, which is a function of the seed alone."""
+        """Return the batches in the order of the epoch, which depends only on the seed."""
         places: Any = range(len(self.run.task))
         return DataLoader(places, batch_sampler=self.order, collate_fn=self._collated)
 
     def _collated(self, places: list[int]) -> Batch:
-        """A batch on its way to the device: nothing waits until it has arrived."""
+        """Return a batch that is copied to the device asynchronously."""
         made = self.run.task.batch(places)
         if self.run.device.type != "cuda":
             return made
@@ -91,23 +91,23 @@ class EncoderTrainer(Trainer):  # type: ignore[misc]
         }
 
     def compute_loss(self, model: Any, inputs: Batch, *_: Any, **__: Any) -> Tensor:
-        """The task's, noted in the journal."""
+        """Return the loss of the task, and add it to the journal."""
         with self.watched(within=True):
             parts = self.run.task.loss(model, inputs)
             self.journal.add(parts)
         return parts["loss"]
 
     def floating_point_ops(self, inputs: Any) -> int:  # noqa: ARG002
-        """Not counted: it would walk over all parameters at every update."""
+        """Return 0: counting would visit all parameters at every update."""
         return 0
 
     def load_weights(self, folder: Path) -> None:
-        """The model of a checkpoint, where no update is left to make."""
+        """Load the weights of a checkpoint, without training."""
         self._load_from_checkpoint(str(folder))
 
     @contextmanager
     def watched(self, *, within: bool = False) -> Iterator[None]:
-        """Numbers that are not finite, within an update or after one, end the run and say when."""
+        """Name the step in a NotFiniteError raised in the block, within an update or after one."""
         try:
             yield
         except NotFiniteError as error:
@@ -116,22 +116,22 @@ class EncoderTrainer(Trainer):  # type: ignore[misc]
             raise self._diverged(error, when) from error
 
     def _diverged(self, error: Exception, when: str) -> NotFiniteError:
-        """What to say of a run that is no longer finite; a loss still on the device may say more."""
+        """Return the error of a diverged run; a loss that is still on the device may be the earlier cause."""
         try:
             self.journal.fetch()
         except NotFiniteError as earlier:
             error = earlier
-        kept = ""
+        checkpoint = ""
         if self.checkpoints is not None and (last := self.checkpoints.last_step()) is not None:
-            kept = f"; the checkpoint of step {last:,} is kept in {self.checkpoints.folder}"
-        said = error.problem if _WHEN.search(error.problem) else f"{error.problem} {when}"
+            checkpoint = f"; the checkpoint of step {last:,} is in {self.checkpoints.folder}"
+        message = error.problem if _STEP.search(error.problem) else f"{error.problem} {when}"
         return NotFiniteError(
-            f"{said}: the run is stopped; lower the learning rate or the strength (λ), or clip gradients"
-            f"{kept}"
+            f"{message}: the run is stopped; lower the learning rate or the strength (λ), or clip gradients"
+            f"{checkpoint}"
         )
 
     def checkpoint(self) -> None:
-        """Keep where the run stands, if it stands on finite numbers; then heed Ctrl-C."""
+        """Write a checkpoint if all numbers are finite; then raise KeyboardInterrupt after Ctrl-C."""
         if self.checkpoints is None:
             return
         with self.watched():
@@ -141,30 +141,30 @@ class EncoderTrainer(Trainer):  # type: ignore[misc]
         self.checkpoints.write(self.state.global_step, self._fill)
         if self.interrupted():
             raise KeyboardInterrupt(
-                f"interrupted after update {self.state.global_step:,}; what is done is kept in "
-                f"{self.checkpoints.folder}, to be resumed"
+                f"interrupted after update {self.state.global_step:,}; resume the run from "
+                f"{self.checkpoints.folder}"
             )
 
-    def _fill(self, beside: Path) -> Path:
+    def _fill(self, folder: Path) -> Path:
         from safetensors.torch import save_file
 
-        was, self.args.output_dir = self.args.output_dir, str(beside)
+        before, self.args.output_dir = self.args.output_dir, str(folder)
         try:
             self._save_checkpoint(self.model, None)
         finally:
-            self.args.output_dir = was
-        made = beside / f"checkpoint-{self.state.global_step}"
-        (made / "training_args.bin").unlink(missing_ok=True)  # a pickle, which nobody should have to trust
+            self.args.output_dir = before
+        made = folder / f"checkpoint-{self.state.global_step}"
+        (made / "training_args.bin").unlink(missing_ok=True)  # a pickle, which must not be trusted
         self.journal.write(made)
-        kept = {name: tensor.cpu().contiguous() for name, tensor in self.run.task.state().items()}
-        save_file(kept, made / TASK_FILE)
+        tensors = {name: tensor.cpu().contiguous() for name, tensor in self.run.task.state().items()}
+        save_file(tensors, made / TASK_FILE)
         if self.run.tracker is not None:
             torch.save(self.run.tracker.state_dict(), made / TRACKER_FILE)
         return made
 
 
 class _Watch(TrainerCallback):  # type: ignore[misc]
-    """What happens between updates: the geometry, the ends of epochs, checkpoints, Ctrl-C."""
+    """Measure the geometry, end epochs and write checkpoints between updates."""
 
     def __init__(self, trainer: EncoderTrainer) -> None:
         self._trainer, self._run, self._journal = trainer, trainer.run, trainer.journal
@@ -177,7 +177,7 @@ class _Watch(TrainerCallback):  # type: ignore[misc]
     def on_epoch_begin(self, _args: Any, state: Any, _control: Any, **_: Any) -> None:
         epoch, inside = divmod(state.global_step, self._run.settings.steps_per_epoch)
         self._trainer.order.epoch = epoch
-        if not inside:  # a run that goes on within an epoch has what the epoch began with
+        if not inside:  # a run resumed within an epoch restores its start from the checkpoint
             with self._trainer.watched():
                 self._run.task.begin_epoch(self._run.model, self._trainer.order)
 
@@ -190,7 +190,7 @@ class _Watch(TrainerCallback):  # type: ignore[misc]
             control.should_training_stop = True
             return
         if step == chosen.steps or step % chosen.steps_per_epoch == 0:
-            return  # the end of an epoch follows, and is kept with what is found there
+            return  # the end of the epoch follows, and its checkpoint includes the scores
         if (chosen.save_every and step % chosen.save_every == 0) or self._trainer.interrupted():
             self._trainer.checkpoint()
 

@@ -1,4 +1,4 @@
-"""`finetune`: a model trained to classify texts while a penalty shapes its states."""
+"""`finetune`: train a model to classify texts, with a penalty on the geometry of its states."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ from isoscope.training.state_geometry import ALL, QUANTITIES, state_geometry
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_SUMMED = ("score", *QUANTITIES)  # of each run, averaged over seeds
-_FEW = 100  # test texts: below, chance alone moves the accuracy by 0.05 and more
+_AVERAGED = ("score", *QUANTITIES)  # over the seeds
+_FEW = 100  # with fewer test texts the standard error of the accuracy may exceed 0.05
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -52,15 +52,15 @@ class FineTuned(Trained):
     """One run of `finetune`.
 
     Attributes:
-        epochs: a row for each epoch: epoch, step, loss (its mean), and all scores on the test texts.
-        geometry: a row for each layer above the embedding layer, and one for "all" of them, of the test
-            texts' token states: isoscore_star, isoscore_debiased, mean_cosine, twonn.
-        losses: of each update: "loss", its parts "task" and, with a regulariser, "penalty".
-        trajectory: the rows of the tracker; without one, one row an epoch.
-        configuration: every setting, and what the run was made on.
-        stopped: why it ended early; None where it did not.
-        folder: the run's; None where none was asked for.
-        model, tokenizer: where they are at hand; else in `folder/model`.
+        epochs: one row per epoch: epoch, step, mean loss, and all scores on the test texts.
+        geometry: the geometry of the test texts' token states: isoscore_star, isoscore_debiased,
+            mean_cosine, twonn. One row per layer above the embedding layer, and one for "all" of them.
+        losses: the "loss" of each update and its parts: "task" and, with a regulariser, "penalty".
+        trajectory: the rows of the tracker; without a tracker, one row per epoch.
+        configuration: all settings, with the data and the versions.
+        stopped: why the run ended early; None where it did not.
+        folder: the folder of the run, or None.
+        model, tokenizer: None where the run was read from its folder; they are in `folder/model`.
     """
 
     kind = "finetune"
@@ -69,7 +69,7 @@ class FineTuned(Trained):
 
     @property
     def metric(self) -> str:
-        """What `score` is: "accuracy", "f1" (macro) or "matthews"."""
+        """The name of the score: "accuracy", "f1" (macro) or "matthews"."""
         return str(self.configuration["metric"])
 
     @property
@@ -79,22 +79,22 @@ class FineTuned(Trained):
 
     @property
     def isoscore_star(self) -> float:
-        """IsoScore* of all layers' states together."""
+        """IsoScore* of the states of all layers together."""
         return self._whole("isoscore_star")
 
     @property
     def isoscore_debiased(self) -> float:
-        """The debiased IsoScore of all layers' states together."""
+        """Debiased IsoScore of the states of all layers together."""
         return self._whole("isoscore_debiased")
 
     @property
     def mean_cosine(self) -> float:
-        """The mean cosine of all layers' states together."""
+        """Mean cosine of the states of all layers together."""
         return self._whole("mean_cosine")
 
     @property
     def twonn(self) -> float:
-        """The intrinsic dimension of a sample of all layers' states."""
+        """Intrinsic dimension of a sample of the states of all layers."""
         return self._whole("twonn")
 
     def _whole(self, name: str) -> float:
@@ -113,7 +113,7 @@ class FineTuned(Trained):
         return Readings(rows)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return JSON-ready values, losses left out; what has no value is None."""
+        """Return JSON-ready values, without the losses; undefined values are None."""
         return {
             "metric": self.metric,
             "score": self.score,
@@ -130,7 +130,7 @@ class FineTuned(Trained):
         return f"{self.configuration['model']}: {self.metric} {shown(self.score)}; {added}"
 
     def grids(self) -> Iterable[Grid]:
-        """Return the scores by epoch, and the geometry by layer."""
+        """Return the tables of the scores by epoch and of the geometry by layer."""
         about = self.configuration
         penalized = about["regularizer"] and about["strength"]
         loss = "training loss, with penalty" if penalized else "training loss"
@@ -139,10 +139,14 @@ class FineTuned(Trained):
         heads = ("epoch", "accuracy", "macro-F1", "Matthews", loss)
         yield Grid("test texts, after each epoch", heads, scores)
         layers = [(str(row["layer"]), *(row[name] for name in QUANTITIES)) for row in self.geometry]
-        yield Grid("their token states", ("layer", "IsoScore*", "debiased", "mean cosine", "TwoNN"), layers)
+        yield Grid(
+            "token states of the test texts",
+            ("layer", "IsoScore*", "debiased", "mean cosine", "TwoNN"),
+            layers,
+        )
 
     def lines(self) -> list[str]:
-        """Return how many texts the scores rest on, and a warning where they are few."""
+        """Return the numbers of texts, a note where there are few test texts, and why the run ended early."""
         n_train, n_test = self.configuration["n_train"], self.configuration["n_test"]
         lines = [f"trained on {n_train:,} texts, scored on {n_test:,}"]
         if n_test < _FEW:
@@ -155,7 +159,7 @@ class FineTuned(Trained):
         return [*lines, *([f"stopped: {self.stopped}"] if self.stopped else [])]
 
     def figure(self, path: str | os.PathLike[str] | None = None) -> Figure:
-        """The loss, the scores and the layers; see `draw_finetuned`."""
+        """Draw the loss, the scores and the layers; see `draw_finetuned`."""
         from isoscope.training.encoder_figure import draw_finetuned
 
         return draw_finetuned([self], path)
@@ -163,19 +167,19 @@ class FineTuned(Trained):
 
 @dataclass(frozen=True, repr=False)
 class OverSeeds(Result):
-    """Runs of `finetune` that differ in their seed alone.
+    """Runs of `finetune` that differ only in their seed.
 
     Attributes:
-        runs: one a seed.
+        runs: one run per seed.
     """
 
     runs: Sequence[FineTuned]
 
     def _columns(self) -> dict[str, list[Any]]:
         metric = self.runs[0].metric
-        values = np.array([[getattr(run, name) for run in self.runs] for name in _SUMMED])  # (names, seeds)
+        values = np.array([[getattr(run, name) for run in self.runs] for name in _AVERAGED])  # (names, seeds)
         return {
-            "quantity": [metric if name == "score" else name for name in _SUMMED],
+            "quantity": [metric if name == "score" else name for name in _AVERAGED],
             "mean": values.mean(axis=1).tolist(),
             "sd": values.std(axis=1, ddof=1).tolist(),
             **{f"seed {run.configuration['seed']}": values[:, i].tolist() for i, run in enumerate(self.runs)},
@@ -214,47 +218,47 @@ def finetune(
     download: bool = False,
     progress: bool | None = None,
 ) -> FineTuned:
-    """Fine-tune a model to classify texts, or pairs of texts, with a penalty on the shape of its states.
+    """Fine-tune a model to classify texts, or pairs of texts, with a penalty on the geometry of its states.
 
         cross-entropy + λ·(1 − IsoScore*(states))
 
-    with AdamW and a constant learning rate. The states are those of all layers but the embedding layer,
-    padding left out, and C₀ is rebuilt at the start of each epoch, in eval mode: the protocol of Rudman and
-    Eickhoff 2024. A negative λ makes the space less isotropic. The same seed gives the same classifier
-    head, order of texts and dropout, on the CPU the same numbers to the last bit.
+    The optimiser is AdamW with a constant learning rate. The states are those of all layers but the
+    embedding layer, without padding. C₀ is computed again at the start of each epoch, in eval mode, as in
+    Rudman and Eickhoff 2024. A negative λ makes the space less isotropic. The same seed gives the same
+    classifier head, order of texts and dropout, and on the CPU bitwise the same numbers.
 
     Args:
         model: a short name, a folder of transformers or sentence-transformers, a .gguf file, or an id on
-            Hugging Face's hub. Only safetensors and GGUF are read as weights; no code of a model is run.
-        texts: what is classified.
-        labels: one a text.
-        pairs: second texts, where what is classified is a pair.
+            Hugging Face's hub. Weights are read only from safetensors and GGUF; no code of a model is run.
+        texts: the texts to classify.
+        labels: one label per text.
+        pairs: second texts, to classify pairs of texts.
         test: (texts, labels) or (texts, pairs, labels) to score on, or the share of the texts to hold out,
-            the same texts for every seed.
-        metric: what `score` is: "accuracy", "f1" (macro) or "matthews", as for CoLA. All three are kept.
+            which is the same for every seed.
+        metric: the `score`: "accuracy", "f1" (macro) or "matthews", as for CoLA. All three are recorded.
         regularizer: "istar", "istar-debiased" (no C₀), "cosreg", a function of the hidden states and the
-            attention mask that gives a number, or None.
-        strength: λ; 0 is as no regulariser.
+            attention mask that returns a number, or None.
+        strength: λ; 0 means no regulariser.
         zeta: weight of C₀ in IsoScore*.
-        layers: hidden states that are penalised; None is all but the embedding layer.
-        max_vectors: the most token states C₀ is made of.
-        epochs, batch_size, learning_rate, weight_decay, max_grad_norm: of the training.
+        layers: hidden states to penalise; None means all but the embedding layer.
+        max_vectors: largest number of token states that C₀ is computed from.
+        epochs, batch_size, learning_rate, weight_decay, max_grad_norm: settings of the training.
         warmup: share of the updates over which the learning rate rises from 0.
-        max_length: the most tokens of a text or pair; longer ones are cut.
-        seed: of everything random.
+        max_length: largest number of tokens in a text or pair; longer ones are truncated.
+        seed: seed of everything random.
         precision: "float32", or "bf16" for autocast.
-        probe: texts on which the last layer's geometry is followed every `every` updates.
-        tracker: a `GeometryTracker` of one's own instead.
-        run: a folder to keep the run in: a run cut short at any moment continues to the same numbers.
-        resume: whether a run found in that folder may be continued; of one that is done, the result.
-        save_every: updates between checkpoints; at the end of each epoch there is one anyway.
+        probe: texts on which the geometry of the last layer is measured every `every` updates.
+        tracker: your own `GeometryTracker`, in place of `probe`.
+        run: folder for the run's checkpoints and results. An interrupted run resumes to the same numbers.
+        resume: continue a run found in that folder, or return the result of a finished one.
+        save_every: updates between checkpoints. There is always one at the end of each epoch.
         device: "cpu" or "cuda"; by default a CUDA device where there is one.
-        download: fetch the model where it is not on this machine. Nothing is fetched otherwise.
+        download: download the model if it is not on this machine. Otherwise nothing is downloaded.
         progress: show a progress bar; None shows it on a terminal.
 
     Raises:
-        NotFiniteError: the loss has turned NaN or infinite; the message says at which update, and the
-            checkpoint before is kept.
+        NotFiniteError: the loss became NaN or infinite. The message names the update, and the last
+            checkpoint stays.
     """
     need_trainer()
     examples, held_out = split_examples(texts, pairs, labels, test)
@@ -307,7 +311,7 @@ def finetune(
 
 
 def _load(path: Path, labels: Labels, seed: int) -> Any:
-    """The model with a new head of the seed's own, in float32."""
+    """Return the model in float32, with a new classifier head drawn from the seed."""
     import transformers
 
     names = [str(name) for name in labels.names]

@@ -1,4 +1,4 @@
-"""`frontier`: where a labelled space lies against the frontier, and what its anisotropy comes from."""
+"""`frontier`: compare a labelled space with the frontier, and find the causes of its anisotropy."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ from isoscope.tables import Cell, Grid
 from isoscope.tracking.trajectory import Trajectory
 from isoscope.training.frontier_figure import checked_run, plot_against_frontier
 
-_SEEN = 5e-5  # of IsoScore, in four digits
+_VISIBLE = 5e-5  # the smallest difference of IsoScore that four digits show
 
 
 @dataclass(frozen=True, repr=False)
 class Frontier(Result):
-    """A labelled space against the frontier.
+    """The position of a labelled space under the frontier.
 
     Attributes:
-        plain: its position as measured.
-        debiased: its position with the bias of small samples removed; None where that is undefined.
-        attribution: what the anisotropy comes from, by label and by direction.
-        runs: training runs beside it, by name.
-        notes: why there is no debiased position, where there is none.
-        top: labels and directions that are listed, each.
+        plain: the position as measured.
+        debiased: the position with the bias of small samples removed; None where that is undefined.
+        attribution: the contribution of each label and each direction to the anisotropy.
+        runs: training runs to compare with, by name.
+        notes: the reason where there is no debiased position.
+        top: number of labels and of directions to list.
     """
 
     plain: FrontierPosition
@@ -63,12 +63,12 @@ class Frontier(Result):
         return plot_against_frontier(positions, runs=self.runs, path=path, **options)
 
     def grids(self) -> Iterable[Grid]:
-        """Return the positions, the labels and the directions."""
+        """Return the tables of the positions, the labels and the directions."""
         yield self._positions()
         yield from self.attribution.grids(top=self.top)
 
     def lines(self) -> list[str]:
-        """Return what the numbers mean, the runs and the notes."""
+        """Return the meaning of the numbers, the runs and the notes."""
         lines = [_meaning(self.debiased or self.plain), *self.attribution.lines()]
         for name, run in self.runs.items():
             start, end = ends(run).values()
@@ -88,7 +88,7 @@ class Frontier(Result):
             QUANTITIES, measured.rows, other.rows, strict=True
         ):
             if name == "sample_ceiling":
-                if plain.sample_ceiling > plain.ceiling - _SEEN:
+                if plain.sample_ceiling > plain.ceiling - _VISIBLE:
                     continue
                 title, better, interval = f"largest of {plain.n:,} points", None, ""
             rows.append((title, value, None if fair is None else better, "" if fair is None else interval))
@@ -105,27 +105,28 @@ def frontier(
     top: int = 5,
     seed: int = 0,
 ) -> Frontier:
-    """Compute how isotropic these labels let the vectors be, how far they are from it, and what causes it.
+    """Compute the largest IsoScore that the labels allow, the distance to it, and its causes.
 
-    The share of variance between labels sets an exact ceiling on IsoScore. Both are given as measured and
-    with the bias of small samples removed; then the labels and directions the anisotropy comes from.
+    The share of the variance that lies between labels sets an exact ceiling on IsoScore. Share, IsoScore
+    and ceiling are reported as measured and with the bias of small samples removed, followed by the labels
+    and directions that contribute most to the anisotropy.
 
     Args:
         X: a labelled Space, or (n, d) vectors in any array.
-        labels: one label for each vector, where X does not carry it.
-        clusters: instead of labels: so many clusters by k-means, or "auto" for as many as the silhouette
-            speaks for.
-        runs: training runs that followed isoscore and between_share, by name (`read_runs`).
-        top: labels and directions to list, each.
-        seed: of the clusters.
+        labels: one label for each vector; not needed where X has labels.
+        clusters: use k-means clusters in place of labels: their number, or "auto" to choose it by the
+            silhouette.
+        runs: training runs that recorded isoscore and between_share, by name (`read_runs`).
+        top: number of labels and of directions to list.
+        seed: seed of k-means.
 
-    >>> found = frontier([[3.0, 0.1], [3.0, -0.1], [-3.0, 0.1], [-3.0, -0.1]], ["a", "a", "b", "b"])
-    >>> round(found.plain.between_share, 3), round(found.plain.ceiling, 3)
+    >>> result = frontier([[3.0, 0.1], [3.0, -0.1], [-3.0, 0.1], [-3.0, -0.1]], ["a", "a", "b", "b"])
+    >>> round(result.plain.between_share, 3), round(result.plain.ceiling, 3)
     (0.999, 0.002)
     """
     check_seed(seed)
     if top < 0:
-        raise InputError(argument="top", got=top, wanted="how many to list, 0 or more")
+        raise InputError(argument="top", got=top, wanted="at least 0")
     space = X if isinstance(X, Space) else Space(X)
     if clusters is None:
         coded = as_clusters(space.labels if labels is None else labels, n=len(space))
@@ -142,11 +143,13 @@ def frontier(
 
 
 def read_runs(folders: Iterable[str | os.PathLike[str]]) -> dict[str, Trajectory]:
-    """Read the runs in folders of `train_embeddings`, by the folders' names, or paths where names repeat.
+    """Read runs of `train_embeddings` from their folders.
+
+    The keys are the names of the folders, or their paths where names repeat.
 
     Raises:
-        FileError: a folder holds no trajectory.parquet.
-        InputError: a run did not follow isoscore and between_share.
+        FileError: a folder has no trajectory.parquet.
+        InputError: a run did not record isoscore and between_share.
     """
     paths = [Path(folder) for folder in folders]
     names = [path.name for path in paths]
@@ -154,14 +157,14 @@ def read_runs(folders: Iterable[str | os.PathLike[str]]) -> dict[str, Trajectory
     for path in paths:
         file = path / "trajectory.parquet"
         if not file.is_file():
-            raise FileError(f"{path} holds no trajectory.parquet; wanted a folder written by isoscope train")
+            raise FileError(f"{path} has no trajectory.parquet; pass a folder written by `isoscope train`")
         name = path.name if names.count(path.name) == 1 else str(path)
         runs[name] = checked_run(Trajectory.load(file), path.name)
     return runs
 
 
 def ends(run: Trajectory) -> dict[str, dict[str, float]]:
-    """Return start and end of a run, means over seeds; of the ceilings too: a mean of spaces is none."""
+    """Return the means over seeds at the start and the end of a run."""
     K, d = int(run.configuration["n_clusters"]), int(run.configuration["d"])
     shares, scores = (run.curves(name) for name in ("between_share", "isoscore"))  # (seeds, steps)
     return {
@@ -175,12 +178,12 @@ def ends(run: Trajectory) -> dict[str, dict[str, float]]:
     }
 
 
-def _clusters(space: Space, wanted: int | str, seed: int) -> Any:
-    if wanted == "auto":
+def _clusters(space: Space, n_clusters: int | str, seed: int) -> Any:
+    if n_clusters == "auto":
         return choose_clusters(space, seed=seed).labels
-    if not str(wanted).isdecimal():
-        raise InputError(argument="clusters", got=wanted, wanted="a whole number, or auto")
-    return kmeans(space, int(wanted), seed=seed, n_init=10).labels
+    if not str(n_clusters).isdecimal():
+        raise InputError(argument="clusters", got=n_clusters, wanted="a whole number or 'auto'")
+    return kmeans(space, int(n_clusters), seed=seed, n_init=10).labels
 
 
 def _meaning(one: FrontierPosition) -> str:

@@ -1,4 +1,4 @@
-"""Figures of the frontier: spaces, training runs and trade-offs under the curve that none can pass."""
+"""Figures of spaces, training runs and trade-offs under the frontier, which no space can pass."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from isoscope.training.trade_off import TradeOff
 
-FOLLOWED = ("between_share", "isoscore")  # of a run, to be drawn
+RECORDED = ("between_share", "isoscore")  # the columns of a run that are drawn
 _AXES = {
     "isoscore": "IsoScore",
     "between_share": "ρ, share of variance between labels",
@@ -42,19 +42,19 @@ def plot_against_frontier(
 ) -> Axes:
     """Draw the exact frontier with spaces and training runs under it.
 
-    Across: ρ, the share of the variance between labels. Up: IsoScore. The shaded part cannot be reached by
-    any space. A debiased position has its 95 % intervals; a dashed line goes up to what it could reach. A
-    run is the mean over its seeds, from an open circle to a full one.
+    The horizontal axis is ρ, the share of the variance between labels; the vertical axis is IsoScore. No
+    space can reach the shaded region. A debiased position has 95 % intervals, and a dashed line from it to
+    the frontier. A run is drawn as the mean over its seeds, from an open circle to a filled one.
 
     Args:
-        positions: of `frontier_position`, one or several, named or not.
-        runs: trajectories of `train_embeddings` that followed between_share and isoscore, by name.
-        n_labels, n_dims: K and d of the curve; from the first position or run where not given. Where others
-            have another K or d, their own curve is drawn thinly.
-        ax: axes to draw on; of a new figure where not given.
-        path: where to write the figure (.png, .pdf, .svg).
-        title: above the axes.
-        dpi: of a .png.
+        positions: one or several results of `frontier_position`; a mapping gives them names.
+        runs: trajectories of `train_embeddings` that recorded between_share and isoscore, by name.
+        n_labels, n_dims: K and d of the curve; by default those of the first position or run. Positions
+            and runs with another K or d get a thin curve of their own.
+        ax: axes to draw on; by default those of a new figure.
+        path: file to write the figure to (.png, .pdf, .svg).
+        title: title of the axes.
+        dpi: resolution of a .png.
 
     >>> axes = plot_against_frontier(n_labels=10, n_dims=100)
     >>> axes.get_ylabel()
@@ -87,7 +87,7 @@ def plot_against_frontier(
 
 
 def draw_curve(axes: Axes, n_labels: int, n_dims: int, *, n_points: int | None = None) -> None:
-    """The frontier of K labels in d dimensions, what lies beyond it shaded; of n points, dashed."""
+    """Draw the frontier of K labels in d dimensions, shaded above; that of n points is dashed."""
     shares, ceilings = frontier_curve(n_labels, n_dims)
     axes.fill_between(shares, ceilings, 1.04, color="#e8e8e8", linewidth=0)
     axes.plot(shares, ceilings, color=INK, linewidth=1.2)
@@ -102,11 +102,11 @@ def draw_curve(axes: Axes, n_labels: int, n_dims: int, *, n_points: int | None =
 
 
 def checked_run(run: Trajectory, name: str) -> Trajectory:
-    """The run, if it followed what is drawn of it, on the items it was trained on."""
-    missing = [column for column in FOLLOWED if column not in run.columns]
+    """Return the run if the columns to draw were recorded, on the items it was trained on; else raise."""
+    missing = [column for column in RECORDED if column not in run.columns]
     if missing:
         raise InputError(
-            f"run {name} did not follow {' and '.join(missing)}; wanted one trained with "
+            f"run {name} did not record {' and '.join(missing)}; train with "
             "metrics=('isoscore', 'silhouette', 'between_share') (isoscope train -m "
             "isoscore,silhouette,between_share)"
         )
@@ -143,7 +143,7 @@ def _point(axes: Axes, one: FrontierPosition, name: str, color: str) -> None:
 
 
 def _run(axes: Axes, run: Trajectory, name: str, color: str) -> None:
-    shares, scores = (run.curves(column).mean(axis=0) for column in FOLLOWED)
+    shares, scores = (run.curves(column).mean(axis=0) for column in RECORDED)
     known = ~(np.isnan(shares) | np.isnan(scores))
     shares, scores = shares[known], scores[known]
     axes.plot(shares, scores, color=color, linewidth=1.0, zorder=2, label=name)
@@ -159,17 +159,17 @@ def draw_trade_off(
     dpi: int = 200,
     axes: Any = None,
 ) -> Figure:
-    """Two panels: where the points lie under the frontier, and what the second objective has at an IsoScore.
+    """Draw the points under the frontier, and the two objectives against each other, in two panels.
 
-    Coloured by the weight of the first objective. The square is the vectors as they came. In the second panel
-    the line is of spaces built on the frontier.
+    The colour is the weight of the first objective. The square is the original vectors. The line in the
+    second panel is of spaces constructed on the frontier.
 
     Args:
         found: the trade-off.
-        path: where to write it (.png, .pdf, .svg, …); only returned where not given.
-        title: above the panels.
-        dpi: of a .png.
-        axes: two Axes to draw on; those of a new figure where not given.
+        path: file to write the figure to (.png, .pdf, .svg, …).
+        title: title above the panels.
+        dpi: resolution of a .png.
+        axes: two Axes to draw on; by default those of a new figure.
     """
     with panels(1, 2, (7.0, 2.9), axes=axes, path=path, title=title, dpi=dpi) as (left, right):
         draw_curve(left, found.n_labels, found.n_dims, n_points=found.n)
@@ -189,7 +189,7 @@ def draw_trade_off(
 
 
 def _pair(found: TradeOff) -> tuple[str, str]:
-    """What goes across and up in the second panel: IsoScore up, where it is one of the two."""
+    """Return the objectives on the horizontal and the vertical axis; IsoScore is vertical."""
     first, second = found.objectives
     return (second, first) if second != "isoscore" else (first, second)
 
@@ -198,7 +198,7 @@ def _trade_off_points(axes: Axes, found: TradeOff, across: str, up: str) -> Path
     x, y = ([getattr(point, name) for point in found.points] for name in (across, up))
     axes.plot(
         getattr(found.start, across), getattr(found.start, up), "s", color=PALETTE[1], markersize=5, zorder=4,
-        label="as they came",
+        label="original vectors",
     )  # fmt: skip
     weights = [float(point.weight or 0) for point in found.points]
     return axes.scatter(x, y, c=weights, cmap="viridis", vmin=0, vmax=1, s=16, linewidths=0, zorder=3)

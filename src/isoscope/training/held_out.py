@@ -1,4 +1,4 @@
-"""Labelled texts, and those of them that are held out to score on."""
+"""Labelled texts, and their split into training and test texts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from isoscope.printable import quoted
 
 @dataclass(frozen=True, eq=False)
 class Examples:
-    """Texts, their partners where they are pairs, and the label of each."""
+    """Texts, or pairs of texts, with the label of each."""
 
     texts: list[str]
     pairs: list[str] | None
@@ -27,7 +27,7 @@ class Examples:
     def of(
         cls, texts: Sequence[str], pairs: Sequence[str] | None, labels: Any, *, name: str = ""
     ) -> Examples:
-        """Checked: as many of each, words in every text. `name` goes before those of the arguments."""
+        """Check that there are as many of each and that no text is empty; `name` is a prefix in errors."""
         listed = checked_texts(texts, name=f"{name}texts", filled=True)
         partners = None if pairs is None else checked_texts(pairs, name=f"{name}pairs", filled=True)
         if partners is not None and len(partners) != len(listed):
@@ -38,12 +38,12 @@ class Examples:
 
     @property
     def columns(self) -> tuple[list[Any], ...]:
-        """All that a result depends on."""
+        """The texts and labels, for a fingerprint."""
         names = [self.labels.names[code] for code in self.labels.codes.tolist()]
         return (self.texts, names) if self.pairs is None else (self.texts, self.pairs, names)
 
     def take(self, places: np.ndarray) -> Examples:
-        """Some of them, in this order; labels keep their codes."""
+        """Return the examples at these places, in this order; labels keep their codes."""
         chosen = places.tolist()
         return Examples(
             [self.texts[i] for i in chosen],
@@ -53,13 +53,13 @@ class Examples:
 
 
 def some_examples(arguments: Mapping[str, Any], n: int) -> dict[str, Any]:
-    """What `finetune` takes, with n of the texts to train on: drawn once, the same for every seed.
+    """Return arguments of `finetune` with a random n of the training texts, the same for every seed.
 
     >>> some_examples({"texts": list("abcd"), "pairs": None, "labels": [0, 1, 0, 1]}, 2)["texts"]
     ['a', 'b']
     """
     if n < 2:
-        raise InputError(argument="max_train", got=n, wanted="at least 2 texts")
+        raise InputError(argument="max_train", got=n, wanted="at least 2")
     places = np.sort(np.random.default_rng([*b"max-train"]).permutation(len(arguments["texts"]))[:n])
     columns = [name for name in ("texts", "pairs", "labels") if arguments[name] is not None]
     return {**arguments, **{name: [arguments[name][i] for i in places.tolist()] for name in columns}}
@@ -68,27 +68,27 @@ def some_examples(arguments: Mapping[str, Any], n: int) -> dict[str, Any]:
 def split_examples(
     texts: Sequence[str], pairs: Sequence[str] | None, labels: Any, test: Any
 ) -> tuple[Examples, Examples]:
-    """What is trained on, and what is scored on: a share held out, or examples of their own.
+    """Return training and test examples: a share of the texts is held out, or `test` has its own.
 
     >>> train, test = split_examples(["a b", "c d", "e f", "g h"], None, [0, 1, 0, 1], 0.25)
     >>> len(train.texts), len(test.texts)
     (3, 1)
     """
-    known = Examples.of(texts, pairs, labels)
-    if known.labels.n_labels < 2:
+    examples = Examples.of(texts, pairs, labels)
+    if examples.labels.n_labels < 2:
         raise LabelError(
-            f"has one value, {quoted(known.labels.names[0])}; wanted at least two to tell apart: "
-            "is it the right column?",
+            f"has only the value {quoted(examples.labels.names[0])}; wanted at least two",
             argument="labels",
+            hint="check that this is the right column",
         )
     if isinstance(test, tuple | list):
-        return known, _given(known, test)
-    n = len(known.texts)
+        return examples, _own_test(examples, test)
+    n = len(examples.texts)
     if isinstance(test, bool) or not isinstance(test, int | float) or not 0 < test < 1:
         raise InputError(
             argument="test",
             got=test,
-            wanted="a share between 0 and 1, or (texts, labels), of pairs (texts, pairs, labels)",
+            wanted="a share between 0 and 1, (texts, labels), or (texts, pairs, labels)",
         )
     n_test = max(1, round(test * n))
     if n - n_test < 2:
@@ -97,20 +97,20 @@ def split_examples(
             argument="test",
         )
     order = np.random.default_rng([*b"held out"]).permutation(n)  # the same for every seed
-    return known.take(np.sort(order[n_test:])), known.take(np.sort(order[:n_test]))
+    return examples.take(np.sort(order[n_test:])), examples.take(np.sort(order[:n_test]))
 
 
-def _given(known: Examples, test: Sequence[Any]) -> Examples:
-    wanted = "(texts, labels)" if known.pairs is None else "(texts, pairs, labels)"
-    if len(test) != (2 if known.pairs is None else 3):
-        raise InputError(f"has {len(test)} parts; wanted {wanted}, as what is trained on", argument="test")
-    own = Examples.of(test[0], None if known.pairs is None else test[1], test[-1], name="test ")
-    code = {name: i for i, name in enumerate(known.labels.names)}
-    unknown = [name for name in own.labels.names if name not in code]
-    if unknown:
+def _own_test(examples: Examples, test: Sequence[Any]) -> Examples:
+    wanted = "(texts, labels)" if examples.pairs is None else "(texts, pairs, labels)"
+    if len(test) != (2 if examples.pairs is None else 3):
+        raise InputError(f"has {len(test)} parts; wanted {wanted}, as in training", argument="test")
+    own = Examples.of(test[0], None if examples.pairs is None else test[1], test[-1], name="test ")
+    code = {name: i for i, name in enumerate(examples.labels.names)}
+    unexamples = [name for name in own.labels.names if name not in code]
+    if unexamples:
         raise LabelError(
-            f"test labels have {quoted(unknown[0])}, which labels do not; wanted some of "
+            f"test labels have {quoted(unexamples[0])}, which labels do not; wanted some of "
             f"[{', '.join(quoted(name) for name in list(code)[:5])}]"
         )
     codes = torch.tensor([code[name] for name in own.labels.names])[own.labels.codes]
-    return Examples(own.texts, own.pairs, Labels(codes, known.labels.names))
+    return Examples(own.texts, own.pairs, Labels(codes, examples.labels.names))

@@ -1,4 +1,4 @@
-"""Ctrl-C between two updates, not inside one: what is kept is then whole."""
+"""Delay Ctrl-C to the end of an update, so that checkpoints are complete."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from types import FrameType
 
 @contextmanager
 def deferred_interrupt(active: bool) -> Iterator[Callable[[], bool]]:
-    """A function that tells whether Ctrl-C has come since; a second one interrupts at once.
+    """Yield a function that returns whether Ctrl-C was pressed; a second Ctrl-C interrupts at once.
 
-    Only where `active` and in the main thread, which alone hears signals; elsewhere nothing is changed.
+    Nothing changes unless `active`, nor outside the main thread, which alone receives signals.
     """
-    heard = threading.Event()
+    pressed = threading.Event()
     before = signal.getsignal(signal.SIGINT)
     is_main = threading.current_thread() is threading.main_thread()
     if not (active and is_main) or before is signal.SIG_IGN:  # a job in the background ignores Ctrl-C
-        yield heard.is_set
+        yield pressed.is_set
         return
 
     def note(_number: int, _frame: FrameType | None) -> None:
-        if heard.is_set():
+        if pressed.is_set():
             raise KeyboardInterrupt
-        heard.set()
+        pressed.set()
 
     signal.signal(signal.SIGINT, note)
     try:
-        yield heard.is_set
+        yield pressed.is_set
     finally:
         signal.signal(signal.SIGINT, before)

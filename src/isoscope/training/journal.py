@@ -1,4 +1,4 @@
-"""`Journal`: the losses of a run update by update, and what was found at the end of its epochs."""
+"""`Journal`: the loss of every update of a run, and the scores at the end of every epoch."""
 
 from __future__ import annotations
 
@@ -13,16 +13,18 @@ from torch import Tensor
 
 from isoscope.errors import NotFiniteError
 
-_AT_ONCE = 32  # updates whose losses wait on a CUDA device, to be fetched together
+_AT_ONCE = 32  # number of losses that stay on a CUDA device before they are fetched together
 _FILE = "journal.json"
 
 
 class Journal:
-    """Losses stay on the device until some are fetched together: no update waits for its own.
+    """The losses and epochs of a run.
+
+    Losses stay on the device until several are fetched together, so that no update waits for its own.
 
     Attributes:
-        losses: of each update, its parts by name; "loss" is what was minimised.
-        epochs: a row for each epoch that ended.
+        losses: the parts of the loss by name, one value per update; "loss" is their sum, which is minimised.
+        epochs: one row per finished epoch.
         stopped: why the run ended before its last update; None where it did not.
     """
 
@@ -34,14 +36,14 @@ class Journal:
         self._names: tuple[str, ...] = ()
 
     def add(self, parts: dict[str, Tensor]) -> None:
-        """The loss of one more update, in its parts."""
+        """Add the parts of the loss of one update."""
         self._names = tuple(parts)
         self._pending.append(torch.stack([part.detach().float() for part in parts.values()]))
         if not self._pending[-1].is_cuda or len(self._pending) >= _AT_ONCE:
             self.fetch()
 
     def fetch(self) -> None:
-        """Take what waits on the device; raises NotFiniteError with the first update that has no loss."""
+        """Fetch the pending losses; raise NotFiniteError for the first update whose loss is not finite."""
         if not self._pending:
             return
         rows = torch.stack(self._pending).cpu().double().tolist()
@@ -50,30 +52,34 @@ class Journal:
             step = self.n_steps + 1
             if not all(map(math.isfinite, row)):
                 named = ", ".join(f"{n} {v}" for n, v in zip(self._names, row, strict=True))
-                raise NotFiniteError(f"the loss has turned {row[0]} at step {step:,} ({named})")
+                raise NotFiniteError(f"the loss became {row[0]} at step {step:,} ({named})")
             for name, value in zip(self._names, row, strict=True):
                 self.losses.setdefault(name, []).append(value)
 
     @property
     def n_steps(self) -> int:
-        """Updates whose loss is known here."""
+        """Number of updates whose loss was fetched."""
         return len(self.losses.get("loss", ()))
 
     def mean_loss(self, last: int) -> float:
-        """Over the last updates."""
+        """Return the mean loss of the last updates."""
         self.fetch()
         return float(np.mean(self.losses["loss"][-last:]))
 
     def write(self, folder: Path) -> None:
-        """Into a checkpoint."""
+        """Write the journal into a checkpoint."""
         self.fetch()
-        held = {"losses": self.losses, "epochs": self.epochs, "stopped": self.stopped}
-        (folder / _FILE).write_text(json.dumps(held), encoding="utf-8")
+        values = {"losses": self.losses, "epochs": self.epochs, "stopped": self.stopped}
+        (folder / _FILE).write_text(json.dumps(values), encoding="utf-8")
 
     @classmethod
     def read(cls, folder: Path) -> Journal:
-        """From a checkpoint."""
-        held = json.loads((folder / _FILE).read_text(encoding="utf-8"))
+        """Read the journal of a checkpoint."""
+        values = json.loads((folder / _FILE).read_text(encoding="utf-8"))
         journal = cls()
-        journal.losses, journal.epochs, journal.stopped = held["losses"], held["epochs"], held["stopped"]
+        journal.losses, journal.epochs, journal.stopped = (
+            values["losses"],
+            values["epochs"],
+            values["stopped"],
+        )
         return journal

@@ -1,4 +1,4 @@
-"""Rows of a run to TensorBoard, Weights & Biases, MLflow, or any function, as they are measured."""
+"""Loggers of the rows of a run: TensorBoard, Weights & Biases, MLflow, or any function."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from isoscope.training.recorder import Listener, Row
 def as_listener(
     log: str | Listener | None, configuration: Mapping[str, Any], run: Path | None
 ) -> Iterator[Listener | None]:
-    """Yield what hears each row; a logger named by `log` is closed at the end."""
+    """Yield the function that is called with each row; a logger named by `log` is closed at the end."""
     if log is None or callable(log):
         yield log
         return
     if log not in LOGGERS:
-        raise InputError(f"log is {log!r}; wanted one of {', '.join(LOGGERS)}, or a function of a row")
+        raise InputError(argument="log", got=log, wanted=f"{', '.join(LOGGERS)}, or a function of a row")
     module, open_logger = LOGGERS[log]
     try:
         package = import_module(module)
@@ -35,7 +35,7 @@ def as_listener(
 
 
 def _tensorboard(module: Any, configuration: dict[str, Any], run: Path | None, closing: ExitStack) -> Any:
-    """Open a writer a seed, in folders beside each other, so that curves of one metric share a chart."""
+    """Open one writer per seed, in sibling folders, so that the curves of a metric share a chart."""
     folder = (run or Path("runs") / "isoscope") / "tensorboard"
     writers: dict[int, Any] = {}
 
@@ -73,7 +73,7 @@ LOGGERS: dict[str, tuple[str, Callable[..., Any]]] = {
 
 
 def _values(row: Row) -> dict[str, float]:
-    """Return what a row says, without its keys and what has no value."""
+    """Return the defined values of a row, without seed and step."""
     return {name: value for name, value in row.items() if name not in ("seed", "step") and value == value}
 
 

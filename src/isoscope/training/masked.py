@@ -1,4 +1,4 @@
-"""`train_masked_lm`: a small BERT trained from nothing to fill in masked words, to start from."""
+"""`train_masked_lm`: train a small BERT with random weights to predict masked tokens."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ from isoscope.training.encoder_run import (
 )
 from isoscope.training.sequences import Batch, EpochOrder, Sequences
 
-RATE = 0.15  # of tokens that are to be found
-MASKED, REPLACED = 0.8, 0.1  # of those: shown as the mask, as a random token; the rest as they are
-_HELD_OUT = 10**6  # the epoch whose masks are those of the held-out texts: no training comes so far
+RATE = 0.15  # share of tokens to predict
+MASKED, REPLACED = 0.8, 0.1  # of those: replaced by the mask, by a random token; the rest stay
+_HELD_OUT = 10**6  # the epoch number that seeds the masks of held-out texts; no training reaches it
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -39,14 +39,14 @@ class MaskedLM(Trained):
     """One run of `train_masked_lm`.
 
     Attributes:
-        held_out_loss: of the masked tokens of the held-out texts; None where there were none.
-        unigram_loss: what guessing them by how frequent each token is in training would lose.
-        losses: of each update, under "loss", in nats a masked token.
-        trajectory: one row an epoch.
-        configuration: every setting, and what the run was made on.
-        stopped: why it ended early; None where it did not.
-        folder: the run's; None where none was asked for.
-        model, tokenizer: where they are at hand; else in `folder/model`.
+        held_out_loss: loss at the masked tokens of the held-out texts; None without held-out texts.
+        unigram_loss: loss of predicting the same tokens by their frequency in training.
+        losses: the loss of each update, under "loss", in nats per masked token.
+        trajectory: one row per epoch.
+        configuration: all settings, with the data and the versions.
+        stopped: why the run ended early; None where it did not.
+        folder: the folder of the run, or None.
+        model, tokenizer: None where the run was read from its folder; they are in `folder/model`.
     """
 
     kind = "masked"
@@ -54,13 +54,13 @@ class MaskedLM(Trained):
     unigram_loss: float | None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return JSON-ready values, the losses of single updates left out."""
+        """Return JSON-ready values, without the losses of single updates."""
         return {
             "held_out_loss": self.held_out_loss, "unigram_loss": self.unigram_loss, **super().to_dict()
         }  # fmt: skip
 
     def lines(self) -> list[str]:
-        """Return the loss on held-out texts beside that of guessing by frequency."""
+        """Return the summary, with the held-out loss beside that of predicting by frequency."""
         by_frequency = f"{shown(self.unigram_loss)} by frequency alone"
         held_out = f"loss on held-out texts: {shown(self.held_out_loss)}, {by_frequency}"
         return [*super().lines(), *([] if self.held_out_loss is None else [held_out])]
@@ -92,39 +92,38 @@ def train_masked_lm(
     device: str | torch.device | None = None,
     progress: bool | None = None,
 ) -> MaskedLM:
-    """Train a BERT of random weights to fill in masked tokens, and say whether it has learnt anything.
+    """Train a BERT with random weights to predict masked tokens, and measure whether it learnt anything.
 
-    The texts are one stream cut into windows. 15 % of the tokens that are no special ones are to be found:
-    80 % of those are shown as the mask, 10 % as a random token, 10 % as they are (Devlin et al. 2019), drawn
-    anew in every epoch. AdamW, a learning rate that rises over the warm-up and then falls to 0. The same
-    seed gives the same weights, masks, order and dropout.
+    The texts are joined into one stream and cut into windows. The model predicts 15 % of the tokens, special
+    tokens excluded: 80 % of these are replaced by the mask, 10 % by a random token, and 10 % stay as they
+    are (Devlin et al. 2019). Every epoch draws new ones. The optimiser is AdamW; the learning rate rises
+    during the warm-up and then falls to 0. The same seed gives the same weights, masks, order and dropout.
 
     Args:
-        texts: what is read.
-        tokenizer: of transformers, with a mask token and a padding token.
-        held_out: texts on which the loss is taken at the end, with masks that are the same for every run.
-        n_layers, n_dims, n_heads: of the model.
-        window: tokens read together, the most the model will ever take.
-        steps, batch_size, learning_rate, warmup, weight_decay: of the training; a batch is so many windows.
-        seed: of everything random.
+        texts: the texts to train on.
+        tokenizer: a tokenizer of transformers with a mask token and a padding token.
+        held_out: texts on which the loss is computed at the end, with the same masks for every run.
+        n_layers, n_dims, n_heads: size of the model.
+        window: number of tokens in a window, and the longest input the model will ever take.
+        steps, batch_size, learning_rate, warmup, weight_decay: settings of the training. A batch has
+            `batch_size` windows.
+        seed: seed of everything random.
         precision: "float32", or "bf16" for autocast.
-        run: a folder to keep the run in: a run cut short at any moment continues to the same numbers.
-        resume: whether a run found in that folder may be continued; of one that is done, the result.
-        save_every: updates between checkpoints; at the end of each epoch there is one anyway.
+        run: folder for the run's checkpoints and results. An interrupted run resumes to the same numbers.
+        resume: continue a run found in that folder, or return the result of a finished one.
+        save_every: updates between checkpoints. There is always one at the end of each epoch.
         device: "cpu" or "cuda"; by default a CUDA device where there is one.
         progress: show a progress bar; None shows it on a terminal.
     """
     need_trainer()
     if getattr(tokenizer, "mask_token_id", None) is None or tokenizer.pad_token_id is None:
-        raise InputError("tokenizer has no mask token or no padding token; wanted that of a masked model")
+        raise InputError("has no mask token or no padding token", argument="tokenizer")
     if check_whole("n_dims", n_dims) % check_whole("n_heads", n_heads):
-        raise InputError(f"n_dims is {n_dims} and n_heads {n_heads}; wanted a multiple of it")
+        raise InputError(argument="n_dims", got=n_dims, wanted=f"a multiple of n_heads = {n_heads}")
     check_whole("n_layers", n_layers)
     where, read = training_device(device), _windows(texts, tokenizer, window)
     if len(read) < check_whole("batch_size", batch_size):
-        raise InputError(
-            f"is {batch_size} and there are {len(read)} windows; wanted a smaller one", argument="batch_size"
-        )
+        raise InputError(argument="batch_size", got=batch_size, wanted=f"at most {len(read)}, the windows")
     settings = EncoderSettings(
         steps=steps, steps_per_epoch=len(read) // batch_size, batch_size=batch_size,
         learning_rate=learning_rate, seed=seed, warmup=warmup, decay=True, weight_decay=weight_decay,
@@ -156,7 +155,7 @@ def train_masked_lm(
 
 
 class MaskedTokens(Task):
-    """Windows with some of their tokens hidden, other ones in every epoch."""
+    """Windows with masked tokens, drawn anew in every epoch."""
 
     def __init__(self, windows: Sequences, tokenizer: Any, *, seed: int, precision: str) -> None:
         self._windows, self._seed, self._epoch = windows, seed, 0
@@ -169,12 +168,12 @@ class MaskedTokens(Task):
 
     @property
     def counts(self) -> Tensor:
-        """(vocabulary,) how often each token occurs that could be hidden."""
+        """(vocabulary,) count of each token that may be masked."""
         ids = self._windows.fields["input_ids"]
         return torch.bincount(ids[~torch.isin(ids, self._special)], minlength=self._n_types)
 
     def batch(self, places: Sequence[int]) -> Batch:
-        """Windows as they are shown; `places` among their tokens, row by row, and what is right there."""
+        """Return masked windows, and the flat positions and targets of the masked tokens."""
         made = self._windows.batch(places)
         ids = made["input_ids"]
         can_be_hidden = made["attention_mask"].bool() & ~torch.isin(ids, self._special)
@@ -185,7 +184,7 @@ class MaskedTokens(Task):
         return made | {"input_ids": shown, "places": chosen, "targets": targets}
 
     def loss(self, model: Any, batch: Batch) -> dict[str, Tensor]:
-        """Cross-entropy at the hidden tokens; only there are all types scored."""
+        """Return the cross-entropy at the masked tokens; no scores are computed elsewhere."""
         with torch.autocast(batch["input_ids"].device.type, torch.bfloat16, enabled=self._is_bf16):
             states = model.bert(input_ids=batch["input_ids"], attention_mask=batch["attention_mask"])
             hidden = states.last_hidden_state.flatten(0, 1).index_select(0, batch["places"])
@@ -193,7 +192,7 @@ class MaskedTokens(Task):
         return {"loss": functional.cross_entropy(scores.float(), batch["targets"])}
 
     def mean_loss(self, model: Any, batch_size: int) -> float:
-        """Of all windows, with masks that depend on nothing but the seed."""
+        """Return the mean loss over all windows, with masks that depend only on the seed."""
         total, n, device = 0.0, 0, device_of(model)
         with untouched(model):
             for batch in self._all(batch_size):
@@ -203,7 +202,7 @@ class MaskedTokens(Task):
         return total / n
 
     def unigram_loss(self, counts: Tensor, batch_size: int) -> float:
-        """Of the same tokens, guessed by these counts, one added to each."""
+        """Return the mean loss of predicting the same tokens by these counts plus one."""
         shares = (counts + 1).double() / (counts + 1).sum()
         targets = torch.cat([batch["targets"] for batch in self._all(batch_size)])
         return -float(shares[targets].log().mean())
@@ -214,15 +213,15 @@ class MaskedTokens(Task):
         return [self.batch(part.tolist()) for part in parts]
 
     def begin_epoch(self, model: Any, order: EpochOrder) -> None:  # noqa: ARG002
-        """Other masks than in the one before."""
+        """Draw new masks."""
         self._epoch = order.epoch
 
     def state(self) -> dict[str, Tensor]:
-        """Which masks an epoch that is cut short goes on with."""
+        """Return the number of the epoch, which seeds its masks."""
         return {"epoch": torch.tensor(self._epoch)}
 
     def load_state(self, tensors: Mapping[str, Tensor], device: torch.device) -> None:  # noqa: ARG002
-        """Back to those of the checkpoint."""
+        """Restore the epoch of a checkpoint."""
         self._epoch = int(tensors["epoch"])
 
 
@@ -235,7 +234,7 @@ def hide(
     source: np.random.Generator,
     rate: float = RATE,
 ) -> tuple[Tensor, Tensor]:
-    """Tokens as they are shown, and which of them are to be found: one at least where one can be.
+    """Return the masked tokens, and which of them to predict: at least one where any may be masked.
 
     >>> ids, all_of_them = torch.arange(5, 10), torch.ones(5, dtype=torch.bool)
     >>> shown, hidden = hide(ids, all_of_them, mask=1, n_types=20, source=np.random.default_rng(0), rate=1.0)
@@ -254,7 +253,6 @@ def hide(
 
 
 def _windows(texts: Sequence[str], tokenizer: Any, window: int) -> Sequences:
-    """The texts as one stream, cut into windows."""
     reader = LanguageModel("masked", Path(), None, tokenizer, 0, 0, None, False)
     read = tokenize(texts, reader, window=window)
     return Sequences({"input_ids": read.ids}, read.starts, int(tokenizer.pad_token_id))

@@ -1,4 +1,4 @@
-"""`Meter`: the metrics of every seed's vectors at one update, and on what each is taken."""
+"""`Meter`: compute the metrics of the vectors of every seed at one update."""
 
 from __future__ import annotations
 
@@ -19,16 +19,15 @@ from isoscope.training.batched import TOGETHER
 from isoscope.training.configuration import Configuration, derived_seed
 from isoscope.training.problem import Problem
 
-Values = dict[str, Tensor]  # a column's name to (B,) float64, on whichever device made it
+Values = dict[str, Tensor]  # name of a column to (B,) float64, on any device
 
 
 class Meter:
-    """Takes the metrics of a configuration.
+    """The metrics of a configuration.
 
-    A metric that needs labels is taken on the items, as the classifier sees them (rows side by side for
-    pairs), and on a fresh random sample of them where they are more than `sample_above`. Every other
-    metric is taken on the table, each vector once. Hidden layers have one row an item, so both kinds are
-    taken there.
+    Metrics that need labels are computed on the items, the inputs of the classifier (concatenated rows for
+    pairs), and on a new random sample where there are more items than `sample_above`. All other metrics are
+    computed on the table. Hidden layers have one row per item, so both kinds are computed on them.
     """
 
     def __init__(self, problem: Problem, configuration: Configuration) -> None:
@@ -41,7 +40,7 @@ class Meter:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Names of what is measured, in order."""
+        """The names of the columns, in order."""
         names: list[str] = []
         for place in ("", *(f"hidden{layer + 1}_" for layer in range(len(self.configuration.hidden)))):
             for metric in self.metrics:
@@ -51,12 +50,12 @@ class Meter:
         return tuple(names)
 
     def __call__(self, table: Tensor, hidden: list[Tensor], *, seeds: list[int], step: int) -> Values:
-        """The values of (B, n, d) tables and (B, m, width) hidden layers after `step` updates."""
+        """Return the metrics of (B, n, d) tables and (B, m, width) hidden layers after `step` updates."""
         samples = [self._sample(seed, step) for seed in seeds] if self._sampled else None
         values = self._place(table, self.problem.items, self.problem.rows_of, samples, seeds, step)
         for layer, activations in enumerate(hidden):
-            found = self._place(activations, _rows, _itself, samples, seeds, step)
-            values |= {f"hidden{layer + 1}_{name}": value for name, value in found.items()}
+            own = self._place(activations, _rows, lambda chosen: chosen, samples, seeds, step)
+            values |= {f"hidden{layer + 1}_{name}": value for name, value in own.items()}
         return values
 
     def _place(
@@ -68,14 +67,16 @@ class Meter:
         seeds: list[int],
         step: int,
     ) -> Values:
-        """All metrics of (B, rows, width) points, whose `items` are what carries labels."""
+        """Return all metrics of (B, rows, width) points; `items` returns the points that have labels."""
         clusters = self.problem.clusters
         if samples is None:
-            seen = items(points, None)
-            if seen is points:
-                return self._spaces(points, self.metrics, clusters, seeds, step)  # one shelf for both kinds
+            labelled = items(points, None)
+            if labelled is points:
+                return self._spaces(
+                    points, self.metrics, clusters, seeds, step
+                )  # both kinds share statistics
             return self._spaces(points, self._plain, None, seeds, step) | self._spaces(
-                seen, self._labelled, clusters, seeds, step
+                labelled, self._labelled, clusters, seeds, step
             )
         parts = []
         for own, chosen, seed in zip(points, samples, seeds, strict=True):
@@ -92,7 +93,7 @@ class Meter:
     def _spaces(
         self, points: Tensor, metrics: list[Metric], labels: Labels | None, seeds: list[int], step: int
     ) -> Values:
-        """Metrics of (B, rows, width) points: together on CUDA where that is known, else one by one."""
+        """Return metrics of (B, rows, width) points, computed together on CUDA where possible."""
         values: Values = {}
         rest = []
         for metric in metrics:
@@ -113,17 +114,17 @@ class Meter:
             shelf = Statistics(Space(points, labels=labels), seed=drawn)
         except NotFiniteError:
             raise diverged(seed, step) from None
-        found: dict[str, float] = {}
+        numbers: dict[str, float] = {}
         for metric in metrics:
             if self._estimated(metric):
                 tolerance = self.configuration.silhouette_tolerance
                 assert tolerance is not None
                 estimate = estimate_silhouette(points, shelf.labels, tolerance=tolerance, seed=drawn)
-                found[metric.name] = estimate.value
-                found[f"{metric.name}_low"], found[f"{metric.name}_high"] = estimate.interval
+                numbers[metric.name] = estimate.value
+                numbers[f"{metric.name}_low"], numbers[f"{metric.name}_high"] = estimate.interval
             else:
-                found[metric.name] = taken(metric.name, metric.compute, shelf).number
-        return {name: torch.tensor([value], dtype=torch.float64) for name, value in found.items()}
+                numbers[metric.name] = taken(metric.name, metric.compute, shelf).number
+        return {name: torch.tensor([value], dtype=torch.float64) for name, value in numbers.items()}
 
     def _estimated(self, metric: Metric) -> bool:
         return metric.name == "silhouette" and self.configuration.silhouette_tolerance is not None
@@ -134,7 +135,7 @@ class Meter:
         return above is not None and self.problem.n_items > above
 
     def _sample(self, seed: int, step: int) -> Tensor:
-        """The items label metrics are taken on at this update, drawn anew for each seed and step."""
+        """Return the sample of items of this seed and step, for metrics that need labels."""
         rng = np.random.default_rng(derived_seed(seed, step, "sample"))
         chosen = rng.choice(self.problem.n_items, size=self.configuration.sample_above, replace=False)
         return torch.from_numpy(np.sort(chosen)).to(self.problem.table.device)
@@ -144,17 +145,12 @@ def _rows(points: Tensor, chosen: Tensor | None) -> Tensor:
     return points if chosen is None else points[chosen]
 
 
-def _itself(chosen: Tensor) -> Tensor:
-    return chosen
-
-
 def diverged(seed: int, step: int) -> InputError:
-    """What to say when the numbers are no numbers any more."""
+    """Return the error of a seed whose numbers are no longer finite."""
     return InputError(
-        f"training diverged: seed {seed} has NaN or Inf after {step} updates; wanted a smaller learning_rate"
+        f"training diverged: seed {seed} has NaN or Inf after {step} updates; use a smaller learning_rate"
     )
 
 
 def _joined(parts: list[Values]) -> Values:
-    """Values of one seed each as values of all."""
     return {name: torch.cat([part[name] for part in parts]) for name in parts[0]} if parts else {}

@@ -1,4 +1,4 @@
-"""What is minimised: cross-entropy, binary cross-entropy per label, or the triplet loss; and the accuracy."""
+"""The losses of `train_embeddings`: cross-entropy, binary cross-entropy per label, and the triplet loss."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from isoscope.metrics.objectives import triplet_excess
 from isoscope.training.configuration import derived_seed
 from isoscope.training.problem import Problem
 
-_BLOCK_NUMBERS = 2**24  # distances held at a time
+_BLOCK_NUMBERS = 2**24  # distances computed at a time
 
 
 def classifier_loss(scores: Tensor, problem: Problem) -> tuple[Tensor, Tensor]:
-    """(B,) mean loss and (B,) accuracy of (B, m, L) scores.
+    """Return the (B,) mean loss and (B,) accuracy of (B, m, L) scores.
 
-    One label an item: cross-entropy, and the share of items whose label scores highest. Sets of labels:
-    binary cross-entropy, mean over items and labels, and the share of items with exactly their set
-    (scores over 0).
+    With one label per item, the loss is cross-entropy, and the accuracy is the share of items whose label
+    has the highest score. With sets of labels, the loss is the mean binary cross-entropy over items and
+    labels, and the accuracy is the share of items for which exactly their labels have scores above 0.
     """
     B, m, n_labels = scores.shape
     if problem.indicator is None:
@@ -39,12 +39,12 @@ def classifier_loss(scores: Tensor, problem: Problem) -> tuple[Tensor, Tensor]:
 def triplet_loss(
     points: Tensor, labels: Labels, *, n_triplets: int | None, seeds: list[int], step: int
 ) -> tuple[Tensor, Tensor]:
-    """(B,) mean triplet loss and (B,) share of triplets in order, of (B, m, d) points.
+    """Return the (B,) mean triplet loss and (B,) share of satisfied triplets of (B, m, d) points.
 
         max(‖a − p‖ − ‖a − q‖, 0)   over anchors a, p of the same label, q of another
 
-    as in appendix B of Mickus et al. 2024: no margin. All triplets, each anchor's distances sorted once;
-    or `n_triplets` drawn anew, for each seed and step.
+    There is no margin, as in appendix B of Mickus et al. 2024. All triplets are used (the distances of each
+    anchor are sorted once), or `n_triplets` new ones for each seed and step.
     """
     if n_triplets is None:
         parts = [_all_triplets(own, labels) for own in points]
@@ -87,7 +87,7 @@ def _some_triplets(points: Tensor, triplets: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _drawn(labels: Labels, n_triplets: int, seed: int, step: int) -> Tensor:
-    """(3, t) anchors, others of their label, and others: every triplet of the space equally likely."""
+    """Draw (3, t) anchors, points of the same label, and points of other labels, uniformly over triplets."""
     rng = np.random.default_rng(derived_seed(seed, step, "triplets"))
     order = torch.argsort(labels.codes, stable=True).cpu().numpy()
     counts = labels.counts.cpu().numpy().astype(np.float64)

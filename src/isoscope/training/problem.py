@@ -1,4 +1,4 @@
-"""`Problem`: the vectors to train, the items made of them, and what each item is to be called."""
+"""`Problem`: the vectors to train, the items made of them, and the label of each item."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _SETS = (list, tuple, set, frozenset, np.ndarray)
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """What is trained on what.
+    """The vectors, items and labels of a run.
 
     Attributes:
-        table: (n, d) the vectors at the start, in the type they are trained in.
-        pairs: (m, c) rows of the table that make each item, or None where the rows are the items.
-        clusters: the label of each item; a distinct set of labels is a label of its own.
-        indicator: (m, L) 1 where an item has a label, for sets of labels; None for one label an item.
-        label_names: the L labels the classifier scores.
+        table: (n, d) the initial vectors, in the type they are trained in.
+        pairs: (m, c) row numbers of each item, or None where every row is an item.
+        clusters: the label of each item; every distinct set of labels is a label of its own.
+        indicator: (m, L) 1 where an item has a label; None where every item has one label.
+        label_names: the L labels that the classifier scores.
     """
 
     table: Tensor
@@ -39,7 +39,7 @@ class Problem:
 
     @classmethod
     def of(cls, X: Any, y: Any = None, *, pairs: Any = None) -> Problem:
-        """From any vectors, labels and pairs, checked."""
+        """Check vectors, labels and pairs, and return the problem."""
         matrix = as_matrix(X).detach()
         if matrix.shape[0] < 2 or matrix.shape[1] < 2:
             raise ShapeError(f"X has shape {tuple(matrix.shape)}; wanted at least 2 vectors of 2 dimensions")
@@ -48,10 +48,12 @@ class Problem:
         n_items = len(table) if rows is None else len(rows)
         labels = known_rows(X, y, "labels") if isinstance(X, Space) else y
         if labels is None:
-            raise InputError("y is missing; pass one label, or set of labels, for each item")
+            raise InputError(
+                "is missing", argument="y", hint="pass one label, or set of labels, for each item"
+            )
         indicator, names = _indicator(labels)
         if rows is not None and len(labels) != n_items:
-            raise ShapeError(f"y has {len(labels)} entries for {n_items} pairs; wanted one label a pair")
+            raise ShapeError(f"y has {len(labels)} entries for {n_items} pairs; wanted one label per pair")
         clusters = as_clusters(labels, n=n_items, name="y")
         if indicator is not None:
             indicator = indicator.to(table)
@@ -60,21 +62,21 @@ class Problem:
 
     @property
     def n_items(self) -> int:
-        """m, what the classifier is asked about."""
+        """The number of items m."""
         return len(self.clusters)
 
     @property
     def n_columns(self) -> int:
-        """c, rows of the table to an item."""
+        """The number of rows c of an item."""
         return 1 if self.pairs is None else int(self.pairs.shape[1])
 
     @property
     def n_inputs(self) -> int:
-        """c·d, what the classifier sees of an item."""
+        """The number of inputs c·d of the classifier."""
         return self.n_columns * int(self.table.shape[1])
 
     def items(self, table: Tensor, chosen: Tensor | None = None) -> Tensor:
-        """(…, m, c·d) the items of a table (…, n, d), or of some of them: rows, or rows side by side."""
+        """Return the (…, m, c·d) items of a table (…, n, d), or the chosen ones: its rows, concatenated."""
         if self.pairs is None:
             return table if chosen is None else table.index_select(-2, chosen)
         pairs = self.pairs if chosen is None else self.pairs[chosen]
@@ -82,12 +84,12 @@ class Problem:
         return gathered.reshape(*table.shape[:-2], len(pairs), self.n_inputs)
 
     def rows_of(self, chosen: Tensor) -> Tensor:
-        """The rows of the table that some items are made of, each once."""
+        """Return the distinct row numbers of the chosen items."""
         return chosen if self.pairs is None else self.pairs[chosen].unique()
 
     @cached_property
     def fingerprint(self) -> str:
-        """A hash of everything above, to know the same problem again."""
+        """A hash of the vectors, pairs and labels."""
         digest = hashlib.sha256(repr((tuple(self.table.shape), self.table.dtype)).encode())
         parts = [self.table, self.pairs, self.clusters.codes, self.indicator]
         for part in parts:
@@ -98,33 +100,33 @@ class Problem:
 
 
 def _as_pairs(pairs: Any, n: int) -> Tensor:
-    """(m, c) int64 rows of the table, each within it."""
+    """Return (m, c) int64 row numbers, checked to be in range."""
     try:
-        found = pairs if isinstance(pairs, Tensor) else torch.as_tensor(np.asarray(pairs))
+        rows = pairs if isinstance(pairs, Tensor) else torch.as_tensor(np.asarray(pairs))
     except (ValueError, TypeError):  # rows of different lengths, or no numbers
         raise ShapeError(
-            "is no table of numbers; wanted (m, 2): two rows of X for each item", argument="pairs"
+            "is no table of numbers; wanted (m, 2): two row numbers of X per item", argument="pairs"
         ) from None
-    if found.is_floating_point() and bool((found == found.round()).all()):
-        found = found.long()
-    if found.dtype == torch.bool or found.is_floating_point() or found.is_complex():
-        raise InputError(f"holds {found.dtype} values; wanted whole numbers, rows of X", argument="pairs")
-    if found.ndim != 2 or found.shape[0] == 0 or found.shape[1] == 0:
+    if rows.is_floating_point() and bool((rows == rows.round()).all()):
+        rows = rows.long()
+    if rows.dtype == torch.bool or rows.is_floating_point() or rows.is_complex():
+        raise InputError(f"has {rows.dtype} values; wanted whole numbers, the rows of X", argument="pairs")
+    if rows.ndim != 2 or rows.shape[0] == 0 or rows.shape[1] == 0:
         raise ShapeError(
-            f"has shape {tuple(found.shape)}; wanted (m, 2): two rows of X for each item", argument="pairs"
+            f"has shape {tuple(rows.shape)}; wanted (m, 2): two row numbers of X per item", argument="pairs"
         )
-    wrong = ((found < 0) | (found >= n)).any(dim=1).nonzero().flatten()
+    wrong = ((rows < 0) | (rows >= n)).any(dim=1).nonzero().flatten()
     if len(wrong):
         row = int(wrong[0])
         raise InputError(
-            f"pairs[{row}] is {found[row].tolist()}; wanted rows of X, 0 to {n - 1} "
-            f"({len(wrong)} of {len(found)} pairs are out of range)"
+            f"pairs[{row}] is {rows[row].tolist()}; wanted rows of X, 0 to {n - 1} "
+            f"({len(wrong)} of {len(rows)} pairs are out of range)"
         )
-    return _recordable(found.long())
+    return _recordable(rows.long())
 
 
 def _indicator(labels: Any) -> tuple[Tensor | None, tuple[Any, ...]]:
-    """(m, L) of 0 and 1 and the L labels, where an item has a set of labels; else None."""
+    """Return the (m, L) indicator and the L labels where items have sets of labels; else None and ()."""
     if isinstance(labels, Labels):
         return None, ()
     if isinstance(labels, Tensor):
@@ -155,5 +157,5 @@ def _indicator(labels: Any) -> tuple[Tensor | None, tuple[Any, ...]]:
 
 
 def _recordable(tensor: Tensor) -> Tensor:
-    """The same numbers, where autograd may keep them: a tensor made under inference mode is copied."""
+    """Return the tensor, or a copy of one made in inference mode, which autograd cannot save."""
     return tensor.clone() if tensor.is_inference() else tensor

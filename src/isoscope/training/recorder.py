@@ -1,4 +1,4 @@
-"""`Recorder`: what is measured, fetched from the device in chunks, row by row to whoever listens."""
+"""`Recorder`: collect the measurements of a run, fetched from the device in chunks."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from isoscope.tracking.run_rows import as_columns, as_rows
 from isoscope.training.configuration import Configuration
 from isoscope.training.meter import diverged
 
-Row = dict[str, Any]  # seed, step, loss, accuracy, and one value a metric
+Row = dict[str, Any]  # seed, step, loss, accuracy, and one value per metric
 Listener = Callable[[Row], object]
-_CHUNK = 64  # measurements left on the device before they are fetched at once
+_CHUNK = 64  # measurements that stay on the device before they are fetched together
 
 
 class Recorder:
-    """Rows of all seeds, and which seeds have ended.
+    """The rows of all seeds, and which seeds have ended.
 
-    A seed ends where its loss has not improved by `min_improvement` for `patience` updates, where its
-    accuracy reaches `target_accuracy`, or where `callback` returns True.
+    A seed ends when its loss did not improve by `min_improvement` for `patience` updates, when its accuracy
+    reaches `target_accuracy`, or when `callback` returns True.
     """
 
     def __init__(
@@ -52,30 +52,30 @@ class Recorder:
 
     @property
     def columns(self) -> dict[str, np.ndarray]:
-        """All rows so far, as columns."""
+        """All rows so far as columns."""
         return as_columns(self.rows, self._order)
 
-    def keep(self, seed: int, before: int) -> None:
-        """Forget a seed's rows from step `before` on: they will be measured again."""
-        self.rows = [row for row in self.rows if row["seed"] != seed or row["step"] < before]
-        self._losses[seed] = [known for known in self._losses.get(seed, []) if known[0] < before]
+    def drop(self, seed: int, since: int) -> None:
+        """Drop the rows of a seed from step `since` on, which will be measured again."""
+        self.rows = [row for row in self.rows if row["seed"] != seed or row["step"] < since]
+        self._losses[seed] = [(step, loss) for step, loss in self._losses.get(seed, []) if step < since]
 
     def steps(self, seed: int) -> set[int]:
-        """Return the updates a seed was measured after."""
+        """Return the steps at which a seed was measured."""
         return {step for step, _ in self._losses.get(seed, [])}
 
     def _note(self, row: Row) -> None:
         self._losses.setdefault(row["seed"], []).append((row["step"], row["loss"]))
 
     def add(self, step: int, seeds: list[int], values: dict[str, Tensor]) -> None:
-        """One measurement of several seeds, (B,) a column; fetched when enough have come."""
+        """Add one measurement of several seeds, with (B,) values per column."""
         self._waiting.append((step, seeds, values))
-        heard = self._configuration.stops_early or self._callback is not None
-        if heard or len(self._waiting) >= _CHUNK:
+        at_once = self._configuration.stops_early or self._callback is not None
+        if at_once or len(self._waiting) >= _CHUNK:
             self.fetch()
 
     def fetch(self) -> None:
-        """Bring what waits on the device here, and tell who listens."""
+        """Fetch the pending measurements, and pass each row to the logger and the callback."""
         if not self._waiting:
             return
         waiting, self._waiting = self._waiting, []
@@ -87,9 +87,9 @@ class Recorder:
             for b, seed in enumerate(seeds):
                 if seed not in self._ended:
                     row = {name: numbers[name][place][b] for name in self._names}
-                    self._tell({"seed": seed, "step": step, **row})
+                    self._record({"seed": seed, "step": step, **row})
 
-    def _tell(self, row: Row) -> None:
+    def _record(self, row: Row) -> None:
         if not np.isfinite(row["loss"]):
             raise diverged(row["seed"], row["step"])
         self.rows.append(row)
@@ -113,5 +113,5 @@ class Recorder:
         return gain <= 0 or gain < settings.min_improvement
 
     def ended(self, seed: int) -> bool:
-        """Whether a seed has stopped before its last step."""
+        """Return whether a seed ended before its last step."""
         return seed in self._ended

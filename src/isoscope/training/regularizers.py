@@ -1,4 +1,4 @@
-"""What is added to the loss of a task to shape the states: by name, or any function of them."""
+"""`Regularizer`: a penalty on the geometry of token states, by name or as a function."""
 
 from __future__ import annotations
 
@@ -18,14 +18,15 @@ Penalty = Callable[[Any, Tensor], Tensor]
 
 
 class Regularizer:
-    """λ times a penalty on the token states of the chosen layers, padding left out.
+    """λ times a penalty on the token states of the chosen layers, without padding.
 
     Args:
-        kind: "istar" λ·(1 − IsoScore*), "istar-debiased" the same of the debiased score, "cosreg" λ times the
-            mean cosine, or a function of (hidden states from the embedding layer up, attention mask).
+        kind: "istar" for λ·(1 − IsoScore*), "istar-debiased" for the same with the debiased score, "cosreg"
+            for λ times the mean cosine, or a function of the hidden states (from the embedding layer up) and
+            the attention mask.
         strength: λ.
-        zeta: the weight of C₀ in IsoScore*.
-        layers: which hidden states; None is all but the embedding layer.
+        zeta: weight of C₀ in IsoScore*.
+        layers: hidden states to penalise; None means all but the embedding layer.
     """
 
     def __init__(
@@ -58,17 +59,17 @@ class Regularizer:
 
     @property
     def needs_covariance(self) -> bool:
-        """Whether C₀ is to be rebuilt at the start of each epoch."""
+        """Whether C₀ must be computed at the start of each epoch."""
         return isinstance(self._loss, IStarLoss) and not self._loss.debias and self._loss.zeta > 0
 
     def __call__(self, states: Sequence[Tensor], mask: Tensor, places: Tensor) -> Tensor:
-        """The penalty of one batch.
+        """Return the penalty of one batch.
 
         Args:
-            states: (B, T, d) each, from the embedding layer up.
-            mask: (B, T) 1 where a token counts.
-            places: where those are in the (B·T) tokens; known before the batch goes to the device, so that
-                nothing waits for it.
+            states: (B, T, d) states of each layer, from the embedding layer up.
+            mask: (B, T) 1 for tokens, 0 for padding.
+            places: flat positions of the tokens in (B·T). They are computed before the batch is copied to
+                the device, so that nothing waits for it.
         """
         if not isinstance(self._loss, IStarLoss | CosineRegularizer):
             return self.strength * self._loss(states, mask)
@@ -76,25 +77,25 @@ class Regularizer:
             return self._loss(token_rows(states, places, self.layers))
 
     def rebuild(self, model: Any, batches: Iterable[Mapping[str, Tensor]], max_vectors: int) -> None:
-        """C₀ from the model as it is now, in eval mode."""
+        """Compute C₀ from the current model, in eval mode."""
         with _of_states():
-            found = token_covariance(model, batches, max_vectors=max_vectors, layers=self.layers)
-        self._loss.set_covariance(found)
+            covariance = token_covariance(model, batches, max_vectors=max_vectors, layers=self.layers)
+        self._loss.set_covariance(covariance)
 
     def state(self) -> dict[str, Tensor]:
-        """What a checkpoint must keep: C₀ is from the start of the epoch."""
-        held = self._loss.covariance if self.needs_covariance else None
-        return {} if held is None else {"covariance": held}
+        """Return C₀, which was computed at the start of the epoch, for a checkpoint."""
+        covariance = self._loss.covariance if self.needs_covariance else None
+        return {} if covariance is None else {"covariance": covariance}
 
     def load_state(self, tensors: Mapping[str, Tensor], device: torch.device) -> None:
-        """Back to a checkpoint's."""
+        """Restore C₀ from a checkpoint."""
         if "covariance" in tensors:
             self._loss.set_covariance(tensors["covariance"].to(device))
 
 
 @contextmanager
 def _of_states() -> Iterator[None]:
-    """An error over rows that are not finite says that they are the model's, not the caller's to drop."""
+    """Name the token states in a NotFiniteError, which would otherwise speak of the caller's rows."""
     try:
         yield
     except NotFiniteError as error:
@@ -102,14 +103,14 @@ def _of_states() -> Iterator[None]:
 
 
 def token_rows(states: Sequence[Tensor], places: Tensor, layers: Sequence[int] | None) -> Tensor:
-    """(n, d) the states of the tokens that count, the chosen layers one after another."""
+    """Return the (n, d) states of the tokens of the chosen layers, layer after layer."""
     chosen = chosen_layers(states, layers)
     return torch.cat([layer.flatten(0, 1).index_select(0, places) for layer in chosen])
 
 
 def token_places(mask: Tensor) -> Tensor:
-    """Which of the (B·T) tokens count; raises where none does."""
+    """Return the flat positions of the tokens that are not padding; raise if there are none."""
     places = mask.flatten().nonzero().squeeze(1)
     if not len(places):
-        raise InputError("the attention mask leaves out every token of a batch; wanted tokens that count")
+        raise InputError("the attention mask of a batch has no tokens, only padding")
     return places

@@ -1,4 +1,4 @@
-"""Texts as token numbers ready for training: tokenised once, padded a batch at a time, ordered by epoch."""
+"""Tokenised texts for training: padded by batch, in an order that depends on the epoch."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _FIELDS = ("input_ids", "token_type_ids")
 
 @dataclass(frozen=True, eq=False)
 class Sequences:
-    """n tokenised texts, or pairs joined to one, end to end.
+    """The tokens of n texts, or of pairs joined to one sequence, concatenated.
 
     Attributes:
-        fields: what the model takes besides the attention mask, each (tokens,) int64.
-        starts: (n + 1,) int64, text i has tokens starts[i] … starts[i + 1] − 1.
-        padding: the number of the padding token.
+        fields: the inputs of the model but the attention mask, each (tokens,) int64.
+        starts: (n + 1,) int64; text i has the tokens starts[i] … starts[i + 1] − 1.
+        padding: the id of the padding token.
     """
 
     fields: dict[str, Tensor]
@@ -34,7 +34,7 @@ class Sequences:
 
     @classmethod
     def of(cls, fields: Mapping[str, Sequence[Sequence[int]]], padding: int) -> Sequences:
-        """From one list of numbers a text and field."""
+        """Concatenate one list of numbers per field and text."""
         lengths = torch.tensor([0, *map(len, fields["input_ids"])])
         flat = {name: torch.tensor(list(chain.from_iterable(rows))) for name, rows in fields.items()}
         return cls(flat, lengths.cumsum(0), padding)
@@ -44,11 +44,11 @@ class Sequences:
 
     @property
     def lengths(self) -> Tensor:
-        """(n,) tokens of each."""
+        """(n,) number of tokens of each text."""
         return self.starts.diff()
 
     def batch(self, places: Sequence[int]) -> Batch:
-        """Some of them, padded on the right to the longest."""
+        """Return some texts, padded on the right to the longest."""
         chosen = torch.tensor(places)
         lengths = self.lengths[chosen][:, None]
         steps = torch.arange(int(lengths.max()))
@@ -61,7 +61,7 @@ class Sequences:
         return made | {"attention_mask": present.long()}
 
     def by_length(self, batch_size: int) -> Iterator[tuple[list[int], Batch]]:
-        """All of them, those of like length together: the places, and the batch."""
+        """Yield the row numbers and the batch of texts of similar length, longest first."""
         order = self.lengths.argsort(descending=True, stable=True).tolist()
         for first in range(0, len(order), batch_size):
             places = order[first : first + batch_size]
@@ -76,32 +76,32 @@ def tokenized(
     max_length: int,
     segments: bool = False,
 ) -> Sequences:
-    """Texts, or texts with their partners as one sequence, cut to `max_length` tokens.
+    """Tokenise texts, or pairs of texts as one sequence, truncated to `max_length` tokens.
 
-    segments: whether the model was trained to be told which of two texts a token is in. A tokenizer may
-    say so to any model, and GPT-2 would take the number for a token.
+    segments: whether the model uses token_type_ids, which say to which of two texts a token belongs. Some
+    tokenizers return them for any model, and GPT-2 would take them for tokens.
     """
-    kept: dict[str, list[list[int]]] = {}
+    fields: dict[str, list[list[int]]] = {}
     for first in range(0, len(texts), _TEXTS_AT_ONCE):
         piece = slice(first, first + _TEXTS_AT_ONCE)
         columns = [list(texts[piece])] if seconds is None else [list(texts[piece]), list(seconds[piece])]
-        found = tokenizer(
+        encoded = tokenizer(
             *columns, truncation=True, max_length=max_length, return_token_type_ids=segments, verbose=False
         )
         for name in _FIELDS if segments else _FIELDS[:1]:
-            if name in found:
-                kept.setdefault(name, []).extend(found[name])
-    empty = [place for place, ids in enumerate(kept["input_ids"]) if not ids]
+            if name in encoded:
+                fields.setdefault(name, []).extend(encoded[name])
+    empty = [place for place, ids in enumerate(fields["input_ids"]) if not ids]
     if empty:
         raise InputError(
             f"texts[{empty[0]}] has no tokens ({len(empty):,} of {len(texts):,} have none); wanted words "
             "in each"
         )
-    return Sequences.of(kept, int(tokenizer.pad_token_id))
+    return Sequences.of(fields, int(tokenizer.pad_token_id))
 
 
 class EpochOrder:
-    """Batches of places, in an order of its own for each epoch; the same seed gives the same orders.
+    """Batches of row numbers, in a new order for each epoch; the same seed gives the same orders.
 
     >>> order = EpochOrder(4, 2, seed=0)
     >>> sorted(sum(order, [])), len(order)

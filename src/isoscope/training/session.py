@@ -1,4 +1,4 @@
-"""`Session`: one call of `train_embeddings`: seeds in batches, measured, logged, kept."""
+"""`Session`: train, measure, log and save the seeds of one call of `train_embeddings`."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from isoscope.training.problem import Problem
 from isoscope.training.recorder import Listener, Recorder, Row
 from isoscope.training.trainer import Trainer, wanted_state
 
-_PATIENCE_S = 60.0  # between checkpoints, where no number of updates is given
-_COPIES = 10  # of a table and its items held at most while a seed trains and is measured
+_CHECKPOINT_S = 60.0  # seconds between checkpoints, where no number of updates is given
+_COPIES = 10  # largest number of copies of a table and its items while a seed trains and is measured
 
 
 class Session:
-    """One call: seeds in batches, each trained from where it stands to its end."""
+    """Seeds in batches, each trained from its checkpoint to its end."""
 
     def __init__(
         self,
@@ -48,36 +48,36 @@ class Session:
         self._has_rows = bool(rows)
         self._recorder = Recorder(configuration, self._meter.columns, rows=rows, log=log, callback=callback)
         self._tables: dict[int, Tensor] = {}
-        self._begun: set[int] = set()  # seeds whose state in the folder can be continued
+        self._resumable: set[int] = set()  # seeds whose state in the folder is intact
         self._saved_at = time.monotonic()
 
     def run(self) -> Trajectory:
-        """Train what is left to train; the whole trajectory. With a folder, Ctrl-C keeps what there is."""
+        """Train to the end and return the trajectory. With a folder, Ctrl-C saves a checkpoint first."""
         with deferred_interrupt(self._folder is not None) as interrupted:
             for seeds in self._batches():
                 self._train(seeds, interrupted)
         seeds = sorted(self._configuration.seeds)
-        known = all(seed in self._tables for seed in seeds)  # not where a folder has kept the rows alone
-        return self._trajectory(torch.stack([self._tables[seed] for seed in seeds]) if known else None)
+        complete = all(seed in self._tables for seed in seeds)  # not where the folder has only the rows
+        return self._trajectory(torch.stack([self._tables[seed] for seed in seeds]) if complete else None)
 
     def _trajectory(self, tables: Tensor | None = None) -> Trajectory:
         parameters = n_parameters(self._problem, self._configuration)
         return Trajectory(self._recorder.columns, self._about, parameters, tables)
 
     def _batches(self) -> list[list[int]]:
-        """Seeds still to train, those at the same step together; one by one on the CPU."""
+        """Return batches of unfinished seeds that are at the same step; single seeds on the CPU."""
         by_step: dict[int, list[int]] = {}
         for seed in self._configuration.seeds:
             state, is_damaged = self._state(seed)
             if state is not None and state.done:
                 self._tables[seed] = state.tensors["table"].to(self._problem.table.device)
                 continue
-            if state is None and not is_damaged and self._measured_out(seed):
+            if state is None and not is_damaged and self._measured <= self._recorder.steps(seed):
                 continue
             if state is not None:
-                self._begun.add(seed)
+                self._resumable.add(seed)
             step = 0 if state is None else state.step
-            self._recorder.keep(seed, before=step)
+            self._recorder.drop(seed, since=step)
             by_step.setdefault(step, []).append(seed)
         size = _batch_size(self._problem)
         return [
@@ -87,27 +87,23 @@ class Session:
         ]
 
     def _state(self, seed: int) -> tuple[SeedState | None, bool]:
-        """Return where a seed stands in the folder, and whether what was there cannot be used."""
-        if self._folder is None or not self._has_rows:  # a state without rows is of no use
+        """Return the state of a seed in the folder, and whether there is one that is damaged."""
+        if self._folder is None or not self._has_rows:  # a state without rows cannot be resumed
             return None, False
         try:
             state = self._folder.state(seed, self._wanted)
             if state is not None:
                 self._check_rows(seed, state)
         except FileError as error:
-            warn_dropped(error, "the seed begins again")
+            warn_dropped(error, "the seed starts again")
             return None, True
         return state, False
 
     def _check_rows(self, seed: int, state: SeedState) -> None:
-        """Raise FileError unless all that was measured before a state is among the rows."""
+        """Raise FileError unless the rows have every measurement before the state."""
         wanted = {step for step in self._measured if step < state.step + state.done}
         if missing := wanted - self._recorder.steps(seed):
-            raise FileError(f"seed {seed} stands at step {state.step}, and its rows lack step {min(missing)}")
-
-    def _measured_out(self, seed: int) -> bool:
-        """Whether a seed has all rows up to the last update."""
-        return self._measured <= self._recorder.steps(seed)
+            raise FileError(f"seed {seed} is at step {state.step}, but its rows have no step {min(missing)}")
 
     def _train(self, seeds: list[int], interrupted: Callable[[], bool]) -> None:
         trainer = Trainer(self._problem, self._configuration, seeds)
@@ -132,8 +128,7 @@ class Session:
             if interrupted() and self._folder is not None:
                 self._save(trainer.states())
                 raise KeyboardInterrupt(
-                    f"interrupted after update {trainer.step:,}; what is done is kept in "
-                    f"{self._folder.path}, to be resumed"
+                    f"interrupted after update {trainer.step:,}; resume the run from {self._folder.path}"
                 )
 
     def _measure(self, trainer: Trainer, losses: Tensor, accuracies: Tensor, hidden: list[Tensor]) -> None:
@@ -142,7 +137,7 @@ class Session:
         self._recorder.add(trainer.step, trainer.seeds, values)
 
     def _restore(self, trainer: Trainer) -> None:
-        if self._folder is None or not self._begun.issuperset(trainer.seeds):  # all, or none
+        if self._folder is None or not self._resumable.issuperset(trainer.seeds):
             return
         states = [self._folder.state(seed, self._wanted) for seed in trainer.seeds]
         trainer.restore([state for state in states if state is not None])
@@ -151,12 +146,14 @@ class Session:
         if self._folder is None or trainer.step == self._configuration.steps:
             return
         every = self._save_every
-        late = time.monotonic() - self._saved_at > _PATIENCE_S if every is None else trainer.step % every == 0
+        late = (
+            time.monotonic() - self._saved_at > _CHECKPOINT_S if every is None else trainer.step % every == 0
+        )
         if late:
             self._save(trainer.states())
 
     def _without(self, trainer: Trainer, ended: list[int]) -> Trainer | None:
-        """Keep what the ended seeds have come to, and go on with the others; None where none is left."""
+        """Save the ended seeds, and return a trainer of the others; None where there are none."""
         states = trainer.states(done=ended)
         for seed in ended:
             self._tables[seed] = states[seed].tensors["table"].detach().clone()
@@ -178,7 +175,7 @@ class Session:
 
 
 def _batch_size(problem: Problem) -> int:
-    """Seeds trained at once: one on the CPU, where nothing is gained; on CUDA as many as fit."""
+    """Return the number of seeds to train at once: one on the CPU, as many as fit on CUDA."""
     if not problem.table.is_cuda:
         return 1
     numbers = problem.table.numel() + problem.n_items * problem.n_inputs

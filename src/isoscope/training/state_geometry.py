@@ -1,4 +1,4 @@
-"""The geometry of a model's token states on held-out texts, by layer and over all layers together."""
+"""The geometry of the token states of held-out texts, by layer and over all layers."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ from isoscope.statistics.moments import Moments
 from isoscope.statistics.neighbors import Neighbors
 from isoscope.training.sequences import EpochOrder, Sequences
 
-ALL = "all"  # the union of the layers, the embedding layer left out
+ALL = "all"  # the union of all layers but the embedding layer
 QUANTITIES = ("isoscore_star", "isoscore_debiased", "mean_cosine", "twonn")
-_SAMPLE = 4096  # token states of a layer whose neighbours are looked for
+_SAMPLE = 4096  # token states of a layer in which neighbours are searched
 _BATCH = 64
 
 
 def state_geometry(
     model: Any, test: Sequences, train: Sequences, *, zeta: float, max_vectors: int, seed: int
 ) -> list[dict[str, Any]]:
-    """Return a row for each layer above the embedding layer, and one for all of them.
+    """Return one row per layer above the embedding layer, and one for all of them.
 
-    isoscore_star: of the test states, shrunk by ζ towards the covariance of up to `max_vectors` training
-    states. isoscore_debiased, mean_cosine: of all test states, padding left out. twonn: of a sample.
-    Values a space does not have are NaN.
+    isoscore_star is that of the test states, shrunk by ζ towards the covariance of up to `max_vectors`
+    training states. isoscore_debiased and mean_cosine are those of all test states without padding, twonn
+    that of a sample. Undefined values are NaN.
     """
     towards = _training_moments(model, train, max_vectors, seed)
     layers = _test_statistics(model, test, seed)
@@ -51,10 +51,10 @@ def state_geometry(
 
 
 def _shelf(layers: list[tuple[Moments, Directions, Tensor]], towards: list[Moments], seed: int) -> Statistics:
-    """The statistics of some layers together: sums over all tokens, neighbours within a sample."""
-    held = torch.cat([states for _, _, states in layers])
-    drawn = np.random.default_rng([seed, *b"twonn"]).permutation(len(held))[:_SAMPLE]
-    sample = Space(held[torch.from_numpy(drawn).to(held.device)])
+    """Return the statistics of several layers: sums over all tokens, neighbours within a sample."""
+    samples = torch.cat([states for _, _, states in layers])
+    drawn = np.random.default_rng([seed, *b"twonn"]).permutation(len(samples))[:_SAMPLE]
+    sample = Space(samples[torch.from_numpy(drawn).to(samples.device)])
     shelf = Statistics(sample, covariance=reduce(Moments.merge, towards).covariance, seed=seed)
     vars(shelf).update(
         moments=reduce(Moments.merge, (moments for moments, _, _ in layers)),
@@ -75,16 +75,16 @@ def _training_moments(model: Any, train: Sequences, max_vectors: int, seed: int)
 
 
 def _test_statistics(model: Any, test: Sequences, seed: int) -> list[tuple[Moments, Directions, Tensor]]:
-    """Moments, directions and the states held of each layer."""
-    n_tokens, n_seen = int(test.lengths.sum()), 0
-    is_held = np.zeros(n_tokens, bool)
-    is_held[np.random.default_rng([seed, *b"sample"]).permutation(n_tokens)[:_SAMPLE]] = True
+    """Return the moments, the directions and a sample of the states of each layer."""
+    n_tokens, first = int(test.lengths.sum()), 0
+    is_sampled = np.zeros(n_tokens, bool)
+    is_sampled[np.random.default_rng([seed, *b"sample"]).permutation(n_tokens)[:_SAMPLE]] = True
     sums: list[tuple[Moments, Directions, Tensor]] = []
     for layers in _layers(model, test, (places for places, _ in test.by_length(_BATCH))):
         n = len(layers[0])
-        held = torch.from_numpy(is_held[n_seen : n_seen + n]).to(layers[0].device)
-        n_seen += n
-        parts = [(Moments.of(rows), Directions.of(rows), rows[held].float()) for rows in layers]
+        sampled = torch.from_numpy(is_sampled[first : first + n]).to(layers[0].device)
+        first += n
+        parts = [(Moments.of(rows), Directions.of(rows), rows[sampled].float()) for rows in layers]
         sums = [
             (old[0].merge(new[0]), old[1].merge(new[1]), torch.cat([old[2], new[2]]))
             for old, new in zip(sums, parts, strict=True)
@@ -94,5 +94,5 @@ def _test_statistics(model: Any, test: Sequences, seed: int) -> list[tuple[Momen
 
 def _layers(model: Any, sequences: Sequences, batches: Iterable[list[int]]) -> Iterator[list[Tensor]]:
     """Yield the (n, d) token states of each layer above the embedding layer, some texts at a time."""
-    for found in hidden_states(model, map(sequences.batch, batches)):
-        yield [found.present(states) for states in found.hidden[1:]]
+    for batch in hidden_states(model, map(sequences.batch, batches)):
+        yield [batch.present(states) for states in batch.hidden[1:]]

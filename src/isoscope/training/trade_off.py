@@ -1,4 +1,4 @@
-"""`trade_off`: how much isotropy and how much clustering vectors can have at once, by optimising them."""
+"""`trade_off`: find how much isotropy and how much clustering vectors can have at once."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 QUANTITIES = ("isoscore", "silhouette", "between_share", "cross_entropy", "accuracy")
 _SHOWN = ("isoscore", "silhouette", "lowest_silhouette", *QUANTITIES[2:], "ceiling", "distance")
 _SCALARIZATIONS = ("chebyshev", "linear")
-_SUM = 0.05  # of the weighted sum beside the larger shortfall, so that no point wastes either objective
-_N_FRONTIER = 21  # spaces on the frontier, measured for comparison
+_SUM = 0.05  # weight of the sum of both shortfalls, so that no point gives away either objective
+_N_FRONTIER = 21  # number of spaces on the frontier that are measured for comparison
 
 
 @dataclass(frozen=True)
@@ -39,11 +39,12 @@ class TradeOffPoint:
     """One space, measured exactly.
 
     Attributes:
-        weight: of the first objective; None for the vectors as they came.
-        isoscore, silhouette, between_share: of the vectors.
-        lowest_silhouette: the mean silhouette of the label where it is lowest.
-        cross_entropy, accuracy: of the logistic regression fitted to them.
-        ceiling, distance: the largest IsoScore that so many points can have at this share, and how far it is.
+        weight: weight of the first objective; None for the original vectors.
+        isoscore, silhouette, between_share: the metrics of the vectors.
+        lowest_silhouette: the mean silhouette of the label for which it is lowest.
+        cross_entropy, accuracy: of the logistic regression fitted to the vectors.
+        ceiling: the largest IsoScore that this many points can have at this `between_share`.
+        distance: `ceiling` minus `isoscore`.
     """
 
     weight: float | None
@@ -59,16 +60,16 @@ class TradeOffPoint:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TradeOff(View):
-    """What two objectives can have at once.
+    """The values that two objectives can reach at once.
 
     Attributes:
-        start: the vectors as they came.
-        points: one for each weight, from 0, the second objective alone, to 1, the first alone.
-        frontier: what spaces built on the frontier measure (columns of equal length).
-        objectives: the two that were traded.
-        n, n_labels, n_dims: points, K and d.
-        configuration: every setting.
-        spaces: (weights, n, d) the vectors reached, where they are at hand; not in `to_dict`.
+        start: the original vectors.
+        points: one point for each weight, from 0 (only the second objective) to 1 (only the first).
+        frontier: the metrics of spaces constructed on the frontier (columns of equal length).
+        objectives: names of the two objectives.
+        n, n_labels, n_dims: number of vectors, labels K and dimensions d.
+        configuration: all settings.
+        spaces: (weights, n, d) the optimised vectors; None after `from_dict`, since `to_dict` omits them.
     """
 
     start: TradeOffPoint
@@ -82,23 +83,23 @@ class TradeOff(View):
     spaces: Tensor | None = field(default=None, repr=False)
 
     @classmethod
-    def from_dict(cls, kept: Mapping[str, Any]) -> TradeOff:
-        """What `to_dict` gave."""
-        first, second = kept["objectives"]
+    def from_dict(cls, values: Mapping[str, Any]) -> TradeOff:
+        """Return the trade-off that `to_dict` was called on, without its vectors."""
+        first, second = values["objectives"]
         return cls(
-            start=TradeOffPoint(**kept["start"]),
-            points=tuple(TradeOffPoint(**point) for point in kept["points"]),
-            frontier={name: tuple(column) for name, column in kept["frontier"].items()},
+            start=TradeOffPoint(**values["start"]),
+            points=tuple(TradeOffPoint(**point) for point in values["points"]),
+            frontier={name: tuple(column) for name, column in values["frontier"].items()},
             objectives=(first, second),
-            n=kept["n"],
-            n_labels=kept["n_labels"],
-            n_dims=kept["n_dims"],
-            configuration=kept["configuration"],
+            n=values["n"],
+            n_labels=values["n_labels"],
+            n_dims=values["n_dims"],
+            configuration=values["configuration"],
         )
 
     @property
     def readings(self) -> Readings:
-        """Every quantity by `weight`; that of the vectors as they came is None."""
+        """Every quantity by `weight`, which is None for the original vectors."""
         return Readings(
             [
                 Reading(name, getattr(point, name), ceiling=ceiling, group={"weight": point.weight})
@@ -110,11 +111,11 @@ class TradeOff(View):
 
     @property
     def title(self) -> str:
-        """What was traded, in one line."""
+        """The number of vectors, labels and dimensions."""
         return f"{self.n:,} vectors, {self.n_labels} labels, {self.n_dims} dimensions"
 
     def grids(self) -> Iterable[Grid]:
-        """Return the start, then a row for each weight."""
+        """Return one table: a row for the original vectors, then one for each weight."""
         rows = [
             (
                 "start" if point.weight is None else f"{point.weight:.3g}",
@@ -126,7 +127,7 @@ class TradeOff(View):
         return [Grid("", heads, rows, heads)]
 
     def figure(self, path: str | os.PathLike[str] | None = None, **options: Any) -> Figure:
-        """The points under the exact frontier, and the two objectives against each other."""
+        """Draw the points under the exact frontier, and the two objectives against each other."""
         from isoscope.training.frontier_figure import draw_trade_off
 
         return draw_trade_off(self, path, **options)
@@ -148,37 +149,39 @@ def trade_off(
     seed: int = 0,
     progress: bool | None = None,
 ) -> TradeOff:
-    """Trace what two objectives can have at once, by optimising the vectors themselves for both.
+    """Find the values that two objectives can reach at once, by optimising the vectors for both.
 
-    For each weight w of the first objective a copy of X is moved by Adam, all copies together, towards
+    For each weight w of the first objective, Adam optimises a copy of X (all copies at once) for
 
         "linear":     max  w·f₁ + (1 − w)·f₂
         "chebyshev":  min  max(w·(f₁* − f₁)/r₁, (1 − w)·(f₂* − f₂)/r₂) + 0.05·their sum
 
-    f₁*, f₂* being what each reaches alone, r₁, r₂ the ranges in between. Weighted sums find only the convex
-    part of what is reachable; Chebyshev's finds all of it. Every point is then measured exactly and placed
-    under the exact frontier, which no point can pass. Distances, not the scale, are traded: all objectives
-    are of vectors scaled to one variance.
+    Here f₁* and f₂* are the values that each objective reaches alone, and r₁ and r₂ are the ranges between
+    these and the values at the other end. The linear form finds only the convex part of the reachable
+    values; the Chebyshev form finds all of them. Every point is then measured exactly and compared with the
+    exact frontier, which no point can pass. All objectives are computed on vectors scaled to a variance of
+    1, so the overall scale has no effect.
 
     Args:
         X: (n, d) vectors in any array, or a labelled Space.
-        y: one label for each vector, where X does not carry it.
-        objectives: two of isoscore, silhouette, between_share, cross_entropy, accuracy. The last two train
-            a linear classifier along, by cross-entropy; lower cross-entropy is better.
-        weights: how many, evenly from 0 to 1, or which; the ends are always added for Chebyshev.
+        y: one label for each vector; not needed where X has labels.
+        objectives: two of isoscore, silhouette, between_share, cross_entropy, accuracy. For the last two, a
+            linear classifier is trained together with the vectors. Lower cross-entropy is better.
+        weights: the number of weights, evenly spaced from 0 to 1, or the weights themselves. "chebyshev"
+            always adds 0 and 1.
         scalarization: "chebyshev" or "linear".
-        steps, learning_rate: of Adam, on vectors scaled to a variance of 1 in a dimension.
-        weight_decay: λ of the classifier's penalty λ/2·‖C‖², without which scale alone would win.
-        sample: at most so many vectors, drawn at random; None for all: the work grows with n².
-        seed: of the sample, and of a nudge into directions that X leaves empty.
+        steps, learning_rate: settings of Adam. The vectors have a variance of 1 in each dimension.
+        weight_decay: λ in the penalty λ/2·‖C‖² on the classifier's weights.
+        sample: largest number of vectors, drawn at random; None uses all. The time grows with n².
+        seed: seed of the sample, and of the small noise added in directions that X does not use.
         progress: show a progress bar; None shows it on a terminal when work takes over a second.
 
     >>> rng = np.random.default_rng(0)
     >>> y = np.arange(60) % 3
-    >>> found = trade_off(rng.normal(size=(3, 6))[y] + rng.normal(size=(60, 6)), y, weights=3, steps=100)
-    >>> [point.silhouette > 0.9 for point in found.points], found.points[-1].isoscore > 0.99
+    >>> result = trade_off(rng.normal(size=(3, 6))[y] + rng.normal(size=(60, 6)), y, weights=3, steps=100)
+    >>> [point.silhouette > 0.9 for point in result.points], result.points[-1].isoscore > 0.99
     ([True, False, False], True)
-    >>> all(point.isoscore < point.ceiling + 1e-9 for point in found.points)
+    >>> all(point.isoscore < point.ceiling + 1e-9 for point in result.points)
     True
     """
     first, second = _checked(objectives, scalarization)
@@ -194,18 +197,20 @@ def trade_off(
     inner = torch.tensor([w for w in listed if w not in (0, 1)], dtype=torch.float64)
     with Bar(show=progress) as bar:
         options: dict[str, Any] = {"steps": steps, "learning_rate": learning_rate, "share": bar.share}
-        found: dict[float, Tensor] = {}
+        optimised: dict[float, Tensor] = {}
         if len(ends):
             bar.step("each alone")
-            found |= zip(ends.tolist(), problems.optimised(ends, _linear(ends), **options), strict=True)
+            optimised |= zip(ends.tolist(), problems.optimised(ends, _linear(ends), **options), strict=True)
         if len(inner):
             bar.step("both")
             goal = _linear(inner)
             if scalarization == "chebyshev":
-                reached = problems.values(torch.stack([found[0.0], found[1.0]]))  # (2 ends, 2 objectives)
+                reached = problems.values(
+                    torch.stack([optimised[0.0], optimised[1.0]])
+                )  # (2 ends, 2 objectives)
                 goal = _chebyshev(inner, best=reached.amax(dim=0), worst=reached.amin(dim=0))
-            found |= zip(inner.tolist(), problems.optimised(inner, goal, **options), strict=True)
-    spaces = [found[w] for w in listed]
+            optimised |= zip(inner.tolist(), problems.optimised(inner, goal, **options), strict=True)
+    spaces = [optimised[w] for w in listed]
     return TradeOff(
         start=_measured(None, rows, labels, weight_decay),
         points=tuple(_measured(w, Z, labels, weight_decay) for w, Z in zip(listed, spaces, strict=True)),
@@ -229,7 +234,7 @@ def trade_off(
 def _checked(objectives: tuple[str, str], scalarization: str) -> tuple[str, str]:
     named = tuple(objectives) if isinstance(objectives, list | tuple) else (objectives,)
     if len(named) != 2 or len(set(named)) != 2 or any(name not in OBJECTIVES for name in named):
-        raise InputError(f"objectives is {objectives!r}; wanted two of {', '.join(OBJECTIVES)}")
+        raise InputError(argument="objectives", got=objectives, wanted=f"two of {', '.join(OBJECTIVES)}")
     check_choice("scalarization", scalarization, _SCALARIZATIONS)
     return named[0], named[1]
 
@@ -248,7 +253,7 @@ def _weights(weights: int | Iterable[float], *, ends: bool) -> list[float]:
 
 
 def _drawn(X: Any, y: Any, sample: int | None, seed: int) -> tuple[Tensor, Labels]:
-    """Rows in float64, centred and of a variance of 1 in a dimension, and their labels."""
+    """Return a sample of rows in float64, centred and scaled to a variance of 1, and their labels."""
     matrix = as_matrix(X).detach()
     labels = as_clusters(known_rows(X, y, "labels"), n=len(matrix)).to(matrix.device)
     if sample is not None and len(matrix) > sample:
@@ -298,7 +303,7 @@ def _measured(weight: float | None, rows: Tensor, labels: Labels, weight_decay: 
 
 
 def classified(rows: Tensor, labels: Labels, weight_decay: float) -> tuple[float, float]:
-    """Cross-entropy and accuracy of the logistic regression fitted to vectors scaled to one variance."""
+    """Return the cross-entropy and accuracy of a logistic regression on vectors scaled to a variance of 1."""
     scaled = (rows - rows.mean(dim=0)) / (rows - rows.mean(dim=0)).square().mean().sqrt()
     vectors, codes = scaled.cpu().numpy(), labels.codes.cpu().numpy()
     model = softmax_regression(weight_decay * len(codes), n_labels=labels.n_labels, max_iter=1000)
@@ -309,7 +314,7 @@ def classified(rows: Tensor, labels: Labels, weight_decay: float) -> tuple[float
 
 
 def _on_frontier(rows: Tensor, labels: Labels, weight_decay: float) -> dict[str, tuple[float, ...]]:
-    """What spaces on the frontier measure, with these labels, dimensions and points, by share between."""
+    """Measure spaces constructed on the frontier, with these labels and dimensions, over `between_share`."""
     counts, d = labels.counts.tolist(), int(rows.shape[1])
     ordered = Labels(labels.codes.cpu().sort().values, labels.names)
     columns: dict[str, list[float]] = {name: [] for name in QUANTITIES}

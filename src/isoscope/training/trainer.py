@@ -1,4 +1,4 @@
-"""`Trainer`: the tables and classifiers of some seeds, trained as one batch, full batch each."""
+"""`Trainer`: train the tables and classifiers of several seeds at once, full batch."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _OPTIMIZER = "optimizer."  # prefix of the optimiser's tensors in a checkpoint
 class Trainer:
     """B seeds at the same step: a (B, n, d) table and their classifiers under one optimiser.
 
-    The optimisers known here are elementwise and the losses add up, so a seed in a batch is trained
-    exactly as it would be alone, but for rounding.
+    The optimisers are elementwise and the losses are summed, so a seed in a batch is trained as it would be
+    alone, up to rounding.
     """
 
     def __init__(self, problem: Problem, configuration: Configuration, seeds: Sequence[int]) -> None:
@@ -37,7 +37,7 @@ class Trainer:
         self._optimizer = configuration.make_optimizer(list(self._parameters.values()))
 
     def forward(self) -> tuple[Tensor, Tensor, list[Tensor]]:
-        """(B,) losses with their graph, (B,) accuracies, and the (B, m, width) hidden layers."""
+        """Return (B,) losses with their graph, (B,) accuracies, and the (B, m, width) hidden layers."""
         hidden, scores = self.classifier(self.table, self.problem)
         if scores is not None:
             losses, accuracies = classifier_loss(scores, self.problem)
@@ -53,15 +53,15 @@ class Trainer:
         return losses, accuracies, [layer.detach() for layer in hidden]
 
     def update(self, losses: Tensor) -> None:
-        """One step of the optimiser down the gradient of the losses."""
+        """Take one step of the optimiser."""
         self._optimizer.zero_grad(set_to_none=True)
         losses.sum().backward()
         self._optimizer.step()
         self.step += 1
 
     def states(self, *, done: Collection[int] = ()) -> dict[int, SeedState]:
-        """Where each seed stands; for one that is done, its parameters only."""
-        found = {}
+        """Return the state of each seed; that of a finished seed has only its parameters."""
+        states = {}
         for b, seed in enumerate(self.seeds):
             tensors = {name: parameter[b] for name, parameter in self._parameters.items()}
             if seed not in done:
@@ -71,37 +71,39 @@ class Trainer:
                     for key, value in self._optimizer.state[parameter].items()
                     if isinstance(value, Tensor)
                 }
-            found[seed] = SeedState(tensors, self.step, seed in done)
-        return found
+            states[seed] = SeedState(tensors, self.step, seed in done)
+        return states
 
     def restore(self, states: Sequence[SeedState]) -> None:
-        """Put every seed where its state stands; all at the same step, in the order of `seeds`."""
+        """Restore the states of all seeds, which are at the same step and in the order of `seeds`."""
         self.step = states[0].step
         with torch.no_grad():
             for name, parameter in self._parameters.items():
                 parameter.copy_(torch.stack([state.tensors[name] for state in states]))
-                kept: dict[str, Tensor] = {}
+                state_of: dict[str, Tensor] = {}
                 for key in states[0].tensors:
                     if key.startswith(f"{_OPTIMIZER}{name}."):
                         parts = [state.tensors[key] for state in states]
                         whole = torch.stack(parts) if parts[0].ndim else parts[0].clone()
-                        here = whole.ndim > 0 or self.configuration.fused  # else counted on the CPU
+                        here = (
+                            whole.ndim > 0 or self.configuration.fused
+                        )  # otherwise a step counter, on the CPU
                         short = key.removeprefix(f"{_OPTIMIZER}{name}.")
-                        kept[short] = whole.to(parameter.device if here else "cpu")
-                if kept:
-                    self._optimizer.state[parameter] = kept
+                        state_of[short] = whole.to(parameter.device if here else "cpu")
+                if state_of:
+                    self._optimizer.state[parameter] = state_of
 
 
 def wanted_state(problem: Problem, configuration: Configuration) -> Wanted:
-    """What `states` gives of each seed: names and shapes."""
+    """Return the names and shapes of the tensors of a seed's state."""
     shapes: dict[str, tuple[int, ...]] = {"table": tuple(problem.table.shape)}
     for layer, (n_in, n_out) in enumerate(pairwise(layer_sizes(problem, configuration))):
         shapes[f"weight{layer}"] = (n_out, n_in)
         if configuration.bias:
             shapes[f"bias{layer}"] = (n_out,)
-    kept = {
+    optimizer = {
         f"{_OPTIMIZER}{name}.{key}": shape if as_large else ()
         for name, shape in shapes.items()
         for key, as_large in configuration.optimizer_tensors().items()
     }
-    return Wanted(shapes, kept, configuration.steps)
+    return Wanted(shapes, optimizer, configuration.steps)

@@ -1,4 +1,4 @@
-"""Objectives of several copies of one labelled space at once, with gradients, and Adam on a mix of two."""
+"""Optimise several copies of a labelled space at once, each for its own mix of two objectives."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from torch import Tensor
 from isoscope.labels import Labels
 
 OBJECTIVES = ("isoscore", "silhouette", "between_share", "cross_entropy", "accuracy")
-_TRAINED = ("cross_entropy", "accuracy")  # accuracy has no slope: cross-entropy is followed for it
-_NUDGE = 1e-3  # of a standard deviation: a direction without variance has no slope, and would never get any
+_TRAINED = ("cross_entropy", "accuracy")  # accuracy has no gradient: cross-entropy is optimised in its place
+_NOISE = 1e-3  # standard deviations: a direction without variance has no gradient, and would never get any
 _TINY = 1e-24  # a squared distance under this has no direction
 
 
 class Problems:
-    """Copies of (n, d) rows, each to be moved towards its own mix of two objectives."""
+    """Copies of (n, d) rows, each with its own mix of two objectives."""
 
     def __init__(
         self, rows: Tensor, labels: Labels, objectives: tuple[str, str], weight_decay: float, seed: int = 0
@@ -32,11 +32,11 @@ class Problems:
         self, weights: Tensor, goal: Callable[[Tensor], Tensor], *, steps: int, learning_rate: float,
         share: Callable[[float], None],
     ) -> Tensor:  # fmt: skip
-        """(B, n, d) copies moved down `goal` of their (B, 2) values."""
+        """Return (B, n, d) copies that minimise `goal` of their (B, 2) objectives."""
         noise = torch.randn(
             self.rows.shape, dtype=torch.float64, generator=torch.Generator().manual_seed(self.seed)
         )
-        start = self.rows + _NUDGE * noise.to(self.rows)
+        start = self.rows + _NOISE * noise.to(self.rows)
         Z = start.expand(len(weights), -1, -1).clone().requires_grad_()
         C = torch.zeros(len(weights), self.labels.n_labels, Z.shape[2] + 1, dtype=Z.dtype, device=Z.device)
         C.requires_grad_()
@@ -51,7 +51,7 @@ class Problems:
         return Z.detach()
 
     def values(self, spaces: Tensor) -> Tensor:
-        """(B, 2) objectives of (B, n, d) spaces, their classifiers fitted first where there are any."""
+        """Return the (B, 2) objectives of (B, n, d) spaces, after fitting classifiers where needed."""
         if not set(self.objectives) & set(_TRAINED):
             return self._values(spaces, None).detach()
         C = torch.zeros(
@@ -72,22 +72,22 @@ class Problems:
     def _values(self, Z: Tensor, C: Tensor | None) -> Tensor:
         scaled = _scaled(Z)
         gram = scaled @ scaled.mT
-        found: dict[str, Tensor] = {}
+        values: dict[str, Tensor] = {}
         for name in self.objectives:
             if name == "isoscore":
-                found[name] = _isoscore(scaled, gram)
+                values[name] = _isoscore(scaled, gram)
             elif name == "silhouette":
-                found[name] = self._silhouette(gram)
+                values[name] = self._silhouette(gram)
             elif name == "between_share":
                 means = self.members.T @ scaled / self.counts[:, None]
-                found[name] = (self.counts[:, None] * means.square()).sum(dim=(1, 2)) / scaled[0].numel()
+                values[name] = (self.counts[:, None] * means.square()).sum(dim=(1, 2)) / scaled[0].numel()
             else:
                 assert C is not None
-                found[name] = self._cross_entropy(scaled, C)
-        return torch.stack([found[name] for name in self.objectives], dim=1)
+                values[name] = self._cross_entropy(scaled, C)
+        return torch.stack([values[name] for name in self.objectives], dim=1)
 
     def _silhouette(self, gram: Tensor) -> Tensor:
-        """(B,) mean silhouettes from (B, n, n) products: slopes wherever the nearest cluster is clear."""
+        """Return (B,) mean silhouettes from (B, n, n) products, with gradients almost everywhere."""
         squares = gram.diagonal(dim1=1, dim2=2)
         squared = squares[:, :, None] + squares[:, None] - 2 * gram
         sums = squared.clamp(min=_TINY).sqrt() @ self.members  # (B, n, K)
@@ -98,7 +98,7 @@ class Problems:
         return (scores * (self.counts > 1)[self.labels.codes]).mean(dim=1)
 
     def _cross_entropy(self, scaled: Tensor, C: Tensor) -> Tensor:
-        """(B,) 1 less the penalised cross-entropy in units of log K: 0 for scores that say nothing."""
+        """Return (B,) 1 minus the penalised cross-entropy divided by log K: 0 for uniform scores."""
         scores = scaled @ C[:, :, :-1].mT + C[:, None, :, -1]
         own = scores.log_softmax(dim=2)[:, torch.arange(len(self.labels)), self.labels.codes]
         penalty = self.weight_decay / 2 * C[:, :, :-1].square().sum(dim=(1, 2))
