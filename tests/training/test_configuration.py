@@ -34,7 +34,7 @@ Y = np.arange(12) % 3
         ({"objective": "triplet", "n_triplets": 0}, "`n_triplets` must be .*, got 0"),
         ({"sample_above": 0}, "`sample_above` must be .*, got 0"),
         ({"silhouette_tolerance": 0}, "`silhouette_tolerance` must be .*, got 0"),
-        ({"silhouette_tolerance": 0.1, "metrics": "isoscore"}, "add it to metrics"),
+        ({"silhouette_tolerance": 0.1, "metrics": "isoscore"}, "Add it to metrics"),
         ({"patience": 0}, "`patience` must be .*, got 0"),
         ({"min_improvement": -1}, "`min_improvement` must be .*, got -1"),
         ({"target_accuracy": 1.5}, "`target_accuracy` must be"),

@@ -214,7 +214,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"pairs": ["ab", "cd"]}, r"`pairs\[0\]` must be two texts, got 'ab'"),
     ({"pairs": [("a cat", "a dog")]}, "`pairs` must be at least 2, got 1"),
     ({"pairs": [("a cat", "a dog"), ("a hat", " ")] * 8}, r"second texts\[1\] is empty"),
-    ({"model": "no-such-model"}, "neither a folder nor a known name"),
+    ({"model": "no-such-model"}, "`model` must be"),
     ({"probe": PROBE, "layers": (7,)}, "`layers` has 7"),
     ({"probe": []}, "`probe` is empty"),
 ]  # fmt: skip

@@ -17,7 +17,7 @@ Y = np.arange(12) % 3
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        ({"y": None}, iso.InputError, "y is missing"),
+        ({"y": None}, iso.InputError, "`y` is missing"),
         ({"y": [0, 1, None] * 4}, iso.LabelError, "missing for 4 rows"),
         ({"y": np.where(Y == 1, np.nan, Y)}, iso.LabelError, "row 1, 4, 7, 10"),
         ({"y": [["a"], None, ["b"]] * 4}, iso.LabelError, "missing"),

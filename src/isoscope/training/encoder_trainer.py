@@ -115,7 +115,7 @@ class EncoderTrainer(Trainer):  # type: ignore[misc]
             when = f"at step {step + 1:,}" if within else f"after step {step:,}"
             raise self._diverged(error, when) from error
 
-    def _diverged(self, error: Exception, when: str) -> NotFiniteError:
+    def _diverged(self, error: NotFiniteError, when: str) -> NotFiniteError:
         """Return the error of a diverged run; a loss that is still on the device may be the earlier cause."""
         try:
             self.journal.fetch()
