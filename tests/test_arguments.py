@@ -22,8 +22,8 @@ from isoscope.cli import app
 # follow scikit-learn, torch and transformers.
 NAMES = set((Path(__file__).parent / "argument_names.txt").read_text().split())
 OF_COMMANDS = {
-    "csv", "data", "fit", "gate", "json", "load", "max_train", "multi_label", "output", "pair_column", "plan",
-    "plugin", "root", "save", "task", "top", "zca",
+    "atlas", "csv", "data", "fit", "gate", "json", "load", "max_train", "multi_label", "output",
+    "pair_column", "plan", "plugin", "projection", "root", "save", "task", "top", "zca",
 }  # fmt: skip
 DEFAULTS = {
     "deterministic": False,

@@ -46,7 +46,7 @@ def test_columns_and_types(vectors: np.ndarray, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("metric", ["cosine", "euclidean"])
 def test_neighbours_are_those_of_scikit_learn(vectors: np.ndarray, tmp_path: Path, metric: str) -> None:
-    path = save_atlas(vectors, tmp_path / "a.parquet", n_neighbors=4, metric=metric)
+    path = save_atlas(vectors, tmp_path / "a.parquet", k=4, metric=metric)
     found = pq.read_table(path)["neighbors"].to_pylist()
     distances, ids = NearestNeighbors(n_neighbors=4, metric=metric).fit(vectors).kneighbors()
     assert [row["ids"] for row in found] == ids.tolist()  # zero-based rows, without the row itself
@@ -54,7 +54,7 @@ def test_neighbours_are_those_of_scikit_learn(vectors: np.ndarray, tmp_path: Pat
 
 
 def test_places_are_the_principal_components(vectors: np.ndarray, tmp_path: Path) -> None:
-    table = pq.read_table(save_atlas(vectors, tmp_path / "a.parquet", n_neighbors=0))
+    table = pq.read_table(save_atlas(vectors, tmp_path / "a.parquet", k=0))
     assert table.column_names == ["projection_x", "projection_y"]
     wanted = PCA(2).fit_transform(vectors)
     for axis, name in enumerate(table.column_names):
@@ -93,7 +93,7 @@ def test_a_table_keeps_its_columns(vectors: np.ndarray, tmp_path: Path) -> None:
         ),
         source,
     )
-    opened = iso.open_vectors(source, vector_column="vector", labels="year")
+    opened = iso.open_vectors(source, vectors="vector", labels="year")
     table = pq.read_table(save_atlas(opened, tmp_path / "a.parquet"))
     assert set(table.column_names) == {"id", "year", *COLUMNS}
     assert table["id"].to_pylist() == list(range(80))
@@ -105,7 +105,7 @@ def test_a_table_keeps_its_columns(vectors: np.ndarray, tmp_path: Path) -> None:
     [
         ({"projection": "tsne"}, "projection"),
         ({"metric": "manhattan"}, "metric"),
-        ({"n_neighbors": -1}, "n_neighbors"),
+        ({"k": -1}, "k"),
         ({"texts": "abc"}, "texts"),
         ({"seed": -1}, "seed"),
     ],

@@ -40,7 +40,7 @@ def export(
             metavar="NAME",
         ),
     ] = "principal",
-    n_neighbors: Annotated[
+    k: Annotated[
         int,
         typer.Option("--neighbors", "-k", help="Nearest neighbours of each row; 0 for none.", metavar="N"),
     ] = 15,
@@ -73,7 +73,7 @@ def export(
         atlas,
         texts=None if texts is None else read_shown_texts(texts, file),
         projection=projection,
-        n_neighbors=n_neighbors,
+        k=k,
         metric=metric,
         seed=seed,
     )

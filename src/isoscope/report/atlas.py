@@ -33,7 +33,7 @@ def save_atlas(
     labels: Any = None,
     texts: Sequence[str] | None = None,
     projection: str = PRINCIPAL,
-    n_neighbors: int = 15,
+    k: int = 15,
     metric: str = "cosine",
     seed: int = 0,
 ) -> Path:
@@ -50,7 +50,7 @@ def save_atlas(
         texts: the text of each row.
         projection: "principal", the two strongest principal directions; "UMAP" (needs umap-learn) or "PaCMAP"
             (needs pacmap).
-        n_neighbors: neighbours of each row, exact; 0 leaves the column out.
+        k: neighbours of each row, exact; 0 leaves the column out.
         metric: "cosine" or "euclidean", the distance of the neighbours.
         seed: the seed of UMAP and PaCMAP.
 
@@ -67,7 +67,7 @@ def save_atlas(
     place = check_target(path, (".parquet",))
     check_choice("projection", projection, PROJECTIONS)
     check_choice("metric", metric, METRICS)
-    check_whole("n_neighbors", n_neighbors, least=0)
+    check_whole("k", k, least=0)
     check_seed(seed)
     space = _space(X, labels, texts)
     columns = _columns_beside(X)
@@ -78,8 +78,8 @@ def save_atlas(
         columns[_LABEL] = pa.array([str(name) for name in names])
     places = _places(space, projection, seed)
     columns |= {name: pa.array(places[:, axis].numpy()) for axis, name in enumerate((_X, _Y))}
-    if n_neighbors:
-        nearest = Neighbors.of(space.vectors, k=min(n_neighbors, len(space) - 1), metric=metric)
+    if k:
+        nearest = Neighbors.of(space.vectors, k=min(k, len(space) - 1), metric=metric)
         columns[_NEIGHBORS] = pa.StructArray.from_arrays(
             [_lists(nearest.indices), _lists(nearest.distances)], names=["ids", "distances"]
         )
