@@ -136,7 +136,7 @@ class Tools:
         ] = None,
         model: Model = None,
         text_column: TextColumn = None,
-        vector_column: VectorColumn = None,
+        vectors: VectorColumn = None,
         key: Key = None,
         seed: Seed = 0,
     ) -> str:
@@ -151,7 +151,7 @@ class Tools:
             by=columns,
             model=model,
             text_column=text_column,
-            vector_column=vector_column,
+            vectors=vectors,
             key=key,
         )
         return as_json(measure(source, metrics=metrics, by=columns, seed=seed).to_dict())
@@ -171,7 +171,7 @@ class Tools:
                 '"overlap>=0.8", "cka>=0.9".'
             ),
         ] = None,
-        vector_column: VectorColumn = None,
+        vectors: VectorColumn = None,
         seed: Seed = 0,
     ) -> str:
         """Compare two files of vectors of the same items.
@@ -183,8 +183,8 @@ class Tools:
 
         conditions = parse_gates(gates or ())
         comparison = compare(
-            self._open(a, argument="a", labels=labels, vector_column=vector_column),
-            self._open(b, argument="b", vector_column=vector_column),
+            self._open(a, argument="a", labels=labels, vectors=vectors),
+            self._open(b, argument="b", vectors=vectors),
             metrics=[*(metrics or ["default"]), *(gate.metric for gate in conditions if gate.metric)],
             seed=seed,
         )
@@ -207,7 +207,7 @@ class Tools:
         max_rows: Annotated[int, Field(description="Rows to try at most, drawn at random.")] = 2000,
         model: Model = None,
         text_column: TextColumn = None,
-        vector_column: VectorColumn = None,
+        vectors: VectorColumn = None,
         key: Key = None,
         seed: Seed = 0,
     ) -> str:
@@ -219,7 +219,7 @@ class Tools:
         from isoscope.advice import advise
 
         source = self._open(
-            file, labels=labels, model=model, text_column=text_column, vector_column=vector_column, key=key
+            file, labels=labels, model=model, text_column=text_column, vectors=vectors, key=key
         )
         advice = advise(source.load(), tasks=tasks, corrections=corrections, max_rows=max_rows, seed=seed)
         return as_json(advice.to_dict() | {"notes": notes_of(source)})
@@ -232,7 +232,7 @@ class Tools:
         title: Annotated[str | None, Field(description="Title of the page.")] = None,
         model: Model = None,
         text_column: TextColumn = None,
-        vector_column: VectorColumn = None,
+        vectors: VectorColumn = None,
         key: Key = None,
         seed: Seed = 0,
     ) -> str:
@@ -246,7 +246,7 @@ class Tools:
         if page.exists() and page.suffix.lower() not in (".html", ".htm"):
             raise FileError(argument="output", got=output, wanted="a new .html file")
         source = self._open(
-            file, labels=labels, model=model, text_column=text_column, vector_column=vector_column, key=key
+            file, labels=labels, model=model, text_column=text_column, vectors=vectors, key=key
         )
         made = report(source, path=page, title=title, seed=seed)
         return as_json(

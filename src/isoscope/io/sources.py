@@ -6,8 +6,8 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
-from warnings import warn
 
+from isoscope.arguments import renamed
 from isoscope.frames import as_frame
 from isoscope.io.addresses import is_many
 from isoscope.io.label_files import locate
@@ -19,6 +19,7 @@ from isoscope.space import Space
 from isoscope.table_columns import as_choice
 
 
+@renamed(vector_column="vectors")
 def open_vectors(
     path: str | os.PathLike[str],
     *,
@@ -34,7 +35,6 @@ def open_vectors(
     weights: Any = None,
     by: str | Sequence[str] | None = None,
     skip_bad: bool = False,
-    vector_column: str | None = None,
 ) -> VectorFile | VectorShards:
     """Open vectors in a file, or in many: kind and shape are checked, the vectors not yet read.
 
@@ -59,15 +59,11 @@ def open_vectors(
         weights: how often each row counts; a column, a file or values, as labels.
         by: columns that `measure(…, by=…)` slices by, which are no dimensions.
         skip_bad: leave out files of many that cannot be opened, with a note.
-        vector_column: the former name of `vectors`, deprecated.
 
     Raises:
         FileError: a file is absent, empty, broken, of an unknown kind, or would have to be unpickled.
         ShapeError: what it holds is not (n, d), or not of the others' d.
     """
-    if vector_column is not None:
-        warn("vector_column is deprecated; use vectors.", DeprecationWarning, stacklevel=2)
-        vectors = vector_column
     options: dict[str, Any] = {
         "key": key,
         "vectors": vectors,
