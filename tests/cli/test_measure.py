@@ -153,9 +153,13 @@ def test_a_pattern_that_the_shell_has_spread(folder: Path, fail) -> None:
     files = ("sh/a.npy", "sh/b.npy", "sh/c.npy")
     for command in ("measure", "report", "advise", "frontier", "correct"):
         said = fail(command, *files)
-        assert "3 files came, sh/a.npy to sh/c.npy; wanted one FILE" in said
-        assert "write 'sh/*.npy' with them, or name the folder" in said
+        assert "got 3 files, sh/a.npy to sh/c.npy, and expected one FILE" in said
+        assert "('sh/*.npy')" in said
     assert "'metric' is one argument too many" in fail("measure", "vectors.npy", "metric")
+    Path("labels.txt").write_text("a\nb\n")
+    two = fail("measure", "vectors.npy", "labels.txt")
+    assert "two files, vectors.npy and labels.txt" in two
+    assert "Pass --labels labels.txt to use its lines as labels." in two
     assert run("measure", "sh/*.npy").exit_code == 0
     assert run("measure", "sh").exit_code == 0
 

@@ -265,3 +265,13 @@ def test_splits_and_streams_of_datasets() -> None:
     with pytest.raises(InputError, match=r"`X` has the splits train\. Pass X\['train'\]"):
         iso.measure(datasets.DatasetDict(train=whole))
     assert iso.isoscore(whole.shuffle(seed=0).select(range(40))) > 0
+
+
+def test_splits_on_disk(tmp_path: Path) -> None:
+    place = tmp_path / "splits"
+    place.mkdir()
+    (place / "dataset_dict.json").write_text('{"splits": ["test"]}')
+    Path(saved(place)).rename(place / "test")
+    with pytest.raises(InputError, match="splits has several splits of a dataset: test"):
+        iso.measure(place)
+    assert iso.measure(place / "test", metrics="isoscore").notes == ("2 files",)

@@ -73,7 +73,8 @@ class Command(_Typed, TyperCommand):
     def invoke(self, ctx: Any) -> Any:
         """Run the command, unless it has too many arguments, or a number past all that could be meant."""
         if ctx.args:
-            raise InputError(_too_many(ctx.params.get("file"), ctx.args))
+            error = _too_many(ctx.params.get("file"), ctx.args)
+            raise type(error)(error.text(self.typed))
         for param in self.params:
             value = ctx.params.get(param.name or "")
             if isinstance(value, int) and abs(value) >= TOO_LARGE:
@@ -216,13 +217,19 @@ def _long(names: Sequence[str]) -> str:
     return next((name for name in names if name.startswith("--")), names[0])
 
 
-def _too_many(file: str | Path | None, more: list[str]) -> str:
+def _too_many(file: str | Path | None, more: list[str]) -> InputError:
+    """Return the error over arguments after FILE: labels without their option, or an unquoted pattern."""
     if file is None or not all(Path(name).exists() for name in (file, *more)):
-        return f"{more[0]!r} is one argument too many"
+        return InputError(f"{more[0]!r} is one argument too many")
+    if len(more) == 1 and Path(more[0]).suffix != Path(file).suffix:
+        return InputError(
+            f"got two files, {file} and {more[0]}, and expected one FILE",
+            hint=Setting("labels", more[0], to="use its lines as labels"),
+        )
     pattern = Path(file).parent / f"*{Path(file).suffix}"
-    return (
-        f"{len(more) + 1} files came, {file} to {more[-1]}; wanted one FILE: the shell spreads a pattern "
-        f"that has no quotes, so write '{pattern}' with them, or name the folder"
+    return InputError(
+        f"got {len(more) + 1} files, {file} to {more[-1]}, and expected one FILE",
+        hint=f"quote the pattern ('{pattern}'), so that the shell leaves it as it is, or name the folder",
     )
 
 

@@ -9,7 +9,7 @@ import typer
 
 from isoscope.cli.commands import present
 from isoscope.cli.inputs import InputOptions
-from isoscope.cli.options import Json, JsonOutput, Labels, MetricOptions, Seed
+from isoscope.cli.options import Json, JsonOutput, Labels, MetricOptions, Seed, Texts
 from isoscope.errors import InputError
 
 FAILED = 1  # exit code where a gate is not passed
@@ -86,14 +86,7 @@ def compare(
             metavar="WHERE",
         ),
     ] = None,
-    texts: Annotated[
-        str | None,
-        typer.Option(
-            "--texts",
-            help="A file of texts, one for each row of A, shown for rows that moved.",
-            metavar="FILE",
-        ),
-    ] = None,
+    texts: Texts = None,
     metrics: MetricOptions,
     gate: Annotated[
         list[str] | None,
@@ -152,7 +145,6 @@ def compare(
         )
     from isoscope.comparison import compare as compare_spaces
     from isoscope.comparison import parse_gates
-    from isoscope.io import read_texts
 
     gates = parse_gates(gate or ())
     wanted = [*(metrics.chosen() or ["default"]), *(one.metric for one in gates if one.metric)]
@@ -161,7 +153,7 @@ def compare(
         first.open(a, labels=labels),
         second.open(b or a),
         ids=_ids(opened, two("ids", ids)),
-        texts=None if texts is None else read_texts(texts),
+        texts=texts,
         metrics=wanted,
         k=k,
         metric=metric,

@@ -8,8 +8,7 @@ from typing import Annotated
 import typer
 
 from isoscope.cli.inputs import InputOptions
-from isoscope.cli.options import File, Labels, Seed
-from isoscope.cli.report import read_shown_texts
+from isoscope.cli.options import File, Labels, Seed, Texts
 from isoscope.errors import FileError, InputError
 from isoscope.terminal import say
 
@@ -24,14 +23,7 @@ def export(
         ),
     ] = None,
     labels: Labels = None,
-    texts: Annotated[
-        str | None,
-        typer.Option(
-            "--texts",
-            help="The text of each row: a column of FILE, a file with one text a line, or FILE.csv:column.",
-            metavar="WHERE",
-        ),
-    ] = None,
+    texts: Texts = None,
     projection: Annotated[
         str,
         typer.Option(
@@ -71,7 +63,7 @@ def export(
     written = save_atlas(
         source.open(file, labels=labels),
         atlas,
-        texts=None if texts is None else read_shown_texts(texts, file),
+        texts=texts,
         projection=projection,
         k=k,
         metric=metric,

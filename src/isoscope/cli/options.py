@@ -111,6 +111,14 @@ Seeds = Annotated[
     str,
     typer.Option("--seeds", help="How many seeds, or which, comma-separated (1,2,5).", metavar="SEEDS"),
 ]
+Texts = Annotated[
+    str | None,
+    typer.Option(
+        "--texts",
+        help="The text of each row: a column of FILE, else a file with one text a line, or FILE.csv:column.",
+        metavar="WHERE",
+    ),
+]
 TextColumn = Annotated[
     str | None,
     typer.Option(

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from isoscope.cli.inputs import InputOptions
-from isoscope.cli.options import File, Json, Labels, Seed, output
+from isoscope.cli.options import File, Json, Labels, Seed, Texts, output
 from isoscope.errors import FileError, InputError
 from isoscope.terminal import say, show_json
 
@@ -18,14 +18,7 @@ def report(
     *,
     output: Annotated[Path, output("The page to write, .html.", "PAGE")] = Path("report.html"),
     labels: Labels = None,
-    texts: Annotated[
-        str | None,
-        typer.Option(
-            "--texts",
-            help="Shown beside points: a column of FILE, a file with one text a line, or FILE.csv:column.",
-            metavar="WHERE",
-        ),
-    ] = None,
+    texts: Texts = None,
     title: Annotated[
         str | None,
         typer.Option("--title", help="Title of the page. [default: FILE's name]", metavar="TEXT"),
@@ -71,7 +64,7 @@ def report(
         raise InputError("goes with vectors; with --model the texts of FILE are shown", argument="texts")
     made = make(
         source.open(file, labels=labels),
-        texts=None if texts is None else read_shown_texts(texts, file),
+        texts=texts,
         path=output,
         title=title,
         run=followed,
@@ -94,12 +87,3 @@ def report(
     for path in made.figures:
         say(f"figure: {path}")
     say(f"page: {output} ({made.n_bytes / 1e6:.1f} MB)")
-
-
-def read_shown_texts(where: str, file: str) -> list[str]:
-    """Read the texts from a file of their own, else from a column of FILE."""
-    from isoscope.io import read_texts
-    from isoscope.io.label_files import split_column
-
-    path, column = split_column(where)
-    return read_texts(path, column=column) if path.exists() else read_texts(file, column=where)

@@ -30,6 +30,8 @@ from isoscope.printable import listed
 from isoscope.space import Space, unchecked
 
 _BESIDE = (".json", ".jsonl")
+_SPLITS = "dataset_dict.json"  # what `datasets` writes beside the folders of several splits
+_SETTINGS = ("dataset_info.json", "state.json")  # and beside the files of one
 _NUMBER = re.compile(r"(\d+)")
 
 
@@ -208,8 +210,15 @@ def _found(path: str) -> tuple[list[FilePath], list[str]]:
         places = {str(entry): entry for entry in Path(path).iterdir()}
     else:
         places = {name: Path(name) for name in (glob.glob(path) if is_many(path) else [path])}
+    if any(place.name == _SPLITS for place in places.values()):
+        folders = listed(sorted(place.name for place in places.values() if place.name != _SPLITS))
+        raise FileError(f"{path} has several splits of a dataset: {folders}", hint="name the folder of one")
     # what a framework leaves beside its files begins so: _SUCCESS, .part-0.crc
-    names = [name for name, place in places.items() if not place.name.startswith((".", "_"))]
+    names = [
+        name
+        for name, place in places.items()
+        if not place.name.startswith((".", "_")) and place.name not in _SETTINGS
+    ]
     known = sorted((name for name in names if kind(places[name]) in formats()), key=natural)
     if not known:
         held = f"; it has {listed(sorted(places[name].name for name in names))}" if names else ""

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from isoscope.errors import FileError, InputError, check_choice, check_seed, check_whole
+from isoscope.engine.inputs import as_input
+from isoscope.errors import FileError, check_choice, check_seed, check_whole
 from isoscope.io.atomic import write_atomically
 from isoscope.io.files import reason
+from isoscope.io.sources import row_values
 from isoscope.io.vector_files import VectorFile
 from isoscope.io.writers import check_target
 from isoscope.report.projections import projection as project
@@ -31,7 +33,7 @@ def save_atlas(
     path: str | os.PathLike[str],
     *,
     labels: Any = None,
-    texts: Sequence[str] | None = None,
+    texts: Any = None,
     projection: str = PRINCIPAL,
     k: int = 15,
     metric: str = "cosine",
@@ -69,8 +71,10 @@ def save_atlas(
     check_choice("metric", metric, METRICS)
     check_whole("k", k, least=0)
     check_seed(seed)
-    space = _space(X, labels, texts)
-    columns = _columns_beside(X)
+    source = as_input(X, {"labels": labels}).source
+    space, columns = source.load(), _columns_beside(source)
+    if texts is not None:
+        space = replace(space, texts=row_values(source, texts, "texts"))
     if space.texts is not None:
         columns[_TEXT] = pa.array(list(space.texts), pa.string())
     if space.labels is not None:
@@ -99,19 +103,6 @@ def atlas_command(path: str | os.PathLike[str]) -> str:
     for option, name in {"--text": _TEXT, "--x": _X, "--y": _Y, "--neighbors": _NEIGHBORS}.items():
         words += [option, name] if name in names else []
     return shlex.join(words)
-
-
-def _space(X: Any, labels: Any, texts: Sequence[str] | None) -> Space:
-    if isinstance(texts, str):
-        raise InputError(argument="texts", got=texts, wanted="a sequence with one text for each vector")
-    space = X.load() if hasattr(X, "load") else X if isinstance(X, Space) else Space(X)
-    if labels is not None or texts is not None:
-        space = Space(
-            space.vectors,
-            labels=space.labels if labels is None else labels,
-            texts=space.texts if texts is None else texts,
-        )
-    return space
 
 
 def _columns_beside(X: Any) -> dict[str, Any]:
