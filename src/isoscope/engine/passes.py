@@ -313,7 +313,7 @@ def slices_of(source: Source, columns: Sequence[str] | Mapping[str, Any]) -> Lab
     columns: names of columns of the source, or values by name.
     """
     read = columns.__getitem__ if isinstance(columns, Mapping) else source.column
-    each = [as_labels(read(name), n=source.n_rows, name=f"by ({name})") for name in columns]
+    each = [as_labels(read(name), n=source.n_rows, name=f"by ({name})" if name else "by") for name in columns]
     codes, names = each[0].codes, [str(name) for name in each[0].names]
     if len(each) > 1:
         names = [_joinable(name) for name in names]

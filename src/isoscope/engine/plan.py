@@ -17,18 +17,17 @@ from isoscope.arguments import parse_memory
 from isoscope.engine.costs import Cost
 from isoscope.engine.costs import price as cost_of
 from isoscope.engine.dask_arrays import DaskVectors
+from isoscope.engine.inputs import slices_by
 from isoscope.engine.options import Scale, resident_bytes
-from isoscope.engine.passes import LEFT_OUT_ROWS, By, sample_precision, slices_of
+from isoscope.engine.passes import LEFT_OUT_ROWS, By, sample_precision
 from isoscope.engine.source import Source
 from isoscope.errors import InputError, ShapeError
-from isoscope.io.label_files import read_labels, split_column
 from isoscope.io.raw_rows import physical_bytes
-from isoscope.labels import Labels, as_labels
+from isoscope.labels import Labels
 from isoscope.metrics.registry import KNOWN, Metric, choose, named
 from isoscope.results import Result
 from isoscope.space import Space
 from isoscope.statistics.declared import declared, streamed, weighted, with_prerequisites
-from isoscope.table_columns import no_column
 from isoscope.tables import Grid
 
 _FIRST_ROWS = 64  # read before the rest, to know what there is
@@ -241,7 +240,7 @@ def plan(
         errors = False
         chosen, left_out = _without(chosen, left_out, metrics, weighted(), "has no weighted form")
         left_out.append("rows count as often as their weights say; standard errors are not known")
-    slices, columns_by = (None, ()) if by is None else _slices(by, source, skip_bad=skip_bad)
+    slices, columns_by = (None, ()) if by is None else slices_by(by, source, skip_bad=skip_bad)
     by_strips = (
         frozenset() if slices is not None else {name for name, one in declared().items() if one.of_pairs}
     )
@@ -310,31 +309,6 @@ def _first_block(source: Source, *, in_parts: bool, skip_bad: bool) -> Space:
         with suppress(InputError):
             return next(part.blocks(_FIRST_ROWS))
     return next(parts[-1 if skip_bad else 0].blocks(_FIRST_ROWS))
-
-
-def _slices(by: Any, source: Source, *, skip_bad: bool) -> tuple[By, tuple[str, ...]]:
-    """The slice of every row, or the columns to read it from part by part; and the columns' names."""
-    if isinstance(by, Mapping):
-        return slices_of(source, by), tuple(by)
-    names = (by,) if isinstance(by, str) else by
-    if isinstance(names, list) and set(map(str, names)) <= set(source.columns):
-        names = tuple(names)
-    if not (isinstance(names, tuple) and names and all(isinstance(name, str) for name in names)):
-        return _named(as_labels(by, n=source.n_rows, name="by")), ()
-    if len(names) == 1 and names[0] not in source.columns:
-        file, column = split_column(names[0])
-        if file.exists():
-            return _named(as_labels(read_labels(file, column=column), n=source.n_rows, name="by")), names
-    for name in names:
-        if name not in source.columns:
-            raise no_column(name, source.columns, argument="by", of=source.title, wanted="a column or a file")
-    if source.n_rows is None or skip_bad:  # known when they are read
-        return names, names
-    return slices_of(source, names), names
-
-
-def _named(labels: Labels) -> Labels:
-    return Labels(labels.codes, tuple(map(str, labels.names)))
 
 
 def _without(
