@@ -1,7 +1,7 @@
-"""The border: any array in, one checked (n, d) tensor behind it, and the caller's kind of array back.
+"""Convert any array to one checked (n, d) tensor, and results to the caller's kind of array.
 
-Nothing behind this module asks what kind of array came. The caller's memory is shared where it can
-be and never written to. Half precision stays as stored; `working` lifts it block by block.
+No other module depends on the kind of array. The caller's memory is shared where possible and never
+written to. Half precision stays as stored; `working` converts it to a wider type block by block.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def as_matrix(X: Any, *, name: str = "X", finite: bool = True, apart: Any = None) -> Tensor:
-    """Return the (n, d) floating tensor behind any array, checked: two axes, numbers, finite.
+    """Return any array as an (n, d) floating tensor, checked to have two axes and finite numbers.
 
     Accepts NumPy arrays and memory maps, torch tensors on any device, anything with DLPack (CuPy,
     JAX), pandas, polars and Arrow tables or columns of lists, Hugging Face datasets, a Space, nested lists,
@@ -41,9 +41,9 @@ def as_matrix(X: Any, *, name: str = "X", finite: bool = True, apart: Any = None
 
     Args:
         X: the vectors.
-        name: the argument they came as, for messages.
-        finite: whether every number is checked; else that is left to the caller's own first pass.
-        apart: what the caller gave as labels or the like: where that names a column of X, the column is no
+        name: the argument's name, for messages.
+        finite: whether to check every number; if not, the caller's own first pass does.
+        apart: the caller's labels, weights or the like. If this names a column of X, the column is not a
             dimension.
     """
     _leave_parents_threads()
@@ -86,7 +86,7 @@ def _from_table(X: Any, name: str, apart: Collection[str] = ()) -> Tensor:
 def _leave_parents_threads() -> None:
     """Compute on one core in a forked process: OpenMP would wait for threads that stayed with the parent.
 
-    Each thread has a number of its own; one that was set since the fork is left alone.
+    Each thread has its own setting; one that was changed since the fork stays.
     """
     if not _threads_at_fork or getattr(_thread, "process", None) == os.getpid():
         return
@@ -96,7 +96,7 @@ def _leave_parents_threads() -> None:
 
 
 def as_spaces(X: Any, *, name: str = "X") -> Tensor:
-    """The (B, n, d) tensor behind an array of B spaces of one shape, checked as `as_matrix` checks one."""
+    """Return an array of B spaces as a (B, n, d) tensor, checked as by `as_matrix`."""
     spaces = as_tensor(X, name=name)
     if spaces.ndim != 3:
         raise ShapeError(
@@ -115,7 +115,7 @@ def as_spaces(X: Any, *, name: str = "X") -> Tensor:
 
 
 def as_device(name: str | torch.device | None) -> torch.device | None:
-    """A device by name, checked to be there; None for none."""
+    """Return a device by name, checked to exist; None stays None."""
     if name is None:
         return None
     try:
@@ -126,7 +126,7 @@ def as_device(name: str | torch.device | None) -> torch.device | None:
 
 
 def as_tensor(X: Any, *, name: str = "X") -> Tensor:
-    """A floating tensor of any shape that shares the caller's memory where it can; values unchecked."""
+    """Return a floating tensor that shares the caller's memory where possible; values are not checked."""
     _leave_parents_threads()
     if not isinstance(X, Tensor):
         X = _from_foreign(X, name)
@@ -171,7 +171,7 @@ def check_real(X: Tensor, *, name: str) -> None:
 
 
 def check_finite(X: Tensor, *, name: str = "X") -> None:
-    """Raise NotFiniteError naming the first bad rows; one fast pass when all is well."""
+    """Raise NotFiniteError that names the first rows with NaN or Inf; one fast pass if there are none."""
     if X.is_cuda and bool(torch.isfinite(X.detach().sum(dtype=working_dtype(X.dtype)))):
         return  # a device is waited for once
     for start, block in _row_blocks(X.detach()):
@@ -183,37 +183,37 @@ def check_finite(X: Tensor, *, name: str = "X") -> None:
 
 
 def _seems_finite(block: Tensor) -> bool:
-    """True only if every number is finite, in one fast pass; false perhaps where large ones add up to Inf.
+    """Return True only if every number is finite, in one fast pass; large numbers that overflow give False.
 
-    A sum is finite only if every term is. In half precision long sums overflow, and wider ones are slow.
+    A sum is finite only if every term is. Long sums overflow in half precision, and wider sums are slow.
     """
     sums = block.sum(dim=1) if block.dtype in HALVES else block.sum()
     return bool(torch.isfinite(sums).all())
 
 
 def working_dtype(dtype: torch.dtype) -> torch.dtype:
-    """The type products are taken in: float64 for float64, float32 for everything narrower."""
+    """Return the type for products: float64 for float64, float32 for everything narrower."""
     return torch.float64 if dtype == torch.float64 else torch.float32
 
 
 def working(block: Tensor) -> Tensor:
-    """A block in its working type."""
+    """Return a block in its working type."""
     return block.to(working_dtype(block.dtype))
 
 
 def blocks(X: Tensor, *, n_rows: int | None = None) -> Iterator[Tensor]:
-    """X in row blocks of its working type, so that half precision and memory maps never grow whole."""
+    """Yield blocks of rows in their working type, so that half precision is never widened as a whole."""
     for _, block in _row_blocks(X, n_rows):
         yield working(block)
 
 
 def block_rows(n_dims: int) -> int:
-    """How many rows of float32 make one block."""
+    """Return the number of float32 rows in one block."""
     return max(256, BLOCK_BYTES // (4 * max(n_dims, 1)))
 
 
 def like(result: Tensor, original: Any) -> Any:
-    """A result as the caller's kind of array: a tensor for tensors, NumPy for everything else."""
+    """Return a result as the caller's kind of array: a tensor for tensors, NumPy for everything else."""
     original = getattr(original, "vectors", original)
     if isinstance(original, Tensor):
         return result.to(original.device)
@@ -221,7 +221,7 @@ def like(result: Tensor, original: Any) -> Any:
 
 
 def scalar(value: Tensor | float) -> Any:
-    """A plain float, unless the value carries a gradient: then the tensor itself."""
+    """Return a plain float, or the tensor itself if it carries a gradient."""
     if isinstance(value, Tensor):
         return value if value.requires_grad else float(value)
     return float(value)
@@ -260,7 +260,7 @@ def _from_foreign(X: Any, name: str) -> Tensor:
 
 
 def _share(array: np.ndarray, name: str) -> Tensor:
-    """A tensor over a NumPy array, without a copy where torch allows one."""
+    """Return a tensor over a NumPy array, without a copy where torch allows it."""
     if array.dtype.kind == "O":
         array = _from_object_array(array, name)
     if array.dtype.kind not in "fiub":
@@ -283,7 +283,7 @@ def _share(array: np.ndarray, name: str) -> Tensor:
 
 
 def _from_object_array(array: np.ndarray, name: str) -> np.ndarray:
-    """Rows kept as separate lists or arrays (a pandas column of vectors), stacked."""
+    """Stack rows that are separate lists or arrays, such as a pandas column of vectors."""
     rows = [np.asarray(row) for row in array.ravel()]
     lengths = {row.shape for row in rows}
     if len(lengths) > 1:

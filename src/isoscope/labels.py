@@ -1,4 +1,4 @@
-"""What is known of each row by name: one label, or a set of labels, as integer codes."""
+"""Labels of rows as integer codes: one label a row, or a set of labels."""
 
 from __future__ import annotations
 
@@ -45,16 +45,16 @@ class Labels:
 
     @cached_property
     def counts(self) -> Tensor:
-        """(K,) how many rows carry each label, int64."""
+        """(K,) number of rows of each label, int64."""
         return torch.bincount(self.codes, minlength=self.n_labels)
 
     @cached_property
     def sizes(self) -> list[int]:
-        """How many rows carry each label, as numbers: one wait for the device, however often asked."""
+        """Rows of each label as plain numbers; the device is synchronised once."""
         return self.counts.tolist()
 
     def to(self, device: torch.device) -> Labels:
-        """The same labels with their codes on another device."""
+        """Return the labels with their codes on another device."""
         if self.codes.device == device:
             return self
         moved = Labels(self.codes.to(device), self.names)
@@ -63,11 +63,11 @@ class Labels:
         return moved
 
     def rows(self, start: int, stop: int) -> Labels:
-        """The labels of rows start … stop−1, with all K names kept."""
+        """Return the labels of rows start … stop−1, with all K names."""
         return Labels(self.codes[start:stop], self.names)
 
     def seen(self) -> Labels:
-        """The same rows with only the names that occur among them; one object for every call."""
+        """Return the labels with only the names that occur; every call returns the same object."""
         return self._seen
 
     @cached_property
@@ -83,7 +83,7 @@ def as_labels(labels: Any, *, n: int | None = None, name: str = "labels") -> Lab
 
     With several labels a row (an (n, L) matrix of 0 and 1, or a sequence of lists or sets), each
     distinct set of labels is one label. Whole numbers of any size are kept exactly. Labels of different
-    types are compared as texts; where that would make one of two (1 and "1"), it is an error. Missing
+    types are compared as texts; two labels with the same text, such as 1 and "1", are an error. Missing
     labels (None, NaN, NaT, NA, masked entries, empty texts) are an error that names the rows.
     """
     coded = labels if isinstance(labels, Labels) else _coded(labels, name)
@@ -95,14 +95,14 @@ def as_labels(labels: Any, *, n: int | None = None, name: str = "labels") -> Lab
 
 
 def as_clusters(labels: Any, *, n: int, name: str = "labels") -> Labels:
-    """Labels that describe clusters: at least two, and fewer than there are points."""
+    """Return labels that describe clusters: at least two, and fewer than points."""
     coded = as_labels(labels, n=n, name=name).seen()
     check_clusters(coded.n_labels, n, coded.names, name=name)
     return coded
 
 
 def label_notes(labels: Labels, *, n: int) -> list[str]:
-    """Say so where labels of n rows look like times, scores or identifiers: very many, or fractions."""
+    """Return notes on labels that look like times, scores or identifiers: very many, or fractions."""
     notes = []
     if labels.n_labels > _FEW_LABELS and labels.n_labels * _FEW_ROWS > n:
         notes.append(
@@ -147,7 +147,7 @@ def _coded(labels: Any, name: str) -> Labels:
 
 
 def _of_whole_numbers(values: Tensor) -> Labels | None:
-    """Count whole numbers on their device; None where they lie too far apart for that."""
+    """Return labels from whole numbers by counting on their device; None if their range is too wide."""
     wide = values.long()
     low, high = torch.stack(wide.aminmax()).tolist()
     if high - low >= max(_NUMBERS_A_ROW * len(wide), 2**10):
@@ -160,7 +160,7 @@ def _of_whole_numbers(values: Tensor) -> Labels | None:
 
 
 def _of_array(values: np.ndarray, name: str) -> Labels:
-    """Numbers by sorting, everything else value by value: fixed-width texts would all be as wide as one."""
+    """Return labels from an array: numbers by sorting, texts one by one, as NumPy pads them to one width."""
     if values.ndim == 2 and values.shape[1] > 1:
         return _of_indicator(values, name)
     if values.ndim == 2:
@@ -184,7 +184,7 @@ def _of_array(values: np.ndarray, name: str) -> Labels:
 
 
 def _refuse_no_unicode(values: np.ndarray, name: str) -> None:
-    """Raise LabelError for numbers beyond Unicode, of which NumPy makes strings that Python chokes on."""
+    """Raise LabelError for code points beyond Unicode, which NumPy stores and Python cannot read."""
     if values.dtype.itemsize == 0:
         return
     characters = np.ascontiguousarray(values).view(np.dtype("u4").newbyteorder(values.dtype.byteorder))
@@ -216,7 +216,7 @@ def _of_values(values: list[Any], name: str) -> Labels:
 
 
 def _plain(label: Any) -> Any:
-    """Return a label as a str, bytes or number that equals only its like; None where it is missing."""
+    """Return a label as a plain str, bytes or number; None if it is missing."""
     if _is_missing(label):
         return None
     if isinstance(label, np.generic) and label.dtype.kind not in "mM":
@@ -230,7 +230,7 @@ def _plain(label: Any) -> Any:
 
 
 def _texts(distinct: Iterable[Any], values: list[Any], name: str) -> list[str]:
-    """Return labels of different types as texts; raise LabelError where two of them read alike."""
+    """Return labels of different types as texts; raise LabelError if two of them have the same text."""
     texts = {label: _text(label) for label in distinct}
     first: dict[str, Any] = {}
     for label, text in texts.items():
@@ -267,14 +267,14 @@ def _to_numpy(column: Any) -> np.ndarray:
 
 
 def is_indicator(rows: list[Any]) -> bool:
-    """Whether nested lists are a matrix of 0 and 1, as scikit-learn takes them, not sets of labels."""
+    """Return whether nested lists are scikit-learn's indicator matrix of 0 and 1, not sets of labels."""
     if not rows or not all(isinstance(row, list | tuple) and len(row) == len(rows[0]) > 1 for row in rows):
         return False
     return all(isinstance(cell, int) and cell in (0, 1) for row in rows for cell in row)
 
 
 def _of_indicator(matrix: np.ndarray, name: str) -> Labels:
-    """Each row of a 0/1 matrix as the name of the set of its columns."""
+    """Return labels from an indicator matrix: each distinct set of columns is one label."""
     _refuse_missing(np.asarray(np.ma.getmaskarray(matrix).any(axis=1)), name)
     if not np.isin(matrix, (0, 1)).all():
         raise LabelError(
@@ -286,7 +286,7 @@ def _of_indicator(matrix: np.ndarray, name: str) -> Labels:
 
 
 def _set_names(rows: list[Any], name: str) -> list[str | None]:
-    """Return the names of sets of labels; a single label is a set of one, a missing one makes none."""
+    """Return a name for each set of labels, None if a label is missing; one label is a set of one."""
     try:
         sets = [frozenset(row) if isinstance(row, _COLLECTIONS) else frozenset([row]) for row in rows]
     except TypeError as error:
@@ -308,7 +308,7 @@ def _set_name(members: Iterable[Any]) -> str | None:
 
 
 def _is_missing(label: Any) -> bool:
-    """Whether a label is None, masked, pandas' NA, or equals nothing: NaN of any type, NaT."""
+    """Return whether a label is None, masked, pandas' NA, NaN of any type or NaT."""
     if label is None or label is np.ma.masked or type(label).__name__ == "NAType":
         return True
     if isinstance(label, Decimal):

@@ -1,4 +1,4 @@
-"""`Space`: vectors, and what is known of each row."""
+"""`Space`: vectors with the labels, texts and weights of their rows."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _LARGEST_COUNT = 2**53  # whole numbers up to here are exact in float64
 
 @dataclass(frozen=True, eq=False)
 class Space:
-    """Vectors, one a row, with what is known of each: the noun every part of isoscope takes and returns.
+    """Vectors, one a row, with their labels, texts, weights and other columns.
 
-    Anything array-like is taken for `vectors` and checked once, here; labels, token types and
-    sentences may be any sequence with one entry a row.
+    Every function of isoscope takes a Space in place of an array. `vectors` may be any array and is checked
+    once, here. Labels, token types and sentences may be any sequence with one entry a row.
 
     Attributes:
         vectors: (n, d) tensor; shares the caller's memory where it can and is never changed.
@@ -33,7 +33,7 @@ class Space:
         token_types: the word or token each row is an occurrence of.
         sentences: the sentence each row comes from.
         partners: (n, d) the vector each row is matched with (a translation, another view).
-        weights: (n,) how often each row counts, where not once; float64.
+        weights: (n,) how often each row counts, float64; None if each counts once.
         texts: the text each row encodes.
         layer: which layer of a model the rows come from.
         name: what to call the space in tables and figures.
@@ -113,13 +113,13 @@ class Space:
 
     @property
     def X(self) -> np.ndarray:  # noqa: N802 - scikit-learn's name
-        """(n, d) the vectors in NumPy, in the same memory where that can be."""
+        """(n, d) vectors as a NumPy array, in the same memory where possible."""
         vectors = self.vectors.detach().cpu()
         return (vectors.float() if vectors.dtype == torch.bfloat16 else vectors).numpy()
 
     @property
     def y(self) -> np.ndarray | None:
-        """(n,) the labels in NumPy, by name; None where there are none."""
+        """(n,) names of the labels as a NumPy array, or None."""
         return None if self.labels is None else np.asarray(self.labels.names)[self.labels.codes.cpu().numpy()]
 
     @property
@@ -134,7 +134,7 @@ class Space:
 
     @property
     def device(self) -> torch.device:
-        """Where the vectors live."""
+        """Device of the vectors."""
         return self.vectors.device
 
     @property
@@ -144,17 +144,17 @@ class Space:
 
     @property
     def n_bytes(self) -> int:
-        """What the vectors take in memory as float32."""
+        """Bytes of the vectors as float32."""
         return 4 * self.vectors.numel()
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """What is known of each row by a name that `column` takes."""
+        """Names that `column` takes."""
         known = ("labels", "token_types", "sentences", "weights", "texts")
         return tuple(name for name in known if vars(self)[name] is not None)
 
     def column(self, name: str) -> Sequence[Any]:
-        """One value a row: its label, its token type, its sentence, its weight or its text."""
+        """Return one value a row: labels, token types, sentences, weights or texts."""
         if name not in self.columns:
             held = ", ".join(self.columns) or "nothing by name"
             raise InputError(f"{self.title} has no column {name!r}; it knows {held} of its rows")
@@ -166,35 +166,35 @@ class Space:
 
     @property
     def identity(self) -> list[Any]:
-        """What tells these vectors from others: their shape and a digest."""
+        """The title, the shape and a digest of the vectors."""
         held = self.vectors.detach().cpu().contiguous().view(torch.uint8).numpy()
         return [self.title, list(self.vectors.shape), hashlib.sha256(held.tobytes()).hexdigest()]
 
     @property
     def title(self) -> str:
-        """What to call it in a message."""
+        """Name for messages."""
         return self.name or "X"
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Nothing: a space is as the caller made it."""
+        """No notes: the caller made the space."""
         return ()
 
     def parts(self, n_rows: int) -> list[Space]:
-        """Itself: its rows are in memory."""
+        """Return the space as its only part, since its rows are in memory."""
         del n_rows
         return [self]
 
     def load(self) -> Space:
-        """Itself."""
+        """Return the space itself."""
         return self
 
     def with_vectors(self, vectors: Any) -> Space:
-        """The same rows under other vectors (corrected, trained, of another layer)."""
+        """Return the same rows with other vectors: corrected, trained, or of another layer."""
         return replace(self, vectors=vectors)
 
     def blocks(self, n_rows: int | None = None) -> Iterator[Space]:
-        """The space in blocks of rows, each a Space of its own with the labels' names kept."""
+        """Yield blocks of rows, each a Space with all names of the labels."""
         if n_rows is not None and n_rows < 1:
             raise InputError(f"n_rows is {n_rows}; wanted at least one vector a block")
         n_rows = n_rows or block_rows(self.n_dims)
@@ -202,12 +202,12 @@ class Space:
             yield self.rows(start, min(start + n_rows, len(self)))
 
     def take(self, index: Tensor) -> Space:
-        """Return the rows of these numbers, in their order, with what is known of each and all names kept."""
+        """Return the rows of an index, with their columns and all names of the labels."""
         texts = None if self.texts is None else [self.texts[row] for row in index.tolist()]
         return self._picked(lambda known: known[index.to(known.device)], texts)
 
     def rows(self, start: int, stop: int) -> Space:
-        """Return rows start … stop−1, in the same memory, with what is known of each and all names kept."""
+        """Return rows start … stop−1, in the same memory, with their columns and all names of the labels."""
         texts = None if self.texts is None else self.texts[start:stop]
         return self._picked(lambda known: known[start:stop], texts)
 
@@ -222,12 +222,12 @@ class Space:
 
 
 def weighted(space: Space, weights: Tensor) -> Space:
-    """The rows of a checked space, each counting so often; all of a block may count for nothing."""
+    """Return a checked space with these weights, which may all be zero in a block."""
     return unchecked({**vars(space), "weights": weights.to(space.device)})
 
 
 def unchecked(fields: dict[str, Any]) -> Space:
-    """A space of fields that came of checked ones: no second look."""
+    """Return a space of fields that are already checked."""
     space = object.__new__(Space)
     for field, value in fields.items():
         object.__setattr__(space, field, value)
@@ -235,7 +235,7 @@ def unchecked(fields: dict[str, Any]) -> Space:
 
 
 def as_weights(weights: Any, *, n: int, name: str = "weights") -> Tensor:
-    """(n,) float64, one finite number for each row, none negative, not all zero, their sum exact."""
+    """Return weights as (n,) float64, checked: finite, none negative, not all zero, and their sum exact."""
     values = as_tensor(weights, name=name).detach().double().flatten()
     if len(values) != n:
         raise ShapeError(
@@ -259,7 +259,7 @@ def as_weights(weights: Any, *, n: int, name: str = "weights") -> Tensor:
 
 
 def as_counts(weights: Any, *, n: int, name: str = "weights") -> Tensor:
-    """The weights of a whole space: `as_weights`, and no shares, which make one vector of all rows."""
+    """Return the weights of a whole space; weights that are shares of 1 are an error."""
     counts = as_weights(weights, n=n, name=name)
     total = float(counts.sum())
     if total < 2 and int((counts > 0).sum()) > 1:
@@ -271,7 +271,7 @@ def as_counts(weights: Any, *, n: int, name: str = "weights") -> Tensor:
 
 
 def whole(number: float) -> Any:
-    """A sum of weights as an int where it is one."""
+    """Return a sum of weights as an int if it is a whole number."""
     return int(number) if number == int(number) else number
 
 
@@ -280,7 +280,7 @@ def _named(values: Any, n: int, name: str) -> Labels | None:
 
 
 def known_rows(X: Any, given: Any, field: str) -> Any:
-    """Return what is known of each row: as given, as a name that is looked up, or as the Space carries it."""
+    """Return one value a row: the given values, the column they name, or the column of the Space."""
     if isinstance(given, str | os.PathLike):
         # by name, since readers are built on this module
         return import_module("isoscope.io.sources").row_values(X, given, field)

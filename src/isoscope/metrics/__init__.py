@@ -1,4 +1,4 @@
-"""Metrics of a space: each is the function of its name, a formula over statistics.
+"""Metrics of a space; each is a function of its name.
 
 `isoscope.metrics.isoscore` is the metric that `isoscope measure -m isoscore` computes.
 """

@@ -1,4 +1,4 @@
-"""What causes the anisotropy of a labelled space: label by label, direction by direction, to the last bit."""
+"""Attribution of the anisotropy of a labelled space to its labels and principal directions."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _ROUNDING = 1e-12  # a share of the variance that is none
 
 @dataclass(frozen=True)
 class LabelPart:
-    """What one label adds; every column adds up over the labels to the whole.
+    """The contribution of one label; each column adds up to the whole over all labels.
 
     Attributes:
         name: the label.
@@ -50,7 +50,7 @@ class LabelPart:
 
 @dataclass(frozen=True)
 class DirectionPart:
-    """What one principal direction adds; every column but the last two adds up to the whole.
+    """The contribution of one principal direction; each column but the last two adds up to the whole.
 
     Attributes:
         variance: λ_j as a share of tr Σ.
@@ -98,7 +98,7 @@ class Attribution(Result):
     debiased: dict[str, float] | None = None
 
     def grids(self, *, top: int = 10) -> Iterable[Grid]:
-        """Return the labels that add most to the anisotropy, and the widest directions."""
+        """Return tables of the labels and the directions that contribute most to the anisotropy."""
         first = sorted(self.labels, key=lambda part: -part.excess)[:top]
         labels = [
             (
@@ -139,7 +139,7 @@ class Attribution(Result):
 def attribute_anisotropy(
     X: Any, labels: Any = None, *, debias: bool = False, n_splits: int = 8, seed: int = 0
 ) -> Attribution:
-    """How much of the anisotropy each label and each principal direction causes, exactly.
+    """Compute how much each label and each principal direction contributes to the anisotropy, exactly.
 
         Σ = Σ_k C_k,   C_k = p_k(W_k + b_k b_kᵀ),   b_k = μ_k − μ,   p_k = n_k/n
         ‖Σ‖_F² = Σ_k ⟨C_k, Σ⟩ = Σ_k Σ_j λ_j·v_jᵀC_k v_j
@@ -232,18 +232,18 @@ def _direction_parts(
 
 
 def _rows(kind: type[_Part], *columns: Tensor | Sequence[Any]) -> tuple[_Part, ...]:
-    """One part a row, from columns in the order of its fields."""
+    """Return one part for each row of columns, which are in the order of its fields."""
     lists = [column.tolist() if isinstance(column, Tensor) else column for column in columns]
     return tuple(kind(*row) for row in zip(*lists, strict=True))
 
 
 def _shares(parts: Tensor, whole: Tensor) -> Tensor:
-    """Parts of the anisotropy; of none at all, zeros."""
+    """Return parts as shares of the anisotropy, or zeros if there is none."""
     return parts / whole if whole > 1e-14 else torch.zeros_like(parts)
 
 
 def _debiased(rows: Tensor, labels: Labels, n_splits: int, seed: int) -> dict[str, float]:
-    """Unbiased ‖W‖², 2⟨W, B⟩, ‖B‖² as shares of their sum."""
+    """Return unbiased ‖W‖², 2⟨W, B⟩ and ‖B‖² as shares of their sum."""
     check_seed(seed)
     if not isinstance(n_splits, int) or n_splits < 1:
         raise InputError(argument="n_splits", got=n_splits, wanted="a whole number of at least 1")
@@ -268,14 +268,14 @@ def _debiased(rows: Tensor, labels: Labels, n_splits: int, seed: int) -> dict[st
 
 
 def _halves(labels: Labels, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-    """Rows of two random halves, each label cut in two."""
+    """Return the rows of two random halves that split each label in two."""
     strata = Strata.of(labels.codes, labels.n_labels, generator=generator)
     half = strata.counts // 2
     return strata.draw(torch.zeros_like(half), half)[0], strata.draw(half, strata.counts)[0]
 
 
 def _unbiased(rows: Tensor, labels: Labels, half: Tensor) -> tuple[Tensor, Tensor]:
-    """W and B of all points' proportions, each unbiased, from half the rows.
+    """Return unbiased W and B from half the rows, with the proportions of all points.
 
     The means of m_k rows carry noise W_k/m_k, so B's plain estimate is Σ p_k(1 − p_k)·W_k/m_k too large.
     """

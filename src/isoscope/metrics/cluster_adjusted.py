@@ -1,4 +1,4 @@
-"""Cosines between and within token types once every cluster is centred on its own mean."""
+"""Cosines between and within token types after each cluster is centred on its mean."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from isoscope.statistics.groups import GroupDirections, GroupMoments
 
 @dataclass(frozen=True)
 class ClusterAdjustedSimilarities(Record):
-    """What is left of both cosines inside the clusters.
+    """Mean cosines between and within token types inside centred clusters.
 
     Attributes:
         s_inter: mean cosine between occurrences of different types.
@@ -42,7 +42,7 @@ def cluster_adjusted_similarities(
     max_instances: int = 1000,
     seed: int = 0,
 ) -> ClusterAdjustedSimilarities:
-    """S_inter and S_intra inside clusters that are each centred on their own mean.
+    """Compute S_inter and S_intra after centring each cluster on its own mean.
 
         mean over clusters c of  S({x − mean_c : x in c}),   every cluster alike
 

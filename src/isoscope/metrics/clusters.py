@@ -36,7 +36,7 @@ _metric = family(
     sentence="labels differ {value:.3g} times as much as chance would have it (1 is chance)",
 )
 def calinski_harabasz_score(X: Any, labels: Any = None) -> Any:
-    """Spread between clusters over spread within them, each per degree of freedom.
+    """Compute the spread between clusters over the spread within, each per degree of freedom.
 
         (tr B/(K−1))/(tr W/(n−K))
 
@@ -68,7 +68,7 @@ def calinski_harabasz_score(X: Any, labels: Any = None) -> Any:
     sentence="the closest labels' spreads add up to {value:.2g} times the gap between their means",
 )
 def davies_bouldin_score(X: Any, labels: Any = None) -> float:
-    """Mean over clusters of the worst ratio of spreads to the distance of the means.
+    """Compute the mean over clusters of the worst ratio of spreads to the distance between means.
 
         mean_k max_{l≠k} (σ_k + σ_l)/‖μ_k − μ_l‖,   σ the mean distance to the cluster's mean
 
@@ -102,7 +102,7 @@ def davies_bouldin_score(X: Any, labels: Any = None) -> float:
     default=False,
 )
 def dunn_index(X: Any, labels: Any = None, *, progress: Progress | None = None) -> float:
-    """Smallest distance between clusters over the largest distance within one.
+    """Compute the smallest distance between clusters over the largest distance within one.
 
         min_{l(i)≠l(j)} ‖x_i − x_j‖ / max_{l(i)=l(j)} ‖x_i − x_j‖
 
@@ -137,7 +137,7 @@ def dunn_index(X: Any, labels: Any = None, *, progress: Progress | None = None) 
     default=False,
 )
 def knn_purity(X: Any, labels: Any = None, *, k: int = _PURITY_NEIGHBORS) -> float:
-    """Mean share of a point's k nearest neighbours that carry its label.
+    """Compute the mean share of a point's k nearest neighbours that have its label.
 
     Range [0, 1]; high means labels live in neighbourhoods, even where they are no round clusters.
     Invariant to rotation, translation and scale.
@@ -163,7 +163,7 @@ def knn_purity(X: Any, labels: Any = None, *, k: int = _PURITY_NEIGHBORS) -> flo
     default=False,
 )
 def linear_probe_accuracy(X: Any, labels: Any = None, *, folds: int = 5, seed: int = 0) -> float:
-    """Cross-validated accuracy of a logistic regression on standardised vectors.
+    """Compute the cross-validated accuracy of a logistic regression on standardised vectors.
 
     Labels are kept in proportion in every fold; labels with fewer members than folds make the folds
     fewer, and labels with a single member are left out. Range [0, 1]; high is linearly separable. Not exactly
@@ -212,6 +212,6 @@ def softmax_regression(penalty: float, *, n_labels: int, **options: Any) -> Any:
 
 
 def _clustered(X: Any, labels: Any) -> tuple[Tensor, Labels]:
-    """The vectors and their labels, checked to be clusters, on the same device."""
+    """Return the vectors and their labels, checked to be clusters, on one device."""
     matrix = as_matrix(X, apart=labels)
     return matrix, as_clusters(known_rows(X, labels, "labels"), n=len(matrix)).to(matrix.device)

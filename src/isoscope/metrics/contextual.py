@@ -1,4 +1,4 @@
-"""How alike the occurrences of a token, and the tokens of a sentence, are: mean cosines within groups."""
+"""Similarity of the occurrences of a token and of the tokens of a sentence: mean cosines within groups."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _metric = family(
     sentence="two occurrences of one token have a cosine of {value:.2f} on average",
 )
 def self_similarity(X: Any, *, token_types: Any = None, weight: Literal["types", "tokens"] = "types") -> Any:
-    """How alike the vectors of one token are in all the contexts it occurs in.
+    """Compute the mean cosine between the vectors of one token in all its contexts.
 
         mean over types of  (‖Σ u‖² − n_t)/(n_t(n_t − 1)),   u = x/‖x‖ over the n_t occurrences of type t
 
@@ -63,7 +63,7 @@ def self_similarity(X: Any, *, token_types: Any = None, weight: Literal["types",
     sentence="two occurrences of one token have a cosine {value:+.2f} from that of any two tokens",
 )
 def adjusted_self_similarity(X: Any, *, token_types: Any = None, anisotropy: float | None = None) -> Any:
-    """Self-similarity beyond what any two vectors of the space have in common.
+    """Compute the self-similarity less the mean cosine of all pairs.
 
         self_similarity − mean cosine of all pairs of vectors
 
@@ -83,7 +83,7 @@ def adjusted_self_similarity(X: Any, *, token_types: Any = None, anisotropy: flo
 
 
 def type_similarities(X: Any, *, token_types: Any = None) -> dict[Any, float]:
-    """The self-similarity of every token type that occurs at least twice, by name.
+    """Return the self-similarity of every token type that occurs at least twice, by name.
 
     Range [−1, 1] each; invariant to rotation and one scale. Paper: Ethayarajh 2019.
 
@@ -109,7 +109,7 @@ def intra_similarity(
     to: Literal["mean", "pairs"] = "mean",
     moments: GroupMoments | None = None,
 ) -> Any:
-    """How alike the token vectors of one sentence are.
+    """Compute the mean similarity of the token vectors of one sentence.
 
         to="mean":   mean over sentences of the mean cosine of each token with its sentence's mean vector m,
                      (Σ u)·m/(n‖m‖) over the n tokens u = x/‖x‖ of a sentence
@@ -153,7 +153,7 @@ def adjusted_intra_similarity(
     moments: GroupMoments | None = None,
     anisotropy: Any = None,
 ) -> Any:
-    """Intra-sentence similarity beyond what any two vectors of the space have in common.
+    """Compute the intra-sentence similarity less the mean cosine of all pairs.
 
         intra_similarity − mean cosine of all pairs of vectors
 
@@ -177,7 +177,7 @@ def adjusted_intra_similarity(
 
 
 def s_intra(X: Any, *, token_types: Any = None, max_instances: int | None = None, seed: int = 0) -> Any:
-    """Mean cosine between occurrences of the same type, unweighted over types that occur twice or more.
+    """Compute the mean cosine between occurrences of the same type, averaged over types that occur twice.
 
     Exact over all occurrences, and then the same as `self_similarity`; `max_instances=1000` is the
     paper's protocol, a random thousand of each type. Range [−1, 1]; high means types are compact.
@@ -203,7 +203,7 @@ def s_intra(X: Any, *, token_types: Any = None, max_instances: int | None = None
     sentence="occurrences of two different tokens have a cosine of {value:.2f} on average",
 )
 def s_inter(X: Any, *, token_types: Any = None, sampled: bool = False, seed: int = 0) -> Any:
-    """Mean cosine between occurrences of different types, every type counting alike.
+    """Compute the mean cosine between occurrences of different types, with equal weight for each type.
 
         (‖Σ m_t‖² − Σ ‖m_t‖²)/(T(T − 1)),   m_t the mean unit vector of type t
 
@@ -226,7 +226,7 @@ def s_inter(X: Any, *, token_types: Any = None, sampled: bool = False, seed: int
 
 
 def sampled_anisotropy(X: Any, *, sentences: Any = None, n_sentences: int = 1000, seed: int = 0) -> Any:
-    """Mean cosine of tokens of different sentences, by a sample: one random token of each sentence drawn.
+    """Estimate the mean cosine between tokens of different sentences from one random token a sentence.
 
         mean over pairs of cos(x_i, x_j),   i, j over one token each of `n_sentences` random sentences
 
@@ -254,7 +254,7 @@ def sampled_anisotropy(X: Any, *, sentences: Any = None, n_sentences: int = 1000
 
 
 def _pair_means(groups: GroupCosines, name: str, noun: str) -> tuple[Tensor, Tensor]:
-    """The mean cosine of all pairs, and the count, of each group of two or more."""
+    """Return the mean cosine of all pairs and the count, for each group of two or more."""
     kept = groups.counts >= 2
     if not kept.any():
         raise UndefinedError(
@@ -266,7 +266,7 @@ def _pair_means(groups: GroupCosines, name: str, noun: str) -> tuple[Tensor, Ten
 
 
 def anisotropy_of(groups: GroupDirections | GroupCosines | MeanCosines) -> Tensor:
-    """The mean cosine of all pairs of vectors, whatever their groups."""
+    """Return the mean cosine of all pairs of vectors, regardless of groups."""
     sums = GroupCosines.of(groups) if isinstance(groups, GroupDirections) else groups
     total, n = sums.unit_sum, sums.count
     if n < 2:
@@ -275,7 +275,7 @@ def anisotropy_of(groups: GroupDirections | GroupCosines | MeanCosines) -> Tenso
 
 
 def _sample_types(X: Any, token_types: Any, at_most: int, seed: int) -> tuple[Tensor, Labels]:
-    """At most so many random rows of each type, of those with a direction."""
+    """Return at most so many random rows of each type, without zero vectors."""
     if isinstance(X, GroupDirections):
         raise InputError("sampling needs the vectors; pass X and its token types, not GroupDirections")
     matrix = as_matrix(X, apart=token_types)

@@ -1,4 +1,4 @@
-"""How much more, or less, alike a token's occurrences are in one model than in another."""
+"""Change of a token's self-similarity from one model to another."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ class SelfSimilarityChange(Result):
         return {"token": list(self.changes), "change": list(self.changes.values()), "count": counts}
 
     def rising(self, n: int = 10) -> dict[Any, float]:
-        """The n tokens whose self-similarity rises most: context changes them less than before."""
+        """Return the n tokens whose self-similarity rises most: context changes them less than before."""
         return extremes(self.changes, n)[0]
 
     def falling(self, n: int = 10) -> dict[Any, float]:
-        """The n tokens whose self-similarity falls most: context changes them more than before."""
+        """Return the n tokens whose self-similarity falls most: context changes them more than before."""
         return extremes(self.changes, n)[1]
 
 
@@ -63,7 +63,7 @@ class RunningCorrelation(Result):
         return {"n": n, "token": list(self.names), "correlation": list(self.values)}
 
     def highest(self, *, from_n: int = _SHORTEST) -> tuple[int, float]:
-        """How many tokens give the highest correlation, of at least `from_n`, and the correlation."""
+        """Return the number of tokens, at least `from_n`, with the highest correlation, and its value."""
         found = [(value, n) for n, value in enumerate(self.values, 1) if value is not None and n >= from_n]
         if not found:
             raise UndefinedError(f"no correlation over {from_n} tokens or more: there are {len(self.names)}")
@@ -74,7 +74,7 @@ class RunningCorrelation(Result):
 def adjusted_type_similarities(
     X: Any, *, token_types: Any = None, anisotropy: float | None = None
 ) -> dict[Any, float]:
-    """The self-similarity of every token type that occurs twice or more, less the mean cosine of all pairs.
+    """Return the self-similarity of each type that occurs twice or more, less the mean cosine.
 
     By falling frequency, then by name. Range [−2, 2] each; 0 means that the token's occurrences are no
     more alike than any two tokens. Invariant to rotation and one scale. Paper: Ethayarajh 2019.
@@ -102,7 +102,7 @@ def self_similarity_change(
     anisotropy_before: float | None = None,
     anisotropy_after: float | None = None,
 ) -> SelfSimilarityChange:
-    """How the self-similarity of each token changes from one model to another.
+    """Compute the change of each token's self-similarity from one model to another.
 
         SSC_t = (ss_t − ani)_after − (ss_t − ani)_before
 
@@ -141,7 +141,7 @@ def self_similarity_change(
 def changes_by_type(
     before: Mapping[Any, float], after: Mapping[Any, float], *, n_types: int | None = N_TYPES
 ) -> dict[Any, float]:
-    """What each token's adjusted self-similarity rises by, of the first `n_types` of `after` that both have.
+    """Return the change of adjusted self-similarity for the first `n_types` types of `after` that both have.
 
     >>> changes_by_type({"a": 0.25, "b": 0.5}, {"b": 0.75, "c": 1.0})
     {'b': 0.25}
@@ -153,7 +153,7 @@ def changes_by_type(
 
 
 def running_correlation(first: Mapping[Any, float], second: Mapping[Any, float]) -> RunningCorrelation:
-    """The correlation of two models' values by token, as tokens are added one by one.
+    """Compute the correlation of two models' values by token, as tokens are added one by one.
 
         r_n = Corr(a_1 … a_n, b_1 … b_n),   n = 1, 2, 3, …
 
@@ -177,7 +177,7 @@ def running_correlation(first: Mapping[Any, float], second: Mapping[Any, float])
 
 
 def extremes(values: Mapping[Any, float], n: int = 10) -> tuple[dict[Any, float], dict[Any, float]]:
-    """The n highest, the highest first, and the n lowest, the lowest first.
+    """Return the n highest values, highest first, and the n lowest, lowest first.
 
     >>> extremes({"a": 1.0, "b": 3.0, "c": 2.0}, 1)
     ({'b': 3.0}, {'a': 1.0})
@@ -192,12 +192,12 @@ def _by_frequency(groups: GroupDirections) -> list[Any]:
 
 
 def _changed(values: Tensor) -> Tensor:
-    """(n,) whether the values up to here differ from each other."""
+    """Return (n,) whether the values up to each one differ."""
     return (values != values[0]).long().cumsum(0) > 0
 
 
 def _prefix_correlations(a: Tensor, b: Tensor) -> Tensor:
-    """Welford's recurrence: each new value moves the mean by its n-th part; nothing cancels."""
+    """Return the correlation of each prefix by Welford's recurrence, which avoids cancellation."""
     n = torch.arange(1, len(a) + 1, dtype=torch.float64)
     da, db = (_steps(values, n) for values in (a, b))
     weight = (n - 1) / n  # Σ (x − mean)(y − mean) grows by this times (x − old mean)(y − old mean)
@@ -206,7 +206,7 @@ def _prefix_correlations(a: Tensor, b: Tensor) -> Tensor:
 
 
 def _steps(values: Tensor, n: Tensor) -> Tensor:
-    """Each value less the mean of those before it."""
+    """Return each value less the mean of those before it."""
     shifted = values - values[0]
     means = shifted.cumsum(0) / n
     before = torch.cat([means.new_zeros(1), means[:-1]])

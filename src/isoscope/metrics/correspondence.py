@@ -1,4 +1,4 @@
-"""How alike two spaces of the same items are: CKA, Procrustes distance, shared neighbours."""
+"""Similarity of two spaces of the same items: CKA, Procrustes distance, shared neighbours."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _COMPARED_AT_ONCE = 2**22  # pairs of neighbours held against each other
 
 
 def linear_cka(X: Any, Y: Any = None, *, debias: bool = False) -> float:
-    """Centred kernel alignment of two spaces with the linear kernel, from d × d products.
+    """Compute the centred kernel alignment of two spaces with the linear kernel, from d × d products.
 
         ‖C‖_F² / (‖A‖_F ‖B‖_F),   A, B the scatters of X and Y about their means, C = Σ (x − x̄)(y − ȳ)ᵀ
 
@@ -48,12 +48,12 @@ def _plain(product: Tensor, _quartic: Tensor, _left: Tensor, _right: Tensor, _n:
 
 
 def _unbiased(product: Tensor, quartic: Tensor, left: Tensor, right: Tensor, n: int) -> Tensor:
-    """Song et al.'s estimate times n(n − 3); rows are centred, so a row of the kernel sums to zero."""
+    """Return the estimate of Song et al. times n(n − 3), for centred rows."""
     return product.square().sum() - n / (n - 2) * quartic + left.trace() * right.trace() / ((n - 1) * (n - 2))
 
 
 def procrustes_distance(X: Any, Y: Any = None, *, scale: bool = True) -> float:
-    """How far two spaces stay apart under the best shift, rotation and reflection.
+    """Compute the distance between two spaces after the best translation, rotation and reflection.
 
         min_Q ‖X₀ − Y₀ Q‖_F,   Q orthogonal;  X₀, Y₀ centred and, with `scale`, of Frobenius norm 1
 
@@ -77,7 +77,7 @@ def procrustes_distance(X: Any, Y: Any = None, *, scale: bool = True) -> float:
 def neighbor_overlap(
     X: Any, Y: Any, *, k: int = 10, metric: str = "cosine", sample: int | None = None, seed: int = 0
 ) -> float:
-    """Mean share of a point's k nearest neighbours in X that are among its k nearest in Y.
+    """Compute the mean share of a point's k nearest neighbours in X that are among its k nearest in Y.
 
         1/n Σ_i |N_X(i) ∩ N_Y(i)| / k
 
@@ -102,7 +102,7 @@ def neighbor_overlap(
 def neighbor_overlap_samples(
     X: Any, Y: Any, *, k: int = 10, metric: str = "cosine", sample: int | None = None, seed: int = 0
 ) -> tuple[Tensor, Tensor]:
-    """The share of each point's neighbours that both spaces have, (m,) float64, and its row, (m,) int64."""
+    """Return the share of neighbours common to both spaces, (m,) float64, and the rows, (m,) int64."""
     check_seed(seed)
     if isinstance(X, Neighbors) and isinstance(Y, Neighbors):
         found = X.nearest(k).indices, Y.nearest(k).indices
@@ -135,7 +135,7 @@ def neighbor_overlap_samples(
 
 
 def _among_others(space: Tensor, rows: Tensor, k: int, metric: str) -> Tensor:
-    """The k nearest of some rows among all the others."""
+    """Return the k nearest neighbours of some rows among all others."""
     if not 1 <= k < len(space):
         raise InputError(
             argument="k", got=k, wanted=f"a whole number from 1 to {len(space) - 1}, the other points"
@@ -149,7 +149,7 @@ def _among_others(space: Tensor, rows: Tensor, k: int, metric: str) -> Tensor:
 
 
 def shared_counts(first: Tensor, second: Tensor) -> Tensor:
-    """(m,) float64, how many numbers two rows of neighbours share."""
+    """Return (m,) float64, the number of neighbours that two rows share."""
     k = first.shape[1]
     step = max(1, _COMPARED_AT_ONCE // (k * k))
     parts = [

@@ -42,7 +42,7 @@ _metric = family("cosine", needs=("directions",), invariances=("rotation", "scal
     error_needs=("left_out_cosines",),
 )
 def mean_cosine(X: Any) -> Any:
-    """Mean cosine over all pairs of different vectors: how much the space points one way.
+    """Compute the mean cosine over all pairs of different vectors.
 
         (‖Σ u_i‖² − n)/(n(n−1)),   u = x/‖x‖
 
@@ -59,7 +59,7 @@ def mean_cosine(X: Any) -> Any:
 
 
 def mean_cosine_error(directions: Directions, left_out: LeftOutCosines) -> float:
-    """Standard error of the mean cosine, by leaving each vector out in turn."""
+    """Return the standard error of the mean cosine, by the jackknife."""
     n = directions.count
     if n < 3:
         raise UndefinedError(f"the standard error of mean_cosine needs at least 3 vectors; there are {n}")
@@ -76,7 +76,7 @@ def mean_cosine_error(directions: Directions, left_out: LeftOutCosines) -> float
     sentence="vectors are {value:.3g} long on average",
 )
 def mean_norm(X: Any) -> Any:
-    """Mean length of the vectors, Σ‖x‖/n.
+    """Compute the mean length of the vectors, Σ‖x‖/n.
 
     Range [0, ∞). Invariant to rotation.
 
@@ -97,7 +97,7 @@ def mean_norm(X: Any) -> Any:
     ),
 )
 def norm_variation(X: Any) -> Any:
-    """Standard deviation of the lengths (divisor n) over their mean.
+    """Compute the standard deviation of the lengths (divisor n) over their mean.
 
     Range [0, ∞); 0 where all vectors have one length. Known to about 1e-8: of lengths that differ by less
     it may read 0. Invariant to rotation and one scale.
@@ -127,7 +127,7 @@ def norm_variation(X: Any) -> Any:
     default=False,
 )
 def uniformity(X: Any, *, t: float = 2.0, progress: Progress | None = None) -> Any:
-    """How evenly the directions cover the sphere; low is even.
+    """Compute how evenly the directions cover the sphere; low is even.
 
         log mean_{i<j} exp(−t‖u_i − u_j‖²)
 
@@ -166,7 +166,7 @@ def uniformity(X: Any, *, t: float = 2.0, progress: Progress | None = None) -> A
     sentence=lambda value: f"partners are {value / 2:.0%} as far apart as vectors at right angles",
 )
 def alignment(X: Any, Y: Any, *, alpha: float = 2.0) -> Any:
-    """Mean distance between the directions of matching rows; low is well aligned.
+    """Compute the mean distance between the directions of matching rows; low is well aligned.
 
         mean_i ‖u_i − v_i‖^α,   u = x/‖x‖, v = y/‖y‖
 
@@ -202,7 +202,7 @@ class NormStatistics(Record):
 
 
 def norm_statistics(X: Any) -> NormStatistics:
-    """Mean, spread and extremes of the lengths ‖x‖.
+    """Compute the mean, standard deviation and extremes of the lengths ‖x‖.
 
     The spread is known to about 1e-8 of the mean: of lengths that differ by less it may read 0.
 

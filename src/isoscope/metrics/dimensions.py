@@ -1,4 +1,4 @@
-"""Which coordinates make vectors look alike: each dimension's share of the mean cosine, and rogue ones."""
+"""Contributions of single dimensions to the mean cosine, and rogue dimensions."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class RogueDimension(Record):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class DimensionShares(Result):
-    """What part of a similarity each dimension makes.
+    """The share of a similarity that each dimension contributes.
 
     shares: (d,) float64, adding up to 1.
     """
@@ -53,23 +53,23 @@ class DimensionShares(Result):
 
     @property
     def order(self) -> Tensor:
-        """(d,) the dimensions, the largest share first."""
+        """(d,) dimensions, largest share first."""
         return self.shares.sort(descending=True, stable=True).indices
 
     def top(self, n: int = 3) -> list[float]:
-        """The n largest shares."""
+        """Return the n dimensions with the largest shares."""
         largest: list[float] = self.shares[self.order[:n]].tolist()
         return largest
 
     def n_for(self, share: float) -> int:
-        """How many of the top dimensions make a share, in (0, 1]."""
+        """Return the number of top dimensions that make up a share in (0, 1]."""
         if not 0 < share <= 1:
             raise InputError(argument="share", got=share, wanted="a number in (0, 1]")
         return first_reaching(self.shares[self.order].cumsum(0), share)
 
 
 def dimension_contributions(X: Any) -> Any:
-    """What each dimension adds to the mean cosine of all pairs of vectors.
+    """Compute the contribution of each dimension to the mean cosine of all pairs of vectors.
 
         c_j = ((Σ u_j)² − Σ u_j²)/(n(n − 1)),   u = x/‖x‖
 
@@ -92,7 +92,7 @@ def dimension_contributions(X: Any) -> Any:
     sentence="the strongest dimension makes {value:.0%} of the mean cosine's contributions",
 )
 def top_dimension_share(X: Any) -> Any:
-    """The share of the largest contribution to the mean cosine among all contributions.
+    """Compute the share of the largest contribution to the mean cosine among all contributions.
 
         max(max_j c_j, 0)/Σ |c_j|
 
@@ -106,7 +106,7 @@ def top_dimension_share(X: Any) -> Any:
 
 
 def dimensions_for_share(X: Any, *, share: float = 0.5) -> int:
-    """How many of the top dimensions make a given share of the mean cosine.
+    """Return the number of top dimensions that make up a given share of the mean cosine.
 
         min k with Σ of the k largest c_j ≥ share · Σ c_j
 
@@ -141,7 +141,7 @@ def dimensions_for_share(X: Any, *, share: float = 0.5) -> int:
     ),
 )
 def dimensions_for_half(X: Any) -> int:
-    """How few dimensions make half of the mean cosine: `dimensions_for_share(X, share=0.5)`.
+    """Return the number of top dimensions that make up half of the mean cosine: `dimensions_for_share(X)`.
 
     >>> dimensions_for_half([[2.0, 0.0], [1.0, 0.0], [3.0, 0.0]])
     1
@@ -150,7 +150,7 @@ def dimensions_for_half(X: Any) -> int:
 
 
 def rogue_dimensions(X: Any, *, min_share: float | None = None) -> list[RogueDimension]:
-    """The dimensions that dominate the mean cosine, the strongest first.
+    """Return the dimensions that dominate the mean cosine, strongest first.
 
         c_j > min_share · Σ |c|
 
@@ -184,7 +184,7 @@ def rogue_dimensions(X: Any, *, min_share: float | None = None) -> list[RogueDim
 
 
 def self_similarity_shares(X: Any, *, token_types: Any = None, diagonal: bool = False) -> DimensionShares:
-    """Which dimensions make the occurrences of a token look alike: each one's share of the self-similarity.
+    """Compute each dimension's share of the self-similarity of tokens.
 
         Σ_t c_tj/Σ_t Σ_j c_tj,   c_tj = ((Σ u_j)² − Σ u_j²)/(n_t(n_t − 1)) over the n_t occurrences of type t
 
@@ -236,14 +236,14 @@ def _as_shares(contributions: Tensor) -> DimensionShares:
 
 
 def contributions_of(directions: Directions) -> Tensor:
-    """(d,) what each dimension adds to the mean cosine, from the statistic."""
+    """Return (d,) contributions to the mean cosine, from the statistic."""
     directions.need_pairs("dimension_contributions")
     n = directions.count
     return (directions.unit_sum**2 - directions.unit_square_sum) / (n * (n - 1))
 
 
 def _shares(directions: Directions, name: str) -> Tensor:
-    """(d,) contributions over the sum of their absolute values."""
+    """Return (d,) contributions over the sum of their absolute values."""
     contributions = contributions_of(directions)
     total = contributions.abs().sum()
     if not total > 0:

@@ -1,4 +1,4 @@
-"""How isotropic a labelled space can be at all: the frontier between clusters and isotropy, exactly."""
+"""The frontier between clusters and isotropy: the largest IsoScore that a labelled space can have."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class ScatterDecomposition(Record):
 
     @property
     def n_effective_labels(self) -> int:
-        """min(K − 1, d), the most directions the means of the labels can span."""
+        """min(K − 1, d), the largest number of directions that the means of the labels span."""
         return min(self.n_labels - 1, self.n_dims)
 
 
@@ -93,7 +93,7 @@ _metric = family(
     explain=_explain_share,
 )
 def between_share(X: Any, labels: Any = None) -> Any:
-    """The share of the variance that lies between labels.
+    """Compute the share of the variance that lies between labels.
 
         ρ = tr B/(tr W + tr B)
 
@@ -122,7 +122,7 @@ def between_share(X: Any, labels: Any = None) -> Any:
 def isotropy_ceiling(
     n_labels: int, n_dims: int, *, between: float = 1.0, n_points: int | None = None
 ) -> float:
-    """The largest IsoScore a space can have, given how much of its variance lies between K labels.
+    """Compute the largest IsoScore of a space with a given share of its variance between K labels.
 
         1                                                      if ρ ≤ (K − 1)/d
         (1/[ρ²/(K−1) + (1−ρ)²/(d−K+1)] − 1)/(d − 1)            otherwise
@@ -170,7 +170,7 @@ def isotropy_ceiling(
 
 
 def between_ceiling(isoscore: float, n_labels: int, n_dims: int) -> float:
-    """The largest share of the variance between K labels that an IsoScore leaves room for.
+    """Compute the largest share of the variance between K labels that a given IsoScore allows.
 
         (K−1)/d + √((K−1)(d−K+1)/d · (1/PR − 1/d)),   PR = 1 + (d − 1)·IsoScore
 
@@ -200,7 +200,7 @@ def between_ceiling(isoscore: float, n_labels: int, n_dims: int) -> float:
 def frontier_curve(
     n_labels: int, n_dims: int, *, n_points: int | None = None, n_steps: int = 200
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The whole frontier: shares of variance between labels, and the largest IsoScore at each.
+    """Compute the frontier: shares of the variance between labels, and the largest IsoScore at each.
 
     Args:
         n_labels: K, at least 2.
@@ -223,7 +223,7 @@ def frontier_curve(
 
 
 def scatter_decomposition(X: Any, labels: Any = None) -> ScatterDecomposition:
-    """Split the variance into within and between labels, and place the space against the frontier.
+    """Split the variance into parts within and between labels, and compare the space with the frontier.
 
         Σ = W + B,   ρ = tr B/tr Σ,   ‖Σ‖_F² = ‖W‖² + 2⟨W, B⟩ + ‖B‖²
 
@@ -261,7 +261,7 @@ def scatter_decomposition(X: Any, labels: Any = None) -> ScatterDecomposition:
 
 
 def scatter_traces(groups: GroupMoments, name: str) -> tuple[Tensor, Tensor]:
-    """n·tr W and n·tr B."""
+    """Return n·tr W and n·tr B."""
     within, between = groups.within.sum(), groups.between_trace
     if n_labels_seen(groups) == 1:
         between = between * 0  # one mean differs from itself by rounding only
@@ -272,7 +272,7 @@ def scatter_traces(groups: GroupMoments, name: str) -> tuple[Tensor, Tensor]:
 
 
 def unbiased_share(counts: Tensor, within: Tensor, between: Tensor) -> Tensor:
-    """ρ from unbiased tr W and tr B, over the last axis of counts and within; `between` is n·tr B plain."""
+    """Return ρ from unbiased tr W and tr B, over the last axis; `between` is the plain n·tr B."""
     n = counts.sum(dim=-1, keepdim=True)
     pooled = within.sum(dim=-1, keepdim=True) / (n - (counts > 0).sum(dim=-1, keepdim=True))
     spread = torch.where(counts > 1, within / (counts - 1).clamp(min=1), pooled)  # tr W_k
@@ -283,7 +283,7 @@ def unbiased_share(counts: Tensor, within: Tensor, between: Tensor) -> Tensor:
 
 
 def share_beyond_chance(groups: GroupMoments) -> float | None:
-    """ρ without what the means of few points differ by; under 0 by sampling error; None if undefined.
+    """Return ρ without the bias of few points, perhaps below 0 by sampling error; None if undefined.
 
     As `frontier_position(…, debias=True)` has it, which says how.
 
@@ -299,17 +299,17 @@ def share_beyond_chance(groups: GroupMoments) -> float | None:
 
 
 def is_by_chance(share: float, fair: float | None) -> bool:
-    """Whether chance makes so much of a share between labels that words should tell the two apart."""
+    """Return whether chance makes up a large part of a share between labels."""
     return fair is not None and share - fair > _WORTH_TELLING
 
 
 def n_labels_seen(groups: GroupMoments) -> int:
-    """K, of the labels that have points."""
+    """Return K, the number of labels that have points."""
     return int((groups.counts > 0).sum())
 
 
 def _attribution(moments: Moments, groups: GroupMoments) -> dict[str, float]:
-    """‖W‖², 2⟨W, B⟩, ‖B‖² as shares of ‖Σ‖_F², in units of the trace so that nothing overflows."""
+    """Return ‖W‖², 2⟨W, B⟩ and ‖B‖² as shares of ‖Σ‖_F², in units of the trace to avoid overflow."""
     A = (moments.scatter / moments.trace).detach()
     B = (groups.between / moments.trace).detach()
     W = A - B
@@ -322,7 +322,7 @@ def _attribution(moments: Moments, groups: GroupMoments) -> dict[str, float]:
 
 
 def ranks(n_labels: int, n_dims: int, n_points: int | None) -> tuple[int, int, int]:
-    """The largest ranks of the scatter between and within K labels of n points, and d."""
+    """Return the largest ranks of the scatter between and within K labels of n points, and d."""
     K, d = whole("n_labels", n_labels, 1), whole("n_dims", n_dims, 2)
     if n_points is None:
         return min(K - 1, d), d, d
@@ -334,7 +334,7 @@ def _clipped(score: float) -> float:
 
 
 def whole(name: str, value: Any, least: int) -> int:
-    """A whole number of at least `least`, or an error that names the argument."""
+    """Return a whole number of at least `least`, or raise an error that names the argument."""
     try:
         number = index(value)
     except TypeError:

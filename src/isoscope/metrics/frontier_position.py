@@ -1,4 +1,4 @@
-"""Where a labelled space lies against the frontier: as measured, or with the bias of its size removed."""
+"""Position of a labelled space relative to the frontier, as measured or without the bias of its size."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _MIN_POINTS = 5  # for standard errors by leaving one out
 
 @dataclass(frozen=True)
 class FrontierPosition(Record):
-    """A labelled space against the frontier.
+    """The position of a labelled space relative to the frontier.
 
     Attributes:
         n, n_labels, n_dims: points, K and d.
@@ -72,11 +72,11 @@ class FrontierPosition(Record):
 
     @property
     def knee(self) -> float:
-        """(K − 1)/d, the share from which on labels cost isotropy; at most 1."""
+        """(K − 1)/d, the share above which labels reduce the largest IsoScore; at most 1."""
         return min(1.0, (self.n_labels - 1) / self.n_dims)
 
     def interval(self, name: str) -> tuple[float, float] | None:
-        """The 95 % interval of between_share, isoscore or distance; None where there is none."""
+        """Return the 95 % interval of between_share, isoscore or distance, or None."""
         value, error = getattr(self, name), getattr(self, f"{name}_se")
         return None if error is None else (value - _Z * error, value + _Z * error)
 
@@ -100,7 +100,7 @@ class FrontierPosition(Record):
 
 
 def frontier_position(X: Any, labels: Any = None, *, debias: bool = False) -> FrontierPosition:
-    """Where a labelled space lies, and what it could reach, with standard errors.
+    """Compute the position of a labelled space and the largest IsoScore it could have, with standard errors.
 
         distance = ceiling(K, d, ρ) − IsoScore
 
@@ -163,7 +163,7 @@ def _ceiling(K: int, d: int, share: float) -> float:
 def _errors(
     matrix: Tensor, labels: Labels, moments: Moments, groups: GroupMoments, *, debias: bool
 ) -> dict[str, float | None]:
-    """Standard errors by the jackknife; None for each that some point alone decides."""
+    """Return standard errors by the jackknife; None for each that depends on a single point."""
     n, K, d = moments.count, n_labels_seen(groups), moments.n_dims
     try:
         scores = left_out_scores(moments, LeftOutMoments.of(matrix, moments), debias=debias)
@@ -190,7 +190,7 @@ def _jackknifed(left_out: Tensor | None, n: int) -> float | None:
 def _left_out_shares(
     matrix: Tensor, labels: Labels, moments: Moments, groups: GroupMoments, *, debias: bool
 ) -> Tensor:
-    """(n,) ρ without each point in turn.
+    """Return (n,) ρ without each point in turn.
 
     Its label loses n_k/(n_k−1)·‖x − x̄_k‖², the whole n/(n−1)·‖x − x̄‖².
     """

@@ -1,4 +1,4 @@
-"""Spaces that lie on the frontier between clusters and isotropy, built for any labels."""
+"""Spaces on the frontier between clusters and isotropy, for any labels."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ROUNDING = 1e-9  # ρ·d this close under a whole number counts as that number
 
 
 def frontier_space(n_per_label: Sequence[int], n_dims: int, *, between: float = 1.0, seed: int = 0) -> Space:
-    """A labelled space with the largest IsoScore its labels, dimensions and points allow.
+    """Return a labelled space with the largest IsoScore that its labels, dimensions and points allow.
 
         B = Σ_k p_k μ_k μ_kᵀ flat on K − 1 directions,  W flat on the others,  tr B = ρ,  tr W = 1 − ρ
 
@@ -60,7 +60,7 @@ def frontier_space(n_per_label: Sequence[int], n_dims: int, *, between: float = 
 
 
 def points_needed(n_labels: int, n_dims: int, *, between: float = 1.0) -> int:
-    """How many points it takes, at least, to reach `isotropy_ceiling(n_labels, n_dims, between=ρ)`.
+    """Return the smallest number of points that reaches `isotropy_ceiling(n_labels, n_dims, between=ρ)`.
 
         K + d − ⌊d·min(ρ, (K − 1)/d)⌋,   K where ρ = 1
 
@@ -77,7 +77,7 @@ def points_needed(n_labels: int, n_dims: int, *, between: float = 1.0) -> int:
 
 
 def _spectra(K: int, d: int, n: int, rho: float) -> tuple[np.ndarray, np.ndarray]:
-    """(d,) eigenvalues of B and of W in common directions, of the flattest sum that their ranks allow."""
+    """Return (d,) eigenvalues of B and W in common directions, with the flattest sum their ranks allow."""
     r, w, _ = ranks(K, d, n)
     D = min(d, r + w)
     across, inside = np.zeros(d), np.zeros(d)
@@ -100,12 +100,12 @@ def _spectra(K: int, d: int, n: int, rho: float) -> tuple[np.ndarray, np.ndarray
 
 
 def _means(p: np.ndarray, r: int, rng: np.random.Generator) -> np.ndarray:
-    """(K, r) means with Σ p μ = 0 and Σ p μ μᵀ = I."""
+    """Return (K, r) means with Σ p μ = 0 and Σ p μ μᵀ = I."""
     start = np.column_stack([np.sqrt(p), rng.normal(size=(len(p), r))])
     return np.linalg.qr(start)[0][:, 1:] / np.sqrt(p)[:, None]
 
 
 def _deviations(labels: np.ndarray, K: int, w: int, rng: np.random.Generator) -> np.ndarray:
-    """(n, w) orthonormal columns, each with sum 0 over every label."""
+    """Return (n, w) orthonormal columns, each with sum 0 over every label."""
     start: Any = np.column_stack([np.eye(K)[labels], rng.normal(size=(len(labels), w))])
     return np.linalg.qr(start)[0][:, K:]

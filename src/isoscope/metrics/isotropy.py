@@ -1,4 +1,4 @@
-"""How evenly a space uses its dimensions: IsoScore and its relatives, in closed form over `Moments`."""
+"""IsoScore and related measures of how evenly the variance fills the dimensions, from `Moments`."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ _RUDMAN_2022 = "Rudman, Gillman, Rayne, Eickhoff 2022, IsoScore"
 
 
 def is_few(n: float, d: int) -> bool:
-    """Whether vectors are so few for their dimensions that the plain IsoScore reads low.
+    """Return whether there are so few vectors for their dimensions that the plain IsoScore is too low.
 
-    Isotropic vectors then read under 5/6.
+    The IsoScore of isotropic vectors is then below 5/6.
     """
     return n < _FEW_PER_DIMENSION * d
 
 
 def is_too_few(n: float, d: int) -> bool:
-    """Whether not even the debiased IsoScore is to be put in words: its error is about 2/n of it or more."""
+    """Return whether even the debiased IsoScore is too uncertain to describe; its error is about 2/n."""
     return is_few(n, d) and n < _FEWEST
 
 
@@ -96,7 +96,7 @@ _metric = family(
     error_needs=("left_out_moments",),
 )
 def isoscore(X: Any, *, debias: bool | Literal["jackknife"] = False) -> Any:
-    """How evenly the variance fills the dimensions: 0 one direction, 1 all alike.
+    """Compute how evenly the variance fills the dimensions: 0 for one direction, 1 if all are equal.
 
         IsoScore = (PR − 1)/(d − 1),   PR = (tr S)²/‖S‖_F²
 
@@ -148,7 +148,7 @@ def isoscore(X: Any, *, debias: bool | Literal["jackknife"] = False) -> Any:
     error_needs=("left_out_moments",),
 )
 def isoscore_debiased(X: Any) -> Any:
-    """IsoScore without the bias of a small sample: `isoscore(X, debias=True)`.
+    """Compute IsoScore without the bias of a small sample: `isoscore(X, debias=True)`.
 
     >>> round(isoscore_debiased([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]]), 12)
     2.0
@@ -157,13 +157,13 @@ def isoscore_debiased(X: Any) -> Any:
 
 
 def isoscore_jackknife(moments: Moments, left_out: LeftOutMoments, *, debias: bool) -> tuple[float, float]:
-    """Standard error and bias of IsoScore, plain or debiased, by leaving each vector out in turn."""
+    """Return the standard error and bias of IsoScore, plain or debiased, by the jackknife."""
     scores = left_out_scores(moments, left_out, debias=debias)
     return jackknife(_debiased(moments) if debias else _isoscore(moments), scores, moments.count)
 
 
 def left_out_scores(moments: Moments, left_out: LeftOutMoments, *, debias: bool) -> Tensor:
-    """(n,) IsoScore, plain or debiased, without each vector in turn."""
+    """Return (n,) IsoScore, plain or debiased, without each vector in turn."""
     n, d = moments.count, moments.n_dims
     sums = (left_out.trace, left_out.squared_frobenius)
     if n < _JACKKNIFE_MIN:
@@ -187,7 +187,7 @@ def left_out_scores(moments: Moments, left_out: LeftOutMoments, *, debias: bool)
     default=False,
 )
 def isotropy_defect(X: Any) -> Any:
-    """Distance of the variance profile from a flat one: 0 flat, 1 a single direction.
+    """Compute the distance of the variance profile from a flat one: 0 is flat, 1 is a single direction.
 
         δ = ‖ṽ − 1‖/√(2(d − √d)) = √((1 − cos α)/(1 − 1/√d)),   cos α = tr S/(√d‖S‖_F)
 
@@ -212,7 +212,7 @@ def isotropy_defect(X: Any) -> Any:
     sentence=_partition_sentence,
 )
 def partition_isotropy(X: Any, *, log: bool = False) -> float:
-    """How equal the partition function is in all directions: 1 isotropic, towards 0 anisotropic.
+    """Compute the ratio of the partition function's minimum to its maximum over directions; 1 is isotropic.
 
         I = min_c Z(c)/max_c Z(c),   Z(c) = Σ exp(c·x),   c over ± the eigenvectors of Σ x xᵀ
 
@@ -237,7 +237,7 @@ def partition_isotropy(X: Any, *, log: bool = False) -> float:
     sentence=lambda value: _spread_sentence(value) + ", shrunk towards the covariance given",
 )
 def isoscore_star(X: Any, covariance: Any, *, zeta: float = 0.2) -> Any:
-    """IsoScore of a covariance shrunk towards a known one: steady on mini-batches, differentiable.
+    """Compute IsoScore of a covariance shrunk towards a known one: stable on mini-batches, differentiable.
 
         Σ_ζ = (1 − ζ)·S + ζ·C₀,   then IsoScore's closed form
 
@@ -298,7 +298,7 @@ def _score(participation: Tensor, d: int) -> Tensor:
 
 
 def _unbiased(n: int, trace: Tensor, squared_frobenius: Tensor, quartic: Tensor) -> tuple[Tensor, Tensor]:
-    """Unbiased (tr Σ)² and tr Σ² from sums about the mean, both over one common factor.
+    """Return unbiased (tr Σ)² and tr Σ² from sums about the mean, up to one common factor.
 
     They are the means of ‖x_i−x_j‖²‖x_k−x_l‖²/4 and ((x_i−x_j)·(x_k−x_l))²/4 over all quadruples of
     different vectors, so neither is negative and the first is never the smaller.
@@ -320,7 +320,7 @@ def _need_shape(moments: Moments, name: str) -> None:
 
 
 def as_covariance(covariance: Any, d: int) -> Tensor:
-    """(d, d) in float64, checked: symmetric, no negative eigenvalue."""
+    """Return a (d, d) covariance in float64, checked: symmetric, no negative eigenvalue."""
     matrix = as_matrix(covariance, name="covariance", finite=False).double()
     if not bool(torch.isfinite(matrix).all()):  # its rows are dimensions, not vectors that could be dropped
         raise NotFiniteError(

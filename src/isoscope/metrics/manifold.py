@@ -1,4 +1,4 @@
-"""How many dimensions the points fill locally, and how neighbours are shared: over `Neighbors`."""
+"""Local intrinsic dimension and hubness, from nearest neighbours."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _metric = family(
 
 
 def lid_samples(X: Any, *, k: int = _LID_NEIGHBORS, squared: bool = False) -> Any:
-    """Local intrinsic dimension at every point, by maximum likelihood over its k nearest neighbours.
+    """Compute the local intrinsic dimension at every point by maximum likelihood over k nearest neighbours.
 
         LID = −1/mean_{i<k} log(r_i/r_k)
 
@@ -52,7 +52,7 @@ def lid_samples(X: Any, *, k: int = _LID_NEIGHBORS, squared: bool = False) -> An
     sentence="around a point the space has about {value:.0f} dimensions",
 )
 def lid(X: Any, *, k: int = _LID_NEIGHBORS, squared: bool = False) -> float:
-    """Mean local intrinsic dimension over the points that have one; see `lid_samples`."""
+    """Compute the mean local intrinsic dimension over the points that have one; see `lid_samples`."""
     values = _lid(Neighbors.of(X, k=k, metric="euclidean").distances, squared)
     defined = values[torch.isfinite(values)]
     if not len(defined):
@@ -68,7 +68,7 @@ def lid(X: Any, *, k: int = _LID_NEIGHBORS, squared: bool = False) -> float:
     sentence="the two nearest neighbours suggest a manifold of {value:.0f} dimensions",
 )
 def twonn(X: Any, *, discard: float = 0.1) -> float:
-    """Intrinsic dimension from the ratio of the second to the first neighbour's distance.
+    """Compute the intrinsic dimension from the ratio of the second to the first neighbour's distance.
 
         log(1 − F(μ)) = −d·log μ,   μ = r₂/r₁
 
@@ -98,7 +98,7 @@ def twonn(X: Any, *, discard: float = 0.1) -> float:
 
 
 def k_occurrence(X: Any, *, k: int = _HUBNESS_NEIGHBORS) -> Any:
-    """How often each point is among the k nearest neighbours of another; the mean is k.
+    """Count how often each point is among the k nearest neighbours of another; the mean is k.
 
     >>> k_occurrence([[0.0], [1.0], [3.0]], k=1)
     array([1, 2, 0])
@@ -115,7 +115,7 @@ def k_occurrence(X: Any, *, k: int = _HUBNESS_NEIGHBORS) -> Any:
     sentence=lambda value: "a few points are everyone's neighbour" if value > 1.5 else "no strong hubs",
 )
 def hubness(X: Any, *, k: int = _HUBNESS_NEIGHBORS) -> float:
-    """Skewness of the k-occurrence: how unequally points serve as neighbours.
+    """Compute the skewness of the k-occurrence: how unequally points serve as neighbours.
 
         E[(N_k − mean)³]/sd³
 
@@ -134,7 +134,7 @@ def hubness(X: Any, *, k: int = _HUBNESS_NEIGHBORS) -> float:
 
 
 def _lid(distances: Tensor, squared: bool) -> Tensor:
-    """(n,) LID from sorted neighbour distances; NaN where it has no value."""
+    """Return (n,) LID from sorted neighbour distances; NaN where it is undefined."""
     farthest = distances[:, -1:]
     present = distances > 0
     present[:, -1] = False  # log(r_k/r_k) = 0 carries nothing

@@ -36,7 +36,7 @@ _metric = family(
     sentence="squared distances between labels exceed those within by {value:.4g} in all",
 )
 def silhouette_objective(X: Any, labels: Any = None) -> Any:
-    """O_S, equation 1: squared distances between labels less squared distances within them.
+    """Compute O_S, equation 1: squared distances between labels less squared distances within them.
 
         Σ_{x,x'} sign(ℓ(x), ℓ(x'))·‖x − x'‖²,   sign −1 for one label, +1 for two
         = 2n·(tr W + tr B) − 4 Σ_k n_k·w_k,   w_k the squared distances to the mean of label k
@@ -64,7 +64,7 @@ def silhouette_objective(X: Any, labels: Any = None) -> Any:
     sentence="all squared distances add up to {value:.4g}",
 )
 def isotropy_objective(X: Any) -> Any:
-    """O_I, right side of equation 2: all squared distances.
+    """Compute O_I, the right side of equation 2: the sum of all squared distances.
 
         Σ_{x,x'} ‖x − x'‖² = 2n·Σ ‖x − x̄‖²
 
@@ -81,7 +81,7 @@ def isotropy_objective(X: Any) -> Any:
 
 
 def classifier_objective(X: Any, labels: Any = None, *, classes: Any) -> Any:
-    """O_C, first form of equation 3: scores of the right classes less those of the others.
+    """Compute O_C, the first form of equation 3: scores of the right classes less those of the others.
 
         −Σ_x Σ_ω sign(ω, ℓ(x))·⟨x, c_ω⟩
 
@@ -103,7 +103,7 @@ def classifier_objective(X: Any, labels: Any = None, *, classes: Any) -> Any:
 
 
 def classifier_objective_expansion(X: Any, labels: Any = None, *, classes: Any) -> Any:
-    """O_C, second form of equation 3: norms, and squared distances to the class vectors.
+    """Compute O_C, the second form of equation 3: norms, and squared distances to the class vectors.
 
         −(K − 2)/2·Σ_x ‖x‖² − Σ_ω (n − 2n_ω)/2·‖c_ω‖² + ½ Σ_x Σ_ω sign(ω, ℓ(x))·‖x − c_ω‖²
 
@@ -127,7 +127,7 @@ def classifier_objective_expansion(X: Any, labels: Any = None, *, classes: Any) 
 
 
 def triplet_objective(X: Any, labels: Any = None) -> Any:
-    """O_T, equation 5: minus the triplet loss with no margin, over all triplets.
+    """Compute O_T, equation 5: minus the triplet loss with no margin, over all triplets.
 
         Σ over anchors a, p of the same label, q of another:  −max(‖a − p‖ − ‖a − q‖, 0)
 
@@ -156,7 +156,7 @@ def triplet_excess(bounds: Tensor, others: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def triplet_bound(X: Any, labels: Any = None) -> Any:
-    """The right side of equation 5: an upper bound of O_T that drops the maximum.
+    """Compute the right side of equation 5: an upper bound of O_T without the maximum.
 
         Σ_{x,x'} sign_wgt·‖x − x'‖,   sign_wgt n_k − n for one label, n_k − 1 for two (k the label of x)
 
@@ -185,7 +185,7 @@ def _class_vectors(classes: Any, groups: GroupMoments) -> Tensor:
 
 
 def _anchor_distances(X: Any, labels: Any) -> Iterator[tuple[Tensor, Tensor, int]]:
-    """Blocks of anchors of one label: distances to that label (b, n_k), to the rest (b, n − n_k), and n_k."""
+    """Yield blocks of anchors of one label: distances to it (b, n_k), to the rest (b, n − n_k), and n_k."""
     matrix = as_matrix(X, apart=labels)
     coded = as_clusters(known_rows(X, labels, "labels"), n=matrix.shape[0]).to(matrix.device)
     points = matrix[torch.argsort(coded.codes, stable=True)].double()
@@ -200,5 +200,5 @@ def _anchor_distances(X: Any, labels: Any) -> Iterator[tuple[Tensor, Tensor, int
 
 
 def _distances(A: Tensor, B: Tensor) -> Tensor:
-    """(a, b) Euclidean distances by differences: exact for close points and far from the origin alike."""
+    """Return (a, b) Euclidean distances by differences, exact also for close points far from the origin."""
     return torch.cdist(A, B, compute_mode="donot_use_mm_for_euclid_dist")

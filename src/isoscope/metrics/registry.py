@@ -1,4 +1,4 @@
-"""The registry: what each metric is, needs and promises. Tests, `measure` and the documentation read it."""
+"""The registry of metrics: what each one is and needs. Tests, `measure` and the documentation read it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 @dataclass(frozen=True)
 class Metric:
-    """One entry: a number that describes a space.
+    """An entry of the registry: a number that describes a space.
 
     Attributes:
         name: the one name: function in `isoscope.metrics`, flag, JSON key, documentation anchor.
@@ -90,11 +90,11 @@ class Metric:
         return not (self.needs | self.error_needs) & whole()
 
     def meaning(self, value: float, shelf: Statistics) -> str:
-        """Return what a value means on the space it was found on."""
+        """Return a sentence that explains a value of this space."""
         return self.sentence(value) if self.explain is None else self.explain(value, shelf)
 
     def of(self, X: Any, *, covariance: Any = None, **known: Any) -> Any:
-        """Compute the metric of any array, on its own; `known` is what a Space may know of its rows."""
+        """Compute the metric of any array; `known` are the columns of a Space."""
         space = X if isinstance(X, Space) else Space(X, **known)
         return self.compute(Statistics(space, covariance=covariance))
 
@@ -105,7 +105,7 @@ _all: Mapping[str, Metric] = MappingProxyType(ChainMap(_own, _built_in))
 
 
 def registered() -> Mapping[str, Metric]:
-    """Return every metric by name, in the order tables show them; those of the caller come last."""
+    """Return every metric by name, in the order of tables; metrics of the caller come last."""
     built_in()
     _load_entry_points()
     return _all
@@ -219,7 +219,7 @@ def metric(  # type: ignore[misc]  # the options of both are these
 
 
 def family(name: str, **common: Any) -> Callable[..., Callable[[_Function], _Function]]:
-    """Return `metric` for the metrics of a family, measured unasked; `common` holds unless one says other."""
+    """Return `metric` for a family of default metrics, with `common` as its other defaults."""
 
     def of_family(**own: Any) -> Callable[[_Function], _Function]:
         return metric(**{"family": name, "default": True, **common, **own})
@@ -228,7 +228,7 @@ def family(name: str, **common: Any) -> Callable[..., Callable[[_Function], _Fun
 
 
 def add(entry: Metric) -> None:
-    """Register a metric; one of the same name that a caller added before is replaced."""
+    """Register a metric, in place of an earlier one of the same name."""
     if entry.name in built_in() or entry.name in (*FAMILIES, "all", "default"):
         raise InputError(f"there is a metric or family {entry.name!r} already; wanted another name")
     if not entry.name.isidentifier():
@@ -237,7 +237,7 @@ def add(entry: Metric) -> None:
 
 
 def forget(name: str) -> None:
-    """Take back a metric that a caller has added."""
+    """Remove a metric that a caller has registered."""
     _own.pop(name, None)
 
 
@@ -258,7 +258,7 @@ def _order(entry: Metric) -> tuple[int, int, str]:
 
 @cache
 def _load_entry_points() -> None:
-    """Import the modules that installed packages declare under isoscope.metrics; they register their own."""
+    """Import the modules that installed packages declare under the entry point `isoscope.metrics`."""
     for found in entry_points(group=_PACKAGE):
         try:
             found.load()
@@ -268,7 +268,7 @@ def _load_entry_points() -> None:
 
 
 def _all_needs(wanted: tuple[str, ...]) -> frozenset[str]:
-    """Return what is wanted with what it builds on, and what the caller must tell for it."""
+    """Return the needs with their prerequisites and the columns that the caller must give."""
     statistics = with_prerequisites(need for need in wanted if need not in KNOWN)
     groups = {group for name in statistics if (group := declared()[name].groups)}
     # what is known of every row comes with all rows: statistics of blocks do not keep it
@@ -284,7 +284,7 @@ def _as_sentence(sentence: str | Callable[[float], str] | None, high: str) -> Ca
 
 
 def _given(shelf: Statistics, need: str) -> Any:
-    """Return what a metric takes; of known things the tensors."""
+    """Return an argument of a metric: a statistic, or the codes of a column."""
     if need in ("labels", "token_types", "sentences"):
         known = shelf.labels if need == "labels" else getattr(shelf.space, need)
         return known.codes
@@ -313,7 +313,7 @@ def choose(names: str | Iterable[str] | None) -> list[Metric]:
 
 
 def named(names: Any) -> list[str]:
-    """Return the names in a list, or in a string with commas; of a function or Metric, its own."""
+    """Return the names of metrics from a list, a comma-separated string, a function or a Metric."""
     one = isinstance(names, str | Metric) or callable(names) or not isinstance(names, Iterable)
     wanted = [_name_of(name, names) for name in ([names] if one else names)]
     parts = [part.strip() for name in wanted for part in name.split(",") if part.strip()]

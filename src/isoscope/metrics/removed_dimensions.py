@@ -1,4 +1,4 @@
-"""What is left of the pattern of similarities when dimensions are taken away."""
+"""How much of the pattern of similarities remains after dimensions are removed."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _SMALL = 2048  # rows up to which all cosines are held at once: 32 MB, and far c
 )
 @renamed(k="n_dimensions")
 def informativity(X: Any, *, n_dimensions: int = 1, order: Any = None) -> float:
-    """How much of the pattern of similarities is left without the k top dimensions.
+    """Compute how much of the pattern of similarities remains without the top k dimensions.
 
         r² = Corr(cos(x_i, x_j), cos(x'_i, x'_j))² over all pairs i < j,   x' without those dimensions
 
@@ -58,7 +58,7 @@ def informativity(X: Any, *, n_dimensions: int = 1, order: Any = None) -> float:
 def informativity_curve(
     X: Any, *, n_dimensions: Iterable[int] = (1, 2, 3, 5, 10), order: Any = None
 ) -> dict[int, float]:
-    """`informativity` for several numbers of dimensions removed, all over the same pairs.
+    """Compute `informativity` for several numbers of removed dimensions, over the same pairs.
 
     Vectors that are zero without the most dimensions are left out for every number of them. What concerns
     the whole vectors is computed once. Range [0, 1] each; invariant to one scale.
@@ -92,7 +92,7 @@ def informativity_curve(
 
 
 def _order(matrix: Tensor, order: Any, most: int) -> Tensor:
-    """(d,) all dimensions, those to be removed first in front."""
+    """Return (d,) all dimensions, those to be removed first in front."""
     d = matrix.shape[1]
     if order is None:
         return contributions_of(Directions.of(matrix)).sort(descending=True, stable=True).indices
@@ -113,7 +113,7 @@ def _order(matrix: Tensor, order: Any, most: int) -> Tensor:
 
 
 def _that_remain(ordered: Tensor, most: int) -> Tensor:
-    """The rows that keep a direction without the first columns."""
+    """Return the rows that are not zero without the first columns."""
     return ordered[(ordered[:, most:] != 0).any(dim=1)]
 
 
@@ -125,7 +125,7 @@ def _need_two(n: int) -> None:
 
 
 class _Held:
-    """The cosines of all pairs with the first k columns removed, for each k; k = 0 leaves vectors whole.
+    """The cosines of all pairs without the first k columns, for each k; k = 0 removes none.
 
     Products over the columns that are left for the largest k come first, and those of the others are added
     as k falls: each column is multiplied once, and nothing cancels.
@@ -145,17 +145,17 @@ class _Held:
             self._centred[k] = cosines - cosines.mean()
 
     def variance(self, k: int) -> float | None:
-        """Of the cosines, times the number of pairs; None where they do not vary."""
+        """Return the variance of the cosines times the number of pairs; None if they do not vary."""
         value = self.covariance(k, k)
         return None if value <= self._n * (self._n - 1) / 2 * _EQUAL_COSINES**2 else value
 
     def covariance(self, k: int, m: int) -> float:
-        """Of the cosines with k and with m columns removed, times the number of pairs."""
+        """Return the covariance of the cosines without k and without m columns, times the number of pairs."""
         return float(self._centred[k] @ self._centred[m])
 
 
 class _Summed:
-    """The same from sums over rows, with no matrix of pairs; covariances are times n(n − 1)."""
+    """The same from sums over rows, without a matrix of pairs; covariances are times n(n − 1)."""
 
     def __init__(self, matrix: Tensor, columns: Tensor, ks: list[int]) -> None:
         self._matrix, self._columns, self._most = matrix, columns, max(ks)
@@ -168,7 +168,7 @@ class _Summed:
             yield _that_remain(block[:, self._columns], self._most)
 
     def _mean(self, k: int) -> Tensor:
-        """ū, the mean unit vector."""
+        """Return ū, the mean unit vector."""
         if k not in self._means:
             d = len(self._columns) - k
             total = self._matrix.new_zeros(d, dtype=torch.float64)
@@ -178,19 +178,19 @@ class _Summed:
         return self._means[k]
 
     def variance(self, k: int) -> float | None:
-        """Of the cosines; None where they do not vary."""
+        """Return the variance of the cosines; None if they do not vary."""
         total, less = self._sums(k, k)
         value = total - less
         floor = max(_CANCELLED * total, self.n * (self.n - 1) * _EQUAL_COSINES**2)
         return None if value <= floor else value
 
     def covariance(self, k: int, m: int) -> float:
-        """Of the cosines with k and with m columns removed."""
+        """Return the covariance of the cosines without k and without m columns."""
         total, less = self._sums(k, m)
         return total - less
 
     def _sums(self, k: int, m: int) -> tuple[float, float]:
-        """Σ over all i, j of the products of cosines less ‖ū‖², and what of it is no covariance of pairs."""
+        """Return Σ over all i, j of products of cosines less ‖ū‖², and the part that is not from pairs."""
         u, v = self._mean(k), self._mean(m)
         products = self._matrix.new_zeros(len(u), len(v), dtype=torch.float64)
         projected = self._matrix.new_zeros((), dtype=torch.float64)

@@ -1,4 +1,4 @@
-"""The mean silhouette within a tolerance, in linear time: anchors with a control variate."""
+"""Estimates of the mean silhouette within a tolerance, in linear time: anchors with a control variate."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class SilhouetteEstimate(Record):
 def estimate_silhouette(
     X: Any, labels: Any = None, *, tolerance: float = 1e-4, average: str = "micro", seed: int = 0
 ) -> SilhouetteEstimate:
-    """The mean silhouette with a 95 % interval no wider than ± tolerance, from exact rows of a few anchors.
+    """Estimate the mean silhouette within ± tolerance (95 % interval) from the exact values of a few anchors.
 
     Every point has a proxy silhouette in closed form (root mean square distances in the place of mean
     distances). The anchors' exact silhouettes are regressed on their proxies, and the mean proxy of all
@@ -112,7 +112,7 @@ def estimate_silhouette(
 def estimate_silhouette_by_cluster(
     X: Any, labels: Any = None, *, tolerance: float = 1e-4, seed: int = 0
 ) -> dict[Any, SilhouetteEstimate]:
-    """The mean silhouette of each cluster, by its label, each with a 95 % interval within ± tolerance.
+    """Estimate the mean silhouette of each cluster, by label, each within ± tolerance (95 % interval).
 
     Every cluster is estimated as `estimate_silhouette` does a whole space, from anchors of its own. A
     cluster that would need half of its points is taken whole, and is exact.
@@ -151,7 +151,7 @@ def estimate_silhouette_by_cluster(
 
 
 def _pilot(weights: Tensor, counts: Tensor, n_anchors: int) -> Tensor:
-    """(H,) how many anchors of each stratum to begin with: by weight, but the smallest are taken whole."""
+    """Return (H,) the first number of anchors of each stratum: by weight, and all of the smallest strata."""
     small = counts <= 2 * _LEAST
     shares = torch.where(small, 0.0, weights)
     sizes = (n_anchors * shares / shares.sum().clamp(min=torch.finfo(torch.float64).tiny)).ceil().long()
@@ -176,7 +176,7 @@ class _Survey:
 
     @classmethod
     def of(cls, rows: AnchorRows, *, by_cluster: bool, seed: int) -> _Survey:
-        """Strata are the clusters of two points and more, or all those points; a point alone scores 0."""
+        """Return a survey with clusters of two points and more as strata, or all such points as one."""
         counts, codes = rows.labels.counts, rows.labels.codes
         clusters = (counts > 1).nonzero().flatten()
         place = torch.full_like(counts, -1)
@@ -184,7 +184,7 @@ class _Survey:
         return cls(rows, place[codes], clusters if by_cluster else clusters[:0], seed)
 
     def reach(self, sizes: Tensor) -> bool:
-        """Draw until each stratum has so many anchors; False, and nothing done, if all points cost less."""
+        """Draw anchors until each stratum has this many; return False if computing all points costs less."""
         sizes = torch.maximum(sizes, self.taken)
         if int(sizes.sum()) > _SHARE_TO_EXACT * len(self.codes):
             return False
@@ -206,7 +206,7 @@ class _Survey:
         return True
 
     def _first_pass(self, anchors: Anchors, clusters: ClusterMeans) -> Separation:
-        """The anchors meet all points, and each point's features are summed by stratum on the way."""
+        """Compute the anchors against all points, and sum the features of all points by stratum."""
         n_strata = len(self.strata.counts)
 
         def summed(block: Block) -> Tensor:
@@ -220,12 +220,12 @@ class _Survey:
         return separation
 
     def sample(self, weights: Tensor) -> Sample:
-        """All anchors, for a mean over strata with the given weights."""
+        """Return all anchors, for a mean over strata with the given weights."""
         assert self.means is not None
         return Sample(self.values, self.features, self.stratum, self.strata.counts, self.means, weights)
 
     def sample_of(self, stratum: int) -> Sample:
-        """The anchors of one stratum, for its own mean."""
+        """Return the anchors of one stratum, for its mean."""
         assert self.means is not None
         here = self.stratum == stratum
         one = slice(stratum, stratum + 1)
@@ -235,7 +235,7 @@ class _Survey:
 
 
 def _features(clusters: ClusterMeans, block: Block, codes: Tensor) -> Tensor:
-    """(b, 2) float64, what a silhouette is regressed on: the proxy silhouette p, and p².
+    """Return (b, 2) float64 features that a silhouette is regressed on: the proxy silhouette p, and p².
 
     Both are bounded, so no point however far out can tilt the fit; a and b themselves are not, and do.
     """
@@ -245,7 +245,7 @@ def _features(clusters: ClusterMeans, block: Block, codes: Tensor) -> Tensor:
 
 
 def _best(sample: Sample) -> tuple[Estimated, str]:
-    """The narrower of the regression estimate and the plain mean of the anchors."""
+    """Return the regression estimate or the plain mean of the anchors, whichever is more precise."""
     plain = sample.plain().estimate()
     if len(sample.values) < 4 * _N_FEATURES:
         return plain, "anchors"
@@ -263,7 +263,7 @@ def _reported(
 
 
 def _rows(X: Any, labels: Any, tolerance: float, seed: int) -> AnchorRows:
-    """The points, checked but for their numbers, and their clusters."""
+    """Return the points, not yet checked to be finite, and their clusters."""
     if isinstance(tolerance, bool) or not isinstance(tolerance, int | float) or not tolerance > 0:
         raise InputError(argument="tolerance", got=tolerance, wanted="a positive half-width, such as 1e-4")
     check_seed(seed)
@@ -282,7 +282,7 @@ def _rows(X: Any, labels: Any, tolerance: float, seed: int) -> AnchorRows:
 
 
 def _all_values(rows: AnchorRows) -> Tensor:
-    """(n,) every silhouette; a file is passed over for each batch of its points."""
+    """Return (n,) all silhouettes; a file is read once for each batch of its points."""
     if rows.rows.whole is not None:
         return silhouettes(Separation.of(as_matrix(rows.rows.whole), rows.labels))
     separation = rows.exact(torch.arange(len(rows.labels)))

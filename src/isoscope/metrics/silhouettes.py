@@ -1,4 +1,4 @@
-"""The silhouette: per point, per cluster, on average, with its standard error."""
+"""The silhouette of points, of clusters and on average, with its standard error."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def silhouette_samples(
     deterministic: bool = False,
     memory: str | float | None = None,
 ) -> Any:
-    """The silhouette of every point: is it nearer to its own cluster than to the next one?
+    """Compute the silhouette of every point: whether it is nearer to its own cluster than to the next.
 
         s = (b − a)/max(a, b)
 
@@ -109,7 +109,7 @@ def silhouette_score(
     tolerance: float | None = None,
     seed: int = 0,
 ) -> Any:
-    """Mean silhouette: over points ("micro", as scikit-learn) or over clusters ("macro").
+    """Compute the mean silhouette over points ("micro", as scikit-learn) or over clusters ("macro").
 
     See `silhouette_samples` for the formula, range and arguments; B spaces at once give (B,) scores.
     With a `tolerance`, an estimate in linear time whose 95 % interval is no wider than ± tolerance: a
@@ -141,7 +141,7 @@ def silhouette_score(
 
 @_metric(sentence=lambda value: _silhouette_sentence(value) + ", every label counted alike")
 def silhouette_macro(X: Any, labels: Any = None, **options: Any) -> Any:
-    """Mean silhouette over clusters, every label alike: `silhouette_score(X, labels, average="macro")`.
+    """Compute the mean silhouette over clusters: `silhouette_score(X, labels, average="macro")`.
 
     >>> silhouette_macro([[0.0], [1.0], [4.0], [4.0]], labels=["a", "a", "b", "b"])
     0.854...
@@ -158,7 +158,7 @@ def silhouette_macro(X: Any, labels: Any = None, **options: Any) -> Any:
     sentence=lambda value: _silhouette_sentence(value) + ", by direction alone",
 )
 def silhouette_cosine(X: Any, labels: Any = None, **options: Any) -> Any:
-    """Mean silhouette by the distances 1 − cos: `silhouette_score(X, labels, metric="cosine")`.
+    """Compute the mean silhouette by 1 − cosine: `silhouette_score(X, labels, metric="cosine")`.
 
     >>> silhouette_cosine([[1.0, 0.0], [2.0, 0.0], [0.0, 1.0], [0.0, 3.0]], labels=[0, 0, 1, 1])
     1.0
@@ -173,7 +173,7 @@ def silhouette_cosine(X: Any, labels: Any = None, **options: Any) -> Any:
     default=False,
 )
 def silhouette_squared(X: Any, labels: Any = None, **options: Any) -> Any:
-    """Mean silhouette by squared distances: `silhouette_score(X, labels, metric="sqeuclidean")`.
+    """Compute the mean silhouette by squared distances: `silhouette_score(X, labels, metric="sqeuclidean")`.
 
     >>> silhouette_squared([[0.0], [1.0], [4.0]], labels=[0, 0, 1])
     0.608...
@@ -192,7 +192,7 @@ def silhouette_by_cluster(
     tolerance: float | None = None,
     seed: int = 0,
 ) -> dict[Any, Any]:
-    """Mean silhouette of each cluster of one space, by its label; arguments as for `silhouette_samples`.
+    """Compute the mean silhouette of each cluster, by label; the arguments are those of `silhouette_samples`.
 
     With a `tolerance`, an estimate for each cluster in linear time, with a 95 % interval of its own no
     wider than ± tolerance: a `SilhouetteEstimate`; Euclidean only; X may then be an opened file.
@@ -222,18 +222,18 @@ def _check_estimate(metric: str, deterministic: bool, memory: str | float | None
 
 
 def _is_stack(X: Any) -> bool:
-    """Whether X is an array of three axes: B spaces."""
+    """Return whether X is an array of three axes: B spaces."""
     return getattr(X, "ndim", None) == 3
 
 
 def _stacked(function: Callable[..., Any], X: Any, labels: Any, options: dict[str, Any]) -> Any:
-    """Space by space: closed forms share nothing but the labels."""
+    """Return the separations of B spaces, one by one, as closed forms share only the labels."""
     spaces, coded = as_spaces(X), as_labels(known_rows(X, labels, "labels"))
     return like(torch.stack([torch.as_tensor(function(space, coded, **options)) for space in spaces]), X)
 
 
 def silhouette_error(X: Any, separation: Separation, *, seed: int = 0) -> float:
-    """Standard error of the mean silhouette, from the influence of each point, the clusters held fixed.
+    """Return the standard error of the mean silhouette from the influence of each point, with fixed clusters.
 
     A point moves the mean by its own silhouette and by what its distances do to the means a and b of
     the others; ignoring the second part would be wrong by a factor. Points beyond 1,000 are sampled.
@@ -282,7 +282,7 @@ def _separation(
 
 
 def silhouettes(separation: Separation, *, counted: bool = True) -> Tensor:
-    """(n,) or (B, n) silhouettes; singletons, and points at no distance from anything, score 0.
+    """Return (n,) or (B, n) silhouettes; singletons, and points at distance 0 from all others, score 0.
 
     `counted=False`: the labels are those of some points only, so who is alone cannot be told here.
     """
@@ -295,6 +295,6 @@ def silhouettes(separation: Separation, *, counted: bool = True) -> Tensor:
 
 
 def cluster_means(scores: Tensor, labels: Labels) -> Tensor:
-    """(K,) or (B, K) means of (n,) or (B, n) scores, added on the CPU, where the order is always the same."""
+    """Return (K,) or (B, K) means of (n,) or (B, n) scores, added on the CPU in a fixed order."""
     sums = scores.new_zeros(*scores.shape[:-1], labels.n_labels, device="cpu")
     return sums.index_add(-1, labels.codes.cpu(), scores.cpu()) / labels.counts.cpu()

@@ -1,4 +1,4 @@
-"""Attention sinks: tokens whose vectors are many times longer than the rest, and what they have in common."""
+"""Attention sinks: tokens whose vectors are many times longer than the rest."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MOST_NAMES = 8  # what explains fewer sinks than these is counted, not named
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Sinks(Result):
-    """Which rows are attention sinks, and what names them; merges over batches of rows.
+    """The rows that are attention sinks, with their names; mergeable over batches of rows.
 
     Attributes:
         mask: (n,) bool, the rows whose norm passes the threshold in any layer.
@@ -47,7 +47,7 @@ class Sinks(Result):
     n_of: Mapping[Any, int]
 
     def lines(self) -> list[str]:
-        """Return how many sinks there are, and what names them."""
+        """Return the number of sinks and their names."""
         return [f"{len(self):,} of {len(self.mask):,} rows are attention sinks", *self.names]
 
     def _columns(self) -> dict[str, list[Any]]:
@@ -58,12 +58,12 @@ class Sinks(Result):
         }
 
     def merge(self, other: Sinks) -> Sinks:
-        """The rows of both, one after the other; the thresholds must be the same."""
+        """Return the rows of both, in order; the thresholds must be equal."""
         return Sinks.joined([self, other])
 
     @classmethod
     def joined(cls, parts: Sequence[Sinks]) -> Sinks:
-        """The rows of all, one after the other; the thresholds must be the same."""
+        """Return the rows of all, in order; the thresholds must be equal."""
         first = parts[0]
         if any(
             part.layers != first.layers or not torch.equal(part.thresholds, first.thresholds)
@@ -88,17 +88,17 @@ class Sinks(Result):
 
     @property
     def n_rows(self) -> int:
-        """n, sinks and others."""
+        """Number of rows, sinks and others."""
         return len(self.mask)
 
     @property
     def medians(self) -> Tensor:
-        """(L,) the median norms the thresholds come from."""
+        """(L,) median norms that the thresholds come from."""
         return self.thresholds / self.ratio
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What the sinks are, in words: positions and token types that are sinks nearly always, and the rest.
+        """Names of the sinks: positions and token types that are nearly always sinks, and the rest.
 
         What explains most sinks comes first, and a sink is named once.
         """
@@ -117,7 +117,7 @@ class Sinks(Result):
             yield others if len(left) < len(self) else others.replace("other ", ""), sorted(left)
 
     def _candidates(self, left: set[int]) -> Iterator[tuple[str, list[int]]]:
-        """Positions, then types, nearly all of whose rows not yet named are sinks."""
+        """Yield positions, then types, if nearly all of their rows without a name are sinks."""
         for part, totals, least, words in ((0, self.n_at, 1, "position {}"), (1, self.n_of, 2, 'token "{}"')):
             rows: dict[Any, list[int]] = {}
             named: Counter[Any] = Counter()
@@ -132,7 +132,7 @@ class Sinks(Result):
                     yield words.format(value), found
 
     def _beside_others(self, rows: list[int]) -> str:
-        """Their usual norm against the median, in the layers where most of them pass the threshold."""
+        """Return their usual norm relative to the median, in layers where most exceed the threshold."""
         norms = self.sink_norms[rows]
         shares = (norms > self.thresholds).double().mean(dim=0)
         where = shares >= min(0.5, float(shares.max()))
@@ -201,7 +201,7 @@ def find_sinks(
 
 
 def sink_thresholds(norms: Any, *, ratio: float = 10.0) -> Tensor:
-    """(L,) the norm that a sink exceeds in each layer: ratio times the median of those that are not zero.
+    """Return (L,) the norm above which a row is a sink: ratio times the median of the non-zero norms.
 
     Those of a first batch serve for all. Infinite where all vectors of a layer are zero.
 
@@ -246,7 +246,7 @@ class _Listed:
 
     @property
     def counts(self) -> Counter[Any]:
-        """How many rows have each value."""
+        """Return the number of rows with each value."""
         counts = torch.bincount(self.codes, minlength=len(self.names))
         present = counts.nonzero().flatten().tolist()
         return Counter({self.names[code]: int(counts[code]) for code in present})
@@ -272,12 +272,12 @@ def _listed(values: Any, n: int, name: str) -> _Listed | None:
 
 
 def _figure(value: Tensor) -> str:
-    """A length for reading: three digits, thousands apart."""
+    """Return a length as text with three significant digits."""
     return f"{float(f'{float(value):.3g}'):,g}"
 
 
 def _ranges(layers: Sequence[int]) -> str:
-    """Layers in words, runs of them together."""
+    """Return layers as text, with consecutive ones as ranges."""
     runs: list[list[int]] = []
     for layer in layers:
         if runs and layer == runs[-1][-1] + 1:

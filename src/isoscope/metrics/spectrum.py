@@ -1,4 +1,4 @@
-"""How the variance falls off over the principal directions: counts of dimensions, and the decay itself."""
+"""The spectrum of the covariance: effective numbers of dimensions and the decay of eigenvalues."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _metric = family(
 
 
 def eigenvalues(X: Any) -> Any:
-    """The variances along the principal directions, largest first.
+    """Compute the variances along the principal directions, largest first.
 
         S v_i = λ_i v_i,   S the covariance with divisor n − 1
 
@@ -50,7 +50,7 @@ def eigenvalues(X: Any) -> Any:
     paper="Gao et al. 2017, A theory of multineuronal dimensionality",
 )
 def participation_ratio(X: Any) -> Any:
-    """How many dimensions share the variance, counted by its second moment.
+    """Compute the effective number of dimensions from the second moment of the spectrum.
 
         PR = (Σ λ_i)²/Σ λ_i² = (tr S)²/‖S‖_F²
 
@@ -69,7 +69,7 @@ def participation_ratio(X: Any) -> Any:
     paper="Roy, Vetterli 2007, The effective rank",
 )
 def effective_rank(X: Any) -> Any:
-    """How many dimensions share the variance, counted by its entropy.
+    """Compute the effective number of dimensions from the entropy of the spectrum.
 
         erank = exp(−Σ p_i log p_i),   p_i = λ_i/Σ λ
 
@@ -94,7 +94,7 @@ def effective_rank(X: Any) -> Any:
     invariances=("rotation", "scale"),
 )
 def rankme(X: Any) -> Any:
-    """How many dimensions the vectors themselves use, mean included, by the entropy of singular values.
+    """Compute the effective rank of the vectors, not centred, from the entropy of singular values.
 
         RankMe = exp(−Σ p_i log p_i),   p_i = σ_i/Σ σ + 1e-7,   σ the min(n, d) singular values of X
 
@@ -122,7 +122,7 @@ def rankme(X: Any) -> Any:
     paper="Rudelson, Vershynin 2007, Sampling from large matrices",
 )
 def stable_rank(X: Any) -> Any:
-    """Total variance in units of the largest: how many directions like the strongest one there could be.
+    """Compute the total variance over the largest variance of a direction.
 
         srank = tr S/λ_max
 
@@ -137,7 +137,7 @@ def stable_rank(X: Any) -> Any:
 
 
 def explained_variance(X: Any) -> Any:
-    """The share of the variance in the first 1, 2, … d principal directions.
+    """Compute the share of the variance in the first 1, 2, … d principal directions.
 
         (d,) array of the caller's kind:  Σ_{i≤k} λ_i/Σ λ
 
@@ -157,7 +157,7 @@ def explained_variance(X: Any) -> Any:
     differentiable=False,
 )
 def dimensions_for_variance(X: Any, *, share: float = 0.9) -> int:
-    """How many principal directions hold a given share of the variance.
+    """Return the number of principal directions that hold a given share of the variance.
 
         min k with Σ_{i≤k} λ_i ≥ share · Σ λ
 
@@ -185,7 +185,7 @@ def dimensions_for_variance(X: Any, *, share: float = 0.9) -> int:
     default=False,
 )
 def condition_number(X: Any) -> float:
-    """Largest over smallest variance of all directions.
+    """Compute the largest over the smallest variance of all directions.
 
         κ = λ_max/λ_min
 
@@ -217,7 +217,7 @@ def condition_number(X: Any) -> float:
     default=False,
 )
 def power_law_exponent(X: Any, *, first: int | None = None, last: int | None = None) -> float:
-    """How fast the spectrum decays: α of λ_i ∝ i^−α, by least squares of log λ on log rank.
+    """Compute the decay α of the spectrum, λ_i ∝ i^−α, by least squares of log λ on log rank.
 
     Range [0, ∞); high is anisotropic, 0 a flat spectrum. Stringer et al. find 1 in visual cortex, Agrawal
     et al. in the representations that transfer best. Without limits: ranks 11 to 500 (or to the rank of
@@ -253,7 +253,7 @@ def power_law_exponent(X: Any, *, first: int | None = None, last: int | None = N
 
 
 def first_reaching(cumulative: Tensor, share: float) -> int:
-    """The first count at which a cumulative share is reached, up to rounding; all of them if none is."""
+    """Return the first count at which a cumulative share is reached, up to rounding, or else all."""
     reached = (cumulative >= share - _ROUNDING_OF_SHARES).nonzero()
     return int(reached[0]) + 1 if len(reached) else len(cumulative)
 
@@ -269,7 +269,7 @@ def _spread(X: Any, name: str) -> Moments:
 
 
 def _standing_eigenvalues(X: Any, name: str) -> tuple[Moments, Tensor]:
-    """Moments, and the (rank,) eigenvalues of the covariance that stand above rounding, largest first.
+    """Return the moments and the (rank,) eigenvalues of the covariance above rounding, largest first.
 
     Vectors of any type have their products taken in float64, one block at a time; what is left to rounding
     is then that of the vectors themselves, stored with a relative spacing of `eps`: a variance of at most
@@ -286,7 +286,7 @@ def _standing_eigenvalues(X: Any, name: str) -> tuple[Moments, Tensor]:
 
 
 def _entropy(p: Tensor) -> Tensor:
-    """−Σ p log p with a finite gradient at p = 0."""
+    """Return −Σ p log p with a finite gradient at p = 0."""
     return -(p * torch.where(p > 0, p, 1.0).log()).sum()
 
 
@@ -295,7 +295,7 @@ def _cumulative(values: Tensor) -> Tensor:
 
 
 def _uncentred_spectrum(moments: Moments) -> Tensor:
-    """(min(n, d),) eigenvalues of Σ x xᵀ, largest first, rounding set to 0; on the smaller side."""
+    """Return (min(n, d),) eigenvalues of Σ x xᵀ, largest first; those within rounding are 0."""
     if moments.factor is None:
         squares = torch.linalg.eigvalsh(moments.second_moment)
     else:
