@@ -125,6 +125,7 @@ API = {
         "isoscope.training.trade_off",
     ),
     "Manifold": ("isoscope.metrics.manifold",),
+    "The first look": ("isoscope.look",),
     "Two spaces": ("isoscope.comparison", "isoscope.metrics.correspondence"),
     "Advice": ("isoscope.advice", "isoscope.engine.slices"),
     "Corrections": ("isoscope.corrections",),

@@ -30,7 +30,7 @@ ORDER = (
     ("engine.readings",),
     ("citations", "clustering", "io", "known_models", "measurement", "plugins", "progress"),
     ("engine",),
-    ("comparison", "corrections", "figures"),
+    ("comparison", "corrections", "figures", "look"),
     ("advice", "models"),
     ("losses", "tracking"),
     ("training",),

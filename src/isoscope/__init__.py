@@ -66,6 +66,10 @@ _PUBLIC: dict[str, tuple[str, ...]] = {
         "save",
     ),
     "labels": ("Labels",),
+    "look": (
+        "Look",
+        "look",
+    ),
     "measurement": ("Measurement",),
     "metrics": (
         "Metric",

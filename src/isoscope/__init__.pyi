@@ -41,6 +41,8 @@ from isoscope.io import open_vectors as open_vectors
 from isoscope.io import read as read
 from isoscope.io import save as save
 from isoscope.labels import Labels as Labels
+from isoscope.look import Look as Look
+from isoscope.look import look as look
 from isoscope.measurement import Measurement as Measurement
 from isoscope.metrics import Metric as Metric
 from isoscope.metrics import alignment as alignment

@@ -1,4 +1,4 @@
-"""The style of isoscope's figures, and the one way they are drawn and written."""
+"""The style of figures, and how they are drawn and written to files."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 INK = "#222222"
-# told apart by readers who see no red or green, in grey too for neighbours
+# distinguishable for colour-blind readers; neighbours also differ in grey
 PALETTE = ("#1b6ca8", "#c4572e", "#3a9a6b", "#8a5fbf", "#b0892c", "#4aa5b8", "#b84a7d", "#6b6b6b")
 ONE_COLUMN = (3.4, 2.5)  # inches: one column of a paper
 _STYLE: dict[str, Any] = {
@@ -41,13 +41,13 @@ _STYLE: dict[str, Any] = {
 
 @contextmanager
 def new_figure(inches: tuple[float, float]) -> Iterator[Figure]:
-    """Yield an empty figure in isoscope's style, to be filled and saved inside."""
+    """Yield an empty figure in the style of isoscope; draw and save it inside the `with` block."""
     try:
         import matplotlib as mpl
         from matplotlib.figure import Figure
     except ImportError:
         raise InputError(
-            "a figure needs matplotlib, which is not installed: pip install 'isoscope[figures]'"
+            "figures need matplotlib, which is not installed", hint="pip install 'isoscope[figures]'"
         ) from None
     with mpl.rc_context(_STYLE):  # type: ignore[arg-type]
         yield Figure(figsize=inches, layout="constrained")
@@ -65,23 +65,25 @@ def panels(
     dpi: int = 300,
     **options: Any,
 ) -> Iterator[list[Axes]]:
-    """Yield Axes to draw on, row by row: the caller's, or those of a new figure, which is written to `path`.
+    """Yield the Axes of all panels, row by row; write the figure to `path` at the end.
 
     Args:
-        n_rows, n_columns: of the panels.
-        inches: width and height of a new figure.
-        axes: the caller's Axes, as many as there are panels, in any nesting.
-        path: where to write the figure they are on; only drawn where not given.
-        title: above all panels.
-        dpi: of a .png.
-        options: of `Figure.subplots`.
+        n_rows, n_columns: the number of rows and columns of panels.
+        inches: the width and height of a new figure.
+        axes: Axes to draw on, one for each panel, in any nesting; by default those of a new figure.
+        path: the file to write; by default the figure is only drawn.
+        title: the title above all panels.
+        dpi: the resolution of a .png file.
+        options: further options of `Figure.subplots`.
     """
     with new_figure(inches) as figure:
         if axes is None:
             axes = figure.subplots(n_rows, n_columns, squeeze=False, **options)
         flat: list[Axes] = np.asarray(axes, dtype=object).flatten().tolist()
         if len(flat) != n_rows * n_columns:
-            raise InputError(f"axes: {n_rows * n_columns} panels are drawn, got {len(flat)} Axes.")
+            raise InputError(
+                argument="axes", got=len(flat), wanted=f"{n_rows * n_columns} Axes, one for each panel"
+            )
         yield flat
         if title:
             figure_of(flat[0]).suptitle(title, fontsize=9, color=INK)
@@ -90,7 +92,7 @@ def panels(
 
 
 def axes_for(ax: Axes | None, inches: tuple[float, float] = ONE_COLUMN) -> Axes:
-    """Return the caller's Axes, or those of a new figure (`ax.figure`)."""
+    """Return `ax`, or the Axes of a new figure."""
     if ax is not None:
         return ax
     with new_figure(inches) as figure:
@@ -98,19 +100,21 @@ def axes_for(ax: Axes | None, inches: tuple[float, float] = ONE_COLUMN) -> Axes:
 
 
 def figure_of(ax: Axes) -> Figure:
-    """Return the whole figure that Axes belong to."""
+    """Return the figure that Axes belong to."""
     figure: Any = ax.figure
-    return figure.figure  # of a SubFigure, the figure it is part of
+    return figure.figure  # the root figure of a SubFigure
 
 
 def save_figure(figure: Figure, path: Path, *, dpi: int = 300) -> Path:
-    """Write .png, .pdf, .svg or another kind matplotlib knows, by the path's suffix; all or nothing."""
+    """Write a figure in the format of the suffix: .png, .pdf, .svg or another one of matplotlib."""
     kinds = figure.canvas.get_supported_filetypes()
     kind = path.suffix.removeprefix(".").lower()
     if kind not in kinds:
-        raise FileError(f"{path} is of a kind that is not drawn; wanted one of {', '.join(sorted(kinds))}")
+        raise FileError(
+            f"the name of a figure must end in one of {', '.join(sorted(kinds))}, got {str(path)!r}"
+        )
     check_place(path)
-    undated = {"CreationDate": None} if kind == "pdf" else None  # the same figure, the same file
+    metadata = {"CreationDate": None} if kind == "pdf" else None  # equal figures give equal files
     return write_atomically(
-        path, lambda beside: figure.savefig(beside, dpi=dpi, format=kind, metadata=undated)
+        path, lambda beside: figure.savefig(beside, dpi=dpi, format=kind, metadata=metadata)
     )

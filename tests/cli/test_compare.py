@@ -121,13 +121,13 @@ def test_gates_set_the_exit_code(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("a.npy", "b.npy", "--gate", "isoscore=>1"), "is not understood"),
-        (("a.npy", "b.npy", "--gate", "isoscore"), "is not understood"),
-        (("a.npy", "b.npy", "--gate", "isoscore>=nan"), "is not understood"),
+        (("a.npy", "b.npy", "--gate", "isoscore=>1"), "--gate must be NAME>=NUMBER"),
+        (("a.npy", "b.npy", "--gate", "isoscore"), "--gate must be NAME>=NUMBER"),
+        (("a.npy", "b.npy", "--gate", "isoscore>=nan"), "--gate must be NAME>=NUMBER"),
         (("a.npy", "b.npy", "--gate", "isocsore>=0.1"), "did you mean isoscore"),
         (("a.npy", "b.npy", "--gate", "silhouette>=0.1"), "labels"),
         (("a.npy",), "B is missing"),
-        (("a.npy", "b.npy", "--key", "x", "--key", "y", "--key", "z"), "3 times"),
+        (("a.npy", "b.npy", "--key", "x", "--key", "y", "--key", "z"), "got 3 values"),
         (("a.npy", "none.npy"), "none.npy"),
         (("old.csv", "new.csv", "--ids", "nokey"), "--ids must be a column or a file, got 'nokey'"),
         (("a.npy", "b.npy", "-o", "no/folder/out.json"), "out.json"),
@@ -143,4 +143,4 @@ def test_three_rows_need_no_option(folder: Path) -> None:
     np.save("n3.npy", np.load("a.npy")[:3])
     result = run("n3.npy", "n3.npy")
     assert result.exit_code == 0, result.output
-    assert "overlap of 1 nearest, not 10: 3 rows are few" in result.output
+    assert "over 1 neighbours, not 10" in result.output

@@ -167,4 +167,4 @@ def test_bad_input(folder, fail):
     assert "did not record between_share" in fail(
         "frontier", "vectors.npy", "-l", "labels.txt", "--run", "plain"
     )
-    assert "is not drawn" in fail("frontier", "vectors.npy", "-l", "labels.txt", "-o", "f.xyz")
+    assert "must end in one of" in fail("frontier", "vectors.npy", "-l", "labels.txt", "-o", "f.xyz")

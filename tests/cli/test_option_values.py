@@ -17,6 +17,7 @@ from isoscope.cli import app
 VALUES = ("9" * 30, "1e400", "nan", "-1", "")
 OWN = ("t.parquet", "--labels", "label")
 BASE: dict[str, tuple[str, ...]] = {
+    "look": ("v.npy",),
     "measure": ("v.npy", "-m", "isoscore"),
     "metrics": (),
     "cite": (),

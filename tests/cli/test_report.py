@@ -39,8 +39,8 @@ def said(*arguments: str) -> dict:
 def test_writes_the_page_and_says_so(folder: Path) -> None:
     result = run("vectors.npy", "-l", "labels.txt", "-o", "page.html")
     assert result.exit_code == 0, result.output
-    assert "Of 5 dimensions the variance fills" in result.output
-    assert "page: page.html (" in result.output
+    assert "of 5 dimensions (IsoScore" in result.output
+    assert "wrote page.html (" in result.output
     made = iso.report(iso.open_vectors("vectors.npy", labels="labels.txt"))
     assert Path("page.html").read_text(encoding="utf-8") == made.html
 
@@ -51,6 +51,16 @@ def test_json_has_the_measurement(folder: Path) -> None:
     assert found["n_bytes"] == Path("report.html").stat().st_size
     measured = iso.measure(np.load("vectors.npy"), labels=["abc"[i // 30] for i in range(90)])
     assert {name: entry["value"] for name, entry in found["measurement"]["metrics"].items()} == dict(measured)
+
+
+def test_json_has_the_thresholds_of_the_page(folder: Path) -> None:
+    found = said("vectors.npy", "-l", "labels.txt")["thresholds"]
+    made = iso.report(iso.open_vectors("vectors.npy", labels="labels.txt"))
+    assert found == made.thresholds
+    assert found["one_percent"] == made.contents["cosines"]["one_percent"]
+    assert set(found["best"]) == {"threshold", "same_above", "other_above", "auc"}
+    assert found["one_permille"] is None  # 4,005 pairs are too few to know it
+    assert said("vectors.npy")["thresholds"]["best"] is None
 
 
 @pytest.mark.slow
@@ -87,9 +97,9 @@ def test_texts_are_encoded(folder: Path, tiny_model: Path) -> None:
 
 def test_bad_input(folder: Path, fail) -> None:
     assert "make it first" in fail("report", "vectors.npy", "-o", "nowhere/page.html")
-    assert "wanted a page" in fail("report", "vectors.npy", "-o", "page.pdf")
+    assert "must end in .html" in fail("report", "vectors.npy", "-o", "page.pdf")
     assert "absent.npy" in fail("report", "absent.npy")
-    assert "holds no run" in fail("report", "vectors.npy", "--run", "nowhere")
+    assert "is not a training run" in fail("report", "vectors.npy", "--run", "nowhere")
     assert "--texts goes with vectors" in fail("report", "texts.txt", "--texts", "x", "--model", "m")
     assert "texts has 89 entries for 90 vectors" in fail("report", "vectors.npy", "--texts", few(folder))
     Path("vectors.html").write_text("x")

@@ -156,7 +156,7 @@ def test_ids_match_rows(rng: np.random.Generator) -> None:
     assert np.isclose(found.correspondence("cka"), 1)
     assert found.a.n == 50
     assert found.a.n_labels == 2
-    assert "10 rows of A and 0 of B have no partner and are left out" in found.notes
+    assert "10 rows of A and 0 of B have no match and are left out" in found.notes
 
 
 def test_labels_and_texts_are_of_the_rows_of_a_where_ids_leave_some_out(rng: np.random.Generator) -> None:
@@ -205,8 +205,8 @@ def test_zero_rows_are_left_out_of_the_overlap_by_their_own_numbers(rng: np.rand
     interval = next(one.interval for one in found.correspondences if one.name == "overlap")
     assert interval[0] <= alone.correspondence("overlap") <= interval[1]
     assert not {one.row for one in found.moved_rows} & {7, 11, 250, 299}
-    assert "overlap leaves out the zero rows of A (old), 3: 7, 250, 299, counting from 0" in found.notes
-    assert "overlap leaves out the zero rows of B, 2: 11, 250, counting from 0" in found.notes
+    assert "the overlap leaves out 3 zero vectors of A (old) (row 7, 250, 299, counted from 0)" in found.notes
+    assert "the overlap leaves out 2 zero vectors of B (row 11, 250, counted from 0)" in found.notes
     assert found.check(parse_gates(["overlap>=0.01"]))[0].passed
 
 
@@ -215,8 +215,8 @@ def test_zero_rows_are_named_as_they_came_where_ids_match_them(rng: np.random.Ge
     A[30] = B[40] = 0
     turned = np.arange(100)[::-1]
     found = compare(A, B[turned], ids=(range(100), turned), metrics="isoscore")
-    assert "overlap leaves out the zero rows of A, 1: 30, counting from 0" in found.notes
-    assert "overlap leaves out the zero rows of B, 1: 59, counting from 0" in found.notes
+    assert "the overlap leaves out 1 zero vector of A (row 30, counted from 0)" in found.notes
+    assert "the overlap leaves out 1 zero vector of B (row 59, counted from 0)" in found.notes
     assert not any(
         "overlap leaves" in note for note in compare(A, B, metric="euclidean", metrics="isoscore").notes
     )
@@ -303,7 +303,7 @@ def test_few_rows_have_fewer_neighbours(rng: np.random.Generator, n: int, k: int
     found = compare(A, B, metrics="mean_norm")
     assert found.k == k
     said = [note for note in found.notes if "not 10" in note]
-    assert said == ([f"overlap of {k} nearest, not 10: {n} rows are few"] if k < 10 else [])
+    assert said == ([f"the overlap is over {k} neighbours, not 10: {n} rows are few"] if k < 10 else [])
     assert (
         found.to_dict()["correspondences"]
         == compare(A, B, metrics="mean_norm", k=k).to_dict()["correspondences"]
@@ -314,9 +314,9 @@ def test_few_rows_have_fewer_neighbours(rng: np.random.Generator, n: int, k: int
 
 def test_bad_input(rng: np.random.Generator) -> None:
     A, B = pair(rng)
-    with pytest.raises(iso.ShapeError, match="A has 200 rows and B 199"):
+    with pytest.raises(iso.ShapeError, match="got 200 and 199 rows"):
         compare(A, B[:-1])
-    with pytest.raises(iso.InputError, match="ids of B: 1 occurs 2 times"):
+    with pytest.raises(iso.InputError, match="ids of B must be unique, but 1 occurs 2 times"):
         compare(A, B, ids=(range(200), [1, *range(1, 200)]))
     with pytest.raises(iso.InputError, match="no item is in both"):
         compare(A, B, ids=(range(200), range(200, 400)))

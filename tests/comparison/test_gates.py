@@ -30,11 +30,11 @@ def test_gates_meet_b_its_change_and_correspondences(rng: np.random.Generator) -
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("isoscore", "is not understood"),
-        ("isoscore=0.1", "is not understood"),
-        ("isoscore>=", "is not understood"),
-        ("isoscore>=much", "is not understood"),
-        ("isoscore>=nan", "is not understood"),
+        ("isoscore", "must be NAME>=NUMBER"),
+        ("isoscore=0.1", "must be NAME>=NUMBER"),
+        ("isoscore>=", "must be NAME>=NUMBER"),
+        ("isoscore>=much", "must be NAME>=NUMBER"),
+        ("isoscore>=nan", "must be NAME>=NUMBER"),
         ("isoscor>=0.1", "did you mean isoscore"),
         ("delta:cka>=0.1", "has no delta"),
         ("foo>=3", r"lists the metrics\. Others are cka, "),

@@ -151,7 +151,7 @@ def nothing(*args: object, **options: object) -> None:
 @pytest.mark.parametrize(
     ("place", "said"),
     [
-        ("page.txt", "has the suffix '.txt'; wanted a page, such as report.html"),
+        ("page.txt", "must end in .html"),
         ("folder.html", "is a folder; wanted the name of a file"),
         ("nowhere/page.html", "is no folder to write page.html to; make it first"),
         ("vectors.html/page.html", "is no folder to write page.html to"),
@@ -173,7 +173,7 @@ def test_a_folder_closed_to_us_is_refused_before_the_work(X: np.ndarray, monkeyp
         pytest.skip("needs /proc, a folder nobody can write to")
     with pytest.raises(FileError, match=r"cannot be written to, and page\.html is to lie there"):
         iso.report(X, path=f"/proc/{os.getpid()}/page.html")
-    with pytest.raises(FileError, match="cannot be made a folder for figures"):
+    with pytest.raises(FileError, match="cannot be created"):
         iso.report(X, figures=f"/proc/{os.getpid()}/figures")
 
 
@@ -182,15 +182,23 @@ def test_bad_input(X: np.ndarray, tmp_path: Path) -> None:
         iso.report(X, labels=["a"] * 120)
     with pytest.raises(ShapeError, match="`texts` has 3 entries for 120 vectors"):
         iso.report(X, texts=["a", "b", "c"])
-    with pytest.raises(InputError, match=r"texts.* must be a sequence"):
+    with pytest.raises(InputError, match=r"texts.* must be a column or a file"):
         iso.report(X, texts="one")
     with raises(InputError, argument="seed", wanted="a whole number"):
         iso.report(X, seed=-1)
     with pytest.raises(ShapeError, match="1 dimension"):
         iso.report(X[:, :1])
-    with pytest.raises(FileError, match=r"holds no run: there is no trajectory.parquet"):
+    with pytest.raises(FileError, match=r"is not a training run: it has no trajectory.parquet"):
         iso.report(X, run=tmp_path)
     with pytest.raises(InputError, match=r"X.* has weights"):
         iso.report(iso.Space(X, weights=np.ones(120)))
     with pytest.raises(InputError, match="all equal"):
         iso.report(np.ones((5, 3)))
+
+
+def test_a_measurement_by_slices_is_reported_as_the_space_it_is_of(rng) -> None:
+    X = rng.normal(size=(120, 4))
+    sliced = iso.measure(X, by=["a", "b", "c"] * 40)
+    page, plain = iso.report(sliced), iso.report(X)
+    numbers, expected = ([one["number"] for one in made.contents["metrics"]] for made in (page, plain))
+    assert numbers == pytest.approx(expected, rel=1e-12)

@@ -118,9 +118,9 @@ def test_figures_are_written_twice_each(labelled, tmp_path: Path) -> None:
 def test_without_matplotlib_there_is_a_page_and_a_word_about_figures(labelled, tmp_path, monkeypatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     assert iso.report(labelled[0]).n_bytes > 0
-    with pytest.raises(InputError, match="needs matplotlib"):
+    with pytest.raises(InputError, match="need matplotlib"):
         iso.report(labelled[0], figures=tmp_path)
-    with pytest.raises(InputError, match="needs matplotlib"):
+    with pytest.raises(InputError, match="need matplotlib"):
         iso.plots.plot_spectrum(labelled[0])
 
 
@@ -133,7 +133,7 @@ def test_panels_are_the_callers_or_new_and_as_many_as_are_drawn(tmp_path: Path) 
     with panels(2, 2, (4.0, 2.0)) as drawn:
         assert len(drawn) == 4
     with (
-        pytest.raises(InputError, match="3 panels are drawn, got 2 Axes"),
+        pytest.raises(InputError, match="`axes` must be 3 Axes, one for each panel, got 2"),
         panels(1, 3, (1.0, 1.0), axes=given),
     ):
         pass

@@ -191,7 +191,7 @@ def test_sliders_move_the_pictures(opened: Opened) -> None:
     slide(opened.page, 2, 0.5, True)
     assert places() != before
     assert opened.page.locator("#spectrum path").nth(1).get_attribute("d") != curve
-    opened.page.get_by_role("button", name="As it is").click()
+    opened.page.get_by_role("button", name="Uncorrected").click()
     assert places() == before
 
 

@@ -81,7 +81,7 @@ def test_zero_vectors_are_left_out_and_labels_may_be_missing(rng) -> None:
     assert found.same is None
     assert found.best() is None
     assert float(found.random.mean()) == pytest.approx(iso.mean_cosine(X))
-    with pytest.raises(UndefinedError, match="two vectors with a direction; there are 1"):
+    with pytest.raises(UndefinedError, match="at least 2 vectors that are not zero, got 1"):
         PairCosines.of([[0.0, 0.0], [1.0, 0.0]])
 
 

@@ -39,5 +39,5 @@ def test_a_folder_or_a_file_is_read(run: iso.Trajectory, tmp_path: Path) -> None
     run.save(tmp_path / "trajectory.parquet")
     for place in (tmp_path, tmp_path / "trajectory.parquet", run):
         np.testing.assert_array_equal(load_run(place)["loss"], run["loss"])
-    with pytest.raises(FileError, match="holds no run"):
+    with pytest.raises(FileError, match="is not a training run"):
         load_run(tmp_path / "none")

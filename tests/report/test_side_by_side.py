@@ -28,7 +28,7 @@ def test_each_row_is_the_corrected_space(labelled) -> None:
     X, y = labelled
     found = {row["name"]: row for row in side_by_side(X, y)["rows"]}
     corrected = {
-        "as it is": X,
+        "uncorrected": X,
         "Center": X - X.mean(dim=0),
         "Standardize": (X - X.mean(dim=0)) / X.std(dim=0, correction=0),
         "Normalize": X / X.norm(dim=1, keepdim=True),
@@ -71,13 +71,13 @@ def test_silhouettes_are_exact_up_to_a_bound_and_said_to_be_estimates_beyond(
 
 def test_a_shrunk_covariance_is_said(labelled, rng) -> None:
     full = {row["name"]: row["what"] for row in side_by_side(labelled[0], None)["rows"]}
-    assert full["Whiten()"] == "centred, all variances equal"
+    assert full["Whiten()"] == "the mean is subtracted, all variances are made equal"
     few = {
         row["name"]: row["what"]
         for row in side_by_side(torch.from_numpy(rng.normal(size=(9, 20))), None)["rows"]
     }
-    assert "; shrunk by " in few["Whiten()"]
-    assert "shrunk" not in few["Center"]
+    assert "; the covariance is regularised by " in few["Whiten()"]
+    assert "regularised" not in few["Center"]
 
 
 def test_what_cannot_be_corrected_says_why(monkeypatch) -> None:

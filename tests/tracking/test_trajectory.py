@@ -194,7 +194,7 @@ def test_figure_of_other_columns_and_bad_ones(run: iso.Trajectory, tmp_path: Pat
     assert figure.axes[1].get_yscale() == "linear"
     with pytest.raises(iso.InputError, match="`rank` was not measured"):
         run.figure(first="rank")
-    with pytest.raises(iso.FileError, match="kind that is not drawn"):
+    with pytest.raises(iso.FileError, match="must end in one of"):
         run.figure(tmp_path / "figure.doc")
     with pytest.raises(iso.FileError, match="no folder"):
         run.figure(tmp_path / "absent" / "figure.png")

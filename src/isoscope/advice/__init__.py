@@ -1,7 +1,7 @@
-"""Should these vectors be corrected? Every correction tried on the caller's own task, on held-out items.
+"""Advice on corrections: each one is tried on the caller's own tasks, on held-out items.
 
-advise(X, labels=…, pairs=…)    an Advice: per task what each correction gains over none, with intervals
-try_corrections(…)              the scores behind it
+advise(X, labels=…, pairs=…)    the gain of each correction on each task, with intervals -> Advice
+try_corrections(…)              the scores of all folds
 """
 
 from __future__ import annotations

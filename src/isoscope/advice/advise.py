@@ -1,4 +1,4 @@
-"""`advise`: should these vectors be corrected? Asked of the caller's own tasks."""
+"""`advise`: whether to correct vectors, tried on the caller's own tasks."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ from isoscope.space import Space
 from isoscope.statistics.gathered import Statistics
 
 MAX_ROWS, MAX_PAIRS = 2000, 3000
-GEOMETRY = ("isoscore", "mean_cosine", "effective_rank")  # shown of every correction
+GEOMETRY = ("isoscore", "mean_cosine", "effective_rank")  # shown for every correction
 _MAX_REPEATS = 1000
-_PAIRS_A_FOLD = 4  # at least, for a ranking
+_PAIRS_A_FOLD = 4  # the fewest that can be ranked
 _SHARED = (
-    "pairs share many rows: corrections saw vectors, never scores, of rows they were tested on, and "
-    "intervals are narrower than they should be"
+    "many pairs share rows: corrections were fitted on vectors (never scores) of rows that they were tested "
+    "on, and the intervals are too narrow"
 )
 
 
@@ -55,34 +55,34 @@ def advise(
     vectors: str | None = None,
     device: Any = None,
 ) -> Advice:
-    """Try whether vectors should be centred, whitened, …, on your own task and held-out items.
+    """Try corrections of the vectors on your own tasks, and say which one helps.
 
-    Each correction is fitted on the training folds alone, never sees a label or a score, and is applied to
-    what is held out. A task says what it gains over none, over folds and repeats, with an interval that
-    allows for folds sharing rows (Nadeau and Bengio 2003). A correction helps where its gain is significant
-    at 5 % after Holm's adjustment for all corrections tried on the task; where none does, the advice is to
-    leave it alone. No advice is given by a metric of the space alone.
+    Each correction is fitted on the training folds without labels or scores, and applied to the held-out
+    fold. Its gain is the mean difference to the score without a correction, over folds and repeats. The
+    interval of the gain accounts for rows that folds share (Nadeau and Bengio 2003). A correction helps where
+    its gain is significant at 5 % after Holm's adjustment for all corrections tried on the task. Where none
+    helps, the advice is to leave the vectors as they are. Metrics of the space never decide the advice.
 
     Args:
         X: (n, d) vectors in any array, a path, a data frame, a Space, an opened file, or a Measurement.
-        labels: one a row, or the name of a column of X or of a file: tries a linear probe, nearest
-            neighbours, clustering and retrieval.
-        pairs: (row, row, score) triples, or a file of them: tries how well cosines rank the pairs.
-        corrections: names of those to try, or your own transformers by name; all by default.
-        tasks: names of tasks; by default all that labels and pairs allow.
-        folds, repeats: of the cross-validation.
-        max_rows, max_pairs: taken at most, drawn at random.
-        seed: of draws, folds, k-means.
-        progress: show a bar; None shows it on a terminal when work takes over a second.
+        labels: one label for each row, or the name of a column of X or of a file; for the tasks linear probe,
+            nearest neighbours, clustering and retrieval.
+        pairs: (row, row, score) triples, or a file of them; for the task of ranking pairs by cosine.
+        corrections: the names of the corrections to try, or your own transformers by name; all by default.
+        tasks: the names of the tasks; by default all that labels and pairs allow.
+        folds, repeats: the folds and repeats of the cross-validation.
+        max_rows, max_pairs: the most rows and pairs to use; more are sampled at random.
+        seed: the seed of samples, folds and k-means.
+        progress: show a progress bar; None shows it on a terminal when the work takes over a second.
         vectors: the column of a table that holds the vectors, where it has several.
-        device: where to compute, such as "cuda"; by default where the vectors are.
+        device: the device to compute on, such as "cuda"; by default that of the vectors.
 
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
     >>> y = rng.integers(0, 2, 300)
-    >>> X = np.c_[y + 0.3 * rng.normal(size=300), 9 * rng.normal(size=300)]  # what matters is small
-    >>> found = advise(X, labels=y, tasks=["knn"], corrections=["normalize", "whiten"])
-    >>> found["knn"].best.correction, found["knn"].outcomes[0].verdict
+    >>> X = np.c_[y + 0.3 * rng.normal(size=300), 9 * rng.normal(size=300)]  # the labels are in the small one
+    >>> advice = advise(X, labels=y, tasks=["knn"], corrections=["normalize", "whiten"])
+    >>> advice["knn"].best.correction, advice["knn"].outcomes[0].verdict
     ('whiten', 'no difference seen')
     """
     began = time.perf_counter()
@@ -90,13 +90,15 @@ def advise(
     least = {"folds": 2, "repeats": 1, "max_rows": 50, "max_pairs": 20}
     for (name, low), value in zip(least.items(), (folds, repeats, max_rows, max_pairs), strict=True):
         if not isinstance(value, int) or value < low:
-            raise InputError(argument=name, got=value, wanted=f"a whole number from {low} on")
+            raise InputError(argument=name, got=value, wanted=f"a whole number of at least {low}")
     if repeats > _MAX_REPEATS:
         raise InputError(argument="repeats", got=repeats, wanted=f"at most {_MAX_REPEATS:,}")
     apart = [labels] if isinstance(labels, str) else []
     shelf = shelf_of(X, seed=seed, vectors=vectors, device=device, apart=apart)
     if shelf.space.weights is not None:
-        raise InputError("X has weights; wanted rows that count once each: leave the weights out")
+        raise InputError(
+            "has weights, and the tasks count every row once", argument="X", hint="leave the weights out"
+        )
     labels = shelf.space.labels if labels is None else rows_of(X, labels, "labels", vectors=vectors)
     matrix = shelf.space.vectors.cpu()
     n, d = matrix.shape
@@ -106,38 +108,43 @@ def advise(
     tried = chosen_corrections(corrections, min(n, max_rows), d)
     notes: list[str] = []
     with Bar(show=progress) as bar:
-        found: list[TaskAdvice] = []
+        advised: list[TaskAdvice] = []
         options: dict[str, Any] = {"folds": folds, "repeats": repeats, "seed": seed, "bar": bar}
         if coded is not None and set(wanted) & set(LABEL_TASKS):
             rows, codes = _some_rows(coded, max_rows, folds, seed, notes)
             label_tasks = _open_tasks(wanted, codes, folds, notes)
             scores = try_corrections(matrix[rows], codes, corrections=tried, tasks=label_tasks, **options)
-            found += [_judged(task, scores[task], len(rows), folds) for task in label_tasks]
+            advised += [_judged(task, scores[task], len(rows), folds) for task in label_tasks]
         if scored is not None and PAIR_TASK in wanted:
             some = drawn(len(scored), max_pairs, seed)
             if len(some) < _PAIRS_A_FOLD * folds:
                 raise InputError(
-                    f"pairs: {len(some)} are too few for {folds} folds; "
-                    f"wanted {_PAIRS_A_FOLD} a fold or more: more pairs, or fewer folds"
+                    f"has {len(some)} pairs, which are too few for {folds} folds",
+                    argument="pairs",
+                    hint=f"pass at least {_PAIRS_A_FOLD * folds} pairs, or fewer folds",
                 )
-            notes += [f"a random {max_pairs:,} of {len(scored):,} pairs"] if len(some) < len(scored) else []
+            notes += (
+                [f"tried on a random {max_pairs:,} of {len(scored):,} pairs"]
+                if len(some) < len(scored)
+                else []
+            )
             scores, are_shared = try_pairs(matrix, scored.some(some), corrections=tried, **options)
             notes += [_SHARED] if are_shared else []
-            found.append(_judged(PAIR_TASK, scores[PAIR_TASK], len(some), folds))
+            advised.append(_judged(PAIR_TASK, scores[PAIR_TASK], len(some), folds))
         bar.step("geometry")
         some = drawn(n, max(max_rows, 10 * d), seed)
         sample = shelf if len(some) == n else Statistics(Space(matrix[some]), seed=seed)
-        geometry, fitted = _geometry(sample, tried, recommended(found))
+        geometry, fitted = _geometry(sample, tried, recommended(advised))
     notes.append(
-        f"{folds} folds × {repeats} repeats (seed {seed}); each correction fitted on training folds only, "
-        "without labels; verdicts at 5 % after Holm's adjustment over the corrections of a task, intervals "
-        "each by itself"
+        f"{folds} folds × {repeats} repeats (seed {seed}); each correction is fitted on the training folds, "
+        "without labels; verdicts are at the 5 % level after Holm's adjustment for all corrections; "
+        "each interval holds for one correction by itself"
     )
     return Advice(
         name=shelf.space.name and printable(shelf.space.name),
         n=n,
         d=d,
-        tasks=tuple(found),
+        tasks=tuple(advised),
         geometry=geometry,
         folds=folds,
         repeats=repeats,
@@ -172,68 +179,69 @@ def _from_file(pairs: Any, space: Space) -> Any:
 
 
 def _open_tasks(wanted: list[str], codes: Tensor, folds: int, notes: list[str]) -> list[str]:
-    """Return the label tasks these labels allow: retrieval needs others of a label inside a fold."""
+    """Return the label tasks that are possible: retrieval needs two rows of a label in each fold."""
     tasks = [name for name in wanted if name in LABEL_TASKS]
     if "retrieval" in tasks and int(codes.bincount().max()) < 2 * folds:
         tasks.remove("retrieval")
         notes.append(f"retrieval is left out: no label has two rows for each of {folds} folds")
         if not tasks:
-            raise LabelError(f"{notes[-1]}; wanted more rows, or fewer folds")
+            raise LabelError(notes[-1], hint="pass more rows, or fewer folds")
     return tasks
 
 
 def _some_rows(labels: Labels, most: int, folds: int, seed: int, notes: list[str]) -> tuple[Tensor, Tensor]:
-    """Draw rows to try on, and return them with their codes, without labels too rare to be in every fold."""
+    """Return random rows and the codes of their labels, without labels too rare to be in every fold."""
     labels = as_clusters(labels.to(torch.device("cpu")), n=len(labels))
     rows = drawn(len(labels), most, seed)
     if len(rows) < len(labels):
-        notes.append(f"a random {most:,} of {len(labels):,} rows")
+        notes.append(f"tried on a random {most:,} of {len(labels):,} rows")
     counts = torch.bincount(labels.codes[rows], minlength=labels.n_labels)
-    stays = counts[labels.codes[rows]] >= folds
+    is_frequent = counts[labels.codes[rows]] >= folds
     if n_rare := int(((counts > 0) & (counts < folds)).sum()):
-        n_rows = int((~stays).sum())
+        n_rows = int((~is_frequent).sum())
         notes.append(f"{n_rare} labels with fewer than {folds} rows are left out ({n_rows} rows)")
-    rows = rows[stays]
+    rows = rows[is_frequent]
     names, codes = labels.codes[rows].unique(return_inverse=True)
     if len(names) < 2:
         raise LabelError(
-            f"labels: {len(names)} of {labels.n_labels} have {folds} rows or more; wanted at least "
-            "two: more rows, or fewer folds"
+            f"must have at least 2 labels with {folds} rows or more, got {len(names)}",
+            argument="labels",
+            hint="pass more rows, or fewer folds",
         )
     return rows, codes
 
 
 def _judged(task: str, scores: Mapping[str, list[float] | str], n_items: int, folds: int) -> TaskAdvice:
-    """Compute gains over none, paired, and adjust their p-values together."""
+    """Return the gains of all corrections on a task, with adjusted p-values."""
     base = scores[NONE]
     assert isinstance(base, list)
     gains = {
-        name: gain([a - b for a, b in zip(found, base, strict=True)], test_share=1 / (folds - 1))
-        for name, found in scores.items()
-        if name != NONE and isinstance(found, list)
+        name: gain([a - b for a, b in zip(by_fold, base, strict=True)], test_share=1 / (folds - 1))
+        for name, by_fold in scores.items()
+        if name != NONE and isinstance(by_fold, list)
     }
     adjusted = dict(zip(gains, holm([one.p_value for one in gains.values()]), strict=True))
     outcomes = []
-    for name, found in scores.items():
-        if isinstance(found, str):
-            outcomes.append(Outcome(name, None, None, None, None, reason=found))
+    for name, by_fold in scores.items():
+        if isinstance(by_fold, str):
+            outcomes.append(Outcome(name, None, None, None, None, reason=by_fold))
         elif name != NONE:
-            mean, one = math.fsum(found) / len(found), gains[name]
-            outcomes.append(Outcome(name, mean, one.mean, one.interval, adjusted[name], tuple(found)))
+            mean, one = math.fsum(by_fold) / len(by_fold), gains[name]
+            outcomes.append(Outcome(name, mean, one.mean, one.interval, adjusted[name], tuple(by_fold)))
     return TaskAdvice(task, SCORES[task], n_items, math.fsum(base) / len(base), tuple(outcomes))
 
 
 def _geometry(
     shelf: Statistics, corrections: Mapping[str, Any], chosen: str | None
 ) -> tuple[dict[str, dict[str, float | None]], Any]:
-    """Measure the space under each correction, fitted on all of it; and return the chosen one, fitted."""
+    """Return the metrics of the space after each correction, and the chosen correction, fitted."""
     vectors = shelf.space.vectors.cpu()
     geometry, chosen_one = {NONE: values(shelf, GEOMETRY)}, None
     for name, correction in corrections.items():
         try:
             fitted = fitted_on(correction, vectors)
             geometry[name] = values(Statistics(Space(transformed(fitted, vectors))), GEOMETRY)
-        except ValueError:  # the task's table has the reason
+        except ValueError:  # the table of the task has the reason
             geometry[name] = dict.fromkeys(GEOMETRY)
             continue
         chosen_one = fitted if name == chosen else chosen_one

@@ -1,4 +1,4 @@
-"""The outcomes of trials: one correction on one task, all of them on a task, the one to recommend."""
+"""The results of trials: of one correction on one task, of all corrections on a task."""
 
 from __future__ import annotations
 
@@ -13,20 +13,21 @@ from isoscope.tables import signed, span
 
 HELPS, HURTS, NO_DIFFERENCE = "helps", "hurts", "no difference seen"
 LEAVE = "leave it alone"
-NEGLIGIBLE = 0.001  # a gain below is none, however sure: rounding of float32 alone makes such
+NEGLIGIBLE = 0.001  # smaller gains do not count: rounding to float32 alone can cause them
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """One correction on one task.
+    """The result of one correction on one task.
 
     Attributes:
-        correction: its name.
-        score: mean over held-out folds; None where it could not be fitted.
-        gain: score less that without a correction, and `interval`, its 95 % interval by itself.
-        p_value: of no gain, adjusted for all corrections tried on the task (Holm).
-        scores: one a fold and repeat.
-        reason: why it could not be fitted.
+        correction: the name of the correction.
+        score: the mean score over held-out folds; None where the correction could not be fitted.
+        gain: the score minus the score without a correction.
+        interval: the 95 % interval of the gain.
+        p_value: the p-value of no gain, adjusted for all corrections of the task (Holm).
+        scores: the score of each fold and repeat.
+        reason: why the correction could not be fitted, if so.
     """
 
     correction: str
@@ -39,7 +40,7 @@ class Outcome:
 
     @property
     def verdict(self) -> str:
-        """Helps, hurts, no difference seen; or why there is nothing to say."""
+        """The verdict in words: helps, hurts, no difference seen, or why the correction was not fitted."""
         if self.gain is None or self.p_value is None:
             return self.reason or "not fitted"
         if self.p_value >= LEVEL or abs(self.gain) < NEGLIGIBLE:
@@ -53,14 +54,14 @@ class Outcome:
 
 @dataclass(frozen=True)
 class TaskAdvice:
-    """One task: the score without a correction, and what each correction makes of it.
+    """The results of one task: the score without a correction, and with each one.
 
     Attributes:
         task: linear_probe, knn, clustering, retrieval or similarity.
-        score_name: what is scored, in words.
-        n_items: rows, or pairs, it was tried on.
-        baseline: mean score without a correction.
-        outcomes: one a correction.
+        score_name: the score, in words.
+        n_items: the number of rows or pairs.
+        baseline: the mean score without a correction.
+        outcomes: the result of each correction.
     """
 
     task: str
@@ -71,17 +72,17 @@ class TaskAdvice:
 
     @property
     def helping(self) -> list[Outcome]:
-        """Corrections that help, the most first."""
+        """The corrections that help, by decreasing gain."""
         return self._with(HELPS)
 
     @property
     def hurting(self) -> list[Outcome]:
-        """Corrections that hurt, the most first."""
+        """The corrections that hurt, by decreasing loss."""
         return self._with(HURTS)
 
     def _with(self, verdict: str) -> list[Outcome]:
-        found = [one for one in self.outcomes if one.verdict == verdict]
-        return sorted(found, key=lambda one: -abs(one.gain or 0.0))
+        outcomes = [one for one in self.outcomes if one.verdict == verdict]
+        return sorted(outcomes, key=lambda one: -abs(one.gain or 0.0))
 
     @property
     def best(self) -> Outcome | None:
@@ -92,11 +93,11 @@ class TaskAdvice:
     def sentence(self) -> str:
         """The advice for this task, in one line."""
         if self.best is None or self.best.interval is None:
-            tried = len([one for one in self.outcomes if one.gain is not None])
-            return f"{self.task}: {LEAVE}; none of {tried} corrections is seen to help"
+            n_tried = len([one for one in self.outcomes if one.gain is not None])
+            return f"{self.task}: {LEAVE}; none of {n_tried} corrections clearly helps"
         return (
             f"{self.task}: {self.best.correction} helps, {self.baseline:.3f} → {self.best.score:.3f} "
-            f"(gain {signed(self.best.gain)}, 95 % {span(self.best.interval, signed)})"
+            f"(gain {signed(self.best.gain)}, 95 % interval {span(self.best.interval, signed)})"
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -112,7 +113,7 @@ class TaskAdvice:
 
 
 def recommended(tasks: Sequence[TaskAdvice]) -> str | None:
-    """Return the correction that helps most tasks and hurts none; of equals, that with the larger gain."""
+    """Return the correction that helps the most tasks and hurts none; ties are decided by the gain."""
     hurt = {one.correction for task in tasks for one in task.hurting}
     gains: dict[str, list[float]] = {}
     for task in tasks:

@@ -16,7 +16,7 @@ MIN_PAIRS = 20
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """(m,) first and second row of each pair, and its score, float64."""
+    """Scored pairs: (m,) first row, second row, and float64 score of each."""
 
     firsts: Tensor
     seconds: Tensor
@@ -26,17 +26,17 @@ class Pairs:
         return len(self.scores)
 
     def some(self, which: Tensor) -> Pairs:
-        """The pairs at these places."""
+        """Return some of the pairs, by their places."""
         return Pairs(self.firsts[which], self.seconds[which], self.scores[which])
 
     @property
     def rows(self) -> Tensor:
-        """The rows that occur, sorted, each once."""
+        """The distinct rows of the pairs, sorted."""
         return torch.cat([self.firsts, self.seconds]).unique()
 
 
 def as_pairs(pairs: Any, *, n: int) -> Pairs:
-    """Pairs from (row, row, score) triples: an (m, 3) array, or a sequence of them.
+    """Return pairs from (row, row, score) triples: an (m, 3) array, or a sequence of triples.
 
     >>> as_pairs([(0, 1, 4.5), (2, 1, 0.5)] * 10, n=3).firsts[:2]
     tensor([0, 2])
@@ -47,34 +47,35 @@ def as_pairs(pairs: Any, *, n: int) -> Pairs:
         table = np.asarray(pairs.to_numpy() if hasattr(pairs, "to_numpy") else pairs, dtype=np.float64)
     except (TypeError, ValueError):
         raise InputError(
-            "holds no numbers; wanted (row, row, score) triples, rows counted from 0", argument="pairs"
+            "must be (row, row, score) triples of numbers, with rows counted from 0", argument="pairs"
         ) from None
     if table.ndim != 2 or table.shape[1] != 3:
         raise ShapeError(
-            f"has shape {table.shape}; wanted (m, 3): a row, another row, and their score", argument="pairs"
+            argument="pairs", got=table.shape, wanted="of shape (m, 3): a row, another row, and a score"
         )
     rows, scores = table[:, :2], table[:, 2]
     if not np.isfinite(table).all():
         raise InputError(
-            f"has NaN or Inf in row {int(np.argmin(np.isfinite(table).all(1)))}; drop it", argument="pairs"
+            f"has NaN or Inf in row {int(np.argmin(np.isfinite(table).all(1)))}",
+            argument="pairs",
+            hint="leave this pair out",
         )
     bad = (rows != np.floor(rows)) | (rows < 0) | (rows >= n)
     if bad.any():
         at = int(bad.any(1).argmax())
         raise InputError(
-            f"pairs[{at}] names rows {rows[at, 0]:g} and {rows[at, 1]:g}; "
-            f"wanted whole numbers from 0 to {n - 1}"
+            f"pairs[{at}] must have rows from 0 to {n - 1}, got {rows[at, 0]:g} and {rows[at, 1]:g}"
         )
     if len(table) < MIN_PAIRS:
-        raise InputError(f"has {len(table)} pairs; wanted at least {MIN_PAIRS} to rank", argument="pairs")
-    n_apart = int((rows[:, 0] != rows[:, 1]).sum())
-    if n_apart < MIN_PAIRS:
+        raise InputError(argument="pairs", got=len(table), wanted=f"at least {MIN_PAIRS} pairs")
+    n_different = int((rows[:, 0] != rows[:, 1]).sum())
+    if n_different < MIN_PAIRS:
         raise InputError(
-            f"has {n_apart} pairs of two different rows, and {len(table) - n_apart} of a row with "
-            f"itself, whose cosine is 1 in any space; wanted at least {MIN_PAIRS} of different rows",
+            f"must have at least {MIN_PAIRS} pairs of different rows, got {n_different}; the other "
+            f"{len(table) - n_different} pair a row with itself",
             argument="pairs",
         )
     if np.ptp(scores) == 0:
-        raise InputError(f"pairs all have the score {scores[0]:g}; wanted scores that differ")
+        raise InputError(f"must have different scores, got {scores[0]:g} for all", argument="pairs")
     first, second = (torch.from_numpy(rows[:, column].astype(np.int64)) for column in (0, 1))
     return Pairs(first, second, torch.from_numpy(scores))

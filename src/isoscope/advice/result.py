@@ -17,18 +17,18 @@ from isoscope.tables import Cell, Grid, signed, span
 
 @dataclass(frozen=True, repr=False)
 class Advice(View):
-    """Whether to correct a space, and how, by its own tasks. Index it by a task's name; print it.
+    """Advice on corrections of a space. Index it by the name of a task, or print it.
 
     Attributes:
-        name: what was tried.
-        n, d: rows and dimensions.
-        tasks: what was found on each.
-        geometry: isoscore, mean cosine and effective rank under each correction, and under none.
-        folds, repeats: of the cross-validation.
-        notes: what the reader should know.
-        seed: of folds and samples.
+        name: the name of the space.
+        n, d: the number of rows and dimensions.
+        tasks: the results of each task.
+        geometry: isoscore, mean cosine and effective rank after each correction, and without one.
+        folds, repeats: the folds and repeats of the cross-validation.
+        notes: notes for the reader.
+        seed: the seed of folds and samples.
         seconds: how long it took.
-        fitted: the recommended correction, fitted on all rows tried; None where there is none.
+        fitted: the recommended correction, fitted; None where none is recommended.
     """
 
     name: str | None
@@ -47,7 +47,7 @@ class Advice(View):
         for one in self.tasks:
             if one.task == task:
                 return one
-        raise KeyError(f"{task!r} was not tried; here are {', '.join(self)}")
+        raise KeyError(f"{task!r} was not tried; tried were {', '.join(self)}")
 
     def __iter__(self) -> Iterator[str]:
         return (one.task for one in self.tasks)
@@ -57,7 +57,7 @@ class Advice(View):
 
     @property
     def recommended(self) -> str | None:
-        """The correction that helps most tasks, and hurts none; None where there is no such."""
+        """The correction that helps the most tasks and hurts none; None where there is none."""
         return recommended(self.tasks)
 
     @property
@@ -66,21 +66,21 @@ class Advice(View):
         chosen = self.recommended
         if chosen is not None:
             helped = [one.task for one in self.tasks if chosen in {o.correction for o in one.helping}]
-            return f"use {chosen}: it helps {', '.join(helped)} and is not seen to hurt"
+            return f"use {chosen}: it helps {', '.join(helped)} and hurts no task"
         if any(one.helping for one in self.tasks):
-            return "it depends on the task: what helps one hurts another; see each"
-        return f"{LEAVE}: no correction is seen to help"
+            return "it depends on the task: each correction that helps one task hurts another"
+        return f"{LEAVE}: no correction clearly helps"
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the recommended correction, fitted on all rows tried, to a .safetensors file."""
+        """Write the recommended correction, fitted, to a .safetensors file, and return its path."""
         if self.fitted is None:
-            raise InputError(f"there is no correction to save: the advice is to {self.headline}")
+            raise InputError(f"there is no correction to save; the advice is: {self.headline}")
         if not hasattr(self.fitted, "save"):
-            raise InputError(f"{type(self.fitted).__name__} cannot be saved; wanted a correction of isoscope")
+            raise InputError(f"only corrections of isoscope can be saved, got {type(self.fitted).__name__}")
         return Path(self.fitted.save(path))
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything, unrounded, JSON-ready."""
+        """Return everything as JSON-ready values."""
         return {
             "isoscope": __version__,
             "name": self.name,
@@ -99,7 +99,7 @@ class Advice(View):
 
     @property
     def readings(self) -> Readings:
-        """Score and gain by `task` and `correction`, then the geometry under each correction."""
+        """Score and gain by `task` and `correction`, then the metrics of the space after each correction."""
         rows = []
         for task in self.tasks:
             rows.append(Reading("score", task.baseline, group={"task": task.task, "correction": "none"}))
@@ -109,25 +109,25 @@ class Advice(View):
                 gain = Reading("gain", one.gain, interval=one.interval, meaning=one.verdict, group=group)
                 rows.append(gain)
         for correction, figures in self.geometry.items():
-            under = {"task": None, "correction": correction}
-            rows += [Reading(name, value, group=under) for name, value in figures.items()]
+            group = {"task": None, "correction": correction}
+            rows += [Reading(name, value, group=group) for name, value in figures.items()]
         return Readings([replace(row, space=self.name) for row in rows])
 
     def lines(self) -> list[str]:
-        """Return the notes, then the advice for each task and for all."""
+        """Return the notes, the advice for each task, and the advice for all tasks."""
         notes = [f"note: {note}" for note in self.notes]
         return [*notes, *(one.sentence for one in self.tasks), f"advice: {self.headline}"]
 
     def grids(self) -> Iterable[Grid]:
-        """Return a table for each task, and one of the geometry."""
+        """Return a table for each task, and one of the metrics of the space."""
         heads = ("correction", "score", "gain", "95 % interval", "verdict")
         for one in self.tasks:
-            title = f"{one.task}: {one.score_name}, {one.n_items:,} held out in turn"
+            title = f"{one.task}: {one.score_name}, cross-validated on {one.n_items:,} items"
             none: tuple[Cell, ...] = ("none", one.baseline, "", "", "")
             yield Grid(title, heads, [none, *map(_cells, one.outcomes)], ("gain",))
         names = tuple(next(iter(self.geometry.values()), {}))
         rows = [(name, *(figures.get(key) for key in names)) for name, figures in self.geometry.items()]
-        yield Grid("how the geometry moves", ("geometry", *names), rows)
+        yield Grid("metrics of the space after each correction", ("correction", *names), rows)
 
 
 def _cells(one: Outcome) -> tuple[Cell, ...]:

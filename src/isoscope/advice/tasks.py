@@ -1,4 +1,4 @@
-"""The tasks a correction is tried on: each a score of held-out items, given vectors to learn from."""
+"""The tasks that corrections are tried on. Each scores held-out items, given vectors to learn from."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ import torch
 from torch import Tensor
 
 from isoscope.clustering import kmeans
-from isoscope.errors import InputError
+from isoscope.errors import InputError, Setting
 from isoscope.metrics.clusters import softmax_regression
 from isoscope.statistics.directions import unit_rows
 
 PENALTIES = (100.0, 10.0, 1.0)  # of the linear probe, the strongest first
-_HELD_OUT = 0.2  # of the training rows, to choose the penalty on
+_HELD_OUT = 0.2  # share of the training rows that the penalty is chosen on
 _SOLVER: dict[str, Any] = {"max_iter": 60, "warm_start": True}
-_CHOOSING, _TOLERANCE = 5e-4, 2e-4  # of the solver: to tell penalties apart, and for the probe itself
+_CHOOSING, _TOLERANCE = 5e-4, 2e-4  # of the solver: to choose the penalty, and for the probe itself
 N_NEIGHBORS = 5
-_AT_ONCE = 2**22  # cosines held in memory
-_DECIMALS = 12  # of a cosine: of equal rows it is 1 to 13 or more, even where float32 has moved one of them
+_AT_ONCE = 2**22  # cosines in memory
+_DECIMALS = 12  # of a cosine: those of equal rows agree to 13 decimals or more
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class LabelFold:
         train, test: (n, d) and (m, d) vectors, float32.
         train_codes, test_codes: their labels, 0 … K − 1.
         n_labels: K.
-        seed: of whatever a task draws.
+        seed: the seed of the task.
     """
 
     train: Tensor
@@ -48,9 +48,9 @@ class LabelFold:
 def linear_probe(fold: LabelFold) -> float:
     """Return the accuracy of a logistic regression.
 
-    Vectors are centred and divided by one number, so that a dimension's mean square is 1: no correction gains
-    by its scale alone. The penalty is the best of `PENALTIES` on a fifth of the training rows; then all are
-    fitted.
+    Vectors are centred and divided by one number, so that the mean square of a coordinate is 1: the scale of
+    a correction does not matter. The penalty is the best of `PENALTIES` on a fifth of the training rows. The
+    model is then fitted on all of them.
     """
     from sklearn.exceptions import ConvergenceWarning
 
@@ -63,16 +63,16 @@ def linear_probe(fold: LabelFold) -> float:
     held, rest = order[:n_held], order[n_held:]
     penalty, least = PENALTIES[0], math.inf
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # a few steps more change no prediction
+        warnings.simplefilter("ignore", ConvergenceWarning)  # more steps would not change predictions
         model = softmax_regression(penalty, n_labels=K, **_SOLVER)
         if len(np.unique(codes[rest])) == K:
-            for weaker in PENALTIES:  # each starts from the one before
+            for weaker in PENALTIES:  # each starts from the previous solution
                 strength = softmax_regression(weaker, n_labels=K).C
                 model.set_params(C=strength, tol=_CHOOSING).fit(train[rest], codes[rest])
                 chances = model.predict_proba(train[held])[np.arange(n_held), codes[held]]
                 loss = -float(np.log(chances.clip(min=1e-30)).mean())
                 if loss > least:
-                    break  # weaker penalties fit the noise better still
+                    break  # weaker penalties overfit more
                 penalty, least = weaker, loss
         strength = softmax_regression(penalty, n_labels=K).C
         model.set_params(C=strength, tol=_TOLERANCE).fit(train, codes)
@@ -80,7 +80,7 @@ def linear_probe(fold: LabelFold) -> float:
 
 
 def knn(fold: LabelFold) -> float:
-    """Return the accuracy of a vote of the 5 nearest training rows by cosine, each weighted by its cosine."""
+    """Return the accuracy of a vote of the 5 nearest training rows by cosine, weighted by the cosine."""
     n_right, start = 0, 0
     for cosines in _cosines(fold.test, fold.train):
         closeness, nearest = cosines.topk(min(N_NEIGHBORS, len(fold.train)), dim=1)
@@ -92,7 +92,7 @@ def knn(fold: LabelFold) -> float:
 
 
 def clustering(fold: LabelFold) -> float:
-    """Return the V-measure of held-out rows by the nearest of K centres of k-means on the training rows."""
+    """Return the V-measure of held-out rows, assigned to the nearest k-means centre of the training rows."""
     from sklearn.metrics import v_measure_score
 
     centers = kmeans(fold.train, fold.n_labels, seed=fold.seed, n_init=2).centers
@@ -101,35 +101,36 @@ def clustering(fold: LabelFold) -> float:
 
 
 def retrieval(fold: LabelFold) -> float:
-    """Return the mean average precision: each held-out row asks for the others of its label, by cosine.
+    """Return the mean average precision of a search by cosine for held-out rows with the same label.
 
-    Answers are held-out rows too. Were they training rows, which folds share, folds would agree too well and
-    gains by chance would be called sure. Rows alone with their label are not asked; 0 where all are.
+    Queries and results are both held-out rows. Training rows are shared by folds; as results they would make
+    the folds too similar, and gains by chance significant. Rows without another one of their label are no
+    queries; the result is 0 where there are no queries.
     """
-    total, n_asked, start = 0.0, 0, 0
+    total, n_queries, start = 0.0, 0, 0
     ranks = torch.arange(1, len(fold.test), dtype=torch.float64)
     for cosines in _cosines(fold.test, fold.test):
         places = torch.arange(len(cosines))
-        cosines[places, start + places] = -torch.inf  # itself comes last, and is left out
+        cosines[places, start + places] = -torch.inf  # the query itself is ranked last and left out
         order = cosines.argsort(dim=1, descending=True, stable=True)[:, :-1]
         right = (fold.test_codes[order] == fold.test_codes[start + places, None]).double()
         n_right = right.sum(dim=1)
         precision = (right.cumsum(dim=1) / ranks * right).sum(dim=1)
         total += float((precision / n_right.clamp(min=1)).sum())
-        n_asked += int((n_right > 0).sum())
+        n_queries += int((n_right > 0).sum())
         start += len(cosines)
-    return total / max(n_asked, 1)
+    return total / max(n_queries, 1)
 
 
 def _cosines(queries: Tensor, answers: Tensor) -> Iterator[Tensor]:
-    """Yield cosines of queries to answers, some queries at a time; a zero vector has cosine 0 to all."""
+    """Yield the cosines of queries and results, some queries at a time; those of a zero vector are 0."""
     ask, answer = (unit_rows(rows)[0].float() for rows in (queries, answers))
     for some in ask.split(max(1, _AT_ONCE // len(answers))):
         yield some @ answer.T
 
 
 def similarity(firsts: Tensor, seconds: Tensor, scores: Tensor) -> float:
-    """Return Spearman's correlation of cosines with scores; cosines that differ by rounding alone tie."""
+    """Return Spearman's correlation of cosines and scores; cosines that differ by rounding alone are ties."""
     from scipy.stats import rankdata
 
     cosines = (unit_rows(firsts)[0] * unit_rows(seconds)[0]).sum(dim=1).numpy().round(_DECIMALS)
@@ -150,24 +151,27 @@ SCORES = {
     "linear_probe": "accuracy of a logistic regression",
     "knn": f"accuracy of the {N_NEIGHBORS} nearest by cosine",
     "clustering": "V-measure of k-means",
-    "retrieval": "mean average precision, by label, among held-out rows",
+    "retrieval": "mean average precision of held-out rows with the same label",
     PAIR_TASK: "Spearman's ρ of cosine and score",
 }
 
 
 def chosen_tasks(tasks: str | Iterable[str] | None, *, has_labels: bool, has_pairs: bool) -> list[str]:
-    """Return the tasks asked for, or all that labels and pairs allow."""
+    """Return the tasks with these names, or all that labels and pairs allow."""
     open_tasks = [*(LABEL_TASKS if has_labels else ()), *((PAIR_TASK,) if has_pairs else ())]
     if not open_tasks:
-        raise InputError("advise needs a task: pass labels, one a row, or pairs of rows with scores")
+        raise InputError(
+            "advise needs labels or pairs", hint="pass one label for each row, or pairs of rows with scores"
+        )
     if tasks is None:
         return open_tasks
     names = split_names(tasks)
     for name in names:
         if name not in SCORES:
-            raise InputError(f"task {name!r} is not known; wanted some of {', '.join(SCORES)}")
+            raise InputError(argument="tasks", got=name, wanted=f"some of {', '.join(SCORES)}")
         if name not in open_tasks:
-            raise InputError(f"task {name!r} needs {'pairs' if name == PAIR_TASK else 'labels'}: pass them")
+            needed = "pairs" if name == PAIR_TASK else "labels"
+            raise InputError(f"the task {name!r} needs {needed}", hint=Setting(needed))
     return [name for name in SCORES if name in names]
 
 

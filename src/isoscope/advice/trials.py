@@ -1,4 +1,4 @@
-"""Trials: every correction on every fold, fitted on the rest and scored on what is held out."""
+"""Trials: every correction is fitted on the training rows of every fold and scored on the held-out rows."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from isoscope.arrays import as_matrix
 from isoscope.errors import ShapeError
 from isoscope.progress import Bar
 
-MAX_FIT = 5000  # rows a correction is fitted on for scored pairs
-Scores = dict[str, dict[str, list[float] | str]]  # by task and correction; a reason in words where none
+MAX_FIT = 5000  # rows that a correction is fitted on for scored pairs
+Scores = dict[str, dict[str, list[float] | str]]  # by task and correction; the reason where there are none
 
 
 def try_corrections(
@@ -32,7 +32,7 @@ def try_corrections(
     seed: int = 0,
     bar: Bar | None = None,
 ) -> Scores:
-    """Score every correction, and none, on each label task: once a fold and repeat."""
+    """Return the scores of every correction, and of none, on each label task, by fold and repeat."""
     tasks, n_labels = list(tasks), int(codes.max()) + 1
 
     def rows(split: Split) -> tuple[Tensor, list[Tensor]]:
@@ -57,10 +57,10 @@ def try_pairs(
     seed: int = 0,
     bar: Bar | None = None,
 ) -> tuple[Scores, bool]:
-    """Return Spearman's ρ of held-out pairs, and whether pairs share most rows on some fold.
+    """Return the scores on held-out pairs, and whether pairs share most rows in some fold.
 
-    A correction sees only rows that no held-out pair has; where pairs share most rows, those of the training
-    pairs.
+    A correction is fitted on rows that are in no held-out pair. Where these are fewer than half of the rows,
+    it is fitted on the rows of the training pairs.
     """
     are_shared: list[bool] = []
 
@@ -85,51 +85,51 @@ def _tried(
     score: Callable[..., dict[str, float]],
     bar: Bar | None,
 ) -> Scores:
-    """Score every correction, and none, on every split.
+    """Return the scores of every correction, and of none, on every split.
 
-    `rows` are those to fit on and those to correct; `score` takes the split and the corrected ones.
+    `rows` returns the rows to fit on and the rows to correct; `score` takes the split and the corrected rows.
     """
-    ways = {NONE: None, **corrections}
-    scores: Scores = {task: {name: [] for name in ways} for task in tasks}
+    candidates = {NONE: None, **corrections}
+    scores: Scores = {task: {name: [] for name in candidates} for task in tasks}
     for number, split in enumerate(parts):
-        fit_on, given = rows(split)
-        for place, (name, correction) in enumerate(ways.items()):
+        fit_on, parts_to_correct = rows(split)
+        for place, (name, correction) in enumerate(candidates.items()):
             if bar:
                 bar.step(f"{name}, fold {number + 1} of {len(parts)}")
-                bar.share((number + place / len(ways)) / len(parts))
+                bar.share((number + place / len(candidates)) / len(parts))
             try:
-                made = corrected(correction, fit_on, given)
+                transformed_parts = corrected(correction, fit_on, parts_to_correct)
             except ValueError as error:
                 for by_correction in scores.values():
                     by_correction[name] = getattr(error, "problem", str(error))
                 continue
-            for task, value in score(split, *made).items():
+            for task, value in score(split, *transformed_parts).items():
                 earlier = scores[task][name]
-                if isinstance(earlier, list):  # what failed on one fold has no score at all
+                if isinstance(earlier, list):  # a correction that failed on one fold has no score
                     earlier.append(value)
     return scores
 
 
 def _rows_to_fit(n: int, train: Pairs, held: Pairs, seed: int) -> tuple[Tensor, bool]:
-    """Return rows in no held-out pair; where pairs share most rows, those of training pairs, and True."""
+    """Return the rows to fit on, and whether they may be in held-out pairs."""
     is_held = torch.zeros(n, dtype=torch.bool)
     is_held[held.rows] = True
-    apart = (~is_held).nonzero().flatten()
-    is_shared = 2 * len(apart) < n
-    rows = train.rows if is_shared else apart
+    free = (~is_held).nonzero().flatten()
+    is_shared = 2 * len(free) < n
+    rows = train.rows if is_shared else free
     return rows[drawn(len(rows), MAX_FIT, seed)], is_shared
 
 
 def drawn(n: int, most: int, seed: int) -> Tensor:
-    """Draw at most so many of n numbers, in order; a smaller draw is part of a larger one."""
+    """Return at most `most` of n numbers, random and sorted; a smaller sample is part of a larger one."""
     return torch.randperm(n, generator=torch.Generator().manual_seed(seed))[:most].sort().values
 
 
 def corrected(correction: Any, fit_on: Tensor, parts: list[Tensor]) -> list[Tensor]:
-    """Return rows as a fresh copy of the correction, fitted on `fit_on`, makes them.
+    """Return the parts after a copy of the correction, fitted on `fit_on`.
 
     Raises:
-        ValueError: it cannot be fitted, or what it makes is no vectors.
+        ValueError: the correction cannot be fitted, or does not return vectors.
     """
     if correction is None:
         return [part.float() for part in parts]
@@ -138,20 +138,18 @@ def corrected(correction: Any, fit_on: Tensor, parts: list[Tensor]) -> list[Tens
 
 
 def fitted_on(correction: Any, vectors: Tensor) -> Any:
-    """Fit a copy of the correction: it is shown vectors, never labels."""
+    """Return a copy of the correction, fitted on vectors without labels."""
     from sklearn.base import clone
 
-    own = clone(correction)
-    own.fit(_array(vectors))
-    return own
+    return clone(correction).fit(_array(vectors))
 
 
 def transformed(fitted: Any, vectors: Tensor) -> Tensor:
-    """Return what a fitted correction makes of vectors, checked."""
-    found = as_matrix(np.asarray(fitted.transform(_array(vectors))), name="what the correction makes")
-    if len(found) != len(vectors):
-        raise ShapeError(f"the correction made {len(found)} rows of {len(vectors)}; wanted one for each")
-    return found
+    """Return vectors after a fitted correction, checked."""
+    corrected = as_matrix(np.asarray(fitted.transform(_array(vectors))), name="the result of the correction")
+    if len(corrected) != len(vectors):
+        raise ShapeError(f"the correction must return {len(vectors)} rows, got {len(corrected)}")
+    return corrected
 
 
 def _array(vectors: Tensor) -> np.ndarray:

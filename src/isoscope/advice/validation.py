@@ -1,12 +1,12 @@
-"""Splits into folds, and what differences over them are worth.
+"""Splits into folds, and the significance of differences over them.
 
-Scores of folds share training rows, so they are not independent: their plain standard error is too small.
-Nadeau and Bengio's correction (2003) widens it. With J differences of variance s², over splits that test on
-a share r of what they train on,
+Folds share training rows, so their scores are not independent, and the usual standard error is too small.
+Nadeau and Bengio's correction (2003) enlarges it. For J differences with variance s², and splits whose test
+rows are r times their training rows,
 
     se² = (1/J + r) s²,      interval  mean ± t_{J−1} · se
 
-Several corrections are tried at once: p-values are adjusted by Holm (1979) before anything is said to help.
+Several corrections are tried at once, so p-values are adjusted by the method of Holm (1979).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ LEVEL = 0.05
 
 @dataclass(frozen=True)
 class Split:
-    """One split: rows to learn from, rows to score, and a seed for whatever is drawn with it."""
+    """One split: the training rows, the test rows, and a seed for the task."""
 
     train: Tensor
     test: Tensor
@@ -31,7 +31,7 @@ class Split:
 
 
 def splits(n: int, *, folds: int, repeats: int, seed: int, strata: Tensor | None = None) -> Iterator[Split]:
-    """Every fold of every repeat; with `strata`, (n,) codes, labels go round the folds."""
+    """Yield every fold of every repeat; `strata`, (n,) codes of labels, are spread over the folds."""
     for repeat in range(repeats):
         generator = torch.Generator().manual_seed(seed + 1000 * repeat)
         order = torch.randperm(n, generator=generator)
@@ -40,13 +40,15 @@ def splits(n: int, *, folds: int, repeats: int, seed: int, strata: Tensor | None
         fold = torch.empty(n, dtype=torch.int64)
         fold[order] = torch.arange(n) % folds
         for number in range(folds):
-            held = fold == number
-            yield Split((~held).nonzero().flatten(), held.nonzero().flatten(), seed + 1000 * repeat + number)
+            is_test = fold == number
+            yield Split(
+                (~is_test).nonzero().flatten(), is_test.nonzero().flatten(), seed + 1000 * repeat + number
+            )
 
 
 @dataclass(frozen=True)
 class Gain:
-    """What a correction gains over none: the mean difference, its 95 % interval, its p-value."""
+    """The gain of a correction: the mean difference to no correction, its 95 % interval and p-value."""
 
     mean: float
     interval: tuple[float, float]
@@ -54,11 +56,11 @@ class Gain:
 
 
 def gain(differences: Sequence[float], *, test_share: float) -> Gain:
-    """The mean of paired differences over resamples, with Nadeau and Bengio's corrected t.
+    """Return the mean of paired differences, with Nadeau and Bengio's corrected t-test.
 
     Args:
-        differences: one a fold and repeat, corrected less uncorrected.
-        test_share: rows tested over rows trained on: 1/4 for 5 folds.
+        differences: for each fold and repeat, the score with the correction minus the score without it.
+        test_share: the number of test rows over the number of training rows, such as 1/4 for 5 folds.
 
     >>> gain([0.25, 0.5, 0.75], test_share=0.25).mean
     0.5
@@ -69,7 +71,7 @@ def gain(differences: Sequence[float], *, test_share: float) -> Gain:
     mean = math.fsum(differences) / J
     variance = math.fsum((one - mean) ** 2 for one in differences) / (J - 1)
     error = math.sqrt((1 / J + test_share) * variance)
-    if error == 0:  # coarse scores of few items: no more is known than that all have one sign
+    if error == 0:  # all differences are equal: only their common sign is known
         return Gain(mean, (mean, mean), 1.0 if mean == 0 else 2.0 ** (1 - J))
     half = float(t.ppf(1 - LEVEL / 2, J - 1)) * error
     return Gain(mean, (mean - half, mean + half), float(2 * t.sf(abs(mean) / error, J - 1)))

@@ -23,8 +23,8 @@ def advise(
     file: Annotated[
         str | None,
         typer.Argument(
-            help="Vectors, as `isoscope measure` takes them; with --model, texts. "
-            "May be left out where --pairs has texts.",
+            help="Vectors in any format that `isoscope measure` reads; with --model, texts. "
+            "Can be left out where --pairs has texts.",
             metavar="[FILE]",
             show_default=False,
         ),
@@ -35,7 +35,7 @@ def advise(
         str | None,
         typer.Option(
             "--pairs",
-            help="A table of two rows (from 0) or two texts, and how similar they are; "
+            help="A table of pairs: two row numbers (from 0) or two texts, and a score. "
             "PAIRS.csv:first,second,score names the columns.",
             metavar="FILE",
         ),
@@ -45,7 +45,7 @@ def advise(
         typer.Option(
             "--tasks",
             "-t",
-            help="linear_probe, knn, clustering, retrieval, similarity. [default: all that can be tried]",
+            help="linear_probe, knn, clustering, retrieval, similarity. [default: all that are possible]",
             metavar="NAMES",
         ),
     ] = None,
@@ -64,15 +64,19 @@ def advise(
         int, typer.Option("--repeats", help="Repeats of the cross-validation.", metavar="N")
     ] = 3,
     max_rows: Annotated[
-        int, typer.Option("--max-rows", help="Labelled rows to try at most, drawn at random.", metavar="N")
+        int,
+        typer.Option(
+            "--max-rows", help="The most labelled rows to use; more are sampled at random.", metavar="N"
+        ),
     ] = 2000,
     max_pairs: Annotated[
-        int, typer.Option("--max-pairs", help="Pairs to try at most, drawn at random.", metavar="N")
+        int,
+        typer.Option("--max-pairs", help="The most pairs to use; more are sampled at random.", metavar="N"),
     ] = 3000,
     save: Annotated[
         Path | None,
         typer.Option(
-            "--save", help="Write the advised correction, fitted, to this .safetensors file.", metavar="FILE"
+            "--save", help="Save the recommended correction, fitted, as .safetensors.", metavar="FILE"
         ),
     ] = None,
     source: InputOptions,
@@ -80,11 +84,11 @@ def advise(
     output: JsonOutput = None,
     json: Json = False,
 ) -> None:
-    """Say whether to correct the vectors in FILE, by trying every correction on your own task.
+    """Try corrections of the vectors in FILE on your own task, and say which one helps.
 
-    Each correction is fitted on training folds and scored on held-out rows: linear probe, nearest
-    neighbours, clustering and retrieval by labels; the ranking of scored pairs. For each task: which
-    correction helps, by how much, how surely, and how the geometry changes; or to leave the vectors alone.
+    Each correction is fitted on training folds and scored on held-out rows. With labels the tasks are a
+    linear probe, nearest neighbours, clustering and retrieval; with scored pairs the task is to rank them.
+    For each task the output has the gain of every correction with its interval, and the advice.
 
     **Examples**
 
@@ -92,11 +96,11 @@ def advise(
 
     With scored pairs of rows (row, row, score): `isoscope advise vectors.npy --pairs pairs.csv`
 
-    Pairs of texts, encoded: `isoscope advise --pairs sts.jsonl --model all-MiniLM-L6-v2`
+    Pairs of texts and a model: `isoscope advise --pairs sts.jsonl --model all-MiniLM-L6-v2`
 
     One task, two corrections: `isoscope advise vectors.npy -l labels.txt -t retrieval -c center,whiten`
 
-    Save what is advised: `isoscope advise vectors.npy -l labels.txt --save correction.safetensors`
+    Save the recommended correction: `isoscope advise vectors.npy -l labels.txt --save correction.safetensors`
     """
     from isoscope.advice import advise as advise_space
     from isoscope.io.pair_files import read_scored_pairs
@@ -104,7 +108,7 @@ def advise(
     scored = None if pairs is None else read_scored_pairs(pairs)
     if file is None:
         for name in {"labels": labels} if labels is not None else source.of_vectors():
-            raise InputError("goes with FILE, which is missing", argument=name)
+            raise InputError("needs FILE, which is missing", argument=name)
         space, notes = _encoded(scored, source), []
     else:
         opened = source.open(file, labels=labels)
@@ -122,28 +126,31 @@ def advise(
     )
     lines = []
     if save is not None:
-        nothing = "nothing saved: there is no correction to advise"
+        nothing = "nothing saved: no correction is recommended"
         lines.append(nothing if advice.fitted is None else f"wrote {advice.save(save)}")
     for note in notes:
         say(note, err=True)
     if file is not None and source.model is None and advice.fitted is not None and not json:
         from isoscope.cli.correct import words_of
 
-        words = ["isoscope", "correct", file, *words_of(advice.fitted), *source.words()]
-        lines.append(f"to do so: {shlex.join([*words, '-o', 'corrected.npy'])}")
+        how = words_of(advice.fitted) if save is None else ["--load", str(save)]
+        words = ["isoscope", "correct", file, *how, *source.words(), "-o", "corrected.npy"]
+        lines.append(f"to apply it: {shlex.join(words)}")
     present(advice, lines, json=json, output=output)
 
 
 def _encoded(pairs: FilePairs | None, options: InputOptions) -> Space:
-    """Encode the texts of the pairs."""
+    """Return the vectors of the texts of the pairs."""
     from isoscope.models import encode
     from isoscope.space import Space
 
     if pairs is None:
-        raise InputError("FILE is missing: wanted vectors or texts; or --pairs of texts with --model NAME")
+        raise InputError(
+            "FILE is missing", hint="pass vectors or texts, or --pairs of texts with --model NAME"
+        )
     if pairs.are_rows or options.model is None:
         raise InputError(
-            "FILE is missing: --pairs alone needs pairs of texts and --model NAME to encode them"
+            "FILE is missing", hint="--pairs without FILE must be pairs of texts, with --model NAME"
         )
     given = options.of_texts() | ({} if options.device is None else {"device": options.device})
     given.pop("text_column", None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
+from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
@@ -14,10 +15,11 @@ import typer
 
 from isoscope._version import __version__
 from isoscope.cli.commands import Command, Commands, flat, run
+from isoscope.errors import InputError
 from isoscope.plugins import commands, missing
 from isoscope.terminal import guarded, say
 
-_FIRST = ("measure", "correct", "compare", "advise", "report", "frontier", "layers", "encode")  # in the help
+_FIRST = ("look", "measure", "correct", "compare", "advise", "report", "frontier", "layers", "encode")
 _NO_COMMANDS = {"app", "commands", "corpora", "inputs", "mcp_server", "options"}
 REPRODUCE = "reproduce"
 
@@ -27,6 +29,11 @@ def own_commands() -> tuple[str, ...]:
     """Return the commands of isoscope: the modules of this package, each with a function of its name."""
     names = {module.name for module in iter_modules([os.path.dirname(__file__)])} - _NO_COMMANDS
     return (*_FIRST, *sorted(names - set(_FIRST)))
+
+
+def _is_input(word: str) -> bool:
+    """Return whether a word is meant as FILE: it exists, is a pattern or an address, or has a suffix."""
+    return os.path.exists(word) or any(mark in word for mark in ".*?[/\\")
 
 
 class MissingCommand(Command):
@@ -62,6 +69,18 @@ class AllCommands(Commands):
         if cmd_name in commands():
             return typer.main.get_command(commands()[cmd_name].load())
         return _NO_PAPERS if cmd_name == REPRODUCE else None
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Return the command and its arguments; a file in place of a command is looked at."""
+        known = self.list_commands(ctx)
+        if args[0] not in known:
+            if _is_input(args[0]):
+                args = ["look", *args]
+            elif close := get_close_matches(args[0], known, n=2):
+                raise InputError(
+                    f"There is no command {args[0]!r}", hint=f"did you mean {' or '.join(close)}?"
+                )
+        return super().resolve_command(ctx, args)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Print the help; other packages are not imported for it, and say in one line what they are."""

@@ -13,18 +13,18 @@ from isoscope.cli.options import Json, JsonOutput, Labels, MetricOptions, Seed, 
 from isoscope.errors import InputError
 
 FAILED = 1  # exit code where a gate is not passed
-Twice = list[str] | None  # an option for both files, or A's and B's
+Twice = list[str] | None  # one value for both files, or one for A and one for B
 
 
 @dataclass(frozen=True)
 class TwoInputs(InputOptions):
-    """How A and B are read."""
+    """The options for reading A and B."""
 
     key: Annotated[
         Twice,
         typer.Option(
             "--key",
-            help="The array of an .npz, .safetensors or .pt file; twice for A's and B's.",
+            help="The array of an .npz, .safetensors or .pt file; give it twice for A and B.",
             metavar="NAME",
         ),
     ] = None  # type: ignore[assignment]
@@ -32,7 +32,7 @@ class TwoInputs(InputOptions):
         Twice,
         typer.Option(
             "--model",
-            help="Encode texts by this model: a name, a folder, or a hub id; twice for A's and B's.",
+            help="Encode texts by this model: a name, a folder, or a hub id; give it twice for A and B.",
             metavar="NAME",
         ),
     ] = None  # type: ignore[assignment]
@@ -45,7 +45,7 @@ class TwoInputs(InputOptions):
 
 
 def two(argument: str, values: Twice) -> list[str | None]:
-    """Return A's value and B's.
+    """Return the value for A and the value for B.
 
     >>> two("key", ["x"]), two("key", ["x", "y"]), two("key", None)
     (['x', 'x'], ['x', 'y'], [None, None])
@@ -54,7 +54,7 @@ def two(argument: str, values: Twice) -> list[str | None]:
         return [None, None]
     if len(values) > 2:
         raise InputError(
-            f"is given {len(values)} times; wanted it once for both, or A's and then B's", argument=argument
+            f"must be given once, or twice for A and B, got {len(values)} values", argument=argument
         )
     return [values[0], values[-1]]
 
@@ -71,7 +71,7 @@ def compare(
     b: Annotated[
         str | None,
         typer.Argument(
-            help="The same items once more; may be left out where two models encode the texts of A.",
+            help="Other vectors of the same items; leave it out where two models encode the texts of A.",
             metavar="[B]",
             show_default=False,
         ),
@@ -82,7 +82,7 @@ def compare(
         list[str] | None,
         typer.Option(
             "--ids",
-            help="Match rows by this column (or file) of ids, in A and B; twice where B's is another.",
+            help="Match rows by this column or file of ids in A and B; give it twice where they differ.",
             metavar="WHERE",
         ),
     ] = None,
@@ -92,9 +92,9 @@ def compare(
         list[str] | None,
         typer.Option(
             "--gate",
-            help='A condition, repeatable: on a metric of B ("isoscore>=0.1"), on B − A '
-            '("delta:isoscore>=-0.02"), on cka, cka_debiased, procrustes or overlap. '
-            "The exit code is 1 unless all pass.",
+            help='A condition on a metric of B ("isoscore>=0.1"), on the difference B − A '
+            '("delta:isoscore>=-0.02"), or on cka, cka_debiased, procrustes or overlap. Can be repeated. '
+            "The exit code is 1 unless all conditions hold.",
             metavar="CONDITION",
         ),
     ] = None,
@@ -103,7 +103,7 @@ def compare(
         typer.Option(
             "--neighbors",
             "-k",
-            help="Nearest neighbours that are compared. [default: 10, fewer where there are few rows]",
+            help="The number of nearest neighbours to compare. [default: 10, or fewer for few rows]",
             metavar="N",
         ),
     ] = None,
@@ -111,7 +111,8 @@ def compare(
         str, typer.Option("--metric", help="Distance between neighbours: cosine or euclidean.")
     ] = "cosine",
     n_moved: Annotated[
-        int, typer.Option("--moved", help="How many rows and labels that moved most to list.", metavar="N")
+        int,
+        typer.Option("--moved", help="How many of the rows and labels that moved most to list.", metavar="N"),
     ] = 10,
     source: TwoInputs,
     errors: Annotated[
@@ -121,20 +122,20 @@ def compare(
     output: JsonOutput = None,
     json: Json = False,
 ) -> None:
-    """Compare two snapshots or models of the same items: what changed, how surely, and for which items.
+    """Compare two versions or models of the same items: what changed, by how much, and for which items.
 
-    Metrics of both with the interval of their difference, linear CKA, Procrustes distance, the share of
-    nearest neighbours that both have, and the rows and labels that moved most.
+    The output has the metrics of both with the interval of their difference, linear CKA, the Procrustes
+    distance, the share of nearest neighbours that both have, and the rows and labels that moved most.
 
     **Examples**
 
-    Before and after: `isoscope compare before.npy after.npy --labels labels.txt`
+    A correction, before and after: `isoscope compare before.npy after.npy --labels labels.txt`
 
     Two models on one file: `isoscope compare reviews.jsonl --model all-MiniLM-L6-v2 --model smollm2-135m`
 
-    Rows in another order: `isoscope compare old.parquet new.parquet --ids id`
+    Rows in a different order: `isoscope compare old.parquet new.parquet --ids id`
 
-    A stop in a pipeline: `isoscope compare old.npy new.npy --gate "isoscore>=0.1" --gate "overlap>=0.8"`
+    A check in a pipeline: `isoscope compare old.npy new.npy --gate "isoscore>=0.1" --gate "overlap>=0.8"`
 
     On changes: `isoscope compare old.npy new.npy --gate "delta:silhouette>=-0.02" --json -o comparison.json`
     """
@@ -169,7 +170,7 @@ def compare(
 
 
 def _ids(files: list[tuple[InputOptions, str]], columns: list[str | None]) -> tuple[Any, Any] | None:
-    """Read the ids of both files, as labels are read."""
+    """Return the ids of both files."""
     if columns[0] is None:
         return None
     try:

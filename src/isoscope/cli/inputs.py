@@ -71,14 +71,18 @@ class VectorOptions:
 
     def words(self) -> list[str]:
         """Return the options for vectors as words of a command line."""
+        return self._words(self.of_vectors())
+
+    @staticmethod
+    def _words(given: dict[str, Any]) -> list[str]:
         words = []
-        for name, value in self.of_vectors().items():
+        for name, value in given.items():
             option = name.replace("_", "-")
             if isinstance(value, bool):
                 words.append(f"--{option}" if value else f"--no-{option}")
             else:
-                texts = value if isinstance(value, list) else [value]
-                words += [word for text in texts for word in (f"--{option}", text)]
+                values = value if isinstance(value, list) else [value]
+                words += [word for one in values for word in (f"--{option}", str(one))]
         return words
 
     def open_vectors(self, file: str | Path, **more: Any) -> Source:
@@ -163,6 +167,10 @@ class EncodingOptions:
 @dataclass(frozen=True)
 class InputOptions(EncodingOptions, VectorOptions):
     """How FILE is read: vectors, or texts that a model encodes; None where an option was not given."""
+
+    def text_words(self) -> list[str]:
+        """Return the options for texts, the model and the device as words of a command line."""
+        return self._words(_given(self, ("model", "device")) | self.of_texts())
 
     def open(
         self,

@@ -25,7 +25,7 @@ def report(
     ] = None,
     run: Annotated[
         Path | None,
-        typer.Option("--run", help="A training run's folder; its curves are shown.", metavar="FOLDER"),
+        typer.Option("--run", help="The folder of a training run; its curves are shown.", metavar="FOLDER"),
     ] = None,
     figures: Annotated[
         Path | None,
@@ -35,22 +35,22 @@ def report(
     seed: Seed = 0,
     json: Json = False,
 ) -> None:
-    """Write one page about the vectors in FILE, or those a model makes of its texts.
+    """Write a page about the vectors in FILE, or about its texts as a model encodes them.
 
-    The page contains everything it shows and loads nothing: words, numbers, pictures, and sliders for what
-    corrections would do. Labels and texts are shown as they are, and nothing in them can run.
+    The page is one HTML file that loads nothing. It has text, numbers, charts, and sliders that show the
+    effect of corrections. Labels and texts are shown as text and are never executed.
 
     **Examples**
 
-    One page about a file of vectors: `isoscope report vectors.npy -o report.html`
+    A page about a file of vectors: `isoscope report vectors.npy -o report.html`
 
-    With labels, and texts to read beside the points: `isoscope report table.parquet -l topic --texts body`
+    With labels, and with texts beside the points: `isoscope report table.parquet -l topic --texts body`
 
-    Texts, encoded: `isoscope report reviews.jsonl --model all-MiniLM-L6-v2 -l label -o reviews.html`
+    Texts and a model: `isoscope report reviews.jsonl --model all-MiniLM-L6-v2 -l label -o reviews.html`
 
-    With the curves of the run that made the vectors: `isoscope report vectors.npy --run run`
+    With the curves of a training run: `isoscope report vectors.npy --run run`
 
-    The same plots for a paper: `isoscope report vectors.npy -l labels.txt --figures figures`
+    With the plots as files, for a paper: `isoscope report vectors.npy -l labels.txt --figures figures`
     """
     from isoscope.report import report as make
     from isoscope.report.document import check_page
@@ -58,8 +58,8 @@ def report(
 
     check_page(output)
     if output.exists() and Path(file).exists() and output.samefile(file):
-        raise FileError(f"{output} is FILE itself; wanted another place to write to")
-    followed = None if run is None else load_run(run)
+        raise FileError(f"{output} is FILE itself", hint="pass another --output")
+    trajectory = None if run is None else load_run(run)
     if texts is not None and source.model is not None:
         raise InputError("goes with vectors; with --model the texts of FILE are shown", argument="texts")
     made = make(
@@ -67,7 +67,7 @@ def report(
         texts=texts,
         path=output,
         title=title,
-        run=followed,
+        run=trajectory,
         figures=figures,
         seed=seed,
     )
@@ -78,6 +78,7 @@ def report(
                 "n_bytes": made.n_bytes,
                 "figures": [str(path) for path in made.figures],
                 "headline": made.headline,
+                "thresholds": made.thresholds,
                 "measurement": made.measurement.to_dict(),
             }
         )
@@ -85,5 +86,5 @@ def report(
     for sentence in made.headline:
         say(sentence.replace("\u00a0", " "))
     for path in made.figures:
-        say(f"figure: {path}")
-    say(f"page: {output} ({made.n_bytes / 1e6:.1f} MB)")
+        say(f"wrote {path}")
+    say(f"wrote {output} ({made.n_bytes / 1e6:.1f} MB)")

@@ -1,8 +1,9 @@
-"""Two spaces of the same items: what changed, how alike they are, which items moved.
+"""Comparisons of two spaces of the same items.
 
-compare(A, B)               a Comparison: metrics of both with intervals of their differences, CKA,
-                            Procrustes distance, shared neighbours, rows and labels that moved most
-parse_gates(texts)          conditions such as "isoscore>=0.1", and `Comparison.check` holds them to it
+compare(A, B)               metrics of both spaces with the intervals of their differences, linear CKA,
+                            Procrustes distance, shared neighbours, the rows and labels that moved most
+                            -> Comparison
+parse_gates(texts)          conditions such as "isoscore>=0.1", which `Comparison.check` tests
 """
 
 from __future__ import annotations

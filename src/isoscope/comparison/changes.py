@@ -1,4 +1,4 @@
-"""The parts of a comparison: a metric of both spaces, one number of both, an item or label that moved."""
+"""The parts of a comparison: changed metrics, similarities of two spaces, rows and labels that moved."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ Interval = tuple[float, float]
 
 @dataclass(frozen=True)
 class Change:
-    """A metric of both spaces.
+    """A metric of both spaces, and its change.
 
     Attributes:
-        name: in the registry.
-        before, after: its value on A and on B; None where undefined.
-        interval: the 95 % interval of the difference; None where it has none.
-        meaning: what B's value says, in words.
+        name: the name of the metric.
+        before, after: the value for A and for B; None where it is undefined.
+        interval: the 95 % interval of the difference; None where it is not known.
+        meaning: what the value for B means, in words.
     """
 
     name: str
@@ -30,7 +30,7 @@ class Change:
 
     @property
     def difference(self) -> float | None:
-        """B − A."""
+        """The value for B minus the value for A; None where one is undefined."""
         if self.before is None or self.after is None:
             return None
         difference = self.after - self.before
@@ -38,7 +38,7 @@ class Change:
 
     @property
     def differs(self) -> bool | None:
-        """Whether the interval leaves out zero; None where there is no interval."""
+        """Whether the interval excludes zero; None where there is no interval."""
         return None if self.interval is None else not self.interval[0] <= 0 <= self.interval[1]
 
     def to_dict(self) -> dict[str, Any]:
@@ -49,7 +49,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Correspondence:
-    """One number of how alike both spaces are: cka, cka_debiased, procrustes, overlap."""
+    """One measure of how similar the two spaces are: cka, cka_debiased, procrustes or overlap."""
 
     name: str
     value: float | None
@@ -63,14 +63,15 @@ class Correspondence:
 
 @dataclass(frozen=True)
 class MovedRow:
-    """An item whose neighbours changed.
+    """A row whose neighbours changed.
 
     Attributes:
-        row: its number in A.
-        overlap: the share of its neighbours that it kept.
-        displacement: its distance after the best rotation, 1 on average if the spaces had nothing in common.
-        label, text: what it is, where that is known.
-        id: what rows were matched by, where they were.
+        row: the number of the row in A.
+        overlap: the share of its nearest neighbours that both spaces have.
+        displacement: its distance between the spaces after the best rotation; 1 on average for unrelated
+            spaces.
+        label, text: its label and text, where they are known.
+        id: its id, where rows were matched by ids.
     """
 
     row: int
@@ -87,7 +88,7 @@ class MovedRow:
 
 @dataclass(frozen=True)
 class MovedLabel:
-    """A label, how many of its rows were looked at, and the mean share of neighbours they kept."""
+    """A label, the number of its rows that were compared, and their mean overlap of neighbours."""
 
     label: Any
     n: int

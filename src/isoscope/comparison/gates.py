@@ -1,4 +1,4 @@
-"""Gates: conditions on a comparison that a pipeline stops at, such as "isoscore>=0.1"."""
+"""Gates: conditions on a comparison, such as "isoscore>=0.1", that stop a pipeline."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from isoscope.metrics.registry import registered
 from isoscope.results import plain
 from isoscope.tables import shown
 
-# what a gate may ask for besides metrics
+# names that a gate may have besides metrics
 CORRESPONDENCES = ("cka", "cka_debiased", "procrustes", "overlap")
 DELTA = "delta:"
 _COMPARE: dict[str, Callable[[float, float], bool]] = {
@@ -30,12 +30,12 @@ _GATE = re.compile(rf"\s*(?P<name>(?:delta:)?\s*\w+)\s*(?P<sign>>=|<=|>|<)\s*(?P
 
 @dataclass(frozen=True)
 class Gate:
-    """A condition: a metric of B, the difference B − A of one ("delta:isoscore"), or a correspondence.
+    """A condition on a metric of B, on its difference B − A ("delta:isoscore"), or on a correspondence.
 
     Attributes:
-        name: what is asked for.
+        name: the name of the quantity.
         sign: ">=", "<=", ">" or "<".
-        bound: the number it is held against.
+        bound: the number that the quantity is compared with.
     """
 
     name: str
@@ -47,18 +47,18 @@ class Gate:
 
     @property
     def metric(self) -> str | None:
-        """The metric of the registry that has to be measured for it."""
+        """The metric that has to be measured; None for a correspondence."""
         name = self.name.removeprefix(DELTA)
         return None if name in CORRESPONDENCES else name
 
     def holds(self, value: float | None) -> bool:
-        """Whether a value passes; one that is undefined does not."""
+        """Return whether a value passes; an undefined one does not."""
         return value is not None and not math.isnan(value) and _COMPARE[self.sign](value, self.bound)
 
 
 @dataclass(frozen=True)
 class GateResult:
-    """A gate with the value it met; None where that is undefined."""
+    """A gate and the value that it was tested with; None where the value is undefined."""
 
     gate: Gate
     value: float | None
@@ -78,7 +78,7 @@ class GateResult:
 
 
 def parse_gates(texts: Iterable[str]) -> list[Gate]:
-    """Read gates as they are typed.
+    """Return gates from their texts.
 
     >>> [str(gate) for gate in parse_gates(["isoscore >= 0.1", "delta:mean_cosine<0", "cka>=.9"])]
     ['isoscore>=0.1', 'delta:mean_cosine<0', 'cka>=0.9']
@@ -87,21 +87,23 @@ def parse_gates(texts: Iterable[str]) -> list[Gate]:
 
 
 def _parsed(text: str) -> Gate:
-    found = _GATE.fullmatch(text)
-    if found is None or not math.isfinite(float(found["bound"])):
+    match = _GATE.fullmatch(text)
+    if match is None or not math.isfinite(float(match["bound"])):
         raise InputError(
-            f"gate {text!r} is not understood; wanted NAME>=NUMBER with >=, <=, > or <, "
-            'such as "isoscore>=0.1", "delta:isoscore>=-0.02" or "cka>=0.9"'
+            argument="gate",
+            got=text,
+            wanted="NAME>=NUMBER, with >=, <=, > or <",
+            hint='for example "isoscore>=0.1", "delta:isoscore>=-0.02" or "cka>=0.9"',
         )
-    name = found["name"].replace(" ", "")
-    asked = name.removeprefix(DELTA)
-    if asked in CORRESPONDENCES and name != asked:
-        raise InputError(f"gate {text!r}: {asked} is one number of both spaces and has no delta")
+    name = match["name"].replace(" ", "")
+    quantity = name.removeprefix(DELTA)
+    if quantity in CORRESPONDENCES and name != quantity:
+        raise InputError(f"gate {text!r}: {quantity} compares both spaces and has no delta")
     known = [*registered(), *CORRESPONDENCES]
-    if asked not in known:
-        close = get_close_matches(asked, known, n=2)
+    if quantity not in known:
+        close = get_close_matches(quantity, known, n=2)
         hint = f"did you mean {' or '.join(close)}?" if close else "`isoscope metrics` lists the metrics."
         raise InputError(
-            f"gate {text!r}: there is no {asked!r}; {hint} Others are {', '.join(CORRESPONDENCES)}"
+            f"gate {text!r}: there is no {quantity!r}; {hint} Others are {', '.join(CORRESPONDENCES)}"
         )
-    return Gate(name, found["sign"], float(found["bound"]))
+    return Gate(name, match["sign"], float(match["bound"]))

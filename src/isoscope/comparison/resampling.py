@@ -1,13 +1,13 @@
-"""Standard errors of differences between two spaces of the same rows, by leaving out groups of rows.
+"""Standard errors of differences between two spaces of the same rows, by a grouped jackknife.
 
-The rows are dealt into G groups at random. Leaving out one group, in both spaces at once, gives G values of
-any figure θ, and with them its error (the delete-a-group jackknife; Kott 2001):
+The rows are assigned to G groups at random. Leaving out one group in both spaces gives G values of any
+quantity θ, and from them its standard error s (the delete-a-group jackknife; Kott 2001):
 
     s² = (G − 1)/G · Σ_g (θ_(g) − θ̄)²,      interval  θ ± t_{G−1} · s
 
-Rows go out of both spaces together, so what both share cancels in a difference. Nothing is drawn twice, as
-a bootstrap would, so that distances to neighbours stay what they are. Of many rows a random part is taken,
-and its error carried over by √(m/n).
+A group is left out of both spaces at once, so that variation which both share cancels in the difference.
+Unlike in a bootstrap no row occurs twice, which would change distances to neighbours. Of many rows a random
+sample of m is used, and its standard error is multiplied by √(m/n).
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ from isoscope.statistics.gathered import Statistics
 from isoscope.statistics.pairs import ClusterDistances, Separation
 
 N_GROUPS = 20
-MAX_ROWS = 2500  # that errors are taken over
+MAX_ROWS = 2500  # of the jackknife
 Figures = dict[str, float | None]
-_SUMS_BYTES = 64 * 2**20  # of distances by label and group
+_SUMS_BYTES = 64 * 2**20  # of sums of distances by label and group
 
 
 @dataclass(frozen=True)
 class Groups:
-    """Rows that errors are taken over, and the group of each.
+    """The rows of a jackknife, and the group of each.
 
     Attributes:
-        n: rows in all.
-        rows: (m,) the rows drawn, in order.
-        codes: (m,) their groups, 0 … G − 1.
-        n_groups: G.
+        n: the number of all rows.
+        rows: (m,) the numbers of the rows that were drawn, sorted.
+        codes: (m,) the group of each, from 0 to G − 1.
+        n_groups: the number of groups, G.
     """
 
     n: int
@@ -59,7 +59,7 @@ class Groups:
         max_rows: int | None = None,
         seed: int = 0,
     ) -> Groups:
-        """Draw rows and deal them into groups; `strata`, (n,) codes of labels, go round the groups."""
+        """Return random rows in random groups; `strata`, (n,) codes of labels, are spread over the groups."""
         generator = torch.Generator().manual_seed(seed)
         rows = torch.randperm(n, generator=generator)[: max_rows or MAX_ROWS]
         if strata is not None:
@@ -70,11 +70,11 @@ class Groups:
     def jackknife(
         self, figures: Callable[[int], Figures], *, progress: Progress | None = None
     ) -> dict[str, float | None]:
-        """Return the standard error of each figure, from its values with each group left out.
+        """Return the standard error of each value, by name.
 
         Args:
-            figures: named values without the rows of a group, by its number.
-            progress: told the share that is done.
+            figures: returns the values, by name, without the rows of the group of this number.
+            progress: is called with the share of the work that is done.
         """
         left_out = []
         for group in range(self.n_groups):
@@ -84,7 +84,7 @@ class Groups:
         return {name: self.error([one.get(name) for one in left_out]) for name in left_out[0]}
 
     def error(self, values: Sequence[float | None]) -> float | None:
-        """Return s of the values that leave out each group, for all n rows; None where one is undefined."""
+        """Return the standard error from the values without each group; None where one is undefined."""
         known = [value for value in values if value is not None and math.isfinite(value)]
         if len(known) < len(values):
             return None
@@ -93,20 +93,20 @@ class Groups:
         return math.sqrt(len(self.rows) / self.n) * math.sqrt((len(known) - 1) / len(known) * spread)
 
     def half_width(self, standard_error: float) -> float:
-        """Return half the 95 % interval: Student's t with G − 1 degrees of freedom."""
+        """Return half the width of the 95 % interval, by Student's t with G − 1 degrees of freedom."""
         from scipy.stats import t
 
         return float(t.ppf(0.975, self.n_groups - 1)) * standard_error
 
 
 class LeftOut:
-    """Statistics of one space without each group of rows in turn; distances are computed once for all groups.
+    """The statistics of one space without each group of rows; distances are computed once for all groups.
 
     Args:
-        space: the rows that errors are taken over.
-        groups: their groups.
-        metrics: names of what is going to be read.
-        seed: of everything sampled.
+        space: the rows of the jackknife.
+        groups: the groups of the rows.
+        metrics: the names of the metrics that will be computed.
+        seed: the seed of everything that is sampled.
     """
 
     def __init__(self, space: Space, groups: Groups, metrics: Iterable[str], seed: int) -> None:
@@ -118,31 +118,31 @@ class LeftOut:
         n_sums = space.labels.n_labels * groups.n_groups
         if 8 * len(space) * n_sums <= _SUMS_BYTES:
             both = space.labels.codes * groups.n_groups + groups.codes.to(space.labels.codes.device)
-            found = ClusterDistances.of(space.vectors, both)
-            sums = found.sums.new_zeros(len(space), n_sums)
-            sums[:, list(found.labels.names)] = found.sums
+            distances = ClusterDistances.of(space.vectors, both)
+            sums = distances.sums.new_zeros(len(space), n_sums)
+            sums[:, list(distances.labels.names)] = distances.sums
             self._sums = sums.view(len(space), -1, groups.n_groups)
 
     def without(self, group: int) -> Statistics:
-        """Return the statistics of all rows but those of one group."""
-        stays = (self.groups.codes != group).nonzero().flatten()
-        shelf = Statistics(self.space.take(stays), seed=self.seed)
+        """Return the statistics of all rows except those of one group."""
+        rows = (self.groups.codes != group).nonzero().flatten()
+        shelf = Statistics(self.space.take(rows), seed=self.seed)
         if self._sums is not None:
             try:
                 labels = shelf.labels
-            except LabelError:  # what needs labels is undefined without this group
+            except LabelError:  # metrics of labels are undefined without this group
                 return shelf
             others = [other for other in range(self.groups.n_groups) if other != group]
             assert shelf.space.labels is not None
             present = shelf.space.labels.codes.unique()
-            sums = self._sums[stays.to(self._sums.device)][:, present][:, :, others].sum(dim=2)
+            sums = self._sums[rows.to(self._sums.device)][:, present][:, :, others].sum(dim=2)
             counts = labels.counts.double()
             vars(shelf)["separation"] = Separation.from_sums(ClusterDistances(sums, labels, counts))
         return shelf
 
 
 class CrossLeftOut:
-    """`CrossMoments` of two spaces without each group of rows in turn: all sums less those of the group."""
+    """The `CrossMoments` of two spaces without each group of rows: all sums minus those of the group."""
 
     def __init__(self, X: Tensor, Y: Tensor, groups: Groups) -> None:
         self.sums, self.groups = CrossMoments.of(X, Y), groups
@@ -150,13 +150,13 @@ class CrossLeftOut:
         self._v = Y.to(X.device).double() - self.sums.right_mean
 
     def without(self, group: int) -> CrossMoments:
-        """Return the sums over all rows but those of one group, about their own means."""
+        """Return the moments of all rows except those of one group, about their own means."""
         whole = self.sums
-        stays = (self.groups.codes != group).to(self._u.device)
-        u, v, n = self._u[~stays], self._v[~stays], int(stays.sum())
-        right, left = -v.sum(dim=0) / n, -u.sum(dim=0) / n  # how the means move
+        remains = (self.groups.codes != group).to(self._u.device)
+        u, v, n = self._u[~remains], self._v[~remains], int(remains.sum())
+        right, left = -v.sum(dim=0) / n, -u.sum(dim=0) / n  # the changes of the means
         p, q = (
-            (rows[stays] - step).square().sum(dim=1) for rows, step in ((self._u, left), (self._v, right))
+            (rows[remains] - step).square().sum(dim=1) for rows, step in ((self._u, left), (self._v, right))
         )
         return CrossMoments(
             n,

@@ -19,17 +19,17 @@ _DIFFERS = {True: "differs", False: "no difference seen", None: ""}
 
 @dataclass(frozen=True, repr=False)
 class Comparison(View):
-    """Two spaces of the same items. Index it by a metric's name for its `Change`; print it for the table.
+    """A comparison of two spaces. Index it by the name of a metric for its `Change`, or print it.
 
     Attributes:
-        a, b: the Measurements.
+        a, b: the Measurements of both spaces.
         changes: every metric of both, with the interval of the difference.
-        correspondences: linear CKA, plain and debiased; Procrustes distance; overlap of neighbours.
-        moved_rows: the rows whose neighbours changed most, the most moved first.
-        moved_labels: labels by how few of their neighbours they kept; empty without labels.
-        k: neighbours looked at.
-        notes: what the reader should know.
-        seed: of everything sampled.
+        correspondences: linear CKA, plain and debiased, Procrustes distance, and overlap of neighbours.
+        moved_rows: the rows that moved most.
+        moved_labels: the labels that moved most; empty without labels.
+        k: the number of nearest neighbours.
+        notes: notes for the reader.
+        seed: the seed of everything that was sampled.
         seconds: how long it took.
     """
 
@@ -48,7 +48,7 @@ class Comparison(View):
         for change in self.changes:
             if change.name == name:
                 return change
-        raise KeyError(f"{name!r} was not measured; here are {', '.join(self)}")
+        raise KeyError(f"{name!r} was not measured; measured were {', '.join(self)}")
 
     def __iter__(self) -> Iterator[str]:
         return (change.name for change in self.changes)
@@ -57,24 +57,24 @@ class Comparison(View):
         return len(self.changes)
 
     def correspondence(self, name: str) -> float | None:
-        """cka, cka_debiased, procrustes or overlap; None where undefined."""
+        """Return cka, cka_debiased, procrustes or overlap; None where it is undefined."""
         for one in self.correspondences:
             if one.name == name:
                 return one.value
         raise KeyError(f"{name!r} is not one of {', '.join(one.name for one in self.correspondences)}")
 
     def check(self, gates: Iterable[Gate]) -> list[GateResult]:
-        """Every gate with the value it met."""
-        return [GateResult(gate, self._asked(gate)) for gate in gates]
+        """Return every gate with the value that it was tested with."""
+        return [GateResult(gate, self._value(gate)) for gate in gates]
 
-    def _asked(self, gate: Gate) -> float | None:
+    def _value(self, gate: Gate) -> float | None:
         if gate.metric is None:
             return self.correspondence(gate.name)
         change = self[gate.metric]
         return change.difference if gate.name.startswith(DELTA) else change.after
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything, unrounded, JSON-ready."""
+        """Return everything as JSON-ready values."""
         return {
             "isoscope": __version__,
             "a": _facts(self.a),
@@ -93,11 +93,11 @@ class Comparison(View):
 
     @property
     def readings(self) -> Readings:
-        """The metrics of `side` "a" and "b", their "difference", and what is of "both"."""
+        """The metrics of each side ("a", "b"), their "difference", and the correspondences ("both")."""
         sides = {"a": self.a, "b": self.b}
         rows = [replace(r, group={"side": side}) for side, one in sides.items() for r in one.readings]
-        for side, found in (("difference", self.changes), ("both", self.correspondences)):
-            for one in found:
+        for side, parts in (("difference", self.changes), ("both", self.correspondences)):
+            for one in parts:
                 value = one.difference if isinstance(one, Change) else one.value
                 group = {"side": side}
                 rows.append(Reading(one.name, value, interval=one.interval, meaning=one.meaning, group=group))
@@ -112,14 +112,16 @@ class Comparison(View):
         return f"{a}, {b}; {self.a.n:,} items{labels}"
 
     def lines(self) -> list[str]:
-        """Return the notes, as they stand under the tables."""
+        """Return the notes below the tables."""
         return [f"note: {note}" for note in self.notes]
 
     def grids(self) -> Iterable[Grid]:
-        """Return how alike the spaces are, their metrics, and what moved most."""
-        heads: tuple[str, ...] = ("A and B", "value", "95 % interval", "what it means")
-        alike = [(one.name, one.value, span(one.interval), one.meaning) for one in self.correspondences]
-        yield Grid("", heads, alike)
+        """Return the correspondences, the metrics, and the rows and labels that moved most."""
+        heads: tuple[str, ...] = ("A and B", "value", "95 % interval", "meaning")
+        correspondences = [
+            (one.name, one.value, span(one.interval), one.meaning) for one in self.correspondences
+        ]
+        yield Grid("", heads, correspondences)
         heads = ("metric", "A", "B", "B − A", "95 % interval", "")
         metrics = [
             (
@@ -133,22 +135,24 @@ class Comparison(View):
             yield self._moved_rows()
         if self.moved_labels:
             labels = [(shortened(str(one.label)), f"{one.overlap:.0%}", one.n) for one in self.moved_labels]
-            heads = ("label", "neighbours kept", "rows")
-            yield Grid("labels that moved most", heads, labels, ("neighbours kept",))
+            heads = ("label", "shared neighbours", "rows")
+            yield Grid("labels that moved most", heads, labels, ("shared neighbours",))
 
     def _moved_rows(self) -> Grid:
         columns: dict[str, list[Cell]] = {
             "row": [str(one.row) for one in self.moved_rows],
-            "neighbours kept": [f"{one.overlap:.0%}" for one in self.moved_rows],
-            "moved": [f"{one.displacement:.2f}" for one in self.moved_rows],
+            "shared neighbours": [f"{one.overlap:.0%}" for one in self.moved_rows],
+            "distance": [f"{one.displacement:.2f}" for one in self.moved_rows],
         }
         numbers = tuple(columns)
         for name in ("label", "text", "id"):
-            found = [getattr(one, name) for one in self.moved_rows]
-            if any(one is not None for one in found):
-                texts: list[Cell] = ["" if one is None else shortened(str(one)) for one in found]
+            values = [getattr(one, name) for one in self.moved_rows]
+            if any(value is not None for value in values):
+                texts: list[Cell] = ["" if value is None else shortened(str(value)) for value in values]
                 columns = {name: texts, **columns} if name == "id" else {**columns, name: texts}
-        return Grid("moved most", tuple(columns), list(zip(*columns.values(), strict=True)), numbers)
+        return Grid(
+            "rows that moved most", tuple(columns), list(zip(*columns.values(), strict=True)), numbers
+        )
 
 
 def _facts(one: Measurement) -> dict[str, Any]:

@@ -142,7 +142,7 @@ def measure(
         notes=tuple(map(printable, notes)),
         seed=seed,
         seconds=time.perf_counter() - began,
-        _kept=None if slices else Kept(shelf, X, source, opened.how),
+        _kept=Kept(shelf, X, source, opened.how),
         **slices,
     )
 

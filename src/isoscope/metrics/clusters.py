@@ -16,6 +16,7 @@ from isoscope.metrics.registry import ALL_INVARIANCES, family
 from isoscope.space import known_rows
 from isoscope.statistics.centroids import CentroidDistances
 from isoscope.statistics.groups import GroupMoments
+from isoscope.statistics.leave_one_out import jackknife
 from isoscope.statistics.neighbors import Neighbors
 
 _COINCIDE = 1e-14  # means nearer than this share of the spreads about them differ by rounding
@@ -134,6 +135,8 @@ def dunn_index(X: Any, labels: Any = None, *, progress: Progress | None = None) 
     high="neighbours share labels",
     paper="nearest-neighbour purity",
     sentence="{value:.0%} of a point's nearest neighbours carry its label",
+    error=lambda shelf: _purity_error(shelf.neighbors, shelf.labels.codes),
+    biased_by_rows=True,
     default=False,
 )
 def knn_purity(X: Any, labels: Any = None, *, k: int = _PURITY_NEIGHBORS) -> float:
@@ -147,9 +150,25 @@ def knn_purity(X: Any, labels: Any = None, *, k: int = _PURITY_NEIGHBORS) -> flo
     """
     n = X.distances.shape[0] if isinstance(X, Neighbors) else as_matrix(X, apart=labels).shape[0]
     codes = as_clusters(known_rows(X, labels, "labels"), n=n).codes
-    indices = Neighbors.of(X, k=k).indices
-    codes = codes.to(indices.device)
-    return float((codes[indices] == codes[:, None]).double().mean())
+    return float(_same_label(Neighbors.of(X, k=k), codes).mean())
+
+
+def _same_label(neighbors: Neighbors, codes: Tensor) -> Tensor:
+    """Return 1 for each neighbour that carries the point's label, else 0: (n, k)."""
+    codes = codes.to(neighbors.indices.device)
+    return (codes[neighbors.indices] == codes[:, None]).double()
+
+
+def _purity_error(neighbors: Neighbors, codes: Tensor) -> float:
+    """Return the standard error by leaving each point out: the next neighbour takes its place."""
+    k, n = _PURITY_NEIGHBORS, len(neighbors.indices)
+    if neighbors.k <= k:
+        raise UndefinedError(f"the standard error of knn_purity needs more than {k} neighbours")
+    same = _same_label(neighbors.nearest(k + 1), codes)
+    change = -same[:, :k].sum(dim=1)
+    change.index_add_(0, neighbors.indices[:, :k].flatten(), (same[:, k:] - same[:, :k]).flatten())
+    total = same[:, :k].sum()
+    return jackknife(total / (n * k), (total + change) / ((n - 1) * k), n)[0]
 
 
 @_metric(

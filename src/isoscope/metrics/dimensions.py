@@ -149,6 +149,11 @@ def dimensions_for_half(X: Any) -> int:
     return dimensions_for_share(X)
 
 
+def rogue_limit(d: int) -> float:
+    """Return the share in the mean cosine that a rogue dimension exceeds, by default."""
+    return min(max(0.05, 10 / d), 0.75)
+
+
 def rogue_dimensions(X: Any, *, min_share: float | None = None) -> list[RogueDimension]:
     """Return the dimensions that dominate the mean cosine, strongest first.
 
@@ -167,7 +172,7 @@ def rogue_dimensions(X: Any, *, min_share: float | None = None) -> list[RogueDim
     """
     matrix = as_matrix(X).detach()
     if min_share is None:
-        min_share = min(max(0.05, 10 / matrix.shape[1]), 0.75)
+        min_share = rogue_limit(matrix.shape[1])
     if not 0 <= min_share < 1:
         raise InputError(argument="min_share", got=min_share, wanted="a share in [0, 1)")
     shares = _shares(Directions.of(matrix), "rogue_dimensions")

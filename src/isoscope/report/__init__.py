@@ -1,8 +1,8 @@
-"""A space on one page, and projections of it. Plots are in `isoscope.plots`.
+"""Reports about a space, and projections of it. Plots are in `isoscope.plots`.
 
-report(X)           one self-contained HTML file: words, numbers, pictures, what-if sliders -> Report
+report(X)           one self-contained HTML page: text, numbers, charts, sliders for corrections -> Report
 widget(X)           the sliders and points of the page in a notebook -> ReportWidget
-projection(X)       vectors in the plane by UMAP or PaCMAP, where installed
+projection(X)       a projection to two dimensions by UMAP or PaCMAP, where installed
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The silhouette of every label and of the points shown, exact or estimated as the engine's policy says."""
+"""Silhouettes of labels and of points, exact or estimated as the planner decides."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from isoscope.metrics.silhouettes import silhouettes
 from isoscope.statistics.anchors import AnchorRows
 from isoscope.statistics.gathered import Statistics
 
-_PER_LABEL = 60  # points whose silhouettes show a label's spread, where not all are computed
-_SHOWN = (0.1, 0.25, 0.5, 0.75, 0.9)
+_PER_LABEL = 60  # points that show the spread of a label, where not all silhouettes are computed
+_QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)
 
 
 @dataclass(frozen=True)
@@ -24,10 +24,10 @@ class LabelSilhouette:
     """The silhouette of one label.
 
     Attributes:
-        name, n: the label, and how many points have it.
-        mean: over its points.
-        interval: the 95 % interval of the mean where that is estimated.
-        quantiles: silhouettes that 10, 25, 50, 75 and 90 % of the label's points stay under.
+        name, n: the label, and its number of points.
+        mean: the mean silhouette of its points.
+        interval: the 95 % interval of the mean; None where the mean is exact.
+        quantiles: the 10, 25, 50, 75 and 90 % quantiles of the silhouettes of its points.
     """
 
     name: Any
@@ -39,12 +39,12 @@ class LabelSilhouette:
 
 @dataclass(frozen=True, eq=False)
 class Silhouettes:
-    """Silhouettes by label, and of the points that were asked for.
+    """Silhouettes of every label, and of some points.
 
     Attributes:
-        labels: one entry each, in the labels' order.
-        points: (m,) silhouettes of the rows asked for, in their order.
-        is_exact: whether that of every point was computed.
+        labels: one entry for each label, in their order.
+        points: (m,) silhouettes of the rows that were requested, in their order.
+        is_exact: whether the silhouette of every point was computed.
     """
 
     labels: tuple[LabelSilhouette, ...]
@@ -53,12 +53,12 @@ class Silhouettes:
 
     @classmethod
     def of(cls, shelf: Statistics, *, rows: Tensor) -> Silhouettes:
-        """Compute them from the statistics of a labelled space; `rows` numbers the points that are shown.
+        """Compute the silhouettes of a labelled space from its statistics, and those of the points in `rows`.
 
         >>> from isoscope.space import Space
         >>> space = Space([[0.0, 0.0], [0.0, 1.0], [4.0, 0.0], [4.0, 1.0]], labels=["a", "a", "b", "b"])
-        >>> found = Silhouettes.of(Statistics(space), rows=torch.tensor([0]))
-        >>> [round(label.mean, 3) for label in found.labels]
+        >>> silhouettes = Silhouettes.of(Statistics(space), rows=torch.tensor([0]))
+        >>> [round(label.mean, 3) for label in silhouettes.labels]
         [0.754, 0.754]
         """
         labels, rows = shelf.labels, rows.cpu()
@@ -79,25 +79,25 @@ class Silhouettes:
             index = torch.cat([rows, spread])
             exact = AnchorRows.of(shelf.rows, labels).exact(index.to(labels.codes.device))
             values = silhouettes(exact, counted=False).cpu()
-            alone = (labels.counts == 1)[labels.codes].cpu()
-            values = torch.where(alone[index], 0.0, values)
+            is_single = (labels.counts == 1)[labels.codes].cpu()
+            values = torch.where(is_single[index], 0.0, values)
             points, values = values[: len(rows)], values[len(rows) :]
         entries, codes = [], labels.codes.cpu()[spread]
         for code, (name, count) in enumerate(zip(labels.names, labels.counts.tolist(), strict=True)):
             own = values[codes == code]
             mean, interval = means[name] if means else (float(own.mean()), None)
-            quantiles = own.double().quantile(torch.tensor(_SHOWN, dtype=torch.float64)).tolist()
+            quantiles = own.double().quantile(torch.tensor(_QUANTILES, dtype=torch.float64)).tolist()
             entries.append(LabelSilhouette(name, count, mean, interval, tuple(quantiles)))
         return cls(tuple(entries), points, is_exact)
 
 
 def has_exact_silhouettes(shelf: Statistics) -> bool:
-    """Return whether a page takes silhouettes over all pairs: few points, or the sums are there already."""
+    """Return whether silhouettes are computed from all pairs: few points, or the sums are known already."""
     return "separation" in vars(shelf) or silhouette_policy(len(shelf.space)).exact
 
 
 def _some_of_each(labels: Labels, seed: int) -> Tensor:
-    """Draw up to `_PER_LABEL` rows of each label."""
+    """Return up to `_PER_LABEL` random rows of each label."""
     codes = labels.codes.cpu()
     shuffled = torch.randperm(len(codes), generator=torch.Generator().manual_seed(seed))
     order = shuffled[codes[shuffled].argsort(stable=True)]

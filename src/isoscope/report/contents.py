@@ -1,4 +1,4 @@
-"""What a page shows, as JSON-ready values, each section by a function of its own."""
+"""The contents of a page as JSON-ready values: one function for each section."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ from isoscope.report.words import headline
 from isoscope.results import plain
 from isoscope.tables import shown
 
-_COORDINATE_BYTES = 3_000_000  # of the what-if sample, before base64 makes a third more of it
-_TEXT_BYTES = 700_000  # of all texts shown
+_COORDINATE_BYTES = 3_000_000  # of the sample for the sliders; base64 adds a third
+_TEXT_BYTES = 700_000  # of all texts together
 _TEXT_LENGTH, _LABEL_LENGTH = 240, 80
 _MOST_LABELS = 100  # rows of the silhouette plot
 _BINS = 120
 _MINUS = re.compile(r"(?<![\w.])-(?=[\d∞])|(?<=\de)-(?=\d)")
 _PERCENT = re.compile(r"(?<=\d)%")
 _TOP_DIMENSIONS = 24
-_MAX_REMOVED = 16  # directions that the slider goes to
+_MAX_REMOVED = 16  # directions: the end of the slider
 
 
 def contents(evidence: Evidence, *, title: str | None, progress: bool | None) -> dict[str, Any]:
@@ -47,11 +47,11 @@ def contents(evidence: Evidence, *, title: str | None, progress: bool | None) ->
     whole = f"{g.measurement.n:,} vectors × {g.measurement.d:,} dimensions"
     dimensions = _dimensions(g)
     strongest = None if dimensions is None else dimensions["top"][0]["dimension"]
-    said = headline(g.measurement, g.cosines, g.split, strongest, g.fair_share)
+    sentences = headline(g.measurement, g.cosines, g.split, strongest, g.fair_share)
     with Bar(show=progress) as bar:
         bar.step("corrections", at_once=True)
         corrected = side_by_side(g.shelf, progress=bar.share)
-        bar.step("pictures")
+        bar.step("projections")
         coordinates = g.principal.coordinates(g.space.vectors[g.rows.to(g.space.device)])
         points = _points(g, coordinates)
     return {
@@ -59,7 +59,7 @@ def contents(evidence: Evidence, *, title: str | None, progress: bool | None) ->
         "subtitle": whole + (f", {g.measurement.n_labels:,} labels" if g.measurement.n_labels else ""),
         "version": __version__,
         "seed": g.seed,
-        "headline": [_written(text) for text in said],
+        "headline": [_written(text) for text in sentences],
         "n": g.measurement.n,
         "n_dims": g.measurement.d,
         "metrics": [_metric(reading) for reading in g.measurement.readings],
@@ -97,7 +97,7 @@ def _metric(reading: Reading) -> dict[str, Any]:
 
 
 def _written(text: str) -> str:
-    """Write numbers in a text as the page does: with a true minus, and a space before %."""
+    """Return a text with the minus sign in numbers, and a space before %."""
     return _MINUS.sub("−", _PERCENT.sub("\u00a0%", text))
 
 
@@ -105,21 +105,21 @@ def _histogram(cosines: PairCosines | None) -> dict[str, Any] | None:
     if cosines is None:
         return None
     kinds = {"random": cosines.random, "same": cosines.same, "other": cosines.other}
-    given = {name: values for name, values in kinds.items() if values is not None}
-    low = min(float(values[0]) for values in given.values())
-    high = max(float(values[-1]) for values in given.values())
+    present = {name: values for name, values in kinds.items() if values is not None}
+    low = min(float(values[0]) for values in present.values())
+    high = max(float(values[-1]) for values in present.values())
     low, high = max(-1.0, np.floor(low * 50) / 50), min(1.0, np.ceil(high * 50) / 50)
     edges = np.linspace(low, high if high > low else low + 0.02, _BINS + 1)
     edges[0], edges[-1] = edges[0] - 1e-9, edges[-1] + 1e-9
-    counts = {name: np.histogram(values.numpy(), edges)[0].tolist() for name, values in given.items()}
+    counts = {name: np.histogram(values.numpy(), edges)[0].tolist() for name, values in present.items()}
     best = cosines.best()
     return {
         "low": float(edges[0]),
         "high": float(edges[-1]),
         "counts": counts,
-        "n_pairs": {name: len(values) for name, values in given.items()},
+        "n_pairs": {name: len(values) for name, values in present.items()},
         "is_exact": cosines.is_exact,
-        "mean": {name: float(values.mean()) for name, values in given.items()},
+        "mean": {name: float(values.mean()) for name, values in present.items()},
         "one_percent": cosines.threshold(0.01),
         "one_permille": cosines.threshold(0.001),
         "knows": {"one_percent": cosines.knows(0.01), "one_permille": cosines.knows(0.001)},
@@ -166,7 +166,7 @@ def _points(g: Evidence, coordinates: Tensor) -> dict[str, Any]:
 
 
 def _texts(g: Evidence) -> list[str] | None:
-    """Return the points' texts, cut so that all of them together stay within bounds."""
+    """Return the texts of the points, shortened so that together they take at most `_TEXT_BYTES`."""
     if g.space.texts is None:
         return None
     texts = [str(g.space.texts[row]) for row in g.rows.tolist()]
@@ -180,7 +180,7 @@ def _texts(g: Evidence) -> list[str] | None:
 
 
 def _cut(text: str, length: int) -> str:
-    """Return one line of at most so many characters; what does not print is spelled out, joiners stay."""
+    """Return one line of at most `length` characters; control characters are escaped, joiners stay."""
     line = " ".join(text[: 4 * length].split())[: length + 1]
     if not line.isprintable():
         line = "".join(c if unicodedata.category(c) == "Cf" else printable(c) for c in line)
@@ -188,11 +188,11 @@ def _cut(text: str, length: int) -> str:
 
 
 def _what_if(g: Evidence, coordinates: Tensor) -> dict[str, Any] | None:
-    """Return what `assets/what_if.js` computes from.
+    """Return the input of `assets/what_if.js`.
 
-    The page removes the k strongest principal directions and whitens the others by a strength s. Both are
-    diagonal in the principal basis, so little has to be embedded: the variances, the mean, and the
-    coordinates of a sample of points about it.
+    The page removes the k strongest principal directions and whitens the others with strength s. Both are
+    diagonal in the principal basis. The page therefore needs only the variances, the mean, and the
+    coordinates of a sample of points about the mean.
     """
     principal = g.principal
     if principal.rank < 2:
@@ -203,7 +203,7 @@ def _what_if(g: Evidence, coordinates: Tensor) -> dict[str, Any] | None:
         "n": n,
         "n_dims": principal.n_dims,
         "rank": principal.rank,
-        "max_removed": min(_MAX_REMOVED, principal.rank - 1),  # one direction has to stay
+        "max_removed": min(_MAX_REMOVED, principal.rank - 1),  # at least one direction remains
         "eigenvalues": packed(principal.eigenvalues),
         "mean": packed(mean),
         "mean_residual": float((principal.mean - mean @ principal.directions).norm()),
@@ -211,16 +211,16 @@ def _what_if(g: Evidence, coordinates: Tensor) -> dict[str, Any] | None:
     }
 
 
-def _silhouettes(found: Silhouettes | None) -> dict[str, Any] | None:
-    if found is None:
+def _silhouettes(silhouettes: Silhouettes | None) -> dict[str, Any] | None:
+    if silhouettes is None:
         return None
-    ordered = sorted(found.labels, key=lambda label: -label.mean)
+    ordered = sorted(silhouettes.labels, key=lambda label: -label.mean)
     half = _MOST_LABELS // 2
-    kept = ordered if len(ordered) <= _MOST_LABELS else ordered[:half] + ordered[-half:]
+    rows = ordered if len(ordered) <= _MOST_LABELS else ordered[:half] + ordered[-half:]
     return {
-        "is_exact": found.is_exact,
-        "n_left_out": len(ordered) - len(kept),
-        "rows": [{**vars(label), "name": _cut(str(label.name), _LABEL_LENGTH)} for label in kept],
+        "is_exact": silhouettes.is_exact,
+        "n_left_out": len(ordered) - len(rows),
+        "rows": [{**vars(label), "name": _cut(str(label.name), _LABEL_LENGTH)} for label in rows],
     }
 
 

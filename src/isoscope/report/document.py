@@ -1,4 +1,4 @@
-"""`report`: a space on one page, and the figures of it."""
+"""`report`: one page about a space."""
 
 from __future__ import annotations
 
@@ -31,14 +31,15 @@ _SUFFIXES = (".html", ".htm")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Report(View):
-    """A page about one space, made; `save` writes it.
+    """A page about one space; `save` writes it to a file.
 
     Attributes:
         html: the page, self-contained.
-        contents: what is embedded in it, section by section.
+        contents: the data in the page, by section.
         measurement: the readings in its table.
-        path: where it was written; None where it was not.
-        figures: the files of the figures that were written.
+        evidence: everything that was computed for it.
+        path: the file it was written to; None where it was not written.
+        figures: the files of the plots that were written.
     """
 
     html: str = field(repr=False)
@@ -50,7 +51,7 @@ class Report(View):
 
     @property
     def readings(self) -> Readings:
-        """The readings of its table."""
+        """The readings in its table."""
         return self.measurement.readings
 
     @property
@@ -59,16 +60,16 @@ class Report(View):
         return self.measurement.title
 
     def grids(self) -> Iterable[Grid]:
-        """Return the table of its readings."""
+        """Return the table of readings."""
         return self.measurement.grids()
 
     def lines(self) -> list[str]:
-        """Return the headline, and where the page was written."""
+        """Return the headline, and the path of the page."""
         sentences = [sentence.replace("\u00a0", " ") for sentence in self.headline]
         return [*sentences, *([] if self.path is None else [f"wrote {self.path}"])]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what is embedded in the page."""
+        """Return the data in the page."""
         return self.contents
 
     def to_html(self) -> str:
@@ -76,19 +77,33 @@ class Report(View):
         return self.html
 
     def _repr_html_(self) -> str:
-        """Return the page in a frame that keeps its scripts from the notebook."""
+        """Return the page in a sandboxed frame, so that its scripts cannot reach the notebook."""
         page = escape(self.html)
         style = "width:100%;height:800px;border:0"
         return f'<iframe sandbox="allow-scripts" style="{style}" srcdoc="{page}"></iframe>'
 
     @property
     def headline(self) -> list[str]:
-        """What the space is like, in sentences."""
+        """Two or three sentences that describe the space."""
         return list(self.contents["headline"])
 
     @property
+    def thresholds(self) -> dict[str, Any] | None:
+        """The similarity thresholds; None where no two vectors have a direction.
+
+        `one_percent` and `one_permille` are the cosines that this share of random pairs exceeds, None where
+        there are too few pairs to tell. `best` has the best threshold between pairs of the same label and
+        other pairs, the shares of both above it, and the AUC; None without labels.
+        """
+        cosines = self.contents["cosines"]
+        if cosines is None:
+            return None
+        shares = {name: cosines[name] if known else None for name, known in cosines["knows"].items()}
+        return {**shares, "best": cosines["best"]}
+
+    @property
     def n_bytes(self) -> int:
-        """The page's weight."""
+        """The size of the page."""
         return len(self.html.encode())
 
     def widget(self) -> ReportWidget:
@@ -112,7 +127,7 @@ class Report(View):
         return ReportWidget(self.contents)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the page; all or nothing."""
+        """Write the page to a file and return its path; a failed write leaves no partial file."""
         place = check_page(path)
         return write_atomically(place, lambda beside: beside.write_text(self.html, encoding="utf-8"))
 
@@ -131,22 +146,22 @@ def report(
     vectors: str | None = None,
     device: Any = None,
 ) -> Report:
-    """Write a page about a space: words, numbers and pictures, and what corrections would do.
+    """Make a page about a space: text, numbers, charts, and the effect of corrections.
 
-    One HTML file that opens anywhere and loads nothing. Points beyond 3,000 are sampled for pictures, pairs
-    beyond 200,000 for cosines; the page says so. Texts and labels are shown, never run.
+    The page is one HTML file that loads nothing. Its scatter plot shows at most 3,000 points and its
+    histograms at most 200,000 pairs of each kind, drawn at random; the page says so. Texts and labels are
+    shown as text and are never executed.
 
     Args:
         X: (n, d) vectors in any array, a path, a data frame, a Space, an opened file (`open_vectors`,
-            `open_texts`), or a Measurement: the page shows its readings, and what it has computed is not
-            computed again.
-        labels: one label a row, or the name of a column of X or of a file.
-        texts: the text of each row, shown beside its point, or the name of a column of X or of a file.
-        path: where to write the page, .html; without it, call `save` on what is returned.
-        title: of the page; by default the space's name.
-        run: the folder of a training run, or a Trajectory: its curves are shown too.
-        figures: a folder for the same plots as PDF and PNG (needs matplotlib).
-        seed: of everything sampled.
+            `open_texts`), or a Measurement, whose readings are shown and whose statistics are used again.
+        labels: one label for each row, or the name of a column of X or of a file.
+        texts: one text for each row, shown beside its point, or the name of a column of X or of a file.
+        path: the .html file to write; by default nothing is written, and `save` of the result writes it.
+        title: the title of the page; by default the name of the space.
+        run: the folder of a training run, or a Trajectory, whose curves are shown too.
+        figures: a folder for the plots as PDF and PNG (needs matplotlib).
+        seed: the seed of everything that is sampled.
         progress: show a progress bar; None shows it on a terminal.
         vectors: the column of a table that holds the vectors, where it has several.
         device: where to compute, such as "cuda"; by default where the vectors are.
@@ -155,19 +170,19 @@ def report(
     >>> X = np.random.default_rng(0).normal(size=(200, 8))
     >>> made = report(X, labels=X[:, 0] > 0, title="Noise")
     >>> made.headline[0]
-    'Of 8 dimensions the variance fills about 8 and is spread over them almost evenly, ...'
+    'The variance is spread almost evenly, so the space is close to isotropic: ...'
     """
     check_seed(seed)
     place = None if path is None else check_page(path)
     folder = None if figures is None else _figure_folder(figures)
-    followed = None if run is None else load_run(run)
+    trajectory = None if run is None else load_run(run)
     shelf = shelf_of(X, seed=seed, vectors=vectors, device=device, labels=labels, texts=texts)
     if shelf.space.weights is not None:
         raise InputError(
             "has weights, and a report counts every vector once", argument="X", hint="leave the weights out"
         )
     is_measured = isinstance(X, Measurement) and labels is None and seed == X.seed
-    evidence = gather(shelf, X if is_measured else None, run=followed, progress=progress)
+    evidence = gather(shelf, X if is_measured else None, run=trajectory, progress=progress)
     shown = contents(evidence, title=title, progress=progress)
     made = Report(assemble(shown), shown, evidence.measurement, evidence)
     if folder is not None:
@@ -205,22 +220,22 @@ def widget(
 
 
 def check_page(path: str | os.PathLike[str]) -> Path:
-    """Return where a page is to be written, tried before the work."""
+    """Return the path of a page, after checking that it can be written."""
     place = Path(path)
     if place.suffix.lower() not in _SUFFIXES:
-        raise FileError(f"{place} has the suffix {place.suffix!r}; wanted a page, such as report.html")
+        raise FileError(f"the name of the page must end in .html, got {str(place)!r}")
     check_place(place)
     return place
 
 
 def _figure_folder(figures: str | os.PathLike[str]) -> Path:
-    """Make the folder of the figures; whether they can be drawn is found out before the work."""
+    """Make the folder for the plots, after checking that they can be drawn."""
     with new_figure(ONE_COLUMN):
         pass
     folder = Path(figures)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise FileError(f"{folder} cannot be made a folder for figures: {why(error)}") from error
+        raise FileError(f"the folder {folder} cannot be created: {why(error)}") from error
     check_place(folder / "spectrum.pdf")
     return folder

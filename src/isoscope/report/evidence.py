@@ -1,4 +1,4 @@
-"""`Evidence`: what is computed of a space before anything is drawn, behind the page and the figures alike."""
+"""`Evidence`: everything that a report computes, shared by the page and the plots."""
 
 from __future__ import annotations
 
@@ -24,23 +24,24 @@ from isoscope.statistics.gathered import Statistics
 from isoscope.statistics.principal import Principal
 from isoscope.tracking.trajectory import Trajectory
 
-MOST_POINTS = 3000  # in the picture
-_ESTIMATED = {"silhouette": "micro", "silhouette_macro": "macro"}  # what takes all pairs, and the average
+MOST_POINTS = 3000  # in the scatter plot
+_ESTIMATED = {"silhouette": "micro", "silhouette_macro": "macro"}  # metrics of all pairs, and their average
 
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """What is known of one space.
+    """Everything that a report computes of one space.
 
     Attributes:
-        shelf: its statistics, each computed once.
+        shelf: the statistics, each computed once.
         measurement: the default metrics.
-        principal: its principal directions.
-        cosines: of pairs; None where fewer than two vectors have a direction.
-        rows: numbers of the points that are shown, in random order.
-        silhouettes, split: by label, and the variance within and between labels; None without labels.
-        fair_share: of the variance between labels, without what chance adds; None where it is undefined.
-        run: how it was trained, where that is known.
+        principal: the principal directions.
+        cosines: the cosines of pairs; None where fewer than two vectors have a direction.
+        rows: the row numbers of the points that are shown, in random order.
+        silhouettes: the silhouettes by label; None without labels.
+        split: the variance within and between labels; None without labels.
+        fair_share: the share of the variance between labels, corrected for chance; None where undefined.
+        run: the trajectory of the training run, if one was passed.
     """
 
     shelf: Statistics
@@ -55,12 +56,12 @@ class Evidence:
 
     @property
     def space(self) -> Space:
-        """What was measured."""
+        """The space."""
         return self.shelf.space
 
     @property
     def labels(self) -> Labels | None:
-        """Its labels, checked to be clusters."""
+        """The labels, checked to be clusters."""
         return None if self.space.labels is None else self.shelf.labels
 
     @property
@@ -72,12 +73,12 @@ class Evidence:
 def gather(
     shelf: Statistics, measured: Measurement | None, *, run: Trajectory | None, progress: bool | None
 ) -> Evidence:
-    """Compute what a report shows of a space that may be measured already; nothing is drawn yet."""
+    """Compute everything that a report shows; `measured` is used where the space is measured already."""
     space, has_labels = shelf.space, shelf.n_labels is not None
     measured = measured or _measured(shelf, progress=progress)
     with Bar(show=progress) as bar:
         bar.step("principal directions", at_once=True)
-        # whitening stretches the weakest directions: their variances need products in float64
+        # whitening divides by the smallest variances: they need products in float64
         principal = Principal.of(shelf.moments if space.vectors.dtype == torch.float64 else space)
         bar.step("cosines of pairs")
         try:
@@ -87,14 +88,14 @@ def gather(
         generator = torch.Generator().manual_seed(shelf.seed)
         rows = torch.randperm(len(space), generator=generator)[:MOST_POINTS]
         bar.step("silhouettes")
-        found = Silhouettes.of(shelf, rows=rows) if has_labels else None
+        silhouettes = Silhouettes.of(shelf, rows=rows) if has_labels else None
         split = scatter_decomposition(shelf.moments, shelf.label_moments) if has_labels else None
         fair = share_beyond_chance(shelf.label_moments) if has_labels else None
-    return Evidence(shelf, measured, principal, cosines, rows, found, split, fair, run)
+    return Evidence(shelf, measured, principal, cosines, rows, silhouettes, split, fair, run)
 
 
 def _measured(shelf: Statistics, *, progress: bool | None) -> Measurement:
-    """Measure the default metrics; the silhouettes of many points are estimated, in linear time."""
+    """Return the default metrics; silhouettes of many points are estimated, in linear time."""
     if shelf.n_labels is None or has_exact_silhouettes(shelf):
         return measure(shelf, seed=shelf.seed, progress=progress)
     missing = {name for name in KNOWN if getattr(shelf.space, name, None) is None}
@@ -103,11 +104,11 @@ def _measured(shelf: Statistics, *, progress: bool | None) -> Measurement:
     readings = {reading.name: reading for reading in measured.readings}
     tolerance = silhouette_policy(len(shelf.space)).tolerance
     for name, average in _ESTIMATED.items():
-        found = estimate_silhouette(shelf.space, tolerance=tolerance, average=average, seed=shelf.seed)
-        metric, is_exact = registered()[name], found.standard_error == 0
-        how = "" if is_exact else f"; estimated from {found.n_anchors:,} points, ± is about the exact value"
-        meaning = metric.sentence(found.value) + how
-        error = None if is_exact else found.standard_error
-        readings[name] = Reading(name, found.value, error, None, meaning, metric.range)
+        estimate = estimate_silhouette(shelf.space, tolerance=tolerance, average=average, seed=shelf.seed)
+        metric, is_exact = registered()[name], estimate.standard_error == 0
+        how = "" if is_exact else f"; estimated from {estimate.n_anchors:,} points"
+        meaning = metric.sentence(estimate.value) + how
+        error = None if is_exact else estimate.standard_error
+        readings[name] = Reading(name, estimate.value, error, None, meaning, metric.range)
     order = [name for name in registered() if name in readings]
     return replace(measured, readings=Readings([readings[name] for name in order]))

@@ -1,8 +1,8 @@
-"""The page: one HTML file that needs nothing else, and in which nothing from strangers can run.
+"""The HTML of a page: one self-contained file in which no label or text can be executed.
 
-What the page shows is embedded as JSON in a block that no browser executes, with every character that could
-end the block spelled out. Scripts put it on the page as text, never as markup. The page's own policy allows
-the one script and the one style sheet it came with, by their hashes, and no connection to anywhere.
+The contents are embedded as JSON in a block that browsers do not execute. Every character that could end the
+block is escaped. Scripts insert the contents as text, never as markup. The content security policy allows
+only the script and the style sheet of the page, by their hashes, and no connection.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _UNSAFE = "<>&\u2028\u2029"
 
 
 def assemble(contents: dict[str, Any]) -> str:
-    """Return the HTML text of a page with these contents."""
+    """Return the HTML of a page with these contents."""
     style = asset("page.css")
     script = "(() => {\n'use strict';\n" + "\n".join(map(asset, _SCRIPTS)) + "\n})();"
     policy = (
@@ -37,26 +37,26 @@ def assemble(contents: dict[str, Any]) -> str:
         "SCRIPT": script,
     }
     head, *pieces = asset("page.html").split("{{")
-    for piece in pieces:  # each place once, so that no text from strangers is taken for a place
+    for piece in pieces:  # in one pass: a placeholder inside a label is not replaced
         name, _, rest = piece.partition("}}")
         head += parts[name] + rest
     return head
 
 
 def as_json(contents: Any) -> str:
-    """Return JSON that is safe inside a script element: nothing in it can close the element or open another.
+    """Return JSON that is safe inside a script element: it can neither close the element nor open another.
 
     >>> as_json("</script>")
     '"\\\\u003c/script\\\\u003e"'
     """
     text = json.dumps(contents, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    for character in _UNSAFE:  # a pass each at the speed of memory, where str.translate looks up every one
+    for character in _UNSAFE:  # faster than str.translate
         text = text.replace(character, f"\\u{ord(character):04x}")
     return text
 
 
 def packed(values: Tensor) -> str:
-    """Return a tensor's numbers as base64 of little-endian bytes, in its own type."""
+    """Return the numbers of a tensor as base64-encoded little-endian bytes."""
     array = values.detach().cpu().contiguous().numpy()
     return base64.b64encode(array.astype(array.dtype.newbyteorder("<")).tobytes()).decode()
 

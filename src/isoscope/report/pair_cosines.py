@@ -1,4 +1,4 @@
-"""`PairCosines`: the cosines of random pairs and of pairs of one label, and thresholds between them."""
+"""`PairCosines`: the cosines of random pairs and of pairs with the same label, and thresholds."""
 
 from __future__ import annotations
 
@@ -14,20 +14,21 @@ from isoscope.errors import UndefinedError, check_seed
 from isoscope.labels import Labels, as_clusters
 from isoscope.statistics.directions import unit_rows
 
-_PAIRS_ABOVE = 10  # the least that must lie above a threshold for it to be known
-N_PAIRS = 200_000  # of each kind: a share of 1 % is known to 0.02 %
-_AT_ONCE = 1024  # pairs: their rows stay in cache
-_KEPT_BYTES = 256 * 2**20  # of unit vectors, made once; of more rows they are made pair by pair
+_PAIRS_ABOVE = 10  # the fewest pairs above a threshold for it to be known
+N_PAIRS = 200_000  # of each kind: a share of 1 % is then accurate to 0.02 %
+_BATCH = 1024  # pairs whose rows fit in the cache
+_FEWEST_OTHER = 100  # pairs with different labels
+_UNIT_BYTES = 256 * 2**20  # of unit vectors computed in advance; of more rows they are computed by pair
 
 
 @dataclass(frozen=True)
 class BestThreshold:
-    """The cosine that tells pairs of one label from others best.
+    """The best threshold between pairs with the same label and pairs with different labels.
 
     Attributes:
-        threshold: where the share of same-label pairs above it exceeds that of other pairs most.
-        same_above, other_above: those two shares.
-        auc: how often a pair of one label is more alike than another pair, ties counted half.
+        threshold: the cosine at which `same_above` − `other_above` is largest.
+        same_above, other_above: the shares of both kinds of pairs with a cosine of at least the threshold.
+        auc: how often a pair with the same label has the higher cosine; ties count half.
     """
 
     threshold: float
@@ -38,15 +39,16 @@ class BestThreshold:
 
 @dataclass(frozen=True, eq=False)
 class PairCosines:
-    """Cosines of pairs of different vectors, sorted; all pairs where there are few, else a sample.
+    """Sorted cosines of pairs of rows: of all pairs where there are few, else of a sample.
 
     Attributes:
-        random: of any two vectors.
-        same, other: of two vectors with one label, and with two; None without labels, or without such pairs.
-        is_exact: every pair was taken.
+        random: the cosines of any two rows.
+        same: the cosines of two rows with the same label; None where there are no such pairs.
+        other: the cosines of two rows with different labels; None where there are hardly any such pairs.
+        is_exact: whether all pairs were used.
 
-    >>> found = PairCosines.of([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
-    >>> [round(cosine, 4) for cosine in found.random.tolist()], found.is_exact
+    >>> cosines = PairCosines.of([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
+    >>> [round(cosine, 4) for cosine in cosines.random.tolist()], cosines.is_exact
     ([0.0, 0.7071, 0.7071], True)
     """
 
@@ -57,7 +59,7 @@ class PairCosines:
 
     @classmethod
     def of(cls, X: Any, labels: Any = None, *, n_pairs: int = N_PAIRS, seed: int = 0) -> PairCosines:
-        """Compute them of any array; `n_pairs` of each kind are drawn where there are more."""
+        """Compute the cosines; of more than `n_pairs` pairs of a kind, so many are drawn at random."""
         if isinstance(X, PairCosines):
             return X
         check_seed(seed)
@@ -65,7 +67,7 @@ class PairCosines:
         coded = None if labels is None else as_clusters(labels, n=len(matrix))
         rows = _Rows(matrix)
         if len(rows) < 2:
-            raise UndefinedError(f"cosines need two vectors with a direction; there are {len(rows)}")
+            raise UndefinedError(f"cosines need at least 2 vectors that are not zero, got {len(rows)}")
         codes = None if coded is None else coded.codes.to(rows.index.device)[rows.index]
         if len(rows) * (len(rows) - 1) // 2 <= n_pairs:
             return _all_pairs(rows, codes)
@@ -78,7 +80,7 @@ class PairCosines:
         return cls(random, same and rows.cosines(*same), other and rows.cosines(*other), False)
 
     def knows(self, share: float) -> bool:
-        """Return whether pairs are many enough to tell which cosine so small a share of them exceeds.
+        """Return whether there are enough pairs to compute the threshold of a share.
 
         >>> PairCosines.of([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]).knows(0.01)
         False
@@ -86,7 +88,7 @@ class PairCosines:
         return share * len(self.random) >= _PAIRS_ABOVE
 
     def threshold(self, share: float) -> float:
-        """Return the cosine that a share of random pairs exceeds.
+        """Return the cosine that a given share of random pairs exceeds.
 
         >>> PairCosines(torch.arange(101).double() / 100, None, None, True).threshold(0.05)
         0.95
@@ -94,7 +96,7 @@ class PairCosines:
         return float(np.quantile(self.random.numpy(), 1 - share))
 
     def best(self) -> BestThreshold | None:
-        """Return where same-label pairs stand out best from others; None where there are not both."""
+        """Return the best threshold between labels; None where one of the two kinds of pairs is missing."""
         if self.same is None or self.other is None:
             return None
         cuts = torch.cat([self.same, self.other]).unique()
@@ -110,33 +112,33 @@ class PairCosines:
 
 
 class _Rows:
-    """The rows that have a direction, as unit vectors: made once where they are few, else pair by pair."""
+    """The rows that are not zero, as unit vectors: computed in advance where they are few."""
 
     def __init__(self, matrix: Tensor) -> None:
         norms = torch.cat([unit_rows(block)[1] for block in blocks(matrix)])
         self.matrix = matrix
         self.index = (norms > 0).nonzero().flatten()
         self.inverse = 1 / norms[self.index]
-        few = len(self.index) * matrix.shape[1] * working_dtype(matrix.dtype).itemsize <= _KEPT_BYTES
-        self.kept = self._made(slice(None)) if few else None
+        is_small = len(self.index) * matrix.shape[1] * working_dtype(matrix.dtype).itemsize <= _UNIT_BYTES
+        self._units = self._unit_vectors(slice(None)) if is_small else None
 
     def __len__(self) -> int:
         return len(self.index)
 
-    def _made(self, which: Any) -> Tensor:
+    def _unit_vectors(self, which: Any) -> Tensor:
         rows = working(self.matrix[self.index[which]])
         return rows * self.inverse[which, None].to(rows.dtype)
 
     def units(self, which: Tensor) -> Tensor:
-        return self._made(which) if self.kept is None else self.kept.index_select(0, which)
+        return self._unit_vectors(which) if self._units is None else self._units.index_select(0, which)
 
     def cosines(self, first: Tensor, second: Tensor) -> Tensor:
-        """Return (pairs,) float64, sorted; `first` and `second` number the rows with a direction."""
+        """Return the sorted cosines of pairs, (m,) float64; rows are numbered without the zero vectors."""
         device = self.index.device
         parts = [
             torch.linalg.vecdot(self.units(one), self.units(other)).double()
             for one, other in zip(
-                first.to(device).split(_AT_ONCE), second.to(device).split(_AT_ONCE), strict=True
+                first.to(device).split(_BATCH), second.to(device).split(_BATCH), strict=True
             )
         ]
         return torch.cat(parts).clamp(-1, 1).cpu().sort().values
@@ -148,8 +150,8 @@ def _all_pairs(rows: _Rows, codes: Tensor | None) -> PairCosines:
     cosines = (units @ units.T)[i, j].clamp(-1, 1).cpu()
     if codes is None:
         return PairCosines(cosines.sort().values, None, None, True)
-    alike = (codes[i] == codes[j]).cpu()
-    same, other = cosines[alike].sort().values, cosines[~alike].sort().values
+    is_same = (codes[i] == codes[j]).cpu()
+    same, other = cosines[is_same].sort().values, cosines[~is_same].sort().values
     return PairCosines(
         cosines.sort().values, same if len(same) else None, other if len(other) else None, True
     )
@@ -162,7 +164,7 @@ def _random_pairs(n: int, n_pairs: int, generator: torch.Generator) -> tuple[Ten
 
 
 def _same_pairs(labels: Labels, n_pairs: int, generator: torch.Generator) -> tuple[Tensor, Tensor] | None:
-    """Return all pairs of one label, or where there are more, some drawn evenly from them."""
+    """Return all pairs with the same label; of more than `n_pairs`, so many are drawn at random."""
     counts = labels.counts
     n_of = counts * (counts - 1) // 2
     if not n_of.sum() > 0:
@@ -170,8 +172,8 @@ def _same_pairs(labels: Labels, n_pairs: int, generator: torch.Generator) -> tup
     order, starts = labels.codes.argsort(stable=True), counts.cumsum(0) - counts
     if int(n_of.sum()) <= n_pairs:
         sizes = zip(starts.tolist(), counts.tolist(), strict=True)
-        every = [start + torch.triu_indices(n, n, offset=1) for start, n in sizes if n > 1]
-        first, second = order[torch.cat(every, dim=1)]
+        parts = [start + torch.triu_indices(n, n, offset=1) for start, n in sizes if n > 1]
+        first, second = order[torch.cat(parts, dim=1)]
         return first, second
     label = torch.multinomial(n_of.double(), n_pairs, replacement=True, generator=generator)
     size = counts[label]
@@ -181,7 +183,7 @@ def _same_pairs(labels: Labels, n_pairs: int, generator: torch.Generator) -> tup
 
 
 def _other_pairs(codes: Tensor, n_pairs: int, generator: torch.Generator) -> tuple[Tensor, Tensor] | None:
-    """Draw random pairs and keep those of two labels; None where nearly all are of one."""
+    """Return random pairs with different labels; None where nearly all pairs have the same one."""
     first, second = _random_pairs(len(codes), 4 * n_pairs, generator)
-    apart = (codes[first] != codes[second]).nonzero().flatten()[:n_pairs]
-    return (first[apart], second[apart]) if len(apart) >= 100 else None
+    different = (codes[first] != codes[second]).nonzero().flatten()[:n_pairs]
+    return (first[different], second[different]) if len(different) >= _FEWEST_OTHER else None

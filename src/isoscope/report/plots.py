@@ -1,4 +1,4 @@
-"""Plots of a space, its labels and its training run for papers: Axes in, Axes out; and all as files."""
+"""Plots of a space, its labels and its training run, for papers. Each takes Axes and returns them."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ _MOST_ROWS = 60  # labels in the silhouette plot
 
 
 def plot_spectrum(X: Any, *, ax: Axes | None = None) -> Axes:
-    """Plot the share of the variance along each principal direction, both axes logarithmic.
+    """Plot the share of the variance along each principal direction, with logarithmic axes.
 
     Args:
         X: (n, d) vectors in any array, or a Space.
-        ax: Axes to draw on; by default new ones.
+        ax: the Axes to draw on; by default those of a new figure.
 
     >>> ax = plot_spectrum([[3.0, 0.0], [-3.0, 0.0], [0.0, 1.0], [0.0, -1.0]])
     >>> [round(share, 3) for share in ax.lines[0].get_ydata().tolist()]
@@ -57,7 +57,12 @@ def plot_spectrum(X: Any, *, ax: Axes | None = None) -> Axes:
     ax.loglog(ranks, shares, color=PALETTE[0], linewidth=1.2, marker="." if len(ranks) <= 30 else None)
     ax.axhline(1 / principal.n_dims, color=_GREY, linewidth=0.7, linestyle=":")
     ax.annotate(
-        "even", (1, 1 / principal.n_dims), (2, 2), textcoords="offset points", fontsize=7, color=_GREY
+        "equal variances",
+        (1, 1 / principal.n_dims),
+        (2, 2),
+        textcoords="offset points",
+        fontsize=7,
+        color=_GREY,
     )
     ax.set_xlabel("principal direction")
     ax.set_ylabel("share of the variance")
@@ -65,13 +70,13 @@ def plot_spectrum(X: Any, *, ax: Axes | None = None) -> Axes:
 
 
 def plot_cosines(X: Any, labels: Any = None, *, ax: Axes | None = None, seed: int = 0) -> Axes:
-    """Plot the cosines of random pairs, and with labels, of pairs with one label and with two.
+    """Plot histograms of the cosines of random pairs, and of pairs with the same and with different labels.
 
     Args:
         X: (n, d) vectors in any array, a Space, or PairCosines.
-        labels: one label a row; those of a Space are taken.
-        ax: Axes to draw on; by default new ones.
-        seed: of the sampled pairs, where there are more than 200,000.
+        labels: one label for each row; by default those of the Space.
+        ax: the Axes to draw on; by default those of a new figure.
+        seed: the seed of the sample, where there are more than 200,000 pairs.
 
     >>> ax = plot_cosines([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
     >>> ax.get_xlabel()
@@ -79,41 +84,41 @@ def plot_cosines(X: Any, labels: Any = None, *, ax: Axes | None = None, seed: in
     """
     known = X.labels if labels is None and isinstance(X, Space) else labels
     cosines = PairCosines.of(X, known, seed=seed)
-    kinds = {"random pairs": cosines.random, "same label": cosines.same, "other labels": cosines.other}
-    given = {name: values.numpy() for name, values in kinds.items() if values is not None}
-    low, high = min(v[0] for v in given.values()), max(v[-1] for v in given.values())
+    kinds = {"random pairs": cosines.random, "same label": cosines.same, "different labels": cosines.other}
+    present = {name: values.numpy() for name, values in kinds.items() if values is not None}
+    low, high = min(v[0] for v in present.values()), max(v[-1] for v in present.values())
     edges = np.linspace(low, high + 1e-9, _BINS + 1).tolist()
     ax = axes_for(ax)
-    ax.hist(given.pop("random pairs"), edges, density=True, color=_GREY, alpha=0.35, label="random pairs")
-    for (name, values), color, style in zip(given.items(), PALETTE, ("-", "--"), strict=False):
+    ax.hist(present.pop("random pairs"), edges, density=True, color=_GREY, alpha=0.35, label="random pairs")
+    for (name, values), color, style in zip(present.items(), PALETTE, ("-", "--"), strict=False):
         line: dict[str, Any] = {"histtype": "step", "color": color, "linestyle": style, "linewidth": 1.1}
         ax.hist(values, edges, density=True, label=name, **line)
     if cosines.knows(0.01):
         _mark_one_percent(ax, cosines.threshold(0.01))
     ax.set_xlabel("cosine of two vectors")
     ax.set_ylabel("density")
-    if given:
+    if present:
         above: dict[str, Any] = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0), "ncols": 3}
         ax.legend(frameon=False, fontsize=6.5, handlelength=1.4, columnspacing=1.0, **above)
     return ax
 
 
-def _mark_one_percent(ax: Axes, cut: float) -> None:
-    """Mark the cosine that one random pair in a hundred exceeds."""
-    ax.axvline(cut, color=INK, linewidth=0.7, linestyle=":")
-    top = 1.1 * ax.get_ylim()[1]  # room for the words over the curves
+def _mark_one_percent(ax: Axes, threshold: float) -> None:
+    """Mark the cosine that 1 % of random pairs exceed."""
+    ax.axvline(threshold, color=INK, linewidth=0.7, linestyle=":")
+    top = 1.1 * ax.get_ylim()[1]  # room for the text above the curves
     ax.set_ylim(top=top)
     place: dict[str, Any] = {"textcoords": "offset points", "ha": "right", "va": "top"}
-    ax.annotate(f"1 % above {cut:.2f}", (cut, top), (-2, -1), fontsize=6, **place)
+    ax.annotate(f"1 % above {threshold:.2f}", (threshold, top), (-2, -1), fontsize=6, **place)
 
 
 def plot_dimensions(X: Any, *, n_dims: int = 20, ax: Axes | None = None) -> Axes:
-    """Plot the dimensions that contribute most to the mean cosine, as shares of all contributions.
+    """Plot the dimensions that contribute most to the mean cosine.
 
     Args:
         X: (n, d) vectors in any array, a Space, or Directions.
-        n_dims: how many dimensions, the strongest first.
-        ax: Axes to draw on; by default new ones.
+        n_dims: the number of dimensions to plot, strongest first.
+        ax: the Axes to draw on; by default those of a new figure.
 
     >>> ax = plot_dimensions([[2.0, 0.0], [1.0, 0.0], [3.0, 0.1]], n_dims=1)
     >>> [text.get_text() for text in ax.get_xticklabels()]
@@ -130,7 +135,7 @@ def plot_dimensions(X: Any, *, n_dims: int = 20, ax: Axes | None = None) -> Axes
     ax.axhline(1 / len(shares), color=_GREY, linewidth=0.7, linestyle=":")
     ax.set_xticks(np.arange(len(order)), [str(j) for j in order], rotation=90 if len(order) > 8 else 0)
     ax.set_xlabel("dimension")
-    ax.set_ylabel("share of the contributions\nto the mean cosine")
+    ax.set_ylabel("share of all contributions\nto the mean cosine")
     return ax
 
 
@@ -144,16 +149,16 @@ def plot_scatter(
     ax: Axes | None = None,
     principal: Principal | None = None,
 ) -> Axes:
-    """Plot points along two principal directions, with colour and shape by label.
+    """Plot points along two principal directions, coloured by label.
 
     Args:
         X: (n, d) vectors in any array, or a Space.
-        labels: one label a row; those of a Space are taken.
-        components: which two directions, counted from 1.
-        n_points: how many to draw, chosen at random.
-        seed: of the choice.
-        ax: Axes to draw on; by default new ones.
-        principal: the directions, if they are known already.
+        labels: one label for each row; by default those of the Space.
+        components: the two directions, counted from 1.
+        n_points: the number of points to draw, chosen at random.
+        seed: the seed of the choice.
+        ax: the Axes to draw on; by default those of a new figure.
+        principal: the principal directions, if they are known already.
 
     >>> ax = plot_scatter([[3.0, 0.0], [-3.0, 0.0], [0.0, 1.0], [0.0, -1.0]], [0, 0, 1, 1])
     >>> len(ax.collections)
@@ -176,7 +181,7 @@ def plot_scatter(
     else:
         coded = as_clusters(known, n=len(matrix))
         codes = coded.codes.cpu()[rows].numpy()
-        for code in np.unique(codes):  # 6 shapes, 7 colours: 42 labels differ
+        for code in np.unique(codes):  # 6 shapes and 7 colours distinguish 42 labels
             x, y = xy[codes == code].T
             color, marker = _COLORS[code % len(_COLORS)], _MARKERS[code % len(_MARKERS)]
             ax.scatter(x, y, color=color, marker=marker, label=_plain(coded.names[code]), **dots)
@@ -190,24 +195,24 @@ def plot_scatter(
 
 
 def plot_silhouette(X: Any, labels: Any = None, *, seed: int = 0, ax: Axes | None = None) -> Axes:
-    """Plot the silhouette of each label: its mean, and the range of 50 % and of 80 % of its points.
+    """Plot the silhouette of each label: its mean, and the middle 50 % and 80 % of its points.
 
     Args:
         X: (n, d) vectors in any array, a Space, or Silhouettes.
-        labels: one label a row; those of a Space are taken.
-        seed: of the sample, where silhouettes are estimated.
-        ax: Axes to draw on; by default new ones.
+        labels: one label for each row; by default those of the Space.
+        seed: the seed of the sample, where silhouettes are estimated.
+        ax: the Axes to draw on; by default those of a new figure.
 
     >>> X = [[0.0, 0.0], [0.0, 1.0], [4.0, 0.0], [4.0, 1.0]]
     >>> [text.get_text() for text in plot_silhouette(X, ["a", "a", "b", "b"]).get_yticklabels()]
     ['a', 'b']
     """
     if isinstance(X, Silhouettes):
-        found = X
+        silhouettes = X
     else:
         space = Space(as_matrix(X), labels=known_rows(X, labels, "labels"))
-        found = Silhouettes.of(Statistics(space, seed=seed), rows=torch.arange(0))
-    ranked = sorted(found.labels, key=lambda label: -label.mean)
+        silhouettes = Silhouettes.of(Statistics(space, seed=seed), rows=torch.arange(0))
+    ranked = sorted(silhouettes.labels, key=lambda label: -label.mean)
     half = _MOST_ROWS // 2
     shown = ranked if len(ranked) <= _MOST_ROWS else ranked[:half] + ranked[-half:]
     ax = axes_for(ax, (3.4, max(1.2, 0.14 * len(shown) + 0.6)))
@@ -225,12 +230,12 @@ def plot_silhouette(X: Any, labels: Any = None, *, seed: int = 0, ax: Axes | Non
 
 
 def plot_frontier(X: Any, labels: Any = None, *, ax: Axes | None = None) -> Axes:
-    """Plot the largest IsoScore that labels allow against the variance between them, and the space.
+    """Plot a space below the highest IsoScore that is possible for each share of variance between labels.
 
     Args:
         X: (n, d) vectors in any array, a Space, or a ScatterDecomposition.
-        labels: one label a row; those of a Space are taken.
-        ax: Axes to draw on; by default new ones.
+        labels: one label for each row; by default those of the Space.
+        ax: the Axes to draw on; by default those of a new figure.
 
     >>> X = [[1.0, 0.1], [1.0, -0.1], [-1.0, 0.1], [-1.0, -0.1]]
     >>> plot_frontier(X, ["a", "a", "b", "b"]).get_ylabel()
@@ -252,7 +257,7 @@ def plot_frontier(X: Any, labels: Any = None, *, ax: Axes | None = None) -> Axes
 
 
 def _plain(name: Any) -> str:
-    """Return a label as text that matplotlib shows as it is: no mathematics, no hidden legend entry."""
+    """Return a label as text for matplotlib: `$` starts no formula, and `_` hides no legend entry."""
     text = " ".join(str(name).split())
     text = shortened(text, 28).replace("$", r"\$")
     return f" {text}" if text.startswith("_") else text
@@ -261,35 +266,35 @@ def _plain(name: Any) -> str:
 def plot_trajectory(
     run: str | os.PathLike[str] | Trajectory, *, metric: str = "isoscore", ax: Axes | None = None
 ) -> Axes:
-    """Plot one column of a run across its updates: the mean over seeds, and their range.
+    """Plot one column of a training run against the updates: the mean and the range over seeds.
 
     Args:
-        run: a Trajectory, or the folder of a run.
-        metric: the column: a metric, "loss" or "accuracy".
-        ax: Axes to draw on; by default new ones.
+        run: a Trajectory, or the folder of a training run.
+        metric: the column to plot: a metric, "loss" or "accuracy".
+        ax: the Axes to draw on; by default those of a new figure.
 
     >>> import numpy as np
     >>> columns = {"seed": np.array([0, 0]), "step": np.array([0, 1]), "loss": np.array([2.0, 1.0])}
     >>> plot_trajectory(Trajectory(columns, {}, 4), metric="loss").get_ylabel()
     'loss'
     """
-    followed = load_run(run)
-    if metric not in followed.columns:
-        wanted = f"one of {', '.join(followed.columns)}"
+    trajectory = load_run(run)
+    if metric not in trajectory.columns:
+        wanted = f"one of {', '.join(trajectory.columns)}"
         raise InputError(argument="metric", got=metric, wanted=wanted)
-    values = followed.curves(metric)
+    values = trajectory.curves(metric)
     ax = axes_for(ax)
     if len(values) > 1:
         span = values.min(axis=0), values.max(axis=0)
-        ax.fill_between(followed.steps, *span, color=PALETTE[0], alpha=0.25, linewidth=0)
-    ax.plot(followed.steps, values.mean(axis=0), color=PALETTE[0], linewidth=1.1)
+        ax.fill_between(trajectory.steps, *span, color=PALETTE[0], alpha=0.25, linewidth=0)
+    ax.plot(trajectory.steps, values.mean(axis=0), color=PALETTE[0], linewidth=1.1)
     ax.set_xlabel("updates")
     ax.set_ylabel(metric.replace("_", " "))
     return ax
 
 
 def write_figures(evidence: Evidence, folder: Path) -> Iterator[Path]:
-    """Write every plot of a report as PDF and PNG, and yield the files: spectrum.pdf, spectrum.png, …"""
+    """Write every plot of a report as PDF and PNG, and yield the paths of the files."""
     e = evidence
     plots: dict[str, Callable[[], Axes]] = {"spectrum": lambda: plot_spectrum(e.principal)}
     if e.cosines is not None:
@@ -304,7 +309,7 @@ def write_figures(evidence: Evidence, folder: Path) -> Iterator[Path]:
         for metric in ("loss", *e.run.metrics):
             plots[f"trajectory-{metric.replace('@', '-')}"] = partial(plot_trajectory, e.run, metric=metric)
     for name, plot in plots.items():
-        with new_figure(ONE_COLUMN):  # for its style, while the plot is drawn and saved
+        with new_figure(ONE_COLUMN):  # the style applies while the plot is drawn and saved
             figure = figure_of(plot())
             for kind in ("pdf", "png"):
                 yield save_figure(figure, folder / f"{name}.{kind}")

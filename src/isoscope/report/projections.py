@@ -1,4 +1,4 @@
-"""Projections to the plane that need a library of their own: UMAP and PaCMAP, where installed."""
+"""Projections to two dimensions by UMAP and PaCMAP, where they are installed."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from torch import Tensor
 from isoscope.arrays import as_matrix, like
 from isoscope.errors import InputError, check_seed
 
-_MIN_POINTS = 50  # with fewer, a neighbourhood is the whole space
+_MIN_POINTS = 50  # fewer points than a neighbourhood has
 _LIBRARIES = {"UMAP": ("umap", "umap-learn"), "PaCMAP": ("pacmap", "pacmap")}  # module, distribution
 
 
 def installed_projections() -> list[str]:
-    """Return the methods of `projection` whose library can be imported: "UMAP", "PaCMAP"."""
+    """Return the methods of `projection` whose library is installed: "UMAP", "PaCMAP"."""
     return [method for method in _LIBRARIES if _projector(method) is not None]
 
 
 def projection(X: Any, *, method: str = "UMAP", seed: int = 0) -> Any:
-    """Project vectors to the plane by UMAP or PaCMAP.
+    """Project vectors to two dimensions by UMAP or PaCMAP.
 
     Args:
         X: (n, d) vectors in any array.
         method: "UMAP" (needs umap-learn) or "PaCMAP" (needs pacmap).
-        seed: of the projection.
+        seed: the seed of the projection.
 
     Returns:
-        (n, 2) float64 coordinates, in X's kind of array.
+        (n, 2) float64 coordinates, in the same kind of array as X.
     """
     check_seed(seed)
     if method not in _LIBRARIES:
@@ -39,7 +39,7 @@ def projection(X: Any, *, method: str = "UMAP", seed: int = 0) -> Any:
     n_threads = torch.get_num_threads()
     rows = as_matrix(X).detach().cpu().float().numpy()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # both warn of threads and versions
+        warnings.simplefilter("ignore")  # both warn about threads and versions
         try:
             projector = _projector(method)
             if projector is None:
@@ -54,7 +54,7 @@ def projection(X: Any, *, method: str = "UMAP", seed: int = 0) -> Any:
 
 
 def projections(points: Tensor, *, seed: int = 0) -> dict[str, Tensor]:
-    """Return (m, 2) coordinates of points by each method that is installed; none of few points.
+    """Return (m, 2) coordinates by each installed method; nothing for fewer than 50 points.
 
     >>> projections(torch.zeros(3, 8))
     {}
@@ -65,7 +65,7 @@ def projections(points: Tensor, *, seed: int = 0) -> dict[str, Tensor]:
 
 
 def _projector(method: str) -> Any:
-    """Return the class that projects, or None where its library cannot be imported."""
+    """Return the class of a method, or None where its library is not installed."""
     n_threads = torch.get_num_threads()
     try:
         return getattr(import_module(_LIBRARIES[method][0]), method, None)

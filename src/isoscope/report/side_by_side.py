@@ -1,4 +1,4 @@
-"""Corrections side by side: how each would change the geometry of this space."""
+"""Metrics of a space after each correction, side by side."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from isoscope.metrics.registry import registered
 from isoscope.metrics.silhouette_estimate import estimate_silhouette
 from isoscope.statistics.gathered import Statistics
 
-MOST_ROWS = 20_000  # corrected and measured; a sample stands for more
-METRICS = ("isoscore", "mean_cosine", "effective_rank", "silhouette")  # the columns, by name
+MOST_ROWS = 20_000  # corrected and measured; of more rows a random sample
+METRICS = ("isoscore", "mean_cosine", "effective_rank", "silhouette")
 
 
 def side_by_side(shelf: Statistics, *, progress: Callable[[float], None] | None = None) -> dict[str, Any]:
-    """Return some metrics of a space as it is, and after each correction."""
+    """Return some metrics of a space without a correction, and after each one."""
     if len(shelf.space) > MOST_ROWS:
         generator = torch.Generator().manual_seed(shelf.seed)
         rows = torch.randperm(len(shelf.space), generator=generator)[:MOST_ROWS].sort().values
@@ -29,14 +29,14 @@ def side_by_side(shelf: Statistics, *, progress: Callable[[float], None] | None 
     policy = silhouette_policy(len(space), times=len(corrections))
     tolerance = None if policy.exact or space.labels is None else float(f"{policy.tolerance:.1e}")
     before = _geometry(shelf, None if "separation" in vars(shelf) else tolerance)
-    measured: list[dict[str, Any]] = [{"name": "as it is", "what": "no correction", **before}]
+    measured: list[dict[str, Any]] = [{"name": "uncorrected", "what": "the vectors as they are", **before}]
     for done, (name, what, correction) in enumerate(corrections):
         if progress is not None:
             progress(done / len(corrections))
         row: dict[str, Any] = {"name": name, "what": what}
         try:
             corrected = torch.as_tensor(correction.fit(space.vectors).transform(space.vectors))
-            # what moving the origin does not change need not be measured again
+            # centring does not change metrics that are invariant to translation
             known = {
                 metric: value
                 for metric, value in before.items()
@@ -59,36 +59,45 @@ def _corrections(d: int) -> list[tuple[str, str, Any]]:
     from isoscope.corrections import AllButTheTop, Center, Normalize, Standardize, Whiten
 
     k = max(1, d // 100)
-    removed = f"the {k} strongest directions" if k > 1 else "the strongest direction"
+    removed = f"the {k} strongest directions are" if k > 1 else "the strongest direction is"
     return [
-        ("Center", "the mean subtracted", Center()),
-        ("Standardize", "every dimension with mean 0 and variance 1", Standardize()),
-        (f"AllButTheTop({k})", f"centred, {removed} removed", AllButTheTop(k)),
-        ("Whiten(strength=0.5)", "centred, variances brought halfway to equal", Whiten(strength=0.5)),
-        ("Whiten()", "centred, all variances equal", Whiten()),
-        ("Normalize", "every vector with length 1", Normalize()),
+        ("Center", "the mean is subtracted", Center()),
+        ("Standardize", "every dimension gets mean 0 and variance 1", Standardize()),
+        (f"AllButTheTop({k})", f"the mean is subtracted, {removed} removed", AllButTheTop(k)),
+        (
+            "Whiten(strength=0.5)",
+            "the mean is subtracted, variances are made more equal",
+            Whiten(strength=0.5),
+        ),
+        ("Whiten()", "the mean is subtracted, all variances are made equal", Whiten()),
+        ("Normalize", "every vector is scaled to length 1", Normalize()),
     ]
 
 
 def _regularized(correction: Any) -> str:
-    """Say where a covariance was shrunk, as variances do not become equal then."""
+    """Return a note where the covariance was regularised, because variances do not become equal then."""
     share = float(getattr(correction, "regularization_", 0.0))
-    return f"; shrunk by {share:.1%} first, as some directions hold no variance" if share else ""
+    return (
+        f"; the covariance is regularised by {share:.1%}, because some directions have no variance"
+        if share
+        else ""
+    )
 
 
 def _geometry(
     shelf: Statistics, tolerance: float | None, known: dict[str, float | None] | None = None
 ) -> dict[str, float | None]:
-    """Read the metrics off a shelf; the silhouette is estimated where a tolerance is given."""
-    found = dict(known or {})
-    wanted = [name for name in METRICS if name not in found]
+    """Return the metrics of a shelf; the silhouette is estimated where a tolerance is given."""
+    computed = dict(known or {})
+    wanted = [name for name in METRICS if name not in computed]
     if shelf.space.labels is None:
         wanted.remove("silhouette")
     elif tolerance is not None and "silhouette" in wanted:
         wanted.remove("silhouette")
         try:
-            found["silhouette"] = estimate_silhouette(shelf.space, tolerance=tolerance, seed=shelf.seed).value
+            estimate = estimate_silhouette(shelf.space, tolerance=tolerance, seed=shelf.seed)
+            computed["silhouette"] = estimate.value
         except (InputError, UndefinedError):
-            found["silhouette"] = None
-    found |= values(shelf, wanted)
-    return {name: found[name] for name in METRICS if name in found}
+            computed["silhouette"] = None
+    computed |= values(shelf, wanted)
+    return {name: computed[name] for name in METRICS if name in computed}

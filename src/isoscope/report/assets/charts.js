@@ -11,16 +11,16 @@ function drawSpectrum(holder, width, base, now, k, d) {
   const x = logarithmic(1, Math.max(2, before.length), box.left, box.right);
   const y = logarithmic(low * 0.8, Math.min(1, Math.max(...before, ...after) * 1.35), box.bottom, box.top);
   const svg = canvas(holder, width, height, `Spectrum: the strongest of ${before.length} directions holds ${percent(before[0])} of the variance${changed ? `; after the correction ${percent(after[0])}` : ''}`);
-  axes(svg, x, y, box, { x: 'principal direction, by strength', y: 'share of the variance' }, { x: 4, y: 5 });
+  axes(svg, x, y, box, { x: 'principal direction, strongest first', y: 'share of the variance' }, { x: 4, y: 5 });
   const even = y(1 / d);
   if (1 / d >= low * 0.8) {
     line(svg, [[box.left, even], [box.right, even]], 'var(--base)', 1, '2 4');
-    shape(svg, 'text', { x: box.left + 6, y: even - 5 }, `even: 1/${d}`);
+    shape(svg, 'text', { x: box.left + 6, y: even - 5 }, `equal variances: 1/${d}`);
   }
   line(svg, before.map((v, i) => [x(i + 1), y(v)]), changed ? 'var(--base)' : 'var(--accent)', changed ? 1.2 : 1.8);
   if (changed) {
     line(svg, after.map((v, i) => [x(i + 1 + k), y(v)]), 'var(--accent)', 2);
-    shape(svg, 'text', { x: box.right, y: box.top - 9, 'text-anchor': 'end' }, 'grey: as it is');
+    shape(svg, 'text', { x: box.right, y: box.top - 9, 'text-anchor': 'end' }, 'grey: uncorrected');
     for (let i = 0; i < k; i++) paint(shape(svg, 'circle', { cx: x(i + 1), cy: y(before[i]), r: 3, fill: 'none' }), { stroke: 'var(--warn)' });
   } else if (before.length <= 30) before.forEach((v, i) => shape(svg, 'circle', { cx: x(i + 1), cy: y(v), r: 2.4, class: 'c0' }));
   const cross = line(svg, [[0, 0]], 'var(--base)', 1);
@@ -32,11 +32,11 @@ function drawSpectrum(holder, width, base, now, k, d) {
     if (changed) lines.push(i < k ? 'removed' : `after the correction ${percent(after[i - k])}`);
     return lines;
   });
-  numbersOf(holder, ['direction', 'share', 'cumulative', 'corrected share'], () =>
+  numbersOf(holder, ['direction', 'share', 'cumulative share', 'corrected share'], () =>
     before.slice(0, 60).map((v, i) => [String(i + 1), percent(v), percent(running[i]), i < k ? 'removed' : percent(after[i - k])]));
 }
 
-const KINDS = { random: ['random pairs', 'var(--base)', null], same: ['same label', 'var(--c0)', null], other: ['other labels', 'var(--c1)', '5 3'] };
+const KINDS = { random: ['random pairs', 'var(--base)', null], same: ['pairs with the same label', 'var(--c0)', null], other: ['pairs with different labels', 'var(--c1)', '5 3'] };
 
 function drawCosines(holder, width, cosines, threshold) {
   const height = Math.max(240, Math.min(320, width * 0.4));
@@ -46,7 +46,7 @@ function drawCosines(holder, width, cosines, threshold) {
   const density = Object.fromEntries(Object.entries(cosines.counts).map(([name, counts]) => [name, counts.map((c) => c / cosines.n_pairs[name] / step)]));
   const x = linear(cosines.low, cosines.high, box.left, box.right);
   const y = linear(0, Math.max(...Object.values(density).flat()) * 1.2, box.bottom, box.top);
-  const svg = canvas(holder, width, height, `Histogram of cosines: random pairs have ${signed(cosines.mean.random)} on average, one in a hundred exceeds ${signed(cosines.one_percent)}`);
+  const svg = canvas(holder, width, height, `Histogram of cosines: the mean of random pairs is ${signed(cosines.mean.random)}, and 1 % of them exceed ${signed(cosines.one_percent)}`);
   axes(svg, x, y, box, { x: 'cosine of two vectors', y: 'density of pairs' }, { y: 4, x: width < 500 ? 5 : 10 });
   const steps = (values) => values.flatMap((v, i) => [[x(cosines.low + i * step), y(v)], [x(cosines.low + (i + 1) * step), y(v)]]);
   const fill = [[box.left, box.bottom], ...steps(density.random), [box.right, box.bottom]];
@@ -58,7 +58,7 @@ function drawCosines(holder, width, cosines, threshold) {
     shape(svg, 'text', { x: x(value) + (right ? -5 : 5), y: box.top + 12 + 15 * row, 'text-anchor': right ? 'end' : 'start' }, text);
   };
   mark(cosines.one_percent, `1\u00a0% ${width < 480 ? '' : 'of random pairs '}above ${signed(cosines.one_percent, 3)}`, 0);
-  if (cosines.best) mark(cosines.best.threshold, `${width < 480 ? 'best cut' : 'labels part best at'} ${signed(cosines.best.threshold, 3)}`, 1);
+  if (cosines.best) mark(cosines.best.threshold, `${width < 480 ? 'best: ' : 'best threshold between labels: '}${signed(cosines.best.threshold, 3)}`, 1);
   line(svg, [[x(threshold), box.top - 6], [x(threshold), box.bottom]], 'var(--warn)', 2);
   hover(svg, (px) => {
     const i = Math.floor((x.back(px) - cosines.low) / step);
@@ -99,7 +99,7 @@ function drawSilhouettes(holder, width, rows) {
     const i = c * perColumn + Math.round((py - 10) / row);
     const r = py < perColumn * row && i < Math.min(rows.length, (c + 1) * perColumn) ? rows[i] : null;
     return r && [r.name, `${count(r.n)} points, mean silhouette ${signed(r.mean, 3)}${r.interval ? ` (${signed(r.interval[0], 3)} to ${signed(r.interval[1], 3)})` : ''}`,
-      `half of them between ${signed(r.quantiles[1])} and ${signed(r.quantiles[3])}, eight in ten between ${signed(r.quantiles[0])} and ${signed(r.quantiles[4])}`];
+      `middle 50 %: ${signed(r.quantiles[1])} to ${signed(r.quantiles[3])}; middle 80 %: ${signed(r.quantiles[0])} to ${signed(r.quantiles[4])}`];
   });
   numbersOf(holder, ['label', 'points', 'mean', '10 %', '25 %', 'median', '75 %', '90 %'], () =>
     rows.map((r) => [r.name, count(r.n), signed(r.mean, 4), ...r.quantiles.map((q) => signed(q, 3))]));
@@ -110,12 +110,12 @@ function drawFrontier(holder, width, frontier) {
   const height = Math.max(230, Math.min(300, width * 0.36));
   const box = { left: 44, right: width - 16, top: 26, bottom: height - 44 };
   const x = linear(0, 1, box.left, box.right), y = linear(0, 1, box.bottom, box.top);
-  const svg = canvas(holder, width, height, `IsoScore ${shown(frontier.isoscore)} where labels with ${percent(frontier.between_share)} of the variance allow ${shown(frontier.ceiling)} at most`);
+  const svg = canvas(holder, width, height, `IsoScore ${shown(frontier.isoscore)}; with ${percent(frontier.between_share)} of the variance between labels it can be at most ${shown(frontier.ceiling)}`);
   const curve = frontier.curve.map(([a, b]) => [x(a), y(b)]);
   paint(shape(svg, 'path', { d: path([[box.left, box.top], ...curve, [box.right, box.top]]) + 'Z' }), { fill: 'var(--shade)' });
   axes(svg, x, y, box, { x: 'share of the variance between labels', y: 'IsoScore' }, { y: 5, x: 5 });
   line(svg, curve, 'var(--soft)', 1.8);
-  shape(svg, 'text', { x: box.right - 8, y: box.top + 15, 'text-anchor': 'end' }, narrow ? 'out of reach' : `no space with ${count(frontier.n_labels)} labels in ${count(frontier.n_dims)} dimensions is up here`);
+  shape(svg, 'text', { x: box.right - 8, y: box.top + 15, 'text-anchor': 'end' }, narrow ? 'impossible' : `impossible with ${count(frontier.n_labels)} labels in ${count(frontier.n_dims)} dimensions`);
   const px = x(frontier.between_share), py = y(frontier.isoscore), ceiling = y(frontier.ceiling);
   line(svg, [[px, py], [px, ceiling]], 'var(--accent)', 1.2, '3 3');
   shape(svg, 'circle', { cx: px, cy: py, r: 5.5, class: 'c0' });
@@ -126,7 +126,7 @@ function drawFrontier(holder, width, frontier) {
   hover(svg, (mx) => {
     const share = Math.min(1, Math.max(0, x.back(mx)));
     const [, top] = frontier.curve.reduce((a, b) => (Math.abs(b[0] - share) < Math.abs(a[0] - share) ? b : a));
-    return [`with ${percent(share)} of the variance between labels`, `an IsoScore of ${shown(top)} at most`];
+    return [`with ${percent(share)} of the variance between labels`, `the IsoScore is at most ${shown(top)}`];
   });
 }
 
@@ -136,8 +136,8 @@ function drawDimensions(holder, width, dimensions) {
   const each = (box.right - box.left) / top.length;
   const most = Math.max(0, ...top.map((t) => t.share)), least = Math.min(0, ...top.map((t) => t.share));
   const y = linear(least * 1.1, Math.max(most, dimensions.even) * 1.12, box.bottom, box.top);
-  const svg = canvas(holder, width, height, `Contributions to the mean cosine: dimension ${top[0].dimension} makes ${percent(top[0].share)}`);
-  axes(svg, null, y, box, { x: 'dimension, the strongest first', y: 'share of all contributions' }, { y: 4, written: percent });
+  const svg = canvas(holder, width, height, `Contributions to the mean cosine: dimension ${top[0].dimension} has ${percent(top[0].share)} of them`);
+  axes(svg, null, y, box, { x: 'dimension, strongest first', y: 'share of all contributions' }, { y: 4, written: percent });
   const every = Math.ceil(30 / each);
   top.forEach((t, i) => {
     const left = box.left + i * each, zero = y(0), edge = y(t.share);
@@ -145,7 +145,7 @@ function drawDimensions(holder, width, dimensions) {
     if (i % every === 0) shape(svg, 'text', { x: left + each / 2, y: box.bottom + 17, 'text-anchor': 'middle' }, String(t.dimension));
   });
   line(svg, [[box.left, y(dimensions.even)], [box.right, y(dimensions.even)]], 'var(--soft)', 1, '2 4');
-  shape(svg, 'text', { x: box.right, y: box.top - 9, 'text-anchor': 'end' }, `dotted: even share, ${percent(dimensions.even)}`);
+  shape(svg, 'text', { x: box.right, y: box.top - 9, 'text-anchor': 'end' }, `dotted: equal shares, ${percent(dimensions.even)}`);
   hover(svg, (px) => {
     const t = top[Math.floor((px - box.left) / each)];
     return t && [`dimension ${t.dimension}`, `adds ${signed(t.contribution, 5)} to the mean cosine of ${signed(dimensions.total, 4)}`, `${percent(t.share)} of all contributions`];
@@ -168,7 +168,7 @@ function drawCurve(holder, width, steps, series) {
   line(svg, kept.map((i) => [x(steps[i]), y(series.mean[i])]), 'var(--accent)', 1.6);
   hover(svg, (px) => {
     const i = kept.reduce((a, b) => (Math.abs(x(steps[b]) - px) < Math.abs(x(steps[a]) - px) ? b : a));
-    return [`${series.name} after ${count(steps[i])} updates`, `${shown(series.mean[i])} (seeds from ${shown(series.low[i])} to ${shown(series.high[i])})`];
+    return [`${series.name} after ${count(steps[i])} updates`, `${shown(series.mean[i])} (lowest and highest seed: ${shown(series.low[i])}, ${shown(series.high[i])})`];
   });
 }
 

@@ -25,17 +25,17 @@ function short(m) {
 }
 
 function under(m) {
-  if (m.name === 'isoscore') return m.ceiling ? `these labels allow ${m.ceiling}` : '1 is isotropic, 0 one direction';
+  if (m.name === 'isoscore') return m.ceiling ? `at most ${m.ceiling} with these labels` : '1: isotropic, 0: one direction';
   if (m.name === 'mean_cosine') return 'of two random vectors';
   if (m.name === 'effective_rank') return `of ${count(contents.n_dims)} dimensions`;
-  if (m.name === 'silhouette') return '1 is clear clusters, 0 none';
+  if (m.name === 'silhouette') return '1: clear clusters, 0: none';
   return m.name === 'between_share' ? 'of the variance' : 'of the mean cosine';
 }
 
 function showMetrics() {
   const table = at('metrics');
   const head = put(put(table, 'thead'), 'tr');
-  [['metric'], ['value', 'number'], ['± 95 %'], ['in its range'], ['what it says']].forEach(([text, kind]) => put(head, 'th', { scope: 'col', class: kind ?? null }, text));
+  [['metric'], ['value', 'number'], ['± 95 %'], ['within its range'], ['meaning']].forEach(([text, kind]) => put(head, 'th', { scope: 'col', class: kind ?? null }, text));
   let family = null, body = null;
   for (const m of contents.metrics) {
     if (m.family !== family) {
@@ -51,7 +51,7 @@ function showMetrics() {
     if (m.bounds && m.number !== null) drawGauge(gauge, m);
     const says = put(row, 'td', { class: 'says' });
     put(says, 'span', {}, m.meaning);
-    put(says, 'span', { class: 'note' }, `${m.range}; high: ${m.high}. ${m.paper}`);
+    put(says, 'span', { class: 'note' }, `Range: ${m.range}. A high value means: ${m.high}. ${m.paper}`);
   }
 }
 
@@ -108,7 +108,7 @@ function showWhatIf() {
     const needed = (from, share) => { const sum = from.reduce((a, b) => a + b, 0); let held = 0; return from.findIndex((v) => (held += v) >= share * sum * (1 - 1e-9)) + 1; };
     const list = at('counts');
     list.replaceChildren();
-    for (const share of [0.5, 0.9, 0.99]) readout(list, `directions for ${percent(share)}`, { text: count(needed(values, share)) }, changed ? `was ${count(needed(base.spectrum, share))}` : '');
+    for (const share of [0.5, 0.9, 0.99]) readout(list, `directions for ${percent(share)} of the variance`, { text: count(needed(values, share)) }, changed ? `was ${count(needed(base.spectrum, share))}` : '');
   }
 
   function update() {
@@ -117,7 +117,7 @@ function showWhatIf() {
     center.checked = center.disabled || centred; // both are about the mean
     state = whatIf.at(k, s, center.checked);
     const changed = k > 0 || s > 0 || center.checked;
-    at('removed-shown').textContent = k === 0 ? 'none' : k === 1 ? '1 direction' : `${k} directions`;
+    at('removed-shown').textContent = k === 0 ? 'none' : `the strongest ${k}`;
     at('strength-shown').textContent = s.toFixed(2);
     const list = at('readouts');
     list.replaceChildren();
@@ -133,7 +133,7 @@ function showWhatIf() {
   }
 
   const top = Math.min(whatIf.maxRemoved, Math.max(1, Math.floor(whatIf.d / 100)));
-  const presets = [['As it is', [0, 0, false]], ['Centred', [0, 0, true]], [`All but the top ${top}`, [top, 0, true]], ['Half whitened', [0, 0.5, true]], ['Whitened', [0, 1, true]]]
+  const presets = [['Uncorrected', [0, 0, false]], ['Centred', [0, 0, true]], [`All but the top ${top}`, [top, 0, true]], ['Half whitened', [0, 0.5, true]], ['Whitened', [0, 1, true]]]
     .map(([name, wanted]) => {
       const button = put(at('presets'), 'button', { type: 'button', 'aria-pressed': 'false' }, name);
       button.addEventListener('click', () => { [removed.value, strength.value] = wanted; centred = wanted[2] && !wanted[0] && !wanted[1]; update(); });
@@ -151,10 +151,10 @@ function showWhatIf() {
     });
   }
   const sampled = points.n < contents.n ? `${count(points.n)} of ${count(contents.n)} points, drawn at random` : `all ${count(points.n)} points`;
-  at('points-note').textContent = `${sampled[0].toUpperCase()}${sampled.slice(1)}${points.labels ? ', by label' : ''}. Point at one, or use the arrow keys. Drag, click or press the space bar to select.`;
-  const all = metric.mean_cosine && metric.mean_cosine.number !== null ? ` (of all vectors as they are: ${metric.mean_cosine.value})` : '';
-  at('what-if-note').textContent = `IsoScore, effective rank and spectrum are of all ${count(contents.n)} vectors; the mean cosine is of ${whatIf.n < contents.n ? `a sample of ${count(whatIf.n)}` : 'all of them'}${whatIf.n < contents.n ? all : ''}. Removing and whitening subtract the mean first.`
-    + (whatIf.rank < whatIf.d ? ` ${count(whatIf.d - whatIf.rank)} of ${count(whatIf.d)} directions hold no variance and stay so; Whiten, under Corrections, regularises there instead.` : '');
+  at('points-note').textContent = `${sampled[0].toUpperCase()}${sampled.slice(1)}${points.labels ? ', by label' : ''}. Move the pointer over a point, or use the arrow keys, to see what it is. Drag, click or press the space bar to select points.`;
+  const all = metric.mean_cosine && metric.mean_cosine.number !== null ? ` (for all vectors, uncorrected: ${metric.mean_cosine.value})` : '';
+  at('what-if-note').textContent = `IsoScore, effective rank and spectrum are computed from all ${count(contents.n)} vectors, the mean cosine from ${whatIf.n < contents.n ? `a sample of ${count(whatIf.n)}` : 'all of them'}${whatIf.n < contents.n ? all : ''}. Removing directions and whitening subtract the mean first.`
+    + (whatIf.rank < whatIf.d ? ` ${count(whatIf.d - whatIf.rank)} of ${count(whatIf.d)} directions have no variance, and whitening leaves them so here; the correction Whiten regularises the covariance instead.` : '');
   update();
   return picture;
 }
@@ -162,8 +162,8 @@ function showWhatIf() {
 function showCosines() {
   const cosines = contents.cosines;
   at('cosines').hidden = false;
-  const drawn = cosines.is_exact ? 'All pairs are taken.' : 'Of more than 200,000 pairs of a kind, so many are drawn at random.';
-  at('cosine-lead').textContent = `How alike two vectors are, and from which cosine on a pair means something. ${drawn}`;
+  const drawn = cosines.is_exact ? 'All pairs are used.' : 'At most 200,000 pairs of each kind are used, drawn at random.';
+  at('cosine-lead').textContent = `The cosines of pairs of vectors, and similarity thresholds that separate related from unrelated pairs. ${drawn}`;
   for (const name of Object.keys(cosines.counts)) {
     const item = put(at('cosine-key'), 'span');
     const icon = shape(item, 'svg', { viewBox: '0 0 26 10', width: 26, height: 10, 'aria-hidden': 'true' });
@@ -173,9 +173,9 @@ function showCosines() {
   const n = cosines.counts.random.length, step = (cosines.high - cosines.low) / n;
   const above = Object.fromEntries(Object.entries(cosines.counts).map(([name, counts]) => {
     let sum = 0;
-    const found = new Array(n + 1).fill(0);
-    for (let i = n - 1; i >= 0; i--) { sum += counts[i]; found[i] = sum / cosines.n_pairs[name]; }
-    return [name, found];
+    const shares = new Array(n + 1).fill(0);
+    for (let i = n - 1; i >= 0; i--) { sum += counts[i]; shares[i] = sum / cosines.n_pairs[name]; }
+    return [name, shares];
   }));
   const slider = at('threshold');
   slider.max = n;
@@ -187,15 +187,15 @@ function showCosines() {
     slider.setAttribute('aria-valuetext', at('threshold-shown').textContent);
     const list = at('threshold-shares');
     list.replaceChildren();
-    for (const name of Object.keys(above)) readout(list, `${KINDS[name][0]} above it`, { text: percent(above[name][slider.value]), number: above[name][slider.value] }, '', name);
+    for (const name of Object.keys(above)) readout(list, `${KINDS[name][0]} above the threshold`, { text: percent(above[name][slider.value]), number: above[name][slider.value] }, '', name);
     redraw();
   };
   slider.addEventListener('input', update);
   update();
   const useful = [];
-  if (cosines.knows.one_percent) useful.push(['1 % of random pairs exceed', cosines.one_percent, 'a search that keeps pairs from here on lets one unrelated pair in a hundred through']);
-  if (cosines.knows.one_permille) useful.push(['0.1 % of random pairs exceed', cosines.one_permille, 'likewise, one in a thousand']);
-  if (cosines.best) useful.push(['labels part best at', cosines.best.threshold, `${percent(cosines.best.same_above)} of the pairs of one label lie above, and ${percent(cosines.best.other_above)} of the others; a pair of one label is the more alike in ${percent(cosines.best.auc)} of comparisons (the AUC)`]);
+  if (cosines.knows.one_percent) useful.push(['exceeded by 1 % of random pairs', cosines.one_percent, 'A search with this similarity threshold accepts one unrelated pair in a hundred.']);
+  if (cosines.knows.one_permille) useful.push(['exceeded by 0.1 % of random pairs', cosines.one_permille, 'A search with this similarity threshold accepts one unrelated pair in a thousand.']);
+  if (cosines.best) useful.push(['best threshold between labels', cosines.best.threshold, `${percent(cosines.best.same_above)} of the pairs with the same label lie above it, and ${percent(cosines.best.other_above)} of the pairs with different labels. A pair with the same label has the higher cosine in ${percent(cosines.best.auc)} of comparisons (the AUC).`]);
   const table = put(at('threshold-table'), 'table');
   const body = put(table, 'tbody');
   for (const [name, value, means] of useful) {
@@ -209,21 +209,21 @@ function showCosines() {
 function showLabels() {
   const { silhouette, frontier } = contents;
   at('labels').hidden = false;
-  at('label-lead').textContent = `${percent(frontier.between_share)} of the variance lies between the ${count(frontier.n_labels)} labels, the rest within them.${frontier.fair_share === null ? '' : ` Few vectors a label differ by chance: without that it is ${percent(frontier.fair_share)}.`}`;
-  at('silhouette-note').textContent = 'Is a point nearer to its own label than to the next one? Dot: mean. Thick: half of the points. Thin: eight in ten. '
-    + (silhouette.is_exact ? 'Exact, over all pairs.' : 'Means are estimated, each with an interval; the spread is that of some points.')
-    + (silhouette.n_left_out ? ` The ${count(silhouette.n_left_out)} labels in between are left out.` : '');
+  at('label-lead').textContent = `${percent(frontier.between_share)} of the variance lies between the ${count(frontier.n_labels)} labels, the rest within them.${frontier.fair_share === null ? '' : ` Labels with few vectors differ by chance; without that share it is ${percent(frontier.fair_share)}.`}`;
+  at('silhouette-note').textContent = 'Whether points are closer to their own label (above 0) or to another one (below 0). Dot: mean. Thick line: the middle 50 % of the points. Thin line: the middle 80 %. '
+    + (silhouette.is_exact ? 'Computed from all pairs.' : 'The means are estimated, each with an interval; the lines show a sample of the points.')
+    + (silhouette.n_left_out ? ` ${count(silhouette.n_left_out)} labels with values in between are not shown.` : '');
   responsive(at('silhouette'), (width) => drawSilhouettes(at('silhouette'), width, silhouette.rows));
   const corner = (frontier.n_labels - 1) / frontier.n_dims;
   at('frontier-note').textContent = frontier.ceiling >= 0.9995
-    ? `Labels and isotropy do not compete here: up to ${percent(Math.min(1, corner))} of the variance may lie between these labels before they lower what IsoScore can reach.`
-    : `${count(frontier.n_labels)} label means span ${count(Math.min(frontier.n_labels - 1, frontier.n_dims))} of ${count(frontier.n_dims)} directions: the more of the variance lies between them, the lower the IsoScore any space can have. This one is ${shown(frontier.distance)} under the frontier.`;
+    ? `These labels do not limit the IsoScore: they would only do so if more than ${percent(Math.min(1, corner))} of the variance lay between them.`
+    : `The means of ${count(frontier.n_labels)} labels span at most ${count(Math.min(frontier.n_labels - 1, frontier.n_dims))} of ${count(frontier.n_dims)} dimensions. The more variance lies between the labels, the lower is the highest IsoScore that is possible. This space is ${shown(frontier.distance)} below that ceiling.`;
   responsive(at('frontier'), (width) => drawFrontier(at('frontier'), width, frontier));
-  const parts = [['within labels', frontier.parts.within, 'f0'], ['where both agree', frontier.parts.cross, 'f2'], ['between labels', frontier.parts.between, 'f1']];
+  const parts = [['within labels', frontier.parts.within, 'f0'], ['shared by both', frontier.parts.cross, 'f2'], ['between labels', frontier.parts.between, 'f1']];
   const bar = put(at('parts'), 'div', { class: 'bar', role: 'img', 'aria-label': parts.map(([name, share]) => `${name} ${percent(share)}`).join(', ') });
   parts.forEach(([, share, kind]) => paint(put(bar, 'span', { class: kind }), { flex: `${Math.max(share, 0.0001)} 1 0` }));
   const key = put(at('parts'), 'div', { class: 'key' });
-  put(key, 'span', {}, 'What makes the space anisotropic (shares of the squared covariance):');
+  put(key, 'span', {}, 'Sources of anisotropy (shares of the squared covariance):');
   for (const [name, share, kind] of parts) {
     const item = put(key, 'span');
     paint(put(item, 'span', { class: kind }), { width: '10px', height: '10px', 'border-radius': '2px' });
@@ -234,14 +234,14 @@ function showLabels() {
 function showDimensions() {
   const { dimensions } = contents;
   at('dimensions').hidden = false;
-  at('dimension-lead').textContent = `What each coordinate adds to the mean cosine. ${count(dimensions.n_for_half)} of ${count(contents.n_dims)} dimensions make half of all contributions; shown are the strongest ${dimensions.top.length}.`;
+  at('dimension-lead').textContent = `The contribution of each dimension to the mean cosine. ${count(dimensions.n_for_half)} of ${count(contents.n_dims)} dimensions make up half of all contributions. The chart shows the strongest ${dimensions.top.length}.`;
   responsive(at('dimension-chart'), (width) => drawDimensions(at('dimension-chart'), width, dimensions));
 }
 
 function showCorrections() {
   const { corrections } = contents;
   at('corrections').hidden = false;
-  at('correction-lead').textContent = `Each correction fitted and measured on ${corrections.n < contents.n ? `${count(corrections.n)} of the ${count(contents.n)} vectors, drawn at random` : 'all vectors'}.${corrections.tolerance ? ` Silhouettes are estimated, to ± ${corrections.tolerance}.` : ''}`;
+  at('correction-lead').textContent = `Each correction is fitted to and measured on ${corrections.n < contents.n ? `${count(corrections.n)} of the ${count(contents.n)} vectors, drawn at random` : 'all vectors'}.${corrections.tolerance ? ` Silhouettes are estimates, accurate to ± ${corrections.tolerance}.` : ''}`;
   const heads = [['isoscore', 'IsoScore', 4], ['mean_cosine', 'mean cosine', 4], ['effective_rank', 'effective rank', 1], ...(corrections.has_labels ? [['silhouette', 'silhouette', 4]] : [])];
   const table = at('correction-table');
   const head = put(put(table, 'thead'), 'tr');
@@ -258,7 +258,7 @@ function showCorrections() {
       const cell = put(line, 'td', { class: 'number', 'data-head': text }, value === null ? '–' : signed(value, digits));
       if (row === base || value === null || base[key] === null) continue;
       const change = value - base[key];
-      put(cell, 'span', { class: 'note' }, Math.abs(change) < 0.5 * 10 ** -digits ? 'the same' : `${change > 0 ? '+' : ''}${signed(change, digits)}`);
+      put(cell, 'span', { class: 'note' }, Math.abs(change) < 0.5 * 10 ** -digits ? 'unchanged' : `${change > 0 ? '+' : ''}${signed(change, digits)}`);
     }
   }
 }
@@ -266,7 +266,7 @@ function showCorrections() {
 function showTraining() {
   const run = contents.trajectory;
   at('training').hidden = false;
-  at('training-lead').textContent = `Along ${count(run.steps.at(-1))} updates, the mean of ${run.n_seeds === 1 ? 'one seed' : `${run.n_seeds} seeds; bands go from the lowest seed to the highest`}.${run.n_left_out ? ` ${run.n_left_out} more columns are left out.` : ''}`;
+  at('training-lead').textContent = `${count(run.steps.at(-1))} updates, ${run.n_seeds === 1 ? 'one seed' : `mean of ${run.n_seeds} seeds; bands span the lowest to the highest seed`}.${run.n_left_out ? ` ${run.n_left_out} more columns are not shown.` : ''}`;
   for (const series of run.series) {
     const figure = put(at('curves'), 'figure', { class: 'card' });
     put(put(figure, 'figcaption'), 'h3', {}, series.name);
@@ -278,15 +278,15 @@ function showTraining() {
 function showAbout() {
   const { points, what_if: held, silhouette, corrections } = contents;
   const sampled = [
-    points.n < contents.n && `points in the picture: ${count(points.n)} of ${count(contents.n)}`,
-    held && held.n < contents.n && `mean cosine of the sliders: ${count(held.n)} vectors`,
-    contents.cosines && !contents.cosines.is_exact && 'cosines: up to 200,000 pairs of a kind',
-    silhouette && !silhouette.is_exact && 'silhouettes: estimated, with intervals',
+    points.n < contents.n && `points in the scatter plot: ${count(points.n)} of ${count(contents.n)}`,
+    held && held.n < contents.n && `mean cosine under “Try a correction”: ${count(held.n)} vectors`,
+    contents.cosines && !contents.cosines.is_exact && 'cosines: at most 200,000 pairs of each kind',
+    silhouette && !silhouette.is_exact && 'silhouettes: estimates with intervals',
     corrections.n < contents.n && `corrections: ${count(corrections.n)} vectors`,
-    corrections.tolerance && `silhouettes after corrections: estimated, to ± ${corrections.tolerance}`].filter(Boolean);
+    corrections.tolerance && `silhouettes after corrections: estimates, accurate to ± ${corrections.tolerance}`].filter(Boolean);
   const facts = [
-    sampled.length ? `Sampled, by seed ${contents.seed}: ${sampled.join('; ')}. Everything else is of all vectors.` : 'Nothing is sampled: every number is of all vectors, every histogram of all pairs.',
-    `Made by isoscope ${contents.version}. The page loads nothing and sends nothing; what it shows is in the file.`];
+    sampled.length ? `Computed from a random sample (seed ${contents.seed}): ${sampled.join('; ')}. Everything else is computed from all vectors.` : 'Nothing is sampled: every number is computed from all vectors, every histogram from all pairs.',
+    `Written by isoscope ${contents.version}. The page contains all its data; it loads nothing and sends nothing.`];
   facts.forEach((text) => put(at('made'), 'li', {}, text));
 }
 

@@ -1,0 +1,104 @@
+"""What one pass over all rows of a source finds without a statistic: a random sample, and equal rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from isoscope.engine.source import Source
+from isoscope.space import Space
+
+MOST_COMPARED = 10_000_000  # rows whose fingerprints are held, 8 bytes each
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Rows drawn at random, and the rows of the whole source that have an exact copy.
+
+    Attributes:
+        space: the rows drawn, in their order, with their labels.
+        rows: (m,) their numbers in the source.
+        n_copies: how many rows are equal to another row; zero vectors do not count.
+        copy: the numbers of two equal rows, or None.
+        n_compared: how many rows, from the first on, were compared with each other.
+    """
+
+    space: Space
+    rows: Tensor
+    n_copies: int
+    copy: tuple[int, int] | None
+    n_compared: int
+
+
+def sample_rows(source: Source, n: int, *, seed: int = 0) -> Sample:
+    """Draw n rows without replacement, and find rows that have an exact copy, in one pass over the source.
+
+    The same rows are drawn from a file and from an array in memory. All rows are drawn where the source has
+    no more than n. Equal rows are found by a 64-bit fingerprint.
+
+    >>> sample = sample_rows(Space([[0.0, 1.0], [1.0, 0.0], [2.0, 0.0], [1.0, 0.0]]), 2)
+    >>> len(sample.space), sample.n_copies, sample.copy
+    (2, 2, (1, 3))
+    """
+    generator = np.random.default_rng(seed)
+    keys, rows = np.empty(0), np.empty(0, dtype=np.int64)
+    drawn: list[Space] = []
+    prints: list[Tensor] = []
+    start = 0
+    for block in source.blocks():
+        if start < MOST_COMPARED:
+            prints.append(_fingerprints(block.vectors.detach()).cpu())
+        key = generator.random(len(block))
+        below = np.flatnonzero(key < (keys.max() if len(keys) == n else np.inf))
+        drawn.append(block.take(torch.from_numpy(below)))
+        keys, rows = np.concatenate([keys, key[below]]), np.concatenate([rows, start + below])
+        if len(keys) > n:
+            smallest = np.sort(np.argpartition(keys, n)[:n])
+            keys, rows = keys[smallest], rows[smallest]
+            drawn = [_joined(drawn).take(torch.from_numpy(smallest))]
+        start += len(block)
+    n_copies, copy = _copies(torch.cat(prints))
+    space = _joined(drawn)
+    return Sample(space, torch.from_numpy(rows), n_copies, copy, sum(map(len, prints)))
+
+
+def _joined(blocks: list[Space]) -> Space:
+    """Return blocks of rows as one Space of vectors and labels."""
+    if len(blocks) == 1:
+        return blocks[0]
+    labels: list[Any] | None = None
+    if blocks[0].labels is not None:
+        labels = [
+            one.labels.names[code]
+            for one in blocks
+            if one.labels is not None
+            for code in one.labels.codes.tolist()
+        ]
+    return Space(torch.cat([one.vectors.detach() for one in blocks]), labels=labels, name=blocks[0].name)
+
+
+def _fingerprints(vectors: Tensor) -> Tensor:
+    """Return a 64-bit number for each row that is the same for equal rows; 0 for a zero vector."""
+    wide = vectors.double() + 0.0  # minus zero becomes zero
+    factors = np.random.default_rng(0).integers(-(2**63), 2**63 - 1, wide.shape[1], dtype=np.int64) | 1
+    bits = wide.contiguous().view(torch.int64)
+    # the middle bits too: those of float64 that came from float32 end in zeros
+    mixed = (bits ^ (bits >> 29)) * torch.from_numpy(factors).to(bits.device)
+    return mixed.sum(dim=1)
+
+
+def _copies(prints: Tensor) -> tuple[int, tuple[int, int] | None]:
+    """Return how many rows share their fingerprint with another, and the first two that do."""
+    ordered, order = prints.sort(stable=True)
+    same = (ordered[1:] == ordered[:-1]) & (ordered[1:] != 0)
+    if not bool(same.any()):
+        return 0, None
+    places = same.nonzero().flatten()
+    first = places[order[places].argmin()]
+    left, right = torch.zeros(1, dtype=torch.bool), torch.zeros(1, dtype=torch.bool)
+    is_copy = torch.cat([same, right]) | torch.cat([left, same])
+    return int(is_copy.sum()), (int(order[first]), int(order[first + 1]))

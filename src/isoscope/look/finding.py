@@ -1,0 +1,104 @@
+"""`Finding`: one thing that a first look has found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from isoscope.engine.readings import Reading
+from isoscope.look.next_steps import Step
+from isoscope.look.thresholds import SEVERITIES, THRESHOLDS, Severity
+from isoscope.results import plain
+
+_MORE_DECIMALS = 3
+
+Write = Callable[..., str]
+
+
+def decimal(value: float, more: int = 0) -> str:
+    """Return a number with two decimals, or more."""
+    return f"{value:.{2 + more}f}"
+
+
+def tenths(value: float, more: int = 0) -> str:
+    """Return a number with one decimal, or more."""
+    return f"{value:.{1 + more}f}"
+
+
+def percent(value: float, more: int = 0) -> str:
+    """Return a share in per cent with one decimal, or more."""
+    return f"{100 * value:.{1 + more}f} %"
+
+
+def whole_percent(value: float) -> str:
+    """Return a share in whole per cent, for sentences."""
+    return f"{100 * value:.0f} %"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that a first look has found.
+
+    Attributes:
+        name: such as "common_direction"; `THRESHOLDS` has its thresholds.
+        severity: "serious", "moderate", "unclear" (too few rows, or no value) or "healthy".
+        headline: the finding in one sentence.
+        quantity: what the number is, in words.
+        reading: the number with its standard error and interval.
+        references: the same metric of known models and corpora, the smallest first.
+        meaning: what it means for search, clustering or a classifier.
+        step: what to try next.
+        n_rows: how many rows it was computed from.
+        write: writes a number of this quantity, with so many decimals.
+        excess: how far the number lies beyond its thresholds.
+    """
+
+    name: str
+    severity: Severity
+    headline: str
+    quantity: str
+    reading: Reading
+    references: Mapping[str, float]
+    meaning: str
+    step: Step
+    n_rows: int
+    write: Write
+    excess: float
+
+    @property
+    def rank(self) -> tuple[int, float]:
+        """The place among others: the worst severity first, then what lies farthest beyond its threshold."""
+        return SEVERITIES.index(self.severity), -self.excess
+
+    @property
+    def text(self) -> str:
+        """The number as it is shown, with half the width of its 95 % interval."""
+        if self.reading.value is None:
+            return "–"
+        half = self.reading.half_width
+        if half is None:
+            return self.write(self.reading.value)
+        more = 0  # decimals, until the interval is not written as 0
+        while more < _MORE_DECIMALS and not any(mark in "123456789" for mark in self.write(half, more)):
+            more += 1
+        return f"{self.write(self.reading.value, more)} ± {self.write(half, more)}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the finding as JSON-ready values."""
+        threshold = THRESHOLDS[self.name]
+        return {
+            "name": self.name,
+            "severity": self.severity,
+            "headline": self.headline,
+            "metric": self.reading.metric,
+            "quantity": self.quantity,
+            "value": plain(self.reading.value),
+            "standard_error": plain(self.reading.standard_error),
+            "interval": plain(self.reading.interval),
+            "thresholds": {"moderate": threshold.moderate, "serious": threshold.serious},
+            "references": dict(self.references),
+            "meaning": self.meaning,
+            "next": str(self.step),
+            "n_rows": self.n_rows,
+        }

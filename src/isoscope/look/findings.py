@@ -1,0 +1,315 @@
+"""What a first look finds: words, meaning and next step of each finding, by its severity."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from isoscope.engine.readings import Reading
+from isoscope.engine.sample import Sample
+from isoscope.look.finding import Finding, Write, decimal, percent, tenths, whole_percent
+from isoscope.look.next_steps import Step
+from isoscope.look.references import values_of
+from isoscope.look.thresholds import THRESHOLDS, Severity
+from isoscope.printable import counted
+
+ROWS = "unusable_rows"  # the one number that is no metric of the registry
+_FEWEST_NEIGHBORS = 100  # rows, below which nothing is said of neighbours
+_UNIT = 1e-3  # lengths that differ from 1 by less are 1
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What the findings are made from.
+
+    Attributes:
+        readings: by metric.
+        n, d: rows and dimensions of the space.
+        n_sampled: rows of the sample that neighbours were searched in.
+        strongest: the dimension that contributes most to the mean cosine; None where none does.
+        rogue_limit: the share in the mean cosine from which on a dimension is rogue.
+        n_zero: zero vectors among all rows.
+        constant: the dimensions that have the same value in all rows.
+        drawn: the sample, and the rows that have an exact copy.
+        few, too_few: whether the rows are few for the dimensions, or too few to judge their variance.
+        chance: the purity of neighbours that labels reach by chance; None without labels.
+        steps: makes the next step from its kind and details.
+    """
+
+    readings: Mapping[str, Reading]
+    n: int
+    d: int
+    n_sampled: int
+    strongest: int | None
+    rogue_limit: float
+    n_zero: int
+    constant: tuple[int, ...]
+    drawn: Sample
+    few: bool
+    too_few: bool
+    chance: float | None
+    steps: Callable[..., Step]
+
+    def value(self, metric: str) -> float | None:
+        """Return the value of a metric, or None where it has none."""
+        reading = self.readings.get(metric)
+        return None if reading is None else reading.value
+
+
+def findings_of(evidence: Evidence) -> tuple[Finding, ...]:
+    """Return the findings, the worst first."""
+    return tuple(sorted(_findings(evidence), key=lambda finding: finding.rank))
+
+
+def _findings(e: Evidence) -> Iterator[Finding]:
+    yield _common_direction(e)
+    yield _dimensions_used(e)
+    yield _dominating_dimension(e)
+    yield _lengths(e)
+    yield _rows(e)
+    yield _hubness(e)
+    yield _intrinsic_dimension(e)
+    if e.chance is not None:
+        yield _labels(e)
+
+
+def _severity(excess: float) -> Severity:
+    return "serious" if excess >= 1 else "moderate" if excess >= 0 else "healthy"
+
+
+def _finding(
+    e: Evidence,
+    name: str,
+    metric: str,
+    quantity: str,
+    *,
+    words: Mapping[str, str],
+    meanings: Mapping[str, str],
+    steps: Mapping[str, Step],
+    excess: float | None = None,
+    unclear: str = "",
+    sampled: bool = False,
+    write: Write = decimal,
+) -> Finding:
+    """Make a finding; words, meanings and steps are by severity, "bad" stands for serious and moderate.
+
+    Args:
+        e: the evidence.
+        name, metric, quantity: of the finding.
+        words, meanings, steps: the headline, what it means, and what to try next.
+        excess: how far beyond the threshold; by default that of the metric's value.
+        unclear: why nothing can be said, if so.
+        sampled: whether it was computed from the sample.
+        write: how the number is written.
+    """
+    reading = e.readings[metric]
+    if reading.value is None:
+        unclear = f"{quantity[0].upper()}{quantity[1:]} could not be computed: {reading.reason}."
+    excess = THRESHOLDS[name].excess(reading.value or 0.0) if excess is None else excess
+    severity: Severity = "unclear" if unclear else _severity(excess)
+
+    def chosen(texts: Mapping[str, Any]) -> Any:
+        bad = texts["healthy"] if severity == "unclear" else texts.get("bad")
+        return texts.get(severity, bad)
+
+    return Finding(
+        name=name,
+        severity=severity,
+        headline=unclear or chosen(words),
+        quantity=quantity,
+        reading=reading,
+        references=values_of(metric),
+        meaning="More rows are needed to say what this means." if unclear else chosen(meanings),
+        step=chosen(steps),
+        n_rows=e.n_sampled if sampled else e.n,
+        write=write,
+        excess=excess,
+    )
+
+
+def _common_direction(e: Evidence) -> Finding:
+    cosine = e.value("mean_cosine") or 0.0
+    pair = f"two random rows have a cosine of {cosine:.2f} on average"
+    return _finding(
+        e, "common_direction", "mean_cosine", "mean cosine",
+        words={
+            "serious": f"All vectors point in a similar direction: {pair}.",
+            "moderate": f"The vectors share a common direction: {pair}.",
+            "healthy": f"The vectors share no common direction: {pair}.",
+        },
+        meanings={
+            "bad": "Search: unrelated rows also get a high cosine, so a fixed similarity threshold misleads. "
+            "Subtract the mean vector, or use only the order of the results.",
+            "healthy": "Search: unrelated rows get a cosine near 0, so a high cosine is informative.",
+        },
+        steps={"bad": e.steps("correct", "center"), "healthy": e.steps("report")},
+    )  # fmt: skip
+
+
+def _dimensions_used(e: Evidence) -> Finding:
+    score = e.value("isoscore_debiased") or 0.0
+    used = min(float(e.d), 1 + score * (e.d - 1))
+    carried = f"About {used:,.0f} of {e.d:,} dimensions carry the variance"
+    shown = f" as far as {e.n:,} rows can show" if e.few else ""
+    return _finding(
+        e, "dimensions_used", "isoscore_debiased", "IsoScore",
+        words=dict.fromkeys(("bad", "healthy"), f"{carried}{shown}."),
+        meanings={
+            "bad": "Search and clustering: a few directions decide most distances. Far fewer dimensions "
+            "could be stored, or the directions be weighted more evenly.",
+            "healthy": "Search and clustering: many directions contribute to every distance.",
+        },
+        unclear=f"{e.n:,} rows are too few to tell how {e.d:,} dimensions are used." if e.too_few else "",
+        steps={"bad": e.steps("correct", "whiten", strength=0.5), "healthy": e.steps("measure", "spectrum")},
+    )  # fmt: skip
+
+
+def _dominating_dimension(e: Evidence) -> Finding:
+    share, cosine = e.value("top_dimension_share") or 0.0, e.value("mean_cosine") or 0.0
+    excess = THRESHOLDS["dominating_dimension"].excess(share / e.rogue_limit)
+    if cosine < THRESHOLDS["common_direction"].moderate:
+        excess = min(excess, -1.0)
+    alone = f"Dimension {e.strongest} alone makes {whole_percent(share)} of the mean cosine"
+    return _finding(
+        e, "dominating_dimension", "top_dimension_share", "share of the strongest dimension",
+        words={"bad": f"{alone}.", "healthy": "No single dimension dominates the similarities."},
+        meanings={
+            "bad": "Search: one coordinate hides what the others say about the similarity of two rows. "
+            "Standardise the dimensions, or remove this one.",
+            "healthy": "Search: a similarity depends on many coordinates, so none has to be removed.",
+        },
+        excess=excess,
+        steps={"bad": e.steps("correct", "standardize"), "healthy": e.steps("measure", "dimensions")},
+        write=percent,
+    )  # fmt: skip
+
+
+def _lengths(e: Evidence) -> Finding:
+    variation, mean = e.value("norm_variation") or 0.0, e.value("mean_norm") or 0.0
+    is_unit = variation < _UNIT and abs(mean - 1) < _UNIT
+    alike = "length 1" if is_unit else f"nearly the same length ({mean:.3g})"
+    return _finding(
+        e, "lengths", "norm_variation", "variation of the lengths",
+        words={
+            "bad": "The vectors are not normalised: their lengths vary by "
+            f"{whole_percent(variation)} about {mean:.3g}.",
+            "healthy": f"All vectors have {alike}.",
+        },
+        meanings={
+            "bad": "Search: cosine and dot product rank results differently. Normalise the vectors, or use "
+            "the one that the model was trained with.",
+            "healthy": "Search: cosine, dot product and Euclidean distance rank results "
+            + ("alike." if is_unit else "almost alike."),
+        },
+        steps={"bad": e.steps("correct", "normalize"), "healthy": e.steps("measure", "cosine")},
+        write=percent,
+    )  # fmt: skip
+
+
+def _rows(e: Evidence) -> Finding:
+    n_copies, n_compared = e.drawn.n_copies, e.drawn.n_compared
+    excess = THRESHOLDS["rows"].excess(max(e.n_zero / e.n, n_copies / n_compared, len(e.constant) / e.d))
+    parts, harms = [], []
+    if e.n_zero:
+        excess = max(excess, 0.0)  # a single one has no cosine
+        parts.append(counted(e.n_zero, "zero vector"))
+        harms.append("a zero vector has no cosine")
+    if e.drawn.copy is not None:
+        first, second = e.drawn.copy
+        where = "" if n_compared == e.n else f" of the first {n_compared:,}"
+        parts.append(f"{n_copies:,} rows{where} with an exact copy (such as rows {first} and {second})")
+        harms.append("copies fill the results, and leak from training rows to test rows")
+    if e.constant:
+        listed = ", ".join(map(str, e.constant[:3])) + (", …" if len(e.constant) > 3 else "")
+        parts.append(f"{counted(len(e.constant), 'constant dimension')} ({listed})")
+        harms.append("a constant dimension takes memory")
+    sentence = ", ".join(parts)
+    return _finding(
+        e, "rows", ROWS, "zero vectors and copies",
+        words={
+            "bad": f"Some rows or dimensions carry no information: {sentence}.",
+            "healthy": f"Almost all rows carry information: {sentence}."
+            if parts
+            else "There are no zero vectors, exact copies or constant dimensions.",
+        },
+        meanings={
+            "bad": f"Search and evaluation: {', '.join(harms)}.",
+            "healthy": "Search and evaluation: rows and dimensions need no cleaning.",
+        },
+        excess=excess,
+        steps={"bad": e.steps("report"), "healthy": e.steps("report")},
+        write=percent,
+    )  # fmt: skip
+
+
+def _too_few_neighbors(e: Evidence) -> str:
+    few = e.n_sampled < _FEWEST_NEIGHBORS
+    return f"{counted(e.n_sampled, 'row')} are too few to judge neighbours." if few else ""
+
+
+def _hubness(e: Evidence) -> Finding:
+    return _finding(
+        e, "hubness", "hubness", "hubness",
+        words={
+            "serious": "A few rows are among the nearest neighbours of very many others.",
+            "moderate": "Some rows are among the nearest neighbours of many others.",
+            "healthy": "No row is a neighbour of unusually many others.",
+        },
+        meanings={
+            "bad": "Search: the same few rows come up for many queries, and others are hardly ever found.",
+            "healthy": "Search: every row has a fair chance to be found.",
+        },
+        unclear=_too_few_neighbors(e),
+        sampled=True,
+        steps={"bad": e.steps("correct", "center,normalize"), "healthy": e.steps("measure", "manifold")},
+    )  # fmt: skip
+
+
+def _intrinsic_dimension(e: Evidence) -> Finding:
+    dimension = e.value("twonn") or 0.0
+    directions = counted(round(dimension), "independent direction")
+    return _finding(
+        e, "intrinsic_dimension", "twonn", "intrinsic dimension",
+        words=dict.fromkeys(
+            ("bad", "healthy"), f"Around each row the vectors vary in about {directions}."
+        ),
+        meanings={
+            "bad": "Clustering and classifiers: rows differ in so few ways that the vectors hold little "
+            "information beyond them.",
+            "healthy": f"Clustering and classifiers: rows differ in many ways; {e.d:,} stored dimensions "
+            f"describe about {dimension:.0f} local ones.",
+        },
+        unclear=_too_few_neighbors(e),
+        sampled=True,
+        steps=dict.fromkeys(("bad", "healthy"), e.steps("measure", "manifold")),
+        write=tenths,
+    )  # fmt: skip
+
+
+def _labels(e: Evidence) -> Finding:
+    purity, chance = e.value("knn_purity") or 0.0, e.chance or 0.0
+    silhouette = e.readings["silhouette"]
+    also = "" if silhouette.value is None else f"; the silhouette is {silhouette.value:.2f}"
+    share = (
+        f"{whole_percent(purity)} of the 10 nearest neighbours have the same label "
+        f"({whole_percent(chance)} by chance){also}"
+    )
+    return _finding(
+        e, "labels", "knn_purity", "neighbours with the same label",
+        words={
+            "serious": f"The labels are hardly visible: {share}.",
+            "moderate": f"The labels overlap: {share}.",
+            "healthy": f"The labels form neighbourhoods: {share}.",
+        },
+        meanings={
+            "bad": "Classifier: a vote of the nearest neighbours is often wrong; a trained classifier, or a "
+            "correction, may still separate the labels.",
+            "healthy": "Classifier: a vote of the nearest neighbours finds the label of most rows.",
+        },
+        excess=THRESHOLDS["labels"].excess((purity - chance) / max(1 - chance, 1e-9)),
+        unclear=_too_few_neighbors(e),
+        sampled=True,
+        steps=dict.fromkeys(("bad", "healthy"), e.steps("advise")),
+        write=percent,
+    )  # fmt: skip

@@ -1,0 +1,73 @@
+"""What to try next: a command to paste where the vectors are a file, else a line of Python."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+_CLASSES = {"center": "Center", "normalize": "Normalize", "standardize": "Standardize", "whiten": "Whiten"}
+_PAST = {"center": "centered", "normalize": "normalized", "standardize": "standardized", "whiten": "whitened"}
+
+
+@dataclass(frozen=True)
+class Step:
+    """A command of the shell, or a line of Python."""
+
+    line: str
+    is_command: bool
+
+    def __str__(self) -> str:
+        return self.line
+
+
+@dataclass(frozen=True)
+class NextSteps:
+    """Writes the next steps for one input.
+
+    Attributes:
+        file: the words after the command: the file and how it is read; empty for an array in memory.
+        texts: further words, of the model that encodes texts and of the device; `correct` takes neither.
+        labels: the labels as the command line takes them; None for none.
+        has_labels: whether the rows have labels at all.
+        can_correct: whether `isoscope correct` takes the file: not where a model encodes texts.
+    """
+
+    file: Sequence[str] = ()
+    texts: Sequence[str] = ()
+    labels: str | None = None
+    has_labels: bool = False
+    can_correct: bool = True
+
+    def __call__(self, kind: str, what: str = "", **settings: Any) -> Step:
+        """Return a step: "measure" metrics, "correct" by a method, "advise" or "report"."""
+        if kind == "correct" and not self.can_correct:
+            kind = "advise" if self.has_labels else "report"
+        if not self.file:
+            return Step(self._python(kind, what, settings), is_command=False)
+        words = ["isoscope", kind, *self.file, *(() if kind == "correct" else self.texts)]
+        if kind == "measure":
+            words += ["-m", what]
+        elif kind == "correct":
+            words += ["--method", what]
+            words += [word for name, value in settings.items() for word in (f"--{name}", str(value))]
+            words += ["-o", f"{_PAST[what.split(',')[0]]}.npy"]
+        elif self.labels is not None:
+            words += ["--labels", self.labels]
+        return Step(
+            shlex.join([*words, *(("-o", "report.html") if kind == "report" else ())]), is_command=True
+        )
+
+    def _python(self, kind: str, what: str, settings: dict[str, Any]) -> str:
+        labels = ", labels=labels" if self.has_labels else ""
+        if kind == "measure":
+            return f"iso.measure(X, metrics={what!r})"
+        if kind == "correct":
+            given = ", ".join(f"{name}={value!r}" for name, value in settings.items())
+            made = [f"iso.corrections.{_CLASSES[name]}({given})" for name in what.split(",")]
+            chain = made[0] if len(made) == 1 else f"iso.corrections.Chain([{', '.join(made)}])"
+            return f"iso.look({chain}.fit_transform(X){labels})"
+        if kind == "advise":
+            return f"iso.advise(X{labels})"
+        return f"iso.report(X{labels}, path='report.html')"

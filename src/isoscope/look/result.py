@@ -1,0 +1,190 @@
+"""`Look`: what `look` returns, as text, HTML, JSON and data frames."""
+
+from __future__ import annotations
+
+import textwrap
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from isoscope._version import __version__
+from isoscope.engine.readings import Readings, View
+from isoscope.look.finding import Finding
+from isoscope.look.references import nearest_and_ends
+from isoscope.look.thresholds import SEVERITIES
+from isoscope.tables import escaped
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+    from isoscope.console import Terminal
+
+_STYLES = {"serious": "red", "moderate": "yellow", "unclear": "cyan", "healthy": "green"}
+_COLORS = {"serious": "#c0392b", "moderate": "#b7791f", "unclear": "#2b7a8c", "healthy": "#2e7d4f"}
+_INDENT = 11  # of all lines of a finding but the first: as wide as the severity
+_WIDEST = 100  # characters of a line of prose
+
+
+@dataclass(frozen=True, repr=False)
+class Look(View):
+    """The findings of a first look, the worst first.
+
+    Attributes:
+        findings: one for each question asked.
+        readings: every number, one row a reading; the column `rows` has how many rows it is from.
+        name: what was looked at.
+        n: vectors. d: dimensions. n_labels: distinct labels, or None.
+        n_sampled: rows drawn for neighbours; n where all were taken.
+        dtype: what the vectors are held as.
+        notes: how the input was read.
+        seed: of the sample.
+        seconds: how long it took.
+    """
+
+    findings: tuple[Finding, ...]
+    readings: Readings
+    name: str | None
+    n: int
+    d: int
+    n_labels: int | None
+    n_sampled: int
+    dtype: str
+    notes: tuple[str, ...]
+    seed: int
+    seconds: float
+
+    def __getitem__(self, name: str) -> Finding:
+        for finding in self.findings:
+            if finding.name == name:
+                return finding
+        raise KeyError(f"there is no finding {name!r}; there are {', '.join(f.name for f in self.findings)}")
+
+    @property
+    def title(self) -> str:
+        """What was looked at, in one line."""
+        labels = f", {self.n_labels:,} labels" if self.n_labels else ""
+        return f"{self.name or 'space'}: {self.n:,} vectors × {self.d:,} dimensions ({self.dtype}){labels}"
+
+    @property
+    def verdict(self) -> str:
+        """How many findings there are of each severity, in one sentence."""
+        counts = Counter(finding.severity for finding in self.findings)
+        if not counts["serious"] and not counts["moderate"]:
+            return "Nothing stands out."
+        listed = [f"{counts[severity]} {severity}" for severity in SEVERITIES if counts[severity]]
+        return f"{len(self.findings)} findings: {', '.join(listed)}."
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as JSON-ready values."""
+        return {
+            "isoscope": __version__,
+            "name": self.name,
+            "n": self.n,
+            "d": self.d,
+            "n_labels": self.n_labels,
+            "n_sampled": self.n_sampled,
+            "dtype": self.dtype,
+            "seed": self.seed,
+            "seconds": self.seconds,
+            "notes": list(self.notes),
+            "findings": [finding.to_dict() for finding in self.findings],
+        }
+
+    def lines(self) -> list[str]:
+        """Return what was sampled, and the notes."""
+        sampled = (
+            f"Neighbours: searched among {self.n_sampled:,} of {self.n:,} rows, drawn at random "
+            f"(seed {self.seed}). Everything else: all rows."
+            if self.n_sampled < self.n
+            else f"Everything was computed from all {self.n:,} rows."
+        )
+        return [f"{sampled} ± is half of a 95 % interval.", *(f"note: {note}" for note in self.notes)]
+
+    def show(self, console: Terminal | None = None) -> None:
+        """Print the findings to the terminal, at its width; commands stay on one line."""
+        from rich.text import Text
+
+        from isoscope.console import Terminal
+
+        console = console or Terminal()
+        width = min(console.width, _WIDEST)
+        console.say(self.title, style="bold")
+        console.say(self.verdict)
+        for finding in self.findings:
+            console.print()
+            style = _STYLES[finding.severity]
+            _print(
+                console,
+                finding.headline,
+                width,
+                "bold",
+                Text(f"{finding.severity:<{_INDENT}}", f"bold {style}"),
+            )
+            console.print(_compared(finding, width), soft_wrap=True)
+            _print(console, finding.meaning, width)
+            step = Text("try".ljust(_INDENT), "dim").append(str(finding.step), "cyan")
+            console.print(step, soft_wrap=True)
+        console.print()
+        for line in self.lines():
+            for part in textwrap.wrap(line, width):
+                console.print(Text(part, "dim"))
+
+    def to_html(self) -> str:
+        """Return the findings as HTML, every text escaped."""
+        rows = "".join(map(_html, self.findings))
+        lines = "".join(f"<p><small>{escaped(line)}</small></p>" for line in self.lines())
+        return (
+            f"<p><strong>{escaped(self.title)}</strong><br>{escaped(self.verdict)}</p>"
+            f'<table style="max-width:60em">{rows}</table>{lines}'
+        )
+
+
+def comparison(finding: Finding) -> list[tuple[str, str, bool]]:
+    """Return the names and numbers that a line compares, in order of size; the caller's is marked True."""
+    value = finding.reading.value
+    if value is None:
+        return []
+    shown = nearest_and_ends(finding.references, value)
+    entries = [(number, name, False) for name, number in shown.items()] + [(value, "yours", True)]
+    entries.sort(key=lambda entry: entry[0])
+    return [(name, finding.text if own else finding.write(number), own) for number, name, own in entries]
+
+
+def _compared(finding: Finding, width: int) -> Text:
+    """Return the quantity, and the caller's number among those of known spaces, wrapped at the width."""
+    from rich.text import Text
+
+    indent = " " * _INDENT
+    text = Text(f"{indent}{finding.quantity}: ")
+    at = len(text)
+    for place, (name, number, own) in enumerate(comparison(finding)):
+        part = f"{name} {number}"
+        gap = " · " if place else ""
+        if at + len(gap) + len(part) > width:
+            text.append(f"{' ·' if place else ''}\n{indent}")
+            at, gap = _INDENT, ""
+        text.append(gap, "dim").append(part, "bold" if own else "dim")
+        at += len(gap) + len(part)
+    return text
+
+
+def _print(console: Terminal, line: str, width: int, style: str = "", before: Text | None = None) -> None:
+    from rich.text import Text
+
+    for place, part in enumerate(textwrap.wrap(line, width - _INDENT)):
+        start = before if before is not None and not place else Text(" " * _INDENT)
+        console.print(start + Text(part, style), soft_wrap=True)
+
+
+def _html(finding: Finding) -> str:
+    parts = (
+        f"<b>{escaped(name)} {escaped(number)}</b>" if own else escaped(f"{name} {number}")
+        for name, number, own in comparison(finding)
+    )
+    color = _COLORS[finding.severity]
+    cell = "text-align:left;vertical-align:top"
+    return (
+        f'<tr><td style="{cell};color:{color}"><b>{finding.severity}</b></td><td style="{cell}">'
+        f"<b>{escaped(finding.headline)}</b><br>{escaped(finding.quantity)}: {' · '.join(parts)}<br>"
+        f"{escaped(finding.meaning)}<br><code>{escaped(str(finding.step))}</code></td></tr>"
+    )

