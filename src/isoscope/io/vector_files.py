@@ -36,7 +36,7 @@ class VectorFile:
 
     Attributes:
         path: the file.
-        n_rows: how many vectors, or None where only reading to the end tells (CSV, GloVe, Arrow streams).
+        n_rows: how many vectors, or None where only reading to the end tells (CSV, GloVe).
         n_dims: how many dimensions.
         columns: the names in the file that `column` can give, and that can be asked for as labels.
         device: where rows are read to.
