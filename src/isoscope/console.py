@@ -27,6 +27,10 @@ class Terminal(Console):
         out = unguarded(sys.stderr if stderr else sys.stdout) if file is None else file
         super().__init__(file=out, markup=False, emoji=False, highlight=False, **options)
 
+    def on_broken_pipe(self) -> None:
+        """Raise BrokenPipeError, where rich would end the process with exit code 1."""
+        raise BrokenPipeError
+
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         """Yield the segments of what is shown, their texts spelled out."""
         for segment in super().render(renderable, options):

@@ -23,8 +23,8 @@ How to raise one: pass fields, not a finished message. The message is made from 
 - `argument` is the Python name. The command line shows the option instead: `--key a` for `key='a'`.
 - `got` is the value itself, not its text.
 - `wanted` follows "must be", or "expected" where a message says what is wrong.
-- `hint` says what to do, as one imperative clause, or is a command that begins with `pip`. Several hints are
-  alternatives, joined by "or".
+- `hint` says what to do, as one imperative clause, or is a command that begins with `pip` or `isoscope`.
+  Several hints are alternatives, joined by "or".
 - No field ends in a full stop, and none repeats another.
 
 Tests compare the fields (`tests.raising.raises`), not the message.
@@ -50,6 +50,7 @@ __all__ = [
     "ShapeError",
     "UndefinedError",
 ]
+_COMMANDS = ("pip ", "isoscope ")  # hints that begin so are commands to run
 _PYTHON_NAME = re.compile(r"[A-Za-z_]\w*(\[.*\])?")
 
 
@@ -137,7 +138,7 @@ class IsoscopeError(Exception):
         hints, verb = [], ""
         for hint in known:
             if isinstance(hint, str):
-                hints.append(f"run `{hint}`" if hint.startswith("pip ") else hint)
+                hints.append(f"run `{hint}`" if hint.startswith(_COMMANDS) else hint)
                 continue
             words = [write(hint) or str(hint), *([f"to {hint.to}"] if hint.to else [])]
             hints.append(" ".join(words if verb == hint.verb else [hint.verb, *words]))
@@ -193,6 +194,19 @@ class UndefinedError(IsoscopeError, ValueError):
 
 class ClusterError(IsoscopeError, RuntimeError):
     """A scheduler that cannot be reached or has stopped, or workers that failed repeatedly."""
+
+
+def not_installed(what: str, *packages: str, extra: str) -> InputError:
+    """Return the error for optional packages that are missing: what needs them, and the extra with them.
+
+    >>> print(not_installed("A figure", "matplotlib", extra="figures"))
+    A figure needs matplotlib, which is not installed. Run `pip install 'isoscope[figures]'`.
+    """
+    verb = "is" if len(packages) == 1 else "are"
+    return InputError(
+        f"{what} needs {' and '.join(packages)}, which {verb} not installed",
+        hint=f"pip install 'isoscope[{extra}]'",
+    )
 
 
 def check_seed(seed: object) -> None:

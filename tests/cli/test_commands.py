@@ -5,8 +5,11 @@ from __future__ import annotations
 import importlib
 import json
 import logging
+import os
 import re
 import shutil
+import subprocess
+import sys
 import warnings
 from pathlib import Path
 
@@ -154,13 +157,13 @@ def test_warnings_and_logs_are_one_line_each(folder: Path, command, monkeypatch)
 @pytest.mark.parametrize(
     ("error", "words"),
     [
-        (MemoryError(), "the memory does not suffice"),
+        (MemoryError(), "Out of memory"),
         (
             RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried"),
-            "the memory does not suffice",
+            "Out of memory",
         ),
         (RecursionError("maximum depth"), "nested too deeply"),
-        (OverflowError("int too large"), "a number is too large (OverflowError: int too large)"),
+        (OverflowError("int too large"), "A number is too large (OverflowError: int too large)"),
         (UnicodeEncodeError("utf-8", "\udcff", 0, 1, "surrogates not allowed"), "not valid Unicode"),
         (PermissionError(13, "Permission denied", "a\nb"), "a b cannot be used: Permission denied"),
     ],
@@ -196,11 +199,11 @@ def test_an_interrupt_anywhere_is_one_line(folder: Path, command, monkeypatch, s
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        (("measure", "--foo", "plain.npy"), "no such option: --foo (see isoscope measure --help)"),
-        (("measure",), "missing argument 'FILE' (see isoscope measure --help)"),
-        (("correct", "x", "--fit"), "option '--fit' requires an argument (see isoscope correct --help)"),
-        (("bogus",), "no such command 'bogus' (see isoscope --help)"),
-        (("reproduce", "bogus"), "no such command 'bogus' (see isoscope reproduce --help)"),
+        (("measure", "--foo", "plain.npy"), "no such option: --foo. See `isoscope measure --help`."),
+        (("measure",), "missing argument 'FILE'. See `isoscope measure --help`."),
+        (("correct", "x", "--fit"), "option '--fit' requires an argument. See `isoscope correct --help`."),
+        (("bogus",), "no such command 'bogus'. See `isoscope --help`."),
+        (("reproduce", "bogus"), "no such command 'bogus'. See `isoscope reproduce --help`."),
     ],
 )
 def test_usage_errors_are_one_line(folder: Path, fail, arguments: tuple[str, ...], line: str) -> None:
@@ -211,3 +214,14 @@ def test_no_arguments_show_the_help(command) -> None:
     done = command()
     assert "measure" in done.out
     assert done.err == ""
+
+
+@pytest.mark.parametrize("words", [["--help"], ["measure", "--help"], ["metrics"], ["measure", "plain.npy"]])
+def test_a_closed_pipe_is_no_error(folder: Path, words: list[str]) -> None:
+    read, write = os.pipe()
+    os.close(read)
+    done = subprocess.run(
+        [sys.executable, "-m", "isoscope", *words], stdout=write, stderr=subprocess.PIPE, text=True
+    )
+    os.close(write)
+    assert (done.returncode, done.stderr) == (0, "")

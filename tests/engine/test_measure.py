@@ -236,7 +236,7 @@ def test_seed_decides_what_is_sampled(rng) -> None:
         (np.eye(4), {"labels": [0, 0, 0, 0]}, LabelError, "one label only"),
         (np.eye(4), {"labels": [0, 1, 2, 3]}, LabelError, "its own label"),
         (np.eye(4), {"labels": [0, 1]}, ShapeError, "`labels` has 2 entries for 4 vectors"),
-        (np.eye(4), {"metrics": "silhouette"}, InputError, "silhouette needs labels, which was not given"),
+        (np.eye(4), {"metrics": "silhouette"}, InputError, r"silhouette needs labels\. Pass `labels`"),
         (np.eye(4), {"metrics": "isoscor"}, InputError, "Did you mean"),
         (
             np.eye(4),

@@ -1,4 +1,4 @@
-"""How commands show their help, and how they fail: one clear line, exit code 2."""
+"""Commands: how they show their help, check their input and report errors (one line, exit code 2)."""
 
 from __future__ import annotations
 
@@ -22,33 +22,36 @@ from typer.core import TyperCommand, TyperGroup
 from isoscope.errors import FileError, InputError, IsoscopeError, Setting
 from isoscope.terminal import as_json, say, show_json, unguarded
 
-FAULT = 1  # exit code of a fault of ours
+FAULT = 1  # exit code of an error in isoscope itself
 BAD_INPUT = 2
 TOO_LARGE = 2**32  # for a count or a seed
 INTERRUPTED = 130
 _INPUT_FILES = {"FILE", "[FILE]", "A", "[B]", "TEXTS"}  # arguments that name files to read
 _MAY_BE_EMPTY = {"--prefix"}
-_OUT_OF_MEMORY = "the memory does not suffice: pass a smaller file, or --memory SIZE where a command takes it"
+_OUT_OF_MEMORY = "Out of memory. Use a smaller file, or --memory SIZE where the command has it."
 _UsageError: Any = typer.BadParameter.__mro__[1]  # of click, or of the copy that typer carries
-# Python's own errors that come of what was given, and what to say of them
+# Python's own errors that bad input causes, and their messages
 _UNUSUAL: dict[type[Exception], str] = {
     MemoryError: _OUT_OF_MEMORY,
-    RecursionError: "what was given is nested too deeply to be read",
-    OverflowError: "a number is too large",
-    UnicodeError: "a name or a text is not valid Unicode",
+    RecursionError: "The input is nested too deeply",
+    OverflowError: "A number is too large",
+    UnicodeError: "A name or a text is not valid Unicode",
 }
 
 
 class _Typed:
-    """What a command and a group of them do alike."""
+    """The behaviour shared by a command and a group of commands."""
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Print the help, which holds no text of strangers, past the border."""
-        with redirect_stdout(unguarded(sys.stdout)):
-            super().format_help(ctx, formatter)  # type: ignore[misc]
+        """Print the help with styles, since it contains no text from files."""
+        try:
+            with redirect_stdout(unguarded(sys.stdout)):
+                super().format_help(ctx, formatter)  # type: ignore[misc]
+        except SystemExit as error:  # of rich, where the reader has closed the pipe
+            raise BrokenPipeError from error
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Read the arguments; an error knows the command, for its help to be named."""
+        """Parse the arguments; an error remembers the command, to name its help."""
         try:
             return super().parse_args(ctx, args)  # type: ignore[misc]
         except _UsageError as error:
@@ -57,47 +60,52 @@ class _Typed:
 
 
 class Command(_Typed, TyperCommand):
-    """One command; an error in an argument names the option that it came from."""
+    """One command; an error about an argument names the option."""
 
-    allow_extra_args = True  # refused below, in words of ours
+    allow_extra_args = True  # refused in `invoke`, with a better message
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Read the arguments, none of them empty, as from a variable that is not set."""
+        """Parse the arguments; raise InputError for an empty one, as from an unset shell variable."""
         for before, word in pairwise(("", *args)):
             option, equals, value = word.partition("=") if word.startswith("--") else (before, "", word)
             if not value and (equals or not word) and option not in _MAY_BE_EMPTY:
                 name = option if option.startswith("-") else "an argument"
-                raise InputError(f"{name} is empty; wanted a value: is a variable of the shell not set?")
+                raise InputError(f"{name} is empty", hint="is a shell variable not set?")
         return super().parse_args(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command, unless it has too many arguments, or a number past all that could be meant."""
-        if ctx.args:
-            error = _too_many(ctx.params.get("file"), ctx.args)
-            raise type(error)(error.text(self.typed))
-        for param in self.params:
-            value = ctx.params.get(param.name or "")
-            if isinstance(value, int) and abs(value) >= TOO_LARGE:
-                name = _long(param.opts)
-                raise InputError(f"{name} is too large a number; wanted one below {TOO_LARGE:,}")
+        """Run the command after checking its arguments."""
         try:
-            self._check_inputs(ctx.params)
+            self._check_arguments(ctx)
             return super().invoke(ctx)
         except InputError as error:
             error.args = (error.text(self.typed),)
             raise
 
-    def _check_inputs(self, values: Mapping[str, Any]) -> None:
-        """Raise InputError for a missing file or an unknown metric, before anything slow is imported."""
+    def _check_arguments(self, ctx: Any) -> None:
+        """Raise InputError for arguments that cannot be right, before anything slow is imported."""
+        values = ctx.params
+        if ctx.args:
+            raise self._unexpected(values.get("file"), ctx.args)
         for param in self.params:
-            path = values.get(param.name or "")
-            if param.param_type_name == "argument" and param.metavar in _INPUT_FILES and path is not None:
-                check_input(path, what="texts" if values.get("model") else "vectors")
+            value = values.get(param.name or "")
+            if isinstance(value, int) and abs(value) >= TOO_LARGE:
+                raise InputError(argument=param.name, got=value, wanted=f"below {TOO_LARGE:,}")
+            if param.param_type_name == "argument" and param.metavar in _INPUT_FILES and value is not None:
+                check_input(value, what="texts" if values.get("model") else "vectors")
         if not values.get("plugin"):
             check_metrics(values.get("metrics") or ())
 
+    def _unexpected(self, file: str | Path | None, more: list[str]) -> InputError:
+        if file is None or not all(Path(name).exists() for name in (file, *more)):
+            return InputError(f"Unexpected argument {more[0]!r}")
+        hint: str | Setting = f"pass '{Path(file).parent / f'*{Path(file).suffix}'}' in quotes, or the folder"
+        if len(more) == 1 and Path(more[0]).suffix != Path(file).suffix and self.typed(Setting("labels")):
+            hint = Setting("labels", more[0], to="use its lines as labels")
+        return InputError(f"{len(more) + 1} files were given", wanted="one FILE", hint=hint)
+
     def typed(self, setting: Setting) -> str | None:
-        """Return an argument as it is typed, `--header` for header=True; None without such an option."""
+        """Return an argument as an option, `--header` for header=True, or None if there is no such option."""
         for param in self.params:
             option = _long(param.opts)
             if setting.argument in (param.name, option.strip("-").replace("-", "_")):
@@ -135,9 +143,9 @@ def check_metrics(names: Iterable[str]) -> None:
 
 
 def flat(command: Callable[..., None]) -> Callable[..., None]:
-    """Return the command with each field of a dataclass that it takes as an option of its own.
+    """Return the command with every field of its dataclass parameters as an option.
 
-    A group of options that several commands take is a dataclass, and a parameter of the command.
+    A dataclass holds a group of options that several commands have.
     """
     hints = get_type_hints(command, include_extras=True)
     signature = inspect.signature(command)
@@ -165,7 +173,7 @@ def flat(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def options_in(group: Any) -> list[inspect.Parameter]:
-    """Return the fields of a dataclass of options as parameters of a command."""
+    """Return the fields of a dataclass as parameters of a command."""
     hints = get_type_hints(group, include_extras=True)
     kind = inspect.Parameter.KEYWORD_ONLY
     return [
@@ -182,10 +190,10 @@ def present(
     output: Path | None = None,
     more: Mapping[str, Any] | None = None,
 ) -> None:
-    """Print a result and lines about it; with `json` the result as JSON, and the lines to standard error.
+    """Print a result and notes on it. With `json`, print JSON, and the notes to standard error.
 
-    output: a file that the result is written to as well, as JSON.
-    more: entries of the JSON beside those of the result.
+    output: also write the JSON to this file.
+    more: additional entries of the JSON.
     """
     content = result.to_dict() | (more or {}) if json or output is not None else {}
     if output is not None:
@@ -202,7 +210,7 @@ def present(
 
 
 def drawn(draw: Callable[[Path], Any], path: Path) -> str:
-    """Draw a figure; return the words that follow "wrote …": where it is, or why there is none."""
+    """Draw a figure. Return what to append to "wrote …": its path, or the reason why there is no figure."""
     try:
         draw(path)
     except FileError:
@@ -217,27 +225,11 @@ def _long(names: Sequence[str]) -> str:
     return next((name for name in names if name.startswith("--")), names[0])
 
 
-def _too_many(file: str | Path | None, more: list[str]) -> InputError:
-    """Return the error over arguments after FILE: labels without their option, or an unquoted pattern."""
-    if file is None or not all(Path(name).exists() for name in (file, *more)):
-        return InputError(f"{more[0]!r} is one argument too many")
-    if len(more) == 1 and Path(more[0]).suffix != Path(file).suffix:
-        return InputError(
-            f"got two files, {file} and {more[0]}, and expected one FILE",
-            hint=Setting("labels", more[0], to="use its lines as labels"),
-        )
-    pattern = Path(file).parent / f"*{Path(file).suffix}"
-    return InputError(
-        f"got {len(more) + 1} files, {file} to {more[-1]}, and expected one FILE",
-        hint=f"quote the pattern ('{pattern}'), so that the shell leaves it as it is, or name the folder",
-    )
-
-
 class Commands(_Typed, TyperGroup):
-    """Commands that end in one line when they are interrupted."""
+    """A group of commands, each of which ends with one line when it is interrupted."""
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command; Ctrl-C says what became of the work, and ends with the shell's code for it."""
+        """Run the command. Ctrl-C prints what was saved and exits with code 130."""
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt as stop:
@@ -246,7 +238,7 @@ class Commands(_Typed, TyperGroup):
 
 
 def run(app: typer.Typer) -> int:
-    """Run what was typed and return the exit code; what goes wrong is said in one line."""
+    """Run the command line and return the exit code; an error is printed as one line."""
     try:
         return _run(app)
     except Exception as error:
@@ -267,12 +259,12 @@ def _run(app: typer.Typer) -> int:
     try:
         code = typer.main.get_command(app).main(prog_name="isoscope", standalone_mode=False)
     finally:
-        sys.stdout.flush()  # here, where a failure can still be told
+        sys.stdout.flush()  # here, where an error can still be reported
     return code if isinstance(code, int) else 0
 
 
 def _message(error: Exception) -> str | None:
-    """Return what is said of an error; None for a fault of ours, nothing where the help was shown."""
+    """Return the message, None for an error in isoscope itself, or "" where the help was shown."""
     if isinstance(error, IsoscopeError):
         return str(error)
     if isinstance(error, _UsageError):
@@ -288,12 +280,12 @@ def _message(error: Exception) -> str | None:
 
 
 def _usage(error: Any) -> str:
-    """Return what was typed wrongly, and where to look it up."""
+    """Return what is wrong with the command line, and which help to read."""
     message = error.format_message().rstrip(".")
     if not message:  # nothing was typed
         return ""
     path = error.ctx.command_path if error.ctx else "isoscope"
-    return f"{message[0].lower()}{message[1:]} (see {path} --help)"
+    return f"{message[0].upper()}{message[1:]}. See `{path} --help`."
 
 
 def _names_a_file(error: OSError) -> bool:
@@ -307,6 +299,6 @@ def _is_of_torch_memory(error: Exception) -> bool:
 
 
 def _forget_output() -> None:
-    """Drop what could not be written, so that Python does not try again when it ends."""
-    with suppress(OSError), open(os.devnull, "w") as nothing:  # no file behind it: nothing to drop
+    """Discard unwritten output, so that Python does not try to write it again at exit."""
+    with suppress(OSError), open(os.devnull, "w") as nothing:  # stdout is not a file
         os.dup2(nothing.fileno(), sys.stdout.fileno())

@@ -21,7 +21,7 @@ from isoscope.engine.inputs import slices_by
 from isoscope.engine.options import Scale, resident_bytes
 from isoscope.engine.passes import LEFT_OUT_ROWS, By, sample_precision
 from isoscope.engine.source import Source
-from isoscope.errors import InputError, ShapeError
+from isoscope.errors import InputError, Setting, ShapeError
 from isoscope.io.raw_rows import physical_bytes
 from isoscope.labels import Labels
 from isoscope.metrics.registry import KNOWN, Metric, choose, named
@@ -337,7 +337,7 @@ def _applicable(metrics: Any, known: set[str]) -> tuple[list[Metric], list[str]]
         if not missing:
             chosen.append(metric)
         elif asked and metric.name in asked:
-            raise InputError(f"{metric.name} needs {missing[0]}, which was not given: pass {missing[0]}")
+            raise InputError(f"{metric.name} needs {missing[0]}", hint=Setting(missing[0]))
         elif asked and not (metric.default and "default" in asked):
             left_out.setdefault(missing[0], []).append(metric.name)
     notes = [f"left out for want of {name}: {', '.join(which)}" for name, which in left_out.items()]
