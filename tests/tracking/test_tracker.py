@@ -619,7 +619,7 @@ def test_bounds_on_what_is_not_followed_name_what_is(probe: Tensor) -> None:
         ({"layers": ("a", "a")}, "a layer twice"),
         ({"pooling": "sum"}, "`pooling` is 'sum'"),
         ({"metrics": "isoscor"}, "Did you mean isoscore"),
-        ({"metrics": "silhouette"}, "silhouette needs labels, which were not given: pass labels"),
+        ({"metrics": "silhouette"}, "silhouette needs labels"),
         ({"metrics": "clusters"}, "none of clusters can be taken"),
         ({"metrics": "self_similarity"}, "token_types, which are known of token states"),
         ({"metrics": "alignment"}, "partners, which a tracker does not know"),
