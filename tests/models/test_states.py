@@ -47,7 +47,7 @@ def test_rows_and_columns_are_those_of_the_tokens(gpt: LanguageModel) -> None:
         row = places[sentence, position]
         torch.testing.assert_close(vector, kept.vectors(layer)[row], atol=1e-6, rtol=1e-5)
         assert token == known.types.names[known.types.codes[row]]
-    with pytest.raises(InputError, match="there is no column 'language'"):
+    with pytest.raises(InputError, match="must be one of layer, token_type"):
         states.column("language")
 
 

@@ -66,7 +66,7 @@ def test_batches_hold_every_text_once(model: LanguageModel) -> None:
 def test_some_layers(model: LanguageModel) -> None:
     states = token_states(TEXTS, model=model, layers=[-1, 0], progress=False)
     assert states.layers == [0, model.n_layers - 1]
-    with pytest.raises(InputError, match="layer 1 was not kept"):
+    with pytest.raises(InputError, match="one of the layers stored"):
         states.vectors(1)
     for wrong in ([99], []):
         with pytest.raises(InputError, match="layers"):
@@ -122,7 +122,7 @@ def test_folders_that_cannot_be_used(model: LanguageModel, tmp_path: Path) -> No
     (tmp_path / "file").write_text("")
     with pytest.raises(FileError, match="cannot be written"):
         token_states(TEXTS, model=model, folder=tmp_path / "file" / "inner", progress=False)
-    with pytest.raises(FileError, match=r"no layer-00\.npy"):
+    with pytest.raises(FileError, match=r"no file layer-"):
         TokenStates.open(tmp_path)
 
 
@@ -140,7 +140,7 @@ def test_states_of_other_texts_are_not_mixed_in(model: LanguageModel, tmp_path: 
     with pytest.raises(FileError, match=r"layer-01\.npy has torch\.float32 of shape \(5, 16\)"):
         TokenStates.open(tmp_path)
     (tmp_path / "layer-01.npy").rename(tmp_path / "layer-one.npy")
-    with pytest.raises(FileError, match="no layer by a number"):
+    with pytest.raises(FileError, match="no layer number in its name"):
         TokenStates.open(tmp_path)
 
 
@@ -149,7 +149,7 @@ def test_a_text_of_special_tokens_only_has_no_vector_without_them(tiny_bert: Pat
     only_special = states.rows.is_special | (states.rows.sentences.codes == 1)
     states = replace(states, rows=replace(states.rows, is_special=only_special))
     assert states.sentence_space(1).vectors.shape == (2, 16)
-    with pytest.raises(InputError, match=r"texts\[1\] has no token but special ones"):
+    with pytest.raises(InputError, match=r"texts\[1\] has only special tokens"):
         states.sentence_space(1, special=False)
 
 

@@ -1,31 +1,30 @@
-"""The hidden states of every layer, kept: in memory, or memory-mapped in a folder that can be opened again.
+"""The hidden states of every layer, stored in memory or in the memory-mapped files of a folder.
 
-layer-00.npy …      (n, d) float32, one file a layer, the embedding layer first
-tokens.parquet      token, sentence, position, word, is_special, is_padding: one row a token
+layer-00.npy …      (n, d) float32, one file for each layer, the embedding layer first
+tokens.parquet      token, sentence, position, word, is_special, is_padding: one row for each token
 """
 
 from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from isoscope.errors import FileError, InputError, ShapeError
+from isoscope.errors import FileError, InputError, Setting, ShapeError
 from isoscope.io.files import reading
 from isoscope.io.numpy_files import map_npy
 from isoscope.labels import Labels, as_labels
-from isoscope.models.batches import text_batches, token_batches, usual_batch
-from isoscope.models.forward import hidden_states
 from isoscope.models.language_models import LanguageModel, load_language_model
 from isoscope.models.pooling import pool
-from isoscope.models.states import chosen_layers
-from isoscope.models.tokens import TokenRows, tokenize
+from isoscope.models.states import States
+from isoscope.models.tokens import TokenRows
 from isoscope.progress import Bar
 from isoscope.space import Space
 
@@ -34,13 +33,13 @@ _TOKENS = "tokens.parquet"
 
 @dataclass(frozen=True, eq=False)
 class TokenStates:
-    """The states of n tokens in some layers, and what is known of each token.
+    """The states of n tokens in some layers, and the type, text and position of each token.
 
     Attributes:
-        rows: the tokens: types, sentences, positions, words, which are special.
-        by_layer: (n, d) float32 a layer, by the layer's number; 0 is the embedding layer.
+        rows: the columns of the tokens: types, sentences, positions, words, is_special, is_padding.
+        by_layer: (n, d) float32 for each layer, by its number; 0 is the embedding layer.
         model: the model's name.
-        notes: what a user should know, such as how many texts were cut.
+        notes: remarks for the user, such as how many texts were truncated.
     """
 
     rows: TokenRows
@@ -53,52 +52,58 @@ class TokenStates:
 
     @property
     def layers(self) -> list[int]:
-        """The numbers of the layers kept."""
+        """The numbers of the layers, in ascending order."""
         return sorted(self.by_layer)
 
     @property
     def n_dims(self) -> int:
-        """d, the dimensions of a state."""
+        """The number of dimensions of a state."""
         return int(next(iter(self.by_layer.values())).shape[1])
 
     def vectors(self, layer: int) -> Tensor:
-        """(n, d) the states of a layer."""
+        """Return the (n, d) states of a layer."""
         if layer not in self.by_layer:
-            raise InputError(f"layer {layer} was not kept; there are {', '.join(map(str, self.layers))}")
+            names = ", ".join(map(str, self.layers))
+            raise InputError(argument="layer", got=layer, wanted=f"one of the layers stored: {names}")
         return self.by_layer[layer]
 
     def space(self, layer: int, *, rows: Tensor | None = None) -> Space:
-        """A layer as a Space that knows its token types and sentences: all rows, or a mask or places."""
+        """Return a layer as a Space with token types and sentences.
+
+        Args:
+            layer: its number.
+            rows: a mask or the positions of the tokens to take; by default all.
+        """
         vectors = self.vectors(layer)
-        known = self.rows
+        tokens = self.rows
         if rows is not None:
             chosen = torch.as_tensor(rows)
             if chosen.dtype == torch.bool and len(chosen) != len(self):
-                raise ShapeError(f"rows is a mask of {len(chosen):,} for {len(self):,} tokens")
-            known, vectors = self.rows.select(chosen), vectors[chosen.to(vectors.device)]
+                raise ShapeError(f"has {len(chosen):,} entries for {len(self):,} tokens", argument="rows")
+            tokens, vectors = self.rows.select(chosen), vectors[chosen.to(vectors.device)]
         return Space(
             vectors,
-            token_types=known.types.seen(),
-            sentences=known.sentences.seen(),
+            token_types=tokens.types.seen(),
+            sentences=tokens.sentences.seen(),
             layer=layer,
             name=f"{self.model}, layer {layer}",
         )
 
     def sentence_space(self, layer: int, *, pooling: str = "mean", special: bool = True) -> Space:
-        """A layer with one vector a text: the mean or the maximum of its tokens, its first or its last.
+        """Return a layer as a Space with one vector for each text.
 
         Args:
             layer: its number.
             pooling: "mean", "max", "cls" (the first token) or "lasttoken".
-            special: whether special tokens count; padding never does.
+            special: whether special tokens are counted; padding never is.
         """
         counted = ~self.rows.is_padding if special else ~(self.rows.is_padding | self.rows.is_special)
         rows = self.rows.select(counted)
         if rows.sentences.seen().n_labels < self.rows.sentences.n_labels:
-            left = set(self.rows.sentences.codes.tolist()) - set(rows.sentences.codes.tolist())
+            missing = set(self.rows.sentences.codes.tolist()) - set(rows.sentences.codes.tolist())
             raise InputError(
-                f"texts[{min(left)}] has no token but special ones, so no vector without them; "
-                "leave it out, or count special tokens"
+                f"texts[{min(missing)}] has only special tokens, so it has no vector without them",
+                hint=["leave the text out", Setting("special", True, to="count special tokens")],
             )
         vectors = self.vectors(layer)
         pooled = pool(vectors[counted.to(vectors.device)], rows.sentences.seen().codes, pooling=pooling)
@@ -106,18 +111,19 @@ class TokenStates:
 
     @classmethod
     def open(cls, folder: str | os.PathLike[str], *, model: str = "") -> TokenStates:
-        """States that `token_states(…, folder=…)` has written, memory-mapped."""
+        """Open the states that `token_states(…, folder=…)` has written, memory-mapped."""
         folder = Path(folder)
         files = sorted(folder.glob("layer-*.npy"))
         if not files:
-            raise FileError(f"{folder} has no layer-00.npy and others; wanted a folder of token states")
+            raise FileError(f"{folder} has no file layer-*.npy", wanted="a folder of token states")
         rows = _read_rows(folder / _TOKENS)
         by_layer = {_number(file): _mapped(file) for file in files}
         for file, states in zip(files, by_layer.values(), strict=True):
             if states.ndim != 2 or len(states) != len(rows) or states.dtype != torch.float32:
                 raise FileError(
-                    f"{file} has {states.dtype} of shape {tuple(states.shape)} for {len(rows):,} tokens; "
-                    "wanted one float32 state a token: was the run cut short?"
+                    f"{file} has {states.dtype} of shape {tuple(states.shape)} for {len(rows):,} tokens",
+                    wanted="one float32 state for each token",
+                    hint="write the folder again, in case the run was interrupted",
                 )
         return cls(rows, by_layer, model or folder.name)
 
@@ -126,97 +132,86 @@ def token_states(
     texts: Sequence[str],
     *,
     model: str | os.PathLike[str] | LanguageModel = "all-MiniLM-L6-v2",
-    layers: Iterable[int] | None = None,
-    window: int | None = None,
-    truncate: bool = False,
-    max_tokens: int | None = None,
-    padding: bool = False,
     folder: str | os.PathLike[str] | None = None,
     device: str | torch.device | None = None,
     keep_on: str | torch.device = "cpu",
-    batch_tokens: int | None = None,
     progress: bool | None = None,
     download: bool = False,
+    **reading: Any,
 ) -> TokenStates:
-    """The state of every token of the texts in every layer of a model.
+    """Return the state of every token of the texts in every layer of a model.
 
     Args:
-        texts: strings, none empty (unless they are read as one stream).
+        texts: strings, none of them empty unless `window` is given.
         model: a short name, folder, .gguf file or hub id (see `resolve_model`), or a loaded LanguageModel.
-        layers: which to keep, 0 being the embedding layer and −1 the last; by default all.
-        window: join the texts to one stream and cut it into windows of so many tokens.
-        truncate: cut texts that are longer than the model takes; else they are refused.
-        max_tokens: stop before the text or window that would pass so many.
-        padding: also the state of one padding token behind each text that is shorter than the longest
-            (a protocol of Xiao et al. 2023); it is marked in `rows.is_padding`.
-        folder: write the states there, memory-mapped, for more than memory holds; else they are in memory.
-        device: where the model computes; by default a CUDA device where there is one.
-        keep_on: the device that states in memory are kept on.
-        batch_tokens: how many tokens at a time; by default 4,096, and 32,768 on CUDA.
-        progress: show a bar; by default on a terminal.
-        download: fetch the model where it is not on this machine.
+        folder: write the states to memory-mapped files in this folder; by default they are in memory.
+        device: the device to run the model on; by default a CUDA device if there is one.
+        keep_on: the device for states in memory.
+        progress: show a progress bar; by default on a terminal.
+        download: download the model if it is not on this machine.
+        **reading: how the texts are read, as in `States`: layers, window, truncate, max_tokens, padding and
+            batch_tokens.
     """
     with Bar(show=progress) as bar:
         bar.step("loading the model", at_once=True)
         loaded = load_language_model(model, device=device, download=download)
         bar.step("tokenizing")
-        tokenized = tokenize(
-            texts, loaded, window=window, truncate=truncate, max_tokens=max_tokens, padding=padding
-        )
-        chosen = chosen_layers(layers, loaded.n_layers)
-        kept = _room(chosen, (len(tokenized.ids), loaded.n_dims), folder, keep_on)
-        bar.step(f"{len(tokenized.ids):,} tokens through {loaded.name}")
+        states = States(texts, model=loaded, **reading)
+        tokens, n_tokens = states.tokenized.rows, len(states.tokenized.ids)
+        by_layer = _allocated(states.layers, (n_tokens, loaded.n_dims), folder, keep_on)
+        bar.step(f"{n_tokens:,} tokens through {loaded.name}")
         n_done = 0
-        at_once = usual_batch(loaded.device) if batch_tokens is None else batch_tokens
-        for found in hidden_states(loaded, token_batches(tokenized, text_batches(tokenized, at_once))):
-            rows = found.batch.rows
+        for batch in states.forward():
+            rows = batch.batch.rows
             assert rows is not None
-            for layer in chosen:
-                kept[layer][rows] = found.rows(layer).to(kept[layer].device)
+            for layer, stored in by_layer.items():
+                stored[rows] = batch.rows(layer).to(stored.device)
             n_done += len(rows)
-            bar.share(n_done / len(tokenized.ids))
+            bar.share(n_done / n_tokens)
     if folder is not None:
-        _write_rows(tokenized.rows, Path(folder) / _TOKENS)
-    return TokenStates(tokenized.rows, kept, loaded.name, tokenized.notes)
+        _write_rows(tokens, Path(folder) / _TOKENS)
+    return TokenStates(tokens, by_layer, loaded.name, tuple(states.notes))
 
 
-def _room(
+def _allocated(
     layers: list[int],
     shape: tuple[int, int],
     folder: str | os.PathLike[str] | None,
     device: str | torch.device,
 ) -> dict[int, Tensor]:
-    """Where the states go: zeros in memory, or files of their size."""
+    """Return a tensor of zeros for each layer, in memory or in a memory-mapped file."""
     if folder is None:
         return {layer: torch.zeros(shape, device=device) for layer in layers}
-    place = Path(folder)
+    target = Path(folder)
     try:
-        place.mkdir(parents=True, exist_ok=True)
-        for old in (place / _TOKENS, *place.glob("layer-*.npy")):  # states of other texts would be mixed in
+        target.mkdir(parents=True, exist_ok=True)
+        for old in (target / _TOKENS, *target.glob("layer-*.npy")):  # the states of other texts
             old.unlink(missing_ok=True)
-        return {layer: _new_file(place / f"layer-{layer:02}.npy", shape) for layer in layers}
+        return {
+            layer: torch.from_numpy(
+                np.lib.format.open_memmap(
+                    target / f"layer-{layer:02}.npy", mode="w+", dtype=np.float32, shape=shape
+                )
+            )
+            for layer in layers
+        }
     except OSError as error:
         raise FileError(
-            f"{place} cannot be written: {error.strerror or error}; "
-            f"the states take {4 * shape[0] * shape[1] * len(layers) / 2**20:,.0f} MB"
+            f"{target} cannot be written: {error.strerror or error}",
+            hint=f"free {4 * shape[0] * shape[1] * len(layers) / 2**20:,.0f} MB for the states",
         ) from error
-
-
-def _new_file(path: Path, shape: tuple[int, int]) -> Tensor:
-    mapped = np.lib.format.open_memmap(path, mode="w+", dtype=np.float32, shape=shape)
-    return torch.from_numpy(mapped)
 
 
 def _number(path: Path) -> int:
     number = path.stem.removeprefix("layer-")
     if not number.isdecimal():
-        raise FileError(f"{path} is no layer by a number; wanted layer-00.npy and others")
+        raise FileError(f"{path} has no layer number in its name", wanted="a name such as layer-00.npy")
     return int(number)
 
 
 def _mapped(path: Path) -> Tensor:
     with reading(path), warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # a read-only map as a tensor: nothing here writes to it
+        warnings.simplefilter("ignore", UserWarning)  # torch warns of a read-only array; nothing writes to it
         return torch.from_numpy(map_npy(path))
 
 
@@ -244,13 +239,13 @@ def _read_rows(path: Path) -> TokenRows:
 
     with reading(path):
         table = pq.read_table(path)
-        found = {name: table.column(name).to_numpy() for name in table.column_names}
-        sentences = torch.from_numpy(found["sentence"].copy())
+        columns = {name: table.column(name).to_numpy() for name in table.column_names}
+        sentences = torch.from_numpy(columns["sentence"].copy())
         return TokenRows(
-            types=as_labels(found["token"].astype(str), name="token"),
+            types=as_labels(columns["token"].astype(str), name="token"),
             sentences=Labels(sentences, tuple(range(int(sentences.max()) + 1))),
-            positions=torch.from_numpy(found["position"].copy()),
-            is_special=torch.from_numpy(found["is_special"].copy()),
-            is_padding=torch.from_numpy(found["is_padding"].copy()),
-            words=torch.from_numpy(found["word"].copy()),
+            positions=torch.from_numpy(columns["position"].copy()),
+            is_special=torch.from_numpy(columns["is_special"].copy()),
+            is_padding=torch.from_numpy(columns["is_padding"].copy()),
+            words=torch.from_numpy(columns["word"].copy()),
         )
