@@ -77,7 +77,7 @@ def test_the_table_says_what_was_encoded(folder: Path, tiny_model: Path) -> None
     result = runner.invoke(app, ["measure", "reviews.jsonl", "--model", str(tiny_model), "-l", "label"])
     assert result.exit_code == 0
     assert f"note: 8 texts of column 'text', encoded by {tiny_model.name}\n" in result.output
-    assert "1 of 8 texts cut after the 8 tokens" in " ".join(result.output.split())
+    assert "1 of 8 texts truncated to 8 tokens" in " ".join(result.output.split())
 
 
 def test_every_flag_changes_something(folder: Path, tiny_model: Path) -> None:

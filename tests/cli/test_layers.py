@@ -162,9 +162,9 @@ def test_a_column_of_a_table(tiny_bert: Path, tmp_path: Path) -> None:
 def test_long_texts_are_cut_on_request(tiny_bert: Path, tmp_path: Path) -> None:
     file = tmp_path / "long.txt"
     file.write_text("\n".join(["a cat " * 20, "the dog"]))
-    with pytest.raises(InputError, match=r"has 42 tokens, and .* takes 24.*--truncate.*--window"):
+    with pytest.raises(InputError, match=r"has 42 tokens, and .* accepts 24.*--truncate.*--window"):
         run(tiny_bert, "--texts", file)
-    assert "and cut" in run(tiny_bert, "--texts", file, "--truncate", "--no-clusters")
+    assert "truncated to 24 tokens" in run(tiny_bert, "--texts", file, "--truncate", "--no-clusters")
 
 
 def test_a_corpus_by_name(tiny_bert: Path, tmp_path: Path) -> None:

@@ -99,7 +99,7 @@ def test_labels_are_checked_before_anything_is_encoded(
     Path("short.txt").write_text("p\nq\n")
     with pytest.raises(
         ShapeError,
-        match=r"`labels` has 2 entries for 6 texts in reviews.jsonl \(labels from short.txt\); wanted one",
+        match=r"`labels` has 2 entries for 6 texts in reviews.jsonl \(labels from short.txt\); expected one",
     ):
         open_texts(reviews, model=tiny_model, labels="short.txt")
     Path("gap.jsonl").write_text('{"text": "a", "label": "p"}\n{"text": "b", "label": null}\n')
@@ -129,7 +129,7 @@ def test_texts_that_are_cut_are_counted(tiny_model: Path, reviews: Path) -> None
     Path("long.txt").write_text("".join("a " * n + "\n" for n in counts) + "dog " * 7 + "\n")
     source = open_texts("long.txt", model=tiny_model)
     source.load()
-    assert source.notes[-1] == "4 of 6 texts cut after the 8 tokens the model takes"
+    assert source.notes[-1] == "4 of 6 texts truncated to 8 tokens, the model's maximum"
     torch.testing.assert_close(*encode(["a " * 7, "a " * 20], model=tiny_model))  # cut indeed
     short = open_texts("long.txt", model=tiny_model, prefix="the ")
     short.load()
@@ -231,5 +231,5 @@ def test_minilm_cuts_at_what_its_settings_say(reviews: Path) -> None:
     source.load()
     assert source.notes == [
         "2 texts, encoded by all-MiniLM-L6-v2",
-        f"1 of 2 texts cut after the {limit} tokens the model takes",
+        f"1 of 2 texts truncated to {limit} tokens, the model's maximum",
     ]

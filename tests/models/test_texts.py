@@ -16,11 +16,11 @@ def test_a_list_comes_back() -> None:
 @pytest.mark.parametrize(
     ("texts", "error", "words"),
     [
-        ("a text", InputError, "`pairs` is one str"),
+        ("a text", InputError, "`pairs` must be a sequence of strings"),
         ([], ShapeError, "`pairs` is empty"),
-        (["a", 3], InputError, r"pairs\[1\] is a int \(3\)"),
-        (["a", "\t"], InputError, r"pairs\[1\] is empty"),
-        (["\ud800"], InputError, r"pairs\[0\] has half of a surrogate pair"),
+        (["a", 3], InputError, r"`pairs\[1\]` must be a string, got 3"),
+        (["a", "\t"], InputError, r"`pairs\[1\]` is empty"),
+        (["\ud800"], InputError, r"`pairs\[0\]` has half of a surrogate pair"),
     ],
 )
 def test_what_is_refused(texts: Any, error: type[Exception], words: str) -> None:

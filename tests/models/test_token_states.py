@@ -127,7 +127,7 @@ def test_folders_that_cannot_be_used(model: LanguageModel, tmp_path: Path) -> No
 
 
 def test_batches_of_no_tokens(model: LanguageModel) -> None:
-    with pytest.raises(InputError, match="batch_tokens is 0"):
+    with pytest.raises(InputError, match="`batch_tokens` must be at least 1"):
         token_states(TEXTS, model=model, batch_tokens=0, progress=False)
 
 

@@ -170,7 +170,7 @@ def test_texts_are_cut_to_what_model_and_caller_allow(tiny_bert: Path) -> None:
     long = [*TEXTS, "the cat sat on the mat to " * 8]
     tracker = GeometryTracker(long, tokenizer=tokens)
     tracker.measure(model, step=0)
-    assert "longer than the 24 tokens" in tracker.trajectory.configuration["notes"][0]
+    assert "truncated to 24 tokens" in tracker.trajectory.configuration["notes"][0]
     short = GeometryTracker(TEXTS, tokenizer=tokens, max_length=4)
     short.measure(model, step=0)
     assert short.trajectory.configuration["n"] == 2 * len(TEXTS)  # two words of each
@@ -642,9 +642,9 @@ def test_bad_settings(options: dict[str, Any], message: str, probe: Tensor) -> N
         ([], "`probe` is empty"),
         ({}, "`probe` is empty"),
         (torch.zeros(0, 3), "at least 2 items"),
-        ("text", "`probe` is one str"),
+        ("text", "`probe` must be"),
         (["a", " "], r"probe\[1\] is empty"),
-        (["a", 3], r"probe\[1\] is a int \(3\)"),
+        (["a", 3], r"`probe\[1\]` must be a string"),
         (object(), "torch cannot take"),
         ({"input_ids": torch.ones(2, 3), "attention_mask": torch.ones(3, 3)}, "several lengths"),
         (

@@ -265,9 +265,9 @@ BAD: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"labels": LABELS[:-1]}, ShapeError, "`labels` has 39"),
     ({"pairs": TEXTS[:-1]}, ShapeError, "pairs has 39 entries for 40"),
     ({"texts": ["  ", *TEXTS[1:]]}, InputError, r"texts\[0\] is empty"),
-    ({"texts": "a cat"}, InputError, "`texts` is one str"),
+    ({"texts": "a cat"}, InputError, "`texts` must be a sequence of strings"),
     ({"texts": []}, ShapeError, "`texts` is empty"),
-    ({"texts": [1, *TEXTS[1:]]}, InputError, r"texts\[0\] is a int"),
+    ({"texts": [1, *TEXTS[1:]]}, InputError, r"`texts\[0\]` must be a string"),
     ({"model": "no/such-model"}, InputError, "is not on this machine"),
 ]
 

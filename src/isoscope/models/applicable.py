@@ -1,4 +1,4 @@
-"""Which metrics the states of a model allow."""
+"""Choose the metrics that can be computed on the states of a model."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from isoscope.metrics.registry import KNOWN, Metric, choose
 
 
 def applicable(asked: list[str], known: Collection[str], why: Mapping[str, str]) -> list[Metric]:
-    """Return the metrics of these names and families that can be taken with what is known of the rows.
+    """Return the metrics with these names, and those of these families that can be computed.
 
     Args:
-        asked: names and families; of a family, what cannot be taken is left out.
-        known: of labels, token_types, sentences, partners and covariance, those that are known.
-        why: for each of these, why it is not known, and how to tell it.
+        asked: names of metrics and families.
+        known: those of labels, token_types, sentences, partners and covariance that are known.
+        why: for each of the others, why it is not known and how to pass it.
 
     Raises:
-        InputError: a metric asked for by name cannot be taken, or none can.
+        InputError: a metric asked for by name cannot be computed, or no metric can.
     """
     chosen = []
     for metric in choose(asked):
@@ -27,5 +27,5 @@ def applicable(asked: list[str], known: Collection[str], why: Mapping[str, str])
         elif metric.name in asked:
             raise InputError(f"{metric.name} needs {missing[0]}, {why[missing[0]]}")
     if not chosen:
-        raise InputError(f"metrics: none of {', '.join(asked)} can be taken on these states")
+        raise InputError(f"none of {', '.join(asked)} can be computed on these states", argument="metrics")
     return chosen

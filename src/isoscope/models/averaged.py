@@ -1,4 +1,4 @@
-"""Texts to vectors by averaging the vectors of their words."""
+"""Encode texts by the mean of their word vectors."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ _WORD = re.compile(r"\w+")
 
 
 def averaged_vectors(texts: Sequence[str], *, model: str | os.PathLike[str] = GLOVE) -> tuple[Tensor, Tensor]:
-    """The mean vector of the words of each text, in lower case, and which texts have a word in the table.
+    """Return the mean word vector of each text that has a known word; words are converted to lower case.
 
     Args:
         texts: strings.
-        model: a table of word vectors, as `static_vectors` takes it.
+        model: a table of word vectors, as in `static_vectors`.
 
     Returns:
-        vectors: (m, d) float32, one a text with a known word, in the order of `texts`.
-        kept: (m,) int64, the places of those texts.
+        vectors: (m, d) float32, one for each text with a known word, in the order of `texts`.
+        kept: (m,) int64, the positions of these texts in `texts`.
     """
     words = [_WORD.findall(text.lower()) for text in checked_texts(texts)]
     distinct = list(dict.fromkeys(word for line in words for word in line)) or [""]

@@ -1,10 +1,9 @@
-"""Vectors of texts kept on disk, one entry a text: a later call encodes only what it has not seen.
+"""A cache of the vectors of texts on disk, with one entry for each text.
 
-A store is a folder for one model and its settings. In it lie shards, written once and never changed:
-safetensors files with the texts' digests and their vectors. A second list that shares texts with a first
-(the two columns of a pair task, a corpus with a few items added) finds them; two processes that write at
-once make two shards and no conflict. A shard that is damaged is removed, with a warning, and its texts are
-encoded again; what cannot be written is not kept, with a warning. No call fails over the cache.
+A store is a folder for one model and its settings. It contains shards: safetensors files with the digests of
+texts and their vectors, which are written once and never changed. Two processes that write at the same time
+write two shards. A damaged shard is removed with a warning, and its texts are encoded again. Vectors that
+cannot be written are not cached, with a warning. No call fails because of the cache.
 """
 
 from __future__ import annotations
@@ -27,37 +26,36 @@ from isoscope.models.folders import cache_folder
 
 _FORMAT = "isoscope text vectors 2"
 _DIGEST_BYTES = 16
-_SMALL_BYTES = 4 * 2**20  # shards below this are merged once there are _MANY_SHARDS of them
+_SMALL_BYTES = 4 * 2**20  # smaller shards are merged once there are _MANY_SHARDS of them
 _MANY_SHARDS = 32
 
 
 @dataclass(frozen=True)
 class VectorStore:
-    """The vectors of one model with one choice of settings: `find` some, `keep` more."""
+    """The cached vectors of one model with one choice of settings."""
 
     folder: Path
 
     @classmethod
     def of(cls, model_folder: Path, **settings: Any) -> VectorStore:
-        """The store for the model in a folder; other weights, other settings: another store."""
+        """Return the store for the weights of a model and these settings."""
         key = json.dumps([_FORMAT, fingerprint(model_folder), settings], sort_keys=True)
         return cls(cache_folder() / "vectors" / hashlib.sha256(key.encode()).hexdigest()[:32])
 
     def find(self, texts: Sequence[str]) -> dict[str, Tensor]:
-        """The vectors kept for these texts, (d,) float32 each."""
-        wanted = {digest(text): text for text in texts}
-        found: dict[str, Tensor] = {}
+        """Return the cached vectors of these texts, (d,) float32 each."""
+        missing = {digest(text): text for text in texts}
+        vectors: dict[str, Tensor] = {}
         for path in self._shards():
-            shard = _read_shard(path, wanted.keys())
-            for key, vector in shard.items():
-                found[wanted.pop(key)] = vector
-            if not wanted:
+            for key, vector in _read_shard(path, missing.keys()).items():
+                vectors[missing.pop(key)] = vector
+            if not missing:
                 break
-        widths = {len(vector) for vector in found.values()}
-        return found if len(widths) <= 1 else {}
+        n_dims = {len(vector) for vector in vectors.values()}
+        return vectors if len(n_dims) <= 1 else {}
 
     def keep(self, texts: Sequence[str], vectors: Tensor) -> None:
-        """Keep one row of vectors, (n, d) float32, for each text; a disk that refuses is a warning."""
+        """Cache the rows of (n, d) vectors, one for each text; warn if they cannot be written."""
         keys = [digest(text) for text in texts]
         try:
             sweep(self.folder)
@@ -82,7 +80,7 @@ class VectorStore:
         return write_tensors(path, tensors, of=self.folder.name)
 
     def _merge_small(self) -> None:
-        """Join small shards, so that many calls with few texts do not leave many files."""
+        """Merge small shards, so that many calls with few texts do not leave many files."""
         small = [path for path in self._shards() if _is_small(path)]
         if len(small) < _MANY_SHARDS:
             return
@@ -103,15 +101,15 @@ class VectorStore:
 
 
 def digest(text: str) -> bytes:
-    """What a text is known by in the store: its bytes' hash, 128 bits."""
+    """Return the key of a text in the store: a hash of 128 bits."""
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=_DIGEST_BYTES).digest()
 
 
 def fingerprint(model_folder: Path) -> str:
-    """A hash of all that a model's folder (or GGUF file) holds: its settings, tokenizer and every weight.
+    """Return a hash of a model's folder or GGUF file: its settings, its tokenizer and all weights.
 
-    The weights are hashed whole: a model tuned in its middle layers alone has the same first and last
-    bytes as before. It takes about a second for each gigabyte, once a process.
+    All bytes are hashed, since a model that was fine-tuned only in its middle layers has the same first and
+    last bytes. This takes about a second for each gigabyte, once in a process.
     """
     if model_folder.is_file():
         model_folder, files = model_folder.parent, [model_folder]
@@ -121,34 +119,31 @@ def fingerprint(model_folder: Path) -> str:
     for path in files:
         name = path.relative_to(model_folder).as_posix()
         if path.suffix.lower() == ".md" or any(part.startswith(".") for part in name.split("/")):
-            continue  # a model card or a note of the place it came from
+            continue  # a model card, or a file that the hub's client has written
         whole.update(f"{name}\0{file_hash(path)}\n".encode())
     return whole.hexdigest()
 
 
 def _is_small(path: Path) -> bool:
-    """By its size alone: a shard need not be read to be left alone."""
     try:
         return path.stat().st_size < _SMALL_BYTES
-    except OSError:  # another process has merged it away
+    except OSError:  # another process has merged and deleted it
         return False
 
 
 def _read_shard(path: Path, wanted: Iterable[bytes] | None) -> dict[bytes, Tensor]:
-    """Return the rows of a shard, all or the wanted ones; none from a file that is damaged or another's."""
+    """Return the rows of a shard that are wanted, or all; none from a damaged file."""
     try:
         keys = peek(path, "digests")
         if keys.dtype != torch.uint8 or keys.shape[1:] != (_DIGEST_BYTES,):
-            raise FileError(
-                f"{path} has digests of {keys.dtype}, shape {tuple(keys.shape)}; wanted those of texts"
-            )
+            raise FileError(f"{path} has digests of {keys.dtype} and shape {tuple(keys.shape)}")
         places = _places(keys, wanted)
         if not places:
             return {}
         tensors, _ = read_tensors(path, of=path.parent.name)
         return dict(zip(places, tensors["vectors"][list(places.values())], strict=True))
     except FileError as error:
-        if path.exists():  # else another process has merged it away
+        if path.exists():  # otherwise another process has merged and deleted it
             warnings.warn(
                 f"{error.problem}; it is removed from the cache, and its texts are encoded again",
                 RuntimeWarning,

@@ -1,4 +1,4 @@
-"""Where isoscope keeps what it can make again: vectors of texts, models put together from their parts."""
+"""The cache folder, for vectors of texts and for models assembled from packages."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ CACHE_VARIABLE = "ISOSCOPE_CACHE"
 
 
 def cache_folder() -> Path:
-    """The folder named by ISOSCOPE_CACHE, else `isoscope` in the platform's folder for caches."""
+    """Return the folder named by ISOSCOPE_CACHE, by default `isoscope` in the platform's cache folder."""
     chosen = os.environ.get(CACHE_VARIABLE)
     return Path(chosen).expanduser() if chosen else _platform_caches() / "isoscope"
 

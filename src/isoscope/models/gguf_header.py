@@ -1,4 +1,4 @@
-"""The header of a GGUF file, read to its end before a library believes it.
+"""Read and check the header of a GGUF file before a library uses it.
 
 https://github.com/ggml-org/ggml/blob/master/docs/gguf.md
 """
@@ -14,7 +14,7 @@ from typing import Any
 from isoscope.errors import FileError
 from isoscope.io.structure import Field, check_held, declared_bytes, described
 
-_MAX_VALUES = 4_000_000  # in lists, all together; a large vocabulary with its merges has one million
+_MAX_VALUES = 4_000_000  # in all lists together; a large vocabulary with its merges has one million
 _MAX_DIMS = 4
 _TEXT, _LIST = 8, 9
 _NUMBERS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
@@ -23,10 +23,10 @@ _LEAST_FIELD_BYTES, _LEAST_TENSOR_BYTES = 13, 24
 
 @dataclass(frozen=True)
 class GgufHeader:
-    """What a GGUF file says of itself, if its sizes fit its bytes.
+    """The metadata of a GGUF file.
 
     Attributes:
-        fields: texts and numbers by name; of a list, how long it is.
+        fields: texts and numbers by name; a list is replaced by as many None.
         shapes: the shape of each tensor by name.
     """
 
@@ -35,16 +35,16 @@ class GgufHeader:
 
 
 def read_gguf_header(path: Path) -> GgufHeader:
-    """Return the header of a GGUF file; raise FileError where it is damaged or claims too much."""
+    """Return the header of a GGUF file; raise FileError if it is damaged or its sizes exceed the file."""
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as raw:
         cursor = _Cursor(raw, str(path))
         if raw[:4] != b"GGUF" or len(raw) < 24:
-            raise FileError(f"{path} does not begin as a GGUF file does; wanted a model of llama.cpp's kind")
+            raise FileError(f"{path} does not begin like a GGUF file")
         cursor.at = 4
         version = cursor.number("I")
         if version not in (2, 3):
             raise FileError(
-                f"{path} is GGUF version {described(version)}; wanted version 2 or 3, little-endian"
+                f"{path} is GGUF version {described(version)}", wanted="version 2 or 3, little-endian"
             )
         n_tensors, n_fields = cursor.number("Q"), cursor.number("Q")
         check_held(
@@ -54,7 +54,7 @@ def read_gguf_header(path: Path) -> GgufHeader:
         for _ in range(n_fields):
             name = cursor.text()
             if name in fields:
-                raise FileError(f"{path}: `{described(name)}` stands twice in its header")
+                raise FileError(f"{path} has `{described(name)}` twice in its header")
             fields[name] = Field(str(path), name, cursor.value())
         tensors = [cursor.tensor() for _ in range(n_tensors)]
         alignment = fields.get("general.alignment", Field(str(path), "general.alignment", 32))
@@ -68,7 +68,7 @@ def read_gguf_header(path: Path) -> GgufHeader:
 
 @dataclass
 class _Cursor:
-    """A place in the header; nothing is read behind its end."""
+    """A position in the header; reading beyond the end of the file raises FileError."""
 
     raw: mmap.mmap
     file: str
@@ -100,10 +100,10 @@ class _Cursor:
     def tensor(self) -> tuple[str, tuple[int, ...], tuple[int, int], int]:
         name, n_dims = self.text(), self.number("I")
         if not 1 <= n_dims <= _MAX_DIMS:
-            raise FileError(f"{self.file} ({described(name)}) has {n_dims} axes; wanted 1 to {_MAX_DIMS}")
+            raise FileError(f"{self.file} ({described(name)}) has {n_dims} axes", wanted=f"1 to {_MAX_DIMS}")
         shape = tuple(self.number("Q") for _ in range(n_dims))
         if 0 in shape:
-            raise FileError(f"{self.file} ({described(name)}) is empty, shape {shape}; wanted numbers")
+            raise FileError(f"{self.file} ({described(name)}) is empty, with shape {shape}")
         return name, shape, self._packing(self.number("I"), name), self.number("Q")
 
     def _skipped_list(self) -> list[None]:
@@ -111,7 +111,7 @@ class _Cursor:
         self.n_values += n
         if self.n_values > _MAX_VALUES:
             raise FileError(
-                f"{self.file} has lists of {self.n_values:,} values; wanted at most {_MAX_VALUES:,}"
+                f"{self.file} has lists of {self.n_values:,} values", wanted=f"at most {_MAX_VALUES:,}"
             )
         if kind == _TEXT:
             for _ in range(n):
@@ -123,18 +123,16 @@ class _Cursor:
     def _form(self, kind: int) -> str:
         if kind not in _NUMBERS:
             raise FileError(
-                f"{self.file} has a value of type {kind} in its header; wanted text, numbers or lists"
+                f"{self.file} has a value of type {kind} in its header", wanted="text, numbers or lists"
             )
         return _NUMBERS[kind]
 
     def _packing(self, kind: int, name: str) -> tuple[int, int]:
-        """Return how many numbers lie together in how many bytes."""
+        """Return the numbers and the bytes of a block of the quantization."""
         from gguf import GGML_QUANT_SIZES, GGMLQuantizationType
 
         try:
             n_numbers, n_bytes = GGML_QUANT_SIZES[GGMLQuantizationType(kind)]
         except (KeyError, ValueError):
-            raise FileError(
-                f"{self.file} ({described(name)}) is packed by the unknown method {kind}"
-            ) from None
+            raise FileError(f"{self.file} ({described(name)}) has the unknown quantization {kind}") from None
         return n_numbers, n_bytes

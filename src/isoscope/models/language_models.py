@@ -1,4 +1,4 @@
-"""A language model with its tokenizer, loaded for its hidden states: from a folder, a GGUF file, the hub."""
+"""Load language models and their tokenizers from a folder, a GGUF file, or a copy from the hub."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ from isoscope.io.structure import read_json
 from isoscope.models.model_files import check_model, modules_of, running
 from isoscope.models.resolve import is_gguf, model_folder
 
-# their tables of positions begin behind the padding's number: 514 rows serve 512 tokens
+# their position embeddings start after the id of the padding token: 514 rows are for 512 tokens
 _OFFSET_POSITIONS = {"roberta", "xlm-roberta", "camembert", "mpnet", "longformer"}
-UNLIMITED = 10**9  # tokenizers that know no limit say 10³⁰
+UNLIMITED = 10**9  # a tokenizer without a limit has a maximum of 10³⁰ tokens
 
 
 @dataclass(frozen=True, eq=False)
 class LanguageModel:
-    """A model ready to read texts, in eval mode, float32.
+    """A loaded model in eval mode and float32, with its tokenizer.
 
     Attributes:
-        name: what it was asked for by, without its folders.
-        path: the folder or GGUF file it came from.
+        name: the name of the model, its folder or its file.
+        path: the folder or GGUF file that it was loaded from.
         model: the transformers model, without a head.
-        tokenizer: the transformers tokenizer that belongs to it.
-        n_layers: how many hidden states there are, the embedding layer included.
-        n_dims: dimensions of each.
-        max_length: the most tokens it takes, special ones included; None where it knows no limit.
-        is_causal: whether a token sees only those before it.
+        tokenizer: the transformers tokenizer of the model.
+        n_layers: the number of hidden states, including the embedding layer.
+        n_dims: the number of dimensions of a hidden state.
+        max_length: the maximum number of tokens, including special tokens; None where there is no limit.
+        is_causal: whether a token attends only to the tokens before it.
     """
 
     name: str
@@ -51,7 +51,7 @@ class LanguageModel:
 
     @property
     def device(self) -> torch.device:
-        """Where it computes."""
+        """The device of the model."""
         return torch.device(self.model.device)
 
 
@@ -61,14 +61,14 @@ def load_language_model(
     device: str | torch.device | None = None,
     download: bool = False,
 ) -> LanguageModel:
-    """A model and its tokenizer by name, folder, .gguf file or hub id; a LanguageModel passes through.
+    """Load a model and its tokenizer by name, folder, .gguf file or hub id.
 
-    Only safetensors and GGUF are read as weights, and no code that comes with a model is ever run.
+    Only safetensors and GGUF files are read as weights. Code that comes with a model is never run.
 
     Args:
-        model: what to load; see `resolve_model`.
-        device: where to compute; by default a CUDA device where there is one.
-        download: fetch it where it is not on this machine. Nothing is fetched otherwise.
+        model: the model to load, see `resolve_model`; a LanguageModel is returned as it is.
+        device: the device to compute on; by default a CUDA device if there is one.
+        download: download the model if it is not on this machine. Nothing is downloaded otherwise.
     """
     if isinstance(model, LanguageModel):
         return model
@@ -79,7 +79,7 @@ def load_language_model(
         tokenizer = transformers.AutoTokenizer.from_pretrained(folder, **options)
         weights = {} if is_gguf(path) else {"use_safetensors": True}
         loaded = transformers.AutoModel.from_pretrained(folder, dtype=torch.float32, **weights, **options)
-        loaded.config.use_cache = False  # no text is continued
+        loaded.config.use_cache = False  # the model does not generate text
         loaded = _placed(_decoder_or_encoder(loaded, path), device)
         config = loaded.config.get_text_config()
         return LanguageModel(
@@ -95,7 +95,7 @@ def load_language_model(
 
 
 def pretrained(path: Path) -> tuple[Path, dict[str, Any]]:
-    """What `from_pretrained` is called with: a folder, and options that fetch nothing and run no code."""
+    """Return the folder and the options for `from_pretrained`, which download nothing and run no code."""
     options: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
     if is_gguf(path):
         need_gguf(path)
@@ -104,9 +104,9 @@ def pretrained(path: Path) -> tuple[Path, dict[str, Any]]:
 
 
 def load_tokenizer(path: Path) -> Any:
-    """The tokenizer in a model's folder or GGUF file, with a padding token.
+    """Load the tokenizer in a model's folder or GGUF file, with a padding token.
 
-    One that has none pads with its end of text, or its unknown word: what is padding is masked anyway.
+    A tokenizer without a padding token uses its end-of-text token or unknown token; padding is masked anyway.
     """
     transformers = _transformers()
     folder, options = pretrained(path)
@@ -119,34 +119,36 @@ def load_tokenizer(path: Path) -> Any:
 
 
 def best_device(device: str | torch.device | None) -> torch.device:
-    """The device asked for, else a CUDA device where there is one."""
+    """Return the chosen device; by default a CUDA device if there is one, otherwise the CPU."""
     try:
         return torch.device(device if device else "cuda" if torch.cuda.is_available() else "cpu")
     except RuntimeError:
-        raise InputError(f"{device!r} is not known; wanted cpu, cuda, cuda:1, …", argument="device") from None
+        raise InputError(
+            argument="device", got=device, wanted="a device such as cpu, cuda or cuda:1"
+        ) from None
 
 
 @contextmanager
 def quiet_loading() -> Iterator[None]:
-    """No bars and no notices from the libraries while a model is loaded; their settings are put back."""
+    """Silence the progress bars and messages of the libraries while a model is loaded."""
     from transformers import modeling_gguf_pytorch_utils as gguf
-    from transformers.utils import logging as notices
+    from transformers.utils import logging as messages
 
-    was_shown, was_level, bar = notices.is_progress_bar_enabled(), notices.get_verbosity(), gguf.tqdm
+    had_bar, verbosity, bar = messages.is_progress_bar_enabled(), messages.get_verbosity(), gguf.tqdm
     sentences = logging.getLogger("sentence_transformers")
-    its_level = sentences.level
-    notices.disable_progress_bar()
-    notices.set_verbosity_error()
+    level = sentences.level
+    messages.disable_progress_bar()
+    messages.set_verbosity_error()
     sentences.setLevel(logging.ERROR)
-    gguf.tqdm = partial(bar, disable=True)  # the one bar that heeds no setting
+    gguf.tqdm = partial(bar, disable=True)  # this bar ignores the setting
     try:
         yield
     finally:
         gguf.tqdm = bar
-        sentences.setLevel(its_level)
-        notices.set_verbosity(was_level)
-        if was_shown:
-            notices.enable_progress_bar()
+        sentences.setLevel(level)
+        messages.set_verbosity(verbosity)
+        if had_bar:
+            messages.enable_progress_bar()
 
 
 def _transformers() -> Any:
@@ -160,7 +162,7 @@ def _transformers() -> Any:
 
 
 def need_gguf(path: Path) -> None:
-    """Raise InputError unless what reads GGUF is installed."""
+    """Raise InputError unless the packages that read GGUF files are installed."""
     missing = [name for name in ("gguf", "accelerate") if importlib.util.find_spec(name) is None]
     if missing:
         raise InputError(
@@ -170,18 +172,18 @@ def need_gguf(path: Path) -> None:
 
 
 def _inner(folder: Path) -> Path:
-    """Where the transformer itself lies in a folder of sentence-transformers: at its top, or in a module."""
-    listed = folder / "modules.json"
-    if (folder / "config.json").is_file() or not listed.is_file():
+    """Return the folder of the transformer: in a sentence-transformers folder it may be that of a module."""
+    listing = folder / "modules.json"
+    if (folder / "config.json").is_file() or not listing.is_file():
         return folder
-    return folder / modules_of(read_json(listed))[0]
+    return folder / modules_of(read_json(listing))[0]
 
 
 def _decoder_or_encoder(model: Any, path: Path) -> Any:
-    """The stack whose states are taken: of an encoder-decoder, its encoder."""
+    """Return the model whose hidden states are used; for an encoder-decoder, its encoder."""
     chosen = model.get_encoder() if getattr(model.config, "is_encoder_decoder", False) else model
     if not hasattr(chosen.config.get_text_config(), "num_hidden_layers"):
-        raise InputError(f"the model in {path} has no layers of hidden states; wanted a transformer for text")
+        raise InputError(f"the model in {path} has no hidden states", wanted="a transformer for text")
     return chosen
 
 
@@ -193,7 +195,7 @@ def _placed(model: Any, device: str | torch.device | None) -> Any:
 
 
 def token_limit(tokenizer: Any, config: Any) -> int | None:
-    """The most tokens a model takes; None where neither it nor its tokenizer knows a limit."""
+    """Return the maximum number of tokens of a model and its tokenizer; None where there is no limit."""
     positions = getattr(config, "max_position_embeddings", None)
     if positions and config.model_type in _OFFSET_POSITIONS:
         positions -= (config.pad_token_id or 0) + 1
@@ -202,7 +204,7 @@ def token_limit(tokenizer: Any, config: Any) -> int | None:
 
 
 def _is_causal(config: Any) -> bool:
-    """By its settings where they say so, else by what models of its kind are trained for."""
+    """Return whether the configuration says so, or the architecture has a causal but no masked model."""
     from transformers.models.auto.modeling_auto import (
         MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
         MODEL_FOR_MASKED_LM_MAPPING_NAMES,

@@ -1,4 +1,4 @@
-"""A model's files, looked at before a library believes them: types of settings, sizes against the weights."""
+"""Check the files of a model before a library loads them: types of settings, and sizes against weights."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from isoscope.io.structure import Field, read_json
 from isoscope.models.gguf_header import read_gguf_header
 
 _MAX_VOCABULARY_BYTES = 256 * 2**20
-_LEAST_SIZE = 1024  # what no model's width has to be below, however few weights it has
+_LEAST_SIZE = 1024  # sizes up to this are accepted, however few weights there are
 _COUNTED = ("layer", "expert", "block_count")
 _MEASURED = ("size", "dim")  # `vocab_size_per_layer_input` is a size, not a number of layers
 _SIZES = (
@@ -28,7 +28,7 @@ _SIZES = (
 )
 _WIDTHS = ("hidden_size", "d_model", "n_embd")
 _HEADS = ("num_attention_heads", "num_heads", "n_heads", "n_head")
-# each with a part of the names of the tensors that cannot be without it: Mamba has 0 heads and no attention
+# each with a part of the names of the tensors that need it: Mamba has 0 heads and no attention
 _GGUF_SIZES = {
     "embedding_length": "",
     "vocab_size": "",
@@ -40,7 +40,7 @@ _GGUF_SIZES = {
 
 @contextmanager
 def running(path: Path, what: str = "loaded") -> Iterator[None]:
-    """Turn whatever a library raises over a stranger's model into one InputError that names it."""
+    """Convert any exception of a library into an InputError that names the model."""
     try:
         yield
     except IsoscopeError:
@@ -50,7 +50,7 @@ def running(path: Path, what: str = "loaded") -> Iterator[None]:
 
 
 def check_model(path: Path) -> None:
-    """Raise FileError where settings have types they must not have, or sizes the weights do not have."""
+    """Raise FileError if a setting has a wrong type, or a size that does not match the weights."""
     with reading(path):
         if path.is_file():
             _check_gguf(path)
@@ -72,7 +72,7 @@ def check_model(path: Path) -> None:
 
 
 def modules_of(listing: Field) -> list[Path]:
-    """Return the folders that modules.json names, none of which leads out of the model's own."""
+    """Return the folders that modules.json names; raise FileError if one is outside the model's folder."""
     folders = []
     for entry in listing.entries(at_least=1):
         if (kind := entry.get("type")) is not None:
@@ -100,7 +100,7 @@ def _weights(folder: Path) -> dict[str, tuple[int, ...]]:
 
 
 def _check_not_zero(config: Field) -> None:
-    """Raise FileError over a width, a vocabulary or a number of heads of 0, wherever it is nested."""
+    """Raise FileError if a width, vocabulary or number of heads is 0, at any level of nesting."""
     for name, field in config.mapping().items():
         if isinstance(field.value, dict):
             _check_not_zero(field)
@@ -109,7 +109,7 @@ def _check_not_zero(config: Field) -> None:
 
 
 def _check_sizes(config: Field, shapes: Mapping[str, tuple[int, ...]]) -> None:
-    """Hold the sizes in a model's settings against its weights, wherever they are nested."""
+    """Compare the sizes in a model's settings with the shapes of its weights, at any level of nesting."""
     lengths = {length for shape in shapes.values() for length in shape}
     widest = max(*lengths, _LEAST_SIZE)
     for name, field in config.mapping().items():
@@ -131,7 +131,7 @@ def _check_gguf(path: Path) -> None:
     header = read_gguf_header(path)
     architecture = header.fields.get("general.architecture")
     if architecture is None or not header.shapes:
-        raise FileError(f"{path} has no architecture or no tensors in its header; wanted a whole model")
+        raise FileError(f"{path} has no architecture or no tensors in its header")
     widest = max(length for shape in header.shapes.values() for length in shape)
     prefix = f"{architecture.text()}."
     for name, field in header.fields.items():
@@ -160,7 +160,7 @@ def _check_sentences(settings: Field) -> None:
 def _check_modalities(modalities: Field) -> None:
     for modality in modalities.mapping().values():
         method = modality["method"].text()
-        if method != "forward" and not method.startswith("get_"):  # it is called by its name
+        if method != "forward" and not method.startswith("get_"):  # the library calls this method
             modality["method"].refuse("forward, or begin with get_")
 
 

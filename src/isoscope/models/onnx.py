@@ -1,4 +1,4 @@
-"""A sentence encoder kept as ONNX: its last states, averaged over the tokens of each text."""
+"""Sentence encoders in ONNX format: the mean of the last states of a text's tokens."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ _STATES = "last_hidden_state"
 
 
 def is_onnx(folder: Path) -> bool:
-    """Whether a folder holds an ONNX model and its tokenizer, and no weights of another kind."""
+    """Return whether a folder has an ONNX model and its tokenizer, and no safetensors weights."""
     if not folder.is_dir() or next(folder.rglob("*.safetensors"), None) is not None:
         return False
     return _model_file(folder) is not None and (folder / "tokenizer.json").is_file()
 
 
 def _model_file(folder: Path) -> Path | None:
-    found = sorted(folder.glob("*.onnx"))
-    return found[0] if len(found) == 1 else None
+    files = sorted(folder.glob("*.onnx"))
+    return files[0] if len(files) == 1 else None
 
 
 class OnnxEncoder:
-    """What `encode` asks of a model, by onnxruntime; on the CPU.
+    """An encoder that runs on onnxruntime on the CPU, with the methods of SentenceTransformer that are used.
 
-    Texts go in one at a time, without padding: some exported graphs are fixed to that.
+    Texts are encoded one at a time without padding, since some exported graphs accept nothing else.
     """
 
     max_seq_length = _MAX_TOKENS
@@ -42,13 +42,11 @@ class OnnxEncoder:
     def __init__(self, folder: Path, *, pooling: str | None = None, normalize: bool | None = None) -> None:
         if importlib.util.find_spec("onnxruntime") is None:
             raise InputError(
-                "an ONNX model needs onnxruntime, which is not installed: pip install 'isoscope[onnx]'"
+                "ONNX models need onnxruntime, which is not installed", hint="pip install 'isoscope[onnx]'"
             )
         if pooling not in (None, "mean"):
-            raise InputError(
-                f"is {pooling!r}; an ONNX model's states are averaged: wanted 'mean'", argument="pooling"
-            )
-        os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # nothing is sent: read when it is imported
+            raise InputError(argument="pooling", got=pooling, wanted="'mean' for an ONNX model")
+        os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # must be set before the import
         import onnxruntime
         from tokenizers import Tokenizer
 
@@ -60,27 +58,25 @@ class OnnxEncoder:
                 str(_model_file(folder)), options, providers=["CPUExecutionProvider"]
             )
             self._tokens = Tokenizer.from_file(str(folder / "tokenizer.json"))
-        except Exception as error:  # whatever the libraries raise over a folder from a stranger
+        except Exception as error:  # the libraries raise many types over a damaged file
             raise FileError(f"the model in {folder} cannot be loaded: {reason(error)}") from error
         self._tokens.no_padding()
         self._tokens.enable_truncation(_MAX_TOKENS)
         self._inputs = {one.name for one in self._session.get_inputs()}
         if _STATES not in {one.name for one in self._session.get_outputs()}:
-            raise FileError(
-                f"the model in {folder} has no output {_STATES!r}; wanted the states of its last layer"
-            )
+            raise FileError(f"the model in {folder} has no output {_STATES!r}")
         self._normalize = bool(normalize)
 
     def eval(self) -> OnnxEncoder:
-        """As it is: there is no other way to run it."""
+        """Return the encoder itself, which has no training mode."""
         return self
 
     def tokenizer(self, texts: Sequence[str], **_options: Any) -> dict[str, list[list[int]]]:
-        """The numbers of the tokens of each text."""
+        """Return the token ids of each text."""
         return {"input_ids": [one.ids for one in self._tokens.encode_batch(list(texts))]}
 
     def encode(self, texts: Sequence[str], **_options: Any) -> Tensor:
-        """(n, d) float32: the mean of each text's states."""
+        """Return (n, d) float32 vectors: the mean of each text's states."""
         rows = torch.from_numpy(
             np.concatenate([self._mean(one.ids) for one in self._tokens.encode_batch(list(texts))])
         )

@@ -1,4 +1,4 @@
-"""Token states to one vector a text."""
+"""Pool the states of a text's tokens into one vector."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ TOKEN_POOLINGS = ("mean", "max", "cls", "lasttoken")
 
 
 def pool(states: Tensor, sentences: Tensor, *, pooling: str = "mean") -> Tensor:
-    """(S, d) one vector a text from the states of its tokens.
+    """Return (S, d) vectors, one for each text, from the states of its tokens.
 
     Args:
         states: (n, d).
-        sentences: (n,) int64, the text of each token, 0 … S − 1, in order, none left out.
+        sentences: (n,) int64, the number of each token's text, 0 … S − 1 in ascending order, without gaps.
         pooling: "mean", "max", "cls" (the first token) or "lasttoken".
 
     >>> pool(torch.tensor([[1.0, 0.0], [3.0, 4.0], [5.0, 5.0]]), torch.tensor([0, 0, 1]), pooling="max")
@@ -32,12 +32,12 @@ def pool(states: Tensor, sentences: Tensor, *, pooling: str = "mean") -> Tensor:
 
 
 def pool_padded(states: Tensor, mask: Tensor, *, pooling: str = "mean") -> Tensor:
-    """(S, d) the same of states padded on the right, without waiting for the device.
+    """Return (S, d) vectors from states that are padded on the right, without a device synchronization.
 
     Args:
         states: (S, T, d).
-        mask: (S, T) 1 where a token is no padding; each text has one at least.
-        pooling: as for `pool`.
+        mask: (S, T) 1 for tokens and 0 for padding; each text has at least one token.
+        pooling: as in `pool`.
 
     >>> states = torch.tensor([[[1.0, 0.0], [3.0, 4.0]], [[5.0, 5.0], [9.0, 9.0]]])
     >>> pool_padded(states, torch.tensor([[1, 1], [1, 0]]), pooling="mean")

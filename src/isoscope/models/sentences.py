@@ -1,4 +1,4 @@
-"""Texts to vectors, one a text, through sentence-transformers."""
+"""Encode texts by sentence-transformers: one vector for each text."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
 POOLINGS = ("mean", "cls", "max", "mean_sqrt_len_tokens", "weightedmean", "lasttoken")
-_COUNT_ROWS = 1024  # texts tokenised at a time to see which are too long
-_KEEP_ROWS = 8192  # vectors are kept as they come, so that a long run that is stopped has not run for nothing
+_COUNT_ROWS = 1024  # texts in a batch when token counts are compared with the model's maximum
+_CACHE_ROWS = 8192  # vectors are cached in chunks of this size, so that an interrupted run can continue
 
 
 def encode(
@@ -43,24 +43,25 @@ def encode(
     progress: bool | None = None,
     download: bool = False,
 ) -> Tensor:
-    """One vector for each text: (n, d) float32, in the order of the texts, on the CPU.
+    """Return one vector for each text: (n, d) float32 on the CPU, in the order of the texts.
 
-    The same as `SentenceTransformer(model).encode(texts)` to 1e-6, and faster: each distinct text is
-    encoded once, texts of the same number of tokens together, and none that an earlier call has seen.
-    Texts beyond the model's length are cut, as the model says.
+    The vectors equal those of `SentenceTransformer(model).encode(texts)` to 1e-6. Each distinct text is
+    encoded once, in batches of texts of similar length, and a text that was encoded before is read from the
+    cache. An interrupted call continues from the cache. Texts that exceed the model's maximum length are
+    truncated.
 
     Args:
-        texts: strings; an empty one has a vector too.
+        texts: strings; an empty string has a vector too.
         model: a short name, a folder, or an id on Hugging Face's hub; see `resolve_model`.
-        batch_size: how many texts at a time.
-        device: where to compute; by default a CUDA device where there is one.
-        pooling: tokens to one vector by `mean`, `cls`, `max`, …; by default as the model says.
-        normalize: vectors of length 1, or as they are pooled; by default as the model says.
-        cache: keep the vectors on disk, and take those kept before.
-        progress: show a bar; by default on a terminal.
-        download: fetch the model where it is not on this machine. Nothing is fetched otherwise.
+        batch_size: texts in a batch.
+        device: the device to compute on; by default a CUDA device if there is one.
+        pooling: how token states become one vector: `mean`, `cls`, `max`, …; by default the model's own.
+        normalize: whether to scale vectors to length 1; by default as the model does.
+        cache: read vectors from the cache on disk, and write new ones to it.
+        progress: show a progress bar; by default on a terminal.
+        download: download the model if it is not on this machine. Nothing is downloaded otherwise.
 
-    Only safetensors are read as weights, and no code that comes with a model is ever run.
+    Only safetensors, GGUF and ONNX files are read as weights. Code that comes with a model is never run.
     """
     texts = checked(texts, batch_size, pooling)
     encoding = Encoding(
@@ -72,7 +73,7 @@ def encode(
 
 @dataclass(frozen=True, kw_only=True)
 class Encoding:
-    """A model in a folder, loaded when it is first needed, and how texts go through it."""
+    """A model in a folder, loaded on first use, and the settings for encoding texts with it."""
 
     folder: Path = field(kw_only=False)
     batch_size: int
@@ -83,30 +84,30 @@ class Encoding:
 
     @cached_property
     def encoder(self) -> SentenceTransformer:
-        """The model, loaded."""
+        """The loaded model."""
         return load_encoder(self.folder, device=self.device, pooling=self.pooling, normalize=self.normalize)
 
     @property
     def store(self) -> VectorStore:
-        """Where vectors are kept: by all that they depend on; the device moves only their last digits."""
+        """The cache for vectors of this model, these settings and these versions of the libraries."""
         versions = {name: package_version(name) for name in ("sentence-transformers", "transformers")}
         return VectorStore.of(self.folder, pooling=self.pooling, normalize=self.normalize, **versions)
 
     def vectors(self, texts: Sequence[str], *, cache: bool = True) -> Tensor:
-        """Return one vector a text, (n, d); with `cache`, kept on disk and taken from there."""
+        """Return (n, d) vectors, one for each text, from the cache or the model."""
         with running(self.folder, "run"):
-            return _remembered(self.store if cache else None, texts, self._encoded)
+            return _cached(self.store if cache else None, texts, self._encoded)
 
     def limits(self, texts: Sequence[str]) -> list[int]:
-        """Return for each text that is longer than the model takes what it takes, in tokens; for others 0.
+        """Return for each text the model's maximum number of tokens if the text exceeds it, and 0 otherwise.
 
-        Kept on disk as vectors are, so that texts seen before need no tokenizer, and no model.
+        The results are cached like vectors, so that known texts need neither the tokenizer nor the model.
         """
         with running(self.folder, "run"):
             store = VectorStore.of(
                 self.folder, what="longer than this", transformers=package_version("transformers")
             )
-            return [int(limit) for limit in _remembered(store, texts, self._overlong)]
+            return [int(limit) for limit in _cached(store, texts, self._overlong)]
 
     def _encoded(self, texts: list[str]) -> Iterator[tuple[list[str], Tensor]]:
         encoder = self.encoder
@@ -118,28 +119,28 @@ class Encoding:
         tokenizer: Any = getattr(self.encoder, "tokenizer", None)
         limit = self.encoder.max_seq_length
         for start in range(0, len(texts), _COUNT_ROWS):
-            some = texts[start : start + _COUNT_ROWS]
-            found = torch.zeros(len(some), 1)
+            chunk = texts[start : start + _COUNT_ROWS]
+            limits = torch.zeros(len(chunk), 1)
             if callable(tokenizer) and limit and limit < UNLIMITED:
-                tokens = tokenizer(some, truncation=False, return_attention_mask=False, verbose=False)
-                found[[len(ids) > limit for ids in tokens["input_ids"]]] = limit
-            yield some, found
+                tokens = tokenizer(chunk, truncation=False, return_attention_mask=False, verbose=False)
+                limits[[len(ids) > limit for ids in tokens["input_ids"]]] = limit
+            yield chunk, limits
 
 
-def _remembered(
+def _cached(
     store: VectorStore | None,
     texts: Sequence[str],
     compute: Callable[[list[str]], Iterator[tuple[list[str], Tensor]]],
 ) -> Tensor:
-    """Return a row a text: those that the store has, and the rest computed, some at a time, and kept."""
+    """Return one row for each text; rows that are not in the store are computed and added to it in chunks."""
     distinct = list(dict.fromkeys(texts))
-    known = store.find(distinct) if store else {}
-    missing = [text for text in distinct if text not in known]
+    by_text = store.find(distinct) if store else {}
+    missing = [text for text in distinct if text not in by_text]
     for chunk, rows in compute(missing) if missing else ():
-        known.update(zip(chunk, rows, strict=True))
+        by_text.update(zip(chunk, rows, strict=True))
         if store:
             store.keep(chunk, rows)
-    return torch.stack([known[text] for text in texts])
+    return torch.stack([by_text[text] for text in texts])
 
 
 def load_encoder(
@@ -149,7 +150,7 @@ def load_encoder(
     pooling: str | None = None,
     normalize: bool | None = None,
 ) -> SentenceTransformer:
-    """The model in a folder, with its pooling and normalisation changed where asked."""
+    """Load the model in a folder; `pooling` and `normalize` replace its own unless they are None."""
     if is_onnx(folder):
         return OnnxEncoder(folder, pooling=pooling, normalize=normalize)
     if importlib.util.find_spec("sentence_transformers") is None:
@@ -157,12 +158,12 @@ def load_encoder(
             "encoding texts needs sentence-transformers, which is not installed",
             hint="pip install 'isoscope[text]'",
         )
-    where = str(best_device(device))
+    place = str(best_device(device))
     if is_gguf(folder):
         need_gguf(folder)
     check_model(folder)
     with quiet_loading(), running(folder):
-        encoder = _from_gguf(folder, where) if is_gguf(folder) else _from_folder(folder, where)
+        encoder = _from_gguf(folder, place) if is_gguf(folder) else _from_folder(folder, place)
         return _adapted(encoder.eval(), pooling, normalize)
 
 
@@ -179,7 +180,7 @@ def _from_folder(folder: Path, device: str) -> SentenceTransformer:
 
 
 def _from_gguf(file: Path, device: str) -> SentenceTransformer:
-    """A model without a pooling of its own: the mean of its last states, as for any plain folder."""
+    """Load a GGUF file, which has no pooling of its own, with the mean of the last states."""
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
 
@@ -189,7 +190,7 @@ def _from_gguf(file: Path, device: str) -> SentenceTransformer:
         model_kwargs={"dtype": torch.float32, **named},
         processor_kwargs=named,
         config_kwargs=named,
-        # texts as they are: a chat model's template would put its greeting around each
+        # otherwise a chat model's template would be applied to each text
         modality_config={"text": {"method": "forward", "method_output_name": "last_hidden_state"}},
         module_output_name="token_embeddings",
     )
@@ -198,17 +199,17 @@ def _from_gguf(file: Path, device: str) -> SentenceTransformer:
 
 
 def checked(texts: Sequence[str], batch_size: int, pooling: str | None) -> list[str]:
-    """The texts as a list, if they can be encoded so."""
+    """Return the texts as a list; raise InputError if an argument is not valid."""
     texts = checked_texts(texts)
     if batch_size < 1:
-        raise InputError(argument="batch_size", got=batch_size, wanted="at least one text a batch")
+        raise InputError(argument="batch_size", got=batch_size, wanted="at least 1")
     if pooling is not None and pooling not in POOLINGS:
         raise InputError(argument="pooling", got=pooling, wanted=f"one of {', '.join(POOLINGS)}")
     return texts
 
 
 def package_version(package: str) -> str:
-    """The version of an installed package, or "none"."""
+    """Return the version of an installed package, or "none"."""
     try:
         return version(package)
     except PackageNotFoundError:
@@ -218,7 +219,7 @@ def package_version(package: str) -> str:
 def _chunks(
     encoder: SentenceTransformer, texts: list[str], batch_size: int, bar: Bar
 ) -> Iterator[tuple[list[str], Tensor]]:
-    """Texts with their vectors, some thousands at a time, the longest first."""
+    """Yield texts with their vectors in chunks, the longest texts first."""
     lengths = _token_counts(encoder, texts)
     order = sorted(range(len(texts)), key=lambda i: -lengths[i])
     n_tokens, n_done = sum(lengths), 0
@@ -230,7 +231,7 @@ def _chunks(
         rows.append(_batch(encoder, [texts[i] for i in batch]))
         n_done += sum(lengths[i] for i in batch)
         bar.share(n_done / n_tokens)
-        if len(chunk) >= _KEEP_ROWS:
+        if len(chunk) >= _CACHE_ROWS:
             yield chunk, torch.cat(rows)
             chunk, rows = [], []
     if chunk:
@@ -245,7 +246,7 @@ def _batch(encoder: SentenceTransformer, texts: list[str]) -> Tensor:
 
 
 def _token_counts(encoder: SentenceTransformer, texts: list[str]) -> list[int]:
-    """How many tokens each text has, at least 1: texts of one length make batches without padding."""
+    """Return the number of tokens of each text, at least 1."""
     tokenizer: Any = getattr(encoder, "tokenizer", None)
     if not callable(tokenizer):
         return [len(text) + 1 for text in texts]
@@ -260,13 +261,15 @@ def _adapted(
     from sentence_transformers.sentence_transformer.modules import Normalize, Pooling
 
     if pooling is not None:
-        at = [i for i, module in enumerate(encoder) if isinstance(module, Pooling)]
-        if len(at) != 1:
+        positions = [i for i, module in enumerate(encoder) if isinstance(module, Pooling)]
+        if len(positions) != 1:
             raise InputError(
-                f"is {pooling!r}, but the model does not pool its tokens once: leave it out",
+                "cannot be changed for this model, which does not have exactly one pooling module",
                 argument="pooling",
+                hint="leave it out",
             )
-        encoder[at[0]] = Pooling(encoder[at[0]].embedding_dimension, pooling)
+        (at,) = positions
+        encoder[at] = Pooling(encoder[at].embedding_dimension, pooling)
     if normalize is not None:
         for i in reversed([i for i, module in enumerate(encoder) if isinstance(module, Normalize)]):
             del encoder[i]

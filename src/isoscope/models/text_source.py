@@ -1,4 +1,4 @@
-"""`TextFile`: a file of texts as a source of vectors, encoded once."""
+"""`TextFile`: a file of texts as a source of vectors."""
 
 from __future__ import annotations
 
@@ -23,59 +23,59 @@ from isoscope.table_columns import VECTORS
 
 
 class TextFile:
-    """The texts of a file, read and checked; encoding starts with `blocks` or `load`, and is done once.
+    """The texts of a file, read and checked. They are encoded once, when `blocks` or `load` is first called.
 
     Attributes:
         path: the file.
-        model: the model's name, as it was asked for.
-        texts: the texts as they stand in the file, without the prefix.
-        labels: one for each text; None where none were named.
-        n_rows: how many texts.
-        notes: what a user should know: how many texts, by which model, how many were cut.
+        model: the name of the model.
+        texts: the texts of the file, without the prefix.
+        labels: one for each text, or None.
+        n_rows: the number of texts.
+        notes: remarks for the user: the number of texts, the model, how many texts were truncated.
     """
 
     weights = None
-    n_bytes = None  # unknown before the model is loaded
+    n_bytes = None  # not known before the model is loaded
     device = torch.device("cpu")
 
     def __init__(
         self,
         path: Path,
-        found: FileTexts,
+        content: FileTexts,
         labels: Labels | None,
         encoding: Encoding,
         *,
         model: str,
         prefix: str,
     ) -> None:
-        self.path, self.texts, self.labels, self.model = path, found.texts, labels, model
-        self.n_rows = len(found.texts)
+        self.path, self.texts, self.labels, self.model = path, content.texts, labels, model
+        self.n_rows = len(content.texts)
         chosen = {"prefix": prefix or None, "pooling": encoding.pooling, "normalize": encoding.normalize}
-        told = ", ".join(f"{name} {value!r}" for name, value in chosen.items() if value is not None)
-        self.notes = [f"{_counted(found)}, encoded by {model}{f' ({told})' if told else ''}"]
+        settings = ", ".join(f"{name} {value!r}" for name, value in chosen.items() if value is not None)
+        self.notes = [f"{_counted(content)}, encoded by {model}{f' ({settings})' if settings else ''}"]
         self.notes += [
             f"column {name!r} holds vectors, which are not read: leave the model out to measure them"
-            for name, holds in found.columns.holds.items()
-            if holds == VECTORS
+            for name, kind in content.columns.holds.items()
+            if kind == VECTORS
         ]
-        self._encoding, self._prefix, self._columns = encoding, prefix, found.columns
+        self._encoding, self._prefix, self._columns = encoding, prefix, content.columns
 
     def __repr__(self) -> str:
         return f"TextFile({self.path.name}, {self.n_rows:,} texts, {self.model})"
 
     @property
     def title(self) -> str:
-        """What to call it in a message."""
+        """The path, for messages."""
         return str(self.path)
 
     @property
     def name(self) -> str:
-        """What to call it in tables."""
+        """The name of the file without its suffix, for tables."""
         return stem(self.path)
 
     @property
     def n_dims(self) -> int:
-        """How many dimensions the model gives; the texts are encoded."""
+        """The number of dimensions of the vectors; the texts are encoded to find it."""
         return self.load().n_dims
 
     @property
@@ -84,37 +84,37 @@ class TextFile:
         return tuple(self._columns.names)
 
     def column(self, name: str) -> list[Any]:
-        """One value a text of a column of the file."""
+        """Return the values of a column of the file, one for each text."""
         self._columns.check(name)
         with reading(self.path):
             return list(column_labels(self._columns, name))
 
     @property
     def identity(self) -> list[Any]:
-        """What tells these rows from others: the file as it is now, the model and settings, the labels."""
+        """The file with its size and time, the model, the settings and the labels."""
         return [self.title, *of_file(self.path), self.notes[0], of_knowledge(self.labels)]
 
     def parts(self, n_rows: int) -> list[TextFile]:
-        """Itself: texts are encoded once, and held."""
+        """Return one part, the source itself."""
         del n_rows
         return [self]
 
     def blocks(self, n_rows: int | None = None) -> Iterator[Space]:
-        """The vectors in blocks of n_rows, in order; each call begins at the first."""
+        """Yield the vectors in blocks of n_rows."""
         return self.load().blocks(n_rows)
 
     def load(self) -> Space:
-        """The vectors with their texts and labels; a second call encodes nothing."""
+        """Return the vectors with their texts and labels; only the first call encodes them."""
         return self._space
 
     @cached_property
     def _space(self) -> Space:
-        whole = [self._prefix + text for text in self.texts]
-        vectors, limits = self._encoding.vectors(whole), self._encoding.limits(whole)
-        vars(self._encoding).pop("encoder", None)  # it is not needed again
+        prefixed = [self._prefix + text for text in self.texts]
+        vectors, limits = self._encoding.vectors(prefixed), self._encoding.limits(prefixed)
+        vars(self._encoding).pop("encoder", None)  # frees its memory
         if n_cut := sum(limit > 0 for limit in limits):
             self.notes.append(
-                f"{n_cut:,} of {self.n_rows:,} texts cut after the {max(limits):,} tokens the model takes"
+                f"{n_cut:,} of {self.n_rows:,} texts truncated to {max(limits):,} tokens, the model's maximum"
             )
         return Space(vectors, labels=self.labels, texts=self.texts, name=stem(self.path))
 
@@ -133,61 +133,61 @@ def open_texts(
     download: bool = False,
     progress: bool | None = None,
 ) -> TextFile:
-    """Open a file of texts to be measured or trained: it is read and checked, its texts not yet encoded.
+    """Open a file of texts as a source for `measure`; the texts are read and checked, but not yet encoded.
 
-    What `measure` does with an opened file of vectors it does with this: `measure(open_texts(…))`. The
-    vectors are kept on disk as those of `encode` are.
+    The vectors are cached on disk, as those of `encode` are.
 
     Args:
-        path: .txt with a text a line, .csv, .tsv, .jsonl, .json (perhaps .gz), .parquet, .arrow, .feather.
+        path: .txt (one text a line), .csv, .tsv, .jsonl or .json (also .gz), .parquet, .arrow or .feather.
         model: a short name, a folder, or an id on Hugging Face's hub; see `resolve_model`.
-        text_column: which column; by default the only one of strings, else one called text, sentence, ….
-        labels: a column of the same file, else a file of labels (`file.csv:topic` for a column).
-        prefix: put before each text, as models such as e5 want it: "query: ".
-        pooling: tokens to one vector by `mean`, `cls`, `max`, …; by default as the model says.
-        normalize: vectors of length 1, or as they are pooled; by default as the model says.
-        batch_size: how many texts at a time.
-        device: where to encode; by default a CUDA device where there is one.
-        download: fetch the model where it is not on this machine. Nothing is fetched otherwise.
-        progress: show a bar; by default on a terminal.
+        text_column: the column of texts; by default the only column of strings, or one called text,
+            sentence, ….
+        labels: a column of the same file, or a file of labels (`file.csv:topic` for a column).
+        prefix: a prefix for each text, which models such as e5 expect: "query: ".
+        pooling: how token states become one vector: `mean`, `cls`, `max`, …; by default the model's own.
+        normalize: whether to scale vectors to length 1; by default as the model does.
+        batch_size: texts in a batch.
+        device: the device to encode on; by default a CUDA device if there is one.
+        download: download the model if it is not on this machine. Nothing is downloaded otherwise.
+        progress: show a progress bar; by default on a terminal.
 
     Raises:
-        FileError: the file is absent, broken, of an unknown kind, or has no such column.
-        InputError: a text is missing or empty, or the model is not here; the message says what to do.
-        ShapeError: there are more or fewer labels than texts.
+        FileError: the file does not exist, is damaged, has an unknown format, or has no such column.
+        InputError: a text is missing or empty, or the model is not on this machine.
+        ShapeError: the number of labels is not the number of texts.
     """
     path = Path(path)
     check_file(path, what="texts")
     folder = model_folder(model, download=download)
-    found = open_text_file(path, column=text_column, labels=labels)
-    checked(found.texts, batch_size, pooling)
+    content = open_text_file(path, column=text_column, labels=labels)
+    checked(content.texts, batch_size, pooling)
     encoding = Encoding(
         folder, batch_size=batch_size, device=device, pooling=pooling, normalize=normalize, progress=progress
     )
     name = folder.resolve().name if Path(model).expanduser().exists() else os.fspath(model)
-    return TextFile(path, found, _labels(path, found, labels), encoding, model=name, prefix=prefix)
+    return TextFile(path, content, _labels(path, content, labels), encoding, model=name, prefix=prefix)
 
 
-def _labels(path: Path, found: FileTexts, labels: str | os.PathLike[str] | None) -> Labels | None:
-    """The labels, as many as texts: told before hours of encoding, not after."""
+def _labels(path: Path, content: FileTexts, labels: str | os.PathLike[str] | None) -> Labels | None:
+    """Return the labels; raise ShapeError, before any text is encoded, unless there is one for each text."""
     if labels is None:
         return None
-    read, where = locate(
-        labels, of=path, columns=found.columns.names, read=partial(column_labels, found.columns)
+    read, origin = locate(
+        labels, of=path, columns=content.columns.names, read=partial(column_labels, content.columns)
     )
     with reading(path):
-        coded = as_labels(read(), name=f"labels ({where})")
-    if len(coded) != len(found.texts):
+        coded = as_labels(read(), name=f"labels ({origin})")
+    if len(coded) != len(content.texts):
         raise ShapeError(
-            f"has {len(coded)} entries for {len(found.texts)} texts in {path} "
-            f"(labels from {where}); wanted one for each text",
+            f"has {len(coded)} entries for {len(content.texts)} texts in {path} (labels from {origin})",
             argument="labels",
+            wanted="one label for each text",
         )
     return coded
 
 
-def _counted(found: FileTexts) -> str:
-    n, n_distinct = len(found.texts), len(set(found.texts))
-    of = f" of column {found.column!r}" if len(found.columns.names) > 1 else ""
-    few = "" if n == n_distinct else f" ({n_distinct:,} distinct)"
-    return f"{n:,} text{'s' if n > 1 else ''}{of}{few}"
+def _counted(content: FileTexts) -> str:
+    n, n_distinct = len(content.texts), len(set(content.texts))
+    column = f" of column {content.column!r}" if len(content.columns.names) > 1 else ""
+    distinct = "" if n == n_distinct else f" ({n_distinct:,} distinct)"
+    return f"{n:,} text{'s' if n > 1 else ''}{column}{distinct}"

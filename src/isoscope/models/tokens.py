@@ -1,4 +1,4 @@
-"""Texts to tokens: what is known of each token, and which tokens a model reads together."""
+"""Tokenize texts, and record the type, text, position and word of each token."""
 
 from __future__ import annotations
 
@@ -18,20 +18,21 @@ from isoscope.models.model_files import running
 from isoscope.models.texts import checked_texts
 
 _AS_ONE = Setting("window", to="read all texts as one stream")
-_TEXTS_AT_ONCE = 1024  # a tokenizer's own lists take some hundred bytes a token
+_CHUNK_TEXTS = 1024  # the lists of a tokenizer take some hundred bytes for each token
+_PADDING_WORD = -2  # in the column of words, until `_joined` replaces it
 
 
 @dataclass(frozen=True, eq=False)
 class TokenRows:
-    """What is known of each token, one entry a row, on the CPU.
+    """The columns of a table of tokens, one row for each token, on the CPU.
 
     Attributes:
-        types: the token type; names are the tokenizer's strings, such as "Ġthe" or "##ing".
-        sentences: which text or window it stands in; names are whole numbers from 0.
-        positions: (n,) int64, from 0 within its text.
-        is_special: (n,) bool, tokens the model adds: [CLS], [SEP], <s>.
-        is_padding: (n,) bool, padding that was asked for.
-        words: (n,) int64, which word of its text the token is part of; −1 for special ones and padding.
+        types: the token types; their names are the tokenizer's strings, such as "Ġthe" or "##ing".
+        sentences: the text or window of each token; their names are whole numbers from 0.
+        positions: (n,) int64, the position in the text, from 0.
+        is_special: (n,) bool, the tokens that the tokenizer adds: [CLS], [SEP], <s>.
+        is_padding: (n,) bool, the padding tokens.
+        words: (n,) int64, the number of the token's word in its text; −1 for special tokens and padding.
     """
 
     types: Labels
@@ -46,11 +47,11 @@ class TokenRows:
 
     @cached_property
     def counts(self) -> Tensor:
-        """(n,) int64, how often the type of each row occurs among all rows."""
+        """(n,) int64, the number of occurrences of each token's type."""
         return self.types.counts[self.types.codes]
 
     def select(self, rows: Tensor) -> TokenRows:
-        """Some of the rows: a mask or their places; types and sentences keep their codes."""
+        """Return the rows of a mask or of positions; types and sentences keep their codes."""
         return TokenRows(
             Labels(self.types.codes[rows], self.types.names),
             Labels(self.sentences.codes[rows], self.sentences.names),
@@ -63,13 +64,13 @@ class TokenRows:
 
 @dataclass(frozen=True, eq=False)
 class Tokenized:
-    """Texts as numbered tokens, end to end.
+    """The tokens of all texts, concatenated.
 
     Attributes:
-        ids: (n,) int64, the tokenizer's number of each token.
+        ids: (n,) int64, the id of each token in the tokenizer's vocabulary.
         starts: (S + 1,) int64, text s has tokens starts[s] … starts[s + 1] − 1.
-        rows: what is known of each token.
-        notes: what a user should know, such as how many texts were cut.
+        rows: the type, text, position and word of each token.
+        notes: remarks for the user, such as how many texts were truncated.
     """
 
     ids: Tensor
@@ -79,13 +80,13 @@ class Tokenized:
 
     @property
     def lengths(self) -> Tensor:
-        """(S,) tokens of each text."""
+        """(S,) the number of tokens of each text."""
         return self.starts.diff()
 
 
 @dataclass
 class _Gathered:
-    """Token columns as they come, a piece at a time."""
+    """Ids, special marks and words, one array for each text."""
 
     ids: list[np.ndarray] = field(default_factory=list)
     special: list[np.ndarray] = field(default_factory=list)
@@ -110,20 +111,20 @@ def tokenize(
     max_tokens: int | None = None,
     padding: bool = False,
 ) -> Tokenized:
-    """Number the tokens of texts, each text by itself or all as one stream cut into windows.
+    """Tokenize texts, either each on its own or joined into one stream that is cut into windows.
 
     Args:
-        texts: strings. By themselves none may be empty; in a stream empty ones are skipped.
-        model: whose tokenizer to use.
-        window: join the texts to one stream and cut it into windows of so many tokens, special ones
-            included; what is left at the end is a shorter window.
-        truncate: cut texts that are longer than the model takes; else they are refused.
-        max_tokens: stop before the text or window that would pass so many.
-        padding: put one padding token behind each text that is shorter than the longest.
+        texts: strings. Empty ones raise an error, or are skipped if `window` is given.
+        model: the model whose tokenizer is used.
+        window: join the texts into one stream and cut it into windows of this many tokens, including special
+            tokens; the last window may be shorter.
+        truncate: truncate texts that exceed the model's maximum length; otherwise they raise an error.
+        max_tokens: stop before the text or window that would exceed this many tokens.
+        padding: add one padding token to each text that is shorter than the longest.
     """
     texts = checked_texts(texts)
     if not any(text.strip() for text in texts):
-        raise ShapeError(f"all {len(texts):,} texts are empty; wanted some words")
+        raise ShapeError("has only empty strings", argument="texts", wanted="at least one word")
     _check_sizes(model, window, max_tokens)
     with running(model.path, "run"):
         if window is None:
@@ -138,8 +139,10 @@ def tokenize(
 def _check_sizes(model: LanguageModel, window: int | None, max_tokens: int | None) -> None:
     longest = model.max_length
     if window is not None and (window < 8 or (longest is not None and window > longest)):
-        most = f"8 … {longest}" if longest else "at least 8"
-        raise InputError(argument="window", got=window, wanted=f"{most} tokens, which {model.name} can take")
+        bounds = (
+            f"from 8 to {longest} tokens, the maximum of {model.name}" if longest else "at least 8 tokens"
+        )
+        raise InputError(argument="window", got=window, wanted=bounds)
     if max_tokens is not None and max_tokens < 2:
         raise InputError(argument="max_tokens", got=max_tokens, wanted="at least 2")
 
@@ -150,8 +153,9 @@ def _each(
     empty = [row for row, text in enumerate(texts) if not text.strip()]
     if empty:
         raise InputError(
-            f"texts[{empty[0]}] is empty ({len(empty):,} of {len(texts):,} are); wanted words in each",
-            hint=["leave those out", _AS_ONE],
+            f"texts[{empty[0]}] is empty" + (f", and {len(empty) - 1:,} more" if len(empty) > 1 else ""),
+            wanted="words in each text",
+            hint=["leave empty texts out", _AS_ONE],
         )
     gathered, n_tokens, n_cut = _Gathered(), 0, 0
     for row, ids, special, words in _encoded(texts, model):
@@ -163,25 +167,24 @@ def _each(
             break
         gathered.add(ids, special, words)
     if not gathered.ids:
-        raise InputError(
-            f"is {max_tokens}, which is less than the first text has; raise it", argument="max_tokens"
-        )
+        wanted = "at least the number of tokens of the first text"
+        raise InputError(argument="max_tokens", got=max_tokens, wanted=wanted)
     if not n_cut:
         return gathered, ()
-    texts_are = "1 text is" if n_cut == 1 else f"{n_cut:,} texts are"
-    return gathered, (f"{texts_are} longer than the {model.max_length:,} tokens {model.name} takes, and cut",)
+    texts_are = "1 text was" if n_cut == 1 else f"{n_cut:,} texts were"
+    return gathered, (f"{texts_are} truncated to {model.max_length:,} tokens, the maximum of {model.name}",)
 
 
 def _encoded(
     texts: list[str], model: LanguageModel, **options: Any
 ) -> Iterator[tuple[int, list[int], list[int], np.ndarray]]:
-    """Yield each text's place, its tokens, which of them are special, and the word of each.
+    """Yield each text's position, its token ids, the marks of special tokens, and the word of each token.
 
-    A special token is of word −1; every token is a word where the tokenizer cannot tell.
+    A special token has word −1. A slow tokenizer does not report words: there, every token is a word.
     """
-    for start in range(0, len(texts), _TEXTS_AT_ONCE):
+    for start in range(0, len(texts), _CHUNK_TEXTS):
         encoding = model.tokenizer(
-            texts[start : start + _TEXTS_AT_ONCE], return_special_tokens_mask=True, verbose=False, **options
+            texts[start : start + _CHUNK_TEXTS], return_special_tokens_mask=True, verbose=False, **options
         )
         for i, ids in enumerate(encoding["input_ids"]):
             words = np.arange(len(ids))
@@ -193,28 +196,28 @@ def _encoded(
 def _cut(
     ids: list[int], special: list[int], words: np.ndarray, model: LanguageModel, row: int, *, truncate: bool
 ) -> tuple[list[int], list[int], np.ndarray]:
-    """The longest beginning the model takes, with the special tokens at its end kept."""
+    """Truncate a text to the model's maximum length, but keep the special tokens at its end."""
     longest = model.max_length
     assert longest is not None
     if not truncate:
         raise InputError(
-            f"texts[{row}] has {len(ids):,} tokens, and {model.name} takes {longest:,}",
-            hint=[Setting("truncate", True, to="cut such texts"), _AS_ONE],
+            f"texts[{row}] has {len(ids):,} tokens, and {model.name} accepts {longest:,}",
+            hint=[Setting("truncate", True, to="truncate such texts"), _AS_ONE],
         )
     n_last = _n_specials(special)[1]
-    kept = [*range(longest - n_last), *range(len(ids) - n_last, len(ids))]
-    return [ids[i] for i in kept], [special[i] for i in kept], words[kept]
+    chosen = [*range(longest - n_last), *range(len(ids) - n_last, len(ids))]
+    return [ids[i] for i in chosen], [special[i] for i in chosen], words[chosen]
 
 
 def _n_specials(special: Sequence[int]) -> tuple[int, int]:
-    """How many special tokens stand at the beginning and at the end."""
+    """Return the number of special tokens at the beginning and at the end."""
     first = next((i for i, mark in enumerate(special) if not mark), len(special))
     last = next((i for i, mark in enumerate(reversed(special)) if not mark), 0)
     return first, last
 
 
 def _windows(texts: list[str], model: LanguageModel, window: int, *, max_tokens: int | None) -> _Gathered:
-    """All texts as one stream in windows, each between the special tokens the model puts around a text."""
+    """Return the windows of one stream, each between the special tokens that surround a text."""
     around = model.tokenizer(["a"], return_special_tokens_mask=True)
     n_first, n_last = _n_specials(around["special_tokens_mask"][0])
     marks = around["input_ids"][0]
@@ -222,10 +225,9 @@ def _windows(texts: list[str], model: LanguageModel, window: int, *, max_tokens:
     room = window - n_first - n_last
     if max_tokens is not None and max_tokens < window:
         raise InputError(
-            f"is {max_tokens}, which is less than a window of {window}; raise it", argument="max_tokens"
+            argument="max_tokens", got=max_tokens, wanted=f"at least one window of {window} tokens"
         )
-    most = None if max_tokens is None else max_tokens // window * room
-    ids, words = _stream(texts, model, most)
+    ids, words = _stream(texts, model, None if max_tokens is None else max_tokens // window * room)
     gathered = _Gathered()
     for start in range(0, len(ids), room):
         inner = ids[start : start + room]
@@ -236,34 +238,34 @@ def _windows(texts: list[str], model: LanguageModel, window: int, *, max_tokens:
     return gathered
 
 
-def _stream(texts: list[str], model: LanguageModel, most: int | None) -> tuple[np.ndarray, np.ndarray]:
-    """The tokens of all texts end to end, at most so many, and the word of the stream each is part of."""
+def _stream(texts: list[str], model: LanguageModel, max_tokens: int | None) -> tuple[np.ndarray, np.ndarray]:
+    """Return the tokens of all texts, at most `max_tokens`, and the number of each token's word."""
     ids: list[np.ndarray] = []
     words: list[np.ndarray] = []
     n_tokens = n_words = 0
     filled = [text for text in texts if text.strip()]
-    for _, own, _, numbers in _encoded(filled, model, add_special_tokens=False):
-        ids.append(np.asarray(own, np.int64))
-        words.append(numbers + n_words)
-        n_tokens += len(own)
-        n_words += int(numbers.max(initial=-1)) + 1
-        if most is not None and n_tokens >= most:
+    for _, text_ids, _, text_words in _encoded(filled, model, add_special_tokens=False):
+        ids.append(np.asarray(text_ids, np.int64))
+        words.append(text_words + n_words)
+        n_tokens += len(text_ids)
+        n_words += int(text_words.max(initial=-1)) + 1
+        if max_tokens is not None and n_tokens >= max_tokens:
             break
     if not n_tokens:
-        raise ShapeError("the texts have no tokens; wanted some words")
-    return np.concatenate(ids)[:most], np.concatenate(words)[:most]
+        raise ShapeError("has no tokens", argument="texts", wanted="at least one word")
+    return np.concatenate(ids)[:max_tokens], np.concatenate(words)[:max_tokens]
 
 
 def _pad_shorter(gathered: _Gathered, model: LanguageModel) -> None:
     padding = model.tokenizer.pad_token_id
     if padding is None:
-        raise InputError(f"{model.name}'s tokenizer has no padding token; leave padding out")
+        raise InputError(f"the tokenizer of {model.name} has no padding token", hint="leave padding out")
     longest = max(gathered.lengths)
-    for place, ids in enumerate(gathered.ids):
+    for text, ids in enumerate(gathered.ids):
         if len(ids) < longest:
-            gathered.ids[place] = np.append(ids, padding)
-            gathered.special[place] = np.append(gathered.special[place], False)
-            gathered.words[place] = np.append(gathered.words[place], -2)  # told apart from special ones
+            gathered.ids[text] = np.append(ids, padding)
+            gathered.special[text] = np.append(gathered.special[text], False)
+            gathered.words[text] = np.append(gathered.words[text], _PADDING_WORD)
 
 
 def _joined(gathered: _Gathered, model: LanguageModel, *, padding: bool, notes: tuple[str, ...]) -> Tokenized:
@@ -277,32 +279,28 @@ def _joined(gathered: _Gathered, model: LanguageModel, *, padding: bool, notes: 
         sentences=Labels(codes, tuple(range(len(lengths)))),
         positions=torch.arange(len(ids)) - starts[codes],
         is_special=torch.from_numpy(np.concatenate(gathered.special)),
-        is_padding=words == -2 if padding else torch.zeros(len(ids), dtype=torch.bool),
+        is_padding=words == _PADDING_WORD if padding else torch.zeros(len(ids), dtype=torch.bool),
         words=words.clamp(min=-1),
     )
     return Tokenized(ids, starts, rows, notes)
 
 
 def _types(ids: Tensor, model: LanguageModel) -> Labels:
-    """The numbers as labels, in the order of the token's strings."""
-    numbers, codes = torch.unique(ids, return_inverse=True)
-    names = [str(name) for name in model.tokenizer.convert_ids_to_tokens(numbers.tolist())]
+    """Return the token types as labels, sorted by their strings."""
+    distinct, codes = torch.unique(ids, return_inverse=True)
+    names = [str(name) for name in model.tokenizer.convert_ids_to_tokens(distinct.tolist())]
     order = sorted(range(len(names)), key=lambda i: (names[i], i))
-    place = torch.empty(len(order), dtype=torch.int64)
-    place[torch.tensor(order)] = torch.arange(len(order))
-    return Labels(place[codes], tuple(names[i] for i in order))
+    rank = torch.empty(len(order), dtype=torch.int64)
+    rank[torch.tensor(order)] = torch.arange(len(order))
+    return Labels(rank[codes], tuple(names[i] for i in order))
 
 
 def check_length(tokenizer: Any, max_length: int, *, of_pairs: bool = False) -> None:
-    """Raise InputError where the special tokens leave no room for a token of the text, or of each of two."""
+    """Raise InputError if the special tokens leave no room for a token of each text."""
     n_special = int(tokenizer.num_special_tokens_to_add(pair=of_pairs))
     least = n_special + (2 if of_pairs else 1)
     if max_length < least:
-        texts, rest = ("two texts", "one of each") if of_pairs else ("a text", "one of its own")
-        raise InputError(
-            argument="max_length",
-            got=max_length,
-            wanted=f"at least {least}",
-            hint=f"the tokenizer adds {n_special} special token{'' if n_special == 1 else 's'} to {texts}, "
-            f"and {rest} must be left",
-        )
+        texts = "two texts" if of_pairs else "a text"
+        specials = f"{n_special} special token{'' if n_special == 1 else 's'}"
+        wanted = f"at least {least}, since the tokenizer adds {specials} to {texts}"
+        raise InputError(argument="max_length", got=max_length, wanted=wanted)

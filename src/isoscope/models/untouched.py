@@ -1,4 +1,4 @@
-"""`untouched`: run a model in the middle of its training and leave no trace; `own_randomness` alone."""
+"""Run a model during its training and restore its modes and the random states."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from torch import nn
 
 @contextmanager
 def untouched(model: Any) -> Iterator[None]:
-    """Eval mode, no gradients, no autocast; then modes and random states as they were.
+    """Set eval mode without gradients and autocast, then restore the modes and the random states.
 
-    What draws random numbers afterwards (dropout, shuffling) draws those it would have drawn anyway.
+    Dropout and shuffling draw the same random numbers afterwards as they would have drawn without it.
 
     >>> layer = nn.Dropout()
     >>> with untouched(layer):
@@ -35,16 +35,16 @@ def untouched(model: Any) -> Iterator[None]:
             with torch.autocast(device, enabled=False):
                 yield
         finally:
-            for module, mode in modes:  # one by one: a frozen part may be in eval mode on purpose
+            for module, mode in modes:  # each on its own: a frozen part may be in eval mode on purpose
                 module.training = mode
 
 
 @contextmanager
 def own_randomness(devices: list[int] | None = None) -> Iterator[None]:
-    """Whatever is seeded and drawn inside, the caller's random numbers go on as if nothing was.
+    """Restore the random states of Python, NumPy and torch afterwards.
 
     Args:
-        devices: the CUDA devices whose numbers may be drawn; None for all.
+        devices: the CUDA devices whose random state is restored; None for all.
     """
     python, numpy = random.getstate(), np.random.get_state()
     with torch.random.fork_rng(devices=devices):
@@ -56,7 +56,7 @@ def own_randomness(devices: list[int] | None = None) -> Iterator[None]:
 
 
 def device_of(model: Any) -> torch.device:
-    """Where a model's first parameter or buffer is; the CPU where it has none."""
+    """Return the device of a model's first parameter or buffer; the CPU where it has none."""
     if isinstance(model, nn.Module):
         for tensors in (model.parameters(), model.buffers()):
             for tensor in tensors:
@@ -65,9 +65,9 @@ def device_of(model: Any) -> torch.device:
 
 
 def _cuda_devices(model: Any) -> list[int]:
-    """The CUDA devices whose random state a model could move: its own, and the current one."""
+    """Return the CUDA devices of a model, and the current one: a model can change their random states."""
     if not torch.cuda.is_initialized():
         return []
     parameters = model.parameters() if isinstance(model, nn.Module) else ()
-    own = {p.device.index for p in parameters if p.device.type == "cuda" and p.device.index is not None}
-    return sorted(own | {torch.cuda.current_device()})
+    devices = {p.device.index for p in parameters if p.device.type == "cuda" and p.device.index is not None}
+    return sorted(devices | {torch.cuda.current_device()})
