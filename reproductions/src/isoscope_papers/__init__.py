@@ -1,14 +1,14 @@
-"""Four papers on the shape of embedding spaces: their setups, our runs of them, and every claim.
+"""Reproductions of four papers on the geometry of embedding spaces.
 
-claims/  catalogue      everything the papers say, do or show; with what was found
-verdict                 the five verdicts, and how one is reached
+claims/  catalogue      the claims of the papers, with our findings
+verdict                 the five verdicts, and how they are decided
 study                   a study: setups, run, findings, page
-rows  words             ours beside published; numbers in words
-page  runs              Markdown and HTML; a run as a file
-figures                 a figure of a page: its caption, and how it is drawn
-command  options        `isoscope reproduce`, and what several studies take
-glance                  every claim on one page
-corpora                 labelled texts and words, as the papers classify them
+rows  words             our values beside the published ones; formats of numbers
+page  runs              pages in Markdown and HTML; saved runs
+figures                 a figure of a page: its caption, and how to draw it
+command  options        `isoscope reproduce`, and shared options
+glance                  the page of all claims
+corpora                 labelled texts and words
 classifiers  theory     Mickus, Grönroos and Attieh 2024
 contrastive  dynamics   Xiao, Long and Al Moubayed 2023
 manifolds               Cai, Huang, Bian and Church 2021

@@ -1,7 +1,7 @@
-"""The catalogue of everything the papers say, do and show, and the claims it becomes with our findings.
+"""The catalogue of the claims of the papers, and its join with our findings.
 
-`claims/PAPER.toml` lists the claims of one paper in the order of the paper. A claim of the kind "ours" is one
-that we test beside the paper's.
+`claims/PAPER.toml` lists the claims of one paper in the order of the paper. A claim of the kind "ours" is an
+additional one of our own.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ OURS = "ours"
 
 @dataclass(frozen=True)
 class Claim:
-    """One thing a paper says, does or shows, with what we found.
+    """One thing that a paper says, does or shows, with our findings.
 
     Attributes:
         paper: a key of `PAPERS`.
-        key: the claim's own name, unique in its paper.
-        where: where in the paper.
+        key: the name of the claim, unique in its paper.
+        where: the place in the paper.
         kind: "says", "does" (a step of the protocol), "shows" (a figure or table), or "ours".
         statement: the claim in one sentence.
-        quantity: what is measured to decide it.
-        published: the paper's number, as it prints it.
-        untested: why it cannot be tested here; empty where it can.
-        follows: of a step of the protocol, what shows that our runs take it.
-        departs: of a step of the protocol, how our runs depart from it.
-        contrary: the fact that contradicts it, where reading decides and no run is needed.
-        findings: what we found, subject by subject.
+        quantity: the quantity that decides the claim.
+        published: the published number, as printed.
+        untested: why the claim cannot be tested here, or empty.
+        follows: for a step of the protocol, the evidence that our runs follow it.
+        departs: for a step of the protocol, how our runs depart from it.
+        contrary: a fact that contradicts the claim without any run.
+        findings: our findings, one per subject.
     """
 
     paper: str
@@ -59,12 +59,12 @@ class Claim:
 
     @property
     def name(self) -> str:
-        """Return the claim as findings name it."""
+        """Return the name of the claim in findings."""
         return f"{self.paper}/{self.key}"
 
     @property
     def verdict(self) -> Verdict:
-        """Return the verdict over all subjects; a step of the protocol is held where our runs take it."""
+        """Return the verdict over all subjects; a step of the protocol is held if our runs follow it."""
         if self.findings or self.untested:
             return together(self.findings)[0]
         decided = {"contrary": Verdict.NOT_HELD, "departs": Verdict.CONDITION, "follows": Verdict.HELD}
@@ -72,12 +72,12 @@ class Claim:
 
     @property
     def condition(self) -> str:
-        """Return the condition under which it held, or why it could not be tested."""
+        """Return the condition under which the claim held, or why it could not be tested."""
         return together(self.findings)[1] if self.findings else self.untested or self.departs
 
     @property
     def ours(self) -> str:
-        """Return our figures in words: of the one subject, or of each by name."""
+        """Return our values in words, by subject where there are several."""
         if not self.findings:
             return self.follows or self.contrary
         if len(self.findings) == 1:
@@ -86,7 +86,7 @@ class Claim:
 
     @property
     def evidence(self) -> str:
-        """Return the models, data and seeds the verdict rests on."""
+        """Return the models, data and seeds of the tests."""
         return "; ".join(dict.fromkeys(one.evidence for one in self.findings if one.evidence))
 
     def to_dict(self) -> dict[str, Any]:
@@ -131,7 +131,7 @@ def with_findings(findings: Iterable[Finding]) -> list[Claim]:
 
 
 def _lines(findings: Sequence[Finding]) -> Iterator[tuple[str, str, str]]:
-    """Yield subject, verdict and figures of each finding; of many, the subjects of each verdict together."""
+    """Yield subject, verdict and values of each finding; many findings are grouped by verdict."""
     if len(findings) <= MANY:
         yield from ((one.subject, one.shown, one.ours) for one in findings)
         return
@@ -146,7 +146,7 @@ def _lines(findings: Sequence[Finding]) -> Iterator[tuple[str, str, str]]:
 
 
 def claims_table(claims: Iterable[Claim]) -> Table:
-    """Return heads and cells for a study's page: each claim, then each subject it was tested on."""
+    """Return heads and cells for the page of a study: each claim, then each of its subjects."""
     lines = []
     for claim in claims:
         where = "ours" if claim.kind == OURS else claim.where

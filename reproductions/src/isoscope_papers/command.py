@@ -1,4 +1,4 @@
-"""`isoscope reproduce STUDY`: one command for each study, made from its options, and one for the index."""
+"""`isoscope reproduce`: one command per study, built from its options, and one for the index."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FAILED = 1  # exit code where a published figure was not reproduced
 
 @dataclass(frozen=True)
 class Shared:
-    """What the commands of all studies take."""
+    """The options of the commands of all studies."""
 
     setup: list[str] | None = None  # its help is made from the setups of the study
     data: Data = None
@@ -60,7 +60,7 @@ def _papers() -> None:
 
 
 def command(name: str) -> Callable[..., None]:
-    """Build the command of a study from its own options and those all studies share."""
+    """Build the command of a study from its own options and the shared ones."""
     options = import_module(f"isoscope_papers.{name}.options")
     setups = import_module(f"isoscope_papers.{name}.setups").SETUPS
     names = getattr(options, "NAMES", ", ".join(setups))
@@ -83,7 +83,7 @@ def command(name: str) -> Callable[..., None]:
 
 
 def _reproduce(chosen: Study[Any, Any], options: Any, given: Shared) -> None:
-    """Run the setups, or read the runs there are; print, write the pages, and set the exit code."""
+    """Run the setups or read saved runs, print the results, write the pages, and set the exit code."""
     output = given.output
     for flag, is_given in (("--page", given.page is not None), ("--report-only", given.report_only)):
         if is_given and output is None:
@@ -106,7 +106,7 @@ def _reproduce(chosen: Study[Any, Any], options: Any, given: Shared) -> None:
 
 
 def _each(chosen: Study[Any, Any], options: Any, place: Place, given: Shared) -> Iterator[Sequence[Any]]:
-    """Run every setup; one that cannot be run ends the command, or is named and left out."""
+    """Run every setup; one that cannot be run ends the command, or is skipped with a note."""
     n_run = 0
     for setup in chosen.chosen(given.setup or (), options):
         if unguarded(sys.stderr).isatty():  # texts and model are loaded before there is a bar to show

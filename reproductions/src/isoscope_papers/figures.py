@@ -1,4 +1,4 @@
-"""A figure of a page: declared by a study with its caption, drawn where the page is written."""
+"""`Drawing`: a figure that a study declares, and that is drawn when the page is written."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ class Drawing:
     """A figure to be drawn.
 
     Attributes:
-        caption: on the page.
-        stem: of its files.
+        caption: caption on the page.
+        stem: stem of the file names.
         inches: width and height.
-        draw: fill an empty figure, or return another one to take its place.
-        dpi: of the .png.
+        draw: a function that draws on an empty figure, or returns another one.
+        dpi: resolution of the .png.
     """
 
     caption: str

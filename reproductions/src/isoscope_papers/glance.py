@@ -1,4 +1,4 @@
-"""Every claim of every paper on one page, `index.md`, and the twelve that the README shows."""
+"""The page of all claims of all papers, `index.md`, and the twelve claims of the README."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ HEADLINES = (
 
 
 def all_claims(runs: Path) -> list[Claim]:
-    """Return every claim of the catalogue with what the kept runs of all studies say of it."""
+    """Return every claim of the catalogue with the findings of the saved runs of all studies."""
     found: dict[str, Claim] = {}
     for name in STUDIES:
         one: Study = study(name)  # type: ignore[type-arg]
@@ -57,12 +57,12 @@ def all_claims(runs: Path) -> list[Claim]:
 
 
 def of_papers(claims: Sequence[Claim]) -> list[Claim]:
-    """Return the claims that are the papers' own."""
+    """Return the claims of the papers, without our own."""
     return [claim for claim in claims if claim.kind != OURS]
 
 
 def headline(claims: Sequence[Claim]) -> str:
-    """Return three sentences: the results that were reproduced, what came of all claims, what fell."""
+    """Return three sentences: reproduced results, counts of all verdicts, claims that did not hold."""
     theirs = of_papers(claims)
     by_name = {claim.name: claim for claim in theirs}
     n = {verdict: sum(claim.verdict is verdict for claim in theirs) for verdict in Verdict}
@@ -85,12 +85,12 @@ def headline(claims: Sequence[Claim]) -> str:
 
 
 def _tested(claim: Claim) -> Sequence[Finding]:
-    """Return the findings the verdict rests on; all of them where none could be tested."""
+    """Return the tested findings; all findings where none could be tested."""
     return [one for one in claim.findings if one.verdict is not Verdict.NOT_TESTABLE] or claim.findings
 
 
 def short(claim: Claim) -> str:
-    """Return our figures for a row: one by one where they are few, else how many came to what."""
+    """Return our values for a row: each of them where there are few, else counts by verdict."""
     findings = _tested(claim)
     if len(findings) <= FEW:
         return replace(claim, findings=tuple(findings)).ours
@@ -100,7 +100,7 @@ def short(claim: Claim) -> str:
 
 
 def brief(text: str, most: int) -> str:
-    """Cut a text behind the last sentence or part of one that fits; its page has the rest.
+    """Cut a text after the last sentence, or part of a sentence, that fits.
 
     >>> brief("The first. The second is longer.", 20)
     'The first. …'
@@ -112,14 +112,14 @@ def brief(text: str, most: int) -> str:
 
 
 def _evidence(claim: Claim) -> str:
-    """Return what the first test rests on, and how many other models or data sets there are."""
+    """Return the evidence of the first test, and the number of other models or data sets."""
     kinds = list(dict.fromkeys(one.evidence for one in _tested(claim) if one.evidence))
     others = f"; {len(kinds) - 1} more" if len(kinds) > 1 else ""
     return brief(kinds[0], _EVIDENCE) + others if kinds else ""
 
 
 def as_markdown(claims: Sequence[Claim]) -> str:
-    """Return the page: the headline, how to read it, a table for each paper, what was not run."""
+    """Return the page: the headline, how to read it, a table per paper, and what was not run."""
     lines = ["---", "hide: [toc]", "---", f"<!-- written by `{COMMAND}`; do not edit -->"]
     lines += ["# The papers at a glance", ""]
     lines += [headline(claims), "", "| verdict | means |", "|---|---|"]
@@ -134,7 +134,7 @@ def as_markdown(claims: Sequence[Claim]) -> str:
 
 
 def _part(title: str, claims: Sequence[Claim]) -> list[str]:
-    """Return a heading, the counts and the table of some claims; the site filters what is in the div."""
+    """Return a heading, the counts and the table of some claims, in a div that the site can filter."""
     if not claims:
         return []
     table = markdown_table(HEADS, [_row(claim) for claim in claims])
@@ -156,7 +156,7 @@ def _page(name: str) -> str:
 
 
 def not_run(claims: Sequence[Claim]) -> str:
-    """Say which cells of the GLUE tables were run."""
+    """Return which cells of the GLUE tables were run."""
     cells = {
         one.subject
         for claim in claims
@@ -184,7 +184,7 @@ def readme_table(claims: Sequence[Claim]) -> list[str]:
 
 
 def write_index(folder: Path, *, readme: Path | None = None) -> list[Path]:
-    """Write index.md and index.json beside the runs of a folder, and the table of a README where given."""
+    """Write index.md and index.json to the folder of the runs, and the table of a README."""
     claims = all_claims(folder / "runs")
     text = None if readme is None else in_readme(readme.read_text(encoding="utf-8"), claims)
     written = [
@@ -197,7 +197,7 @@ def write_index(folder: Path, *, readme: Path | None = None) -> list[Path]:
 
 
 def in_readme(text: str, claims: Sequence[Claim]) -> str:
-    """Return a README with its table of claims written anew, between its two marks."""
+    """Return a README with a new table of claims between its two marks."""
     if BEGIN not in text or END not in text:
         raise InputError(f"the README has no place for the claims; wanted the lines {BEGIN} and {END}")
     table = "\n".join([BEGIN, headline(claims), "", *readme_table(claims), END])

@@ -1,4 +1,4 @@
-"""Options that the commands of several studies take."""
+"""Options that several studies share."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ Seed = Annotated[int, typer.Option(help="Of every random draw.")]
 
 @dataclass(frozen=True)
 class Options:
-    """What the command of a study takes beside what all studies take: nothing, unless it says so."""
+    """The options of a study besides the shared ones; none by default."""
 
 
 def seed_list(text: str) -> list[int]:
-    """Return the seeds of --seeds, which says how many or which.
+    """Return the seeds of --seeds, which is their number or a list.
 
     >>> seed_list("3"), seed_list("4,9")
     ([0, 1, 2], [4, 9])

@@ -1,4 +1,4 @@
-"""Write a study's results as Markdown for the documentation and as one HTML page that needs no other file."""
+"""Write the results of a study as Markdown for the documentation, and as one self-contained HTML page."""
 
 from __future__ import annotations
 
@@ -62,14 +62,14 @@ def make_folder(folder: Path) -> Path:
 
 
 def write_text(path: Path, text: str) -> Path:
-    """Write a file, all or nothing, and return its path."""
+    """Write a file atomically, and return its path."""
     return write_atomically(path, lambda place: place.write_text(text, encoding="utf-8"))
 
 
 def as_markdown(
     title: str, intro: str, sections: Sequence[Section], *, command: str, figures: str = "."
 ) -> str:
-    """Return a page of documentation; `figures` is the way from the page to their folder."""
+    """Return a page in Markdown; `figures` is the relative path to the folder of figures."""
     lines = [f"<!-- written by `{command}`; do not edit -->", f"# {title}", "", plain(intro)]
     for section in sections:
         lines += ["", f"## {plain(section.title)}", "", plain(section.text)]
@@ -92,12 +92,12 @@ def _line(cells: Sequence[str]) -> str:
 
 
 def plain(text: str) -> str:
-    """Escape what Markdown would take for a tag or for emphasis."""
+    """Escape characters that Markdown would read as a tag or as emphasis."""
     return text.replace("<", "&lt;").replace("*", "\\*")
 
 
 def as_html(title: str, intro: str, sections: Sequence[Section], *, figures: Path) -> str:
-    """Return the same as one file, with the figures of a folder inside: no scripts, nothing fetched."""
+    """Return a page in HTML with embedded figures, without scripts or external files."""
     body = "\n".join(_html_section(section, figures) for section in sections)
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'

@@ -1,4 +1,4 @@
-"""Our figures beside the published ones, and the tables that show them."""
+"""Our values beside the published ones, and their tables."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ class Row:
     """One quantity of one setup.
 
     Attributes:
-        setup: which setup, with its encoder.
-        quantity: what is compared.
+        setup: the setup, with its encoder.
+        quantity: the name of the quantity.
         ours: our value; None where it is undefined.
-        published: theirs: a number, a bound such as "< -0.998", or None.
+        published: the published value: a number, a bound such as "< -0.998", or None.
         verdict: whether it was reproduced; None where nothing is published.
-        digits: decimals to show; 0 for whole numbers.
+        digits: number of decimals to show; 0 for whole numbers.
     """
 
     setup: str
@@ -34,19 +34,19 @@ class Row:
 
     @property
     def ours_shown(self) -> str:
-        """Return our value, rounded for reading."""
+        """Return our value, rounded."""
         return number(self.ours, self.digits)
 
     @property
     def published_shown(self) -> str:
-        """Return their value as they give it."""
+        """Return the published value as printed."""
         if self.published is None or isinstance(self.published, str):
             return self.published or "—"
         return number(self.published, self.digits)
 
     @property
     def cell(self) -> str:
-        """Return ours, and theirs with a mark where they have one."""
+        """Return our value, and the published one with a mark."""
         if self.verdict is None:
             return self.ours_shown
         if self.verdict is Verdict.HELD and self.ours_shown == self.published_shown:
@@ -54,7 +54,7 @@ class Row:
         return f"{self.ours_shown} ({self.published_shown}) {self.verdict.mark}"
 
     def finding(self, claim: str, *, evidence: str = "", why: str = OTHER_DATA) -> Finding:
-        """Return this row as a test of a claim; `why` is the reason where it cannot be compared."""
+        """Return this row as a test of a claim; `why` is the reason if it cannot be compared."""
         verdict = self.verdict or Verdict.NOT_TESTABLE
         condition = why if verdict is Verdict.NOT_TESTABLE else ""
         return Finding(claim, self.setup, verdict, self.ours_shown, condition, evidence)
@@ -69,7 +69,7 @@ class Row:
 
 
 def equal(setup: str, quantity: str, ours: int, published: int | None, *, comparable: bool) -> Row:
-    """Compare whole numbers, which have to be the same."""
+    """Compare whole numbers, which must be equal."""
     return Row(setup, quantity, ours, published, _verdict(comparable, published, ours == published), 0)
 
 
@@ -83,7 +83,7 @@ def within(
     comparable: bool,
     digits: int = 5,
 ) -> Row:
-    """Compare a number, which has to be within a tolerance of theirs."""
+    """Compare numbers, which must agree within a tolerance."""
     close = ours is not None and published is not None and abs(ours - published) <= tolerance
     return Row(setup, quantity, ours, published, _verdict(comparable, published, close), digits)
 
@@ -91,7 +91,7 @@ def within(
 def below(
     setup: str, quantity: str, ours: float | None, bound: float | None, *, comparable: bool, digits: int = 5
 ) -> Row:
-    """Compare a number with an upper bound they state."""
+    """Compare a number with a published upper bound."""
     under = ours is not None and bound is not None and ours < bound
     theirs = None if bound is None else minus(f"< {bound}")
     return Row(setup, quantity, ours, theirs, _verdict(comparable, bound, under), digits)
@@ -100,14 +100,14 @@ def below(
 def above(
     setup: str, quantity: str, ours: float | None, bound: float | None, *, comparable: bool, digits: int = 5
 ) -> Row:
-    """Compare a number with a lower bound they state."""
+    """Compare a number with a published lower bound."""
     over = ours is not None and bound is not None and ours > bound
     theirs = None if bound is None else minus(f"> {bound}")
     return Row(setup, quantity, ours, theirs, _verdict(comparable, bound, over), digits)
 
 
 def unpublished(setup: str, quantity: str, ours: float | None, digits: int = 3) -> Row:
-    """Show a number they give in a figure at most."""
+    """Show a number that is not published, or only in a figure."""
     return Row(setup, quantity, ours, digits=digits)
 
 
@@ -120,7 +120,7 @@ def _verdict(comparable: bool, published: object, holds: bool) -> Verdict | None
 
 
 def table(rows: Sequence[Row]) -> Table:
-    """Return heads and cells: a line for each setup, a column for each quantity."""
+    """Return heads and cells, with one line per setup and one column per quantity."""
     quantities = list(dict.fromkeys(row.quantity for row in rows))
     setups = list(dict.fromkeys(row.setup for row in rows))
     cells = {(row.setup, row.quantity): row.cell for row in rows}

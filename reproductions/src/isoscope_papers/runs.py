@@ -1,4 +1,4 @@
-"""Keep a run, a dataclass of plain values and other dataclasses, as a JSON file, and read it again."""
+"""Save a run (a dataclass of plain values and other dataclasses) as JSON, and read it."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ def as_plain(run: Any) -> Any:
 
 
 def from_plain(content: Any, kind: type[R]) -> R:
-    """Return the dataclass that `as_plain` took apart."""
+    """Return the dataclass of the output of `as_plain`."""
     return _CONVERTER.structure(content, kind)
 
 
 def keep(run: Any, path: Path) -> Path:
-    """Write a run, all or nothing, and return its path."""
+    """Write a run atomically, and return its path."""
     make_folder(path.parent)
     return write_json(path, as_plain(run), indent=1)
 
@@ -41,7 +41,7 @@ def read(path: Path, kind: type[R]) -> R:
 
 
 def read_all(folder: Path, study: str, kind: type[R], setups: Iterable[str] = ()) -> list[R]:
-    """Read the runs of a study, STUDY-SETUP.json: declared setups in their order, then others by name."""
+    """Read the files STUDY-SETUP.json of a study: declared setups in order, then others by name."""
     order = {f"{study}-{setup}.json": place for place, setup in enumerate(setups)}
     paths = sorted(folder.glob(f"{study}-*.json"), key=lambda path: (order.get(path.name, len(order)), path))
     if not paths:
@@ -50,7 +50,7 @@ def read_all(folder: Path, study: str, kind: type[R], setups: Iterable[str] = ()
 
 
 def _reason(error: Exception) -> str:
-    """Return one line on what is wrong; cattrs' own messages have many."""
+    """Return the error in one line; the messages of cattrs have many."""
     if isinstance(error, cattrs.BaseValidationError):
         return "; ".join(cattrs.transform_error(error)[:2])
     return f"{type(error).__name__}: {error}"

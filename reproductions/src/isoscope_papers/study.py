@@ -1,4 +1,4 @@
-"""A study: the setups of a paper, how one is run, what its runs say of the paper's claims, and its page."""
+"""`Study`: the setups of a paper, how to run one, how to test the claims, and the page of results."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Setup(Protocol):
 
     @property
     def name(self) -> str:
-        """Return the name it has on the command line."""
+        """Return the name on the command line."""
         ...
 
 
@@ -35,13 +35,13 @@ R = TypeVar("R")
 
 @dataclass(frozen=True)
 class Place:
-    """Where a run finds its data, where it computes, and where it is kept.
+    """The data folder, the device and the folder of runs.
 
     Attributes:
-        data: folder of the corpora; ISOSCOPE_DATA where it is None.
-        download: fetch texts and models that are not on this machine.
-        device: "cpu", "cuda"; None chooses.
-        runs: folder that keeps the runs; None keeps none.
+        data: folder of the corpora; None means ISOSCOPE_DATA.
+        download: download texts and models that are not on this machine.
+        device: "cpu" or "cuda"; None chooses.
+        runs: folder to save runs in; None saves none.
     """
 
     data: Path | None = None
@@ -52,30 +52,30 @@ class Place:
 
 @dataclass(frozen=True)
 class Study(Generic[S, R]):
-    """One paper's experiments, or one part of them.
+    """The experiments of one paper, or a part of them.
 
     Attributes:
-        name: on the command line; its package is `isoscope_papers.NAME`.
-        title: of the page.
-        intro: of the page; made from the runs where it is a function.
-        setups: by name, in the order of the paper.
-        default: names of the setups that are run where none are asked for.
-        own: make the setup of a model that is not among them: its name, what is loaded, and whether that is
-            a file of word vectors.
-        choose: the setups for these names and the study's own options; by default those of `setups`, and one
-            for each model of the options.
-        run: run a setup and return its runs.
+        name: name on the command line; the package is `isoscope_papers.NAME`.
+        title: title of the page.
+        intro: introduction of the page, or a function of the runs that returns it.
+        setups: the setups by name, in the order of the paper.
+        default: names of the setups to run by default.
+        own: a function that returns the setup of another model, from its name, what to load, and whether
+            that is a file of word vectors.
+        choose: a function that returns the setups for names and options; by default those of `setups`, and
+            one for each model in the options.
+        run: a function that runs a setup and returns its runs.
         kind: the class of a run.
-        keep: write the run of a setup; None where `run` keeps what it is done with.
-        load: read the runs of a folder; by default, the files STUDY-SETUP.json.
-        findings: what the runs say of the papers' claims.
-        sections: the page behind the claims.
-        rows: ours beside published, for the terminal and the exit code.
-        results: what else goes into the JSON file, unrounded.
-        tables: files of numbers that are written beside it, by name.
-        notes: what to know of the runs, for the terminal.
-        stem: of the files; the study's name by default.
-        claims_at: the number of sections that stand before the claims.
+        keep: a function that saves the runs of a setup; None where `run` saves them.
+        load: a function that reads the runs of a folder; by default, the files STUDY-SETUP.json.
+        findings: a function that tests the papers' claims on the runs.
+        sections: a function that returns the sections of the page after the claims.
+        rows: a function that returns our values and the published ones, for the terminal and the exit code.
+        results: a function that returns further unrounded values for the JSON file.
+        tables: a function that returns further files of numbers, by name.
+        notes: a function that returns notes on the runs, for the terminal.
+        stem: stem of the file names; by default the name of the study.
+        claims_at: number of sections before the claims.
     """
 
     name: str
@@ -113,7 +113,7 @@ class Study(Generic[S, R]):
         return list(by_name.values())
 
     def own_setup(self, model: str) -> S:
-        """Return the setup that is declared of a model, or one of its own; a file is one of word vectors."""
+        """Return the declared setup of a model, or a new one; a file is read as word vectors."""
         for setup in self.setups.values():
             if getattr(setup, "model", None) == model:
                 return setup
@@ -122,7 +122,7 @@ class Study(Generic[S, R]):
         return self.own(path.name, model, path.is_file() and path.suffix.lower() != ".gguf")
 
     def run_and_keep(self, setup: S, options: Any, place: Place) -> Sequence[R]:
-        """Run a setup, and keep its run where the place has a folder."""
+        """Run a setup, and save its runs if there is a folder for them."""
         runs = self.run(setup, options, place)
         if self.keep is not None and place.runs is not None:
             for run in runs:
@@ -130,14 +130,14 @@ class Study(Generic[S, R]):
         return runs
 
     def read(self, folder: Path) -> list[R]:
-        """Read the runs that a folder keeps."""
+        """Read the runs of a folder."""
         if self.load is not None:
             return self.load(folder)
         assert self.kind is not None
         return read_all(folder, self.name, self.kind, self.setups)
 
     def claims(self, runs: Sequence[R]) -> list[Claim]:
-        """Return every claim these runs test, with what was found; those of the study's own paper first."""
+        """Return the claims that these runs test, with findings, those of the study's own paper first."""
         claims = with_findings(replace(one, study=self.name) for one in self.findings(runs))
         return sorted(claims, key=lambda claim: claim.paper != self.name)
 
@@ -150,20 +150,20 @@ class Study(Generic[S, R]):
         }
 
     def as_text(self, runs: Sequence[R]) -> str:
-        """Return lines for the terminal: ours beside published, then each claim."""
+        """Return lines for the terminal: our values beside the published ones, then each claim."""
         return "\n\n".join(block for block in (self.rows_text(runs), self.claims_text(runs)) if block)
 
     def rows_text(self, runs: Sequence[R]) -> str:
-        """Return ours beside published for the terminal, and what to know of the runs."""
+        """Return our values beside the published ones for the terminal, with notes on the runs."""
         return "\n".join([*_rows_lines(self.rows(runs)), *self.notes(runs)])
 
     def claims_text(self, runs: Sequence[R]) -> str:
-        """Return the answer in words where the study has one, then every claim with its findings."""
+        """Return the answer of the study, if it has one, then every claim with its findings."""
         answer = [self.intro(runs), ""] if callable(self.intro) else []
         return "\n".join([*answer, *_claims_lines(self.claims(runs))])
 
     def differs(self, runs: Sequence[R]) -> bool:
-        """Return whether a figure that can be compared was not reproduced."""
+        """Return whether a comparable published value was not reproduced."""
         return any(row.verdict is Verdict.NOT_HELD for row in self.rows(runs))
 
     def write(self, runs: Sequence[R], folder: Path, *, page: Path | None = None) -> list[Path]:
@@ -202,7 +202,7 @@ def split_names(names: Sequence[str]) -> list[str]:
 
 
 def chosen_setups(setups: Mapping[str, S], names: Sequence[str]) -> list[S]:
-    """Return the setups with these names, in their order; "all" is every one."""
+    """Return the setups with these names, in their order; "all" means all setups."""
     unknown = [name for name in names if name != "all" and name not in setups]
     if unknown:
         raise InputError(f"setup {unknown[0]!r} is not known; wanted all, or some of {', '.join(setups)}")
@@ -210,7 +210,7 @@ def chosen_setups(setups: Mapping[str, S], names: Sequence[str]) -> list[S]:
 
 
 def tallied(claims: Sequence[Claim]) -> str:
-    """Return how many claims came to which verdict, in a sentence."""
+    """Return a sentence with the number of claims for each verdict."""
     counts = {verdict: sum(claim.verdict is verdict for claim in claims) for verdict in Verdict}
     parts = [f"{n} {verdict} {verdict.mark}" for verdict, n in counts.items() if n]
     return f"Of {len(claims)} claims: {', '.join(parts)}."

@@ -1,4 +1,4 @@
-"""Verdicts on a paper's claims: what they are, and how one is reached from the parts of a test."""
+"""Verdicts on the claims of a paper, and how they follow from the parts of a test."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ MANY = 15  # subjects that are named one by one; more are counted
 
 
 class Verdict(StrEnum):
-    """What testing a claim came to.
+    """The outcome of testing a claim.
 
-    HELD: as claimed, everywhere it was tested.
-    CONDITION: as claimed under a condition, which is stated, and not otherwise.
-    NOT_HELD: the contrary was found, or a published number was not reached.
-    INCONCLUSIVE: the interval holds both.
-    NOT_TESTABLE: other data or models than the claim is about, or none at hand; the reason is stated.
+    HELD: the claim is true everywhere it was tested.
+    CONDITION: the claim is true only under a condition, which is stated.
+    NOT_HELD: the contrary is true, or a published number was not reached.
+    INCONCLUSIVE: the interval contains both outcomes.
+    NOT_TESTABLE: the data or models of the claim are not available; the reason is stated.
     """
 
     HELD = "held"
@@ -33,7 +33,7 @@ class Verdict(StrEnum):
 
     @property
     def mark(self) -> str:
-        """Return the sign that tables show."""
+        """Return the mark of the verdict in tables."""
         return _MARKS[self]
 
 
@@ -51,13 +51,13 @@ class Finding:
     """One claim tested on one subject.
 
     Attributes:
-        claim: the claim as "paper/key" of the catalogue.
-        subject: the model, data set or space it was tested on.
+        claim: the claim, as "paper/key" of the catalogue.
+        subject: the model, data set or space of the test.
         verdict: the outcome.
-        ours: our figures in words, with their interval.
-        condition: under which condition it held, or why it could not be tested.
+        ours: our values in words, with their interval.
+        condition: the condition under which the claim held, or why it could not be tested.
         evidence: models, data and seeds.
-        study: the study that tested it, whose page has the details.
+        study: the study of the test, whose page has the details.
     """
 
     claim: str
@@ -76,11 +76,11 @@ class Finding:
 
 
 def judged(signs: Mapping[str, int | bool], *, where: str = "{}") -> tuple[Verdict, str]:
-    """Return the verdict on a claim that has to hold in every part, and the condition under which it holds.
+    """Return the verdict on a claim that must hold in every part, and the condition under which it holds.
 
     Args:
-        signs: by part, 1 (or True) as claimed, -1 (or False) the contrary, 0 too close to tell.
-        where: the condition in words, with {} for the parts that hold.
+        signs: for each part, 1 (or True) as claimed, -1 (or False) for the contrary, 0 if undecided.
+        where: the condition in words, with {} for the parts in which the claim holds.
 
     >>> judged({"1": True, "2": True})
     (<Verdict.HELD: 'held'>, '')
@@ -104,7 +104,7 @@ def judged(signs: Mapping[str, int | bool], *, where: str = "{}") -> tuple[Verdi
 
 
 def _singular(where: str, n: int) -> str:
-    """Return the words for one part: "in layer {}" where they are "in layers {}"."""
+    """Return the singular of a condition: "in layer {}" for "in layers {}"."""
     return where.replace("s {}", " {}") if n == 1 else where
 
 
@@ -112,15 +112,15 @@ Holds = Mapping[str, int | bool] | int | bool | Verdict | tuple[Verdict, str]
 
 
 def decide(claim: str, holds: Holds, ours: str, *, where: str = "{}", why: str = "") -> Finding:
-    """Return the finding on a claim; `on` adds what it was tested on.
+    """Return the finding on a claim; `on` adds the subject.
 
     Args:
-        claim: its name, with or without the paper's before it.
-        holds: the signs of its parts or of the whole, as of `judged`, or a verdict, with its condition or
-            without one.
-        ours: our figures in words.
-        where: the condition in words, as of `judged`.
-        why: the reason why it cannot be tested; empty where it can.
+        claim: the name of the claim, with or without that of the paper.
+        holds: the signs of the parts, or one sign, as in `judged`; or a verdict, with or without a
+            condition.
+        ours: our values in words.
+        where: the condition in words, as in `judged`.
+        why: the reason why the claim cannot be tested, or empty.
 
     >>> decide("norm-falls", {"1": -0.2 < 0, "2": False}, "-0.20 … 0.10", where="in layers {}").shown
     '◐ held under a condition: in layer 1'
@@ -137,14 +137,14 @@ def decide(claim: str, holds: Holds, ours: str, *, where: str = "{}", why: str =
 
 
 def on(paper: str, subject: str, findings: Iterable[Finding], evidence: str = "") -> Iterator[Finding]:
-    """Yield findings with what they were tested on; a claim without a paper's name is of this paper."""
+    """Yield findings with their subject; a claim without the name of a paper is of this paper."""
     for one in findings:
         claim = one.claim if "/" in one.claim else f"{paper}/{one.claim}"
         yield replace(one, claim=claim, subject=one.subject or subject, evidence=one.evidence or evidence)
 
 
 def reached(verdicts: Iterable[Verdict | None]) -> Verdict:
-    """Return the verdict on several published figures together: held where each of them is."""
+    """Return the verdict on several published values: held if each of them is."""
     known = {verdict or Verdict.NOT_TESTABLE for verdict in verdicts}
     return next(one for one in (Verdict.NOT_TESTABLE, Verdict.NOT_HELD, Verdict.HELD) if one in known)
 
@@ -189,8 +189,8 @@ def ranges(parts: Sequence[str]) -> str:
 def together(findings: Iterable[Finding]) -> tuple[Verdict, str]:
     """Return the verdict on a claim from its findings on all subjects, and its condition.
 
-    Findings that are not testable count only where there are no others. One clear counterexample is enough
-    for "not held" unless the claim held on another subject; then the condition names where.
+    Findings that are not testable are used only if there are no others. One clear counterexample gives
+    "not held", unless the claim held on another subject; then the condition names the subjects.
     """
     listed = list(findings)
     tested = [one for one in listed if one.verdict is not Verdict.NOT_TESTABLE]

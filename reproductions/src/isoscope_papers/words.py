@@ -1,4 +1,4 @@
-"""Numbers in words: how every page, table and finding writes them."""
+"""Formats of numbers in pages, tables and findings."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def number(value: float | None, digits: int = 3) -> str:
 
 
 def signed(value: float | None, digits: int | None = 3) -> str:
-    """Format a number with its sign; digits None shows as many as it has.
+    """Format a number with its sign; `digits` None shows all digits.
 
     >>> signed(-0.5, 2), signed(0.25, None)
     ('−0.50', '+0.25')

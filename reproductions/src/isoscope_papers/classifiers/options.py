@@ -1,13 +1,13 @@
 """Reproduce Mickus, Grönroos and Attieh 2024: isotropy against clusters while a linear classifier trains.
 
-With --output each run is kept, a finished one is not run again, and the page is of all runs the folder holds.
-Exit code 1 if a figure that can be compared was not reproduced.
+With --output, runs are saved, finished runs are not repeated, and the page covers all runs in the folder. The
+exit code is 1 if a comparable published value was not reproduced.
 
 **Examples**
 
-What needs no data folder: `isoscope reproduce classifiers --setup pos,supersense`
+Setups that need no data folder: `isoscope reproduce classifiers --setup pos,supersense`
 
-Every setup at hand: `isoscope reproduce classifiers --setup all --data data -o results`
+All setups: `isoscope reproduce classifiers --setup all --data data -o results`
 
 Another encoder: `isoscope reproduce classifiers --setup cola,rte --encoder all-mpnet-base-v2`
 
@@ -31,7 +31,7 @@ DEFAULT = ("polarity", "snli", "pos", "supersense")
 
 @dataclass(frozen=True)
 class Options(options.Options):
-    """What the command takes beside what all studies take."""
+    """The options of this study."""
 
     encoder: Annotated[
         str | None, typer.Option(help="A model, its folder, or a file of word vectors.", metavar="NAME")

@@ -14,15 +14,15 @@ from isoscope.errors import ShapeError
 
 @dataclass(frozen=True, eq=False)
 class Corpus:
-    """n items, each of one text or more; iterating goes over the first text of each.
+    """n items, each of one or more texts. Iterating yields the first text of each item.
 
     Attributes:
-        name: what the corpus is called in the registry.
-        columns: one column of n texts or more; two of pairs.
-        labels: n labels, each a string, a frozen set of strings, or a score; or none.
-        split: which part of the published corpus this is (train, dev, …).
-        source: where it was read from, in words; of a file, its name without the folder.
-        licence: what is known of its terms.
+        name: name of the corpus in the registry.
+        columns: one or more columns of n texts; pairs have two.
+        labels: n labels, each a string, a frozen set of strings or a score; or empty.
+        split: the part of the published corpus (train, dev, …).
+        source: where the corpus was read from, such as the name of the file.
+        licence: the licence, as far as it is known.
 
     >>> pairs = Corpus("tiny", (("a cat", "a dog"), ("a pet", "a cat")), ("yes", "no"))
     >>> pairs
@@ -61,16 +61,16 @@ class Corpus:
 
     @property
     def items(self) -> Iterator[tuple[tuple[str, ...], Any]]:
-        """Each item's texts and its label, in order."""
+        """Yield the texts and the label of each item."""
         return zip(zip(*self.columns, strict=True), self.labels, strict=True)
 
     def distinct(self) -> tuple[str, ...]:
-        """Each string once, both columns together, in the order in which the items first have them."""
+        """Return the distinct texts of all columns, in the order of the items."""
         return tuple(self._places)
 
     @cached_property
     def pairs(self) -> np.ndarray:
-        """(n, number of columns) int64: the place of each item's texts in `distinct()`."""
+        """(n, number of columns) int64: the positions of the texts of each item in `distinct()`."""
         return np.array([[self._places[text] for text in column] for column in self.columns]).T.copy()
 
     @property

@@ -1,4 +1,4 @@
-"""Corpora by name, from a data folder, Hugging Face's hub or this package; and what is made of them."""
+"""Load corpora by name, from a data folder, Hugging Face's hub or this package."""
 
 from __future__ import annotations
 
@@ -36,22 +36,22 @@ def load_corpus(
 ) -> Corpus:
     """Return a corpus: labelled texts; pairs of sentences or words with scores; texts without labels.
 
-    Looked for in this order: a data folder, Hugging Face's hub if `download`, a table inside this package.
-    `pos` and `supersense` are always the table, which has the paper's size, unless `source` says otherwise.
-    Where `data` is passed, no table takes the place of a file that is not in it. Labelled texts are as the
-    file has them, character by character; others are stripped of blanks.
+    The corpus is searched in a data folder, then on Hugging Face's hub if `download`, then in this package.
+    `pos` and `supersense` are always read from this package, whose tables have the size of the paper's,
+    unless `source` is given. Where `data` is given, the tables of this package do not replace a missing
+    file. Labelled texts are returned exactly as in the file; others are stripped of whitespace.
 
     Args:
         name: one of `corpus_names()`, scored pairs (`stsb`, `sts12`, `men`, …), `wikitext2`.
-        data: a folder with the files `registry.toml` names; by default the one in ISOSCOPE_DATA.
-        split: which part, such as "train", "dev" or "test"; by default that of the papers, or, of labelled
-            texts, what there is.
-        download: fetch it from the hub where it is in no folder, through the `datasets` package.
-        source: take it from here and nowhere else.
+        data: a folder with the files named in `registry.toml`; by default that of ISOSCOPE_DATA.
+        split: the part, such as "train", "dev" or "test"; by default that of the papers, or, for labelled
+            texts, any that exists.
+        download: download the corpus with the `datasets` package if it is in no folder.
+        source: use only this source.
 
     Raises:
-        InputError: there is no such corpus, or nowhere to take it from; the message says how to get it.
-        FileError: a file is absent or broken; the message names the file and the line.
+        InputError: the corpus is unknown, or was not found; the message says how to get it.
+        FileError: a file is missing or damaged; the message names the file and the line.
 
     >>> load_corpus("supersense", source="embedded")
     Corpus(supersense, 2,275 items of text, 2,275 distinct, 26 labels)
@@ -144,9 +144,9 @@ def text_names() -> list[str]:
 
 
 def load_texts(name: str, *, data: Data = None, split: str = "test", download: bool = False) -> Corpus:
-    """Return `load_corpus` of texts to read: `wikitext2`, a paragraph or heading each; `stsb`, sentences.
+    """Return unlabelled texts: the paragraphs and headings of `wikitext2`, or the sentences of `stsb`.
 
-    WikiText-2 is the tokenised one: rare words read `<unk>`, and blank lines are left out.
+    WikiText-2 is the tokenised version, in which rare words are `<unk>`. Blank lines are dropped.
     """
     check_name("texts", name, text_names())
     return load_corpus(name, data=data, split=split, download=download)
@@ -158,9 +158,9 @@ def pair_names() -> list[str]:
 
 
 def load_pairs(name: str = "nli", *, data: Data = None, download: bool = False) -> Corpus:
-    """Return sentences and what follows from them: the items of SNLI and MNLI that are labelled entailment.
+    """Return the pairs of sentences in SNLI and MNLI that are labelled "entailment".
 
-    Premises are the first column, hypotheses the second; a pair that occurs twice is taken once.
+    Premises are the first column and hypotheses the second. Duplicate pairs are dropped.
 
     Args:
         name: "nli" (both, about 10,000 pairs), "snli" (dev and test) or "mnli" (dev, matched).
@@ -185,12 +185,12 @@ def load_pairs(name: str = "nli", *, data: Data = None, download: bool = False) 
 
 
 def task_names() -> list[str]:
-    """Return the names that `load_task` takes, those with a test set of their own first."""
+    """Return the names that `load_task` takes, those with a test set first."""
     return [*_TESTS, *(name for name in corpus_names() if name not in (*_TESTS, "pos", "supersense"))]
 
 
 def load_task(name: str, *, data: Data = None, download: bool = False) -> dict[str, Any]:
-    """Return what `finetune` takes by name: texts, labels, pairs, metric, and test where there is a set.
+    """Return the arguments of `finetune` for a task: texts, labels, pairs, metric and, if any, test.
 
     `sst2`, `rte`, `mrpc`, `cola` are trained on their train set and scored on dev.
 

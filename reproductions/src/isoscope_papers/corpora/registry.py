@@ -1,4 +1,4 @@
-"""What registry.toml declares of each corpus."""
+"""The declarations of the corpora in registry.toml."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Hub:
 
 @dataclass(frozen=True)
 class Embedded:
-    """A table that comes with isoscope-papers, with a sentence on what it is."""
+    """A table in isoscope-papers, with a description."""
 
     table: str
     source: str
@@ -34,7 +34,7 @@ class Embedded:
 
 @dataclass(frozen=True)
 class Declaration:
-    """One corpus; registry.toml says what each field is."""
+    """One corpus; registry.toml describes each field."""
 
     kind: str
     name: str
@@ -51,7 +51,7 @@ class Declaration:
 
     @property
     def fields(self) -> tuple[str, ...]:
-        """Return the fields of a record that are read."""
+        """Return the names of the fields to read."""
         return (*self.columns, self.label) if self.label else self.columns
 
     @property
@@ -60,7 +60,7 @@ class Declaration:
         return self.kind == "pairs"
 
     def part(self, split: str | None) -> str | None:
-        """Return the full name of a split; by default the first, and of labelled texts what there is.
+        """Return the full name of a split; by default the first, and for labelled texts any that exists.
 
         "dev" may stand for "dev matched".
         """
@@ -72,7 +72,7 @@ class Declaration:
         return known
 
     def on_hub(self, part: str | None) -> Sequence[str]:
-        """Return what a split is called on the hub; by default those declared."""
+        """Return the names of a split on the hub; by default those declared."""
         assert self.hub is not None
         return self.hub.splits if part is None else (_ON_HUB.get(part, part),)
 

@@ -1,4 +1,4 @@
-"""Records of a declared corpus: lines of a file, exactly as written, or rows of a dataset on the hub."""
+"""Read the records of a declared corpus from a file or from the hub."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Rows = Iterator[tuple[str, Record]]  # where it stands, for messages, and the re
 
 
 def data_folder(data: str | os.PathLike[str] | None) -> Path | None:
-    """Return the folder asked for, else the one in ISOSCOPE_DATA; None where neither is set."""
+    """Return the given folder, or that of ISOSCOPE_DATA, or None."""
     named = os.fspath(data) if data is not None else os.environ.get(DATA_VARIABLE)
     if not named:
         return None
@@ -32,9 +32,9 @@ def data_folder(data: str | os.PathLike[str] | None) -> Path | None:
 
 
 def read_rows(path: Path, fields: Sequence[str]) -> Rows:
-    """Yield records that have all the fields, of `.jsonl`, `.tsv` or `.txt`, perhaps with `.gz`.
+    """Yield the records of a `.jsonl`, `.tsv` or `.txt` file, also with `.gz`, that have all fields.
 
-    Of plain text, each line that is not blank is a record with one field, `text`.
+    In plain text, each line that is not blank is a record with one field, `text`.
 
     Raises:
         FileError: the file is absent, of another kind or broken; the message names the line.
@@ -53,7 +53,7 @@ def read_rows(path: Path, fields: Sequence[str]) -> Rows:
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield lines without their ends. Only a line feed ends one: texts hold others that look like it."""
+    """Yield lines without line feeds; other line separators are part of a text."""
     number = 0
     try:
         with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
@@ -104,7 +104,7 @@ _PARSERS: dict[str, Callable[[Path], Iterator[tuple[int, Record]]]] = {
 
 
 def hub_rows(hub: Hub, splits: Sequence[str], fields: Sequence[str]) -> Rows:
-    """Yield the records of all the splits, in order, each with the fields wanted. This fetches: ask first."""
+    """Download the splits of a dataset, and yield the fields of their records in order."""
     try:
         import datasets
     except ImportError:

@@ -1,8 +1,8 @@
 """Should I whiten? Every correction on sentence and word similarity, classification and clustering.
 
-Does it hold that graded tasks gain from isotropy and that tasks with labels lose by it (Mu and Viswanath
-2018, Su et al. 2021, Rajaee and Pilehvar 2021, Mickus et al. 2024)? Claims with their figures, what each
-correction gains, and the best for each encoder and kind of task.
+Do similarity tasks gain from isotropy, and do tasks with labels lose (Mu and Viswanath 2018, Su et al. 2021,
+Rajaee and Pilehvar 2021, Mickus et al. 2024)? Prints the claims with our values, the gain of each correction,
+and the best correction for each encoder and kind of task.
 
 **Examples**
 
@@ -12,9 +12,9 @@ All encoders, with the page: `isoscope reproduce corrections --setup all --data 
 
 A linear probe whose penalty is chosen in a wide range: `isoscope reproduce corrections --setup minilm-probe`
 
-A model of your own, on sentence similarity: `isoscope reproduce corrections --model my-model -d sentences`
+Your own model on sentence similarity: `isoscope reproduce corrections --model my-model -d sentences`
 
-The page from runs made elsewhere: `isoscope reproduce corrections --report-only -o results`
+Only the page, from saved runs: `isoscope reproduce corrections --report-only -o results`
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _SETS = f"{', '.join(DATASETS)}; or sentences, words, labels. [default: all]"
 
 @dataclass(frozen=True)
 class Options(options.Options):
-    """What the command takes beside what all studies take."""
+    """The options of this study."""
 
     model: options.ModelsOrVectors = None
     dataset: Annotated[list[str] | None, typer.Option("--dataset", "-d", help=_SETS, metavar="NAMES")] = None

@@ -197,7 +197,7 @@ def _advised(dataset: Dataset, found: Advice, n_left: int) -> Result:
 
 
 def _on_penalties(run: _Run, dataset: Dataset) -> Result:
-    """A linear classifier by least squares, its penalty chosen by leave-one-out within the training folds."""
+    """Score a least-squares classifier whose penalty is chosen by leave-one-out on the training folds."""
     from sklearn.linear_model import RidgeClassifierCV
     from sklearn.model_selection import RepeatedStratifiedKFold, cross_validate
     from sklearn.pipeline import make_pipeline
@@ -233,7 +233,7 @@ def _whitenings(n_dims: int) -> dict[str, Any]:
 
 
 def _on_noise(run: _Run) -> Result:
-    """Neighbours that stay neighbours under noise, added to the corrected vectors or to what is corrected."""
+    """Score how many neighbours stay the same under noise, added before or after the correction."""
     dataset = setups.NOISE_DATASET
     rows, _, n_left = run.labelled(dataset)
     X = rows.double().numpy()
@@ -262,7 +262,7 @@ def _scaled(noise: np.ndarray, X: np.ndarray) -> np.ndarray:
 
 
 def _on_analogies(run: _Run) -> Result:
-    """a is to b as c is to which word? By b − a + c and cosines, the three words left out (3CosAdd)."""
+    """Score analogies (a : b = c : d) by 3CosAdd: the word nearest to b − a + c, without a, b and c."""
     dataset = setups.ANALOGY_DATASET
     questions = load_corpus(dataset.name, **run.reader)
     words = vocabulary()[:ANALOGY_WORDS]

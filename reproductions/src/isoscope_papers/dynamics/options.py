@@ -1,8 +1,8 @@
 """Reproduce Xiao, Long and Al Moubayed 2023: the geometry of sentence encoders along contrastive training.
 
-Encoders are trained with the paper's temperatures, batch sizes and poolings, and the claims are put to these
-trainings. With --output each run is kept as soon as it is done and not run again, and the page is of all runs
-the folder holds. What the paper says of trained models is in `isoscope reproduce contrastive`.
+Trains encoders with the paper's temperatures, batch sizes and poolings, and tests the claims on these runs.
+With --output, runs are saved, finished runs are not repeated, and the page covers all runs in the folder. For
+the paper's claims on trained models, see `isoscope reproduce contrastive`.
 
 **Examples**
 
@@ -12,7 +12,7 @@ Some of them: `isoscope reproduce dynamics -s masked,smollm2:tau=0.1 -o results`
 
 From your own model: `isoscope reproduce dynamics --model path/to/mpnet-base -s tau=0.05 -o results`
 
-The pages again: `isoscope reproduce dynamics --report-only -o results`
+Only the pages: `isoscope reproduce dynamics --report-only -o results`
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ NAMES = f"{', '.join(STARTS)}, or a run such as masked:tau=0.1, masked:batch=16,
 
 @dataclass(frozen=True)
 class Options(options.Options):
-    """What the command takes beside what all studies take."""
+    """The options of this study."""
 
     model: Annotated[
         str | None, typer.Option(help="Begin from another model: its name or folder.", metavar="MODEL")

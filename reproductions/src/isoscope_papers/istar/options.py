@@ -1,8 +1,8 @@
 """Reproduce Rudman and Eickhoff 2024: isotropy of mini-batches, and isotropy as a penalty in fine-tuning.
 
-With --output every run is kept when it is done. A sweep that was cut short continues where it stopped, and
-several processes may work on the same folder. The page is of all runs the folder holds. The setup
-"estimators" is one run of about twenty minutes on two cores; a task is a sweep over λ and seeds.
+With --output, every finished run is saved. An interrupted sweep continues where it stopped, and several
+processes may use the same folder. The page covers all runs in the folder. The setup "estimators" is one run
+of about twenty minutes on two cores; a task is a sweep over λ and seeds.
 
 **Examples**
 
@@ -15,7 +15,7 @@ A few strengths, one seed: `isoscope reproduce istar -s rte --strengths -1,-0.1,
 The paper's own model: `isoscope reproduce istar -s rte --model google-bert/bert-base-cased
 --learning-rate 1e-5 --download -o results`
 
-The page from runs made elsewhere: `isoscope reproduce istar --report-only -o results`
+Only the page, from saved runs: `isoscope reproduce istar --report-only -o results`
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _TEXTS = "Train on so many texts, drawn once. [default: 10000 of sst2, all of ot
 
 @dataclass(frozen=True)
 class Options(options.Options):
-    """What the command takes beside what all studies take."""
+    """The options of this study."""
 
     strengths: Annotated[str | None, typer.Option(help=_STRENGTHS, metavar="NUMBERS")] = None
     regularizers: Annotated[str | None, typer.Option(help=_REGULARIZERS, metavar="NAMES")] = None

@@ -1,17 +1,17 @@
 """Cai, Huang, Bian and Church 2021: clusters and manifolds in the layers of language models.
 
-With --output, the page and its figures are of all runs the folder holds. Exit code 1 if a figure that can be
-compared was not reproduced.
+With --output, runs are saved, and the page covers all runs in the folder. The exit code is 1 if a comparable
+published value was not reproduced.
 
 **Examples**
 
-A first look on the CPU: `isoscope reproduce manifolds --setup minilm,glove --max-tokens 10000 --data data`
+A quick run on the CPU: `isoscope reproduce manifolds --setup minilm,glove --max-tokens 10000 --data data`
 
 All of WikiText-2's test split, on a GPU: `isoscope reproduce manifolds --setup all --device cuda -o results`
 
-The paper's own model, fetched: `isoscope reproduce manifolds --model openai-community/gpt2 --download`
+The paper's own model, downloaded: `isoscope reproduce manifolds --model openai-community/gpt2 --download`
 
-The page from runs made elsewhere: `isoscope reproduce manifolds --report-only -o results`
+Only the page, from saved runs: `isoscope reproduce manifolds --report-only -o results`
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _LAYERS = "Which, comma-separated: 0 is the embedding layer, -1 the last. [defau
 
 @dataclass(frozen=True)
 class Options(options.Options):
-    """What the command takes beside what all studies take."""
+    """The options of this study."""
 
     model: options.ModelsOrVectors = None
     max_tokens: Annotated[

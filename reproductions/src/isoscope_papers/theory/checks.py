@@ -1,6 +1,6 @@
-"""Whether what is said of each statement of Mickus et al. 2024 is so, on a random case.
+"""Check our assessment of each statement of Mickus et al. 2024 on a random case.
 
-A check has the name of its statement in statements.toml, which says what is so.
+Each check has the name of its statement in statements.toml, which gives the assessment.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Rng = np.random.Generator
 def _case(
     rng: Rng, *, n_labels: int | None = None, least: int = 1, least_dims: int = 1
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return vectors and labels, of which one has two points at least: a silhouette needs it."""
+    """Return vectors and labels; at least one label has two points, as a silhouette needs."""
     counts = rng.integers(least, 5, size=n_labels or rng.integers(2, 6))
     counts[-1] += 1
     d = rng.integers(least_dims, 7)
@@ -79,7 +79,7 @@ def crowd(n_dims: int, n_inside: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def accuracy_of_least_squares(X: np.ndarray, labels: np.ndarray) -> float:
-    """Return how often the linear classifier fitted to 0 and 1 by least squares is right."""
+    """Return the accuracy of the linear classifier fitted to 0 and 1 by least squares."""
     wide = np.column_stack([X, np.ones(len(X))])
     wanted = labels[:, None] == np.unique(labels)
     scores = wide @ np.linalg.lstsq(wide, wanted.astype(float), rcond=None)[0]
@@ -87,21 +87,21 @@ def accuracy_of_least_squares(X: np.ndarray, labels: np.ndarray) -> float:
 
 
 def isotropy(rng: Rng) -> bool:
-    """IsoScore is 1 where the variance is the same in every direction, and less elsewhere."""
+    """Check that IsoScore is 1 exactly where the variance is the same in every direction."""
     X, _ = _case(rng, n_labels=5, least=2, least_dims=2)
     even = np.linalg.svd(X - X.mean(axis=0), full_matrices=False)[0]  # its covariance is proportional to I
     return _close(iso.isoscore(even), 1) and iso.isoscore(X) < 1
 
 
 def silhouette_needs(rng: Rng) -> bool:
-    """Collapsed labels have silhouette 1 at any distance; labels that are not collapsed have less."""
+    """Check that only collapsed labels have silhouette 1, at any distance."""
     X, labels = _case(rng, least=2)
     collapsed = _collapsed(rng, labels, X.shape[1]) * 10 ** rng.uniform(-3, 3)
     return iso.silhouette_score(collapsed, labels) == 1 and iso.silhouette_score(X, labels) < 1
 
 
 def square_root(rng: Rng) -> bool:
-    """O_S ≤ 2n·tr A, attained by collapsed labels; for two, the sum of distances has that optimum too."""
+    """Check O_S ≤ 2n·tr A, attained by collapsed labels; two also maximise the sum of distances."""
     X, labels = _case(rng, n_labels=int(rng.integers(2, 5)))
     n_across = (labels[:, None] != labels).sum()
     shares = []
@@ -114,14 +114,14 @@ def square_root(rng: Rng) -> bool:
 
 
 def objective_s(rng: Rng) -> bool:
-    """The double sum, and the closed form."""
+    """Check the double sum against the closed form."""
     X, labels = _case(rng)
     direct = float((_signs(labels, labels) * cdist(X, X) ** 2).sum())
     return _close(iso.metrics.silhouette_objective(X, labels), direct)
 
 
 def pairwise_variance(rng: Rng) -> bool:
-    """By component; and a rotation, as PCA is one, changes neither IsoScore nor silhouette."""
+    """Check by component, and that a rotation such as PCA changes neither IsoScore nor silhouette."""
     X, labels = _case(rng, least_dims=2)
     by_pairs = ((X[:, None] - X[None]) ** 2).sum(axis=(0, 1)) / (2 * len(X) ** 2)
     turned = X @ np.linalg.qr(rng.normal(size=(X.shape[1],) * 2))[0]
@@ -130,14 +130,14 @@ def pairwise_variance(rng: Rng) -> bool:
 
 
 def figure_chord(rng: Rng) -> bool:
-    """Of two points on a circle, the nearer to a third is at the smaller angle from it."""
+    """Check that of two points on a circle, the nearer to a third is at the smaller angle."""
     angles = rng.uniform(0, math.pi, size=2)
     chords = np.hypot(np.cos(angles) - 1, np.sin(angles))
     return bool((chords[0] < chords[1]) == (angles[0] < angles[1]))
 
 
 def chord(rng: Rng) -> bool:
-    """Both forms, from the principal variances."""
+    """Check both forms from the principal variances."""
     X, _ = _case(rng, least_dims=2)
     v, d = variances(X), X.shape[1]
     distance = float(np.linalg.norm(math.sqrt(d) / np.linalg.norm(v) * v - 1))
@@ -148,7 +148,7 @@ def chord(rng: Rng) -> bool:
 
 
 def angle(rng: Rng) -> bool:
-    """0 ≤ α ≤ arccos(1/√d), the upper end met by points on a line."""
+    """Check 0 ≤ α ≤ arccos(1/√d), where points on a line reach the upper end."""
     X, _ = _case(rng, least_dims=2)
     d = X.shape[1]
     line = np.outer(rng.normal(size=4), rng.normal(size=d))
@@ -158,14 +158,14 @@ def angle(rng: Rng) -> bool:
 
 
 def cosine(rng: Rng) -> bool:
-    """IsoScore from the cosine."""
+    """Check IsoScore from the cosine."""
     X, _ = _case(rng, least_dims=2)
     d = X.shape[1]
     return _close(iso.isoscore(X), (d * cosine_to_ones(X) ** 2 - 1) / (d - 1))
 
 
 def objective_i(rng: Rng) -> bool:
-    """The sum is 2n²√d·‖V‖·cos."""
+    """Check that the sum is 2n²√d·‖V‖·cos."""
     X, _ = _case(rng)
     n, d = X.shape
     scale = 2 * n * n * math.sqrt(d) * float(np.linalg.norm(variances(X)))
@@ -173,7 +173,7 @@ def objective_i(rng: Rng) -> bool:
 
 
 def incompatible(rng: Rng) -> bool:
-    """K ≤ d: collapsed labels stay under (K − 2)/(d − 1) < 1; K ≥ d + 1: both are had at once."""
+    """Check IsoScore ≤ (K − 2)/(d − 1) of collapsed labels for K ≤ d; for K ≥ d + 1 both reach 1."""
     d = int(rng.integers(2, 6))
     few, many = int(rng.integers(2, d + 1)), int(rng.integers(d + 1, d + 4))
     _, labels = _case(rng, n_labels=few)
@@ -184,7 +184,7 @@ def incompatible(rng: Rng) -> bool:
 
 
 def clusters(rng: Rng) -> bool:
-    """One label in one place inside another: IsoScore 1, the mean silhouette (m − 2d·s)/(m + 2d), ρ = 0."""
+    """Check one label at a point inside another: IsoScore 1, silhouette (m − 2d·s)/(m + 2d), ρ = 0."""
     d, m = int(rng.integers(2, 8)), int(rng.integers(2, 400))
     X, labels = crowd(d, m)
     apart = (2 + (2 * d - 2) * math.sqrt(2)) / (2 * d - 1)  # mean distance within the label around
@@ -195,13 +195,13 @@ def clusters(rng: Rng) -> bool:
 
 
 def polarisation(rng: Rng) -> bool:
-    """Two random vectors."""
+    """Check two random vectors."""
     x, c = rng.normal(size=(2, int(rng.integers(1, 9))))
     return _close(float(x @ c), float((x @ x + c @ c - (x - c) @ (x - c)) / 2))
 
 
 def objective_c(rng: Rng) -> bool:
-    """The double sum, and both forms in closed form."""
+    """Check the double sum against both closed forms."""
     X, labels = _case(rng)
     C = rng.normal(size=(labels.max() + 1, X.shape[1]))
     direct = -float((_signs(labels, np.arange(len(C))) * (X @ C.T)).sum())
@@ -210,14 +210,14 @@ def objective_c(rng: Rng) -> bool:
 
 
 def priors(rng: Rng) -> bool:
-    """Balanced, binary: only the distances are left."""
+    """Check that for two balanced labels only the distances remain."""
     labels = np.arange(2 * int(rng.integers(1, 6))) % 2
     X, C = (rng.normal(size=(n, 3)) for n in (len(labels), 2))
     return _close(_value(X, labels, C), float((_signs(labels, np.arange(2)) * cdist(X, C) ** 2).sum()) / 2)
 
 
 def prior_norms(rng: Rng) -> bool:
-    """O_C is linear in each class vector: no length between none and the longest is best."""
+    """Check that O_C is linear in each class vector, so that its best length is 0 or the largest."""
     X, labels = _case(rng)
     C = rng.normal(size=(labels.max() + 1, X.shape[1]))
     k, t = int(rng.integers(len(C))), rng.uniform(0.1, 9)
@@ -232,7 +232,7 @@ def _value(X: np.ndarray, labels: np.ndarray, C: np.ndarray) -> float:
 
 
 def _climb(C: np.ndarray, labels: np.ndarray) -> list[float]:
-    """Return O_C as points, first, and class vectors are set to their best within unit balls in turn."""
+    """Return O_C while points and class vectors are optimised in turn within unit balls."""
     members = np.eye(len(C))[:, labels]
     values = []
     for _ in range(30):
@@ -243,9 +243,9 @@ def _climb(C: np.ndarray, labels: np.ndarray) -> list[float]:
 
 
 def collapse(rng: Rng) -> bool:
-    """Within unit balls: given C, one direction a label is best; over C, the maximum is n·max(2, K − 2).
+    """Check that within unit balls one direction per label is best, with maximum n·max(2, K − 2).
 
-    And for 4m, m and m points of three labels it is 14m, with two labels in one place.
+    For 4m, m and m points of three labels the maximum is 14m, with two labels in one place.
     """
     K, d, each = int(rng.integers(2, 8)), int(rng.integers(2, 5)), int(rng.integers(1, 4))
     labels = np.repeat(np.arange(K), each)
@@ -266,7 +266,7 @@ def collapse(rng: Rng) -> bool:
 
 
 def classifiers(rng: Rng) -> bool:
-    """Labels collapsed to a simplex have its IsoScore; d + 1 points that are one are told apart at 1."""
+    """Check the IsoScore of labels collapsed to a simplex; d + 1 such labels are separable at 1."""
     d = int(rng.integers(2, 7))
     K = int(rng.integers(2, d + 2))
     collapsed, _ = _simplex(rng, [3] * K, d)
@@ -277,13 +277,13 @@ def classifiers(rng: Rng) -> bool:
 
 
 def triplet_terms(rng: Rng) -> bool:
-    """One random triplet."""
+    """Check one random triplet."""
     near, far = rng.uniform(0, 9, size=2)
     return _close(max(near - far, 0), max(near, far) - far) and max(near - far, 0) >= near - far
 
 
 def objective_t(rng: Rng) -> bool:
-    """O_T ≤ bound, and the bound's weights from counting triplets."""
+    """Check O_T ≤ bound, and the weights of the bound by counting triplets."""
     X, labels = _case(rng)
     D = cdist(X, X)
     counted = sum(
@@ -296,7 +296,7 @@ def objective_t(rng: Rng) -> bool:
 
 
 def triplet_bound(rng: Rng) -> bool:
-    """O_S outgrows the bound at some scale, wherever it is positive."""
+    """Check that a positive O_S exceeds the bound at some scale."""
     X, labels = _case(rng)
     X = _collapsed(rng, labels, X.shape[1])
     X = X * (1 + 2 * abs(iso.metrics.triplet_bound(X, labels)) / iso.metrics.silhouette_objective(X, labels))
@@ -304,7 +304,7 @@ def triplet_bound(rng: Rng) -> bool:
 
 
 def triplets_free(rng: Rng) -> bool:
-    """O_T = 0 and IsoScore 1: a square under two labels, a simplex under d + 1."""
+    """Check O_T = 0 with IsoScore 1: a square with two labels, a simplex with d + 1."""
     square = np.array([[-1.0, -1], [-1, 1], [1, -1], [1, 1]]), np.array([0, 0, 1, 1])
     d = int(rng.integers(2, 6))
     cases = (square, _simplex(rng, [2] * (d + 1), d))
@@ -315,7 +315,7 @@ def triplets_free(rng: Rng) -> bool:
 
 
 def other_scores(rng: Rng) -> bool:
-    """Labels shrunk towards places of their own: all four go to their best; sharing one: not all do."""
+    """Check that all four scores reach their best if labels have distinct centres, and not otherwise."""
     X, labels = _case(rng, n_labels=int(rng.integers(3, 6)), least=2, least_dims=2)
     K, d = labels.max() + 1, X.shape[1]
     own = 10 * np.column_stack([np.arange(K), *rng.normal(size=(d - 1, K))])

@@ -40,7 +40,7 @@ _WORD = re.compile(r"[a-z]{3,}")
 
 
 def parts_of_speech(wordnet: Path) -> dict[str, set[str]]:
-    """Each word with the parts of speech WordNet has it in."""
+    """Return the parts of speech of each word in WordNet."""
     found: dict[str, set[str]] = defaultdict(set)
     for suffix, part in _PARTS.items():
         for word, _ in _senses(wordnet / f"data.{suffix}"):
@@ -49,7 +49,7 @@ def parts_of_speech(wordnet: Path) -> dict[str, set[str]]:
 
 
 def supersenses(wordnet: Path) -> dict[str, set[str]]:
-    """Each noun with the lexicographer files of its senses."""
+    """Return the lexicographer files of the senses of each noun."""
     found: dict[str, set[str]] = defaultdict(set)
     for word, number in _senses(wordnet / "data.noun"):
         found[word].add(SUPERSENSES[number - _FIRST_NOUN_FILE])
@@ -57,13 +57,13 @@ def supersenses(wordnet: Path) -> dict[str, set[str]]:
 
 
 def most_frequent(sets: dict[str, set[str]], words: Iterable[str], n: int) -> list[tuple[str, str]]:
-    """The first n of the words that have a set, with its members joined by commas."""
+    """Return the first n words that have a set, with its members joined by commas."""
     chosen = [(word, ",".join(sorted(sets[word]))) for word in words if word in sets]
     return chosen[:n]
 
 
 def write_table(path: Path, header: tuple[str, str], rows: Iterable[tuple[str, str]]) -> None:
-    """A table with tabs, compressed without the time it was made."""
+    """Write a tab-separated table, compressed without a timestamp."""
     text = "".join(f"{left}\t{right}\n" for left, right in (header, *rows))
     with path.open("wb") as file, gzip.GzipFile("", "wb", 9, file, mtime=0) as packed:
         packed.write(text.encode("utf-8"))
@@ -86,7 +86,7 @@ def main(arguments: Sequence[str]) -> None:
 
 
 def _senses(path: Path) -> Iterator[tuple[str, int]]:
-    """Each lower-case word of each synset, and the number of the synset's lexicographer file."""
+    """Yield each lower-case word of each synset, with the number of its lexicographer file."""
     for line in path.read_text(encoding="latin-1").splitlines():
         if line.startswith("  "):  # the licence
             continue
