@@ -6,7 +6,7 @@
 
 Pages written whole: reference/metrics.md, reference/api.md, reference/cli.md, theory-statements.md,
 contributing.md, concepts/bias-table.md; src/isoscope/__init__.pyi and
-cli/metric_names.txt. docs/figures.py draws the figures.
+cli/metric_names.txt and cli/suffixes.txt. docs/figures.py draws the figures.
 On the other pages every ```python and ```console block is run, and a ```text block right after one is
 replaced by what it printed. Running it twice changes nothing.
 """
@@ -283,6 +283,14 @@ def metric_names() -> str:
     return "\n".join([*FAMILIES, "all", "default", *built_in()]) + "\n"
 
 
+def suffixes() -> str:
+    """src/isoscope/cli/suffixes.txt: the suffixes of files of vectors, and below those of files of texts."""
+    from isoscope.io.formats import formats
+    from isoscope.io.tables import KINDS
+
+    return "\n".join(" ".join(sorted(kinds)) for kinds in (formats(), KINDS)) + "\n"
+
+
 REFERENCE: dict[str, Callable[[], str]] = {
     "contributing.md": contributing_page,
     "reference/metrics.md": metrics_page,
@@ -291,6 +299,7 @@ REFERENCE: dict[str, Callable[[], str]] = {
     "theory-statements.md": statements_page,
     "../src/isoscope/__init__.pyi": public_stub,
     "../src/isoscope/cli/metric_names.txt": metric_names,
+    "../src/isoscope/cli/suffixes.txt": suffixes,
 }
 
 # ---------------------------------------------------------------- pages with examples that are run

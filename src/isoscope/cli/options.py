@@ -25,6 +25,8 @@ def complete_models(incomplete: str) -> list[str]:
     return [name for name in installed_models() if name.lower().startswith(incomplete.lower())]
 
 
+# the readers are not imported for a help text
+_VECTORS, _TEXTS = Path(__file__).with_name("suffixes.txt").read_text(encoding="utf-8").splitlines()
 BatchSize = Annotated[int, typer.Option("--batch-size", help="Items in an update.", metavar="N")]
 Data = Annotated[
     Path | None,
@@ -41,10 +43,8 @@ Every = Annotated[int, typer.Option("--every", help="Updates between measurement
 File = Annotated[
     str,
     typer.Argument(
-        help="Vectors: .npy .npz .safetensors .pt .parquet .arrow .feather .csv .tsv .json .jsonl "
-        ".txt .vec .bin .zarr; a folder of them, a pattern ('shards/*.parquet', quoted) or an address "
-        "(s3://…); or, with --model, texts: .txt (one a line) .jsonl .json .csv .tsv .parquet .arrow "
-        ".feather",
+        help=f"Vectors: {_VECTORS}; a folder of them, a pattern ('shards/*.parquet', quoted) or an address "
+        f"(s3://…). Or, with --model, texts: {_TEXTS}.",
         metavar="FILE",
         show_default=False,
     ),
