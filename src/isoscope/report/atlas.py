@@ -38,6 +38,7 @@ def save_atlas(
     k: int = 15,
     metric: str = "cosine",
     seed: int = 0,
+    vectors: str | None = None,
 ) -> Path:
     """Write a space as a .parquet file that Embedding Atlas opens; `atlas_command` returns the command.
 
@@ -55,6 +56,7 @@ def save_atlas(
         k: neighbours of each row, exact; 0 leaves the column out.
         metric: "cosine" or "euclidean", the distance of the neighbours.
         seed: the seed of UMAP and PaCMAP.
+        vectors: the column of a table that holds the vectors, where it has several.
 
     >>> import tempfile
     >>> import numpy as np
@@ -71,7 +73,7 @@ def save_atlas(
     check_choice("metric", metric, METRICS)
     check_whole("k", k, least=0)
     check_seed(seed)
-    source = as_input(X, {"labels": labels}).source
+    source = as_input(X, {"labels": labels}, vectors=vectors).source
     space, columns = source.load(), _columns_beside(source)
     if texts is not None:
         space = replace(space, texts=row_values(source, texts, "texts"))

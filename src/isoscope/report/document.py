@@ -198,6 +198,8 @@ def widget(
     title: str | None = None,
     seed: int = 0,
     progress: bool | None = None,
+    vectors: str | None = None,
+    device: Any = None,
 ) -> ReportWidget:
     """Show a space in a notebook: sliders for corrections, and points to select.
 
@@ -207,16 +209,19 @@ def widget(
 
     Args:
         X: (n, d) vectors, in any form that `report` takes.
-        labels: one label for each row.
-        texts: the text of each row, shown beside its point.
+        labels: one label for each row, or the name of a column of X or of a file.
+        texts: the text of each row, shown beside its point, or the name of a column of X or of a file.
         title: by default the name of the space.
         seed: the seed of everything sampled.
         progress: show a progress bar; None shows it on a terminal.
+        vectors: the column of a table that holds the vectors, where it has several.
+        device: the device to compute on, such as "cuda"; by default that of the vectors.
 
     Raises:
         InputError: anywidget is not installed; `pip install 'isoscope[widget]'` installs it.
     """
-    return report(X, labels=labels, texts=texts, title=title, seed=seed, progress=progress).widget()
+    options = {"title": title, "seed": seed, "progress": progress, "vectors": vectors, "device": device}
+    return report(X, labels=labels, texts=texts, **options).widget()
 
 
 def check_page(path: str | os.PathLike[str]) -> Path:
