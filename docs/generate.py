@@ -316,8 +316,9 @@ def pages() -> list[Path]:
 def filled(text: str, folder: Path) -> str:
     """A page with its blocks run in order, in `folder`, and the outputs it shows replaced.
 
-    All ```python blocks share one namespace. In ```console blocks the lines that call isoscope are run;
-    they must succeed. Nothing comes from a cache or a data folder of this machine, and nothing goes there.
+    All ```python blocks share one namespace. In ```console blocks the lines that call isoscope are run,
+    also with ` | head -N` after them; they must succeed. Nothing comes from a cache or a data folder of
+    this machine, and nothing goes there.
     """
     prepare(folder)
     own = {"ISOSCOPE_CACHE": str(folder / ".cache"), "ISOSCOPE_DATA": ""}
@@ -359,7 +360,8 @@ def _run_python(body: str, namespace: dict[str, Any]) -> str:
 def _run_console(body: str) -> str:
     printed = []
     for line in body.splitlines():
-        words = line.removeprefix(".venv/bin/").split()
+        call, _, n_lines = line.partition(" | head -")
+        words = call.removeprefix(".venv/bin/").split()
         if not words or words[0] != "isoscope":
             continue
         environment = {"COLUMNS": str(WIDTH)}
@@ -372,7 +374,7 @@ def _run_console(body: str) -> str:
             code, out, everything = result.exit_code, result.stdout, result.output
         if code != 0:
             raise RuntimeError(f"exit code {code} from: {line}\n{everything}")
-        printed.append(out)
+        printed.append("".join(out.splitlines(keepends=True)[: int(n_lines) if n_lines else None]))
     return _trimmed("".join(printed))
 
 

@@ -21,7 +21,7 @@ from mcp import Client, StdioServerParameters, stdio_client
 
 from isoscope.cli.mcp_server import Folder, build
 
-TOOLS = {"measure", "compare", "advise", "report"}
+TOOLS = {"look", "measure", "compare", "advise", "report"}
 
 
 @pytest.fixture
@@ -89,6 +89,14 @@ def test_a_client_over_standard_streams(folder: Path) -> None:
             assert "\n" not in message
 
     anyio.run(ask)
+
+
+def test_look(call: Call) -> None:
+    answer, failed = call("look", file="v.npy", labels="labels.txt")
+    assert not failed
+    assert len(answer["findings"]) >= 7
+    assert "labels" in [finding["name"] for finding in answer["findings"]]
+    assert "isoscope measure v.npy" in json.dumps(answer)  # the name that was given, no path of the server
 
 
 def test_measure(call: Call) -> None:

@@ -1,4 +1,4 @@
-"""The MCP server: measure, compare, advise and report as tools for a language model.
+"""The MCP server: look, measure, compare, advise and report as tools for a language model.
 
 A tool reads files under one folder only, opens no address and downloads no model. It answers with JSON; an
 error is one line.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
@@ -21,6 +21,9 @@ from isoscope.cli.inputs import InputOptions, notes_of
 from isoscope.errors import FileError, IsoscopeError
 from isoscope.io.addresses import is_address
 from isoscope.terminal import as_json
+
+if TYPE_CHECKING:
+    from isoscope.look.next_steps import NextSteps
 
 INSTRUCTIONS = """\
 isoscope measures how an embedding space is shaped: isotropy, clusters, spectrum, intrinsic dimension.
@@ -125,6 +128,28 @@ class Tools:
             labels=self.folder.file_or_name(labels, "labels"),
             by=by,
         )
+
+    def look(
+        self,
+        file: File,
+        labels: Labels = None,
+        model: Model = None,
+        text_column: TextColumn = None,
+        vectors: VectorColumn = None,
+        key: Key = None,
+        seed: Seed = 0,
+    ) -> str:
+        """Take a first look at the vectors in a file: call this first.
+
+        The answer has seven or eight findings, the worst first. Each has a number with its interval, the same
+        number of known models, what it means for search, clustering or a classifier, and what to try next.
+        """
+        from isoscope.look import look
+
+        source = self._open(
+            file, labels=labels, model=model, text_column=text_column, vectors=vectors, key=key
+        )
+        return as_json(look(source, seed=seed, steps=_steps(file, labels, model)).to_dict())
 
     def measure(
         self,
@@ -271,11 +296,19 @@ def build(root: str | Path) -> MCPServer[Any]:
     tools = Tools(folder)
     reads = ToolAnnotations(read_only_hint=True, open_world_hint=False)
     writes = ToolAnnotations(read_only_hint=False, destructive_hint=True, open_world_hint=False)
-    for tool in (tools.measure, tools.compare, tools.advise, tools.report):
+    for tool in (tools.look, tools.measure, tools.compare, tools.advise, tools.report):
         server.add_tool(
             _answered(tool), annotations=writes if tool == tools.report else reads, structured_output=False
         )
     return server
+
+
+def _steps(file: str, labels: str | None, model: str | None) -> NextSteps:
+    """Return the writer of next steps, with the names that the caller used."""
+    from isoscope.look.next_steps import NextSteps
+
+    texts = () if model is None else ("--model", model)
+    return NextSteps((file,), texts, labels, labels is not None, model is None)
 
 
 def _answered(tool: Callable[..., str]) -> Callable[..., str]:
