@@ -47,17 +47,22 @@ class Measurement(View):
             named = Readings([replace(reading, space=self.name) for reading in self.readings])
             object.__setattr__(self, "readings", named)
 
+    @property
+    def of_all_rows(self) -> tuple[Reading, ...]:
+        """The readings of all rows together, without those of slices."""
+        return tuple(reading for reading in self.readings if not reading.group)
+
     def __getitem__(self, name: str) -> float | None:
-        for reading in self.readings:
+        for reading in self.of_all_rows:
             if reading.metric == name:
                 return reading.value
         raise KeyError(f"{name!r} was not measured; here are {', '.join(self)}")
 
     def __iter__(self) -> Iterator[str]:
-        return (reading.metric for reading in self.readings)
+        return (reading.metric for reading in self.of_all_rows)
 
     def __len__(self) -> int:
-        return len(self.readings)
+        return len(self.of_all_rows)
 
     def keys(self) -> list[str]:
         """Return the names of what was measured, so that dict(measurement) works."""
@@ -76,7 +81,7 @@ class Measurement(View):
             "seed": self.seed,
             "seconds": self.seconds,
             "notes": list(self.notes),
-            "metrics": {reading.metric: reading.to_dict() for reading in self.readings},
+            "metrics": {reading.metric: reading.to_dict() for reading in self.of_all_rows},
         }
 
     @property
@@ -87,7 +92,7 @@ class Measurement(View):
 
     def grids(self) -> Iterable[Grid]:
         """Return one table, a row a metric."""
-        rows = [(r.metric, r.value, shown_half_width(r), sentence(r)) for r in self.readings]
+        rows = [(r.metric, r.value, shown_half_width(r), sentence(r)) for r in self.of_all_rows]
         yield Grid("", ("metric", "value", "± 95 %", "what it means"), rows)
 
     def lines(self) -> list[str]:

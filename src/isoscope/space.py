@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -13,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from isoscope.arrays import as_matrix, as_tensor, block_rows
+from isoscope.arrays import as_matrix, as_tensor, block_rows, digest
 from isoscope.errors import InputError, ShapeError
 from isoscope.labels import Labels, as_labels
 
@@ -167,8 +166,7 @@ class Space:
     @property
     def identity(self) -> list[Any]:
         """The title, the shape and a digest of the vectors."""
-        held = self.vectors.detach().cpu().contiguous().view(torch.uint8).numpy()
-        return [self.title, list(self.vectors.shape), hashlib.sha256(held.tobytes()).hexdigest()]
+        return [self.title, list(self.vectors.shape), digest(self.vectors)]
 
     @property
     def title(self) -> str:

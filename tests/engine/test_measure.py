@@ -12,7 +12,7 @@ import torch
 
 import isoscope as iso
 from isoscope.engine.readings import Reading
-from isoscope.engine.slices import SlicedMeasurement
+from isoscope.engine.sliced_measurement import SlicedMeasurement
 from isoscope.errors import InputError, LabelError, ShapeError
 from isoscope.measurement import Measurement
 from isoscope.progress import Bar

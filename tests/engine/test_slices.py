@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 import isoscope as iso
-from isoscope.engine.slices import SlicedMeasurement, holm
+from isoscope.engine.sliced_measurement import SlicedMeasurement
+from isoscope.engine.slices import holm
 from isoscope.errors import InputError, LabelError
 
 N, D = 600, 7
@@ -271,7 +272,8 @@ def test_slices_with_too_few_rows_say_so(data: dict[str, Any]) -> None:
     X[9:12] = 1.0
     found = iso.measure(X, by=by, metrics=["isoscore_debiased", "mean_cosine"])
     assert found.of("one")["mean_cosine"].reason == "1 vector; at least 2 are needed"
-    assert found.of("equal")["mean_cosine"].reason == "all its vectors are equal"
+    assert found.of("equal")["isoscore_debiased"].reason == "all its vectors are equal"
+    assert found.of("equal")["mean_cosine"].value == pytest.approx(1)
     nine = found.of("nine")["mean_cosine"]
     assert nine.difference_error is not None
     assert nine.p_value is None  # a standard error of eight rows is no ground for a test
@@ -301,9 +303,13 @@ def test_outputs(data: dict[str, Any]) -> None:
     assert kept["metrics"].keys() == {"isoscore_debiased", "mean_cosine"}
     lines = found.to_csv().splitlines()
     assert lines[0].startswith('"slice","n","metric","value","standard_error"')
-    assert len(lines) == 1 + 8
+    assert len(lines) == 1 + 8 + 2  # and all rows, whose slice is empty
+    assert lines[-1].startswith(f',{N},"mean_cosine",')
     frame = found.to_pandas()
-    assert list(frame["slice"].unique()) == [reading.group["slice"] for reading in found.slices[:4]]
+    names = [reading.group["slice"] for reading in found.slices[:4]]
+    assert [name for name in frame["slice"].unique() if isinstance(name, str)] == names
+    few = iso.measure(data["X"][:5], by=list("aabbc"), metrics=["mean_norm"])
+    assert few.to_pandas()["p_value"].dtype == float  # of numbers, though there are none
     assert "<table" in found._repr_html_()
 
 
@@ -362,3 +368,87 @@ def test_errors_of_many_rows_outside_are_from_a_sample(data: dict[str, Any], mon
             assert reading.standard_error == pytest.approx(exact[key].standard_error, rel=1e-12)
             assert reading.difference_error == pytest.approx(exact[key].difference_error, rel=0.2)
             assert reading.difference_error != exact[key].difference_error
+
+
+def test_readings_hold_every_slice(data: dict[str, Any]) -> None:
+    metrics = ["isoscore_debiased", "mean_cosine"]
+    found = iso.measure(data["X"], by=data["language"], metrics=metrics)
+    assert len(found.readings) == 2 + 4 * 2
+    assert found.readings.where(slice="de", metric="mean_cosine")["value"] == [
+        found.of("de")["mean_cosine"].value
+    ]
+    assert (list(found), len(found)) == (metrics, 2)
+    assert found["mean_cosine"] == pytest.approx(iso.measure(data["X"], metrics=metrics)["mean_cosine"])
+
+
+def test_several_values_a_row_have_an_order(data: dict[str, Any]) -> None:
+    X = data["X"][:40]
+    pairs = [("a", "b"), ("b", "a")] * 20
+    found = iso.measure(X, by=pairs, metrics=["mean_cosine"])
+    assert {reading.group["slice"] for reading in found.slices} == {"a, b", "b, a"}
+    matrix = iso.measure(X, by=np.zeros((40, 2)), metrics=["mean_cosine"])
+    assert [(reading.group["slice"], reading.n) for reading in matrix.slices] == [("0.0, 0.0", 40)]
+
+
+def test_columns_and_files_together(data: dict[str, Any], table: Path, tmp_path: Path) -> None:
+    file = tmp_path / "language.txt"
+    file.write_text("\n".join(data["language"]))
+    opened = iso.open_vectors(table, by="month")
+    found = iso.measure(opened, by=("month", str(file)), metrics=["mean_cosine"])
+    by = {"month": data["month"], "language": data["language"]}
+    same(found, iso.measure(data["X"], by=by, metrics=["mean_cosine"]))
+    assert found.by == ("month", str(file))
+
+
+def test_a_slice_named_as_the_total_is_told_from_it(data: dict[str, Any]) -> None:
+    by = ["all rows"] * 300 + ["all"] * 300
+    lines = str(iso.measure(data["X"], by=by, metrics=["mean_cosine"])).splitlines()
+    first = [line.strip().split("  ")[0] for line in lines]
+    assert {"'all rows'", "all", "all rows"} <= set(first)
+
+
+def test_one_vector_has_a_norm(data: dict[str, Any]) -> None:
+    by = ["one"] + ["equal"] * 3 + ["more"] * (N - 4)
+    X = data["X"].copy()
+    X[1:4] = X[1]
+    found = iso.measure(X, by=by, metrics=["mean_norm", "isoscore", "partition_isotropy"])
+    assert found.of("one")["mean_norm"].value == pytest.approx(np.linalg.norm(X[0]))
+    assert found.of("equal")["mean_norm"].value == pytest.approx(np.linalg.norm(X[1]))
+    assert found.of("one")["isoscore"].reason == "1 vector; at least 2 are needed"
+    assert found.of("one")["partition_isotropy"].value is None
+
+
+def test_an_interval_agrees_with_its_p_value(data: dict[str, Any]) -> None:
+    """Of two slices nothing else is tested: without Holm's factor, 0.05 is where the interval meets 0."""
+    from isoscope.engine.slices import _welch
+
+    half, _ = _welch(1.0, (0.4, 25), (0.1, 400))
+    assert _welch(half, (0.4, 25), (0.1, 400))[1] == pytest.approx(0.05, rel=1e-9)
+    assert half > 1.96 * np.hypot(0.4, 0.1)
+    found = iso.measure(data["X"], by=data["language"], metrics=["mean_cosine"])
+    assert found.of("sw")["mean_cosine"].difference_half_width is not None
+
+
+def test_the_order_is_claimed_of_what_has_one(data: dict[str, Any]) -> None:
+    def text(*metrics: str) -> str:
+        return str(iso.measure(data["X"], by=data["language"], metrics=metrics))
+
+    assert "the worst slice" not in text("mean_norm")
+    assert "(for mean_norm: the largest difference)" in text("mean_norm", "isoscore")
+    assert "measure isoscore_debiased to test" in text("isoscore")
+    assert "isoscore_debiased is tested instead" in text("isoscore", "isoscore_debiased")
+
+
+def test_measured_values_are_noticed(data: dict[str, Any]) -> None:
+    found = iso.measure(data["X"], by=np.linspace(0, 1, N), metrics=["mean_norm"])
+    assert "pandas.cut" in found.notes[0]
+    assert not iso.measure(data["X"], by=data["month"], metrics=["mean_norm"]).notes
+
+
+def test_what_was_sliced_is_reported_whole(data: dict[str, Any]) -> None:
+    from isoscope.engine.kept import shelf_of
+
+    found = iso.measure(data["X"], by=data["language"], metrics=["mean_cosine"])
+    again = iso.measure(found, metrics=["mean_cosine", "isoscore"])
+    assert again["isoscore"] == pytest.approx(iso.isoscore(data["X"]))
+    assert "moments" in vars(shelf_of(found))

@@ -1,4 +1,7 @@
-"""`checksums`: whether vectors in memory are still what they were, every byte of them compared."""
+"""`checksums`: whether tensors in memory have changed, by every byte of them; fast, for one process.
+
+`isoscope.arrays.digest` identifies tensors across processes and machines.
+"""
 
 from __future__ import annotations
 

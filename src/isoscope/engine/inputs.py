@@ -12,7 +12,7 @@ from torch import Tensor
 from isoscope.arrays import as_device
 from isoscope.engine.dask_arrays import DaskVectors, is_dask_array
 from isoscope.engine.on_device import OnDevice
-from isoscope.engine.passes import By, slices_of
+from isoscope.engine.slice_names import By, columns_of_values, slices_of
 from isoscope.engine.source import Source, Wrapped, is_source
 from isoscope.errors import InputError, ShapeError
 from isoscope.frames import Frame, as_frame
@@ -22,7 +22,6 @@ from isoscope.io.sources import open_vectors, row_values
 from isoscope.io.vector_files import LateFile, VectorFile
 from isoscope.labels import Labels, as_labels
 from isoscope.space import Space, as_counts, weighted
-from isoscope.table_columns import no_column
 
 _STREAMED = ("labels", "weights")  # what a source that is read in blocks has of each row
 _TEXT_COLUMN = "text"  # beside vectors, it holds what they encode
@@ -114,12 +113,10 @@ def slices_by(by: Any, source: Source, *, skip_bad: bool) -> tuple[By, tuple[str
         return slices_of(source, by), tuple(by)
     names = _names(by, source)
     if not names:
-        return slices_of(source, {"": by}), ()
-    if len(names) == 1 and names[0] not in source.columns:
-        return slices_of(source, {"": row_values(source, names[0], "by")}), names
-    for name in names:
-        if name not in source.columns:
-            raise no_column(name, source.columns, argument="by", of=source.title)
+        return slices_of(source, columns_of_values(by)), ()
+    if not set(names) <= set(source.columns):
+        values = [row_values(source, name, "by") for name in names]
+        return slices_of(source, dict(zip(names if len(names) > 1 else ("",), values, strict=True))), names
     if source.n_rows is None or skip_bad:  # known when they are read
         return names, names
     return slices_of(source, names), names

@@ -14,7 +14,8 @@ from isoscope.engine.kept import Kept, shelf_of
 from isoscope.engine.plan import plan
 from isoscope.engine.readings import Reading, Readings, value_or_reason
 from isoscope.engine.run import run
-from isoscope.engine.slices import SlicedMeasurement, measure_slices
+from isoscope.engine.sliced_measurement import SlicedMeasurement
+from isoscope.engine.slices import measure_slices
 from isoscope.errors import InputError, LabelError, ShapeError, UndefinedError, check_seed
 from isoscope.labels import Labels, label_notes
 from isoscope.measurement import Measurement

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
@@ -12,10 +12,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from isoscope.engine.slice_names import By, slices_of
 from isoscope.engine.source import Source
 from isoscope.errors import IsoscopeError, LabelError, ShapeError
 from isoscope.kernels.workers import go_on, in_order
-from isoscope.labels import Labels, as_labels
+from isoscope.labels import Labels
 from isoscope.space import Space
 from isoscope.statistics.ahead import ahead
 from isoscope.statistics.declared import declared, streamed, together
@@ -27,7 +28,6 @@ REST_ROWS = 5_000  # likewise of the rows outside a slice, of which there are as
 
 Group = tuple[str, str]  # ALL; ("slice", its name); ("rest", the name of the slice that is left out)
 ALL: Group = ("all", "")
-By = Labels | tuple[str, ...]  # the slice of every row, or the columns whose values name it
 
 
 @dataclass(frozen=True, eq=False)
@@ -305,31 +305,6 @@ class PassTask:
                 raise
             return Outcome({}, {}, {place: error.problem})
         return Outcome(found, {place: count}, {})
-
-
-def slices_of(source: Source, columns: Sequence[str] | Mapping[str, Any]) -> Labels:
-    """Return the slice of every row, named by its values in these columns: "de, 3" for two of them.
-
-    columns: names of columns of the source, or values by name.
-    """
-    read = columns.__getitem__ if isinstance(columns, Mapping) else source.column
-    each = [as_labels(read(name), n=source.n_rows, name=f"by ({name})" if name else "by") for name in columns]
-    codes, names = each[0].codes, [str(name) for name in each[0].names]
-    if len(each) > 1:
-        names = [_joinable(name) for name in names]
-    for other in each[1:]:
-        codes = codes * other.n_labels + other.codes
-        values = [_joinable(str(name)) for name in other.names]
-        names = [f"{first}, {second}" for first in names for second in values]
-    return Labels(codes, tuple(names)).seen()
-
-
-def _joinable(name: str) -> str:
-    """Return a name that can be joined to others by commas, in quotes where it could be read as several.
-
-    It depends on the name alone, so that blocks with other values name their slices alike.
-    """
-    return repr(name) if "," in name or name.startswith(("'", '"')) else name
 
 
 def _with_slices(blocks: Iterable[Space], slices: Labels | None) -> Iterator[tuple[Space, Labels | None]]:

@@ -19,7 +19,8 @@ from isoscope.engine.costs import price as cost_of
 from isoscope.engine.dask_arrays import DaskVectors
 from isoscope.engine.inputs import slices_by
 from isoscope.engine.options import Scale, resident_bytes
-from isoscope.engine.passes import LEFT_OUT_ROWS, By, sample_precision
+from isoscope.engine.passes import LEFT_OUT_ROWS, sample_precision
+from isoscope.engine.slice_names import By
 from isoscope.engine.source import Source
 from isoscope.errors import InputError, Setting, ShapeError
 from isoscope.io.raw_rows import physical_bytes

@@ -15,7 +15,6 @@ from isoscope.engine.dask_arrays import DaskVectors
 from isoscope.engine.options import PART_BYTES, Scale
 from isoscope.engine.passes import (
     ALL,
-    By,
     Group,
     Outcome,
     Pass,
@@ -27,6 +26,7 @@ from isoscope.engine.passes import (
 )
 from isoscope.engine.plan import Plan
 from isoscope.engine.runners import Here, Job, Runner, runner
+from isoscope.engine.slice_names import By
 from isoscope.engine.source import Source, Wrapped
 from isoscope.engine.strips import separate
 from isoscope.errors import FileError, InputError

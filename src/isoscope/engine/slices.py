@@ -3,151 +3,32 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields, replace
 from functools import partial
 from typing import Any
 
-from isoscope.engine.passes import ALL, Group, slices_of
+from isoscope.engine.passes import ALL, Group
 from isoscope.engine.plan import Plan
 from isoscope.engine.readings import Reading
 from isoscope.engine.run import Work
+from isoscope.engine.slice_names import slices_of
+from isoscope.engine.sliced_measurement import SliceReading
 from isoscope.engine.source import Source
 from isoscope.errors import InputError
 from isoscope.io.raw_rows import physical_bytes
 from isoscope.labels import Labels
-from isoscope.measurement import Measurement, shown_half_width
-from isoscope.metrics.registry import Metric, registered
-from isoscope.results import Result, plain
+from isoscope.metrics.registry import KNOWN, Metric
 from isoscope.space import Space, unchecked
 from isoscope.statistics.declared import declared, streamed, whole
 from isoscope.statistics.gathered import Statistics
 from isoscope.statistics.tree import merged
-from isoscope.tables import Cell, Grid, shown, signed
 
 TESTED_ROWS = 20  # a standard error of fewer rows is too rough to test a difference by
-_SHOWN = 12  # slices of a table
-_Z95 = 1.959964
+_ROWS_A_SLICE = 10  # with fewer on average, `by` may hold measured values
+_FEW_SLICES = 20  # whatever the number of rows
 _SHARE_OF_MEMORY = 0.25  # for the statistics of all slices, and of the rows outside each
-Read = Callable[[Metric, Statistics], Reading]
-
-
-@dataclass(frozen=True)
-class SliceReading(Reading):
-    """A metric's value on one slice, and how far it is from that of all other rows.
-
-    Attributes:
-        n: how many vectors the slice has.
-        difference: its value less that of all other rows.
-        difference_error: the standard error of the difference, where one is known.
-        p_value: of no difference, two-sided, adjusted by Holm for all differences that are tested.
-    """
-
-    n: int = 0
-    difference: float | None = None
-    difference_error: float | None = None
-    p_value: float | None = None
-
-    def row(self) -> dict[str, Any]:
-        """Return the columns of a long table."""
-        return {
-            **self.group,
-            "n": self.n,
-            "metric": self.metric,
-            "value": self.value,
-            "standard_error": self.standard_error,
-            "low": self.low,
-            "high": self.high,
-            "difference": self.difference,
-            "difference_standard_error": self.difference_error,
-            "p_value": self.p_value,
-            "reason": self.reason,
-        }
-
-
-@dataclass(frozen=True, repr=False)
-class SlicedMeasurement(Measurement):
-    """The readings of a space, and of every slice of its rows: what `measure(…, by=…)` returns.
-
-    It prints a table a metric, the worst slice first. Indexing it gives the value on all rows.
-
-    Attributes:
-        by: the columns that name the slices; empty where their values were given.
-        slices: one reading for each metric and slice, the worst slice of each metric first: the lowest value
-            where a high one is better, the highest where a low one is, else the largest difference.
-    """
-
-    by: tuple[str, ...] = ()
-    slices: tuple[SliceReading, ...] = ()
-
-    def of(self, name: str) -> dict[str, SliceReading]:
-        """Return a slice's readings by metric."""
-        found = {reading.metric: reading for reading in self.slices if reading.group["slice"] == name}
-        if not found:
-            names = dict.fromkeys(reading.group["slice"] for reading in self.slices)
-            raise KeyError(f"there is no slice {name!r}; there are {', '.join(names)}")
-        return found
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything as JSON-ready values: that of all rows, and a list of the slices' readings."""
-        rows = [plain(reading.row()) for reading in self.slices]
-        return {**super().to_dict(), "by": list(self.by), "slices": rows}
-
-    def _columns(self) -> dict[str, list[Any]]:
-        """Return the columns of the long table, one row a slice and metric."""
-        rows = [reading.row() for reading in self.slices]
-        return {name: [row[name] for row in rows] for name in rows[0]}
-
-    def to_arrow(self) -> Any:
-        """Return the long table as a pyarrow table."""
-        return Result.to_arrow(self)
-
-    @property
-    def title(self) -> str:
-        """What was measured, and how it was sliced."""
-        return f"{super().title}, by {', '.join(self.by) or 'slice'}"
-
-    def grids(self) -> Iterable[Grid]:
-        """Return a table a metric: all rows, then a row a slice."""
-        heads = ("slice", "n", "value", "± 95 %", "difference", "± 95 % ", "p")
-        for whole_reading in self.readings:
-            metric, half = whole_reading.metric, shown_half_width(whole_reading)
-            slices = [reading for reading in self.slices if reading.metric == metric]
-            rows: list[Sequence[Cell]] = [_cells(reading) for reading in slices[:_SHOWN]]
-            if len(slices) > _SHOWN:
-                rows.append((f"… {len(slices) - _SHOWN:,} more", *("" for _ in heads[1:])))
-            rows.append(("all", self.n, whole_reading.value, half, "", "", ""))
-            yield Grid(metric, heads, rows, numbers=heads[4:])
-
-    def lines(self) -> list[str]:
-        """Return what the columns are, and the notes."""
-        n_tested = sum(reading.p_value is not None for reading in self.slices)
-        said = ["difference: from all other rows; the worst slice comes first"]
-        if n_tested:
-            said.append(f"p: of no difference, adjusted for the {n_tested:,} differences tested (Holm)")
-        for reading in self.readings:
-            metric = registered().get(reading.metric)
-            if metric is not None and metric.biased_by_rows:
-                instead = f"{metric.fair} is tested instead" if metric.fair else "it is not tested"
-                said.append(f"{metric.name} depends on the number of rows: {instead}")
-        return [*said, *super().lines()]
-
-
-def _cells(reading: SliceReading) -> tuple[Cell, ...]:
-    name = str(reading.group["slice"])
-    if reading.value is None:
-        return name, reading.n, None, "", reading.reason or "", "", ""
-    half = f"± {shown(_Z95 * reading.difference_error)}" if reading.difference_error else ""
-    p = "" if reading.p_value is None else "<0.0001" if reading.p_value < 1e-4 else f"{reading.p_value:.4f}"
-    return (
-        name,
-        reading.n,
-        reading.value,
-        shown_half_width(reading),
-        signed(reading.difference),
-        half,
-        p,
-    )
+Read = Callable[..., Reading]  # a metric's reading on a shelf of statistics
 
 
 def measure_slices(
@@ -201,15 +82,20 @@ def measure_slices(
     for group in sound:
         found[group] = {**found[group], **second.get(group, {})}
     vars(everything).update(found[ALL])
-    readings = []
+    readings: list[SliceReading] = []
+    n_slices, n_rows = sum(kind == "slice" for kind, _ in found), int(found[ALL]["moments"].count)
+    if n_slices > _FEW_SLICES and n_slices * _ROWS_A_SLICE > n_rows:
+        everything.notes.append(
+            f"`by` makes {n_slices:,} slices of {n_rows:,} vectors: if they are measured values or times, "
+            "join them into ranges first, with pandas.cut"
+        )
     for name in sorted({name for kind, name in found if kind == "slice"}):
         inside, outside = ("slice", name), ("rest", name)
         n, why_not = int(found[inside]["moments"].count), _why_not(found[inside])
         named = {"slice": name}
         if why_not is not None:
-            readings += [
-                SliceReading(one.name, None, meaning=why_not, group=named, n=n) for one in plan.metrics
-            ]
+            shelf = _shelf(found[inside], partial(_rows, space, by, inside), False, about)
+            readings += [_of_few(one, shelf, read, why_not, named, n) for one in plan.metrics]
             continue
         shelves = {
             key: _shelf(found[key], partial(_rows, space, by, key), space is not None, about)
@@ -224,6 +110,19 @@ def measure_slices(
             n_rest = int(found[outside]["moments"].count) if rest else 0
             readings.append(_compared(own, rest, named, n, n_rest, tests=not metric.biased_by_rows))
     return everything, _ordered(_adjusted(readings), plan.metrics)
+
+
+def _of_few(
+    metric: Metric, shelf: Statistics, read: Read, why_not: str, group: Mapping[str, Any], n: int
+) -> SliceReading:
+    """Return the reading of a slice of one vector or of equal ones, where the metric is defined on it."""
+    reading = None
+    if metric.needs - set(KNOWN) <= set(vars(shelf)):
+        reading = read(metric, shelf, errors=False)
+    if reading is None or reading.value is None:
+        return SliceReading(metric.name, None, meaning=why_not, group=group, n=n)
+    common = {field.name: getattr(reading, field.name) for field in fields(Reading)}
+    return SliceReading(**{**common, "group": group}, n=n)
 
 
 def _shelf(found: Mapping[str, Any], rows: Callable[[], Space], held: bool, about: Any) -> Statistics:
@@ -297,19 +196,25 @@ def _compared(
     if own.standard_error is None or rest.standard_error is None:
         return replace(made, difference=difference)
     error = math.hypot(own.standard_error, rest.standard_error)
-    if not tests or min(n, n_rest) < TESTED_ROWS or not error > 0:
-        return replace(made, difference=difference, difference_error=error)
-    p_value = _p_value(difference, (own.standard_error, n), (rest.standard_error, n_rest))
-    return replace(made, difference=difference, difference_error=error, p_value=p_value)
+    made = replace(made, difference=difference, difference_error=error)
+    if not error > 0:
+        return made
+    half, p_value = _welch(difference, (own.standard_error, n), (rest.standard_error, n_rest))
+    tested = tests and min(n, n_rest) >= TESTED_ROWS
+    return replace(made, difference_half_width=half, p_value=p_value if tested else None)
 
 
-def _p_value(difference: float, *samples: tuple[float, int]) -> float:
-    """Welch's test: Student's t, its degrees of freedom by Satterthwaite from the two standard errors."""
-    from scipy.special import stdtr
+def _welch(difference: float, *samples: tuple[float, int]) -> tuple[float, float]:
+    """Return half the width of the 95 % interval and the p-value of a difference by Welch's test.
+
+    Student's t has degrees of freedom by Satterthwaite, from both standard errors and numbers of rows.
+    """
+    from scipy.special import stdtr, stdtrit
 
     variances = [error**2 for error, _ in samples]
     freedom = sum(variances) ** 2 / sum(v**2 / (n - 1) for v, (_, n) in zip(variances, samples, strict=True))
-    return float(2 * stdtr(freedom, -abs(difference) / math.sqrt(sum(variances))))
+    error = math.sqrt(sum(variances))
+    return float(stdtrit(freedom, 0.975)) * error, float(2 * stdtr(freedom, -abs(difference) / error))
 
 
 def holm(p_values: Sequence[float]) -> list[float]:

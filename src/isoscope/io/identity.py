@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 from typing import Any
 
 from torch import Tensor
 
+from isoscope.arrays import digest
 from isoscope.io.addresses import Address, FilePath
 from isoscope.io.label_files import split_column
 from isoscope.labels import Labels
@@ -41,12 +41,7 @@ def of_knowledge(known: Any) -> Any:
     if known is None:
         return None
     if isinstance(known, Labels):
-        return [list(map(str, known.names)), _digest(known.codes)]
+        return [list(map(str, known.names)), digest(known.codes)]
     if isinstance(known, Tensor):
-        return [_digest(known)]
+        return [digest(known)]
     return [str(known), *of_file(split_column(str(known))[0])]
-
-
-def _digest(values: Tensor) -> str:
-    array = values.detach().cpu().contiguous().numpy()
-    return hashlib.sha256(str(array.dtype).encode() + array.tobytes()).hexdigest()

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from isoscope.arguments import renamed
+from isoscope.errors import InputError
 from isoscope.frames import as_frame
 from isoscope.io.addresses import is_many
 from isoscope.io.label_files import locate
@@ -64,6 +65,8 @@ def open_vectors(
         FileError: a file is absent, empty, broken, of an unknown kind, or would have to be unpickled.
         ShapeError: what it holds is not (n, d), or not of the others' d.
     """
+    if isinstance(path, str) and not path.strip():
+        raise InputError(argument="path", got=path, wanted="the path of a file, a folder or an address")
     options: dict[str, Any] = {
         "key": key,
         "vectors": vectors,

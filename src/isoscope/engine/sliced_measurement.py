@@ -1,0 +1,164 @@
+"""`SlicedMeasurement`: what `measure(…, by=…)` returns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+from isoscope.engine.readings import Reading
+from isoscope.measurement import Measurement, shown_half_width
+from isoscope.metrics.registry import registered
+from isoscope.results import arrow, plain
+from isoscope.tables import Cell, Grid, shown, signed
+
+_SHOWN = 12  # slices of a table
+_ALL_ROWS = "all rows"
+
+
+@dataclass(frozen=True)
+class SliceReading(Reading):
+    """A metric's value on one slice, and how far it is from that of all other rows.
+
+    Attributes:
+        n: how many vectors the slice has.
+        difference: its value less that of all other rows.
+        difference_error: the standard error of the difference, where one is known.
+        difference_half_width: half the width of its 95 % interval, by Student's t as the p-value is.
+        p_value: of no difference, two-sided, adjusted by Holm for all differences that are tested.
+    """
+
+    n: int = 0
+    difference: float | None = None
+    difference_error: float | None = None
+    difference_half_width: float | None = None
+    p_value: float | None = None
+
+    def row(self) -> dict[str, Any]:
+        """Return the columns of a long table."""
+        return {
+            **self.group,
+            "n": self.n,
+            "metric": self.metric,
+            "value": self.value,
+            "standard_error": self.standard_error,
+            "low": self.low,
+            "high": self.high,
+            "difference": self.difference,
+            "difference_standard_error": self.difference_error,
+            "p_value": self.p_value,
+            "reason": self.reason,
+        }
+
+
+@dataclass(frozen=True, repr=False)
+class SlicedMeasurement(Measurement):
+    """The readings of a space, and of every slice of its rows: what `measure(…, by=…)` returns.
+
+    It prints a table a metric, the worst slice first. Indexing it gives the value on all rows.
+
+    Attributes:
+        readings: one for each metric on all rows, then one for each metric and slice.
+        by: the columns that name the slices; empty where their values were given.
+        slices: one reading for each metric and slice, the worst slice of each metric first: the lowest value
+            where a high one is better, the highest where a low one is, else the largest difference.
+    """
+
+    by: tuple[str, ...] = ()
+    slices: tuple[SliceReading, ...] = ()
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "readings", self.readings + self.slices)
+
+    def of(self, name: str) -> dict[str, SliceReading]:
+        """Return a slice's readings by metric."""
+        readings = {reading.metric: reading for reading in self.slices if reading.group["slice"] == name}
+        if not readings:
+            names = dict.fromkeys(reading.group["slice"] for reading in self.slices)
+            raise KeyError(f"there is no slice {name!r}; there are {', '.join(names)}")
+        return readings
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as JSON-ready values: that of all rows, and a list of the slices' readings."""
+        rows = [plain(reading.row()) for reading in self.slices]
+        return {**super().to_dict(), "by": list(self.by), "slices": rows}
+
+    def _columns(self) -> dict[str, list[Any]]:
+        """Return the columns of the long table: a row a slice and metric, then all rows, without a slice."""
+        common = [field.name for field in fields(Reading)]
+        totals = [
+            SliceReading(
+                **{name: getattr(reading, name) for name in common} | {"group": {"slice": None}}, n=self.n
+            )
+            for reading in self.of_all_rows
+        ]
+        rows = [reading.row() for reading in (*self.slices, *totals)]
+        return {name: [row[name] for row in rows] for name in rows[0]}
+
+    def to_arrow(self) -> Any:
+        """Return the long table as a pyarrow table, of the same types whatever the columns hold."""
+        import pyarrow as pa
+
+        texts = dict.fromkeys(("slice", "metric", "reason"), pa.string())
+        kinds = {**texts, "n": pa.float64() if isinstance(self.n, float) else pa.int64()}
+        columns = self._columns()
+        return pa.table({name: arrow(columns[name], kinds.get(name, pa.float64())) for name in columns})
+
+    @property
+    def title(self) -> str:
+        """What was measured, and how it was sliced."""
+        return f"{super().title}, by {', '.join(self.by) or 'slice'}"
+
+    def grids(self) -> Iterable[Grid]:
+        """Return a table a metric: all rows, then a row a slice."""
+        heads = ("slice", "n", "value", "± 95 %", "difference", "± 95 % ", "p")
+        for whole_reading in self.of_all_rows:
+            metric, half = whole_reading.metric, shown_half_width(whole_reading)
+            slices = [reading for reading in self.slices if reading.metric == metric]
+            rows: list[Sequence[Cell]] = [_cells(reading) for reading in slices[:_SHOWN]]
+            if len(slices) > _SHOWN:
+                rows.append((f"… {len(slices) - _SHOWN:,} more", *("" for _ in heads[1:])))
+            rows.append((_ALL_ROWS, self.n, whole_reading.value, half, "", "", ""))
+            yield Grid(metric, heads, rows, numbers=heads[4:])
+
+    def lines(self) -> list[str]:
+        """Return what the columns are, and the notes."""
+        n_tested = sum(reading.p_value is not None for reading in self.slices)
+        metrics = [registered()[name] for name in self if name in registered()]
+        directed = [metric for metric in metrics if metric.better]
+        order = "the worst slice comes first" if directed else "the largest difference comes first"
+        if directed and len(directed) < len(metrics):
+            undirected = ", ".join(metric.name for metric in metrics if not metric.better)
+            order += f" (for {undirected}: the largest difference)"
+        lines = [f"difference: from all other rows; {order}"]
+        if n_tested:
+            lines.append(f"p: of no difference, adjusted for the {n_tested:,} differences tested (Holm)")
+        for metric in metrics:
+            if metric.biased_by_rows:
+                instead = "it is not tested"
+                if metric.fair:
+                    asked = metric.fair in set(self)
+                    instead = (
+                        f"{metric.fair} is tested instead" if asked else f"measure {metric.fair} to test"
+                    )
+                lines.append(f"{metric.name} depends on the number of rows: {instead}")
+        return [*lines, *super().lines()]
+
+
+def _cells(reading: SliceReading) -> tuple[Cell, ...]:
+    name = str(reading.group["slice"])
+    name = repr(name) if name == _ALL_ROWS else name
+    if reading.value is None:
+        return name, reading.n, None, "", reading.reason or "", "", ""
+    half = f"± {shown(reading.difference_half_width)}" if reading.difference_half_width else ""
+    p = "" if reading.p_value is None else "<0.0001" if reading.p_value < 1e-4 else f"{reading.p_value:.4f}"
+    return (
+        name,
+        reading.n,
+        reading.value,
+        shown_half_width(reading),
+        signed(reading.difference),
+        half,
+        p,
+    )
