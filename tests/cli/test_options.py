@@ -4,7 +4,9 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+import typer
 
+from isoscope.cli import app
 from isoscope.cli.options import complete_metrics, complete_models, parse_numbers, parse_seeds
 from isoscope.errors import InputError
 
@@ -34,3 +36,15 @@ def test_what_is_no_number(text: str) -> None:
         with pytest.raises(InputError) as caught:
             parse(text)
         assert (caught.value.argument, caught.value.got) == (name, text)
+
+
+def test_options_of_a_group_stand_under_its_heading_in_that_command_only() -> None:
+    def headings(name: str) -> dict[str, str | None]:
+        command = typer.main.get_command(app).get_command(None, name)
+        return {param.name: getattr(param, "rich_help_panel", None) for param in command.params}
+
+    correct, measure = headings("correct"), headings("measure")
+    assert correct["labels"] == correct["strength"] == "Settings of the methods"
+    assert measure["labels"] is None
+    assert measure["key"] == correct["key"] == "How the vectors are stored"
+    assert measure["model"] == headings("compare")["model"] == "How texts are encoded"

@@ -11,10 +11,11 @@ import sys
 import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import redirect_stdout, suppress
+from copy import copy
 from dataclasses import fields, is_dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Annotated, Any, get_type_hints
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -173,9 +174,14 @@ def flat(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def options_in(group: Any) -> list[inspect.Parameter]:
-    """Return the fields of a dataclass as parameters of a command."""
+    """Return the fields of a dataclass as parameters of a command, under the heading of its `panel`."""
     hints = get_type_hints(group, include_extras=True)
     kind = inspect.Parameter.KEYWORD_ONLY
+    for owner in (owner for owner in group.__mro__[::-1] if "panel" in vars(owner)):
+        for name in inspect.get_annotations(owner):
+            option = copy(hints[name].__metadata__[0])  # other commands have it under another heading
+            option.rich_help_panel = owner.panel
+            hints[name] = Annotated[hints[name].__origin__, option]
     return [
         inspect.Parameter(field.name, kind, default=field.default, annotation=hints[field.name])
         for field in fields(group)

@@ -45,7 +45,9 @@ def complete_methods(incomplete: str) -> list[str]:
 
 @dataclass(frozen=True)
 class CorrectionOptions:
-    """What the corrections take, by the names of their parameters; None where an option was not given."""
+    """The parameters of the corrections, by their names in Python; None where an option was not given."""
+
+    panel = "Settings of the methods"
 
     n_components: Annotated[
         int | None,

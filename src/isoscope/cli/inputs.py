@@ -23,6 +23,8 @@ _MODEL = Setting("model", "all-MiniLM-L6-v2", to="encode its texts")
 class VectorOptions:
     """How the vectors are stored in FILE; None where an option was not given."""
 
+    panel = "How the vectors are stored"
+
     key: Annotated[
         str | None,
         typer.Option("--key", help="The array of an .npz, .safetensors or .pt file.", metavar="NAME"),
@@ -99,6 +101,8 @@ class VectorOptions:
 @dataclass(frozen=True)
 class EncodingOptions:
     """How the texts in FILE are encoded; None where an option was not given."""
+
+    panel = "How texts are encoded"
 
     model: Annotated[
         str | None,
