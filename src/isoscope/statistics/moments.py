@@ -175,7 +175,7 @@ class Moments:
     @property
     def hangs_on_few(self) -> bool:
         """Whether a few rows make so much of Σ‖u‖⁴ that what the others add to ‖A‖² needs float64."""
-        return self._numbers[2] > _FEW_ROWS * self.spread**2
+        return self._numbers[2] > _FEW_ROWS * self.spread * self.spread  # a power of floats may overflow
 
     @property
     def suits_float32(self) -> bool:
