@@ -123,7 +123,9 @@ def test_several_passes_are_as_good_as_one(gpt: LanguageModel, monkeypatch: pyte
     assert not any("read" in note for note in one.notes if "times" in note)
     assert "the texts were read 2 times to keep the sums within 1 MB" in several.notes
     for layer in one.layers:
-        assert several.by_layer[layer] == one.by_layer[layer]
+        for ours, theirs in zip(several.by_layer[layer], one.by_layer[layer], strict=True):
+            defined = {name: value for name, value in (theirs or {}).items() if isinstance(value, float)}
+            assert {name: ours[name] for name in defined} == pytest.approx(defined, rel=1e-9, nan_ok=True)
 
 
 def test_a_stream_in_windows(gpt: LanguageModel) -> None:
