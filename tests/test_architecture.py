@@ -188,6 +188,7 @@ def test_public_names_of_a_module_are_there(module: str) -> None:
         assert hasattr(part, name), name
 
 
+@pytest.mark.slow
 def test_modules_need_no_import_of_their_own() -> None:
     code = "import isoscope; [getattr(isoscope, module).__all__ for module in isoscope._MODULES]"
     subprocess.run([sys.executable, "-c", code], check=True)

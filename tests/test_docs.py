@@ -145,6 +145,7 @@ def test_every_figure_is_drawn_by_the_script_shown_on_a_page_and_light() -> None
         assert path.stat().st_size < 300_000
 
 
+@pytest.mark.slow
 def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
     built = subprocess.run(
         [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path)],

@@ -152,6 +152,7 @@ def peak(folder: Path, n_bytes: int, memory: str) -> int:
     return int(done.stderr.split()[-1])
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="peak memory as Linux counts it")
 def test_memory_is_kept_within_the_bound(tmp_path: Path) -> None:
     assert peak(tmp_path, 400 * 10**6, "330MB") <= 330 * 10**6

@@ -48,6 +48,7 @@ def _drawn_nowhere() -> Any:
     plt.switch_backend(before)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("script", execute.scripts(), ids=lambda path: path.stem)
 def test_every_cell_runs(script: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ISOSCOPE_DATA", "")

@@ -402,6 +402,7 @@ def test_a_run_with_an_undefined_measurement_is_left_out_and_named(make: Make, m
     assert "contrastive/intra-unique" not in claims  # one on layers
 
 
+@pytest.mark.slow
 def test_the_spread_of_seeds_is_said(make: Make) -> None:
     runs = as_claimed(make)
     assert "one seed a run" in sections(runs)[0].notes[-1]
@@ -483,6 +484,7 @@ def test_trainings_take_their_options(trainings, tmp_path: Path) -> None:
     assert isinstance(run("-s", "minilm").exception, InputError)
 
 
+@pytest.mark.slow
 def test_a_training_that_is_kept_is_not_run_again(trainings, tmp_path: Path) -> None:
     first = run("-s", "masked:tau=0.05", "-o", str(tmp_path))
     assert first.exit_code == 0, first.output

@@ -189,6 +189,7 @@ def test_a_wrong_column_is_named_with_the_nearest(tmp_path: Path, kind: str, fun
     assert "place" in caught.value.hint[0]
 
 
+@pytest.mark.slow
 def test_one_of_several_columns_of_vectors(tmp_path: Path) -> None:
     table = pa.table({**columns(ROWS.tolist()), "other": (-ROWS[:, :2]).tolist()})
     parquet.write_table(table, path := tmp_path / "two.parquet")

@@ -25,6 +25,7 @@ def blocks() -> Iterator[Space]:
         yield Space(torch.randn(50, 4, generator=torch.Generator().manual_seed(seed)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError])
 def test_a_pass_that_is_broken_off(three_cores: None, error: type[BaseException]) -> None:
     def stop(n_rows: int) -> None:

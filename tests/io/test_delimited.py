@@ -110,6 +110,7 @@ def test_ragged_rows_name_the_line(path: Path, header: str) -> None:
         read(path)
 
 
+@pytest.mark.slow
 def test_ragged_row_far_down(path: Path) -> None:
     write_text(path, "x,y\n" + "1,2\n" * 400_000 + "1,2,3\n")
     with pytest.raises(ShapeError, match="has 3 cells in line 400002; wanted 2"):

@@ -107,6 +107,7 @@ def test_the_construction_meets_the_frontier_in_every_case():
     assert len(seen) == 4
 
 
+@pytest.mark.slow
 @given(problems(), st.integers(0, 2**32 - 1))
 def test_the_construction_meets_the_frontier(problem, seed):
     counts, d, rho = problem

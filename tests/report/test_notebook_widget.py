@@ -124,6 +124,7 @@ def notebook(browser: Any, made: Any, tmp_path: Path) -> Iterator[Notebook]:
     context.close()
 
 
+@pytest.mark.slow
 def test_the_sliders_of_the_report_work_in_a_cell(notebook: Notebook) -> None:
     frame = notebook.frame
     assert frame.locator("#what-if").is_visible()
@@ -146,6 +147,7 @@ def test_the_frame_is_as_high_as_its_page(notebook: Notebook) -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_rectangle_selects_the_rows_inside_and_tells_python(notebook: Notebook, report: iso.Report) -> None:
     mouse = notebook.page.mouse
     marks = [notebook.place(i) for i in range(60)]

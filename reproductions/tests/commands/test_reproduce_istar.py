@@ -55,6 +55,7 @@ def sweep(model: Path, data: Path, *arguments: object) -> dict[str, Any]:
     return json.loads(found.stdout)
 
 
+@pytest.mark.slow
 def test_a_sweep_keeps_its_runs_and_goes_on(tiny_bert: Path, data: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     options = ("-s", "rte", "--strengths", "-1,0,1", "-o", out)

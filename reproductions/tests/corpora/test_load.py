@@ -59,6 +59,7 @@ COUNTS = {
 }
 
 
+@pytest.mark.slow
 @needs_data
 @pytest.mark.parametrize("name", COUNTS)
 def test_counts_of_the_data_folder(name: str) -> None:
@@ -69,6 +70,7 @@ def test_counts_of_the_data_folder(name: str) -> None:
     assert corpus.source in {Path(file).name for file in CORPORA[name].files.values()}
 
 
+@pytest.mark.slow
 @needs_data
 def test_the_folder_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     assert DATA
