@@ -122,7 +122,7 @@ class Look(View):
             )
             console.print(_compared(finding, width), soft_wrap=True)
             _print(console, finding.meaning, width)
-            step = Text("try".ljust(_INDENT), "dim").append(str(finding.step), "cyan")
+            step = Text.assemble(("try".ljust(_INDENT), "dim"), (str(finding.step), "cyan"))
             console.print(step, soft_wrap=True)
         console.print()
         for line in self.lines():
@@ -145,9 +145,11 @@ def comparison(finding: Finding) -> list[tuple[str, str, bool]]:
     if value is None:
         return []
     shown = nearest_and_ends(finding.references, value)
-    entries = [(number, name, False) for name, number in shown.items()] + [(value, "yours", True)]
-    entries.sort(key=lambda entry: entry[0])
-    return [(name, finding.text if own else finding.write(number), own) for number, name, own in entries]
+    entries = {finding.write(value): (value, "yours", True)}
+    for name, number in shown.items():
+        entries.setdefault(finding.write(number), (number, name, False))  # equal numbers are shown once
+    ordered = sorted(entries.values(), key=lambda entry: entry[0])
+    return [(name, finding.text if own else finding.write(number), own) for number, name, own in ordered]
 
 
 def _compared(finding: Finding, width: int) -> Text:
@@ -173,7 +175,7 @@ def _print(console: Terminal, line: str, width: int, style: str = "", before: Te
 
     for place, part in enumerate(textwrap.wrap(line, width - _INDENT)):
         start = before if before is not None and not place else Text(" " * _INDENT)
-        console.print(start + Text(part, style), soft_wrap=True)
+        console.print(Text.assemble(start, (part, style)), soft_wrap=True)
 
 
 def _html(finding: Finding) -> str:

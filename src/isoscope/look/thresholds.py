@@ -80,7 +80,7 @@ THRESHOLDS: dict[str, Threshold] = {
         4.0,
         2.0,
         "intrinsic dimension by TwoNN",
-        "The references have 6 to 9. Below 4 neighbours differ in few ways; below 2 the rows lie almost on a "
+        "The references have 6 to 11. Below 4 neighbours differ in few ways; below 2 the rows lie almost on a "
         "curve.",
     ),
     "labels": Threshold(

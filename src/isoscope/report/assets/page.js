@@ -108,7 +108,7 @@ function showWhatIf() {
     const needed = (from, share) => { const sum = from.reduce((a, b) => a + b, 0); let held = 0; return from.findIndex((v) => (held += v) >= share * sum * (1 - 1e-9)) + 1; };
     const list = at('counts');
     list.replaceChildren();
-    for (const share of [0.5, 0.9, 0.99]) readout(list, `directions for ${percent(share)} of the variance`, { text: count(needed(values, share)) }, changed ? `was ${count(needed(base.spectrum, share))}` : '');
+    for (const share of [0.5, 0.9, 0.99]) readout(list, `directions for ${percent(share)}`, { text: count(needed(values, share)) }, changed ? `was ${count(needed(base.spectrum, share))}` : '');
   }
 
   function update() {
@@ -153,7 +153,7 @@ function showWhatIf() {
   const sampled = points.n < contents.n ? `${count(points.n)} of ${count(contents.n)} points, drawn at random` : `all ${count(points.n)} points`;
   at('points-note').textContent = `${sampled[0].toUpperCase()}${sampled.slice(1)}${points.labels ? ', by label' : ''}. Move the pointer over a point, or use the arrow keys, to see what it is. Drag, click or press the space bar to select points.`;
   const all = metric.mean_cosine && metric.mean_cosine.number !== null ? ` (for all vectors, uncorrected: ${metric.mean_cosine.value})` : '';
-  at('what-if-note').textContent = `IsoScore, effective rank and spectrum are computed from all ${count(contents.n)} vectors, the mean cosine from ${whatIf.n < contents.n ? `a sample of ${count(whatIf.n)}` : 'all of them'}${whatIf.n < contents.n ? all : ''}. Removing directions and whitening subtract the mean first.`
+  at('what-if-note').textContent = `All numbers are computed from all ${count(contents.n)} vectors${whatIf.n < contents.n ? `, except for the mean cosine, which is computed from a sample of ${count(whatIf.n)}${all}` : ''}. Removing directions and whitening subtract the mean first.`
     + (whatIf.rank < whatIf.d ? ` ${count(whatIf.d - whatIf.rank)} of ${count(whatIf.d)} directions have no variance, and whitening leaves them so here; the correction Whiten regularises the covariance instead.` : '');
   update();
   return picture;
@@ -258,7 +258,7 @@ function showCorrections() {
       const cell = put(line, 'td', { class: 'number', 'data-head': text }, value === null ? '–' : signed(value, digits));
       if (row === base || value === null || base[key] === null) continue;
       const change = value - base[key];
-      put(cell, 'span', { class: 'note' }, Math.abs(change) < 0.5 * 10 ** -digits ? 'unchanged' : `${change > 0 ? '+' : ''}${signed(change, digits)}`);
+      put(cell, 'span', { class: 'note' }, Math.abs(change) < 0.5 * 10 ** -digits ? 'same' : `${change > 0 ? '+' : ''}${signed(change, digits)}`);
     }
   }
 }
