@@ -215,7 +215,7 @@ def _pandas(X: Any) -> list[Column]:
 
 
 def _object_kind(column: Any, dtype: Any) -> str:
-    """What the Python objects of a column are, missing ones aside."""
+    """Return what the Python objects of a column are; missing ones are ignored."""
     missing = ("NoneType", "NAType", "NaTType")
     cells = [cell for cell in column if type(cell).__name__ not in missing]
     for cell in cells:
@@ -235,7 +235,7 @@ def _arrow(X: Any) -> list[Column]:
 
 
 def arrow_columns(schema: Any, read: Callable[[list[int]], Any]) -> list[Column]:
-    """Every column of an Arrow table with its first numbers; `read` gives the first rows of some columns."""
+    """Return every column of an Arrow table with its first numbers; `read` returns the first rows of some."""
     kinds = [arrow_kind(field.type) for field in schema]
     truths = are_truth_values(schema.names, [kind == "b" for kind in kinds])
     taken = [place for place, kind in enumerate(kinds) if kind in (("b",) if truths else ("f", "i"))]
@@ -300,7 +300,7 @@ def _arrow_lists(column: Any, name: str) -> np.ndarray:
 
 
 def lists_array(column: Any, name: object, n_dims: int | None = None, start: int = 0) -> np.ndarray:
-    """An Arrow column of equally long lists as an (n, d) array, without a Python object per row.
+    """Return an Arrow column of equally long lists as an (n, d) array, without a Python object per row.
 
     Args:
         column: lists of numbers.

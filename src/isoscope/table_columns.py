@@ -209,7 +209,7 @@ def no_column(
 
 
 def as_choice(columns: str | int | Sequence[str | int] | None) -> tuple[str, ...] | None:
-    """Columns as the caller names them, as a tuple of texts that can be compared and sent."""
+    """Return the columns that the caller names as a tuple of texts."""
     if columns is None:
         return None
     if isinstance(columns, str | int) or not isinstance(columns, Iterable):
@@ -218,7 +218,7 @@ def as_choice(columns: str | int | Sequence[str | int] | None) -> tuple[str, ...
 
 
 def places_of(choice: Iterable[str], names: Sequence[str], *, argument: str) -> list[int]:
-    """The places of the columns that are named, in the order of the table.
+    """Return the places of the columns that are named, in the order of the table.
 
     A choice is a name; several with commas between; a range of names with both ends, `d0:d767`, or with one
     end or none left open, so that `:` is every column; or a place, counted from 0, where no column is so

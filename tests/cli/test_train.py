@@ -228,7 +228,7 @@ def test_pairs_that_fail_without_a_word(folder: Path, fail, monkeypatch, error: 
     def load(*_, **__):
         raise error
 
-    monkeypatch.setattr("isoscope.io.row_pairs.map_npy", load)
+    monkeypatch.setattr("isoscope.io.pair_files.map_npy", load)
     found = fail("train", "vectors.vec", "-l", "pair_labels.txt", "--pairs", "pairs.npy")
     assert f"pairs.npy cannot be read: {type(error).__name__}" in found
 

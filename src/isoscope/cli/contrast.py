@@ -148,7 +148,7 @@ def _pairs(
     """Read the pairs of a file, or of a corpus by its name; and what a user should know of them."""
     pairs, notes = named_pairs(where, data, download=download), []
     if pairs is None:
-        from isoscope.io.text_pairs import read_text_pairs
+        from isoscope.io.pair_files import read_text_pairs
 
         asked = None if columns is None else [name.strip() for name in columns.split(",")]
         pairs, (first, second) = read_text_pairs(where, asked)

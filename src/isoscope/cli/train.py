@@ -135,7 +135,7 @@ def train(
 
     A deep classifier, its hidden layer followed too: `isoscope train vectors.npy -l labels.txt --hidden 256`
     """
-    from isoscope.io.row_pairs import read_row_pairs
+    from isoscope.io.pair_files import read_row_pairs
     from isoscope.training import train_embeddings
 
     check_resume(resume=resume, output=output)

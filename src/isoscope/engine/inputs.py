@@ -193,7 +193,7 @@ class WithRows(Wrapped):
         return self._weights
 
     def blocks(self, n_rows: int | None = None) -> Iterator[Space]:
-        """The rows in order."""
+        """Yield the rows in order."""
         start = 0
         for block in self.source.blocks(n_rows):
             yield self._known(block, start, start + len(block))

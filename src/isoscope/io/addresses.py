@@ -39,19 +39,19 @@ class Address:
         return PurePosixPath(self.name).suffix
 
     def stat(self) -> os.stat_result:
-        """Its length as `st_size`, 0 where none is told or it is a folder; nothing else is known."""
+        """Return its length as `st_size`: 0 for a folder, or where it is unknown. Nothing else is set."""
         n_bytes = self.listing.get("size") if self.listing.get("type") == "file" else 0
         return os.stat_result((0,) * 6 + (int(n_bytes or 0),) + (0,) * 3)
 
     def open(self, mode: str = "rb") -> BinaryIO:
-        """Its bytes, fetched as they are read: nothing is read ahead, nothing kept."""
+        """Open its bytes, which are fetched as they are read and not cached."""
         files, path = self.within()
         with _reaching(self._address):
             file: BinaryIO = files.open(path, mode, cache_type="none")
             return file
 
     def within(self) -> tuple[Any, str]:
-        """The file system, and the path in it."""
+        """Return the file system and the path in it."""
         return _file_system(self._address)
 
 
@@ -74,18 +74,18 @@ def is_many(path: Any) -> bool:
 
 
 def shown(address: str) -> str:
-    """An address for a message, without a user or password in it."""
+    """Return an address for a message, without the user and password in it."""
     return _SECRET.sub("…@", address)
 
 
 def local_path(address: str) -> str | None:
-    """The path behind file://, which needs nothing fetched; None for any other address."""
+    """Return the path behind a file:// address, or None for any other address."""
     head, _, path = address.partition("://")
     return path if head in ("file", "local") else None
 
 
 def listed_addresses(address: str) -> dict[str, Address]:
-    """The files an address stands for: itself, those in its folder, or those its pattern matches."""
+    """Return the files that an address names: one file, those of a folder, or those that match a pattern."""
     files, path = _file_system(address)
     with _reaching(address):
         if any(mark in path for mark in "*?["):
@@ -102,7 +102,7 @@ def listed_addresses(address: str) -> dict[str, Address]:
 
 @contextmanager
 def fetched(address: Address) -> Iterator[Path]:
-    """The file at an address as a file here, for as long as it is read; its errors name the address."""
+    """Fetch the file at an address, yield its path, and delete it afterwards; errors name the address."""
     files, path = address.within()
     with tempfile.TemporaryDirectory(prefix="isoscope-") as folder:
         here = Path(folder) / address.name
@@ -115,7 +115,7 @@ def fetched(address: Address) -> Iterator[Path]:
 
 
 def _plain(listing: Mapping[str, Any]) -> dict[str, Any]:
-    """What a listing says in words and numbers, which can be sent to another process."""
+    """Return the texts and numbers of a listing, which can be sent to another process."""
     told = {name: value for name, value in listing.items() if value is not None}
     return {name: value if isinstance(value, int) else str(value) for name, value in told.items()}
 
@@ -134,7 +134,7 @@ def _file_system(address: str) -> tuple[Any, str]:
 
 @contextmanager
 def _reaching(address: str) -> Iterator[None]:
-    """Whatever a file system raises, as one line that names the address."""
+    """Turn any exception of a file system into one line that names the address."""
     try:
         yield
     except IsoscopeError:

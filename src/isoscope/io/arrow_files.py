@@ -56,22 +56,22 @@ class ArrowTable(Table):
         return tuple(_HOLDS.get(arrow_kind(field.type), OTHER) for field in self.schema)
 
     def type_of(self, place: int) -> Any:
-        """The Arrow type."""
+        """Return the Arrow type."""
         return self.schema.field(place).type
 
     def n_numbers(self, place: int) -> int:
-        """The length of the type, else of the first list."""
+        """Return the list length of the type, else the length of the first list."""
         import pyarrow as pa
 
         of = self.type_of(place)
         return int(of.list_size) if pa.types.is_fixed_size_list(of) else super().n_numbers(place)
 
     def numbers(self) -> list[Column]:
-        """By the columns' types, with the first rows of those that hold numbers."""
+        """Return the columns, judged by type, with the first values of those that hold numbers."""
         return arrow_columns(self.schema, lambda places: next(self.batches(places, N_JUDGED), None))
 
     def values(self, place: int) -> Any:
-        """One whole column."""
+        """Read a whole column."""
         import pyarrow as pa
 
         self.check_growth((self.count() or 0) * _VALUE_BYTES)
@@ -88,11 +88,11 @@ class ParquetTable(ArrowTable):
         return self._metadata.schema.to_arrow_schema()
 
     def count(self) -> int:
-        """The rows, from the footer."""
+        """Return the number of rows, from the footer."""
         return int(self._metadata.num_rows)
 
     def n_numbers(self, place: int) -> int:
-        """At an address by the footer, which has the count of numbers; rows of other lengths are refused."""
+        """Return the length of the first list; at an address it is computed from the counts in the footer."""
         n_rows, name = self.count(), self.written[place]
         if isinstance(self.path, Path) or not n_rows or self.type_of(place).num_fields != 1:
             return super().n_numbers(place)
@@ -103,7 +103,7 @@ class ParquetTable(ArrowTable):
         return n_dims if n_dims and not rest else super().n_numbers(place)
 
     def batches(self, places: list[int], n_rows: int) -> Iterator[Any]:
-        """Batches decoded as they are asked for."""
+        """Decode batches as they are asked for."""
         columns = [self.written[place] for place in places]
         with self._opened(self._metadata, n_columns=len(columns)) as file:
             for batch in file.iter_batches(batch_size=n_rows, columns=columns, use_threads=False):
@@ -148,7 +148,7 @@ class IpcTable(ArrowTable):
         return int(dataset.dataset(self.path, format="ipc").count_rows())
 
     def batches(self, places: list[int], n_rows: int) -> Iterator[Any]:
-        """The batches the file was written in, mapped where they are not compressed, cut to size."""
+        """Yield the batches of the file, cut to size; they are mapped unless they are compressed."""
         chosen = [sorted(places).index(place) for place in places]
         with self._opened(sorted(places)) as file:
             stored = map(file.get_batch, range(file.num_record_batches)) if self._is_file else iter(file)
@@ -171,14 +171,14 @@ class IpcTable(ArrowTable):
 
 
 def arrow_input(path: FilePath) -> Any:
-    """A file as Arrow reads it: mapped, or at an address by ranges."""
+    """Open a file for Arrow: mapped into memory, or read by ranges at an address."""
     import pyarrow as pa
 
     return pa.memory_map(str(path)) if isinstance(path, Path) else pa.PythonFile(path.open("rb"), mode="r")
 
 
 def table_array(batch: Any) -> np.ndarray:
-    """A batch of number columns as (n, d), missing numbers as NaN; float32 where nothing is lost by it."""
+    """Return columns of numbers as (n, d), NaN where one is missing; float32 where that loses nothing."""
     import pyarrow as pa
 
     narrow = (pa.bool_(), pa.float16(), pa.float32(), pa.int8(), pa.uint8(), pa.int16(), pa.uint16())

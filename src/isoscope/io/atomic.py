@@ -34,7 +34,7 @@ def beside(path: Path) -> Path:
 
 
 def sweep(folder: Path, name: str | None = None, *, alone: bool = False) -> None:
-    """Remove what processes of this machine that have ended were still writing to a folder.
+    """Remove temporary files that ended processes of this machine left in a folder.
 
     Args:
         folder: where to look; not below it.
@@ -133,7 +133,7 @@ def failures() -> tuple[type[Exception], ...]:
 
 
 def write_atomically(path: Path, write: Callable[[Path], object]) -> Path:
-    """Let `write` make a file, then put it in place; a failure leaves what was there as it was."""
+    """Let `write` make a temporary file, then move it into place; a failure leaves the old file as it was."""
     sweep(path.parent, path.name)
     with writing(path), replacing(path) as place:
         write(place)
@@ -159,7 +159,7 @@ def check_place(path: Path) -> None:
 
 
 def why(error: Exception) -> str:
-    """What went wrong, in a few words: the system's own for a full disk, a folder closed to us."""
+    """Return what went wrong in a few words, those of the operating system where it has any."""
     system = error.strerror if isinstance(error, OSError) else None
     if not system and _CUT_SHORT.fullmatch(str(error)):
         return "no space is left, or files may not grow further"
@@ -167,7 +167,7 @@ def why(error: Exception) -> str:
 
 
 def _put(place: Path, path: Path, unless: Callable[[Path], bool]) -> None:
-    """Move a folder to its place. The move itself refuses a place taken, so none is removed unlooked at."""
+    """Move a folder into place; the move fails where something is already there."""
     try:
         os.replace(place, path)
     except OSError:

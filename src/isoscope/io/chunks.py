@@ -1,4 +1,4 @@
-"""What a reader is: rows of a file in pieces, cut again into blocks of the size that was asked for."""
+"""`Reader`, the base class of all readers of vectors; rows in pieces, regrouped into blocks."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
+import torch
 
+from isoscope.arrays import LARGEST_BYTE
 from isoscope.errors import FileError, Setting, ShapeError
 from isoscope.io.addresses import FilePath
 from isoscope.io.table_rows import TableRows
@@ -21,7 +23,7 @@ WHERE = ("key", "vectors", "columns", "exclude", "header", "delimiter", "decimal
 
 @dataclass(frozen=True)
 class Request:
-    """What is asked of a file: which array or column holds the vectors, and perhaps the labels."""
+    """The options a file is read with: which array or column holds the vectors, and perhaps the labels."""
 
     path: FilePath
     key: str | None = None
@@ -43,7 +45,7 @@ class Request:
         return {self.labels, self.weights, *(self.by or ())}
 
     def where(self) -> dict[str, Any]:
-        """The options that say where in the file the vectors are, and how they are written."""
+        """Return the options that say where in the file the vectors are, and how they are written."""
         return {name: getattr(self, name) for name in WHERE}
 
 
@@ -58,21 +60,21 @@ class Chunk:
         return len(self.vectors)
 
     def rows(self, start: int, stop: int) -> Chunk:
-        """Rows start … stop−1, without a copy."""
+        """Return rows start … stop−1 without a copy."""
         return Chunk(self.vectors[start:stop], None if self.texts is None else self.texts[start:stop])
 
 
 @dataclass
 class Reader(ABC):
-    """One file of one format, opened far enough to know its shape.
+    """A file of one format whose shape is known.
 
     Attributes:
-        request: what was asked for.
-        n_rows: how many vectors the file says it has; None where only reading it to its end tells.
-        n_dims: how many dimensions.
-        columns: the names that can be asked for as labels.
-        notes: what a user should know about how the file was taken.
-        seeks: whether `rows` begins anywhere without reading what lies before.
+        request: the options it is read with.
+        n_rows: the number of vectors, or None where it is known only at the end of the file.
+        n_dims: the number of dimensions.
+        columns: the names that labels may have.
+        notes: how the file was read.
+        seeks: whether `rows` can begin anywhere without reading what comes before.
     """
 
     request: Request
@@ -102,10 +104,10 @@ class Reader(ABC):
 
     @abstractmethod
     def pieces(self) -> Iterator[Chunk]:
-        """All rows from the first on, in pieces of any size that fits in memory."""
+        """Yield all rows in pieces of any size that fits in memory."""
 
     def rows(self, start: int, stop: int | None, step: int) -> Iterator[Chunk]:
-        """Rows start … stop−1, or to the end; `step` is about how many to read at a time."""
+        """Yield rows start … stop−1, or to the end, reading about `step` rows at a time."""
         del step
         at = 0
         for piece in self.pieces():
@@ -117,15 +119,15 @@ class Reader(ABC):
                 return
 
     def label_values(self, column: str) -> Any:
-        """The whole column of labels, one value a row."""
+        """Read a whole column, one value a row."""
         raise FileError(f"{self.path} has no column {column!r}")  # pragma: no cover - columns is empty then
 
     def table_rows(self) -> TableRows | None:
-        """The other columns of a table, row by row; None of a file that is none."""
+        """Return the other columns of a table; None for a file that is no table."""
         return None
 
     def label_column(self) -> str | None:
-        """The asked-for label column, if this file has it."""
+        """Return the name of the label column, if the file has it."""
         return self.request.labels if self.request.labels in self.columns else None
 
 
@@ -139,7 +141,7 @@ T = TypeVar("T", bound=_Rows)
 
 
 def regroup(pieces: Iterable[T], n_rows: int, join: Callable[[list[T]], T]) -> Iterator[T]:
-    """The same rows in blocks of exactly n_rows, the last one perhaps shorter."""
+    """Yield the same rows in blocks of exactly n_rows; the last block may be shorter."""
     held: list[T] = []
     n_held = 0
     for piece in pieces:
@@ -156,7 +158,7 @@ def regroup(pieces: Iterable[T], n_rows: int, join: Callable[[list[T]], T]) -> I
 
 
 def stack(pieces: list[Chunk]) -> Chunk:
-    """Pieces end to end; one piece alone is returned as it is, memory map and all. Empties the list.
+    """Concatenate pieces and empty the list; a single piece is returned as it is, even if it is a memory map.
 
     Each piece is let go as soon as it is copied, so the peak is one copy of the data, not two.
     """
@@ -177,7 +179,7 @@ def stack(pieces: list[Chunk]) -> Chunk:
 
 
 def check_shape(shape: tuple[int, ...], what: str) -> tuple[int, int]:
-    """The (n, d) of an array with two axes and at least one number, else ShapeError."""
+    """Return (n, d) of an array; raise ShapeError unless it has two axes and at least one number."""
     if len(shape) != 2:
         hint = (
             "X[None, :] for one vector, X[:, None] for one column" if len(shape) == 1 else "X.reshape(-1, d)"
@@ -191,7 +193,7 @@ def check_shape(shape: tuple[int, ...], what: str) -> tuple[int, int]:
 
 
 def choose(request: Request, shapes: dict[str, tuple[int, ...]], candidates: list[str]) -> str:
-    """Which of a file's named arrays holds the vectors: the key asked for, or the only candidate."""
+    """Return the name of the array that holds the vectors: the key asked for, or the only candidate."""
     path, key = request.path, request.key
     held = listed(f"{name!r} {shape}" for name, shape in shapes.items())
     if key is not None:
@@ -207,3 +209,33 @@ def choose(request: Request, shapes: dict[str, tuple[int, ...]], candidates: lis
         )
     which = Setting("key", to="say which")
     raise FileError(f"{path} has {len(candidates)} arrays of two axes: {held}", hint=which)
+
+
+def as_coordinates(vectors: Any, request: Request) -> Any:
+    """Return rows as they are, or with bits unpacked where the request says so; ambiguous bytes are an error.
+
+    Bits are unpacked from the highest down, as `numpy.packbits` packs them. Signed bytes (int8) count from
+    −128, as sentence-transformers and others write binary embeddings.
+    """
+    is_bytes = vectors.dtype in (np.uint8, torch.uint8)
+    if request.unpack_bits is None:
+        largest = int(vectors.max()) if is_bytes and len(vectors) else 0
+        if largest > LARGEST_BYTE:
+            raise FileError(
+                f"{request.path} holds bytes (uint8) up to {largest}: packed bits, or whole numbers?",
+                hint=[Setting("unpack_bits", True), Setting("unpack_bits", False)],
+            )
+        return vectors
+    if not request.unpack_bits:
+        if not is_bytes:
+            return vectors
+        return vectors.astype(np.float32) if isinstance(vectors, np.ndarray) else vectors.float()
+    array = np.asarray(vectors)
+    if array.dtype == np.int8:
+        array = (array.astype(np.int16) + 128).astype(np.uint8)
+    if array.dtype != np.uint8:
+        raise FileError(
+            f"{request.path} holds {array.dtype} numbers; wanted bytes (uint8 or int8) to unpack",
+            hint=Setting("unpack_bits", True, verb="leave out"),
+        )
+    return np.unpackbits(array, axis=1)

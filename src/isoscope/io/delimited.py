@@ -46,17 +46,17 @@ class DelimitedTable(Table):
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """By the first rows."""
+        """Return the columns, judged by their first rows."""
         return self._layout.holds
 
     def type_of(self, place: int) -> Any:
-        """What most cells hold; of lists, the Arrow type."""
+        """Return what most cells hold; for lists, the Arrow type."""
         import pyarrow as pa
 
         return pa.list_(pa.float64()) if self.kinds[place] == VECTORS else self.kinds[place]
 
     def numbers(self) -> list[Column]:
-        """By the first rows."""
+        """Return the columns, judged by their first rows."""
         shape = self._layout
         return [
             Column(name, held == NUMBERS, shape.is_written_whole(place), shape.numbers(place))
@@ -64,7 +64,7 @@ class DelimitedTable(Table):
         ]
 
     def batches(self, places: list[int], n_rows: int) -> Iterator[Any]:
-        """Numbers as float64 or truth values, lists of them, or strings; of as many rows as Arrow parses."""
+        """Yield float64 numbers, truth values, lists or strings, as many rows as Arrow parses at a time."""
         import pyarrow as pa
 
         del n_rows
@@ -81,7 +81,7 @@ class DelimitedTable(Table):
             start += len(batch)
 
     def beside(self, places: list[int]) -> Iterator[Any]:
-        """Columns as strings."""
+        """Yield columns as strings."""
         import pyarrow as pa
 
         names = [self.written[place] for place in places]
@@ -89,13 +89,13 @@ class DelimitedTable(Table):
             yield pa.RecordBatch.from_arrays(batch.columns, names=names)
 
     def values(self, place: int) -> list[str]:
-        """One column, its cells as they stand."""
+        """Read a whole column, with its cells as they are written."""
         return list(
             itertools.chain.from_iterable(batch.column(0).to_pylist() for batch in self.beside([place]))
         )
 
     def n_numbers(self, place: int) -> int:
-        """How many numbers the first list among the first rows has."""
+        """Return the length of the first list among the first rows."""
         cell = next(cell for cell in self._layout.cells(place) if is_list(cell))
         numbers = cell.strip("[]").replace(",", " ").split()
         if "..." in numbers:
@@ -124,7 +124,7 @@ class DelimitedTable(Table):
         )
 
     def _read(self, types: dict[int, Any]) -> Iterator[Any]:
-        """Arrow record batches of some columns, each with its type."""
+        """Yield Arrow record batches of some columns, each with its type."""
         import pyarrow as pa
         from pyarrow import csv as arrow_csv
 
@@ -170,7 +170,7 @@ def _names_columns(shape: Layout, wanted: Wanted) -> bool:
 
 
 def _stream(path: FilePath) -> Any:
-    """The bytes of a file, by Arrow: its reading thread may outlive an error, and the interpreter."""
+    """Open a file by Arrow itself, since its reading thread may outlive an error and the interpreter."""
     import pyarrow as pa
 
     packing = "gzip" if is_gzip(path) else None
@@ -180,7 +180,7 @@ def _stream(path: FilePath) -> Any:
 
 
 def _parsed(path: FilePath, column: Any, start: int) -> Any:
-    """Lists in brackets as an Arrow column of lists of numbers."""
+    """Parse lists in brackets into an Arrow column of lists of numbers."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -201,7 +201,7 @@ def _parsed(path: FilePath, column: Any, start: int) -> Any:
 
 
 def integers_or_strings(cells: list[str]) -> list[str] | np.ndarray:
-    """Cells without the blanks around them. Integers sort as numbers; "007" is a name, not a number."""
+    """Return cells as integers where every cell is one, else as stripped strings; "007" is a string."""
     cells = [cell.strip() for cell in cells]
     if cells and all(map(_INTEGER.fullmatch, cells)):
         return np.array([int(cell) for cell in cells], dtype=np.int64)

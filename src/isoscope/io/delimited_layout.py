@@ -64,12 +64,12 @@ class Layout:
     is_boolean: bool = False
 
     def cells(self, place: int) -> list[str]:
-        """The first cells of a column that are not missing, without the blanks around them."""
+        """Return the first cells of a column that are not missing, stripped."""
         cells = (row[place].strip() for row in self.rows if len(row) > place)
         return [cell for cell in cells if cell.lower() not in MISSING]
 
     def numbers(self, place: int) -> np.ndarray:
-        """The first numbers of a column."""
+        """Return the first numbers of a column."""
         cells = [cell for cell in self.cells(place) if is_number(cell, self.decimal)]
         if self.is_written_whole(place) and all(len(cell) <= _MAX_DIGITS for cell in cells):
             return whole_numbers(cells)
@@ -83,7 +83,7 @@ class Layout:
 def layout(
     path: FilePath, *, header: bool | None = None, delimiter: str | None = None, decimal: str | None = None
 ) -> Layout:
-    """The layout of a delimited file, from its first rows; what the caller knows is not judged."""
+    """Infer the layout of a delimited file from its first rows, except for what the caller says."""
     lines = _lines(path)
     between = _checked(delimiter) if delimiter is not None else _delimiter(path, lines)
     rows, ends = _rows(path, lines, between)
@@ -127,13 +127,13 @@ def is_number(cell: str, decimal: str = ".") -> bool:
 
 
 def as_number(cell: str, decimal: str) -> float:
-    """A cell's number, else ValueError."""
+    """Return the number in a cell; raise ValueError if there is none."""
     return float(cell if decimal == "." else cell.replace(",", ".", 1))
 
 
 @contextmanager
 def long_cells() -> Iterator[None]:
-    """Cells as long as a line may be: Python's csv stops at 131,072 letters, and a text may be longer."""
+    """Allow cells as long as a line: by default Python's csv stops at 131,072 characters."""
     before = csv.field_size_limit(MAX_LINE_BYTES)
     try:
         yield
@@ -142,7 +142,7 @@ def long_cells() -> Iterator[None]:
 
 
 def _lines(path: FilePath) -> list[str]:
-    """The first lines as text; cells in columns that are not read may be no UTF-8, a header may not."""
+    """Return the first lines as text; the header must be UTF-8, columns that are not read need not be."""
     raw = sample_lines(path, what="delimited numbers")
     lines = [line.decode("utf-8-sig", "surrogateescape") for line in raw]
     first = next((place for place, line in enumerate(lines) if line.strip()), None)
@@ -152,7 +152,7 @@ def _lines(path: FilePath) -> list[str]:
 
 
 def _rows(path: FilePath, lines: list[str], delimiter: str) -> tuple[list[list[str]], list[int]]:
-    """The first rows, and the line each ends in: few where they are wide."""
+    """Return the first rows and the number of the line in which each ends; fewer where rows are wide."""
     reader = csv.reader(io.StringIO("".join(lines), newline=""), delimiter=delimiter)
     rows: list[list[str]] = []
     ends: list[int] = []
@@ -176,7 +176,7 @@ def _checked(delimiter: str) -> str:
 
 
 def _delimiter(path: FilePath, lines: list[str]) -> str:
-    """Tabs for .tsv; for .csv a comma, semicolon, tab, or blanks: where several occur, what gives numbers."""
+    """Infer the delimiter: a tab for .tsv; for .csv the comma, semicolon, tab or blanks that give numbers."""
     lines = [line for line in lines if line.strip()][:_N_LINES]
     first = lines[0] if lines else ""
     if kind(path) == ".tsv":
@@ -205,7 +205,7 @@ def _share_of_numbers(lines: list[str], delimiter: str) -> float:
 
 
 def _decimal(path: FilePath, rows: list[list[str]], asked: str | None) -> tuple[str, list[FileError]]:
-    """The decimal mark, and a question where the numbers have both marks, or commas of thousands perhaps."""
+    """Infer the decimal mark; also return a question where numbers have both marks or groups of thousands."""
     if asked is not None:
         if asked not in (".", ","):
             raise InputError(argument="decimal", got=asked, wanted="a point or a comma")
@@ -271,7 +271,7 @@ def _present(cells: Iterable[str]) -> list[str]:
 
 
 def _holds(cells: list[str], decimal: str) -> str:
-    """What most cells of a column are, so that one slip is an error and not a column of text."""
+    """Return what most cells of a column hold, so that a single bad cell is an error."""
     present = _present(cells)
     if 2 * sum(is_number(cell, decimal) for cell in present) > len(present):
         return NUMBERS

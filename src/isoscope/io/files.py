@@ -1,4 +1,4 @@
-"""What every reader asks of a file first: is it there, what kind is it, and one clear line when it fails."""
+"""Checks that every reader of a file begins with, and its errors in one line."""
 
 from __future__ import annotations
 
@@ -52,12 +52,12 @@ def _check_here(path: Path, what: str) -> None:
 
 
 def kind(path: FilePath) -> str:
-    """The lower-case suffix that says what a file is, with .gz set aside: `A.CSV.gz` is `.csv`."""
+    """Return the lower-case suffix that says what a file is, before any .gz: `A.CSV.gz` is `.csv`."""
     return _without_gz(path).suffix.lower()
 
 
 def stem(path: FilePath) -> str:
-    """The file's name without its suffixes, as a space is called in tables."""
+    """Return the file's name without its suffixes, which is the name of the space in tables."""
     return _without_gz(path).stem
 
 
@@ -67,14 +67,14 @@ def is_gzip(path: FilePath) -> bool:
 
 
 def open_raw(path: FilePath) -> BinaryIO:
-    """The file's bytes as stored; at an address in ranges that are worth a request."""
+    """Open the file's bytes as stored; at an address, buffered in ranges that are worth a request."""
     if isinstance(path, Path):
         return path.open("rb")
     return io.BufferedReader(cast(io.RawIOBase, path.open("rb")), _RANGE_BYTES)
 
 
 def open_bytes(path: FilePath) -> BinaryIO:
-    """The file's bytes, decompressed where its name ends in .gz, though not without bound."""
+    """Open the file's bytes; a .gz file is decompressed, up to a bound on its growth."""
     if not is_gzip(path):
         return open_raw(path)
     packed = gzip.GzipFile(path) if isinstance(path, Path) else gzip.GzipFile(fileobj=open_raw(path))
@@ -83,13 +83,13 @@ def open_bytes(path: FilePath) -> BinaryIO:
 
 
 def first_bytes(path: FilePath, n: int = 8) -> bytes:
-    """The first bytes as stored, for telling kinds apart."""
+    """Return the first bytes as stored, which tell formats apart."""
     with path.open("rb") as file:
         return file.read(n)
 
 
 def sample_lines(path: FilePath, *, what: str, n_lines: int = 100) -> list[bytes]:
-    """The first lines of a text file, few enough to judge it by whatever a stranger put in them.
+    """Return the first lines of a text file, bounded in number and length whatever the file contains.
 
     A small .gz is unpacked to its end, so that one that swells is refused before its rows are computed with.
     """
@@ -127,7 +127,7 @@ def check_utf8(line: str, path: FilePath, number: int) -> None:
 
 
 def text_lines(path: FilePath, *, what: str) -> Iterator[str]:
-    """The lines of a UTF-8 file without their ends, each of bounded length."""
+    """Yield the lines of a UTF-8 file without their ends, each of bounded length."""
     with open_bytes(path) as file, io.TextIOWrapper(file, "utf-8-sig", "surrogateescape") as text:
         for number in itertools.count(1):
             line = text.readline(MAX_LINE_BYTES)
@@ -152,7 +152,7 @@ def reading(path: FilePath) -> Iterator[None]:
 
 
 def reason(error: Exception) -> str:
-    """An exception in a few words: the first line of its message."""
+    """Return the first line of an exception's message."""
     if isinstance(error, MemoryError):
         return "it asks for more memory than there is"
     lines = str(error).strip().splitlines()

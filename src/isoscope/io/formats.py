@@ -1,4 +1,4 @@
-"""Every kind of file that holds vectors: who reads it, and which options it takes."""
+"""The formats of files of vectors: the reader of each, and the options it takes."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ class Format:
     """How files of one suffix are read.
 
     Attributes:
-        reader: who reads it.
+        reader: the class that reads it.
         takes: the options that say where in it the vectors are.
-        by_ranges: whether it is read through `path.open`, so that at an address no more is fetched than is
-            asked for; where not, it is mapped or unpacked, and has to lie here.
+        by_ranges: whether it is read through `path.open`, so that only the ranges that are needed are fetched
+            from an address. Else it is mapped or unpacked, and has to be on this machine.
     """
 
     reader: Callable[[Request], Reader]

@@ -1,4 +1,4 @@
-"""What tells rows from others of the same name, so that work kept for some is never taken for others'."""
+"""What identifies rows, so that a checkpoint of other rows of the same name is not used."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _TELLING = ("size", "ETag", "etag", "LastModified", "last_modified", "mtime", "c
 
 
 def of_file(path: FilePath) -> list[Any]:
-    """How long a file is and when it was written; of a folder, such as a .zarr, all that lies in it."""
+    """Return the size of a file and when it was written; for a folder such as a .zarr, of its content."""
     if isinstance(path, Address):
         return [f"{name} {path.listing[name]}" for name in _TELLING if path.listing.get(name) is not None]
     if path.is_dir():
@@ -30,7 +30,7 @@ def of_file(path: FilePath) -> list[Any]:
 
 
 def of_knowledge(known: Any) -> Any:
-    """Labels or weights: values by a digest of them, a column by its name, a file by that and its date.
+    """Return what identifies labels or weights: a digest of values, a column, or a file and its date.
 
     >>> import torch
     >>> of_knowledge("topic"), of_knowledge(None)

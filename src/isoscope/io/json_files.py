@@ -49,11 +49,11 @@ class JsonColumns(Table):
 
     @abstractmethod
     def _first_cells(self) -> dict[str | None, list[Any]]:
-        """The first values of every column; of one without a name under None."""
+        """Return the first values of every column by name; None is the name of a column without one."""
 
     @abstractmethod
     def _groups(self, names: list[str], n_rows: int) -> Iterator[list[list[Any]]]:
-        """The values of some columns, about n_rows of each at a time."""
+        """Yield the values of some columns, about n_rows at a time."""
 
     @cached_property
     def kinds(self) -> tuple[str, ...]:
@@ -61,7 +61,7 @@ class JsonColumns(Table):
         return tuple(_holds(self._heads[name]) for name in self.written)
 
     def numbers(self) -> list[Column]:
-        """By the first values; true and false are numbers where all columns hold them."""
+        """Return the columns, judged by their first values; truth values are numbers where all are such."""
         told = [[cell for cell in self._heads[name] if cell is not None] for name in self.written]
         are_truths = [bool(cells) and set(map(type, cells)) == {bool} for cells in told]
         taken = [kind == NUMBERS for kind in self.kinds]
@@ -76,7 +76,7 @@ class JsonColumns(Table):
         ]
 
     def batches(self, places: list[int], n_rows: int) -> Iterator[Any]:
-        """Numbers as float64, lists of them, or strings."""
+        """Yield float64 numbers, lists of them, or strings."""
         import pyarrow as pa
 
         lists = pa.list_(pa.float64())
@@ -117,7 +117,7 @@ class JsonTable(JsonColumns):
     unit = "entry"
 
     def count(self) -> int:
-        """The rows, if all columns have as many."""
+        """Return the number of rows, if all columns have as many."""
         lengths = {len(values) for values in self._columns.values()}
         if len(lengths) > 1:
             raise FileError(
@@ -127,11 +127,11 @@ class JsonTable(JsonColumns):
         return lengths.pop()
 
     def values(self, place: int) -> list[Any]:
-        """One column."""
+        """Read a whole column."""
         return list(self._columns.values())[place]
 
     def doubt(self, places: list[int]) -> FileError | None:
-        """Lists of numbers by name may be columns or vectors."""
+        """Return a question where named lists of numbers may be columns or vectors."""
         n_lists = len(self.written)
         if not self._is_object or n_lists < 2 or len(places) < n_lists:
             return None
@@ -186,7 +186,7 @@ class JsonLinesTable(JsonColumns):
     unit, first = "line", 1
 
     def values(self, place: int) -> list[Any]:
-        """One column, None where a row has none."""
+        """Read a whole column, with None where a row has no value."""
         name = self.written[place] if self.written else None
         return [row.get(name) for row in self._rows()]
 
@@ -228,7 +228,7 @@ class JsonLinesTable(JsonColumns):
 
 
 def _load(path: FilePath) -> Any:
-    """The content of a .json file, perhaps gzipped; larger ones take many times their size in memory."""
+    """Load a .json file, perhaps gzipped. A large one is refused: it takes many times its size in memory."""
     with open_bytes(path) as file:
         raw = file.read(_MAX_JSON_BYTES + 1)
     if len(raw) > _MAX_JSON_BYTES:
@@ -258,7 +258,7 @@ def _flat(row: dict[str, Any]) -> dict[str | None, Any]:
 
 
 def _holds(cells: list[Any]) -> str:
-    """What a column holds: of lists, what most are, so that one slip is an error and no other column."""
+    """Return what a column holds; for lists, what most of them are, so that a single bad list is an error."""
     told = [cell for cell in _vectors_in(cells) if cell is not None]
     types = set(map(type, told))
     if types == {str}:

@@ -1,4 +1,4 @@
-"""Labels from a file of their own: one a line, an array, or one column of a table."""
+"""`read_labels`: labels from lines, an array, or a column of a table."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _HEADS = {"label", "labels", "class", "classes", "target", "topic", "category", 
 
 
 def read_labels(path: str | os.PathLike[str], *, column: str | None = None) -> list[Any] | np.ndarray:
-    """The labels in a file, one for each vector, in order.
+    """Read the labels in a file, one for each vector, in order.
 
     `.txt` has one a line; `.npy` and `.npz` an array; `.csv`, `.tsv`, `.parquet`, `.arrow` and `.jsonl`
     a column, named by `column` where there are several; `.json` a list.
@@ -43,7 +43,7 @@ def read_labels(path: str | os.PathLike[str], *, column: str | None = None) -> l
 
 
 def column_labels(table: Table, name: str | None) -> list[Any] | np.ndarray:
-    """The labels in one column of a file, none missing."""
+    """Read the labels in one column of a file; raise LabelError where one is missing."""
     labels: list[Any] | np.ndarray = table.read(name)
     if len(labels) == 0:
         raise ShapeError(f"{table.path} has no labels; wanted one for each vector")
@@ -92,7 +92,7 @@ def locate(
 
 
 def split_column(name: str) -> tuple[Path, str | None]:
-    """`file.csv:topic` as the file and its column; a path that exists as it stands has no column."""
+    """Split `file.csv:topic` into the file and its column; a path that exists as it stands has no column."""
     head, colon, column = name.rpartition(":")
     if colon and head and not Path(name).exists() and Path(head).exists():
         return Path(head), column
@@ -100,7 +100,7 @@ def split_column(name: str) -> tuple[Path, str | None]:
 
 
 def _pick(table: Table, column: str | None) -> str | None:
-    """The asked-for column, or the only one; None where the file has one value a row and no names."""
+    """Return the column asked for, or the only one; None where the file has no names of columns."""
     if column is not None:
         table.check(column)
         return column

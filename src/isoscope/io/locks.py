@@ -17,7 +17,7 @@ if sys.platform != "win32":
 
 @contextmanager
 def only_user(folder: Path, *, what: str) -> Iterator[None]:
-    """Make a folder where there is none, and keep other processes out of it until the block ends.
+    """Make a folder if needed, and lock out other processes until the block ends.
 
     What a killed process was still writing there is removed. Where the file system has no locks, nobody is
     kept out.
@@ -45,7 +45,7 @@ def only_user(folder: Path, *, what: str) -> Iterator[None]:
 
 
 def _locked(handle: int, named: str) -> bool:
-    """Lock an open folder; False where the file system has no locks."""
+    """Lock an open folder; return False where the file system has no locks."""
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

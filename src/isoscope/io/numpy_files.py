@@ -35,14 +35,14 @@ class NpyReader(Reader):
         self.n_rows, self.n_dims = check_shape(self._member.shape, str(self.path))
 
     def pieces(self) -> Iterator[Chunk]:
-        """The whole file as one mapped piece."""
+        """Yield the whole file as one memory map."""
         if isinstance(self.path, Path):
             yield Chunk(map_npy(self.path))
         else:
             yield from self.rows(0, None, block_rows(self.n_dims))
 
     def rows(self, start: int, stop: int | None, step: int) -> Iterator[Chunk]:
-        """Rows read into memory, so that a large file is never mapped whole."""
+        """Read rows into memory, so that a large file is never mapped whole."""
         shape, dtype = self._member.shape, self._member.dtype
         stop = shape[0] if stop is None else stop
         if not self._member.fortran:
@@ -73,11 +73,11 @@ class NpzReader(Reader):
         self.columns = tuple(name for name in self._members if name != key)
 
     def pieces(self) -> Iterator[Chunk]:
-        """Rows as they are decompressed; an array in Fortran order has to be read whole."""
+        """Yield rows as they are decompressed; an array in Fortran order is read whole."""
         yield from map(Chunk, member_rows(self.path, self._vectors))
 
     def label_values(self, column: str) -> np.ndarray:
-        """Another array of the file."""
+        """Read another array of the file."""
         return read_member(self.path, self._members[column])
 
 
@@ -96,18 +96,18 @@ class Member:
         return len(self.shape) == 2 and self.dtype.kind in "fiubc"
 
     def n_bytes(self, what: str) -> int:
-        """The size its shape asks for."""
+        """Return the number of bytes that its shape implies."""
         return declared_bytes(self.shape, self.dtype.itemsize, what)
 
 
 def map_npy(path: Path) -> np.ndarray:
-    """The memory map over a .npy file that is one."""
+    """Map a .npy file into memory."""
     npy_header(path)
     return np.lib.format.open_memmap(path, mode="r")
 
 
 def npy_header(path: FilePath) -> tuple[Member, int]:
-    """What a .npy file holds, and where its numbers begin; text, pickles, objects are refused by name."""
+    """Read the header of a .npy file: its type, shape, and where the numbers begin. Pickles are refused."""
     if is_gzip(path):
         raise FileError(f"{path} is compressed; wanted a plain .npy, which is memory-mapped: gunzip it first")
     magic = first_bytes(path, 6)
@@ -129,7 +129,7 @@ def npy_header(path: FilePath) -> tuple[Member, int]:
 
 
 def npz_members(path: FilePath) -> dict[str, Member]:
-    """The arrays of a .npz file by name, from their headers."""
+    """Return the arrays of a .npz file by name, from their headers."""
     if is_gzip(path):
         raise FileError(f"{path} is compressed twice; gunzip it first")
     if first_bytes(path, 6) == NPY_MAGIC:
@@ -141,7 +141,7 @@ def npz_members(path: FilePath) -> dict[str, Member]:
 
 
 def read_member(path: FilePath, member: Member) -> np.ndarray:
-    """One array of a .npz file, whole."""
+    """Read one array of a .npz file."""
     what = _title(path, member.file_name)
     _refuse_objects(member.dtype, what)
     with open_raw(path) as raw, zipfile.ZipFile(raw) as archive, archive.open(member.file_name) as file:
@@ -151,7 +151,7 @@ def read_member(path: FilePath, member: Member) -> np.ndarray:
 
 
 def member_rows(path: FilePath, member: Member) -> Iterator[np.ndarray]:
-    """A 2-d array of a .npz file in blocks of rows."""
+    """Yield a 2-d array of a .npz file in blocks of rows."""
     if member.fortran:
         yield read_member(path, member)
         return

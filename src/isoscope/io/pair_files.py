@@ -1,19 +1,26 @@
-"""Scored pairs from a file: two rows or two texts, and how alike they are."""
+"""Pairs from a file: scored pairs of rows or texts, texts that belong together, and row numbers."""
 
 from __future__ import annotations
 
 import itertools
 import math
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
-from isoscope.errors import FileError, ShapeError
-from isoscope.io.files import reading
+import numpy as np
+
+from isoscope.errors import FileError, InputError, Setting, ShapeError
+from isoscope.io.files import reading, reason, text_lines
 from isoscope.io.label_files import split_column
+from isoscope.io.numpy_files import map_npy
 from isoscope.io.table import Table, Wanted
 from isoscope.io.tables import KINDS, open_table
+from isoscope.io.text_files import HEADS, texts_of
 from isoscope.printable import listed
+from isoscope.table_columns import TEXTS
 
 _SCORES = ("score", "similarity", "relatedness", "rating", "gold", "label")
 _ITEMS = (
@@ -24,6 +31,17 @@ _ITEMS = (
     ("first", "second"),
     ("a", "b"),
     ("i", "j"),
+)
+
+
+# columns whose names say that they belong together, the likeliest first
+_PAIRS = (
+    ("anchor", "positive"),
+    ("sentence1", "sentence2"),
+    ("premise", "hypothesis"),
+    ("question", "answer"),
+    ("query", "passage"),
+    ("text1", "text2"),
 )
 
 
@@ -48,7 +66,7 @@ class FilePairs:
 
 
 def read_scored_pairs(path: str | os.PathLike[str]) -> FilePairs:
-    """The scored pairs in a file: `.csv`, `.tsv`, `.jsonl`, `.json`, `.parquet`, `.arrow`, `.feather`.
+    """Read scored pairs from a .csv, .tsv, .jsonl, .json, .parquet, .arrow or .feather file.
 
     Columns are taken by name (sentence1, sentence2, score; text1, …; i, j, score), else the only three in
     order; `pairs.csv:left,right,score` says which. Whole numbers are rows, counted from 0; else texts.
@@ -99,7 +117,7 @@ def _items(values: Any, columns: Table) -> list[Any]:
 
 
 def _alike(firsts: list[Any], seconds: list[Any]) -> tuple[list[Any], list[Any]]:
-    """Both columns as row numbers where all are whole numbers, else as texts."""
+    """Return both columns as row numbers where all are whole numbers, else as texts."""
     try:
         return [_row(item) for item in firsts], [_row(item) for item in seconds]
     except ValueError:
@@ -122,3 +140,74 @@ def _score(value: Any, columns: Table, row: int) -> float:
             f"{columns.path} has the score {value!r:.40} in {columns.place(row)}; wanted a number"
         )
     return score
+
+
+class TextPairs(NamedTuple):
+    """Pairs of texts, and the columns they are from.
+
+    Attributes:
+        pairs: two texts each.
+        columns: the names of the two columns.
+    """
+
+    pairs: list[tuple[str, str]]
+    columns: tuple[str, str]
+
+
+def read_text_pairs(path: str | os.PathLike[str], columns: Sequence[str] | None = None) -> TextPairs:
+    """Return the texts of two columns of a .csv, .tsv, .jsonl, .json, .parquet, .arrow or .feather file.
+
+    Args:
+        path: the file.
+        columns: the two columns; by default the only two of texts, or two whose names say so (anchor,
+            positive; sentence1, sentence2; question, answer; …).
+
+    Raises:
+        FileError: the file is missing or broken, or has no two such columns.
+    """
+    path = Path(path)
+    if columns is not None and len(columns) != 2:
+        raise InputError(
+            argument="columns", got=",".join(columns), wanted="two names with a comma between them"
+        )
+    heads = {head for pair in _PAIRS for head in pair} | set(HEADS)
+    table = open_table(path, Wanted("pairs of texts", heads, columns or ()))
+    first, second = _two_columns(table, columns)
+    with reading(path):
+        both = zip(texts_of(table, first), texts_of(table, second), strict=True)
+        return TextPairs(list(both), (first, second))
+
+
+def _two_columns(found: Table, asked: Sequence[str] | None) -> tuple[str, str]:
+    if asked is not None:
+        for name in asked:
+            found.check(name)
+        return asked[0], asked[1]
+    texts = [name for name, holds in found.holds.items() if holds == TEXTS]
+    if len(texts) == 2:
+        return texts[0], texts[1]
+    if len(texts) < 2:
+        held = f"one column of texts ({texts[0]})" if texts else "no columns of texts"
+        raise FileError(f"{found.path} has {held}; wanted two, with texts that belong together in each row")
+    for pair in _PAIRS:
+        if named := found.find(*pair, among=texts):
+            return named[0], named[1]
+    raise FileError(
+        f"{found.path} has columns {listed(found.names)}",
+        hint=Setting("columns", to="say which two hold the texts"),
+    )
+
+
+def read_row_pairs(path: str | os.PathLike[str]) -> np.ndarray:
+    """Return (m, c) row numbers from a .npy, or from text with commas, tabs or blanks between them."""
+    path = Path(path)
+    if not path.is_file():
+        raise FileError(f"{path} is not there; wanted a file of pairs")
+    if path.suffix.lower() == ".npy":
+        with reading(path):
+            return np.array(map_npy(path))
+    try:
+        lines = [line.replace(",", " ").split() for line in text_lines(path, what="pairs")]
+        return np.array([[int(cell) for cell in line] for line in lines if line])
+    except (OSError, ValueError) as error:
+        raise FileError(f"{path} cannot be read as pairs of whole numbers: {reason(error)}") from error

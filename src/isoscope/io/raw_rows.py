@@ -24,7 +24,7 @@ _SHARE = 0.5  # of memory that files may fill and still be found in the cache th
 
 
 def physical_bytes() -> int:
-    """The memory of this machine, or of the container this runs in."""
+    """Return the memory of this machine in bytes, or the limit of the container."""
     machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     limits = [path.read_text().strip() for path in _LIMITS if path.is_file()]
     return min([machine, *(int(limit) for limit in limits if limit.isdigit())])
@@ -54,7 +54,7 @@ class RawRows:
     uncached: bool = False
 
     def read(self, start: int, stop: int, step: int) -> Iterator[np.ndarray]:
-        """Rows start … stop−1, `step` at a time; a file that ends before them is an error."""
+        """Yield rows start … stop−1, `step` at a time; raise FileError where the file ends before."""
         row_bytes = self.n_dims * self.dtype.itemsize
         lets_go = self.uncached and isinstance(self.path, Path) and hasattr(os, "posix_fadvise")
         with self.path.open("rb") as file:

@@ -1,4 +1,4 @@
-"""What a file, or another beside it, tells of each row: its label, and how often it counts."""
+"""Labels and weights of the rows of a file: from a column, another file, or the caller."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ WeightsFrom = str | os.PathLike[str] | Tensor | None
 
 @dataclass(frozen=True, eq=False)
 class Known:
-    """Labels or weights of the rows: where they are, and how they are read.
+    """Labels or weights of the rows of a file, and how they are read.
 
     Attributes:
-        what: which of the two.
-        asked: as they were asked for, so that the file can be opened again.
-        where: where that is, for messages.
-        read: the values as they stand; None where none were named.
+        what: "labels" or "weights".
+        asked: the argument, with which the file can be opened again.
+        where: where the values are, for messages.
+        read: reads the values; None where there are none.
     """
 
     what: str
@@ -40,7 +40,7 @@ class Known:
 
     @classmethod
     def of(cls, what: str, asked: LabelsFrom | WeightsFrom, reader: Reader) -> Known:
-        """What is named, found among the columns of the file or beside it."""
+        """Find what is named among the columns of the file, or in a file of its own."""
         if asked is None:
             return cls(what, None)
         if isinstance(asked, Labels | Tensor):
@@ -51,14 +51,14 @@ class Known:
         return cls(what, asked, where, read)
 
     def of_rows(self, values: Labels | Tensor | None, start: int, stop: int) -> Known:
-        """Some rows of the values, at hand."""
+        """Return the labels or weights of some rows, in memory."""
         if values is None:
             return self
         rows = known_rows(values, start, stop)
         return Known(self.what, rows, "the caller", lambda: rows)
 
     def values(self, n_rows: int | None = None) -> Any:
-        """Labels, or weights as a tensor; checked as those of a whole space where n_rows is told."""
+        """Return labels, or weights as a tensor; with n_rows they are checked as those of a whole space."""
         if self.read is None:
             return None
         name, values = f"{self.what} ({self.where})", self.read()
@@ -85,14 +85,14 @@ def at_hand(what: str, given: Any) -> Any:
 
 
 def known_rows(known: Any, start: int, stop: int) -> Any:
-    """Labels or weights of rows start … stop−1, as a copy: a view is sent with all that lies beside it."""
+    """Return labels or weights of rows start … stop−1; a copy, since a view is pickled with all rows."""
     if isinstance(known, Labels):
         return Labels(known.codes[start:stop].clone(), known.names)
     return known[start:stop].clone()
 
 
 def as_numbers(values: Any, *, name: str) -> Any:
-    """Values of a column as numbers; a column of strings spells them."""
+    """Return the values of a column as numbers, parsed where they are strings."""
     if isinstance(values, Tensor):
         return values
     try:

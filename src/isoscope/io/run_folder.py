@@ -43,7 +43,7 @@ class RunFolder:
 
     @contextmanager
     def held(self, *, resume: bool) -> Iterator[Self]:
-        """Make the folder, or find the same run in it; until the block ends, no other process may use it."""
+        """Make the folder or find the same run in it, and lock out other processes until the block ends."""
         with only_user(self.path, what=self.what):
             self._begin(resume=resume)
             yield self

@@ -1,4 +1,4 @@
-"""`VectorShards`: vectors in many files, read one after another as if they were one."""
+"""`VectorShards`: vectors in several files, read as one."""
 
 from __future__ import annotations
 
@@ -39,17 +39,17 @@ Shard = VectorFile | LateFile
 
 
 class VectorShards:
-    """Vectors in many files of one kind and width, in the order of the numbers in their names.
+    """Vectors in several files of one format and dimension, in the order of the numbers in their names.
 
-    It is used as a `VectorFile` is.
+    It has the methods of a `VectorFile`.
 
     Attributes:
         path: the folder, pattern or address they were found by.
-        shards: one a file.
-        n_rows: how many vectors in all, or None where only reading to the end tells.
-        n_dims: how many dimensions.
-        notes: what a user should know: how many files, which were left out.
-        bad: what was wrong with each file left out, by its name.
+        shards: the opened files.
+        n_rows: the number of vectors in all, or None where it is known only at the end.
+        n_dims: the number of dimensions.
+        notes: how many files there are, and which were left out.
+        bad: what is wrong with each file that was left out, by name.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class VectorShards:
         weights: Any = None,
         **options: Any,
     ) -> VectorShards:
-        """Every file of vectors in a folder, matching a pattern, or at an address."""
+        """Open every file of vectors in a folder, matching a pattern, or at an address."""
         asked = {"skip_bad": skip_bad, "labels": labels, "weights": weights, **options}
         places, notes = _found(path)
         known = {"labels": labels, "weights": weights}
@@ -122,7 +122,7 @@ class VectorShards:
         return [shard.identity for shard in self.shards]
 
     def column(self, name: str) -> list[Any]:
-        """One value a row of a column that every file has."""
+        """Read a column that every file has, one value a row."""
         return [value for shard in self.shards for value in shard.column(name)]
 
     @property
@@ -149,7 +149,7 @@ class VectorShards:
         return self.shards[0].columns
 
     def table_rows(self) -> TableRows | None:
-        """The columns beside the vectors, row by row; None unless every file is a table of the same ones."""
+        """Return the columns beside the vectors; None unless every file is a table with the same columns."""
         first, *others = (shard.table_rows() for shard in self.shards)
         if first is None:
             return None
@@ -159,18 +159,18 @@ class VectorShards:
         return replace(first, read=lambda: (batch for table in same for batch in table.read()))
 
     def blocks(self, n_rows: int | None = None) -> Iterator[Space]:
-        """All rows in blocks of n_rows, in order, across the files; each call begins at the first row."""
+        """Yield all rows in order in blocks of n_rows, across files; each call begins at the first row."""
         if n_rows is not None and n_rows < 1:
             raise InputError(f"n_rows is {n_rows}; wanted at least one vector a block")
         return self._blocks(n_rows or block_rows(self.n_dims))
 
     def load(self) -> Space:
-        """All rows as one Space, in memory."""
+        """Read all rows into memory as one Space."""
         n_rows = block_rows(self.n_dims)
         return unchecked(dict(vars(_together(list(self._each(n_rows)))), labels=self.labels))
 
     def parts(self, n_rows: int) -> list[Shard]:
-        """Pieces of about n_rows, or whole files, that can each be read alone, in order."""
+        """Return pieces of about n_rows, or whole files, in order; each can be read alone."""
         return [part for shard in self.shards for part in shard.parts(n_rows)]
 
     def _blocks(self, n_rows: int) -> Iterator[Space]:
@@ -189,18 +189,18 @@ class VectorShards:
 
 
 def natural(name: str) -> list[Any]:
-    """A key to sort names by, the numbers in them as numbers: part-2 before part-10."""
+    """Return a key that sorts names by the numbers in them: part-2 before part-10."""
     return [int(part) if part.isdecimal() else part for part in _NUMBER.split(name)]
 
 
 def _name(path: str) -> str:
-    """What vectors in many files are called in tables."""
+    """Return the name of vectors in many files, for tables."""
     parts = [part for part in PurePosixPath(path).parts if not any(mark in part for mark in "*?[")]
     return parts[-1] if parts else path
 
 
 def _found(path: str) -> tuple[list[FilePath], list[str]]:
-    """The files, in order, and a note on unknown kinds."""
+    """Return the files in order, and a note on files of unknown formats."""
     if is_address(path) and (here := local_path(path)) is not None:
         path = here
     places: dict[str, FilePath]
@@ -244,7 +244,7 @@ def _found(path: str) -> tuple[list[FilePath], list[str]]:
 def _opened(
     places: list[FilePath], options: dict[str, Any], known: dict[str, Any], *, skip_bad: bool
 ) -> tuple[list[Shard], dict[str, str]]:
-    """Every file opened far enough to know its shape; those at an address when they are read."""
+    """Open every file far enough to know its shape; files at an address are opened when they are read."""
     if isinstance(places[0], Address):
         return [LateFile(place, {**options, **known}) for place in places], {}
     files: list[VectorFile] = []
@@ -276,7 +276,7 @@ def _opened(
 
 
 def _with_rows(files: list[VectorFile], apart: list[str]) -> list[Shard]:
-    """The same files, each with its rows of what lies in one file for all."""
+    """Return the files, each with its rows of labels or weights that are given for all files together."""
     counts = [file.n_rows for file in files]
     if None in counts:
         raise InputError(
@@ -294,7 +294,7 @@ def _with_rows(files: list[VectorFile], apart: list[str]) -> list[Shard]:
 
 
 def _check_dims(shards: list[Shard], bad: dict[str, str], *, skip_bad: bool) -> int:
-    """The width of all files: that of the first, or of most where others are left out."""
+    """Return the dimensions of all files: those of the first, or of most where others are skipped."""
     files = [shard for shard in shards if isinstance(shard, VectorFile)]
     if not files:  # the width of the first that can be read: the others are opened in their turn
         for shard in shards[:-1] if skip_bad else ():
@@ -318,7 +318,7 @@ def _other_dims(title: str, n_dims: int, wanted: int, which: str = "the first fi
 
 
 def _joined(parts: list[tuple[str, Labels]]) -> Labels | None:
-    """Labels one after another, under the names of all."""
+    """Concatenate labels under the names of all of them."""
     if not parts:
         return None
     first_title, first = parts[0]
@@ -338,7 +338,7 @@ def _kinds(labels: Labels) -> str:
 
 
 def _together(parts: list[Space]) -> Space:
-    """Blocks one after another as one; their labels, which may be coded by other names in each, are left."""
+    """Concatenate blocks, without their labels, whose codes may differ between files."""
     first = parts[0]
     if len(parts) == 1:
         return first

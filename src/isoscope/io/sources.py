@@ -1,4 +1,4 @@
-"""Vectors in a file, or in many: opened, or read whole."""
+"""`open_vectors` and `read`: vectors in one file or several."""
 
 from __future__ import annotations
 
@@ -37,33 +37,34 @@ def open_vectors(
     by: str | Sequence[str] | None = None,
     skip_bad: bool = False,
 ) -> VectorFile | VectorShards:
-    """Open vectors in a file, or in many: kind and shape are checked, the vectors not yet read.
+    """Open one file of vectors, or several: format and shape are checked, and no vector is read yet.
 
     Args:
         path: .npy, .npz, .safetensors, .pt, .parquet, .arrow, .feather, .csv, .tsv, .json, .jsonl (perhaps
-            .gz), word2vec text or .bin, GloVe .txt, .vec or .glove, a .zarr folder. A folder of such files, a
-            pattern (`shards/*.parquet`) or an address (`s3://bucket/part-*.npy`, `memory://…`, through
-            fsspec) is many, in the order of the numbers in their names. Nothing is ever unpickled.
-        key: which array of a .npz, .safetensors, .pt or .zarr, where it has several of two axes.
-        vectors: which column of lists of a table, where it has several.
-        columns: which columns of a table are dimensions: names, places from 0, ranges (`"d0:d767"`), every
-            one (`":"`). By default the columns of numbers, those left out that have names of identifiers,
-            labels or times; a column that may be either is an error.
-        exclude: columns of a table that are no dimensions, named likewise.
-        header: whether the first line of a .csv or .tsv file has names; by default judged by the first rows.
-        delimiter: what lies between the cells of a .csv or .tsv file.
+            .gz), word2vec text or .bin, GloVe .txt, .vec or .glove, or a .zarr folder. A folder of files,
+            a pattern (`shards/*.parquet`) or an address (`s3://bucket/part-*.npy`, through fsspec) stands for
+            several files, which are read in the order of the numbers in their names. Nothing is unpickled.
+        key: the array of a .npz, .safetensors, .pt or .zarr file that holds the vectors, where it has several
+            arrays of two axes.
+        vectors: the column of a table that holds the vectors, where it has several columns of lists.
+        columns: the columns of a table that are dimensions: names, places from 0, ranges (`"d0:d767"`), or
+            all (`":"`). By default these are the columns of numbers, without those whose names are of
+            identifiers, labels or times. A column that may be either is an error.
+        exclude: columns of a table that are no dimensions, named in the same way.
+        header: whether the first line of a .csv or .tsv file has names; by default inferred.
+        delimiter: the character between the cells of a .csv or .tsv file; by default inferred.
         decimal: the decimal mark of a .csv or .tsv file, `"."` or `","`.
-        unpack_bits: whether bytes are eight dimensions of 0 or 1 each (True), or numbers (False); by default
+        unpack_bits: whether each byte is eight dimensions of 0 or 1 (True) or one number (False). By default
             bytes above 127 (uint8) are an error.
-        labels: a column or array of the same file, else a file of labels (`file.csv:topic` for a column);
-            or the labels themselves, one a row.
-        weights: how often each row counts; a column, a file or values, as labels.
-        by: columns that `measure(…, by=…)` slices by, which are no dimensions.
-        skip_bad: leave out files of many that cannot be opened, with a note.
+        labels: a column or array of the file, else another file (`file.csv:topic` for a column of it), or the
+            labels themselves, one a row.
+        weights: how often each row counts: a column, a file or values, like labels.
+        by: columns that `measure(…, by=…)` slices by. They are no dimensions.
+        skip_bad: leave out files that cannot be opened, where there are several, with a note.
 
     Raises:
-        FileError: a file is absent, empty, broken, of an unknown kind, or would have to be unpickled.
-        ShapeError: what it holds is not (n, d), or not of the others' d.
+        FileError: a file is absent, empty, broken, of an unknown format, or would have to be unpickled.
+        ShapeError: its shape is not (n, d), or its dimensions differ from those of other files.
     """
     if isinstance(path, str) and not path.strip():
         raise InputError(argument="path", got=path, wanted="the path of a file, a folder or an address")

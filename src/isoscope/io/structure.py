@@ -213,7 +213,7 @@ class BoundedStream(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        """Fill the buffer with the next bytes; 0 at the end."""
+        """Fill the buffer with the next bytes and return their number, which is 0 at the end."""
         with memoryview(buffer) as view:
             chunk = self._stream.read(len(view))
             view[: len(chunk)] = chunk

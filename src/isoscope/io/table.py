@@ -1,4 +1,4 @@
-"""`Table`: a file as columns; vectors, labels, weights, texts and pairs are columns of one."""
+"""`Table`: a file as columns. Vectors, labels, weights, texts and pairs are read from its columns."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ class Wanted:
 
     Attributes:
         what: what it is, in the plural, for messages.
-        heads: how a column of these is called, in lower case: such a word over words is a header. None
-            where vectors are wanted.
-        named: the columns the caller asks for: whoever names one says that there is a header.
-        lone: what lists of numbers that have no name are called; None where there are to be none.
-        header, delimiter, decimal: how a delimited file is written, as far as it is known.
+        heads: usual names of such a column, in lower case, by which a header is recognised. None where
+            vectors are wanted.
+        named: the columns the caller names: then there is a header.
+        lone: the name for lists of numbers without one; None where there may be none.
+        header, delimiter, decimal: how a delimited file is written, as far as the caller says.
     """
 
     what: str
@@ -43,18 +43,18 @@ class Wanted:
 
 
 class Table(ABC):
-    """The columns of a file, of which no more than the first rows has been looked at.
+    """The columns of a file. Only the first rows are read when it is opened.
 
     Attributes:
         path: the file.
         wanted: what is looked for in it.
-        written: the columns' names as they stand, of which two may be the same; empty where the file has
-            one value a row and no names.
+        written: the names of the columns, of which two may be the same; empty where the file has one value a
+            row and no names.
         kinds: what each column holds (`table_columns.TEXTS`, …).
-        unit, first: how a row is called in messages, and the number of the first.
-        is_typed: whether values have types; where not, all are strings as they stand.
+        unit, first: the word for a row in messages, and the number of the first row.
+        is_typed: whether values have types; else all are strings.
         can_rewrite: whether the columns beside the vectors can be written again.
-        pandas: what pandas noted in the file, which column is the index among it.
+        pandas: the metadata of pandas, which names the index.
     """
 
     written: tuple[str, ...] = ()
@@ -72,41 +72,41 @@ class Table(ABC):
 
     @abstractmethod
     def values(self, place: int) -> Any:
-        """One column whole: an array, or a list in which None or "" is missing."""
+        """Read a whole column: an array, or a list in which None or "" is a missing value."""
 
     def batches(self, places: list[int], n_rows: int) -> Iterator[Any]:
-        """Arrow record batches of these columns: numbers, lists of numbers, or strings; at most n_rows."""
+        """Yield Arrow record batches of at most n_rows: numbers, lists of numbers, or strings."""
         raise NotImplementedError  # by a table that no vectors are read from
 
     def numbers(self) -> list[Column]:
-        """Every column with its first numbers, to tell dimensions from identifiers."""
+        """Return every column with its first numbers, which tell dimensions from identifiers."""
         raise NotImplementedError
 
     def count(self) -> int | None:
-        """How many rows the file says it has; None where only its end tells."""
+        """Return the number of rows, or None where it is known only at the end of the file."""
         return None
 
     def beside(self, places: list[int]) -> Iterator[Any]:
-        """Record batches of columns as they stand, to be written again."""
+        """Yield record batches of columns as they are, to be written again."""
         return self.batches(places, _ROWS_BESIDE)
 
     def type_of(self, place: int) -> Any:
-        """The type of a column, for messages; of lists, the Arrow type."""
+        """Return the type of a column for messages; for lists, the Arrow type."""
         return self.kinds[place]
 
     def n_numbers(self, place: int) -> int:
-        """How many numbers the first list of a column has."""
+        """Return the length of the first list of a column."""
         for batch in self.batches([place], 1):
             return lists_array(batch.column(0).slice(0, 1), self.path).shape[1]
         raise ShapeError(f"{self.path} has no rows; wanted at least one vector")
 
     def doubt(self, places: list[int]) -> FileError | None:
-        """What to ask where these columns of numbers may be no dimensions, by how the file is written."""
+        """Return a question where these columns of numbers may be no dimensions; None where they are."""
         del places
         return None
 
     def no_dimensions(self) -> FileError:
-        """What to say of a table without vectors."""
+        """Return the error over a table without vectors."""
         held = listed(f"{name} ({self.type_of(place)})" for name, place in self.places.items())
         return FileError(f"{self.path} has no column of vectors or dimensions; it has {held or 'no columns'}")
 
@@ -135,16 +135,16 @@ class Table(ABC):
         return dict(zip(self.places, self.kinds, strict=True))
 
     def read(self, name: str | None) -> Any:
-        """One column whole, by its name; None where the file has one value a row and no names."""
+        """Read a whole column by name; the name is None where the file has no names."""
         return self.values(0 if name is None else self.places[name])
 
     def find(self, *heads: str, among: Collection[str] | None = None) -> list[str] | None:
-        """The columns that are called so, in capitals or not; None unless all are there."""
+        """Return the columns of these names, whatever their case; None unless all exist."""
         by_name = {name.strip().lower(): name for name in reversed(list(among or self.places))}
         return [by_name[head] for head in heads] if all(head in by_name for head in heads) else None
 
     def place(self, row: int) -> str:
-        """Where the row with this index is, for a message."""
+        """Return where a row is, for a message."""
         return f"{self.unit} {row + self.first}"
 
     def check(self, column: str) -> None:

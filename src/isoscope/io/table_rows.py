@@ -1,4 +1,4 @@
-"""The columns of a table beside its vectors, so that a table can be written again with all of them."""
+"""The columns of a table beside its vectors, which are kept when the table is written again."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ class TableRows:
     pandas: bytes | None = None
 
     def where(self, n_dims: int) -> dict[str, Any]:
-        """The options that read vectors of n_dims again from the table once it is written."""
+        """Return the options that read vectors of n_dims from the table after it is written."""
         if self.list_type is None and n_dims == len(self.vectors):
             return {"columns": self.vectors}
         return {"vectors": self._list_name}
 
     def tables(self, blocks: Iterator[np.ndarray]) -> Iterator[Any]:
-        """Tables of the columns in their order, with blocks of vectors in place of those that were there."""
+        """Yield tables of the columns in their order, with blocks of new vectors in place of the old ones."""
         import pyarrow as pa
 
         beside = _Taken(self.read()) if len(self.names) > len(self.vectors) else None
@@ -77,7 +77,7 @@ class _Taken:
         self._held: list[Any] = []
 
     def take(self, n_rows: int) -> Any:
-        """The next n_rows as a table."""
+        """Return the next n_rows as a table."""
         import pyarrow as pa
 
         while sum(map(len, self._held)) < n_rows and (batch := next(self._batches, None)) is not None:
@@ -88,7 +88,7 @@ class _Taken:
 
 
 def list_column(vectors: np.ndarray, like: Any = None) -> Any:
-    """Vectors as an Arrow column of lists: of fixed length, or of the kind of list that `like` is."""
+    """Return vectors as an Arrow column of lists, of fixed length or of the type `like`."""
     import pyarrow as pa
 
     values = pa.array(vectors.ravel())

@@ -25,7 +25,7 @@ class LinesTable(Table):
     unit, first = "line", 1
 
     def values(self, place: int) -> list[str]:
-        """The lines, blank ones at the end left out."""
+        """Read the lines, without blank ones at the end."""
         del place
         lines = list(text_lines(self.path, what=self.wanted.what))
         while lines and not lines[-1].strip():
@@ -42,7 +42,7 @@ class ArraysTable(Table):
         self.written = tuple(self._members)
 
     def values(self, place: int) -> np.ndarray:
-        """An array whole."""
+        """Read a whole array."""
         assert isinstance(self.path, Path)
         if not self.written:
             return np.array(map_npy(self.path))

@@ -90,14 +90,14 @@ class SafetensorsReader(Reader):
         self.columns = tuple(name for name in self._tensors if name != self._key)
 
     def pieces(self) -> Iterator[Chunk]:
-        """The whole tensor as one mapped piece."""
+        """Yield the whole tensor as one memory map."""
         if isinstance(self.path, Path):
             yield Chunk(self._tensor(self._key))
         else:
             yield from self.rows(0, None, block_rows(self.n_dims))
 
     def rows(self, start: int, stop: int | None, step: int) -> Iterator[Chunk]:
-        """Rows read into memory, so that a large file is never mapped whole."""
+        """Read rows into memory, so that a large file is never mapped whole."""
         stop = self.n_rows if stop is None else stop
         if not self.seeks and isinstance(self.path, Path):
             yield Chunk(self._tensor(self._key)[start:stop])
@@ -107,7 +107,7 @@ class SafetensorsReader(Reader):
             yield Chunk(torch.from_numpy(numbers).view(kind))
 
     def label_values(self, column: str) -> Any:
-        """Another tensor of the file, by name where the file spells its codes out."""
+        """Read another tensor of the file; codes are replaced by names where the file has them."""
         codes, names = self._tensor(column), self._about.get(LABEL_NAMES)
         if names is None or column != "labels" or codes.dtype != torch.int64:
             return codes
@@ -117,7 +117,7 @@ class SafetensorsReader(Reader):
         return [spelled[code].value for code in codes.tolist()]
 
     def _header(self) -> tuple[dict[str, StoredTensor], dict[str, Field]]:
-        """Every tensor by name, and what is noted beside them."""
+        """Return every tensor by name, and the metadata."""
         with self.path.open("rb") as file:
             length = int.from_bytes(file.read(8), "little")
             held = min(self.path.stat().st_size - 8, _MAX_HEADER_BYTES)
@@ -138,7 +138,7 @@ class SafetensorsReader(Reader):
         return safe_open(str(self.path), framework="pt")
 
     def _tensor(self, name: str) -> Tensor:
-        """A tensor whole, mapped where it lies here."""
+        """Read a whole tensor; a file on this machine is mapped into memory."""
         if isinstance(self.path, Path):
             with self._opened() as file:
                 tensor: Tensor = file.get_tensor(name)
@@ -172,12 +172,12 @@ class TorchReader(Reader):
         self.columns = tuple(name for name in self._entries if name not in (key, ""))
 
     def pieces(self) -> Iterator[Chunk]:
-        """The whole tensor as one mapped piece, if it is as it was written."""
+        """Yield the whole tensor as one memory map, after its checksum is compared."""
         self._archive.check(self._vectors.untyped_storage().nbytes())
         yield Chunk(self._vectors)
 
     def label_values(self, column: str) -> Any:
-        """Another entry of the dict: a tensor, if it is as it was written, or a list."""
+        """Read another entry of the dict: a list, or a tensor after its checksum is compared."""
         values = self._entries[column]
         if isinstance(values, Tensor) and _is_stored(values):
             self._archive.check(values.untyped_storage().nbytes())

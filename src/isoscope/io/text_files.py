@@ -37,7 +37,7 @@ class FileTexts:
 def read_texts(
     path: str | os.PathLike[str], *, column: str | None = None, skip_blank: bool = False
 ) -> list[str]:
-    """The texts in a file, in order, as they stand.
+    """Read the texts in a file, in order, unchanged.
 
     `.txt` has one a line; `.csv`, `.tsv`, `.parquet`, `.arrow`, `.feather` and `.jsonl` a column; `.json`
     a list of strings or of objects, or an object of lists. An empty text is an error, since rows must
@@ -72,7 +72,7 @@ def open_text_file(
     labels: str | os.PathLike[str] | None = None,
     skip_blank: bool = False,
 ) -> FileTexts:
-    """The texts, and the columns beside them; a column that `labels` names is not taken for texts."""
+    """Open the texts and the columns beside them; the column that `labels` names is not taken for texts."""
     own = labels if isinstance(labels, str) and not split_column(labels)[0].exists() else None
     named = [name for name in (column, own) if name is not None]
     columns = open_table(path, Wanted("texts", HEADS, named))
@@ -110,7 +110,7 @@ def _are_texts(columns: Table) -> bool:
 
 
 def _choose(columns: Table, column: str | None, labels: Any) -> str | None:
-    """The column asked for, else the only one of strings, else the one whose name says texts."""
+    """Return the column asked for, else the only one of strings, else the one with a name of texts."""
     if column is not None:
         columns.check(column)
         return column
@@ -133,7 +133,7 @@ def _choose(columns: Table, column: str | None, labels: Any) -> str | None:
 
 
 def texts_of(columns: Table, column: str | None, *, skip_blank: bool = False) -> list[str]:
-    """The texts of the column, each a string with something in it."""
+    """Read the texts of a column; raise an error where one is empty or no string."""
     texts = columns.read(column)
     if skip_blank:
         texts = [

@@ -1,4 +1,4 @@
-"""`VectorFile`: a file of vectors of any known format, whole or in blocks; `LateFile`: one not yet opened."""
+"""`VectorFile`: a file of vectors of any format, whole or in blocks; `LateFile`: one not yet opened."""
 
 from __future__ import annotations
 
@@ -15,11 +15,10 @@ from torch import Tensor
 from isoscope.arrays import as_tensor, block_rows
 from isoscope.errors import FileError, InputError, NotFiniteError, ShapeError
 from isoscope.io.addresses import Address, FilePath, fetched
-from isoscope.io.chunks import Chunk, Reader, Request, regroup, stack
+from isoscope.io.chunks import Chunk, Reader, Request, as_coordinates, regroup, stack
 from isoscope.io.files import check_file, kind, reading, stem
 from isoscope.io.formats import formats, refuse_options
 from isoscope.io.identity import of_file, of_knowledge
-from isoscope.io.packed_bits import as_coordinates
 from isoscope.io.raw_rows import fill_memory
 from isoscope.io.row_knowledge import Known, LabelsFrom, WeightsFrom
 from isoscope.io.table_rows import TableRows
@@ -32,17 +31,17 @@ _CPU = torch.device("cpu")
 
 
 class VectorFile:
-    """A file of vectors, opened far enough to know its shape; reading starts with `blocks` or `load`.
+    """A file of vectors whose shape is known; `blocks` and `load` read the vectors.
 
     Attributes:
         path: the file.
-        n_rows: how many vectors, or None where only reading to the end tells (CSV, GloVe).
-        n_dims: how many dimensions.
-        columns: the names in the file that `column` can give, and that can be asked for as labels.
-        device: where rows are read to.
+        n_rows: the number of vectors, or None where it is known only at the end of the file (CSV, GloVe).
+        n_dims: the number of dimensions.
+        columns: the names of the columns, which `column` and `labels` take.
+        device: the device that rows are read to.
         known: how its labels and weights are read, by name.
-        name: what to call it in tables: as it was named, else after the file.
-        notes: what a user should know about how the file was taken, such as columns left out.
+        name: its name in tables, by default the file's.
+        notes: how the file was read, such as columns that were left out.
     """
 
     device = _CPU
@@ -86,7 +85,7 @@ class VectorFile:
         return _title(self.path, self._span)
 
     def column(self, name: str) -> Sequence[Any]:
-        """One value a row of a column of the file."""
+        """Read a column of the file, one value a row."""
         if name not in self.columns:
             raise FileError(
                 f"{self.path} has no column {name!r}; it has {listed(self.columns) or 'none'}",
@@ -97,7 +96,7 @@ class VectorFile:
         return values if self._span is None else values[slice(*self._span)]
 
     def parts(self, n_rows: int) -> list[VectorFile]:
-        """Pieces of about n_rows that can each be read alone; the file itself where it is read through."""
+        """Return pieces of about n_rows that can each be read alone; else the file itself."""
         total = self._reader.n_rows
         if self._span is not None or total is None or not self._reader.seeks or total <= n_rows:
             return [self]
@@ -106,13 +105,13 @@ class VectorFile:
         return [self._of_rows(*span) for span in itertools.pairwise(cuts)]
 
     def _of_rows(self, start: int, stop: int) -> VectorFile:
-        """Some rows, what is known of them at hand: else every part would read it for the whole file."""
+        """Return some rows with their labels in memory, so that a part does not read those of all rows."""
         values = {"labels": self.labels, "weights": self.weights}
         known = {what: self.known[what].of_rows(values[what], start, stop) for what in values}
         return self.with_known(known, (start, stop))
 
     def with_known(self, known: dict[str, Known], span: tuple[int, int] | None = None) -> VectorFile:
-        """The same file with labels or weights that are found elsewhere."""
+        """Return the same file with other labels or weights."""
         return VectorFile(self._reader, known, self.name, span)
 
     @property
@@ -145,11 +144,11 @@ class VectorFile:
         return values
 
     def table_rows(self) -> TableRows | None:
-        """The columns beside the vectors, row by row; None where the file is no table, or a part of one."""
+        """Return the columns beside the vectors; None where the file is no table, or this is a part of it."""
         return self._reader.table_rows() if self._span is None else None
 
     def blocks(self, n_rows: int | None = None) -> Iterator[Space]:
-        """The file in blocks of n_rows vectors, in order; each call begins at the first row.
+        """Yield the file in blocks of n_rows vectors, in order; each call begins at the first row.
 
         Memory is bounded by the block, not by the file. Each block has its labels, under the names of the
         whole file. By default a block is about 16 MB of float32.
@@ -159,7 +158,7 @@ class VectorFile:
         return self._blocks(n_rows or block_rows(self.n_dims))
 
     def load(self) -> Space:
-        """The whole file as one Space; .npy, .safetensors and .pt stay on disk, mapped into memory."""
+        """Read the whole file as one Space; .npy, .safetensors and .pt files are mapped into memory."""
         labels, weights = self.labels, self.weights
         with reading(self.path):
             pieces = list(self._pieces() if self._span is None else self._rows(block_rows(self.n_dims)))
@@ -184,7 +183,7 @@ class VectorFile:
             yield from self._reader.pieces()
 
     def _rows(self, n_rows: int) -> Iterator[Chunk]:
-        """The rows as they are read from the file, never mapped whole."""
+        """Yield the rows as they are read from the file, never mapped whole."""
         start, stop = self._span or (0, None)
         with reading(self.path):
             yield from self._reader.rows(start, stop, n_rows)
@@ -217,7 +216,7 @@ class VectorFile:
             )
 
     def _not_finite(self) -> str:
-        """Which rows of the file are bad, and how many: the whole file is looked through."""
+        """Return a message that says which rows of the file have NaN or infinity, and how many."""
         bad: list[int] = []
         n_bad = n_rows = 0
         for chunk in regroup(self._rows(block_rows(self.n_dims)), block_rows(self.n_dims), stack):
@@ -241,7 +240,7 @@ def open_file(
     uncached: bool | None = None,
     **where: Any,
 ) -> VectorFile:
-    """One file; labels and weights may be at hand already. `name` is for tables, else after the file.
+    """Open one file; labels and weights may be values. `name` is its name in tables, by default the file's.
 
     uncached: whether rows are let go from the system's cache; None where the file alone decides by its size.
     where: the options of `Request` that say where the vectors are.
@@ -264,16 +263,16 @@ def open_file(
 
 
 class LateFile:
-    """A file that is opened when it is first read: one at an address, or one sent to another process.
+    """A file that is opened when it is first read: at an address, or sent to another process.
 
-    At an address no more is fetched than is asked for; where a format has to be mapped or unpacked here, the
-    file is fetched whole each time it is read, and let go afterwards.
+    At an address only the ranges that are needed are fetched. Where a format is mapped or unpacked, the
+    whole file is fetched each time it is read, and deleted afterwards.
 
     Attributes:
         path: where it is.
-        device: where rows are read to.
-        name: what to call it in tables.
-        notes: nothing, before it is read.
+        device: the device that rows are read to.
+        name: its name in tables.
+        notes: empty.
     """
 
     device = _CPU
@@ -340,12 +339,12 @@ class LateFile:
             return file.weights
 
     def column(self, name: str) -> Sequence[Any]:
-        """One value a row of a column of the file."""
+        """Read a column of the file, one value a row."""
         with self._opened() as file:
             return file.column(name)
 
     def table_rows(self) -> TableRows | None:
-        """The columns beside the vectors; None where the file is no table, or is fetched whole."""
+        """Return the columns beside the vectors; None where the file is no table, or is fetched whole."""
         return self._file.table_rows() if self._can_stay else None
 
     def reopened(self, **options: Any) -> LateFile:
@@ -353,17 +352,17 @@ class LateFile:
         return LateFile(self.path, changed(self._options, options), self._span)
 
     def parts(self, n_rows: int) -> list[LateFile]:
-        """Itself."""
+        """Return the file itself, as the only part."""
         del n_rows
         return [self]
 
     def blocks(self, n_rows: int | None = None) -> Iterator[Space]:
-        """Its rows in order."""
+        """Yield its rows in order."""
         with self._opened() as file:
             yield from file.blocks(n_rows)
 
     def load(self) -> Space:
-        """All its rows: a fetched file is gone when they are used, so nothing of it stays mapped."""
+        """Read all its rows into memory: a fetched file is deleted, so nothing of it can stay mapped."""
         with self._opened() as file:
             space = file.load()
             return space if self._can_stay else space.with_vectors(space.vectors.clone())

@@ -74,7 +74,7 @@ class TableReader(Reader):
             table.check_growth(4 * self.n_rows * self.n_dims)
 
     def pieces(self) -> Iterator[Chunk]:
-        """The vectors batch by batch."""
+        """Yield the vectors batch by batch."""
         start = 0
         for batch in self._table.batches([*self._places, *self._texts], block_rows(self.n_dims)):
             if self._is_list:
@@ -86,12 +86,12 @@ class TableReader(Reader):
             start += len(batch)
 
     def label_values(self, column: str) -> Any:
-        """The whole column; of a file without types, as integers where every cell is one."""
+        """Read a whole column; in a file without types, as integers where every cell is one."""
         values = self._table.read(column)
         return values if self._table.is_typed else integers_or_strings(values)
 
     def table_rows(self) -> TableRows | None:
-        """The columns that are not vectors; None where they cannot be written again."""
+        """Return the columns that are not vectors; None where they cannot be written again."""
         table = self._table
         if not table.can_rewrite:
             return None
@@ -115,7 +115,7 @@ class TableReader(Reader):
                 )
 
     def _lists(self) -> list[int]:
-        """The columns of lists that may hold the vectors; none where columns of numbers are dimensions."""
+        """Return the columns of lists that may hold vectors; none where columns of numbers are dimensions."""
         asked, table = self.request.vectors, self._table
         lists = [place for place, held in enumerate(table.kinds) if held in (VECTORS, LISTS)]
         if asked is not None:
@@ -161,12 +161,11 @@ def _as_bytes(vectors: np.ndarray, batch: Any) -> np.ndarray:
 
 
 def _excluded(request: Request, names: Sequence[str]) -> set[int]:
-    """The places of the columns that the caller leaves out."""
     return set(places_of(request.exclude or (), names, argument="exclude"))
 
 
 def choose_dimensions(request: Request, columns: Sequence[Column]) -> tuple[list[int], list[str]]:
-    """The places of the dimensions, and notes on columns left out that were not said to be none.
+    """Return the places of the dimensions, and notes on columns that were left out unasked.
 
     Labels and weights are no dimensions, nor what is excluded. A column that may be one or not is an error
     that asks.
@@ -183,7 +182,7 @@ def choose_dimensions(request: Request, columns: Sequence[Column]) -> tuple[list
 
 
 def _asked(request: Request, columns: Sequence[Column], rest: list[int]) -> tuple[list[int], list[str]]:
-    """The columns asked for by name, all of numbers; of a range, those that are."""
+    """Return the columns asked for, which must hold numbers; within a range, others are left out."""
     asked = request.columns or ()
     chosen = places_of(asked, [column.name for column in columns], argument="columns")
     chosen = [place for place in chosen if place in set(rest)]

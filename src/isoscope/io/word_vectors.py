@@ -49,7 +49,7 @@ class WordTextReader(Reader):
         self._check_size()
 
     def pieces(self) -> Iterator[Chunk]:
-        """Some megabytes of lines at a time."""
+        """Yield some megabytes of lines at a time."""
         with open_bytes(self.path) as file:
             line_number = 1
             for lines in _line_groups(file, self):
@@ -79,7 +79,7 @@ class WordTextReader(Reader):
         return Chunk(vectors, words)
 
     def _split(self, line: bytes, line_number: int) -> tuple[bytes, bytes]:
-        """The word and the last d numbers of a line whose blanks do not add up."""
+        """Split a line with a word of several tokens into the word and its last d numbers."""
         parts = line.rsplit(None, self.n_dims)
         # the word may hold blanks, as in GloVe's 840B, but it may not end in what is one number too many
         inner = parts[0].split()
@@ -95,7 +95,7 @@ class WordTextReader(Reader):
         )
 
     def _explain(self, lines: list[bytes], first_line: int, error: Exception) -> NoReturn:
-        """Name the line and the token that is no number."""
+        """Raise an error that names the line and the token that is no number."""
         for i, line in enumerate(lines):
             for token in line.split()[-self.n_dims :]:
                 if not (_NUMBER.fullmatch(token) or token.lower() in _SPECIAL):
@@ -139,7 +139,7 @@ class WordBinaryReader(Reader):
             raise _too_short(self)
 
     def pieces(self) -> Iterator[Chunk]:
-        """Blocks of rows; a file that ends early is an error that says after how many."""
+        """Yield blocks of rows; raise an error where the file ends early."""
         assert self.n_rows is not None
         step, row_bytes = block_rows(self.n_dims), 4 * self.n_dims
         with open_bytes(self.path) as file:
@@ -188,7 +188,7 @@ class _Buffer:
         self._file, self._bytes, self._at = file, b"", 0
 
     def word(self) -> bytes | None:
-        """Everything up to the next blank; None where there is none within any sane word."""
+        """Return everything up to the next blank; None where a word is too long."""
         while (end := self._bytes.find(b" ", self._at)) < 0:
             if len(self._bytes) - self._at > _MAX_WORD_BYTES or not self._more(1):
                 return None
@@ -197,7 +197,7 @@ class _Buffer:
         return word
 
     def take(self, n: int) -> bytes | None:
-        """The next n bytes, or None where the file has fewer."""
+        """Return the next n bytes, or None where the file has fewer."""
         if len(self._bytes) - self._at < n and not self._more(n):
             return None
         taken = self._bytes[self._at : self._at + n]
@@ -211,7 +211,7 @@ class _Buffer:
 
 
 def _parse_numbers(text: bytes, n_dims: int) -> np.ndarray:
-    """Lines of exactly n_dims numbers as an (m, n_dims) float32 array; ValueError if they are not."""
+    """Parse lines of n_dims numbers into an (m, n_dims) float32 array; raise ValueError over other lines."""
     import pyarrow as pa
     from pyarrow import csv as arrow_csv
 
@@ -229,7 +229,7 @@ def _parse_numbers(text: bytes, n_dims: int) -> np.ndarray:
 
 
 def _line_groups(file: BinaryIO, reader: Reader) -> Iterator[list[bytes]]:
-    """Lists of whole lines, without the blanks at their ends, about a chunk of bytes each."""
+    """Yield lists of whole lines, stripped at the end, of about a chunk of bytes each."""
     held = b""
     while block := file.read(_CHUNK_BYTES):
         *lines, held = (held + block).split(b"\n")
@@ -241,7 +241,7 @@ def _line_groups(file: BinaryIO, reader: Reader) -> Iterator[list[bytes]]:
 
 
 def numbers_a_line(lines: list[list[bytes]]) -> int:
-    """How many numbers end most lines, each a list of its words; a draw is settled by the first line."""
+    """Return how many numbers end most lines, each a list of words; the first line decides a tie."""
     counts = Counter(map(_n_numbers, lines))
     return max(counts, key=lambda n: (counts[n], n == _n_numbers(lines[0])))
 
@@ -252,7 +252,7 @@ def _is_header(line: bytes) -> bool:
 
 
 def _n_numbers(tokens: list[bytes]) -> int:
-    """How many numbers end the line, the first token being the word whatever it looks like."""
+    """Return how many numbers end the line; the first token is the word, even if it looks like a number."""
     n = 0
     for token in reversed(tokens[1:]):
         if not (_NUMBER.fullmatch(token) or token.lower() in _SPECIAL):

@@ -52,11 +52,11 @@ class ZarrReader(Reader):
             )
 
     def pieces(self) -> Iterator[Chunk]:
-        """All rows, some chunks at a time."""
+        """Yield all rows, some chunks at a time."""
         yield from self.rows(0, None, block_rows(self.n_dims))
 
     def rows(self, start: int, stop: int | None, step: int) -> Iterator[Chunk]:
-        """Rows start … stop−1 in whole chunks, so that none is decompressed twice."""
+        """Yield rows start … stop−1 in whole chunks, so that none is decompressed twice."""
         stop = len_of(self._vectors) if stop is None else stop
         chunk = max(1, int(self._vectors.chunks[0]))
         step = max(1, step // chunk) * chunk
@@ -68,7 +68,7 @@ class ZarrReader(Reader):
             first = last
 
     def label_values(self, column: str) -> Any:
-        """Another array of the group."""
+        """Read another array of the group."""
         array = self._others[column]
         _refuse_objects(array, f"{self.path} ({column})")
         count_absent(self.here, array, f"{self.path} ({column})")
@@ -142,7 +142,7 @@ def check_blosc(path: Path, array: Any, first: int, last: int) -> None:
 
 
 def len_of(array: Any) -> int:
-    """How many rows."""
+    """Return the number of rows."""
     return int(array.shape[0])
 
 
@@ -157,14 +157,14 @@ def _library(path: object) -> Any:
 
 
 def _refuse_objects(array: Any, what: str) -> None:
-    """Only numbers and strings of fixed width, by codecs that make bytes of bytes."""
+    """Raise FileError unless an array holds numbers or strings of fixed width, in codecs that are safe."""
     named = list(_names(array.metadata.to_dict()))
     if np.dtype(array.dtype).hasobject or any(bad in name for name in named for bad in _OBJECT_CODECS):
         raise FileError(f"holds pickled or Python objects; {SAVE_AGAIN}", argument=what)
 
 
 def _names(value: Any) -> Iterator[str]:
-    """Every codec's name in an array's metadata, however deep."""
+    """Yield the name of every codec in an array's metadata, at any depth."""
     if isinstance(value, dict):
         yield from (str(value[key]).lower() for key in ("id", "name") if key in value)
         for entry in value.values():
