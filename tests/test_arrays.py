@@ -111,7 +111,7 @@ def test_results_come_back_as_the_callers_kind() -> None:
 @pytest.mark.parametrize(
     ("bad", "error", "message"),
     [
-        (np.ones(4), ShapeError, r"`X` has shape \(4,\); wanted two axes \(n, d\).*X\[None, :\]"),
+        (np.ones(4), ShapeError, r"`X` has shape \(4,\); expected two axes \(n, d\).*X\[None, :\]"),
         (np.ones((2, 3, 4)), ShapeError, r"shape \(2, 3, 4\).*reshape\(-1, d\)"),
         (np.ones((0, 3)), ShapeError, "`X` is empty"),
         (np.ones((3, 0)), ShapeError, "`X` is empty"),
@@ -119,16 +119,16 @@ def test_results_come_back_as_the_callers_kind() -> None:
         ([[1.0, 2.0], [3.0]], ShapeError, "ragged rows"),
         (np.array([np.ones(2), np.ones(3)], dtype=object), ShapeError, "ragged rows of shapes"),
         (np.array([["a", "b"]], dtype=object), InputError, "Python objects"),
-        (np.array([["a", "b"]]), InputError, "<U1 values; wanted real numbers"),
-        (np.ones((2, 2)) * 1j, InputError, "complex128 values.*real part"),
+        (np.array([["a", "b"]]), InputError, "<U1 values; expected real numbers"),
+        (np.ones((2, 2)) * 1j, InputError, "complex128 values.*X.real"),
         (torch.ones(2, 2) * 1j, InputError, "complex numbers"),
         (torch.eye(2).to_sparse(), InputError, "`X` is sparse, nested or quantized"),
-        (torch.empty(2, 2, device="meta"), InputError, "`X` is a tensor without data"),
+        (torch.empty(2, 2, device="meta"), InputError, "`X` is a tensor on the device meta"),
         (torch.zeros(2, 2, dtype=torch.uint8).view(torch.float4_e2m1fn_x2), InputError, "several to a byte"),
         ("vectors.npy", FileError, "vectors.npy does not exist"),
         (np.array([["2024-01-01"]], dtype="datetime64[D]"), InputError, "datetime64"),
         (np.ma.masked_array(np.eye(2), mask=np.eye(2)), NotFiniteError, "2 masked numbers"),
-        (None, InputError, "`X` is a NoneType; wanted an array"),
+        (None, InputError, "`X` is a NoneType; expected an array"),
         ({"a": 1}, InputError, "`X` is a dict"),
         ((row for row in ROWS), InputError, "`X` is a generator"),
         (pa.array([[1.0], [1.0, 2.0]]), ShapeError, "a vector of length 2 in row 1, where the first has 1"),
@@ -243,7 +243,9 @@ def test_frames_of_dimensions_alone_come_in(library) -> None:
 def test_bytes_may_be_packed_bits() -> None:
     codes = np.random.default_rng(0).integers(0, 256, (30, 4), dtype=np.uint8)
     for X in (codes, torch.from_numpy(codes)):
-        with pytest.raises(InputError, match=r"holds bytes \(uint8\) up to 2\d\d: packed bits, or whole"):
+        with pytest.raises(
+            InputError, match=r"holds bytes \(uint8\) up to 2\d\d, which may be packed bits or whole"
+        ):
             as_matrix(X)
     assert as_matrix(np.unpackbits(codes, axis=1)).shape == (30, 32)
     assert as_matrix(codes.astype(np.float32)).shape == (30, 4)

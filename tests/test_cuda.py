@@ -151,8 +151,8 @@ def test_bad_input_is_refused_and_the_device_lives_on() -> None:
     broken[3, 1], endless[4, 2] = torch.nan, torch.inf
     cases = [
         (X, labels[:10], ShapeError, "labels has 10 entries for 600 vectors"),
-        (X, torch.zeros(600), LabelError, "one label only"),
-        (X, torch.arange(600), LabelError, "its own label"),
+        (X, torch.zeros(600), LabelError, "only one label"),
+        (X, torch.arange(600), LabelError, "a different label"),
         (broken, labels, NotFiniteError, "row 3"),
         (endless, labels, NotFiniteError, "row 4"),
         (X[:0], labels[:0], ShapeError, "empty"),

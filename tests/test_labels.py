@@ -113,10 +113,10 @@ def test_a_column_is_taken_as_labels() -> None:
         (
             [2, 1, "1", "1"],
             LabelError,
-            r"read alike, 1 \(int, row 1\) and '1' \(str, row 2\); wanted one type",
+            r"the same text, 1 \(int, row 1\) and '1' \(str, row 2\); expected one type",
         ),
-        ([b"a", "b", "a"], LabelError, r"read alike, b'a' \(bytes, row 0\) and 'a' \(str, row 2\)"),
-        (np.array([1.5, "1.5"], dtype=object), LabelError, r"read alike, 1.5 \(float, row 0\) and '1.5'"),
+        ([b"a", "b", "a"], LabelError, r"the same text, b'a' \(bytes, row 0\) and 'a' \(str, row 2\)"),
+        (np.array([1.5, "1.5"], dtype=object), LabelError, r"the same text, 1.5 \(float, row 0\) and '1.5'"),
         ("abc", LabelError, "one string"),
         (3, LabelError, "`labels` must be a sequence"),
         (None, LabelError, "`labels` must be a sequence"),
@@ -132,14 +132,14 @@ def test_bad_labels(labels: object, error: type[Exception], message: str) -> Non
 
 
 def test_labels_of_another_length() -> None:
-    with pytest.raises(ShapeError, match="`labels` has 2 entries for 3 vectors; wanted one for each"):
+    with pytest.raises(ShapeError, match="`labels` has 2 entries for 3 vectors; expected one for each"):
         as_labels(["a", "b"], n=3)
 
 
 def test_clusters_need_two_labels_and_fewer_than_points() -> None:
-    with pytest.raises(LabelError, match=r"one label only \('a'\)"):
+    with pytest.raises(LabelError, match=r"only one label \('a'\)"):
         as_clusters(["a", "a"], n=2)
-    with pytest.raises(LabelError, match="every one of the 3 points its own label"):
+    with pytest.raises(LabelError, match="a different label for each of the 3 points"):
         as_clusters(["a", "b", "c"], n=3)
 
 
@@ -213,7 +213,7 @@ def test_one_long_label_takes_the_memory_of_one() -> None:
 def test_an_array_of_texts_that_are_no_unicode(order: str) -> None:
     """NumPy makes strings of such numbers that Python cannot print, nor compare with others safely."""
     codes = np.array([[97, 98], [99, 0x110000]], dtype=f"{order}u4")
-    with pytest.raises(LabelError, match="no Unicode"):
+    with pytest.raises(LabelError, match="not Unicode"):
         as_labels(codes.view(f"{order}U2")[:, 0])
     assert as_labels(codes[:1].view(f"{order}U2")[:, 0]).names == ("ab",)
 

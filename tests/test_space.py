@@ -48,7 +48,7 @@ def test_what_is_known_must_fit() -> None:
         Space(np.eye(2), texts=["a"])
     with pytest.raises(ShapeError, match="`sentences` has 3 entries for 2 vectors"):
         Space(np.eye(2), sentences=[0, 1, 2])
-    with pytest.raises(NotFiniteError, match="vectors has NaN"):
+    with pytest.raises(NotFiniteError, match="`vectors` has NaN"):
         Space([[np.nan, 1.0]])
 
 
@@ -59,13 +59,15 @@ def test_a_space_is_frozen() -> None:
 
 def test_blocks_of_no_rows_are_refused() -> None:
     for n_rows in (0, -1):
-        with pytest.raises(InputError, match="at least one vector a block"):
+        with pytest.raises(InputError, match="`n_rows` must be at least 1"):
             list(Space(np.eye(2)).blocks(n_rows))
 
 
 def test_weights_are_counts_and_no_shares() -> None:
     X = np.random.default_rng(0).normal(size=(1200, 3))
-    with pytest.raises(InputError, match=r"^weights add up to 1 over 1,200 rows; wanted how often .* shares"):
+    with pytest.raises(
+        InputError, match=r"^`weights` adds up to 1 over 1,200 rows; expected how often .* shares"
+    ):
         iso.measure(X, weights=np.full(1200, 1 / 1200))
     assert Space(X, weights=np.full(1200, 2 / 1200)).weights is not None
     assert Space(X, weights=np.eye(1200)[0]).weights is not None  # one row that counts once is no share
@@ -75,7 +77,7 @@ def test_weights_are_counts_and_no_shares() -> None:
 def test_weights_add_up_to_an_exact_count(weight: float) -> None:
     X = np.random.default_rng(0).normal(size=(4, 3))
     with pytest.raises(
-        InputError, match=r"^weights adds up to .*; wanted .* at most 9,007,199,254,740,992 in all"
+        InputError, match=r"^`weights` adds up to .*; expected .* at most 9,007,199,254,740,992 in all"
     ):
         iso.measure(X, weights=np.full(4, weight))
     assert Space(X, weights=np.full(4, 2.0**51)).weights is not None

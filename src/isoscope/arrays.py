@@ -58,12 +58,15 @@ def as_matrix(X: Any, *, name: str = "X", finite: bool = True, apart: Any = None
     matrix = _from_table(X, name, apart) if is_table(X) else as_tensor(X, name=name)
     if matrix.ndim != 2:
         raise ShapeError(
-            f"has shape {tuple(matrix.shape)}; wanted two axes (n, d), one vector a row: "
-            f"{_reshape_hint(matrix)}",
+            f"has shape {tuple(matrix.shape)}",
             argument=name,
+            wanted="two axes (n, d), one vector a row",
+            hint=_reshape_hint(matrix, name),
         )
     if matrix.shape[0] == 0 or matrix.shape[1] == 0:
-        raise ShapeError(f"is empty, shape {tuple(matrix.shape)}; wanted at least one vector", argument=name)
+        raise ShapeError(
+            f"is empty, shape {tuple(matrix.shape)}", argument=name, wanted="at least one vector"
+        )
     if finite:
         check_finite(matrix, name=name)
     return matrix
@@ -101,11 +104,11 @@ def as_spaces(X: Any, *, name: str = "X") -> Tensor:
     spaces = as_tensor(X, name=name)
     if spaces.ndim != 3:
         raise ShapeError(
-            f"has shape {tuple(spaces.shape)}; wanted three axes (B, n, d), B spaces", argument=name
+            f"has shape {tuple(spaces.shape)}", argument=name, wanted="three axes (B, n, d), B spaces"
         )
     if spaces.numel() == 0:
         raise ShapeError(
-            f"is empty, shape {tuple(spaces.shape)}; wanted at least one vector a space", argument=name
+            f"is empty, shape {tuple(spaces.shape)}", argument=name, wanted="at least one vector a space"
         )
     try:
         check_finite(spaces.flatten(0, 1), name=name)
@@ -136,9 +139,10 @@ def as_tensor(X: Any, *, name: str = "X") -> Tensor:
         return X
     if X.dtype == torch.uint8 and X.numel() and int(X.max()) > LARGEST_BYTE:
         raise InputError(
-            f"holds bytes (uint8) up to {int(X.max())}: packed bits, or whole numbers? wanted one number a "
-            f"dimension: pass np.unpackbits({name}, axis=1), or {name}.astype(np.float32)",
+            f"holds bytes (uint8) up to {int(X.max())}, which may be packed bits or whole numbers",
             argument=name,
+            wanted="one number a dimension",
+            hint=[f"pass np.unpackbits({name}, axis=1)", f"pass {name}.astype(np.float32)"],
         )
     if X.dtype in _SMALL_INTS:
         return X.to(torch.float32)
@@ -149,25 +153,31 @@ def check_real(X: Tensor, *, name: str) -> None:
     """Raise InputError unless a tensor is dense, has its data, and holds real numbers."""
     if X.is_nested or X.is_quantized or X.layout != torch.strided:
         raise InputError(
-            "is sparse, nested or quantized; wanted a dense tensor: X.to_dense() or X.dequantize()",
+            "is sparse, nested or quantized",
             argument=name,
+            wanted="a dense tensor",
+            hint=[f"pass {name}.to_dense()", f"pass {name}.dequantize()"],
         )
     if X.is_meta:
         raise InputError(
-            "is a tensor without data, on the device meta; wanted one with its numbers", argument=name
+            "is a tensor on the device meta, which has no data", argument=name, wanted="one with data"
         )
     if X.is_complex():
         raise InputError(
-            f"holds complex numbers ({X.dtype}); wanted real ones: X.real or X.abs()", argument=name
+            f"holds complex numbers ({X.dtype})",
+            argument=name,
+            wanted="real numbers",
+            hint=[f"pass {name}.real", f"pass {name}.abs()"],
         )
     if X.dtype not in (*_TORCH_FLOATS, *_SMALL_INTS):
         try:
             torch.empty(1, dtype=X.dtype).double()
         except NotImplementedError:
             raise InputError(
-                f"holds {X.dtype} values, several to a byte; wanted a type of plain numbers: "
-                "convert to float32 first",
+                f"holds {X.dtype} values, several to a byte",
                 argument=name,
+                wanted="a type with one number a value",
+                hint="convert it to float32 first",
             ) from None
 
 
@@ -180,7 +190,7 @@ def check_finite(X: Tensor, *, name: str = "X") -> None:
             continue
         bad = (~torch.isfinite(block)).any(dim=1).nonzero().flatten() + start
         if len(bad):
-            raise NotFiniteError(_not_finite_message(X, bad, start, name))
+            raise _not_finite(X, bad, start, name)
 
 
 def _seems_finite(block: Tensor) -> bool:
@@ -240,23 +250,25 @@ def _from_foreign(X: Any, name: str) -> Tensor:
         return _from_table(X, name)
     if module == "scipy":
         raise InputError(
-            f"is a scipy sparse matrix; wanted a dense array: pass {name}.toarray()", argument=name
+            "is a scipy sparse matrix", argument=name, wanted="a dense array", hint=f"pass {name}.toarray()"
         )
     if hasattr(X, "__dlpack__") and not isinstance(X, np.ndarray):
         return torch.utils.dlpack.from_dlpack(X)
     if isinstance(X, str | bytes):
-        raise InputError(f"is a {type(X).__name__}; wanted numbers", argument=name)
+        raise InputError(f"is a {type(X).__name__}", argument=name, wanted="numbers")
     if isinstance(X, np.ma.MaskedArray) and np.ma.getmaskarray(X).any():
         n_masked = int(np.ma.getmaskarray(X).sum())
         raise NotFiniteError(
-            f"has {n_masked} masked numbers; wanted none missing: fill or drop them", argument=name
+            f"has {n_masked} masked numbers", argument=name, wanted="none missing", hint="fill or drop them"
         )
     if X is None or isinstance(X, dict | set) or not (hasattr(X, "__len__") or hasattr(X, "__array__")):
-        raise InputError(f"is a {type(X).__name__}; wanted an array, a table or nested lists", argument=name)
+        raise InputError(
+            f"is a {type(X).__name__}", argument=name, wanted="an array, a table or nested lists"
+        )
     try:
         array = np.asarray(X)
     except ValueError as error:
-        raise ShapeError(f"has ragged rows ({error}); wanted rows of one length", argument=name) from None
+        raise ShapeError(f"has ragged rows ({error})", argument=name, wanted="rows of one length") from None
     return _share(array, name)
 
 
@@ -266,9 +278,10 @@ def _share(array: np.ndarray, name: str) -> Tensor:
         array = _from_object_array(array, name)
     if array.dtype.kind not in "fiub":
         raise InputError(
-            f"holds {array.dtype} values; wanted real numbers: "
-            + ("pass the real part" if array.dtype.kind == "c" else f"convert with {name}.astype(float)"),
+            f"holds {array.dtype} values",
             argument=name,
+            wanted="real numbers",
+            hint=f"pass {name}.real" if array.dtype.kind == "c" else f"convert it with {name}.astype(float)",
         )
     if array.dtype.kind == "f" and array.dtype.itemsize > 8:
         array = array.astype(np.float64)
@@ -289,29 +302,31 @@ def _from_object_array(array: np.ndarray, name: str) -> np.ndarray:
     lengths = {row.shape for row in rows}
     if len(lengths) > 1:
         raise ShapeError(
-            f"has ragged rows of shapes {sorted(lengths)[:4]}; wanted rows of one length", argument=name
+            f"has ragged rows of shapes {sorted(lengths)[:4]}", argument=name, wanted="rows of one length"
         )
     if array.ndim == 1 and rows and rows[0].ndim == 1 and rows[0].dtype.kind in "fiub":
         return np.stack(rows)
-    raise InputError("holds Python objects, not numbers; wanted an (n, d) array of floats", argument=name)
+    raise InputError("holds Python objects, not numbers", argument=name, wanted="an (n, d) array of floats")
 
 
-def _reshape_hint(matrix: Tensor) -> str:
+def _reshape_hint(matrix: Tensor, name: str) -> str | list[str]:
     if matrix.ndim == 1:
-        return "one vector is X[None, :], one column is X[:, None]"
-    return "flatten the leading axes with X.reshape(-1, d)"
+        return [f"pass {name}[None, :] for one vector", f"pass {name}[:, None] for one column"]
+    return f"flatten the leading axes with {name}.reshape(-1, d)"
 
 
-def _not_finite_message(X: Tensor, bad: Tensor, start: int, name: str) -> str:
+def _not_finite(X: Tensor, bad: Tensor, start: int, name: str) -> NotFiniteError:
     n_bad = len(bad)
     for later, block in _row_blocks(X.detach()):
         if later > start:
             n_bad += int((~torch.isfinite(block)).any(dim=1).sum())
     rows = ", ".join(str(int(row)) for row in bad[:5])
     more = ", …" if n_bad > 5 else ""
-    return (
-        f"{name} has NaN or Inf in {n_bad} of {X.shape[0]} rows (row {rows}{more}); "
-        f"wanted finite numbers: drop them with {name}[np.isfinite({name}).all(1)]"
+    return NotFiniteError(
+        f"has NaN or Inf in {n_bad} of {X.shape[0]} rows (row {rows}{more})",
+        argument=name,
+        wanted="finite numbers",
+        hint=f"drop these rows with {name}[np.isfinite({name}).all(1)]",
     )
 
 

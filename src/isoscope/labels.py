@@ -89,7 +89,7 @@ def as_labels(labels: Any, *, n: int | None = None, name: str = "labels") -> Lab
     coded = labels if isinstance(labels, Labels) else _coded(labels, name)
     if n is not None and len(coded) != n:
         raise ShapeError(
-            f"has {len(coded)} entries for {n} vectors; wanted one for each vector", argument=name
+            f"has {len(coded)} entries for {n} vectors", argument=name, wanted="one for each vector"
         )
     return coded
 
@@ -119,17 +119,19 @@ def check_clusters(n_labels: int, n: int, names: tuple[Any, ...], *, name: str =
     """Raise LabelError unless there are at least two labels, and fewer than points."""
     if n_labels < 2:
         raise LabelError(
-            f"has one label only ({quoted(names[0])}); wanted at least 2 to compare clusters", argument=name
+            f"has only one label ({quoted(names[0])})", argument=name, wanted="at least 2 to compare clusters"
         )
     if n_labels >= n:
         raise LabelError(
-            f"gives every one of the {n} points its own label; wanted fewer labels than points", argument=name
+            f"has a different label for each of the {n} points",
+            argument=name,
+            wanted="fewer labels than points",
         )
 
 
 def _coded(labels: Any, name: str) -> Labels:
     if isinstance(labels, str | bytes):
-        raise LabelError("is one string; wanted a sequence with one label for each vector", argument=name)
+        raise LabelError("is one string", argument=name, wanted="a sequence with one label for each vector")
     if not isinstance(labels, Tensor) and not hasattr(labels, "__iter__"):
         raise LabelError(argument=name, got=labels, wanted="a sequence with one label for each vector")
     if isinstance(labels, Tensor):
@@ -166,7 +168,7 @@ def _of_array(values: np.ndarray, name: str) -> Labels:
     if values.ndim == 2:
         values = values[:, 0]
     if values.ndim != 1:
-        raise ShapeError(f"has shape {values.shape}; wanted one label for each vector", argument=name)
+        raise ShapeError(f"has shape {values.shape}", argument=name, wanted="one label for each vector")
     _refuse_missing(np.ma.getmaskarray(values), name)
     values = np.asarray(values)
     if values.dtype.kind == "U":
@@ -189,7 +191,7 @@ def _refuse_no_unicode(values: np.ndarray, name: str) -> None:
         return
     characters = np.ascontiguousarray(values).view(np.dtype("u4").newbyteorder(values.dtype.byteorder))
     if bool((characters > sys.maxunicode).any()):
-        raise LabelError("has texts that are no Unicode; wanted labels that np.save wrote", argument=name)
+        raise LabelError("has texts that are not Unicode", argument=name, wanted="labels that np.save wrote")
 
 
 def _of_values(values: list[Any], name: str) -> Labels:
@@ -240,9 +242,10 @@ def _texts(distinct: Iterable[Any], values: list[Any], name: str) -> list[str]:
                 f"{quoted(one)} ({type(one).__name__}, row {values.index(one)})" for one in (other, label)
             )
             raise LabelError(
-                f"has labels of different types that read alike, {a} and {b}; wanted one type: "
-                "convert them with [str(label) for label in labels], bytes with label.decode()",
+                f"has labels of different types with the same text, {a} and {b}",
                 argument=name,
+                wanted="one type",
+                hint="convert them with [str(label) for label in labels], bytes with label.decode()",
             )
     return [texts[label] for label in values]
 
@@ -278,7 +281,9 @@ def _of_indicator(matrix: np.ndarray, name: str) -> Labels:
     _refuse_missing(np.asarray(np.ma.getmaskarray(matrix).any(axis=1)), name)
     if not np.isin(matrix, (0, 1)).all():
         raise LabelError(
-            f"has {matrix.shape[1]} columns; wanted one label a row, or a matrix of 0 and 1", argument=name
+            f"has {matrix.shape[1]} columns",
+            argument=name,
+            wanted="one label a row, or a matrix of 0 and 1",
         )
     distinct, codes = np.unique(np.asarray(matrix), axis=0, return_inverse=True)
     names = [_set_name(np.flatnonzero(row).tolist()) for row in distinct]
@@ -291,8 +296,9 @@ def _set_names(rows: list[Any], name: str) -> list[str | None]:
         sets = [frozenset(row) if isinstance(row, _COLLECTIONS) else frozenset([row]) for row in rows]
     except TypeError as error:
         raise LabelError(
-            f"has sets of labels that hold lists or objects ({error}); wanted texts or numbers in each",
+            f"has sets of labels that hold lists or objects ({error})",
             argument=name,
+            wanted="texts or numbers in each",
         ) from None
     names = {members: _set_name(members) for members in dict.fromkeys(sets)}
     return [names[members] for members in sets]
@@ -321,5 +327,7 @@ def _refuse_missing(missing: np.ndarray, name: str) -> None:
     if len(rows):
         shown = ", ".join(map(str, rows[:5])) + (", …" if len(rows) > 5 else "")
         raise LabelError(
-            f"is missing for {len(rows)} rows (row {shown}); wanted one label for each vector", argument=name
+            f"is missing for {len(rows)} rows (row {shown})",
+            argument=name,
+            wanted="one label for each vector",
         )

@@ -73,12 +73,14 @@ class Space:
         n = matrix.shape[0]
         if texts is not None and len(texts) != n:
             raise ShapeError(
-                f"has {len(texts)} entries for {n} vectors; wanted one for each vector", argument="texts"
+                f"has {len(texts)} entries for {n} vectors", argument="texts", wanted="one for each vector"
             )
         matched = None if partners is None else as_matrix(partners, name="partners")
         if matched is not None and matched.shape != matrix.shape:
             raise ShapeError(
-                f"partners has shape {tuple(matched.shape)}; wanted that of vectors, {tuple(matrix.shape)}"
+                f"has shape {tuple(matched.shape)}",
+                argument="partners",
+                wanted=f"the shape of the vectors, {tuple(matrix.shape)}",
             )
         fields = {
             "vectors": matrix,
@@ -194,7 +196,7 @@ class Space:
     def blocks(self, n_rows: int | None = None) -> Iterator[Space]:
         """Yield blocks of rows, each a Space with all names of the labels."""
         if n_rows is not None and n_rows < 1:
-            raise InputError(f"n_rows is {n_rows}; wanted at least one vector a block")
+            raise InputError(argument="n_rows", got=n_rows, wanted="at least 1")
         n_rows = n_rows or block_rows(self.n_dims)
         for start in range(0, len(self), n_rows):
             yield self.rows(start, min(start + n_rows, len(self)))
@@ -237,21 +239,24 @@ def as_weights(weights: Any, *, n: int, name: str = "weights") -> Tensor:
     values = as_tensor(weights, name=name).detach().double().flatten()
     if len(values) != n:
         raise ShapeError(
-            f"has {len(values)} entries for {n} vectors; wanted one for each vector", argument=name
+            f"has {len(values)} entries for {n} vectors", argument=name, wanted="one for each vector"
         )
     bad = ~(torch.isfinite(values) & (values >= 0))
     if bool(bad.any()):
         row = int(bad.nonzero()[0])
         raise InputError(
-            f"has {float(values[row]):g} in row {row}; wanted how often each row counts, 0 or more",
+            f"has {float(values[row]):g} in row {row}",
             argument=name,
+            wanted="how often each row counts, 0 or more",
         )
     if not bool((values > 0).any()):
-        raise InputError("is 0 for every row; wanted at least one row that counts", argument=name)
+        raise InputError("is 0 for every row", argument=name, wanted="at least one row that counts")
     if (total := float(values.sum())) > _LARGEST_COUNT:
         raise InputError(
-            f"{name} adds up to {total:g}; wanted how often each row counts, at most {_LARGEST_COUNT:,} in "
-            "all: divide them by their smallest"
+            f"adds up to {total:g}",
+            argument=name,
+            wanted=f"how often each row counts, at most {_LARGEST_COUNT:,} in all",
+            hint="divide them by the smallest",
         )
     return values
 
@@ -262,8 +267,10 @@ def as_counts(weights: Any, *, n: int, name: str = "weights") -> Tensor:
     total = float(counts.sum())
     if total < 2 and int((counts > 0).sum()) > 1:
         raise InputError(
-            f"{name} add up to {total:g} over {n:,} rows; wanted how often each row counts, at least 2 in "
-            "all: multiply shares by the number of rows"
+            f"adds up to {total:g} over {n:,} rows",
+            argument=name,
+            wanted="how often each row counts, at least 2 in all",
+            hint="multiply shares by the number of rows",
         )
     return counts
 
@@ -285,6 +292,9 @@ def known_rows(X: Any, given: Any, field: str) -> Any:
     known = getattr(X, field) if given is None and isinstance(X, Space) else given
     if known is None:
         raise InputError(
-            f"{field} is missing; pass {field}=… with one entry for each vector, or a Space with {field}"
+            "is missing",
+            argument=field,
+            wanted="one entry for each vector",
+            hint=[f"pass {field}=…", f"pass a Space with {field}"],
         )
     return known

@@ -119,7 +119,7 @@ def test_pairs_of_texts(folder: Path, tiny_model: Path, rng: np.random.Generator
         (("v.npy", "-l", "absent.txt"), "absent.txt"),
         (("v.npy", "--pairs", "far.csv"), "from 0 to 159"),
         (("v.npy", "--pairs", "nan.csv"), "the score 'nan'"),
-        (("v.npy", "-l", "one.txt"), "labels has one label only ('same')"),
+        (("v.npy", "-l", "one.txt"), "labels has only one label ('same')"),
         (("v.npy", "-l", "labels.txt", "--folds", "200"), "200 rows or more, got 0"),
         (("v.npy", "--pairs", "labels.txt"), "wanted scored pairs in"),
         (("v.npy", "--pairs", "none.csv"), "none.csv"),

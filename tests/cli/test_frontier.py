@@ -147,11 +147,11 @@ def test_what_cannot_be_debiased_is_said(folder, monkeypatch):
 
 def test_labels_that_are_no_clusters_are_refused(folder, fail):
     Path("one.txt").write_text("same\n" * 90)
-    assert "--labels has one label only ('same')" in fail("frontier", "vectors.npy", "-l", "one.txt")
-    assert "--labels gives every one of the 90 points its own" in fail(
+    assert "--labels has only one label ('same')" in fail("frontier", "vectors.npy", "-l", "one.txt")
+    assert "--labels has a different label for each of the 90 points" in fail(
         "frontier", "vectors.npy", "-l", "own.txt"
     )
-    assert "--clusters has one label only" in fail("frontier", "vectors.npy", "--clusters", "1")
+    assert "--clusters has only one label" in fail("frontier", "vectors.npy", "--clusters", "1")
 
 
 def test_bad_input(folder, fail):

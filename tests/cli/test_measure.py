@@ -105,8 +105,8 @@ def test_flags_past_memory(folder: Path, fail, monkeypatch) -> None:
         (["bad/text.npy"], "text.npy"),
         (["bad/ragged.csv"], "ragged.csv"),
         (["vectors.npy", "--labels", "bad/short.txt"], "labels"),
-        (["vectors.npy", "--labels", "bad/same.txt"], "one label only"),
-        (["vectors.npy", "--labels", "bad/own.txt"], "its own label"),
+        (["vectors.npy", "--labels", "bad/same.txt"], "only one label"),
+        (["vectors.npy", "--labels", "bad/own.txt"], "a different label"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
@@ -166,7 +166,7 @@ def test_a_pattern_that_the_shell_has_spread(folder: Path, fail) -> None:
 
 def test_weights_that_are_shares(folder: Path, fail) -> None:
     Path("w.txt").write_text("0.0111\n" * 90)
-    assert "--weights w.txt add up to 0.999 over 90 rows; wanted how often each row counts" in fail(
+    assert "--weights w.txt adds up to 0.999 over 90 rows; expected how often each row counts" in fail(
         "measure", "vectors.npy", "--weights", "w.txt"
     )
 

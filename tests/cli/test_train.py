@@ -186,7 +186,7 @@ def test_without_matplotlib_the_numbers_are_there(folder: Path, monkeypatch) -> 
     [
         (["nope.npy", "-l", "labels.txt"], "nope.npy"),
         (["vectors.npy", "-l", "nope.txt"], "nope.txt"),
-        (["vectors.npy", "-l", "same.txt"], "one label only"),
+        (["vectors.npy", "-l", "same.txt"], "only one label"),
         (["vectors.npy", "-l", "short.txt"], "2"),
         (["vectors.npy", "-l", "labels.txt", "--steps", "0"], "steps must be a whole number"),
         (["vectors.npy", "-l", "labels.txt", "--seeds", "0"], "--seeds must be at least one seed, got '0'"),

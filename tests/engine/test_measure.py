@@ -149,7 +149,9 @@ def test_partners_and_a_reference_covariance(rng) -> None:
     assert m["isoscore_star"] == iso.isoscore_star(X, np.diag([1.0, 2, 3, 4]))
     assert "alignment" not in iso.measure(X)
     assert "partners" in repr(iso.Space(X, partners=Y))
-    with pytest.raises(ShapeError, match=r"partners has shape \(30, 2\); wanted that of vectors, \(30, 4\)"):
+    with pytest.raises(
+        ShapeError, match=r"`partners` has shape \(30, 2\); expected the shape of the vectors, \(30, 4\)"
+    ):
         iso.measure(X, partners=Y[:, :2])
 
 
@@ -233,8 +235,8 @@ def test_seed_decides_what_is_sampled(rng) -> None:
         (np.ones((5, 3)), {}, InputError, "5 points that are all equal"),
         (np.ones((1, 3)), {}, ShapeError, "1 vector; a space needs at least 2"),
         (np.arange(5.0)[:, None], {}, ShapeError, "1 dimension.*transposed"),
-        (np.eye(4), {"labels": [0, 0, 0, 0]}, LabelError, "one label only"),
-        (np.eye(4), {"labels": [0, 1, 2, 3]}, LabelError, "its own label"),
+        (np.eye(4), {"labels": [0, 0, 0, 0]}, LabelError, "only one label"),
+        (np.eye(4), {"labels": [0, 1, 2, 3]}, LabelError, "a different label"),
         (np.eye(4), {"labels": [0, 1]}, ShapeError, "`labels` has 2 entries for 4 vectors"),
         (np.eye(4), {"metrics": "silhouette"}, InputError, r"silhouette needs labels\. Pass `labels`"),
         (np.eye(4), {"metrics": "isoscor"}, InputError, "Did you mean"),
@@ -281,7 +283,7 @@ def test_files_are_loaded_when_a_metric_needs_all_vectors(rng, tmp_path) -> None
 
 def test_a_streamed_file_with_useless_labels_is_refused(tmp_path) -> None:
     iso.save(iso.Space(np.eye(4), labels=["a"] * 4), tmp_path / "t.parquet")
-    with pytest.raises(LabelError, match="one label only"):
+    with pytest.raises(LabelError, match="only one label"):
         iso.measure(iso.open_vectors(tmp_path / "t.parquet", labels="label"), metrics="isoscore")
     late = iso.measure(iso.open_vectors(tmp_path / "t.parquet"), labels=[0, 1, 0, 1], metrics="isoscore")
     assert late.n_labels == 2

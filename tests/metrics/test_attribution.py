@@ -154,5 +154,5 @@ def test_as_json_and_bad_input():
         attribute_anisotropy(X, LABELS, debias=True, n_splits=0)
     with pytest.raises(UndefinedError, match="equal"):
         attribute_anisotropy(np.ones((4, 2)), [0, 0, 1, 1])
-    with pytest.raises(InputError, match="labels is missing"):
+    with pytest.raises(InputError, match="`labels` is missing"):
         attribute_anisotropy(X)

@@ -113,9 +113,9 @@ def test_a_space_carries_types_and_clusters() -> None:
     space = iso.Space(X, token_types=types, labels=clusters)
     plain = cluster_adjusted_similarities(X, token_types=types, clusters=clusters)
     assert cluster_adjusted_similarities(space) == plain
-    with pytest.raises(iso.InputError, match="clusters is missing"):
+    with pytest.raises(iso.InputError, match="`clusters` is missing"):
         cluster_adjusted_similarities(iso.Space(X, token_types=types))
-    with pytest.raises(iso.InputError, match="token_types is missing"):
+    with pytest.raises(iso.InputError, match="`token_types` is missing"):
         cluster_adjusted_similarities(X, clusters=clusters)
 
 

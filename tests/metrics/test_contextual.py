@@ -211,9 +211,9 @@ def test_undefined():
 
 
 def test_bad_arguments():
-    with pytest.raises(InputError, match="token_types is missing"):
+    with pytest.raises(InputError, match="`token_types` is missing"):
         self_similarity(X)
-    with pytest.raises(InputError, match="sentences is missing"):
+    with pytest.raises(InputError, match="`sentences` is missing"):
         intra_similarity(Space(X))
     with pytest.raises(InputError, match="weight"):
         self_similarity(X, token_types=TYPES, weight="words")

@@ -100,5 +100,5 @@ def test_undefined_and_bad_arguments() -> None:
         )
     with pytest.raises(InputError, match="n_types"):
         self_similarity_change(alone, alone, n_types=0)
-    with pytest.raises(InputError, match="token_types is missing"):
+    with pytest.raises(InputError, match="`token_types` is missing"):
         self_similarity_change(Space(BEFORE), Space(AFTER))

@@ -176,5 +176,5 @@ def test_bad_arguments():
             self_similarity_shares(X, token_types=TYPES).n_for(share)
     with pytest.raises(InputError, match="without squares"):
         self_similarity_shares(GroupDirections.of(X, TYPES))
-    with pytest.raises(InputError, match="token_types is missing"):
+    with pytest.raises(InputError, match="`token_types` is missing"):
         self_similarity_shares(X)

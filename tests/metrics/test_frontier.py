@@ -131,7 +131,7 @@ def test_the_whole_curve():
     assert low.max() == pytest.approx(4 / 8)  # six points span five dimensions
     assert few[low.argmax()] == pytest.approx(3 / 5)
     assert frontier_curve(3, 5, n_points=3)[0].tolist() == [1]
-    with pytest.raises(InputError, match="`n_labels` is 1"):
+    with pytest.raises(InputError, match="`n_labels` must be at least 2"):
         frontier_curve(1, 5)
     with raises(InputError, argument="n_steps", got=0):
         frontier_curve(3, 5, n_steps=0)
@@ -274,5 +274,5 @@ def test_bad_arguments(arguments, between, message):
 
 
 def test_labels_are_needed():
-    with pytest.raises(InputError, match="labels is missing"):
+    with pytest.raises(InputError, match="`labels` is missing"):
         scatter_decomposition(np.eye(3))

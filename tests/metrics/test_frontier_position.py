@@ -123,5 +123,5 @@ def test_undefined():
     assert few.interval("distance") is None
     # without one point of the only pair, no spread within labels is left
     assert frontier_position(X, [0, 0, 1, 2, 3, 4], debias=True).between_share_se is None
-    with pytest.raises(InputError, match="labels is missing"):
+    with pytest.raises(InputError, match="`labels` is missing"):
         frontier_position(X)

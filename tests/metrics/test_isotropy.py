@@ -200,7 +200,7 @@ def test_uneven_orientation_is_not_guessed(rng) -> None:
             UndefinedError,
             "isotropy_defect is undefined",
         ),
-        (lambda: iso.isoscore_star(np.eye(3), np.eye(2)), ShapeError, r"wanted \(3, 3\)"),
+        (lambda: iso.isoscore_star(np.eye(3), np.eye(2)), ShapeError, r"expected \(3, 3\)"),
         (lambda: iso.isoscore_star(np.eye(3), np.triu(np.ones((3, 3)))), InputError, "not symmetric"),
         (lambda: iso.isoscore_star(np.eye(3), -np.eye(3)), InputError, "negative eigenvalues"),
         (

@@ -122,10 +122,10 @@ def test_what_is_no_metric_is_refused(metrics: object, message: str) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"name": "isoscore"}, "a metric or family 'isoscore' already"),
-        ({"name": "cosine"}, "a metric or family 'cosine' already"),
+        ({"name": "isoscore"}, "'isoscore', the name of another metric"),
+        ({"name": "cosine"}, "'cosine', the name of another metric"),
         ({"name": "a b"}, "must be letters, digits and underscores"),
-        ({"name": "mine", "needs": ("momentum",)}, "`needs` has 'momentum'; wanted some of"),
+        ({"name": "mine", "needs": ("momentum",)}, "`needs` has 'momentum'; expected some of"),
     ],
 )
 def test_bad_entries_are_refused(options: dict[str, object], message: str) -> None:
@@ -151,7 +151,10 @@ def test_on_the_command_line(tmp_path: Path) -> None:
     [
         (None, "cannot be run: FileNotFoundError"),
         ("1/0", "cannot be run: ZeroDivisionError: division by zero"),
-        ("import isoscope as iso\niso.metric(len, name='isoscore')", "a metric or family 'isoscore' already"),
+        (
+            "import isoscope as iso\niso.metric(len, name='isoscore')",
+            "'isoscore', the name of another metric",
+        ),
     ],
 )
 def test_a_bad_plugin_is_one_line(tmp_path: Path, fail, text: str | None, message: str) -> None:

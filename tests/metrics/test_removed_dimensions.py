@@ -130,5 +130,5 @@ def test_bad_arguments():
     for order in ([0, 0, 1], [0, 9], [-1], [0.5, 1.0]):
         with pytest.raises(InputError, match="different dimensions"):
             informativity(X, order=order)
-    with pytest.raises(InputError, match="`order` names 2"):
+    with pytest.raises(InputError, match="`order` has 2"):
         informativity(X, n_dimensions=3, order=[0, 1])

@@ -300,13 +300,13 @@ def test_bad_input() -> None:
     for estimate in estimates:
         with raises(InputError, argument="seed", wanted="a whole number"):
             estimate(X, y, seed=-1)
-        with pytest.raises(LabelError, match="one label only"):
+        with pytest.raises(LabelError, match="only one label"):
             estimate(X, np.zeros(len(X)))
-        with pytest.raises(LabelError, match="its own label"):
+        with pytest.raises(LabelError, match="a different label"):
             estimate(X, np.arange(len(X)))
         with pytest.raises(ShapeError, match="`labels` has 2999 entries for 3000 vectors"):
             estimate(X, y[1:])
-        with pytest.raises(InputError, match="labels is missing"):
+        with pytest.raises(InputError, match="`labels` is missing"):
             estimate(X)
         for bad in (np.nan, np.inf):
             broken = X.copy()

@@ -86,18 +86,18 @@ def test_bad_spaces() -> None:
     X, y = np.zeros((2, 6, 3)), [0, 1] * 3
     broken = X.copy()
     broken[1, 4, 2] = np.nan
-    with pytest.raises(NotFiniteError, match=r"X\[1\] has NaN or Inf in 1 of 6 rows \(row 4\)"):
+    with pytest.raises(NotFiniteError, match=r"`X\[1\]` has NaN or Inf in 1 of 6 rows \(row 4\)"):
         iso.silhouette_score(broken, y)
     with pytest.raises(ShapeError, match="`labels` has 2 entries for 6 vectors"):
         iso.silhouette_score(X, [0, 1])
     with pytest.raises(ShapeError, match=r"`X` is empty, shape \(0, 6, 3\)"):
         iso.silhouette_samples(X[:0], y)
-    with pytest.raises(ShapeError, match="wanted one space"):
+    with pytest.raises(ShapeError, match="expected one space"):
         iso.metrics.silhouette_by_cluster(X, y)
     with pytest.raises(ShapeError, match=r"three axes \(B, n, d\)"):
         Separation.of_spaces(X[0], y)
     for options in ({"metric": "cosine"}, {}):
-        with pytest.raises(LabelError, match="one label only"):
+        with pytest.raises(LabelError, match="only one label"):
             iso.silhouette_score(X, [0] * 6, **options)
     with pytest.raises(ShapeError, match="two axes"):
         iso.silhouette_score(X[None], y)
@@ -206,8 +206,8 @@ def test_tensors_come_back_as_tensors(rng) -> None:
 @pytest.mark.parametrize(
     ("labels", "options", "error", "message"),
     [
-        ([0] * 6, {}, LabelError, "one label only"),
-        (range(6), {}, LabelError, "its own label"),
+        ([0] * 6, {}, LabelError, "only one label"),
+        (range(6), {}, LabelError, "a different label"),
         ([0, 1], {}, ShapeError, "`labels` has 2 entries for 6 vectors"),
         ([0, 1] * 3, {"metric": "manhattan"}, InputError, "euclidean, sqeuclidean, cosine"),
         ([0, 1] * 3, {"average": "weighted"}, InputError, "'micro'.*'macro'"),
@@ -258,7 +258,7 @@ def test_a_labelled_space_needs_no_labels_named(rng) -> None:
         iso.metrics.between_share,
     ):
         assert function(space) == pytest.approx(function(*plain)), function.__name__
-        with pytest.raises(InputError, match="labels is missing"):
+        with pytest.raises(InputError, match="`labels` is missing"):
             function(plain[0])
 
 

@@ -102,7 +102,7 @@ def test_batches_merge_to_the_whole(norms) -> None:
     assert torch.equal(merged.mask, whole.mask)
     assert merged.names == whole.names == find_sinks(norms, positions=POSITIONS, token_types=types).names
     assert torch.equal(merged.largest, whole.largest)
-    with pytest.raises(InputError, match="one pilot"):
+    with pytest.raises(InputError, match="the same for all batches"):
         parts[0].merge(find_sinks(norms, thresholds=2 * thresholds))
 
 

@@ -225,7 +225,7 @@ def test_bad_arguments():
     for share in (0, -1, 1.5, math.nan):
         with pytest.raises(InputError, match="share"):
             dimensions_for_variance(X, share=share)
-    with pytest.raises(InputError, match="first and last"):
+    with pytest.raises(InputError, match="first < last"):
         power_law_exponent(X, first=5, last=5)
     with pytest.raises(UndefinedError, match="to rank 13: the covariance has rank 12"):
         power_law_exponent(X, last=13)

@@ -178,7 +178,7 @@ def test_a_folder_closed_to_us_is_refused_before_the_work(X: np.ndarray, monkeyp
 
 
 def test_bad_input(X: np.ndarray, tmp_path: Path) -> None:
-    with pytest.raises(LabelError, match="one label only"):
+    with pytest.raises(LabelError, match="only one label"):
         iso.report(X, labels=["a"] * 120)
     with pytest.raises(ShapeError, match="`texts` has 3 entries for 120 vectors"):
         iso.report(X, texts=["a", "b", "c"])

@@ -21,8 +21,8 @@ Y = np.arange(12) % 3
         ({"y": [0, 1, None] * 4}, iso.LabelError, "missing for 4 rows"),
         ({"y": np.where(Y == 1, np.nan, Y)}, iso.LabelError, "row 1, 4, 7, 10"),
         ({"y": [["a"], None, ["b"]] * 4}, iso.LabelError, "missing"),
-        ({"y": [1] * 12}, iso.LabelError, "one label only"),
-        ({"y": range(12)}, iso.LabelError, "its own label"),
+        ({"y": [1] * 12}, iso.LabelError, "only one label"),
+        ({"y": range(12)}, iso.LabelError, "a different label"),
         ({"y": Y[:5]}, iso.ShapeError, "5 entries for 12"),
         ({"y": Y, "pairs": [[0, 1]]}, iso.ShapeError, "12 entries for 1"),
         (
@@ -47,7 +47,7 @@ def test_bad_input(arguments: dict, error: type[Exception], message: str) -> Non
 def test_labels_of_a_space() -> None:
     space = iso.Space(X, labels=["a", "b", "c"] * 4)
     assert Problem.of(space).label_names == ("a", "b", "c")
-    with pytest.raises(iso.InputError, match="labels is missing"):
+    with pytest.raises(iso.InputError, match="`labels` is missing"):
         Problem.of(iso.Space(X))
 
 

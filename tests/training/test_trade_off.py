@@ -199,9 +199,9 @@ def test_bad_arguments(options, message):
 
 
 def test_bad_spaces():
-    with pytest.raises(LabelError, match="one label only"):
+    with pytest.raises(LabelError, match="only one label"):
         trade_off(X, ["a"] * 60)
     with pytest.raises(UndefinedError, match="equal"):
         trade_off(np.ones((4, 3)), [0, 0, 1, 1])
-    with pytest.raises(InputError, match="labels is missing"):
+    with pytest.raises(InputError, match="`labels` is missing"):
         trade_off(X)

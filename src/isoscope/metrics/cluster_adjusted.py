@@ -69,7 +69,9 @@ def cluster_adjusted_similarities(
     types = as_labels(known_rows(X, token_types, "token_types"), n=matrix.shape[0], name="token_types")
     if clusters is None and getattr(X, "labels", None) is None:
         raise InputError(
-            "clusters is missing; pass clusters=choose_clusters(X).labels or a Space with labels"
+            "is missing",
+            argument="clusters",
+            hint=["pass choose_clusters(X).labels", "pass a Space with labels"],
         )
     grouped = as_labels(X.labels if clusters is None else clusters, n=matrix.shape[0], name="clusters").seen()
     means, codes = GroupMoments.of(matrix, grouped).means, grouped.codes.to(matrix.device)

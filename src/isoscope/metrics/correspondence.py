@@ -111,7 +111,9 @@ def neighbor_overlap_samples(
         return shared_counts(*found) / k, torch.arange(len(found[0]))
     x, y = as_matrix(X).detach(), as_matrix(Y, name="Y").detach()
     if len(x) != len(y):
-        raise ShapeError(f"X has {len(x)} rows and Y {len(y)}; wanted the same items in the same order")
+        raise ShapeError(
+            f"has {len(y)} rows, and X has {len(x)}", argument="Y", wanted="the same items in the same order"
+        )
     if sample is not None and sample < 1:
         raise InputError(argument="sample", got=sample, wanted="at least one point")
     directed = torch.arange(len(x))

@@ -179,7 +179,9 @@ def alignment(X: Any, Y: Any, *, alpha: float = 2.0) -> Any:
     first, second = as_matrix(X), as_matrix(Y, name="Y")
     if first.shape != second.shape:
         raise ShapeError(
-            f"X has shape {tuple(first.shape)} and Y {tuple(second.shape)}; wanted matching rows"
+            f"has shape {tuple(second.shape)}, and X has {tuple(first.shape)}",
+            argument="Y",
+            wanted="matching rows",
         )
     u, u_norms = unit_rows(first)
     v, v_norms = unit_rows(second.to(first.device))

@@ -214,7 +214,7 @@ def frontier_curve(
     """
     r, w, d = ranks(n_labels, n_dims, n_points)
     if r == 0:
-        raise InputError("is 1; wanted at least 2: one label has nothing between labels", argument="n_labels")
+        raise InputError(argument="n_labels", got=1, wanted="at least 2 to have variance between labels")
     D = min(d, r + w)
     shares = np.union1d(np.linspace(0, 1, whole("n_steps", n_steps, 1) + 1), [r / D, 1 - w / D])
     shares = shares if w else np.array([1.0])

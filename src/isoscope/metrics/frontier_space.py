@@ -42,7 +42,7 @@ def frontier_space(n_per_label: Sequence[int], n_dims: int, *, between: float = 
     """
     counts = np.array([whole(f"n_per_label[{k}]", count, 1) for k, count in enumerate(n_per_label)])
     if len(counts) == 0:
-        raise InputError("is empty; wanted the number of points of each label", argument="n_per_label")
+        raise InputError("is empty", argument="n_per_label", wanted="the number of points of each label")
     check_seed(seed)
     n, K = int(counts.sum()), len(counts)
     isotropy_ceiling(K, n_dims, between=between, n_points=n)  # refuses what cannot be

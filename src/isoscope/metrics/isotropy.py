@@ -329,13 +329,14 @@ def as_covariance(covariance: Any, d: int) -> Tensor:
         )
     if matrix.shape != (d, d):
         raise ShapeError(
-            f"has shape {tuple(matrix.shape)}; wanted ({d}, {d}) for vectors of {d} dimensions",
+            f"has shape {tuple(matrix.shape)}",
+            wanted=f"({d}, {d}) for vectors of {d} dimensions",
             argument="covariance",
         )
     if not torch.allclose(matrix, matrix.T, rtol=1e-5, atol=1e-8 * float(matrix.detach().abs().max())):
-        raise InputError("is not symmetric; wanted a covariance matrix", argument="covariance")
+        raise InputError("is not symmetric", argument="covariance", wanted="a covariance matrix")
     if torch.linalg.eigvalsh(matrix.detach()).min() < -1e-6 * float(matrix.detach().diagonal().max()):
         raise InputError(
-            "has negative eigenvalues; wanted a positive semi-definite matrix", argument="covariance"
+            "has negative eigenvalues", argument="covariance", wanted="a positive semi-definite matrix"
         )
     return matrix

@@ -181,7 +181,9 @@ def metric(  # type: ignore[misc]  # the options of both are these
     unknown = [need for need in wanted if need not in declared() and need not in KNOWN]
     if unknown:
         raise InputError(
-            f"has {unknown[0]!r}; wanted some of {', '.join(sorted({*declared(), *KNOWN}))}", argument="needs"
+            f"has {unknown[0]!r}",
+            argument="needs",
+            wanted=f"some of {', '.join(sorted({*declared(), *KNOWN}))}",
         )
 
     def compute(shelf: Statistics) -> Any:
@@ -230,7 +232,9 @@ def family(name: str, **common: Any) -> Callable[..., Callable[[_Function], _Fun
 def add(entry: Metric) -> None:
     """Register a metric, in place of an earlier one of the same name."""
     if entry.name in built_in() or entry.name in (*FAMILIES, "all", "default"):
-        raise InputError(f"there is a metric or family {entry.name!r} already; wanted another name")
+        raise InputError(
+            f"is {entry.name!r}, the name of another metric or family", argument="name", wanted="a new name"
+        )
     if not entry.name.isidentifier():
         raise InputError(argument="name", got=entry.name, wanted="letters, digits and underscores")
     _own[entry.name] = entry
@@ -319,7 +323,7 @@ def named(names: Any) -> list[str]:
     parts = [part.strip() for name in wanted for part in name.split(",") if part.strip()]
     if not parts:
         raise InputError(
-            "is empty; wanted names or families: `isoscope metrics` lists them", argument="metrics"
+            "is empty", argument="metrics", wanted="names or families", hint="see `isoscope metrics`"
         )
     by_function = {getattr(entry.function, "__name__", ""): entry.name for entry in registered().values()}
     return [by_function.get(part, part) for part in parts]  # silhouette_score is silhouette

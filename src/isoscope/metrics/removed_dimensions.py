@@ -71,7 +71,7 @@ def informativity_curve(
     matrix = as_matrix(X).detach()
     numbers, d = list(n_dimensions), matrix.shape[1]
     if not numbers:
-        raise InputError("is empty; wanted at least one number to remove", argument="n_dimensions")
+        raise InputError("is empty", argument="n_dimensions", wanted="at least one number")
     for k in numbers:
         if not 0 <= k < d:
             raise InputError(argument="n_dimensions", got=k, wanted=f"0 … {d - 1}, to be removed from {d}")
@@ -105,7 +105,7 @@ def _order(matrix: Tensor, order: Any, most: int) -> Tensor:
         raise InputError(f"is not a list of different dimensions 0 … {d - 1}", argument="order")
     if len(first) < most:
         raise InputError(
-            f"names {len(first)} dimensions; wanted at least the {most} to be removed", argument="order"
+            f"has {len(first)} dimensions", argument="order", wanted=f"at least the {most} to be removed"
         )
     rest = torch.ones(d, dtype=torch.bool, device=matrix.device)
     rest[first] = False

@@ -201,7 +201,7 @@ def silhouette_by_cluster(
     {'a': 0.708..., 'b': 1.0}
     """
     if _is_stack(X):
-        raise ShapeError(f"X has shape {tuple(X.shape)}; wanted one space, (n, d): ask for each of the B")
+        raise ShapeError(f"has shape {tuple(X.shape)}", argument="X", wanted="one space, (n, d)")
     if tolerance is not None:
         _check_estimate(metric, deterministic, memory)
         from isoscope.metrics.silhouette_estimate import estimate_silhouette_by_cluster

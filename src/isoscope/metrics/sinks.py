@@ -70,7 +70,7 @@ class Sinks(Result):
             for part in parts
         ):
             raise InputError(
-                "differ between batches; wanted one pilot's for all: thresholds=…", argument="thresholds"
+                "differ between batches", argument="thresholds", wanted="the same for all batches"
             )
         at, of = Counter[int](), Counter[Any]()
         for part in parts:
@@ -226,11 +226,13 @@ def _lengths(norms: Any) -> Tensor:
         lengths = lengths[None]
     if lengths.ndim != 2 or lengths.numel() == 0:
         raise ShapeError(
-            f"has shape {tuple(lengths.shape)}; wanted (n,), or (L, n) of several layers", argument="norms"
+            f"has shape {tuple(lengths.shape)}", argument="norms", wanted="(n,), or (L, n) of several layers"
         )
     check_finite(lengths, name="norms")
     if (lengths < 0).any():
-        raise InputError("has negative entries; wanted lengths of vectors: X.norm(dim=-1)", argument="norms")
+        raise InputError(
+            "has negative entries", argument="norms", wanted="lengths of vectors", hint="pass X.norm(dim=-1)"
+        )
     return lengths
 
 
@@ -267,7 +269,9 @@ def _listed(values: Any, n: int, name: str) -> _Listed | None:
         places = {value: code for code, value in enumerate(names)}
         listed = _Listed(torch.tensor([places[value] for value in plain], dtype=torch.int64), names)
     if len(listed.codes) != n:
-        raise ShapeError(f"has {len(listed.codes)} entries for {n} norms; wanted one for each", argument=name)
+        raise ShapeError(
+            f"has {len(listed.codes)} entries for {n} norms", argument=name, wanted="one for each"
+        )
     return listed
 
 

@@ -241,7 +241,9 @@ def power_law_exponent(X: Any, *, first: int | None = None, last: int | None = N
     if not 1 <= first < last and rank < 2:
         raise UndefinedError(f"power_law_exponent needs two ranks to fit; the covariance has rank {rank}")
     if not 1 <= first < last:
-        raise InputError(f"first and last are {first} and {last}; wanted 1 ≤ first < last ≤ {rank}, the rank")
+        raise InputError(
+            f"is {last} for first={first}", argument="last", wanted=f"1 ≤ first < last ≤ {rank}, the rank"
+        )
     if last > rank:
         raise UndefinedError(
             f"power_law_exponent is undefined to rank {last}: the covariance has rank {rank}"
