@@ -162,7 +162,7 @@ def test_files_without_pairs(folder: Path) -> None:
         ("many.jsonl", None, r"columns x, y, z\. Pass `columns` to say which two"),
         ("many.jsonl", "x", "`columns` must be two names"),
         ("many.jsonl", "x,w", "no column 'w'"),
-        ("pairs.npy", None, "does not exist; wanted a file of pairs, or one of mnli, nli, snli"),
+        ("pairs.npy", None, "does not exist; wanted a file of pairs"),
     ):
         with pytest.raises(InputError, match=message):
             read(file, columns)
