@@ -146,7 +146,7 @@ def test_many_blocks(folder: Path, monkeypatch) -> None:
         ),
         (
             ["vectors.npy", "--method", "all-but-the-top", "--components", "6", "-o", "o.npy"],
-            "--components is 6, and X has n_features = 6; wanted at least one direction left",
+            "--components is 6, and X has n_features = 6; expected at most 5",
         ),
         (["vectors.npy", "--method", "center", "-o", "vectors.npy"], "vectors.npy is an input"),
         (["vectors.npy", "--method", "center", "--fit", "other.npy", "-o", "other.npy"], "is an input"),
@@ -190,9 +190,9 @@ def test_bad_requests_are_one_line(folder: Path, fail, arguments: list[str], mes
 def test_what_the_vectors_cannot_give_is_said_in_options(folder: Path, fail) -> None:
     np.save("flat.npy", np.load("vectors.npy")[:, [0, 1, 0, 1]])
     said = fail("correct", "flat.npy", "--method", "whiten", "--components", "3", "-o", "o.npy")
-    assert "--components is 3, and the 300 vectors have rank 2; wanted at most 2. Fit on more" in said
+    assert "--components is 3, and the 300 vectors have rank 2; expected at most 2. Fit on more" in said
     options = ("--method", "clusterwise", "--clusters", "2", "--components", "3", "-o", "o.npy")
-    assert "; wanted at most 2. Take fewer clusters.\n" in fail("correct", "flat.npy", *options)
+    assert "; expected at most 2. Use fewer clusters.\n" in fail("correct", "flat.npy", *options)
 
 
 def test_a_folder_closed_to_us_is_known_before_the_work(folder: Path, fail, monkeypatch) -> None:

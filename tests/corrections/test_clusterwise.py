@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from sklearn.cluster import KMeans
 from sklearn.decomposition import PCA
+from tests.raising import raises
 
 import isoscope as iso
 from isoscope.corrections import clusterwise
@@ -117,7 +118,7 @@ def test_bad_requests(rng) -> None:
     ):
         with pytest.raises(iso.InputError, match=message):
             iso.corrections.ClusterCenter(**parameters).fit(X)
-    with pytest.raises(iso.InputError, match="small is 'no'"):
+    with raises(iso.InputError, argument="small", got="no"):
         iso.corrections.ClusterwiseAllButTheTop(2, 1, small="no").fit(X)
     with pytest.raises(iso.ShapeError, match="`labels` has 3 entries"):
         iso.corrections.ClusterCenter().fit(X, labels=[1, 2, 3])

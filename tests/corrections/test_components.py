@@ -61,7 +61,7 @@ def test_bad_requests(rng) -> None:
 def test_something_must_be_left(rng, as_published: bool) -> None:
     X = rng.normal(size=(50, 4))
     with pytest.raises(
-        iso.InputError, match="`n_components` is 4, and X has n_features = 4; wanted at least one"
+        iso.InputError, match="`n_components` is 4, and X has n_features = 4; expected at most 3"
     ):
         iso.AllButTheTop(4, as_published=as_published).fit(X)
     with pytest.raises(iso.InputError, match="n_features = 1"):

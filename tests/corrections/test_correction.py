@@ -229,7 +229,7 @@ def test_sources(X: np.ndarray, tmp_path) -> None:
     for source in (iso.open_vectors(tmp_path / "x.npy"), lambda: iter([X[:9], X[9:]]), iso.Space(X)):
         assert np.allclose(iso.Center().fit_blocks(source).mean_, X.mean(axis=0))
     for source in (X, 5):
-        with pytest.raises(iso.InputError, match="source is"):
+        with pytest.raises(iso.InputError, match="`source` is"):
             iso.Center().fit_blocks(source)
 
 

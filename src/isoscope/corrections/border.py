@@ -1,4 +1,4 @@
-"""What a correction is given, checked: vectors, compared with those it was fitted on; streams; parameters."""
+"""Checks on the input of corrections: vectors, streams of blocks, and parameters."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from isoscope.space import Space
 
 
 def as_rows(correction: Any, X: Any, *, reset: bool) -> Tensor:
-    """The (n, d) tensor behind X; sets n_features_in_ and names when `reset`, else compares with them."""
+    """Return X as an (n, d) tensor; set the number and names of features if `reset`, else check them."""
     if isinstance(X, Space):
         X = X.vectors
     rows = _as_tensor(X)
@@ -46,7 +46,6 @@ def _as_tensor(X: Any) -> Tensor:
 
 
 def _check_features(correction: Any, X: Any, rows: Tensor, *, reset: bool) -> None:
-    """scikit-learn's own look at the number and the names of features."""
     columns = None if is_source(X) else getattr(X, "columns", None)
     named = columns is not None and len(columns) == rows.shape[1]
     try:
@@ -57,9 +56,9 @@ def _check_features(correction: Any, X: Any, rows: Tensor, *, reset: bool) -> No
 
 
 def blocks_of(source: Any) -> Iterator[Any]:
-    """The blocks of an opened file, of a list of blocks, or of a function that makes an iterator of them."""
+    """Iterate over the blocks of an opened file, a list of blocks, or a function that returns an iterator."""
     if isinstance(source, np.ndarray | Tensor):
-        raise InputError("source is one array; wanted blocks: pass it to fit, or [X] for one block")
+        raise InputError("is one array", argument="source", wanted="blocks", hint="pass it to fit")
     if is_source(source):
         return iter(source.blocks())
     if callable(source):
@@ -67,15 +66,18 @@ def blocks_of(source: Any) -> Iterator[Any]:
     if isinstance(source, Iterable):
         return iter(source)
     raise InputError(
-        f"source is a {type(source).__name__}; wanted an opened file, blocks, or a function of none"
+        f"is a {type(source).__name__}",
+        argument="source",
+        wanted="an opened file, blocks, or a function without arguments that returns them",
     )
 
 
 def check_taken_out(k: Any, n_dims: int) -> None:
-    """Raise InputError unless k directions can be taken out of n_dims and some are left."""
+    """Raise InputError unless k directions can be removed from n_dims with at least one left."""
     check_whole("n_components", k)
     if k >= n_dims:
         raise InputError(
-            f"is {k}, and X has n_features = {n_dims}; wanted at least one direction left",
+            f"is {k}, and X has n_features = {n_dims}",
             argument="n_components",
+            wanted=f"at most {n_dims - 1}",
         )

@@ -21,14 +21,14 @@ def _all_lead_back(chain: Any) -> bool:
 
 
 class Chain(Correction):
-    """Corrections one after another: each is fitted on what those before it return.
+    """A sequence of corrections, each fitted on the output of the one before.
 
         Chain([Whiten(128), Normalize()])
 
-    Saved as one file; as a torch module, steps that are affine become one product.
+    It is saved as one file. As a torch module, consecutive affine steps become one matrix product.
 
     Args:
-        steps: corrections, first to last. They are copied, and stay as they are.
+        steps: corrections in the order of their application. They are copied, not changed.
 
     Attributes:
         steps_: the fitted corrections.
@@ -43,7 +43,7 @@ class Chain(Correction):
 
     @classmethod
     def of(cls, steps: Sequence[Correction]) -> Chain:
-        """A chain of corrections that are fitted already."""
+        """Return a chain of corrections that are already fitted."""
         chain = cls([clone(step) for step in steps])
         chain.steps_ = list(steps)
         chain.n_features_in_ = steps[0].n_features_in_
@@ -51,7 +51,7 @@ class Chain(Correction):
         return chain
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn each step from what the steps before it make of X."""
+        """Fit each step on X as transformed by the steps before it."""
         rows = as_rows(self, X, reset=True)
         self._begin(rows)
         steps = self._copies()
@@ -61,7 +61,7 @@ class Chain(Correction):
         return self._settle(steps)
 
     def fit_blocks(self, source: Any, *, use_labels: bool = False) -> Self:
-        """Learn from a stream that can be read again: once for each step that learns."""
+        """Fit on a stream, which is read once for each step."""
         self._forget()
         done: list[Correction] = []
         for step in self._copies():
@@ -80,19 +80,19 @@ class Chain(Correction):
 
     @property
     def partial_fit(self) -> Any:
-        """There is none: a step cannot be fitted before those ahead of it have seen all blocks."""
+        """Not available: each step needs the steps before it fitted on all blocks."""
         raise AttributeError("Chain has no partial_fit: use fit, or fit_blocks, which reads the blocks again")
 
     @available_if(_all_lead_back)  # type: ignore[untyped-decorator]
     def inverse_transform(self, X: Any) -> Any:
-        """The vectors before; there where every step has a way back."""
+        """Return the original vectors. Available if every step can be inverted."""
         check_is_fitted(self)
         for step in reversed(self.steps_):
             X = step.inverse_transform(X)
         return X
 
     def get_feature_names_out(self, input_features: Any = None) -> Any:
-        """Names of the dimensions that come out of the last step."""
+        """Return the names of the dimensions after the last step."""
         check_is_fitted(self)
         if input_features is None:
             input_features = getattr(self, "feature_names_in_", None)
@@ -104,12 +104,14 @@ class Chain(Correction):
         steps = list(self.steps)
         if not steps:
             raise InputError(
-                "is empty; wanted at least one correction, such as [Whiten(), Normalize()]", argument="steps"
+                "is empty",
+                argument="steps",
+                wanted="at least one correction, such as [Whiten(), Normalize()]",
             )
         for step in steps:
             if not isinstance(step, Correction):
                 raise InputError(
-                    f"has a {type(step).__name__}; wanted corrections of isoscope", argument="steps"
+                    f"has a {type(step).__name__}", argument="steps", wanted="corrections of isoscope"
                 )
         return [clone(step) for step in steps]
 

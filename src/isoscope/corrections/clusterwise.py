@@ -1,4 +1,4 @@
-"""`ClusterCenter` and `ClusterwiseAllButTheTop`: each cluster corrected by itself."""
+"""`ClusterCenter` and `ClusterwiseAllButTheTop`, which correct each cluster separately."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from isoscope.printable import quoted
 from isoscope.statistics.moments import Moments
 from isoscope.statistics.principal import Principal
 
-_SAMPLE = 50_000  # rows of a stream that k-means looks at
+_SAMPLE = 50_000  # rows of a stream for k-means
 
 
 @dataclass(frozen=True, eq=False)
 class _Clusters:
-    """A statistic for each cluster by name."""
+    """The statistic of each cluster, by name."""
 
     parts: dict[Any, Any]
 
@@ -42,30 +42,30 @@ class _Clusters:
 
 
 class ClusterCenter(Correction):
-    """Each cluster's mean taken off: what tells clusters apart goes, what varies within them stays.
+    """Subtract the mean of each cluster. Differences between clusters vanish, those within clusters stay.
 
         y = x − m_c,   c the cluster whose centre is nearest to x
 
-    Clusters are those of k-means, or of labels where they are given to `fit`. Targets `y` are never used.
-    Vectors to transform go by the nearest centre, labelled or not.
+    Clusters come from k-means, or from labels given to `fit`. The targets `y` are not used. `transform`
+    assigns each vector to the nearest centre.
 
     Args:
         n_clusters: K of k-means.
         init: (K, d) centres to assign by, instead of k-means.
-        seed: of k-means.
-        n_init: starts of k-means.
+        seed: seed of k-means.
+        n_init: number of k-means runs; the best is used.
 
     Attributes:
-        centers_: (K, d) what vectors are assigned by.
-        means_: (K, d) the mean of each cluster's vectors: what is taken off.
+        centers_: (K, d) the centres that vectors are assigned to.
+        means_: (K, d) the mean of each cluster, which is subtracted.
 
     >>> ClusterCenter(2).fit_transform([[0.0], [2.0], [100.0], [104.0]]).tolist()
     [[-1.0], [1.0], [-2.0], [2.0]]
     """
 
     _axes: ClassVar[dict[str, str]] = {"centers_": "Kd", "means_": "Kd"}
-    centers_ = Fitted("(K, d) the centres that vectors are assigned by.")
-    means_ = Fitted("(K, d) the mean of each cluster, which is taken off.")
+    centers_ = Fitted("(K, d) the centres that vectors are assigned to.")
+    means_ = Fitted("(K, d) the mean of each cluster, which is subtracted.")
 
     def __init__(self, n_clusters: int = 8, *, init: Any = None, seed: int = 0, n_init: int = 1) -> None:
         self.n_clusters = n_clusters
@@ -74,7 +74,7 @@ class ClusterCenter(Correction):
         self.n_init = n_init
 
     def fit(self, X: Any, y: Any = None, *, labels: Any = None) -> Self:  # noqa: ARG002
-        """Learn from (n, d) vectors, by k-means or by labels, one a row. `y` is not looked at."""
+        """Fit on (n, d) vectors, with clusters from k-means or from `labels`. `y` is ignored."""
         rows = as_rows(self, X, reset=True)
         self._check_parameters(rows.shape[1])
         self._forget()
@@ -83,20 +83,20 @@ class ClusterCenter(Correction):
         return self
 
     def partial_fit(self, X: Any, y: Any = None, *, labels: Any = None) -> Self:  # noqa: ARG002
-        """Learn from one more block.
+        """Fit on one more block.
 
-        With labels, or with `init`, all blocks together give what `fit` gives. Without, k-means sees the
-        first block only: `fit_blocks` draws from all of them instead.
+        With labels or `init`, all blocks together give the same result as `fit`. Otherwise k-means uses only
+        the first block; `fit_blocks` samples from all of them.
         """
         self._take(self._next_block(X), labels)
         return self
 
     def fit_blocks(self, source: Any, *, use_labels: bool = False) -> Self:
-        """Learn from a stream that can be read twice; k-means on up to 50,000 rows drawn from all of it.
+        """Fit on a stream that can be read twice; k-means uses up to 50,000 rows sampled from all of it.
 
         Args:
-            source: an opened file (`open_vectors`), a list of blocks, or a function that makes an iterator.
-            use_labels: clusters by the labels that the blocks carry.
+            source: an opened file (`open_vectors`), a list of blocks, or a function that returns an iterator.
+            use_labels: use the labels of the blocks as clusters.
         """
         self._forget()
         check_seed(self.seed)
@@ -107,7 +107,7 @@ class ClusterCenter(Correction):
         for block in blocks_of(source):
             labels = getattr(block, "labels", None) if use_labels else None
             if use_labels and labels is None:
-                raise InputError("use_labels=True, and the blocks carry no labels: name them in open_vectors")
+                raise InputError("The blocks carry no labels", hint="name them in open_vectors")
             self.partial_fit(block, labels=labels)
         self._solved()
         return self
@@ -118,7 +118,7 @@ class ClusterCenter(Correction):
             del self._centers
 
     def _begin(self, rows: Tensor) -> None:
-        """Nothing is forgotten here: `fit_blocks` has found centres before the first block."""
+        """Do nothing: `fit_blocks` has computed the centres before the first block."""
 
     def _check_parameters(self, n_dims: int) -> None:
         check_seed(self.seed)
@@ -127,20 +127,20 @@ class ClusterCenter(Correction):
             raise ShapeError(f"init has shape {tuple(as_matrix(self.init).shape)}; wanted (K, {n_dims})")
 
     def _take(self, rows: Tensor, labels: Any) -> None:
-        """Merge a block into its clusters' statistics."""
+        """Merge a block into the statistics of its clusters."""
         codes = self._codes(rows, labels)
         part = _Clusters(
             {name: self._of_cluster(rows[codes.codes == i]) for i, name in enumerate(codes.names)}
         )
         known = getattr(self, "_statistic", None)
         if known is not None and hasattr(self, "_centers") != (labels is None):
-            raise InputError("labels came with some blocks and not with others; wanted all or none")
+            raise InputError("Some blocks have labels and others have none", wanted="all or none")
         self._statistic = part if known is None else known.merge(part)
         if hasattr(self, "_solution"):
             del self._solution
 
     def _codes(self, rows: Tensor, labels: Any) -> Labels:
-        """The clusters of a block's rows: by label, or by the nearest centre."""
+        """Return the cluster of each row: its label, or its nearest centre."""
         if labels is not None:
             return as_labels(labels, n=len(rows)).to(rows.device).seen()
         if not hasattr(self, "_centers"):
@@ -152,8 +152,9 @@ class ClusterCenter(Correction):
     def _found(self, rows: Tensor) -> Tensor:
         if len(rows) < self.n_clusters:
             raise InputError(
-                f"is {self.n_clusters}, and X has n_samples = {len(rows)}; wanted at least as many",
+                f"is {self.n_clusters}, and X has n_samples = {len(rows)}",
                 argument="n_clusters",
+                wanted=f"at most {len(rows)}",
             )
         found = kmeans(rows, int(self.n_clusters), seed=self.seed, n_init=self.n_init)
         return found.centers.double()
@@ -165,7 +166,7 @@ class ClusterCenter(Correction):
         means = torch.stack([statistic.parts[name].mean for name in statistic.names])
         if not hasattr(self, "_centers"):
             return {"centers_": means, "means_": means}
-        # a centre without a vector keeps its place, so that no vector is sent to another cluster than in fit
+        # a centre without vectors stays, so that `transform` assigns vectors as `fit` did
         full = self._centers.clone()
         full[torch.tensor(statistic.names, device=full.device)] = means
         return {"centers_": self._centers, "means_": full}
@@ -175,12 +176,12 @@ class ClusterCenter(Correction):
 
 
 class ClusterwiseAllButTheTop(ClusterCenter):
-    """Each cluster's mean and its own k strongest directions taken out.
+    """Remove the mean and the k strongest directions of each cluster.
 
         y = (x − m_c) − Σ_i (v_ci·(x − m_c)) v_ci,   c the cluster whose centre is nearest to x
 
-    Clusters of a space are often stretched each in its own direction, which one set of directions for all
-    (`AllButTheTop`) leaves. Clusters come from k-means, or from labels given to `fit`.
+    Clusters are often stretched in different directions, which a single set of directions (`AllButTheTop`)
+    does not remove. Clusters come from k-means, or from labels given to `fit`.
     Paper: Rajaee, Pilehvar 2021, A Cluster-based Approach for Improving Isotropy in Contextual Embedding
     Space.
 
@@ -188,15 +189,15 @@ class ClusterwiseAllButTheTop(ClusterCenter):
         n_clusters: K of k-means.
         n_components: k; None for d // 100, at least 1.
         init: (K, d) centres to assign by, instead of k-means.
-        seed: of k-means.
-        n_init: starts of k-means.
-        small: what to do with a cluster whose vectors span fewer than k directions: "error", or "keep" it and
-            take out those it has.
+        seed: seed of k-means.
+        n_init: number of k-means runs; the best is used.
+        small: what to do with a cluster whose vectors span fewer than k directions: raise an "error", or
+            "keep" the cluster and remove the directions it has.
 
     Attributes:
-        centers_: (K, d) what vectors are assigned by.
-        means_: (K, d) the mean of each cluster's vectors.
-        components_: (K, k, d) each cluster's directions; zeros where a small cluster has fewer.
+        centers_: (K, d) the centres that vectors are assigned to.
+        means_: (K, d) the mean of each cluster.
+        components_: (K, k, d) the directions of each cluster; zeros where a small cluster has fewer.
 
     >>> upright, lying = [[0.0, 3.0], [0.5, 0.0], [0.0, -3.0]], [[96.0, 1.0], [90.0, 0.0], [84.0, 1.0]]
     >>> Y = ClusterwiseAllButTheTop(2, 1).fit_transform(upright + lying)
@@ -205,7 +206,7 @@ class ClusterwiseAllButTheTop(ClusterCenter):
     """
 
     _axes: ClassVar[dict[str, str]] = {"centers_": "Kd", "means_": "Kd", "components_": "Kkd"}
-    components_ = Fitted("(K, k, d) the directions taken out of each cluster.")
+    components_ = Fitted("(K, k, d) the directions removed from each cluster.")
 
     def __init__(
         self,
@@ -225,7 +226,7 @@ class ClusterwiseAllButTheTop(ClusterCenter):
         super()._check_parameters(n_dims)
         check_taken_out(max(1, n_dims // 100) if self.n_components is None else self.n_components, n_dims)
         if self.small not in ("error", "keep"):
-            raise InputError(f"small is {self.small!r}; wanted 'error' or 'keep'")
+            raise InputError(argument="small", got=self.small, wanted="'error' or 'keep'")
 
     def _of_cluster(self, rows: Tensor) -> Any:
         return Moments.of(rows.detach().double())
@@ -241,38 +242,39 @@ class ClusterwiseAllButTheTop(ClusterCenter):
         return {**found, "components_": components}
 
     def _directions(self, moments: Moments, k: int, name: Any) -> Tensor:
-        """(≤ k, d) a cluster's strongest directions."""
+        """Return the strongest directions of a cluster, at most k."""
         spread = moments.count > 1 and bool(moments.trace > 0)
         found = Principal.of(moments, what="ClusterwiseAllButTheTop") if spread else None
         rank = found.rank if found else 0
         if rank < k and self.small == "error":
             raise InputError(
                 f"is {k}, and cluster {quoted(name)} has {moments.count} vectors of rank {rank} "
-                f"(n_samples = {moments.count}); wanted at most {rank}",
+                f"(n_samples = {moments.count})",
                 argument="n_components",
-                hint=["take fewer clusters", Setting("small", "keep", to="take out what there is")],
+                wanted=f"at most {rank}",
+                hint=["use fewer clusters", Setting("small", "keep", to="remove fewer directions there")],
             )
         return found.directions[:k] if found else moments.mean.new_zeros(0, moments.n_dims)
 
 
 @full_precision
 def _nearest(rows: Tensor, centers: Tensor) -> Tensor:
-    """(n,) the nearest centre of each row, as `transform` finds it."""
+    """Return the nearest centre of each row, as `transform` finds it."""
     step = Clusterwise(centers, centers)
     return torch.cat([step.nearest(block.detach().double()) for block in rows.split(16_384)])
 
 
 def _drawn(source: Any, seed: int) -> Tensor:
-    """Rows of a stream, all of them where they are few, else drawn without replacement, in order."""
+    """Return the rows of a stream, or a sample of them without replacement if there are many."""
     generator = torch.Generator().manual_seed(seed)
     rows, keys = None, torch.empty(0, dtype=torch.float64)
     for block in blocks_of(source):
         matrix = as_matrix(block).detach().cpu()
         keys = torch.cat([keys, torch.rand(len(matrix), generator=generator, dtype=torch.float64)])
         rows = matrix if rows is None else torch.cat([rows, matrix])
-        if len(rows) > _SAMPLE:  # the smallest keys seen so far are a draw of all rows seen so far
+        if len(rows) > _SAMPLE:  # the rows with the smallest keys are a sample of all rows so far
             least = keys.topk(_SAMPLE, largest=False).indices.sort().values
             rows, keys = rows[least], keys[least]
     if rows is None:
-        raise ShapeError("source has no blocks; wanted at least one vector")
+        raise ShapeError("has no blocks", argument="source", wanted="at least one vector")
     return rows

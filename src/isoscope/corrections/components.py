@@ -15,17 +15,17 @@ from isoscope.statistics.principal import Principal
 
 
 class AllButTheTop(Correction):
-    """The mean and the k strongest principal directions taken out.
+    """Remove the mean and the k strongest principal directions.
 
         y = (x − m) − Σ_i (v_i·(x − m)) v_i,   v_1 … v_k the top eigenvectors of the covariance
 
-    The paper suggests k = d/100, which is the default, at least 1. What is taken out cannot be put back.
+    The paper suggests k = d/100, which is the default, but at least 1. The removal cannot be inverted.
     Paper: Mu, Viswanath 2018, All-but-the-Top.
 
     Args:
-        n_components: k; None for d // 100, at least 1. Fewer than the directions the vectors span.
-        as_published: (x − m) − Σ_i (v_i·x) v_i, as the paper's Algorithm 1 prints it: x itself is projected,
-            not x − m. All vectors then differ from the default by one and the same, −Σ (v_i·m) v_i.
+        n_components: k; None for d // 100, at least 1. It must be below the rank of the vectors.
+        as_published: compute (x − m) − Σ_i (v_i·x) v_i, as printed in Algorithm 1 of the paper: x is
+            projected instead of x − m. This shifts all vectors by −Σ (v_i·m) v_i.
 
     Attributes:
         mean_: (d,) m.
@@ -38,7 +38,7 @@ class AllButTheTop(Correction):
     _axes: ClassVar[dict[str, str]] = {"mean_": "d", "components_": "kd"}
     _statistic_of = Moments.of
     mean_ = Fitted("(d,) the mean of the vectors fitted on.")
-    components_ = Fitted("(k, d) the directions taken out, the strongest first.")
+    components_ = Fitted("(k, d) the removed directions, the strongest first.")
 
     def __init__(self, n_components: int | None = None, *, as_published: bool = False) -> None:
         self.n_components = n_components

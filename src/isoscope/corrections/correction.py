@@ -1,7 +1,8 @@
-"""`Correction`: what every correction is, a scikit-learn transformer with torch inside.
+"""`Correction`, the base class of all corrections: a scikit-learn transformer that computes with torch.
 
-Three stages: a statistic, merged block by block; a solution, named float64 tensors that are the fitted
-attributes and all that a file holds; a map, the torch module that changes vectors.
+Fitting has three stages. A statistic is merged block by block. A solution is computed from it: named float64
+tensors, which are the fitted attributes and the content of a saved file. A map, a torch module, is built from
+the solution and transforms vectors.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from isoscope.arrays import as_matrix, as_tensor, block_rows, like, working_dtyp
 from isoscope.corrections.border import as_rows, blocks_of
 from isoscope.corrections.maps import Map, UnitLength, flat
 from isoscope.engine.source import Source, Wrapped
-from isoscope.errors import InputError, ShapeError
+from isoscope.errors import InputError, ShapeError, not_installed
 from isoscope.io.sealed import digest
 from isoscope.kernels.precision import full_precision
 from isoscope.kernels.workers import in_order
@@ -35,14 +36,14 @@ _WHOLE_NUMBERS = 2**20  # up to here one call on all cores beats tasks on one co
 
 @dataclass(eq=False)
 class Solution:
-    """What was learnt: float64 tensors by name, and the map made of them by type and device."""
+    """The fitted float64 tensors by name, and the maps built from them by type and device."""
 
     tensors: dict[str, Tensor]
     maps: dict[tuple[torch.dtype, torch.device], Map] = field(default_factory=dict)
 
 
 class Fitted:
-    """A fitted attribute: one tensor of the solution, read as a NumPy array."""
+    """A fitted attribute: a tensor of the solution as a NumPy array."""
 
     def __init__(self, doc: str) -> None:
         self.__doc__ = doc
@@ -59,10 +60,10 @@ class Fitted:
 
 
 class Correction(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """A change of vectors that is learnt from vectors: fit, then transform.
+    """A transformation of vectors that is fitted to vectors.
 
-    NumPy comes back as NumPy, torch as torch on its device, a Space as a Space with all that it knows,
-    always in the type that came in. What is learnt is float64.
+    The output has the kind and the number type of the input: NumPy, torch on the same device, or a Space with
+    its labels and texts. Fitted attributes are float64.
     """
 
     # fitted attributes and the letters of their axes: d is n_features_in_, others must agree with each other
@@ -70,7 +71,7 @@ class Correction(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type
     _statistic_of: Callable[[Tensor], Any]
 
     def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002 - scikit-learn passes targets along
-        """Learn from (n, d) vectors; what was learnt before is forgotten. `y` is not looked at."""
+        """Fit on (n, d) vectors and discard any earlier fit. `y` is ignored."""
         rows = as_rows(self, X, reset=True)
         self._check_parameters(rows.shape[1])
         self._begin(rows)
@@ -79,17 +80,17 @@ class Correction(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type
         return self
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002
-        """Learn from one more block: after all blocks, what `fit` learns from them together."""
+        """Fit on one more block. All blocks together give the same result as `fit`."""
         rows = self._next_block(X)
         self._gather(rows)
         return self
 
     def fit_blocks(self, source: Any, *, use_labels: bool = False) -> Self:  # noqa: ARG002 - for clusters
-        """Learn from a stream.
+        """Fit on a stream of blocks.
 
         Args:
-            source: an opened file (`open_vectors`), a list of blocks, or a function that makes an iterator.
-            use_labels: clusters by the labels that the blocks carry; matters to corrections by cluster.
+            source: an opened file (`open_vectors`), a list of blocks, or a function that returns an iterator.
+            use_labels: use the labels of the blocks as clusters; only corrections by cluster need it.
         """
         self._forget()
         for block in blocks_of(source):
@@ -98,7 +99,7 @@ class Correction(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type
         return self
 
     def transform(self, X: Any) -> Any:
-        """Correct (n, d) vectors; one vector alone is for `transform_one`."""
+        """Correct (n, d) vectors. For a single vector, use `transform_one`."""
         check_is_fitted(self)
         return _as_given(X, as_rows(self, X, reset=False), self._corrected)
 
@@ -112,28 +113,33 @@ class Correction(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type
         vector = as_tensor(x, name="x")
         if vector.ndim != 1:
             raise ShapeError(
-                f"x has shape {tuple(vector.shape)}; wanted one vector (d,): several are for transform(X)"
+                f"has shape {tuple(vector.shape)}",
+                argument="x",
+                wanted="one vector (d,)",
+                hint="use transform(X) for several",
             )
         return self.transform(vector[None] if isinstance(x, Tensor) else vector.detach().numpy()[None])[0]
 
     def to_module(self, *, dtype: torch.dtype = torch.float32) -> Map:
-        """The correction as a torch module for (…, d) vectors, to sit in a model.
+        """Return the correction as a torch module for (…, d) vectors, to use within a model.
 
-        Affine steps of a chain become one matrix product. `torch.export` takes it; gradients pass through.
+        Consecutive affine steps of a chain become one matrix product. The module works with `torch.export`
+        and passes gradients.
         """
         check_is_fitted(self)
         return self._map(self._solved()).to(dtype)
 
     def to_sentence_transformers(self) -> list[Any]:
-        """The correction as the last modules of a sentence-transformers model, saved and loaded with it.
+        """Return modules to append to a sentence-transformers model, which then saves and loads them.
 
-        `Dense` for what is affine, `Normalize` for unit length: the library's own. A Dense computes Wx + b in
-        float32; where all vectors share a large offset it loses digits that `transform` and `to_module` keep.
+        They are the library's own: `Dense` for an affine step, `Normalize` for unit length. A Dense computes
+        Wx + b in float32: if all vectors share a large offset, it loses digits that `transform` and
+        `to_module` keep.
         """
         return [_sentence_module(step) for step in flat([self.to_module(dtype=torch.float64)])]
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the fitted one to a .safetensors file, tensors and JSON about them. Returns the path."""
+        """Write the fitted correction to a .safetensors file and return its path."""
         from isoscope.corrections.files import save_correction
 
         return save_correction(self, path)
@@ -146,20 +152,20 @@ class Correction(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type
         tags.transformer_tags.preserves_dtype = ["float64", "float32", "float16"]
         return tags
 
-    # what a correction is made of
+    # defined by each correction
 
     def _check_parameters(self, n_dims: int) -> None:
-        """Raise InputError over parameters that no vectors of d dimensions suit."""
+        """Raise InputError for parameters that are invalid for vectors of d dimensions."""
 
     def _solve(self, statistic: Any) -> dict[str, Tensor]:
-        """The fitted tensors from the statistic."""
+        """Compute the fitted tensors from the statistic."""
         raise NotImplementedError
 
     def _map(self, solution: dict[str, Tensor]) -> Map:
-        """What the fitted tensors do to vectors, in float64."""
+        """Build the map from the fitted tensors, in float64."""
         raise NotImplementedError
 
-    # how it is fitted and applied
+    # shared by all corrections
 
     def _forget(self) -> None:
         for name in ("_solution", "_statistic"):
@@ -170,12 +176,12 @@ class Correction(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type
         self._forget()
 
     def _next_block(self, X: Any) -> Tensor:
-        """A block's rows; the first block begins a new fit."""
+        """Return the rows of a block; the first block begins a new fit."""
         first = getattr(self, "_statistic", None) is None
         if first and hasattr(self, "_solution"):
             raise InputError(
-                f"{type(self).__name__} was loaded from a file, which holds no statistics to go on from: "
-                "fit a new one"
+                f"{type(self).__name__} was loaded from a file, which has no statistics to continue from",
+                hint="fit a new one",
             )
         rows = as_rows(self, X, reset=first)
         if first:
@@ -190,7 +196,7 @@ class Correction(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type
             known = getattr(self, "_statistic", None)
             self._statistic = part if known is None else known.merge(part)
         if hasattr(self, "_solution"):
-            del self._solution  # solved anew when it is next asked for: blocks cost no decomposition each
+            del self._solution  # solved again on next use, so that a block costs no decomposition
 
     def _solved(self) -> dict[str, Tensor]:
         if not hasattr(self, "_solution"):
@@ -198,7 +204,7 @@ class Correction(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type
         return self._solution.tensors
 
     def _mapped(self, rows: Tensor) -> Map:
-        """The map in the type that these rows are worked in, where they lie."""
+        """Return the map in the working type and on the device of these rows."""
         solution, place = self._solved(), (working_dtype(rows.dtype), rows.device)
         maps = self._solution.maps
         if place not in maps:
@@ -207,14 +213,14 @@ class Correction(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type
         return maps[place]
 
     def _needs_float64(self) -> bool:
-        """Whether the map in float32 would miss what the correction promises."""
+        """Whether the map would be too inaccurate in float32."""
         return False
 
     def _corrected(self, rows: Tensor) -> Tensor:
         return through(self._mapped(rows), rows)
 
     def _undone(self, X: Any, backwards: Callable[[dict[str, Tensor]], Map]) -> Any:
-        """X through the map that leads back, which takes as many dimensions as came out."""
+        """Apply the inverse map to X."""
         check_is_fitted(self)
         rows, step = as_matrix(X), backwards(self._solved())
         if rows.shape[1] != step.n_out:
@@ -229,7 +235,7 @@ class Correction(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type
 
 
 def _as_given(X: Any, rows: Tensor, change: Callable[[Tensor], Tensor]) -> Any:
-    """Changed rows as the caller's kind; a Space keeps what it knows, and its partners change with it."""
+    """Return the changed rows as the kind of X; in a Space, the partners are changed as well."""
     if not isinstance(X, Space):
         return like(change(rows), X)
     return replace(X, vectors=change(rows), partners=None if X.partners is None else change(X.partners))
@@ -237,7 +243,7 @@ def _as_given(X: Any, rows: Tensor, change: Callable[[Tensor], Tensor]) -> Any:
 
 @full_precision
 def through(step: Map, rows: Tensor) -> Tensor:
-    """Rows through a map: on the CPU in blocks that stay in a core's cache; with a gradient, all at once."""
+    """Apply a map to rows: on the CPU in blocks that fit into the cache; with a gradient, all at once."""
     kind = step.dtype or working_dtype(rows.dtype)
     if rows.requires_grad and torch.is_grad_enabled():
         return step(rows.to(kind)).to(rows.dtype)
@@ -253,7 +259,6 @@ def through(step: Map, rows: Tensor) -> Tensor:
 
 
 def _write(step: Map, kind: torch.dtype, target: Tensor, block: Tensor) -> None:
-    """One block through a map, in the map's type."""
     room = torch.empty(block.shape, dtype=kind, device=block.device)
     if target.dtype == kind:
         step.into(target, block, room)
@@ -267,16 +272,14 @@ def _sentence_module(step: Map) -> Any:
     try:
         from sentence_transformers.sentence_transformer.modules import Dense, Normalize
     except ImportError:
-        raise InputError(
-            "to_sentence_transformers needs sentence-transformers: pip install 'isoscope[text]'"
-        ) from None
+        raise not_installed("to_sentence_transformers", "sentence-transformers", extra="text") from None
     if isinstance(step, UnitLength):
         return Normalize()
     affine = step.affine()
     if affine is None:
         raise InputError(
-            "to_sentence_transformers takes corrections that are affine or Normalize; "
-            "one by clusters goes into a model of your own through to_module()"
+            "to_sentence_transformers supports affine corrections and Normalize only",
+            hint="use to_module() for corrections by cluster",
         )
     center, matrix, offset = affine
     dense = Dense(len(center), matrix.shape[1], bias=True, activation_function=torch.nn.Identity())
@@ -287,7 +290,7 @@ def _sentence_module(step: Map) -> Any:
 
 
 class Corrected(Wrapped):
-    """A source as a fitted correction makes it: read in blocks, again and again."""
+    """A source of corrected vectors, computed from another source block by block."""
 
     def __init__(self, source: Source, correction: Correction) -> None:
         super().__init__(source)
@@ -296,24 +299,24 @@ class Corrected(Wrapped):
 
     @property
     def n_dims(self) -> int:
-        """How many dimensions come out."""
+        """The number of dimensions after the correction."""
         return self._module.n_out
 
     @property
     def n_bytes(self) -> int | None:
-        """What the corrected vectors take in memory."""
+        """The size of the corrected vectors in memory."""
         return None if self.n_rows is None else 4 * self.n_rows * self.n_dims
 
     @property
     def identity(self) -> list[Any]:
-        """Those of the rows and of the correction."""
+        """The identity of the source and of the correction."""
         return [*self.source.identity, digest(self._module.state_dict(), {"": repr(self.correction)})]
 
     def blocks(self, n_rows: int | None = None) -> Iterator[Space]:
-        """The corrected rows in order, a Space a block."""
+        """Iterate over the corrected rows, one Space for each block."""
         return (self.correction.transform(block) for block in self.source.blocks(n_rows))
 
     def load(self) -> Space:
-        """All corrected rows."""
+        """Return all corrected rows."""
         space: Space = self.correction.transform(self.source.load())
         return space

@@ -1,4 +1,4 @@
-"""Fitted corrections as .safetensors files: tensors, and JSON that says what they are. Never a pickle."""
+"""Fitted corrections in .safetensors files: tensors, and JSON that describes them. No pickles."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def save_correction(correction: Any, path: str | os.PathLike[str]) -> Path:
 
 
 def load_correction(path: str | os.PathLike[str]) -> Correction:
-    """A correction from the file it was saved to, ready to transform; several come back as a Chain.
+    """Load a fitted correction from a file; several are returned as a Chain.
 
     >>> import tempfile
     >>> folder = tempfile.mkdtemp()
@@ -80,14 +80,15 @@ def load_correction(path: str | os.PathLike[str]) -> Correction:
             n_out = before._map(before._solved()).n_out
             if n_out != after.n_features_in_:
                 raise FileError(
-                    f"{path} has a {type(before).__name__} that makes {n_out} dimensions before a "
-                    f"{type(after).__name__} of {after.n_features_in_}; wanted a file that isoscope wrote"
+                    f"{path} has a {type(before).__name__} with {n_out} output dimensions before a "
+                    f"{type(after).__name__} with {after.n_features_in_} input dimensions",
+                    wanted="a file written by isoscope",
                 )
         return steps[0] if len(steps) == 1 else Chain.of(steps)
 
 
 def _steps(correction: Any) -> list[Correction]:
-    """Corrections in order, from one, a list, a Chain or a Pipeline, nested or not."""
+    """Return the corrections in order, of one, a list, a Chain or a Pipeline, nested or not."""
     if isinstance(correction, Chain):
         check_is_fitted(correction)
         return [part for step in correction.steps_ for part in _steps(step)]
@@ -99,8 +100,9 @@ def _steps(correction: Any) -> list[Correction]:
         parts = [step for _, step in correction.steps if step not in (None, "passthrough")]
     if not isinstance(parts, list | tuple) or not parts:
         raise InputError(
-            f"correction is a {type(correction).__name__}; wanted a fitted correction of isoscope, "
-            "a list of them, or a Pipeline of nothing else"
+            f"is a {type(correction).__name__}",
+            argument="correction",
+            wanted="a fitted correction of isoscope, or a list or Pipeline of them",
         )
     return [part for step in parts for part in _steps(step)]
 
@@ -117,39 +119,38 @@ def _described(step: Correction) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """A parameter as JSON has it."""
     if isinstance(value, Tensor | np.ndarray | np.generic):
         return value.tolist()
     return [_plain(part) for part in value] if isinstance(value, list | tuple | range) else value
 
 
 def _read(path: Path) -> tuple[dict[str, Tensor], list[Any]]:
-    """The tensors and the entries of all steps."""
     tensors, metadata = read_tensors(path, sealed=False)
     if _ENTRY not in metadata:
         raise FileError(
-            f"{path} is no correction, though a .safetensors file: wanted one that correction.save wrote"
+            f"{path} is a .safetensors file without a correction", wanted="one written by correction.save"
         )
     about = parse_json(metadata[_ENTRY], str(path)).value
     if not isinstance(about, Mapping) or not isinstance(about.get("format"), int):
-        raise FileError(f"{path} says nothing of its format; wanted a file that isoscope wrote")
+        raise FileError(f"{path} does not name its format", wanted="a file written by isoscope")
     if about["format"] > FORMAT:
         raise FileError(
-            f"{path} has format {about['format']}, written by isoscope {about.get('isoscope')}; this is "
-            f"{__version__}, which reads up to {FORMAT}: install a newer isoscope"
+            f"{path} has format {about['format']}, written by isoscope {about.get('isoscope')}",
+            wanted=f"at most {FORMAT}, which isoscope {__version__} reads",
+            hint="install a newer isoscope",
         )
     if about["format"] > 1 and CHECKSUM not in metadata:
-        raise FileError(f"{path} has no checksum; is it edited?")
+        raise FileError(f"{path} has no checksum", hint="was it edited?")
     if not isinstance(about.get("steps"), list) or not about["steps"]:
-        raise FileError(f"{path} holds no steps; wanted a file that isoscope wrote")
+        raise FileError(f"{path} has no steps", wanted="a file written by isoscope")
     return tensors, about["steps"]
 
 
 def _loaded(path: Path, i: int, entry: Any, tensors: dict[str, Tensor]) -> Correction:
-    """One step, its tensors checked against each other and against the dimensions it claims."""
+    """Return one step after checking the shapes of its tensors."""
     kind = entry.get("kind") if isinstance(entry, Mapping) else None
     if not isinstance(kind, str) or kind not in KINDS:
-        raise FileError(f"{path} holds a correction of unknown kind {kind!r}; wanted one of {listed(KINDS)}")
+        raise FileError(f"{path} has a correction of unknown kind {kind!r}", wanted=f"one of {listed(KINDS)}")
     step = KINDS[kind](**entry["parameters"])
     sizes = {"d": int(entry["n_features_in"])}
     step._check_parameters(sizes["d"])
@@ -159,8 +160,8 @@ def _loaded(path: Path, i: int, entry: Any, tensors: dict[str, Tensor]) -> Corre
         if tensor is None or not _fits(tensor, axes, sizes):
             found = "missing" if tensor is None else f"of shape {tuple(tensor.shape)} and type {tensor.dtype}"
             raise FileError(
-                f"{path} has {name} {found} for a {kind} of {sizes['d']} dimensions, or not finite; "
-                "is it truncated or edited?"
+                f"{path} has {name} {found} for a {kind} of {sizes['d']} dimensions, or not finite",
+                hint="is it truncated or edited?",
             )
         solution[name] = tensor
     step.n_features_in_ = sizes["d"]
@@ -171,7 +172,7 @@ def _loaded(path: Path, i: int, entry: Any, tensors: dict[str, Tensor]) -> Corre
 
 
 def _fits(tensor: Tensor, axes: str, sizes: dict[str, int]) -> bool:
-    """Whether a tensor is finite, of a type that is saved, and has its axes, as long as each was before."""
+    """Whether a tensor is finite and has the type and shape that its axes require."""
     if tensor.dtype not in _TYPES or tensor.ndim != len(axes) or not bool(torch.isfinite(tensor).all()):
         return False
     return all(sizes.setdefault(axis, n) == n for axis, n in zip(axes, tensor.shape, strict=True))

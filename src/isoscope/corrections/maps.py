@@ -1,7 +1,7 @@
-"""What a fitted correction does to vectors, as torch modules: exportable, differentiable, fused where affine.
+"""Fitted corrections as torch modules, which can be exported and differentiated.
 
-A map takes (…, d) vectors in its own type. `into` does the same for a block of rows into memory that is
-there already, so that no block touches fresh pages.
+A map transforms (…, d) vectors in its own number type. `into` writes the result for a block of rows to memory
+that is already allocated.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 
 class Map(nn.Module):
-    """One step: (…, d) vectors to (…, k); its buffers are float64 until it is moved to another type."""
+    """A map from (…, d) to (…, k) vectors. Its buffers are float64 until it is moved to another type."""
 
     n_out: int
 
@@ -26,7 +26,7 @@ class Map(nn.Module):
 
     @property
     def dtype(self) -> torch.dtype | None:
-        """The type it works in; None where it takes any."""
+        """The number type of the map, or None if it accepts any."""
         kinds = [buffer.dtype for buffer in self.buffers() if buffer.is_floating_point()]
         return kinds[0] if kinds else None
 
@@ -35,7 +35,7 @@ class Map(nn.Module):
         out.copy_(self(block))
 
     def affine(self) -> tuple[Tensor, Tensor, Tensor] | None:
-        """Center c (d,), matrix M (d, k) and offset b (k,) with y = (x − c) M + b; None if it is not so."""
+        """Return c (d,), M (d, k) and b (k,) with y = (x − c) M + b, or None if the map is not affine."""
         return None
 
 
@@ -50,24 +50,24 @@ class Scale(Map):
         self.register_buffer("scale", scale)
 
     def forward(self, x: Tensor) -> Tensor:
-        """The vectors moved and scaled."""
+        """Return (x − c)/s."""
         moved = x - self.center
         return moved if self.scale is None else moved / self.scale
 
     def into(self, out: Tensor, block: Tensor, room: Tensor) -> None:  # noqa: ARG002
-        """As `forward`, in place."""
+        """Compute `forward` in place."""
         torch.sub(block, self.center, out=out)
         if self.scale is not None:
             out.div_(self.scale)
 
     def affine(self) -> tuple[Tensor, Tensor, Tensor]:
-        """M is diagonal."""
+        """Return a diagonal M."""
         diagonal = torch.ones_like(self.center) if self.scale is None else 1 / self.scale
         return self.center, torch.diag(diagonal), torch.zeros_like(self.center)
 
 
 class Affine(Map):
-    """y = (x − c) M + b: one product. The center is taken off first, so that no digits go to an offset."""
+    """y = (x − c) M + b: one product. Subtracting the center first avoids rounding errors of an offset."""
 
     center: Tensor
     matrix: Tensor
@@ -78,22 +78,22 @@ class Affine(Map):
         self._plain = not bool(offset.any())
 
     def forward(self, x: Tensor) -> Tensor:
-        """The vectors moved, multiplied, moved again."""
+        """Return (x − c) M + b."""
         return (x - self.center) @ self.matrix + self.offset
 
     def into(self, out: Tensor, block: Tensor, room: Tensor) -> None:
-        """As `forward`, in place."""
+        """Compute `forward` in place."""
         torch.mm(torch.sub(block, self.center, out=room), self.matrix, out=out)
         if not self._plain:
             out.add_(self.offset)
 
     def affine(self) -> tuple[Tensor, Tensor, Tensor]:
-        """As it is."""
+        """Return the parameters of the map."""
         return self.center, self.matrix, self.offset
 
 
 class Removal(Map):
-    """y = (x − c) − (x − c)VᵀV + b: directions V (k, d) taken out by two thin products, not a full one."""
+    """y = (x − c) − (x − c)VᵀV + b: directions V (k, d) removed with two thin products."""
 
     center: Tensor
     components: Tensor
@@ -104,25 +104,25 @@ class Removal(Map):
         self._plain = not bool(offset.any())
 
     def forward(self, x: Tensor) -> Tensor:
-        """The vectors moved, with nothing left along V."""
+        """Return x − c without its components along V, plus b."""
         centred = x - self.center
         return centred - (centred @ self.components.T) @ self.components + self.offset
 
     def into(self, out: Tensor, block: Tensor, room: Tensor) -> None:  # noqa: ARG002
-        """As `forward`, in place."""
+        """Compute `forward` in place."""
         torch.sub(block, self.center, out=out)
         out.addmm_(out @ self.components.T, self.components, alpha=-1)
         if not self._plain:
             out.add_(self.offset)
 
     def affine(self) -> tuple[Tensor, Tensor, Tensor]:
-        """M = 1 − VᵀV."""
+        """Return M = 1 − VᵀV."""
         eye = torch.eye(self.n_out, dtype=self.center.dtype, device=self.center.device)
         return self.center, eye - self.components.T @ self.components, self.offset
 
 
 class Selection(Map):
-    """y = the kept coordinates of x, or x with the others at 0."""
+    """y = the selected coordinates of x, or x with the others set to 0."""
 
     kept: Tensor
     mask: Tensor
@@ -133,11 +133,11 @@ class Selection(Map):
         self._zero = zero
 
     def forward(self, x: Tensor) -> Tensor:
-        """The vectors without the dimensions."""
+        """Return the selected coordinates."""
         return x * self.mask if self._zero else x.index_select(-1, self.kept)
 
     def affine(self) -> tuple[Tensor, Tensor, Tensor]:
-        """M is a diagonal of ones and zeros, or its columns with a one."""
+        """Return M: a diagonal of ones and zeros, or only its columns that have a one."""
         matrix = torch.diag(self.mask)
         if not self._zero:
             matrix = matrix[:, self.kept]
@@ -145,17 +145,17 @@ class Selection(Map):
 
 
 class UnitLength(Map):
-    """y = x/‖x‖; a zero vector stays zero. Divided by its largest coordinate first, so nothing overflows."""
+    """y = x/‖x‖; a zero vector stays zero. Dividing by the largest coordinate first avoids overflow."""
 
     def forward(self, x: Tensor) -> Tensor:
-        """The vectors at length 1."""
+        """Return the vectors scaled to length 1."""
         largest = x.detach().abs().amax(dim=-1, keepdim=True)
         scaled = x / torch.where(largest > 0, largest, 1.0)
         lengths = torch.linalg.vector_norm(scaled, dim=-1, keepdim=True)
         return scaled / torch.where(lengths > 0, lengths, 1.0)
 
     def into(self, out: Tensor, block: Tensor, room: Tensor) -> None:
-        """As `forward`; where no square comes near over- or underflow, by one division."""
+        """Compute `forward` with one division where no square can overflow or underflow."""
         lengths = torch.linalg.vector_norm(block, dim=-1, keepdim=True)
         if bool(((lengths > 1e-12) & (lengths < 1e12)).all()):
             torch.div(block, lengths, out=out)
@@ -164,11 +164,11 @@ class UnitLength(Map):
 
 
 class Clusterwise(Map):
-    """y = x less its cluster's mean and, where there are any, less its cluster's own directions.
+    """y = x minus the mean of its cluster, without the directions of its cluster, if there are any.
 
-    The cluster is that of the nearest centre: ‖x − c‖²/2 = ‖x‖²/2 + (‖c‖²/2 − x·c), the bracket decides.
-    Directions of all clusters lie in one (K·k, d) matrix: two products, and coefficients of other clusters
-    are set to 0 between them.
+    The cluster of x has the nearest centre. Since ‖x − c‖²/2 = ‖x‖²/2 + (‖c‖²/2 − x·c), only the bracket is
+    compared. The directions of all clusters are rows of one (K·k, d) matrix. Between the two products with
+    it, the coefficients of other clusters are set to 0.
     """
 
     origin: Tensor
@@ -181,7 +181,9 @@ class Clusterwise(Map):
     def __init__(self, centers: Tensor, means: Tensor, components: Tensor | None = None) -> None:
         n_clusters, n_dims = means.shape
         directions = means.new_zeros(n_clusters, 0, n_dims) if components is None else components
-        origin = centers.mean(dim=0)  # products about it lose no digits to an offset all centres share
+        origin = centers.mean(
+            dim=0
+        )  # relative to it, a common offset of the centres causes no rounding errors
         super().__init__(
             n_dims,
             origin=origin,
@@ -193,14 +195,14 @@ class Clusterwise(Map):
         )
 
     def nearest(self, x: Tensor) -> Tensor:
-        """(…,) the cluster each vector belongs to."""
+        """Return the cluster of each vector (…,)."""
         return self._nearest(x - self.origin)
 
     def _nearest(self, moved: Tensor) -> Tensor:
         return (self.half_squares - moved @ self.centers.T).argmin(dim=-1)
 
     def forward(self, x: Tensor) -> Tensor:
-        """The vectors, each by its own cluster."""
+        """Return the vectors, each corrected by its cluster."""
         moved = x - self.origin
         codes = self._nearest(moved)
         centred = moved - self.means[codes]
@@ -212,20 +214,20 @@ class Clusterwise(Map):
 
 
 class InTurn(Map):
-    """Maps one after another."""
+    """A sequence of maps."""
 
     def __init__(self, maps: Sequence[Map]) -> None:
         super().__init__(maps[-1].n_out)
         self.steps = nn.ModuleList(maps)
 
     def forward(self, x: Tensor) -> Tensor:
-        """The vectors through all of them."""
+        """Return the vectors after all maps."""
         for step in self.steps:
             x = step(x)
         return x
 
     def into(self, out: Tensor, block: Tensor, room: Tensor) -> None:
-        """Each step into memory of its own, the last into `out`."""
+        """Compute each step in memory of its own, the last in `out`."""
         for place, step in enumerate(flat([self])):
             target = out if place == len(self.steps) - 1 else block.new_empty(len(block), step.n_out)
             step.into(target, block, room if room.shape == block.shape else torch.empty_like(block))
@@ -233,7 +235,7 @@ class InTurn(Map):
 
 
 def fused(maps: Sequence[Map]) -> Map:
-    """Maps one after another, as few as can be: affine neighbours, one of them a product, become one product.
+    """Combine maps into as few as possible: neighbouring affine maps become one product.
 
     ((x − c)M + b − c′)M′ + b′ = (x − c)MM′ + (b − c′)M′ + b′
     """
@@ -248,7 +250,7 @@ def fused(maps: Sequence[Map]) -> Map:
 
 
 def flat(maps: Iterable[Any]) -> Iterator[Map]:
-    """The maps in order, those that are several themselves taken apart."""
+    """Iterate over the maps in order, with nested sequences flattened."""
     for step in maps:
         if isinstance(step, InTurn):
             yield from flat(step.steps)

@@ -1,4 +1,4 @@
-"""`Center`, `Standardize` and `Normalize`: corrections that look at each dimension, or each vector, alone."""
+"""`Center`, `Standardize` and `Normalize`, which treat each dimension or each vector separately."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from isoscope.corrections.maps import Map, Scale, UnitLength
 
 @dataclass(frozen=True, eq=False)
 class Columns:
-    """Of each dimension: count n, mean (d,) and Σ(x − mean)² (d,), in float64; exact under any split."""
+    """The count n, the mean (d,) and Σ(x − mean)² (d,) of each dimension, in float64."""
 
     count: int
     mean: Tensor
@@ -22,13 +22,13 @@ class Columns:
 
     @classmethod
     def of(cls, block: Tensor) -> Columns:
-        """Of a block in float64; its first row is taken off before sums, so an offset gathers no rounding."""
+        """Compute them for a block in float64, relative to its first row to limit rounding errors."""
         moved = block - block[0]
         mean = moved.mean(dim=0)
         return cls(len(block), mean + block[0], (moved - mean).square_().sum(dim=0))
 
     def merge(self, other: Columns) -> Columns:
-        """Of both sets of vectors together."""
+        """Return the statistic of both sets of vectors together."""
         count = self.count + other.count
         step = other.mean - self.mean
         scatter = self.scatter + other.scatter + step.square() * (self.count * other.count / count)
@@ -36,22 +36,22 @@ class Columns:
 
     @property
     def variance(self) -> Tensor:
-        """(d,) with divisor n."""
+        """The variance of each dimension (d,), with divisor n."""
         return self.scatter / self.count
 
     @property
     def constant(self) -> Tensor:
-        """(d,) which dimensions vary by no more than rounding leaves of their own size."""
+        """Which dimensions (d,) are constant up to rounding."""
         rounding = self.count * torch.finfo(torch.float64).eps
         return self.variance <= rounding * self.variance + (rounding * self.mean).square()
 
 
 class Center(Correction):
-    """The mean taken off.
+    """Subtract the mean.
 
         y = x − m
 
-    Mean cosines fall to about 0 where vectors share an offset; distances stay as they are.
+    If the vectors share an offset, their mean cosine falls to about 0. Distances do not change.
 
     Attributes:
         mean_: (d,) m.
@@ -65,7 +65,7 @@ class Center(Correction):
     mean_ = Fitted("(d,) the mean of the vectors fitted on.")
 
     def inverse_transform(self, X: Any) -> Any:
-        """The vectors before."""
+        """Return the original vectors."""
         return self._undone(X, lambda known: Scale(-known["mean_"]))
 
     def _solve(self, statistic: Columns) -> dict[str, Tensor]:
@@ -76,11 +76,11 @@ class Center(Correction):
 
 
 class Standardize(Correction):
-    """Every dimension at mean 0 and standard deviation 1.
+    """Scale every dimension to mean 0 and standard deviation 1.
 
         y_j = (x_j − m_j)/s_j,   s_j² the variance with divisor n
 
-    A constant dimension keeps its scale: s_j = 1. As scikit-learn's StandardScaler.
+    A constant dimension keeps its scale: s_j = 1. This is StandardScaler of scikit-learn.
 
     Attributes:
         mean_, scale_: (d,) m and s.
@@ -95,7 +95,7 @@ class Standardize(Correction):
     scale_ = Fitted("(d,) their standard deviations, 1 where a dimension is constant.")
 
     def inverse_transform(self, X: Any) -> Any:
-        """The vectors before."""
+        """Return the original vectors."""
         return self._undone(
             X, lambda known: Scale(-known["mean_"] / known["scale_"], known["scale_"].reciprocal())
         )
@@ -109,18 +109,18 @@ class Standardize(Correction):
 
 
 class Normalize(Correction):
-    """Every vector at length 1, so that products are cosines.
+    """Scale every vector to length 1, so that dot products are cosines.
 
         y = x/‖x‖,   a zero vector stays zero
 
-    There is nothing to learn: transform needs no fit.
+    There is nothing to fit: `transform` can be called at once.
 
     >>> Normalize().transform([[3.0, 4.0], [0.0, 0.0]]).tolist()
     [[0.6, 0.8], [0.0, 0.0]]
     """
 
     def transform(self, X: Any) -> Any:
-        """Vectors at length 1."""
+        """Return the vectors scaled to length 1."""
         if not self.__sklearn_is_fitted__():
             return Normalize().fit(X).transform(X)
         return super().transform(X)

@@ -1,4 +1,4 @@
-"""`Whiten`: every direction given the same variance, or moved part of the way there."""
+"""`Whiten`: equal variance in every direction, fully or in part."""
 
 from __future__ import annotations
 
@@ -22,28 +22,27 @@ _FLOAT32_ERROR = 5e-7  # in a covariance: beyond it, float32 vectors are multipl
 
 
 def _is_invertible(correction: Any) -> bool:
-    """Whether no direction was left out."""
     if not hasattr(correction, "n_features_in_"):
         return correction.n_components is None
     return correction.n_components in (None, correction.n_features_in_)
 
 
 class Whiten(Correction):
-    """Directions scaled to equal variance: the covariance becomes the identity.
+    """Scale all directions to equal variance, so that the covariance becomes the identity.
 
         y = (x − m) V diag(λ^(−strength/2)),   λ, V the eigenvalues and eigenvectors of the covariance
-        zca:  y = (x − m) V diag(λ^(−strength/2)) Vᵀ, turned back, so that y lies as close to x as it can
+        zca:  y = (x − m) V diag(λ^(−strength/2)) Vᵀ, rotated back, so that y is as close to x as possible
 
-    strength 1 whitens, 0 only centres (and, with pca, rotates), between them is soft. With rank < d, as
-    always for n ≤ d vectors, some λ are 0 and cannot be divided by. The covariance is then shrunk to
-    (1 − γ)C + γ(tr C/d)·1, with γ by Ledoit and Wolf (2004) but at least 0.001: the vectors' own covariance
-    falls short of the identity, and directions that the sample never used are stretched finitely.
-    float32 vectors are multiplied in float32 where that keeps covariances within 1e-6, else in float64.
+    A strength of 1 whitens, 0 only centres (and rotates, with pca), and values between whiten in part. If the
+    rank is below d, as it always is for n ≤ d vectors, some λ are 0. The covariance is then shrunk to
+    (1 − γ)C + γ(tr C/d)·1, with γ by Ledoit and Wolf (2004) but at least 0.001. The covariance of the
+    result is then not quite the identity, and directions without variance are stretched by a finite factor.
+    float32 vectors are multiplied in float32 if that keeps covariances within 1e-6, else in float64.
     Papers: Su et al. 2021, Whitening Sentence Representations; Kessy et al. 2018, Optimal Whitening.
 
     Args:
-        n_components: directions to keep, the strongest first; None for all. pca returns so many dimensions,
-            zca returns d with nothing outside the kept directions.
+        n_components: number of directions to keep, the strongest first; None for all. pca returns this many
+            dimensions; zca returns d dimensions that span only the kept directions.
         strength: from 0 to 1.
         method: "pca" or "zca".
         regularization: γ from 0 to 1, or "auto": 0 at full rank, or where n_components keeps within the rank,
@@ -88,11 +87,11 @@ class Whiten(Correction):
 
     @available_if(_is_invertible)  # type: ignore[untyped-decorator]
     def inverse_transform(self, X: Any) -> Any:
-        """The vectors before; there where all directions are kept."""
+        """Return the original vectors. Available if all directions are kept."""
         return self._undone(X, self._backwards)
 
     def get_feature_names_out(self, input_features: Any = None) -> Any:
-        """Names of the dimensions that come out: whiten0, whiten1, … of pca; those that came in of zca."""
+        """Return the names of the output dimensions: whiten0, whiten1, … for pca, the input names for zca."""
         names = super().get_feature_names_out(input_features)
         if self.method == "zca":
             return names
@@ -119,21 +118,26 @@ class Whiten(Correction):
         }
 
     def _shrinkage(self, statistic: Moments, rank: int, k: int) -> float:
-        """γ, as asked for or as k directions of vectors of this rank need it."""
+        """Return γ: the one given, or the one that k directions of vectors of this rank need."""
         n = statistic.count
         if self.regularization == "auto":
             if self.n_components is not None and k > rank:
                 raise InputError(
-                    f"is {k}, and the {n} vectors have rank {rank}; wanted at most {rank}",
+                    f"is {k}, and the {n} vectors have rank {rank}",
                     argument="n_components",
+                    wanted=f"at most {rank}",
                     hint=["fit on more vectors", Setting("regularization", 0.1)],
                 )
             return 0.0 if k <= rank else max(ledoit_wolf(statistic), _LEAST_SHRINKAGE)
         if self.regularization == 0 and k > rank and self.strength > 0:
             raise InputError(
-                f"is 0, and the {n} vectors have rank {rank}, under the {k} directions asked "
-                f"for; wanted n_components of at most {rank}, more vectors, or regularization='auto'",
+                f"is 0, and the {n} vectors have rank {rank}, below the {k} directions to keep",
                 argument="regularization",
+                hint=[
+                    "fit on more vectors",
+                    Setting("n_components", rank),
+                    Setting("regularization", "auto"),
+                ],
             )
         return float(self.regularization)
 
@@ -145,10 +149,10 @@ class Whiten(Correction):
         return Affine(solution["mean_"], matrix, matrix.new_zeros(matrix.shape[1]))
 
     def _needs_float64(self) -> bool:
-        """Whether rounding the matrix to float32 moves a covariance by over 5e-7 of the variances.
+        """Whether rounding the matrix to float32 changes a covariance by over 5e-7 of the variances.
 
-        A rounded entry leaks some of the strongest direction into the weakest, stretched by √(λ₁/λ_d); what
-        that does to the covariance follows from the matrix alone.
+        Rounding mixes some of the strongest direction into the weakest, stretched by √(λ₁/λ_d). The effect on
+        the covariance follows from the matrix alone.
         """
         known = self._solved()
         matrix = self._map(known).matrix

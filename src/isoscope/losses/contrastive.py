@@ -62,7 +62,7 @@ class MultipleNegativesLoss(nn.Module):
 
     @full_precision
     def forward(self, anchors: Tensor, positives: Tensor, negatives: Tensor | None = None) -> Tensor:
-        """The loss of n pairs.
+        """Return the loss of n pairs.
 
         Args:
             anchors: (n, d).
@@ -87,12 +87,12 @@ class MultipleNegativesLoss(nn.Module):
         return all_sum(losses, across_processes=self.across_processes) / len(all_p)
 
     def _entropy(self, queries: Tensor, candidates: Tensor, first: int) -> Tensor:
-        """Summed over the queries; the right candidate of query i is first + i."""
+        """Return the sum over the queries; the correct candidate of query i is first + i."""
         right = torch.arange(first, first + len(queries), device=queries.device)
         return functional.cross_entropy(queries @ candidates.T / self.temperature, right, reduction="sum")
 
     def extra_repr(self) -> str:
-        """What `print` shows."""
+        """Return the parameters that `print` shows."""
         return f"temperature={self.temperature}, symmetric={self.symmetric}, similarity={self.similarity!r}"
 
 
@@ -123,7 +123,7 @@ class AlignmentLoss(nn.Module):
 
     @full_precision
     def forward(self, X: Tensor, Y: Tensor) -> Tensor:
-        """The loss of (n, d) vectors and their (n, d) partners."""
+        """Return the loss of (n, d) vectors and their (n, d) partners."""
         x, y = matching_rows(X=X, Y=Y)
         (u, u_present), (v, v_present) = units(x), units(y)
         present = u_present & v_present
@@ -136,7 +136,7 @@ class AlignmentLoss(nn.Module):
         return total / n.detach()
 
     def extra_repr(self) -> str:
-        """What `print` shows."""
+        """Return the parameters that `print` shows."""
         return f"alpha={self.alpha}"
 
 
@@ -169,7 +169,7 @@ class UniformityLoss(nn.Module):
 
     @full_precision
     def forward(self, X: Tensor) -> Tensor:
-        """The loss of (n, d) vectors."""
+        """Return the loss of (n, d) vectors."""
         directions, present = units(as_rows(X, "X"))
         own = directions[present]
         others, first = all_rows(own, across_processes=self.across_processes)
@@ -187,5 +187,5 @@ class UniformityLoss(nn.Module):
         return ((total / (n * (n - 1))).log() + largest).to(own.dtype)
 
     def extra_repr(self) -> str:
-        """What `print` shows."""
+        """Return the parameters that `print` shows."""
         return f"t={self.t}"

@@ -65,7 +65,7 @@ class CosineRegularizer(nn.Module):
         self.across_processes = across_processes
 
     def forward(self, states: States, mask: Tensor | None = None) -> Tensor:
-        """The penalty of (n, d) vectors, (B, T, d) token states with a mask, or a sequence of layers."""
+        """Return the penalty of (n, d) vectors, masked (B, T, d) token states, or a sequence of layers."""
         rows = masked_rows(states, mask, self.layers)
         directions, present = units(working(rows))
         sums = torch.cat([directions.sum(dim=0, dtype=torch.float64), present.sum().double()[None]])
@@ -78,5 +78,5 @@ class CosineRegularizer(nn.Module):
         return (self.strength * cosine).to(directions.dtype)
 
     def extra_repr(self) -> str:
-        """What `print` shows."""
+        """Return the parameters that `print` shows."""
         return f"strength={self.strength}, pairs={self.pairs!r}, layers={self.layers}"

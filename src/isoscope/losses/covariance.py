@@ -77,7 +77,7 @@ def reference_moments(
     layers: Sequence[int] | None = None,
     across_processes: bool = True,
 ) -> Moments:
-    """The moments behind `reference_covariance`."""
+    """Return the moments from which `reference_covariance` is computed."""
     processes = several(across_processes)
     share = max_vectors
     if max_vectors is not None and processes:

@@ -101,14 +101,14 @@ class IStarLoss(nn.Module):
         self.covariance = as_covariance(covariance, d).detach().clone()
 
     def moments(self, blocks: Iterable[Block]) -> Moments:
-        """The moments of a batch that comes in micro-batches, without gradient, for `whole`.
+        """Return the moments of a batch in micro-batches, without gradient, for `whole`.
 
         Each block is what `forward` takes: states, or a pair of states and mask.
         """
         return reference_moments(blocks, layers=self.layers, across_processes=self.across_processes)
 
     def forward(self, states: States, mask: Tensor | None = None, *, whole: Moments | None = None) -> Tensor:
-        """The penalty.
+        """Return the penalty.
 
         Args:
             states: (n, d) vectors, (B, T, d) token states, or a sequence of either, one entry a layer.
@@ -183,6 +183,6 @@ class IStarLoss(nn.Module):
         self._shrinkage = None
 
     def extra_repr(self) -> str:
-        """What `print` shows."""
+        """Return the parameters that `print` shows."""
         kind = "debias=True" if self.debias else f"zeta={self.zeta}"
         return f"strength={self.strength}, {kind}, layers={self.layers}"

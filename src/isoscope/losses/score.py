@@ -92,7 +92,7 @@ def shrunk_score(
 
 
 def debiased_score(n: int, d: int, trace: float, square: float, quartic: float) -> tuple[float, Slopes]:
-    """The ratio of unbiased (tr Σ)² and tr Σ² (Himeno and Yamada 2014) as a score, and its slopes.
+    """Return the ratio of unbiased (tr Σ)² and tr Σ² (Himeno and Yamada 2014) as a score, with gradients.
 
     0 and flat where all points are equal; 1 and flat where no direction shows twice, so that tr Σ² is
     estimated as nothing.
@@ -122,7 +122,7 @@ def batch_score(
     partial: bool = False,
     processes: bool = False,
 ) -> Tensor:
-    """The score that `moments` give, differentiable in those of its vectors that are `rows`.
+    """Return the score of `moments`, differentiable with respect to `rows`, a part of its vectors.
 
     Args:
         rows: (m, d), all the vectors, in their order; or a part of them.
@@ -142,7 +142,7 @@ def batch_score(
 def _scored(
     moments: Moments, inner: Tensor | None, shrinkage: Shrinkage | None, debias: bool
 ) -> tuple[float, Slopes]:
-    """The score and its slopes, with one wait for the device."""
+    """Return the score and its gradients with a single device synchronization."""
     third = moments.quartic if debias else inner
     square, *rest = torch.stack([moments.squared_frobenius, *([] if third is None else [third])]).tolist()
     n, d, trace = moments.count, moments.n_dims, moments.spread

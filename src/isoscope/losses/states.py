@@ -44,7 +44,7 @@ def masked_rows(states: States, mask: Tensor | None, layers: Sequence[int] | Non
 
 
 def chosen_layers(states: Sequence[Tensor], layers: Sequence[int] | None) -> list[Tensor]:
-    """The entries named, or all but the first; each is a tensor, those left out may be anything."""
+    """Return the chosen entries, or all but the first, after checking that each is a tensor."""
     if not isinstance(states, Sequence):  # an array of NumPy would be walked through row by row
         raise InputError(f"states is a {type(states).__name__}; {_WANTED_STATES}")
     states = list(states)
@@ -199,7 +199,7 @@ def label_codes(labels: Any, n: int, device: torch.device) -> Tensor:
 
 
 def as_number(value: Any, name: str, *, positive: bool = False) -> float:
-    """A float that float32 holds too, or an InputError that names the argument."""
+    """Return the value as a float, or raise InputError unless float32 can represent it."""
     wanted = "a positive number" if positive else "a finite number"
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise InputError(f"is {value!r}; wanted {wanted}", argument=name)

@@ -58,7 +58,7 @@ class TripletLoss(nn.Module):
         *,
         labels: Any = None,
     ) -> Tensor:
-        """The loss of (n, d) anchors with their positives and negatives, row by row, or of labelled vectors.
+        """Return the loss of (n, d) anchors, positives and negatives, row by row, or of labelled vectors.
 
         Args:
             X: (n, d) anchors, or all vectors where labels are given.
@@ -91,7 +91,7 @@ class TripletLoss(nn.Module):
         return total, total.new_tensor(len(anchor), dtype=torch.float64)
 
     def _labelled(self, rows: Tensor, labels: Any) -> tuple[Tensor, Tensor]:
-        """Summed loss and number of triplets whose anchor is one of this process's rows."""
+        """Return the summed loss and number of triplets whose anchor is a row of this process."""
         whole_numbers = isinstance(labels, Tensor) and not labels.is_floating_point()
         if several(self.across_processes) and not whole_numbers:
             raise InputError(
@@ -118,5 +118,5 @@ class TripletLoss(nn.Module):
         return total.to(rows.dtype), rows.new_tensor(n_triplets, dtype=torch.float64)
 
     def extra_repr(self) -> str:
-        """What `print` shows."""
+        """Return the parameters that `print` shows."""
         return f"margin={self.margin}"
