@@ -124,7 +124,7 @@ def test_the_trainer_stops_on_collapse_and_says_why(
         trainer.train()
     assert trainer.state.global_step <= 1
     assert "effective_rank is" in caplog.text
-    assert "after 0 steps, under its bound 1e+06" in caplog.text
+    assert "after 0 steps, below its bound 1e+06" in caplog.text
 
 
 @pytest.mark.slow

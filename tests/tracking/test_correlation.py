@@ -76,7 +76,7 @@ def test_points_without_a_value_are_left_out(rng) -> None:
 
 
 def test_undefined_is_said() -> None:
-    with pytest.raises(iso.UndefinedError, match="a curve is flat"):
+    with pytest.raises(iso.UndefinedError, match="a curve is constant"):
         Correlation.of("a", "b", np.ones((2, 5)), np.arange(10.0).reshape(2, 5))
     with pytest.raises(iso.UndefinedError, match="at least 3 points; there are 1"):
         Correlation.of("a", "b", np.ones((2, 1)), np.ones((2, 1)))

@@ -393,7 +393,7 @@ def test_measured_every_so_many_steps(probe: Tensor) -> None:
     assert tracker.trajectory["loss"][2] == 2.5
     assert tracker.trajectory["accuracy"][2] == 0.75
     assert "effective_rank" in tracker.trajectory.summary()
-    with pytest.raises(iso.InputError, match="measured nothing"):
+    with pytest.raises(iso.InputError, match="no rows yet"):
         _ = GeometryTracker(probe).trajectory
 
 
@@ -432,7 +432,7 @@ def test_stops_where_the_effective_rank_falls_under_its_bound(probe: Tensor) -> 
         tracker(shrinking(share), step)
         assert tracker.should_stop == (step >= first)
     assert (
-        tracker.stop_reason == f"effective_rank is {ranks[first]:.4g} after {first} steps, under its bound 2"
+        tracker.stop_reason == f"effective_rank is {ranks[first]:.4g} after {first} steps, below its bound 2"
     )
     tracker.truncate(first - 1)
     assert not tracker.should_stop
@@ -517,16 +517,16 @@ def test_the_state_goes_through_torch_save(probe: Tensor, tmp_path: Path) -> Non
 def test_what_cannot_be_resumed_is_refused(probe: Tensor, tmp_path: Path) -> None:
     tracker = GeometryTracker(probe, run=tmp_path)
     tracker.measure(network(), step=0)
-    with pytest.raises(iso.InputError, match="holds a trajectory already"):
+    with pytest.raises(iso.InputError, match="already has a trajectory"):
         GeometryTracker(probe, run=tmp_path)
-    with pytest.raises(iso.InputError, match=r"the rows are of .*, the tracker follows lid"):
+    with pytest.raises(iso.InputError, match=r"the rows have the metrics .* tracker: lid"):
         GeometryTracker(probe, run=tmp_path, resume=True, metrics="lid")
-    with pytest.raises(iso.InputError, match="of seed 0, the tracker has 1"):
+    with pytest.raises(iso.InputError, match="have seed 0; expected the tracker's, 1"):
         GeometryTracker(probe, run=tmp_path, resume=True, seed=1)
     with pytest.raises(iso.InputError, match="no columns and rows"):
         tracker.load_state_dict({})
     (tmp_path / "file").write_text("")
-    with pytest.raises(iso.FileError, match="cannot be made"):
+    with pytest.raises(iso.FileError, match="cannot be created"):
         GeometryTracker(probe, run=tmp_path / "file" / "run")
 
 
@@ -537,7 +537,7 @@ def test_what_cannot_be_resumed_is_refused(probe: Tensor, tmp_path: Path) -> Non
 def test_a_step_is_a_whole_number(probe: Tensor, step: Any) -> None:
     tracker = GeometryTracker(probe, every=5)
     for call in (lambda: tracker(network(), step), lambda: tracker.measure(network(), step=step)):
-        with pytest.raises(iso.InputError, match=rf"step is {step!r}; wanted a whole number .* at least 0"):
+        with pytest.raises(iso.InputError, match=rf"`step` must be a whole number .*, got {step!r}"):
             call()
     assert tracker.steps == []
 
@@ -555,11 +555,11 @@ def test_whole_numbers_of_every_kind_are_steps(probe: Tensor, kind: Callable[[in
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        (torch.ones(3), r"is a tensor of shape \(3,\); wanted a number or a tensor of one"),
+        (torch.ones(3), r"is a tensor of shape \(3,\); expected a number"),
         (np.ones((2, 1)), r"is a tensor of shape \(2, 1\)"),
         (torch.ones(0), r"is a tensor of shape \(0,\)"),
-        ("0.5", "is '0.5'; wanted a number"),
-        ([0.5], r"is \[0.5\]; wanted a number"),
+        ("0.5", "must be a number .*, got '0.5'"),
+        ([0.5], r"must be a number .*, got \[0.5\]"),
     ],
 )
 def test_a_loss_is_one_number(probe: Tensor, value: Any, message: str) -> None:
@@ -583,13 +583,15 @@ def test_a_tensor_of_one_is_a_number(probe: Tensor, value: Any) -> None:
 def test_a_probe_the_model_does_not_take_is_told_with_the_models_own_error(
     probe: Tensor, tiny_bert: Path
 ) -> None:
-    told = r"^the model failed on the probe of shape \(40, 5\): mat1 and mat2 .*; wanted inputs that Network"
+    told = (
+        r"^the model failed on the probe of shape \(40, 5\): mat1 and mat2 .*; expected inputs that Network"
+    )
     model = network()
     with pytest.raises(iso.InputError, match=told) as caught:
         GeometryTracker(probe[:, :5]).read(model)
     assert type(caught.value.__cause__) is RuntimeError
     assert model.training
-    with pytest.raises(iso.InputError, match=r"the model failed on the probe: .*BertModel takes") as caught:
+    with pytest.raises(iso.InputError, match=r"the model failed on the probe: .*BertModel accepts") as caught:
         GeometryTracker({"input_ids": torch.ones(3, 30, dtype=torch.long)}).read(bert(tiny_bert))
     assert type(caught.value.__cause__) is RuntimeError
 
@@ -604,31 +606,31 @@ def test_other_errors_of_the_model_pass_as_they_are(probe: Tensor, error: type[E
 
 
 def test_bounds_on_what_is_not_followed_name_what_is(probe: Tensor) -> None:
-    for metrics, told in (("isoscore", "isoscore is\\.$"), (("isoscore", "lid"), "isoscore, lid are\\.$")):
-        with pytest.raises(iso.InputError, match=f"stop_below has 'silhouette', .* followed; {told}"):
+    for metrics in (("isoscore",), ("isoscore", "lid")):
+        with raises(argument="stop_below", got="silhouette", wanted=f"bounds on {', '.join(metrics)}$"):
             GeometryTracker(probe, metrics=metrics, stop_below={"silhouette": 1.0})
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"every": 0}, "`every` is 0"),
-        ({"every": 2.5}, "`every` is 2.5"),
+        ({"every": 0}, "`every` must be .*, got 0"),
+        ({"every": 2.5}, "`every` must be .*, got 2.5"),
         ({"layers": ()}, "`layers` is empty"),
-        ({"layers": (1.5,)}, "`layers` has 1.5"),
+        ({"layers": (1.5,)}, "`layers` must be .*, got 1.5"),
         ({"layers": ("a", "a")}, "a layer twice"),
-        ({"pooling": "sum"}, "`pooling` is 'sum'"),
+        ({"pooling": "sum"}, "`pooling` must be .*, got 'sum'"),
         ({"metrics": "isoscor"}, "Did you mean isoscore"),
         ({"metrics": "silhouette"}, "silhouette needs labels"),
-        ({"metrics": "clusters"}, "none of clusters can be taken"),
-        ({"metrics": "self_similarity"}, "token_types, which are known of token states"),
-        ({"metrics": "alignment"}, "partners, which a tracker does not know"),
-        ({"contextual": True}, "which are known of token states"),
-        ({"stop_below": {"lid": 3.0}}, "stop_below has 'lid', which is not followed"),
-        ({"stop_below": {"mean_cosine": "x"}}, "wanted a number"),
+        ({"metrics": "clusters"}, "none that can be computed .*: clusters"),
+        ({"metrics": "self_similarity"}, "token_types, which only token states have"),
+        ({"metrics": "alignment"}, "partners, which a tracker does not have"),
+        ({"contextual": True}, "which only token states have"),
+        ({"stop_below": {"lid": 3.0}}, "`stop_below` must be bounds on .*, got 'lid'"),
+        ({"stop_below": {"mean_cosine": "x"}}, "must be a finite number"),
         ({"labels": [1, 2]}, "labels"),
         ({"seed": -1}, "`seed` must be a whole number"),
-        ({"batch_size": 0}, "`batch_size` is 0"),
+        ({"batch_size": 0}, "`batch_size` must be at least 1"),
     ],
 )
 def test_bad_settings(options: dict[str, Any], message: str, probe: Tensor) -> None:
@@ -643,13 +645,13 @@ def test_bad_settings(options: dict[str, Any], message: str, probe: Tensor) -> N
         ({}, "`probe` is empty"),
         (torch.zeros(0, 3), "at least 2 items"),
         ("text", "`probe` must be"),
-        (["a", " "], r"probe\[1\] is empty"),
+        (["a", " "], r"`probe\[1\]` is empty"),
         (["a", 3], r"`probe\[1\]` must be a string"),
-        (object(), "torch cannot take"),
+        (object(), "cannot be converted to a tensor"),
         ({"input_ids": torch.ones(2, 3), "attention_mask": torch.ones(3, 3)}, "several lengths"),
         (
             {"input_ids": torch.ones(2, 2), "attention_mask": torch.tensor([[1, 0], [0, 0]])},
-            r"\['attention_mask'\]\[1\] masks every token",
+            r"\['attention_mask'\]\[1\]` masks every token",
         ),
     ],
 )
@@ -659,16 +661,16 @@ def test_bad_probes(inputs: Any, message: str) -> None:
 
 
 def test_layers_that_do_not_exist_are_named_with_those_that_do(probe: Tensor, tiny_bert: Path) -> None:
-    with pytest.raises(iso.InputError, match=r"'decoder', which Network does not have; there are 'encoder'"):
+    with pytest.raises(iso.InputError, match=r"must be one of 'encoder', .*, got 'decoder'"):
         GeometryTracker(probe, layers="decoder").read(network())
-    with pytest.raises(iso.InputError, match="layers has 2, and Network returns no hidden states"):
+    with pytest.raises(iso.InputError, match="`layers` has 2, but Network returns no hidden states"):
         GeometryTracker(probe, layers=2).read(network())
     tokens, model = tokenizer(tiny_bert), bert(tiny_bert)
-    with pytest.raises(iso.InputError, match=r"`layers` has 3; BertModel has 0 .* 2"):
+    with pytest.raises(iso.InputError, match=r"`layers` must be numbers from 0 .* to 2 for BertModel, got 3"):
         GeometryTracker(TEXTS, tokenizer=tokens, layers=3).read(model)
-    with pytest.raises(iso.InputError, match=r"'heads', which BertModel does not have; .* more"):
+    with pytest.raises(iso.InputError, match=r"must be one of 'embeddings', .* more, got 'heads'"):
         GeometryTracker(TEXTS, tokenizer=tokens, layers="heads").read(model)
-    with pytest.raises(iso.InputError, match="`probe` is a tensor, and BertModel takes inputs by name"):
+    with pytest.raises(iso.InputError, match="`probe` is a tensor, and BertModel accepts inputs by name"):
         GeometryTracker(torch.ones(3, 4)).read(model)
     with pytest.raises(iso.InputError, match="has no tokenizer; pass tokenizer="):
         GeometryTracker(TEXTS).read(model)
@@ -681,15 +683,17 @@ def test_states_no_metric_is_taken_of(probe: Tensor, tiny_bert: Path) -> None:
     def broken(X: Tensor) -> Tensor:
         return torch.where(torch.arange(len(X))[:, None] == 3, torch.nan, X)
 
-    with pytest.raises(iso.NotFiniteError, match="layer -1 has NaN or Inf on the probe after 1,200 steps"):
+    with pytest.raises(
+        iso.NotFiniteError, match="layer -1 has NaN or infinity on the probe after 1,200 steps"
+    ):
         GeometryTracker(probe).measure(broken, step=1200)
-    with pytest.raises(iso.ShapeError, match="has 40 vectors of 1 dimension "):
+    with pytest.raises(iso.ShapeError, match="has 40 vectors of 1 dimension;"):
         GeometryTracker(probe).read(lambda X: X[:, :1])
     with pytest.raises(iso.ShapeError, match="has 1 vector of 6 dimensions"):
         GeometryTracker(probe[:1]).read(lambda X: X)
     with pytest.raises(iso.ShapeError, match=r"has shape \(40, 2, 3, 1\) for 40 items"):
         GeometryTracker(probe).read(lambda X: X.reshape(40, 2, 3, 1))
-    with pytest.raises(iso.InputError, match="is a dict; wanted a tensor"):
+    with pytest.raises(iso.InputError, match="is a dict; expected a tensor"):
         GeometryTracker(probe).read(lambda X: {"other": X})
     model, tokens = bert(tiny_bert), tokenizer(tiny_bert)
     with pytest.raises(iso.InputError, match="'pooler' has one vector an item, and contextual metrics"):
@@ -719,9 +723,9 @@ def test_attention_sinks_are_left_out_in_a_second_view(tiny_gpt: Path, tiny_bert
 
 
 def test_sinks_are_found_among_token_states_only(probe: Tensor, tiny_bert: Path) -> None:
-    with pytest.raises(iso.InputError, match="sinks are found among token states"):
+    with pytest.raises(iso.InputError, match="`sinks` need token states"):
         GeometryTracker(probe, sinks=True).read(network())
-    with pytest.raises(iso.InputError, match="sinks are found among token states"):
+    with pytest.raises(iso.InputError, match="`sinks` need token states"):
         GeometryTracker(TEXTS, tokenizer=tokenizer(tiny_bert), pooling="mean", sinks=True).read(
             bert(tiny_bert)
         )

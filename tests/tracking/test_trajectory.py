@@ -70,7 +70,7 @@ def test_the_title_has_what_is_known_of_the_vectors() -> None:
 
 
 def test_unknown_columns_are_named() -> None:
-    with pytest.raises(KeyError, match="was not measured; here are seed, step, loss"):
+    with pytest.raises(KeyError, match="is not a column; the columns are seed, step, loss"):
         made()["isoscor"]
 
 
@@ -142,7 +142,11 @@ def test_what_is_no_trajectory(tmp_path: Path) -> None:
     text = tmp_path / "text.parquet"
     text.write_text("hello")
     table = iso.save(np.eye(3), tmp_path / "table.parquet")
-    for path, message in ((text, "cannot be read"), (table, "no trajectory"), (tmp_path / "no", "cannot be")):
+    for path, message in (
+        (text, "cannot be read"),
+        (table, "not a trajectory"),
+        (tmp_path / "no", "cannot be"),
+    ):
         with pytest.raises(iso.FileError, match=message):
             iso.Trajectory.load(path)
     with pytest.raises(iso.FileError, match="cannot be written"):
@@ -192,7 +196,7 @@ def test_figure_of_other_columns_and_bad_ones(run: iso.Trajectory, tmp_path: Pat
     figure = draw(run, first="loss", second="accuracy", log=False)
     assert figure.axes[1].get_ylabel() == "loss"
     assert figure.axes[1].get_yscale() == "linear"
-    with pytest.raises(iso.InputError, match="`rank` was not measured"):
+    with pytest.raises(iso.InputError, match=r"`first` must be .*, got .rank."):
         run.figure(first="rank")
     with pytest.raises(iso.FileError, match="must end in one of"):
         run.figure(tmp_path / "figure.doc")

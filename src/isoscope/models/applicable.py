@@ -27,5 +27,7 @@ def applicable(asked: list[str], known: Collection[str], why: Mapping[str, str])
         elif metric.name in asked:
             raise InputError(f"{metric.name} needs {missing[0]}, {why[missing[0]]}")
     if not chosen:
-        raise InputError(f"none of {', '.join(asked)} can be computed on these states", argument="metrics")
+        raise InputError(
+            f"has none that can be computed on these states: {', '.join(asked)}", argument="metrics"
+        )
     return chosen

@@ -1,6 +1,7 @@
-"""The geometry of a model or of vectors, followed while they are trained.
+"""Track the geometry of a model or of vectors during training.
 
-GeometryTracker(probe)      measures layers of any model in any loop; adapters for three trainers
+GeometryTracker(probe)      measures layers of any model in any training loop
+geometry_callback, …        use a tracker in transformers, sentence-transformers and Lightning
 Trajectory                  the measurements of a run: curves, correlations, figure, file
 """
 

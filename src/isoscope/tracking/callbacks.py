@@ -1,6 +1,6 @@
-"""The tracker inside other people's trainers: transformers, sentence-transformers, Lightning.
+"""Callbacks that use a tracker in transformers, sentence-transformers and Lightning.
 
-Each adapter is made by a function, because the class it derives from is an optional import.
+Each callback is created by a function, because its base class is an optional import.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ _LOG = logging.getLogger("isoscope")
 def geometry_callback(
     tracker: GeometryTracker, *, log: Callable[[dict[str, float]], object] | None = None
 ) -> Any:
-    """A `TrainerCallback` of transformers: measures at the start, every `tracker.every` steps, at the end.
+    """Return a `TrainerCallback` for transformers.
 
-    Values go to the trainer's history, as `geometry/metric`, or `geometry/metric/layer` for several layers.
-    transformers hands a callback no way to the trainer's loggers (TensorBoard, Weights & Biases, …): to reach
-    them, pass the trainer's own `log`, in a line after the trainer is made. Where a bound of `stop_below` is
-    crossed, here or by a `geometry_evaluator` of the same tracker, the trainer is told to stop. A run that
-    goes on from a checkpoint drops the rows after it. The loss of a row is the one the trainer logs at that
-    step; NaN where it logs none.
+    It measures at the start, every `tracker.every` steps and at the end. Values are added to the trainer's
+    history as `geometry/metric`, or `geometry/metric/layer` for several layers. To send them to the trainer's
+    loggers (TensorBoard, Weights & Biases, …) as well, pass the trainer's own `log`. If a value falls below
+    its bound in `stop_below`, here or in a `geometry_evaluator` of the same tracker, training stops. A run
+    that continues from a checkpoint removes the rows after it. The loss of a row is the loss that the trainer
+    logs at that step, or NaN.
 
     Args:
-        tracker: what is measured.
-        log: `trainer.log`; without it, values go to the history alone.
+        tracker: the tracker.
+        log: `trainer.log`; without it, values are added to the history only.
 
     >>> trainer.add_callback(geometry_callback(tracker, log=trainer.log))  # doctest: +SKIP
     """
     transformers = _needed("transformers", "text")
 
     class GeometryCallback(transformers.TrainerCallback):  # type: ignore[misc, name-defined]
-        """Measures a model as transformers' trainer trains it."""
+        """Measures a model while the Trainer of transformers trains it."""
 
         def on_train_begin(self, _args: Any, state: Any, control: Any, **kwargs: Any) -> None:
             tracker.truncate(state.global_step)
@@ -55,10 +55,10 @@ def geometry_callback(
                 tracker.note(state.global_step, loss=loss)
 
         def on_evaluate(self, _args: Any, _state: Any, control: Any, **_: Any) -> None:
-            self._heed(control)
+            self._check_stop(control)
 
         def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-            if not args.load_best_model_at_end:  # else the model is that of another step by now
+            if not args.load_best_model_at_end:  # otherwise the model is that of another step
                 self._measure(state, control, kwargs["model"], now=True)
 
         def _measure(self, state: Any, control: Any, model: Any, *, now: bool = False) -> None:
@@ -69,12 +69,12 @@ def geometry_callback(
             if log is None:
                 state.log_history.append({**values, "epoch": state.epoch, "step": step})
             else:
-                asked = control.should_log
+                should_log = control.should_log
                 log(values)
-                control.should_log = asked  # or the trainer would think its own log of this step done
-            self._heed(control)
+                control.should_log = should_log  # `log` resets it, but the trainer has yet to log this step
+            self._check_stop(control)
 
-        def _heed(self, control: Any) -> None:
+        def _check_stop(self, control: Any) -> None:
             if _stops(tracker):
                 control.should_training_stop = True
 
@@ -82,12 +82,13 @@ def geometry_callback(
 
 
 def geometry_evaluator(tracker: GeometryTracker, *, name: str = "geometry") -> Any:
-    """An evaluator of sentence-transformers: measures whenever the trainer evaluates, whatever `every` is.
+    """Return an evaluator for sentence-transformers.
 
-    It returns the values by name, `geometry_effective_rank` for instance, which the trainer logs behind
-    `eval_`; those without a value are left out. Called during training it keeps a row; called by itself,
-    without a step, it only measures. An evaluator cannot stop its trainer: for a bound of `stop_below` to do
-    so, add `geometry_callback(tracker)` to the trainer's callbacks.
+    It measures whenever the trainer evaluates; `tracker.every` is not used. It returns the values by name,
+    such as `geometry_effective_rank`, which the trainer logs with the prefix `eval_`. Undefined values are
+    left out. During training the tracker records a row; without a step, the evaluator only measures. An
+    evaluator cannot stop its trainer: to use `stop_below`, also add `geometry_callback(tracker)` to the
+    trainer's callbacks.
 
     >>> trainer = SentenceTransformerTrainer(
     ...     model, arguments, train_dataset=pairs, loss=loss, evaluator=geometry_evaluator(tracker)
@@ -96,7 +97,7 @@ def geometry_evaluator(tracker: GeometryTracker, *, name: str = "geometry") -> A
     base = _needed("sentence_transformers.base.evaluation", "text")
 
     class GeometryEvaluator(base.BaseEvaluator):  # type: ignore[misc, name-defined]
-        """Measures a sentence model where it is evaluated."""
+        """Measures a sentence-transformers model when it is evaluated."""
 
         def __init__(self) -> None:
             super().__init__()
@@ -110,32 +111,30 @@ def geometry_evaluator(tracker: GeometryTracker, *, name: str = "geometry") -> A
             epoch: float = -1,  # noqa: ARG002
             steps: int = -1,
         ) -> dict[str, float]:
-            found: Mapping[str, Any] = (
-                tracker.read(model) if steps < 0 else tracker.measure(model, step=steps)
-            )
-            values = {column: found[column] for column in tracker.columns if not math.isnan(found[column])}
-            return {f"{name}_{column}": value for column, value in values.items()}
+            row: Mapping[str, Any] = tracker.read(model) if steps < 0 else tracker.measure(model, step=steps)
+            return {f"{name}_{key}": row[key] for key in tracker.columns if not math.isnan(row[key])}
 
     return GeometryEvaluator()
 
 
 def lightning_callback(tracker: GeometryTracker, *, module: str | None = None) -> Any:
-    """A `Callback` of Lightning: measures at the start, every `tracker.every` steps, at the end.
+    """Return a `Callback` for Lightning.
 
-    Values go to the trainer's own loggers and to `trainer.callback_metrics`, as `geometry/metric`, or
-    `geometry/metric/layer` for several layers. Where a bound of `stop_below` is crossed, the trainer is told
-    to stop. The rows travel in Lightning's checkpoints.
+    It measures at the start, every `tracker.every` steps and at the end. Values are sent to the trainer's
+    loggers and added to `trainer.callback_metrics` as `geometry/metric`, or `geometry/metric/layer` for
+    several layers. If a value falls below its bound in `stop_below`, training stops. The rows are saved in
+    Lightning's checkpoints.
 
     Args:
-        tracker: what is measured.
-        module: which part of the LightningModule, by name ("encoder"); by default it is called itself.
+        tracker: the tracker.
+        module: the name of the submodule to measure, such as "encoder"; by default the LightningModule.
 
     >>> trainer = lightning.Trainer(callbacks=[lightning_callback(tracker)])  # doctest: +SKIP
     """
     pytorch = _lightning()
 
     class GeometryCallback(pytorch.Callback):  # type: ignore[misc, name-defined]
-        """Measures a model as Lightning's trainer trains it."""
+        """Measures a model while the Trainer of Lightning trains it."""
 
         def on_train_start(self, trainer: Any, pl_module: Any) -> None:
             tracker.truncate(trainer.global_step)
@@ -157,7 +156,7 @@ def lightning_callback(tracker: GeometryTracker, *, module: str | None = None) -
             tracker.load_state_dict(state_dict)
 
         def _measure(self, trainer: Any, pl_module: Any, *, loss: Any = math.nan, now: bool = False) -> None:
-            step = trainer.global_step  # stands still while gradients are accumulated
+            step = trainer.global_step  # does not change while gradients are accumulated
             if step in tracker.steps or not (now or step % tracker.every == 0):
                 return
             model = pl_module if module is None else _part(pl_module, module)
@@ -172,7 +171,7 @@ def lightning_callback(tracker: GeometryTracker, *, module: str | None = None) -
 
 
 def logged(row: Row) -> dict[str, float]:
-    """What loggers hear of a row: its metrics, less those without a value, under names every logger takes.
+    """Return the defined values of a row's metrics, under names that every logger accepts.
 
     >>> logged({"seed": 0, "step": 2, "loss": 0.5, "accuracy": 1.0, "lid@0": 7.5, "lid@-1": float("nan")})
     {'geometry/lid/0': 7.5}
@@ -186,7 +185,7 @@ def logged(row: Row) -> dict[str, float]:
 
 
 def _stops(tracker: GeometryTracker) -> bool:
-    """Whether training is to end; says why."""
+    """Return whether training should stop, and log the reason."""
     if tracker.should_stop:
         _LOG.warning("training is stopped: %s", tracker.stop_reason)
     return tracker.should_stop
@@ -196,8 +195,8 @@ def _part(model: Any, name: str) -> Any:
     try:
         return model.get_submodule(name)
     except AttributeError:
-        there = ", ".join(child for child, _ in model.named_children())
-        raise InputError(f"module is {name!r}, which {type(model).__name__} does not have: {there}") from None
+        names = ", ".join(child for child, _ in model.named_children())
+        raise InputError(argument="module", got=name, wanted=f"a submodule, such as {names}") from None
 
 
 def _needed(module: str, extra: str) -> Any:
@@ -206,7 +205,7 @@ def _needed(module: str, extra: str) -> Any:
     except ImportError:
         package = module.partition(".")[0]
         raise InputError(
-            f"this needs {package}, which is not installed: pip install 'isoscope[{extra}]'"
+            f"this callback needs {package}, which is not installed", hint=f"pip install 'isoscope[{extra}]'"
         ) from None
 
 
@@ -216,4 +215,4 @@ def _lightning() -> Any:
             return import_module(name)
         except ImportError:
             continue
-    raise InputError("this needs lightning, which is not installed: pip install lightning")
+    raise InputError("this callback needs lightning, which is not installed", hint="pip install lightning")

@@ -1,4 +1,4 @@
-"""How two curves of a run move together: Pearson's r, Spearman's ρ, and how far seeds agree."""
+"""The correlation of two curves of a run: Pearson's r and Spearman's ρ, with intervals over seeds."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from isoscope.tables import Grid, span
 
 @dataclass(frozen=True)
 class Correlation(Record):
-    """The correlation of two metrics along training.
+    """The correlation of two metrics during training.
 
-    r and ρ are those of the two curves averaged over the seeds, as Mickus et al. 2024 report them. The
-    intervals say how far they hang on the seeds: 95 %, by leaving one seed out in turn (a jackknife, with
-    Student's t of n_seeds − 1 degrees). The points of a curve follow from each other, so
-    no interval is taken from how many there are.
+    r and ρ are the correlations of the two curves averaged over the seeds, as in Mickus et al. 2024. The
+    95 % intervals are over the seeds: a jackknife that leaves one seed out in turn, with Student's t
+    distribution with n_seeds − 1 degrees of freedom. The points of a curve depend on each other, so there is
+    no interval over points.
 
     Attributes:
-        first, second: the metrics.
+        first, second: the names of the metrics.
         r, rho: Pearson's and Spearman's correlation of the averaged curves.
-        r_interval, rho_interval: 95 % over seeds; None for one seed.
-        r_by_seed, rho_by_seed: the correlation of each seed's own curves.
-        n_points: points along the averaged curves.
+        r_interval, rho_interval: 95 % intervals over seeds; None for one seed.
+        r_by_seed, rho_by_seed: the correlations of each seed's curves.
+        n_points: the number of points of the averaged curves.
     """
 
     first: str
@@ -42,8 +42,8 @@ class Correlation(Record):
     @property
     def title(self) -> str:
         """What was correlated, in one line."""
-        over = "; 95 % over seeds, leaving one out" if self.r_interval else ""
-        return f"{self.first} against {self.second} (curves averaged over seeds{over})"
+        intervals = "; 95 % intervals by leaving one seed out" if self.r_interval else ""
+        return f"correlation of {self.first} and {self.second} (curves averaged over seeds{intervals})"
 
     @property
     def sentence(self) -> str:
@@ -63,16 +63,16 @@ class Correlation(Record):
 
     @classmethod
     def of(cls, first: str, second: str, a: np.ndarray, b: np.ndarray) -> Correlation:
-        """From (seeds, points) curves; a point where a seed has no value is left out."""
-        kept = np.isfinite(a).all(axis=0) & np.isfinite(b).all(axis=0)
-        a, b = a[:, kept], b[:, kept]
-        if a.shape[1] < 3:  # two points lie on a line whatever they are
+        """Return the correlation of (seeds, points) curves; points that a seed does not have are left out."""
+        is_defined = np.isfinite(a).all(axis=0) & np.isfinite(b).all(axis=0)
+        a, b = a[:, is_defined], b[:, is_defined]
+        if a.shape[1] < 3:  # the correlation of two points is always ±1
             raise UndefinedError(
                 f"the correlation of {first} and {second} needs at least 3 points; there are {a.shape[1]}"
             )
         r, rho = (_averaged(a, b, rank=rank) for rank in (False, True))
         if not (np.isfinite(r) and np.isfinite(rho)):
-            raise UndefinedError(f"the correlation of {first} and {second} is undefined: a curve is flat")
+            raise UndefinedError(f"the correlation of {first} and {second} is undefined: a curve is constant")
         pairs = list(zip(a, b, strict=True))
         return cls(
             first,
@@ -88,17 +88,17 @@ class Correlation(Record):
 
 
 def pearson(x: np.ndarray, y: np.ndarray) -> float:
-    """Pearson's r; NaN where one of them is flat."""
+    """Return Pearson's r; NaN if x or y is constant."""
     x, y = x - x.mean(), y - y.mean()
     scale = np.sqrt((x @ x) * (y @ y))
     return float(np.clip((x @ y) / scale, -1, 1)) if scale > 0 else float("nan")
 
 
 def ranks(values: np.ndarray) -> np.ndarray:
-    """Ranks from 1; equal values share the mean of theirs."""
-    _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
+    """Return ranks from 1; equal values have the mean of their ranks."""
+    _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
     last = np.cumsum(counts)
-    return (last - (counts - 1) / 2)[place]
+    return (last - (counts - 1) / 2)[inverse]
 
 
 def _averaged(a: np.ndarray, b: np.ndarray, *, rank: bool) -> float:
@@ -110,7 +110,7 @@ def _of_curves(x: np.ndarray, y: np.ndarray, *, rank: bool) -> float:
 
 
 def _jackknife(a: np.ndarray, b: np.ndarray, *, rank: bool) -> tuple[float, float] | None:
-    """95 % interval of the averaged curves' correlation, from leaving each seed out."""
+    """Return the 95 % interval of the averaged curves' correlation; None for one seed."""
     k = len(a)
     if k < 2:
         return None

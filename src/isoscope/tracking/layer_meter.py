@@ -1,4 +1,4 @@
-"""`LayerMeter`: the metrics of one layer's rows, and which metrics a probe allows."""
+"""`LayerMeter`: compute metrics on the vectors of a layer."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ from isoscope.statistics.gathered import Statistics
 from isoscope.tracking.layer_states import LayerRows
 
 CONTEXTUAL_METRICS = ("adjusted_self_similarity", "adjusted_intra_similarity", "mean_norm")
-_WITHOUT_TOKENS = "which are known of token states: pass texts or input_ids as probe, and pooling=None"
+_WITHOUT_TOKENS = "which only token states have: pass texts or input_ids as probe, and pooling=None"
 _WHY = {
-    "labels": "which were not given: pass labels=… with one label an item of the probe",
+    "labels": "which were not given: pass labels=… with one label for each item of the probe",
     "token_types": _WITHOUT_TOKENS,
     "sentences": _WITHOUT_TOKENS,
-    "partners": "which a tracker does not know",
-    "covariance": "which a tracker does not know",
+    "partners": "which a tracker does not have",
+    "covariance": "which a tracker does not have",
 }
 
 
 class LayerMeter:
-    """Takes metrics of a layer, with what is known of its rows.
+    """A function from the vectors of a layer to the values of metrics.
 
     Args:
-        metrics: names or families; what a family has that cannot be taken is left out, a name is refused.
-        contextual: CONTEXTUAL_METRICS too.
-        labels: of the probe's items.
-        has_tokens: whether rows are tokens whose types and texts are known.
-        seed: of metrics that sample.
-        device: where to compute; by default where the rows are.
+        metrics: names or families; metrics of a family that cannot be computed are left out.
+        contextual: also compute CONTEXTUAL_METRICS.
+        labels: the labels of the probe's items.
+        has_tokens: whether the vectors are of tokens whose types and texts are known.
+        seed: the seed of metrics that sample.
+        device: the device to compute on; by default that of the vectors.
     """
 
     def __init__(
@@ -52,36 +52,36 @@ class LayerMeter:
     ) -> None:
         self._labels, self._seed = labels, seed
         self._device = None if device is None else torch.device(device)
-        asked = [*named(metrics), *(CONTEXTUAL_METRICS if contextual else ())]
+        names = [*named(metrics), *(CONTEXTUAL_METRICS if contextual else ())]
         known = ({"labels"} if labels else set()) | ({"token_types", "sentences"} if has_tokens else set())
-        self._metrics = applicable(asked, known, _WHY)
+        self._metrics = applicable(names, known, _WHY)
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The metrics' names, in the registry's order."""
+        """The names of the metrics, in the registry's order."""
         return tuple(metric.name for metric in self._metrics)
 
     def __call__(self, rows: LayerRows, *, layer: Layer, step: int | None) -> list[Reading]:
-        """Return the readings in order; `step` is for what is said of NaN in the rows."""
+        """Return the readings, in the order of `names`; `step` is for the error about NaN."""
         n, d = rows.vectors.shape
         if n < 2 or d < 2:
             raise ShapeError(
-                f"layer {layer!r} has {n} vector{'s' * (n != 1)} of {d} dimension{'s' * (d != 1)} on the "
-                "probe; wanted at least 2 of each"
+                f"layer {layer!r} has {n} vector{'s' * (n != 1)} of {d} dimension{'s' * (d != 1)}",
+                wanted="at least 2 of each",
             )
         shelf = Statistics(self._space(rows, layer, step), seed=self._seed)
         return [taken(metric.name, metric.compute, shelf) for metric in self._metrics]
 
     def _space(self, rows: LayerRows, layer: Layer, step: int | None) -> Space:
-        """A layer's vectors with what is known of each row."""
+        """Return a layer's vectors with labels, token types and sentences."""
         known: dict[str, Any] = {}
         if self._labels is not None:
             known["labels"] = Labels(self._labels.codes[rows.items], self._labels.names)
         if any({"token_types", "sentences"} & metric.needs for metric in self._metrics):
             if rows.ids is None:
                 raise InputError(
-                    f"layer {layer!r} has one vector an item, and contextual metrics want one a token; "
-                    "name a layer of token states, or leave those metrics out"
+                    f"layer {layer!r} has one vector an item, and contextual metrics need one a token",
+                    hint=["name a layer of token states", "leave these metrics out"],
                 )
             known |= {"token_types": _coded(rows.ids), "sentences": _coded(rows.items)}
         vectors = rows.vectors if self._device is None else rows.vectors.to(self._device)
@@ -90,8 +90,8 @@ class LayerMeter:
         except NotFiniteError:
             when = "" if step is None else f" after {step:,} steps"
             raise NotFiniteError(
-                f"layer {layer!r} has NaN or Inf on the probe{when}: training has diverged; wanted a smaller "
-                "learning rate, clipped gradients, or a wider number type"
+                f"layer {layer!r} has NaN or infinity on the probe{when}: training has diverged",
+                hint=["lower the learning rate", "clip gradients", "use a wider floating-point type"],
             ) from None
 
 

@@ -1,4 +1,4 @@
-"""States of chosen layers of any model on a probe: hidden states by number, modules by name, the output."""
+"""The vectors of chosen layers of any model on a probe, with the item and token of each."""
 
 from __future__ import annotations
 
@@ -15,20 +15,18 @@ from isoscope.models.batches import InputBatch
 from isoscope.models.forward import Layer, StateBatch, hidden_states
 from isoscope.models.pooling import pool
 
-_NO_SINKS = (
-    "sinks are found among token states: wanted a model with hidden states, layers by number, "
-    "and pooling=None"
-)
+_NO_SINKS = "need token states"
+_NO_SINKS_WANTED = "a model with hidden states, layers given by number, and pooling=None"
 
 
 @dataclass(frozen=True, eq=False)
 class LayerRows:
-    """The vectors of a layer, and what each is of.
+    """The vectors of a layer, with the item and token of each.
 
     Attributes:
         vectors: (n, d), on the model's device.
-        items: (n,) int64 on the CPU, the item of the probe each belongs to.
-        ids: (n,) int64 on the CPU, the token each is the state of; None where a vector is of a whole item.
+        items: (n,) int64 on the CPU, the position of each vector's item in the probe.
+        ids: (n,) int64 on the CPU, the id of each vector's token; None where a vector is of an item.
         is_sink: (n,) bool on the CPU, the attention sinks; None where they were not asked for.
     """
 
@@ -38,12 +36,12 @@ class LayerRows:
     is_sink: Tensor | None = None
 
     def without_sinks(self) -> LayerRows:
-        """The rows that are no attention sinks."""
+        """Return the rows that are not attention sinks."""
         if self.is_sink is None:
             return self
-        kept = ~self.is_sink
-        vectors = self.vectors[kept.to(self.vectors.device)]
-        return LayerRows(vectors, self.items[kept], None if self.ids is None else self.ids[kept])
+        others = ~self.is_sink
+        vectors = self.vectors[others.to(self.vectors.device)]
+        return LayerRows(vectors, self.items[others], None if self.ids is None else self.ids[others])
 
 
 def layer_rows(
@@ -54,49 +52,48 @@ def layer_rows(
     pooling: str | None = None,
     sinks: bool = False,
 ) -> dict[Layer, LayerRows]:
-    """The rows of each layer asked for, over all batches.
+    """Return the vectors of each layer, over all batches.
 
     Args:
-        model: see `unwrapped`; whatever is callable is called.
-        batches: what it is called with.
-        layers: whole numbers for hidden states (0 the embedding layer, −1 the last), names of modules, or
-            "output". A model without hidden states has one layer by number: −1, its output.
-        pooling: token states to one vector an item; None leaves the tokens.
+        model: a model or any callable, as in `hidden_states`.
+        batches: its inputs.
+        layers: numbers of hidden states (0 is the embedding layer, −1 the last), names of modules, or
+            "output". For a model without hidden states, −1 is its output.
+        pooling: pool token states into one vector for each item; None leaves one for each token.
         sinks: find the attention sinks among the tokens, by their norms in all hidden states.
     """
     if sinks and (pooling is not None or any(isinstance(layer, str) for layer in layers)):
-        raise InputError(_NO_SINKS)
+        raise InputError(_NO_SINKS, argument="sinks", wanted=_NO_SINKS_WANTED)
     parts: dict[Layer, list[LayerRows]] = {layer: [] for layer in layers}
     norms: list[Tensor] = []
-    for found in hidden_states(model, batches, layers=layers):
+    for states in hidden_states(model, batches, layers=layers):
         for layer in layers:
-            parts[layer].append(_rows(found[layer], found.batch, layer, pooling))
+            parts[layer].append(_rows(states[layer], states.batch, layer, pooling))
         if sinks:
-            norms.append(_norms(found))
-    is_sink = _is_sink(torch.cat(norms, dim=1)) if sinks else None
-    return {layer: _joined(own, is_sink) for layer, own in parts.items()}
+            norms.append(_norms(states))
+    is_sink = None
+    if sinks:
+        joined = torch.cat(norms, dim=1)
+        is_sink = (joined.double() > sink_thresholds(joined)[:, None]).any(dim=0)
+    return {layer: _joined(batches, is_sink) for layer, batches in parts.items()}
 
 
-def _norms(found: StateBatch) -> Tensor:
-    """(L, n) the length of each token's vector that counts, in every hidden state."""
-    if not found.hidden:
-        raise InputError(_NO_SINKS)
-    norms, counted = found.norms().cpu(), found.batch.counted
-    return norms if counted is None or not found.is_of_tokens else norms[:, found.present(counted)]
-
-
-def _is_sink(norms: Tensor) -> Tensor:
-    """(n,) whether a token's vector dwarfs the others' in any hidden state."""
-    return (norms.double() > sink_thresholds(norms)[:, None]).any(dim=0)
+def _norms(states: StateBatch) -> Tensor:
+    """Return the (L, n) norms of the tokens that are counted, in every hidden state."""
+    if not states.hidden:
+        raise InputError(_NO_SINKS, argument="sinks", wanted=_NO_SINKS_WANTED)
+    norms, counted = states.norms().cpu(), states.batch.counted
+    return norms if counted is None or not states.is_of_tokens else norms[:, states.present(counted)]
 
 
 def _rows(states: Tensor, batch: InputBatch, layer: Layer, pooling: str | None) -> LayerRows:
-    """One vector a row: items as they are, tokens one by one or pooled."""
+    """Return one row for each item, or for each token unless they are pooled."""
     n_items = len(batch.items)
     if states.ndim not in (2, 3) or states.shape[0] != n_items:
         raise ShapeError(
-            f"layer {layer!r} has shape {tuple(states.shape)} for {n_items} items; wanted (items, d) or "
-            "(items, tokens, d): name another layer"
+            f"layer {layer!r} has shape {tuple(states.shape)} for {n_items} items",
+            wanted="(items, d) or (items, tokens, d)",
+            hint="name another layer",
         )
     if states.dtype in (torch.float16, torch.bfloat16):
         states = states.float()

@@ -1,4 +1,4 @@
-"""`Probe`: the fixed inputs a model is measured on, in batches, with what is known of each token."""
+"""`Probe`: the fixed inputs that a model is measured on, in batches."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from isoscope.errors import InputError, ShapeError
+from isoscope.errors import InputError, Setting, ShapeError
 from isoscope.models.batches import InputBatch, text_batches, token_batches, usual_batch
 from isoscope.models.language_models import UNLIMITED, LanguageModel
 from isoscope.models.texts import checked_texts
@@ -17,15 +17,15 @@ from isoscope.models.tokens import check_length, tokenize
 
 
 class Probe:
-    """Texts, a batch of named inputs, or a tensor with one entry an item.
+    """Texts, a batch of named inputs, or a tensor with one entry for each item.
 
     Args:
-        inputs: strings; a mapping such as {"input_ids": …, "attention_mask": …}; or anything torch takes.
-        tokenizer: of texts; by default the model's own, where it has one.
-        special: measure special tokens ([CLS], [SEP], <s>) too.
-        max_length: the most tokens of a text; by default what tokenizer and model take.
-        batch_size: items at a time; by default as many as have 4,096 tokens (32,768 on CUDA), and all
-            where items have no tokens.
+        inputs: strings; a mapping such as {"input_ids": …, "attention_mask": …}; or an array.
+        tokenizer: the tokenizer for texts; by default the model's own, if it has one.
+        special: also measure special tokens ([CLS], [SEP], <s>).
+        max_length: the maximum number of tokens of a text; by default that of the tokenizer and the model.
+        batch_size: items in a batch; by default as many as have 4,096 tokens (32,768 on CUDA), or all if the
+            items have no tokens.
     """
 
     def __init__(
@@ -39,7 +39,7 @@ class Probe:
     ) -> None:
         for name, size in (("max_length", max_length), ("batch_size", batch_size)):
             if size is not None and size < 1:
-                raise InputError(f"is {size}; wanted at least 1", argument=name)
+                raise InputError(argument=name, got=size, wanted="at least 1")
         self._tokenizer, self._special = tokenizer, special
         self._max_length, self._batch_size = max_length, batch_size
         self._inputs = _checked(inputs)
@@ -52,21 +52,21 @@ class Probe:
 
     @property
     def is_texts(self) -> bool:
-        """Whether the probe is texts."""
+        """Whether the items are texts."""
         return isinstance(self._inputs, list)
 
     @property
     def may_have_tokens(self) -> bool:
-        """Whether tokens can be told apart: texts, or numbers of tokens."""
+        """Whether the items have tokens: texts or token ids."""
         return self.is_texts or (isinstance(self._inputs, dict) and "input_ids" in self._inputs)
 
     def batches(self, model: Any, device: torch.device) -> list[InputBatch]:
-        """The probe as batches; made for the first model that asks, and kept."""
+        """Return the batches, which are created for the model of the first call."""
         if self._batches is None:
-            self._batches = self._made(model, device)
+            self._batches = self._create(model, device)
         return self._batches
 
-    def _made(self, model: Any, device: torch.device) -> list[InputBatch]:
+    def _create(self, model: Any, device: torch.device) -> list[InputBatch]:
         if not isinstance(self._inputs, list):
             return self._split(self._inputs, usual_batch(device))
         tokenizer = getattr(model, "tokenizer", None) if self._tokenizer is None else self._tokenizer
@@ -75,9 +75,9 @@ class Probe:
         preprocess = getattr(model, "preprocess", getattr(model, "tokenize", None))
         if preprocess is None and isinstance(model, torch.nn.Module):
             raise InputError(
-                f"is texts, and {type(model).__name__} has no tokenizer; pass tokenizer=… with the one "
-                "the model was trained with",
+                f"has texts, but {type(model).__name__} has no tokenizer",
                 argument="probe",
+                hint=Setting("tokenizer", to="tokenize the texts"),
             )
         return self._plain_texts(self._inputs, preprocess)
 
@@ -90,7 +90,7 @@ class Probe:
         fitting = n if ids is None else max(1, budget // ids.shape[1])
         size = self._batch_size or fitting
         special_ids = () if self._special or self._tokenizer is None else _special_ids(self._tokenizer)
-        if self._special:  # they are measured like any other
+        if self._special:  # special tokens are measured like any other
             inputs = {name: values for name, values in inputs.items() if name != "special_tokens_mask"}
         return [
             InputBatch.of(
@@ -110,49 +110,47 @@ class Probe:
         return list(token_batches(read, groups, special=self._special))
 
     def _plain_texts(self, texts: list[str], preprocess: Callable[..., Any] | None) -> list[InputBatch]:
-        """Texts for a function of texts, or through what a model makes of them itself."""
+        """Return batches of texts, or of what the model's own function makes of them."""
         batches = []
         for part in torch.arange(len(texts)).split(self._batch_size or len(texts)):
-            own = [texts[i] for i in part.tolist()]
-            batches.append(InputBatch(own if preprocess is None else preprocess(own), part))
+            batch = [texts[i] for i in part.tolist()]
+            batches.append(InputBatch(batch if preprocess is None else preprocess(batch), part))
         return batches
 
 
 def _checked(inputs: Any) -> list[str] | dict[str, Tensor] | Tensor:
-    """The probe in one of its three forms, with at least one item."""
-    if isinstance(inputs, str | bytes):
-        raise InputError(
-            f"is one {type(inputs).__name__}; wanted a sequence of strings: pass [text]", argument="probe"
-        )
+    """Return the items as texts, named tensors or a tensor; raise an error if there is none."""
     if isinstance(inputs, Mapping):
         return _checked_mapping(inputs)
-    if isinstance(inputs, Sequence) and (not inputs or isinstance(inputs[0], str)):
-        return checked_texts(inputs, name="probe", filled=True)
+    if isinstance(inputs, str | bytes) or (
+        isinstance(inputs, Sequence) and (not inputs or isinstance(inputs[0], str))
+    ):
+        return checked_texts(inputs, name="probe", filled=True)  # type: ignore[arg-type]
     tensor = _tensor(inputs, "probe")
     if tensor.ndim == 0 or not len(tensor):
-        raise ShapeError(
-            f"has shape {tuple(tensor.shape)}; wanted one entry an item, at least 2 items", argument="probe"
-        )
+        raise ShapeError(f"has shape {tuple(tensor.shape)}", argument="probe", wanted="at least 2 items")
     return tensor
 
 
 def _checked_mapping(inputs: Mapping[str, Any]) -> dict[str, Tensor]:
-    found = {name: _tensor(values, f"probe[{name!r}]") for name, values in inputs.items() if name != "labels"}
-    lengths = {name: len(values) if values.ndim else 0 for name, values in found.items()}
+    tensors = {
+        name: _tensor(values, f"probe[{name!r}]") for name, values in inputs.items() if name != "labels"
+    }
+    lengths = {name: len(values) if values.ndim else 0 for name, values in tensors.items()}
     if not any(lengths.values()):
-        raise ShapeError(
-            "is empty; wanted inputs by name, such as input_ids, with one entry an item", argument="probe"
-        )
+        raise ShapeError("is empty", argument="probe", wanted="inputs by name, such as input_ids")
     if len(set(lengths.values())) > 1:
-        shown = ", ".join(f"{name} {n}" for name, n in lengths.items())
+        listed = ", ".join(f"{name} {n}" for name, n in lengths.items())
         raise ShapeError(
-            f"has inputs of several lengths ({shown}); wanted one entry an item in each", argument="probe"
+            f"has inputs of several lengths ({listed})", argument="probe", wanted="one entry for each item"
         )
-    mask = found.get("attention_mask")
+    mask = tensors.get("attention_mask")
     if mask is not None and mask.ndim == 2 and not bool(mask.any(dim=1).all()):
         row = int((~mask.any(dim=1)).nonzero()[0])
-        raise ShapeError(f"probe['attention_mask'][{row}] masks every token; wanted at least one to measure")
-    return found
+        raise ShapeError(
+            "masks every token", argument=f"probe['attention_mask'][{row}]", wanted="at least one token"
+        )
+    return tensors
 
 
 def _tensor(values: Any, name: str) -> Tensor:
@@ -160,19 +158,19 @@ def _tensor(values: Any, name: str) -> Tensor:
         return torch.as_tensor(values).detach().cpu()
     except (TypeError, ValueError, RuntimeError) as error:
         raise InputError(
-            f"is a {type(values).__name__} torch cannot take ({error}); "
-            "wanted texts, a batch of named inputs, or a tensor",
+            f"is a {type(values).__name__} that cannot be converted to a tensor ({error})",
             argument=name,
+            wanted="texts, a batch of named inputs, or a tensor",
         ) from None
 
 
 def _special_ids(tokenizer: Any) -> list[int]:
-    """Numbers of the tokens put around and between texts; the unknown word is a word."""
+    """Return the ids of special tokens; the unknown token is not one of them, since it stands for a word."""
     return sorted(set(tokenizer.all_special_ids) - {tokenizer.unk_token_id})
 
 
 def _reader(tokenizer: Any, model: Any, max_length: int | None) -> LanguageModel:
-    """What `tokenize` asks of a language model: its tokenizer, and how much it takes."""
+    """Return the tokenizer and the maximum length in the form that `tokenize` takes."""
     config = getattr(model, "config", None)
     limits = (
         max_length,
@@ -180,7 +178,7 @@ def _reader(tokenizer: Any, model: Any, max_length: int | None) -> LanguageModel
         getattr(model, "max_seq_length", None),
         getattr(config, "max_position_embeddings", None),
     )
-    known = [int(limit) for limit in limits if limit and limit < UNLIMITED]
+    finite = [int(limit) for limit in limits if limit and limit < UNLIMITED]
     return LanguageModel(
         name=type(model).__name__,
         path=Path(),
@@ -188,6 +186,6 @@ def _reader(tokenizer: Any, model: Any, max_length: int | None) -> LanguageModel
         tokenizer=tokenizer,
         n_layers=0,
         n_dims=0,
-        max_length=min(known) if known else None,
+        max_length=min(finite) if finite else None,
         is_causal=False,
     )

@@ -1,4 +1,4 @@
-"""`RunRows`: the rows of a tracker, kept in order and in a file that is whole at any moment."""
+"""`RunRows`: the rows of a tracker, in memory and in a file that is complete at any moment."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _KEYS = ("seed", "step", "loss", "accuracy")
 
 
 class RunRows:
-    """Rows by step, one of each; written to `folder` whenever they change.
+    """Rows sorted by step, one for each step; they are written to `folder` whenever they change.
 
     Args:
-        columns: the metrics' columns.
-        trajectory: makes what is written of the rows.
-        seed: of the rows.
-        folder: where the file is; None keeps the rows in memory alone.
-        resume: begin with the rows in the file; else a file that is there is refused.
+        columns: the columns of the metrics.
+        trajectory: returns the trajectory that is written.
+        seed: the seed of the rows.
+        folder: the folder of the file; None keeps the rows in memory only.
+        resume: start with the rows of an existing file, which raises an error otherwise.
     """
 
     def __init__(
@@ -48,51 +48,53 @@ class RunRows:
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise FileError(f"run folder {file.parent} cannot be made: {why(error)}") from error
+            raise FileError(f"run folder {file.parent} cannot be created: {why(error)}") from error
         if not file.exists():
             return
         if not resume:
             raise InputError(
-                f"run folder {file.parent} holds a trajectory already",
+                f"run folder {file.parent} already has a trajectory",
                 hint=[Setting("resume", True, to="continue it"), "choose another folder"],
             )
-        found = Trajectory.load(file).columns
-        self.load(list(found), as_rows(found))
+        loaded = Trajectory.load(file).columns
+        self.load(list(loaded), as_rows(loaded))
 
     def add(self, row: Mapping[str, Any]) -> None:
-        """Keep a row, in place of one of the same step."""
-        others = [known for known in self.rows if known["step"] != row["step"]]
-        self.rows = sorted([*others, dict(row)], key=lambda known: known["step"])
+        """Add a row; it replaces a row of the same step."""
+        others = [other for other in self.rows if other["step"] != row["step"]]
+        self.rows = sorted([*others, dict(row)], key=lambda one: one["step"])
         self._write()
 
     def note(self, step: int, values: Mapping[str, float]) -> None:
-        """Change values of the row of a step, where there is one."""
+        """Change values in the row of a step, if there is one."""
         for row in self.rows:
             if row["step"] == step and values:
                 row.update(values)
                 self._write()
 
     def truncate(self, step: int) -> None:
-        """Forget the rows after a step."""
-        kept = [row for row in self.rows if row["step"] <= step]
-        if len(kept) < len(self.rows):
-            self.rows = kept
+        """Remove the rows after a step."""
+        rows = [row for row in self.rows if row["step"] <= step]
+        if len(rows) < len(self.rows):
+            self.rows = rows
             self._write()
 
     def load(self, columns: Any, rows: Any) -> None:
-        """Take over rows, checked to be of the same columns."""
+        """Replace the rows; raise InputError unless they have the same columns and seed."""
         if not isinstance(columns, list) or not isinstance(rows, list):
-            raise InputError("the state has no columns and rows; wanted what GeometryTracker.state_dict gave")
-        wanted = set(self.columns) - set(_KEYS)
-        if (found := set(columns) - set(_KEYS)) != wanted:
             raise InputError(
-                f"the rows are of {', '.join(sorted(found)) or 'nothing'}, the tracker follows "
-                f"{', '.join(sorted(wanted))}; wanted the same metrics and layers"
+                "the state has no columns and rows", wanted="the result of GeometryTracker.state_dict"
+            )
+        expected = set(self.columns) - set(_KEYS)
+        if (metrics := set(columns) - set(_KEYS)) != expected:
+            raise InputError(
+                f"the rows have the metrics {', '.join(sorted(metrics)) or 'none'}",
+                wanted=f"those of the tracker: {', '.join(sorted(expected))}",
             )
         if not all(isinstance(row, Mapping) and set(self.columns) <= row.keys() for row in rows):
-            raise InputError(f"the rows lack some of {', '.join(_KEYS)}; wanted those of a GeometryTracker")
+            raise InputError(f"the rows lack some of {', '.join(_KEYS)}", wanted="those of a GeometryTracker")
         if any(row["seed"] != self._seed for row in rows):
-            raise InputError(f"the rows are of seed {rows[0]['seed']}, the tracker has {self._seed}")
+            raise InputError(f"the rows have seed {rows[0]['seed']}", wanted=f"the tracker's, {self._seed}")
         ordered = [{name: row[name] for name in self.columns} for row in rows]
         self.rows = sorted(ordered, key=lambda row: row["step"])
 
@@ -102,13 +104,13 @@ class RunRows:
 
 
 def as_rows(columns: Mapping[str, np.ndarray]) -> list[dict[str, Any]]:
-    """Return columns row by row, in Python's own numbers."""
+    """Return the rows of columns, as Python numbers."""
     lists = (values.tolist() for values in columns.values())
     return [dict(zip(columns, row, strict=True)) for row in zip(*lists, strict=True)]
 
 
 def as_columns(rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> dict[str, np.ndarray]:
-    """Return rows as columns: whole numbers for seed and step, float64 for the rest."""
+    """Return rows as columns: int64 for seed and step, float64 for the others."""
     kinds: dict[str, Any] = {"seed": np.int64, "step": np.int64}
     return {name: np.array([row[name] for row in rows], kinds.get(name, np.float64)) for name in names}
 

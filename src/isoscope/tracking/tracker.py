@@ -1,4 +1,4 @@
-"""`GeometryTracker`: metrics of a model's layers on a fixed probe, along any training loop."""
+"""`GeometryTracker`: measure a model's layers on a fixed probe, in any training loop."""
 
 from __future__ import annotations
 
@@ -25,41 +25,42 @@ from isoscope.tracking.probe import Probe
 from isoscope.tracking.run_rows import RunRows, as_columns
 from isoscope.tracking.trajectory import Trajectory
 
-Row = dict[str, Any]  # seed, step, loss, accuracy, and one value a column
+Row = dict[str, Any]  # seed, step, loss, accuracy, and the value of each column
 DEFAULT_METRICS = ("isoscore_debiased", "mean_cosine", "effective_rank")
-WITHOUT_SINKS, SINK_SHARE = "_without_sinks", "sink_share"  # what columns are called
+WITHOUT_SINKS, SINK_SHARE = "_without_sinks", "sink_share"  # in the names of columns
 
 
 class GeometryTracker:
-    """Follows metrics of chosen layers on a fixed probe, every `every` steps of any training loop.
+    """Measures chosen layers on a fixed probe, every `every` steps of a training loop.
 
-    Measuring leaves no trace: train and eval modes, random states and gradients are as before, so a
-    training run with a tracker has the losses it has without.
+    A measurement restores train and eval modes, random states and gradients, so that training with a tracker
+    gives the same losses as training without one.
 
     Args:
-        probe: texts; a batch of named inputs ({"input_ids": …, "attention_mask": …}); or a tensor with one
-            entry an item, which the model is called with.
-        tokenizer: of the texts; by default the model's own, where it has one.
-        layers: whole numbers for hidden states (0 the embedding layer, −1 the last), names of modules
-            ("encoder.2", "head"), or "output". Where a model returns no hidden states, −1 is its output.
-        metrics: names or families of the registry.
-        every: steps between two measurements.
-        contextual: follow adjusted self- and intra-similarity and the mean norm of token states too.
-        pooling: None measures token states, padding left out; "mean", "cls", "max" or "lasttoken" makes
-            one vector a text of them.
-        special: measure the states of special tokens ([CLS], [SEP], <s>) too.
-        sinks: follow everything a second time without attention sinks, as `metric_without_sinks`, and the
-            share of tokens that are sinks, `sink_share`. Sinks are those of the moment: over ten times as
-            long as the median token in any hidden state.
-        labels: one label an item of the probe, for metrics that need them; tokens carry their text's.
-        stop_below: bounds by metric (or column): where a value falls under its bound in any layer, or has
-            none because all points are equal, `should_stop` turns True.
-        max_length: the most tokens of a text; longer ones are cut.
-        batch_size: items of the probe at a time.
-        run: a folder; `trajectory.parquet` in it holds the rows so far at any moment.
-        resume: go on from the rows in `run`; else a folder that has some is refused.
-        seed: of metrics that sample, and the trajectory's seed.
-        device: where metrics are computed; by default where the model is.
+        probe: texts; a batch of named inputs ({"input_ids": …, "attention_mask": …}); or a tensor of inputs
+            with one entry for each item.
+        tokenizer: the tokenizer for texts; by default the model's own, if it has one.
+        layers: numbers of hidden states (0 is the embedding layer, −1 the last), names of modules
+            ("encoder.2", "head"), or "output". For a model without hidden states, −1 is its output.
+        metrics: names or families of metrics.
+        every: the number of steps between two measurements.
+        contextual: also measure adjusted self- and intra-similarity and the mean norm of token states.
+        pooling: None measures token states without padding; "mean", "cls", "max" or "lasttoken" pools them
+            into one vector for each text.
+        special: also measure the states of special tokens ([CLS], [SEP], <s>).
+        sinks: also measure every metric without attention sinks, as `metric_without_sinks`, and the share of
+            tokens that are sinks, `sink_share`. A sink has a norm of more than ten times the median in any
+            hidden state at this step.
+        labels: one label for each item of the probe, for metrics that need them; a token has the label of
+            its text.
+        stop_below: bounds by metric or column. `should_stop` becomes True if a value falls below its bound
+            in any layer, or is undefined because all points are equal.
+        max_length: the maximum number of tokens of a text; longer texts are truncated.
+        batch_size: items of the probe in a batch.
+        run: a folder; its file `trajectory.parquet` always has all rows so far.
+        resume: continue from the rows in `run`; otherwise a folder with rows raises an error.
+        seed: the seed of metrics that sample, and of the trajectory.
+        device: the device to compute metrics on; by default that of the model.
 
     >>> model = nn.Linear(4, 3)
     >>> tracker = GeometryTracker(torch.randn(50, 4), metrics="effective_rank", every=10)
@@ -92,11 +93,10 @@ class GeometryTracker:
     ) -> None:
         check_seed(seed)
         if isinstance(every, bool) or not isinstance(every, int) or every < 1:
-            raise InputError(f"is {every!r}; wanted a whole number of steps, at least 1", argument="every")
+            raise InputError(argument="every", got=every, wanted="a whole number of at least 1")
         if pooling is not None and pooling not in TOKEN_POOLINGS:
-            raise InputError(
-                f"is {pooling!r}; wanted None or one of {', '.join(TOKEN_POOLINGS)}", argument="pooling"
-            )
+            wanted = f"None or one of {', '.join(TOKEN_POOLINGS)}"
+            raise InputError(argument="pooling", got=pooling, wanted=wanted)
         self.every, self.seed, self.pooling, self.sinks = every, seed, pooling, sinks
         self.probe = Probe(
             probe, tokenizer=tokenizer, special=special, max_length=max_length, batch_size=batch_size
@@ -129,7 +129,7 @@ class GeometryTracker:
     def __call__(
         self, model: Any, step: int, *, loss: Any = math.nan, accuracy: Any = math.nan
     ) -> Row | None:
-        """Measure where it is time to, every `every` steps; the row, or None where it is not."""
+        """Measure if the step is a multiple of `every`, and return the row; otherwise return None."""
         if self._began is None:
             self._began = time.perf_counter()
         if _whole(step) % self.every:
@@ -137,7 +137,7 @@ class GeometryTracker:
         return self.measure(model, step=step, loss=loss, accuracy=accuracy)
 
     def measure(self, model: Any, *, step: int, loss: Any = math.nan, accuracy: Any = math.nan) -> Row:
-        """Measure now and keep the row; a row of the same step is replaced."""
+        """Measure now, record the row and return it; it replaces a row of the same step."""
         row: Row = {
             "seed": self.seed,
             "step": _whole(step),
@@ -149,15 +149,15 @@ class GeometryTracker:
         return dict(row)
 
     def read(self, model: Any, *, step: int | None = None) -> dict[str, float]:
-        """The value of every column now, NaN where a metric has none; no row is kept."""
+        """Measure now without recording a row; return the value of every column, NaN where undefined."""
         model = unwrapped(model)
         device = device_of(model)
         if device.type == "cuda":
-            torch.cuda.synchronize(device)  # what training still has under way is not measuring
+            torch.cuda.synchronize(device)  # kernels of the training step do not count as measuring
         began = time.perf_counter()
         if self._began is None:
             self._began = began
-        owner = getattr(model, "__self__", model)  # a method such as model.encode
+        owner = getattr(model, "__self__", model)  # the model of a method such as model.encode
         with untouched(owner):
             batches = self.probe.batches(model, device)
             by_layer = layer_rows(model, batches, self.layers, pooling=self.pooling, sinks=self.sinks)
@@ -167,7 +167,7 @@ class GeometryTracker:
         return dict(zip(self.columns, values, strict=True))
 
     def _values(self, rows: LayerRows, layer: Layer, step: int | None) -> list[float]:
-        """The values of a layer's columns, NaN where there is none."""
+        """Return the values of a layer's columns, NaN where undefined."""
         values = [one.number for one in self._meter(rows, layer=layer, step=step)]
         if rows.is_sink is None:
             return values
@@ -177,10 +177,9 @@ class GeometryTracker:
         return [*values, *without, share]
 
     def note(self, step: int, *, loss: Any = None, accuracy: Any = None) -> None:
-        """Add to the row of a step what was known only after it was measured."""
-        given = {"loss": loss, "accuracy": accuracy}
-        known = {name: _number(value, name) for name, value in given.items() if value is not None}
-        self._rows.note(step, known)
+        """Set the loss or accuracy in the row of a step that was measured before."""
+        values = {"loss": loss, "accuracy": accuracy}
+        self._rows.note(step, {name: _number(v, name) for name, v in values.items() if v is not None})
 
     @property
     def steps(self) -> list[int]:
@@ -191,43 +190,43 @@ class GeometryTracker:
     def trajectory(self) -> Trajectory:
         """The rows so far: seed, step, loss, accuracy, and `metric`, or `metric@layer` for several layers."""
         if not self._rows.rows:
-            raise InputError("the tracker has measured nothing yet; call it in the loop, at step 0 to begin")
+            raise InputError("the tracker has no rows yet", hint="call it in the training loop, from step 0")
         return self._trajectory()
 
     @property
     def should_stop(self) -> bool:
-        """Whether a bound of `stop_below` was crossed."""
+        """Whether a value has fallen below its bound in `stop_below`."""
         return self.stop_reason is not None
 
     @property
     def stop_reason(self) -> str | None:
-        """Which column fell under its bound first, at which step; None while none has."""
+        """The first column that fell below its bound, and its step; None while there is none."""
         for row in self._rows.rows:
             for column, bound in self.stop_below.items():
                 value = row[column]
                 if math.isnan(value):
                     return f"{column} has no value after {row['step']:,} steps: the space has collapsed"
                 if value < bound:
-                    return f"{column} is {value:.4g} after {row['step']:,} steps, under its bound {bound:g}"
+                    return f"{column} is {value:.4g} after {row['step']:,} steps, below its bound {bound:g}"
         return None
 
     @property
     def overhead_share(self) -> float:
-        """Seconds spent measuring over seconds since the first call; 0 before it."""
+        """The share of the time since the first call that was spent measuring; 0 before it."""
         if self._began is None:
             return 0.0
         return self._measuring_s / max(time.perf_counter() - self._began, 1e-9)
 
     def state_dict(self) -> dict[str, Any]:
-        """The rows as plain numbers, for a checkpoint."""
+        """Return the rows as Python numbers, for a checkpoint."""
         return {"columns": list(self.columns), "rows": [dict(row) for row in self._rows.rows]}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from what `state_dict` gave; the rows there are replaced."""
+        """Replace the rows by those of `state_dict`."""
         self._rows.load(state.get("columns"), state.get("rows"))
 
     def truncate(self, step: int) -> None:
-        """Drop the rows after a step: the run goes on from a checkpoint taken there."""
+        """Remove the rows after a step, to continue from a checkpoint of that step."""
         self._rows.truncate(step)
 
     def _trajectory(self) -> Trajectory:
@@ -250,7 +249,7 @@ class GeometryTracker:
         }
 
     def _describe(self, model: Any, by_layer: Mapping[Layer, LayerRows]) -> None:
-        """What is learnt of model and probe at the first measurement, for the trajectory."""
+        """Record the model and the shapes of its layers at the first measurement."""
         if self._about:
             return
         shapes = [list(rows.vectors.shape) for rows in by_layer.values()]
@@ -262,54 +261,53 @@ class GeometryTracker:
         self._n_parameters = sum(p.numel() for p in parameters if p.requires_grad)
 
     def _bounds(self, stop_below: Mapping[str, float] | None) -> dict[str, float]:
-        """Bounds by column: those given by metric hold in every layer."""
+        """Return the bounds by column; a bound on a metric applies to every layer."""
         bounds: dict[str, float] = {}
         for name, bound in (stop_below or {}).items():
             columns = [column for column in self.columns if name in (column, column.partition("@")[0])]
             if not columns:
-                followed = f"{', '.join(self.columns)} {'is' if len(self.columns) == 1 else 'are'}"
-                raise InputError(f"stop_below has {name!r}, which is not followed; {followed}")
+                wanted = f"bounds on {', '.join(self.columns)}"
+                raise InputError(argument="stop_below", got=name, wanted=wanted)
             if isinstance(bound, bool) or not isinstance(bound, int | float) or not math.isfinite(bound):
-                raise InputError(f"stop_below[{name!r}] is {bound!r}; wanted a number")
+                raise InputError(argument=f"stop_below[{name!r}]", got=bound, wanted="a finite number")
             bounds |= dict.fromkeys(columns, float(bound))
         return bounds
 
 
 def _checked_layers(layers: Layer | Iterable[Layer]) -> tuple[Layer, ...]:
-    found: Sequence[Layer] = (layers,) if isinstance(layers, int | str) else tuple(layers)
-    if not found:
-        raise InputError("is empty; wanted at least one, such as -1", argument="layers")
-    for layer in found:
+    chosen: Sequence[Layer] = (layers,) if isinstance(layers, int | str) else tuple(layers)
+    if not chosen:
+        raise InputError("is empty", argument="layers", wanted="at least one layer, such as -1")
+    for layer in chosen:
         if isinstance(layer, bool) or not isinstance(layer, int | str):
-            raise InputError(
-                f"has {layer!r}; wanted whole numbers, names of modules, or 'output'", argument="layers"
-            )
-    if len(set(found)) < len(found):
-        raise InputError(f"has a layer twice: {', '.join(map(str, found))}", argument="layers")
-    return tuple(found)
+            wanted = "whole numbers, names of modules, or 'output'"
+            raise InputError(argument="layers", got=layer, wanted=wanted)
+    if len(set(chosen)) < len(chosen):
+        raise InputError(f"has a layer twice: {', '.join(map(str, chosen))}", argument="layers")
+    return tuple(chosen)
 
 
 def _whole(step: Any) -> int:
-    """A step as loops count it: Python's whole numbers, NumPy's, or a tensor of one."""
+    """Return a step as an int: a whole number of Python or NumPy, or a tensor with one element."""
     try:
         number = -1 if isinstance(step, bool) else operator.index(step)
     except TypeError:
         number = -1
     if number < 0:
-        raise InputError(f"step is {step!r}; wanted a whole number of updates, at least 0")
+        raise InputError(argument="step", got=step, wanted="a whole number of at least 0")
     return number
 
 
 def _number(value: Any, name: str) -> float:
-    """A loss as it comes: a number, or a tensor of one, its graph left alone."""
+    """Return a number or a tensor with one element as a float."""
     if isinstance(value, torch.Tensor | np.ndarray):
         if math.prod(value.shape) != 1:
             raise InputError(
-                f"is a tensor of shape {tuple(value.shape)}; wanted a number or a tensor of one, "
-                "such as its mean",
+                f"is a tensor of shape {tuple(value.shape)}",
                 argument=name,
+                wanted="a number, such as its mean",
             )
         value = value.item()
     if not hasattr(value, "__float__"):
-        raise InputError(f"is {value!r}; wanted a number or a tensor of one", argument=name)
+        raise InputError(argument=name, got=value, wanted="a number or a tensor with one element")
     return float(value)

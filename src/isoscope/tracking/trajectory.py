@@ -1,4 +1,4 @@
-"""`Trajectory`: what was measured along training, seed by seed."""
+"""`Trajectory`: the measurements of a training run, for each seed."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ _NO_VALUE = "no value at this step"
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Trajectory(View):
-    """Loss, accuracy and metrics of every seed, before the first update and after those measured.
+    """Loss, accuracy and metrics of every seed, at each step that was measured.
 
     Attributes:
-        columns: seed, step, loss, accuracy, then one a metric (and its interval, where estimated): equally
-            long arrays, sorted by seed and step; NaN where a metric has no value.
-        configuration: every setting of the run, what it was run on, and versions.
-        n_parameters: numbers trained in one seed, table and classifier.
-        tables: (seeds, n, d) the vectors at the end, where they are at hand; not written to files.
+        columns: arrays of equal length, sorted by seed and step: seed, step, loss, accuracy, one for each
+            metric, and the ends of its interval where it is an estimate. NaN is an undefined value.
+        configuration: the settings of the run, its data and the versions of libraries.
+        n_parameters: the number of trained parameters of one seed.
+        tables: (seeds, n, d) the vectors at the end, where they are available; not saved to files.
     """
 
     columns: Mapping[str, np.ndarray]
@@ -64,12 +64,12 @@ class Trajectory(View):
 
     def __getitem__(self, name: str) -> np.ndarray:
         if name not in self.columns:
-            raise KeyError(f"{name!r} was not measured; here are {', '.join(self.columns)}")
+            raise KeyError(f"{name!r} is not a column; the columns are {', '.join(self.columns)}")
         return self.columns[name]
 
     @property
     def metrics(self) -> tuple[str, ...]:
-        """What was measured of the geometry: every column but seed, step, loss, accuracy and intervals."""
+        """The columns of metrics: all but seed, step, loss, accuracy and the ends of intervals."""
         known = {*_KEYS, "loss", "accuracy"}
         return tuple(
             name
@@ -85,30 +85,32 @@ class Trajectory(View):
 
     @cached_property
     def steps(self) -> np.ndarray:
-        """The updates every seed was measured after."""
+        """The steps at which every seed was measured."""
         steps, counts = np.unique(self.columns["step"], return_counts=True)
         return steps[counts == len(self.seeds)]
 
     def curves(self, name: str) -> np.ndarray:
-        """(seeds, steps) a column's curve of each seed, over the steps all seeds have."""
+        """Return the (seeds, steps) curves of a column, over the steps that all seeds have."""
         shared = np.isin(self["step"], self.steps)
         return self[name][shared].reshape(len(self.seeds), len(self.steps))
 
     def mean(self) -> dict[str, np.ndarray]:
-        """Every column averaged over the seeds, by step."""
+        """Return every column averaged over the seeds, by step."""
         names = [name for name in self.columns if name not in _KEYS]
         return {"step": self.steps} | {name: self.curves(name).mean(axis=0) for name in names}
 
     def correlation(
         self, first: str = "isoscore", second: str = "silhouette", *, from_step: int = 0
     ) -> Correlation:
-        """How two columns move together along the curves averaged over the seeds; see `Correlation`."""
+        """Return the correlation of two columns over the steps; see `Correlation`."""
         kept = self.steps >= from_step
         return Correlation.of(first, second, self.curves(first)[:, kept], self.curves(second)[:, kept])
 
     def max_standard_deviation(self, name: str) -> float:
-        """The largest standard deviation over the seeds at any step (divisor n_seeds − 1); NaN where a seed
-        has no value at any of them."""
+        """Return the largest standard deviation over the seeds at any step (divisor n_seeds − 1).
+
+        Steps at which a seed has no value are left out; the result is NaN where none is left.
+        """
         if len(self.seeds) < 2:
             raise UndefinedError(f"the standard deviation of {name} needs at least 2 seeds; there is 1")
         spread = self.curves(name).std(axis=0, ddof=1)
@@ -116,9 +118,9 @@ class Trajectory(View):
         return float(known.max()) if len(known) else math.nan
 
     def to_arrow(self) -> Any:
-        """Return a pyarrow table: seed, step, loss, accuracy, and one column a metric.
+        """Return a pyarrow table: seed, step, loss, accuracy, and one column for each metric.
 
-        `to_pandas` and `to_polars` have the same columns; `readings` is the long table.
+        `to_pandas` and `to_polars` return the same columns; `readings` is the long table.
         """
         import pyarrow as pa
 
@@ -126,7 +128,7 @@ class Trajectory(View):
 
     @property
     def readings(self) -> Readings:
-        """Every value by `seed` and `step`, and by `layer` and `view` where several are followed."""
+        """All values by `seed` and `step`, and by `layer` and `view` where there are several."""
         keys = [dict(zip(_KEYS, key, strict=True)) for key in zip(*map(self._list, _KEYS), strict=True)]
         rows = []
         for name in ("loss", "accuracy", *self.metrics):
@@ -142,11 +144,11 @@ class Trajectory(View):
         return self.columns[name].tolist()
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write a Parquet file, with the configuration in its metadata; all or nothing."""
+        """Write a Parquet file, atomically, with the configuration in its metadata."""
         return write_atomically(Path(path), self.write_parquet)
 
     def write_parquet(self, path: Path) -> None:
-        """The file that `save` puts in place, written where it is told."""
+        """Write the Parquet file of `save` directly, not atomically."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
@@ -158,14 +160,14 @@ class Trajectory(View):
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, sealed: bool = False) -> Trajectory:
-        """Read what `save` wrote.
+        """Read a file that `save` has written.
 
         Args:
             path: the file.
-            sealed: refuse a file without a checksum, as earlier versions wrote.
+            sealed: raise an error if the file has no checksum, as in files of earlier versions.
 
         Raises:
-            FileError: it is no trajectory, or its checksum does not match its content.
+            FileError: the file is not a trajectory, or its checksum does not match.
         """
         import pyarrow.parquet as pq
 
@@ -174,7 +176,7 @@ class Trajectory(View):
             metadata = table.schema.metadata or {}
             columns = _arrays(table)
         if _METADATA not in metadata:
-            raise FileError(f"{path} is no trajectory; wanted a file written by Trajectory.save")
+            raise FileError(f"{path} is not a trajectory", wanted="a file written by Trajectory.save")
         with reading(Path(path)):
             held = metadata[_METADATA].decode()
             about = json.loads(held)
@@ -183,21 +185,21 @@ class Trajectory(View):
             return cls(columns, about["configuration"], int(about["n_parameters"]))
 
     def figure(self, path: str | os.PathLike[str] | None = None, **options: Any) -> Figure:
-        """Both metrics across training with the spread over seeds, and their relation; see `draw`."""
+        """Draw two metrics against the step with the range over seeds, and against each other; see `draw`."""
         from isoscope.tracking.trajectory_figure import draw
 
         return draw(self, path, **options)
 
     @property
     def title(self) -> str:
-        """What was trained, in one line."""
+        """The size of the run in one line."""
         n_seeds = len(self.seeds)
         seeds = f"{n_seeds} seed{'s' if n_seeds > 1 else ''}"
         trained = (f"{int(self.steps[-1]):,} updates", seeds, f"{self.n_parameters:,} parameters")
         return ", ".join([*_shape(self.configuration), *trained])
 
     def ends(self) -> dict[str, dict[str, float]]:
-        """Return the mean over seeds of each column at the start and the end, and the largest deviation."""
+        """Return for each column its mean over seeds at the start and the end, and the largest deviation."""
         mean, several = self.mean(), len(self.seeds) > 1
         return {
             name: {
@@ -210,7 +212,7 @@ class Trajectory(View):
 
     @property
     def main_pair(self) -> tuple[str, str] | None:
-        """isoscore and silhouette, or the first two metrics; None where there are not two."""
+        """isoscore and silhouette if both were measured, otherwise the first two metrics; None for fewer."""
         if {"isoscore", "silhouette"} <= set(self.metrics):
             return "isoscore", "silhouette"
         return (self.metrics[0], self.metrics[1]) if len(self.metrics) > 1 else None
@@ -222,7 +224,7 @@ class Trajectory(View):
             return None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return start, end, spread, correlation and configuration as JSON-ready values."""
+        """Return start, end, deviation, correlation and configuration as JSON-ready values."""
         return {
             "n_parameters": self.n_parameters,
             "seeds": list(self.seeds),
@@ -239,12 +241,12 @@ class Trajectory(View):
 
     def lines(self) -> list[str]:
         """Return the correlation of the main pair of metrics."""
-        found = self._main_correlation()
-        return [] if found is None else [found.title, found.sentence]
+        correlation = self._main_correlation()
+        return [] if correlation is None else [correlation.title, correlation.sentence]
 
 
 def _parts(column: str) -> tuple[str, dict[str, Any]]:
-    """Return a column's metric, and the layer and view it is of.
+    """Return the metric of a column, and its layer and view.
 
     >>> _parts("isoscore_without_sinks@4"), _parts("hidden1_isoscore")
     (('isoscore', {'layer': 4, 'view': 'without sinks'}), ('isoscore', {'layer': 'hidden1'}))
@@ -259,7 +261,7 @@ def _parts(column: str) -> tuple[str, dict[str, Any]]:
 
 
 def _shape(about: Mapping[str, Any]) -> list[str]:
-    """Return how many vectors of how many dimensions, from the least to the most where layers differ."""
+    """Return the numbers of vectors and dimensions, as ranges where layers differ."""
     shapes = about.get("shapes") or ([[about["n"], about["d"]]] if "n" in about else [])
     if shapes:
         n, d = (_range(sizes) for sizes in zip(*shapes, strict=True))
@@ -273,5 +275,5 @@ def _range(sizes: Sequence[int]) -> str:
 
 
 def _arrays(table: Any) -> dict[str, np.ndarray]:
-    """The columns of an Arrow table; the same from a table that was just made and from one that was read."""
+    """Return the columns of an Arrow table as arrays."""
     return {name: np.array(table[name].to_numpy()) for name in table.column_names}

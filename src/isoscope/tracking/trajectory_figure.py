@@ -1,4 +1,4 @@
-"""The figure of a trajectory: two metrics across training, and their relation."""
+"""The figure of a trajectory: two metrics against the step, and against each other."""
 
 from __future__ import annotations
 
@@ -30,25 +30,25 @@ def draw(
     dpi: int = 300,
     axes: Any = None,
 ) -> Figure:
-    """Three panels: the second metric and the first across training, and one against the other.
+    """Draw three panels: the second metric and the first one against the step, and against each other.
 
-    Curves are means over the seeds; bands go from the lowest seed to the highest. In the third panel a
-    point is a step, coloured by it, and r and ρ are those of the averaged curves.
+    Curves are means over the seeds; bands are the range over the seeds. In the third panel each point is a
+    step, coloured by its number, and r and ρ are the correlations of the averaged curves.
 
     Args:
         run: the trajectory.
-        path: where to write it (.png, .pdf, .svg, …); only returned where not given.
-        first, second: columns to draw; by default isoscore and silhouette, or the first two metrics.
-        log: draw the first on a logarithmic scale, where all its values are positive.
-        title: above the panels.
-        dpi: of a .png.
-        axes: three Axes to draw on; those of a new figure where not given.
+        path: the file to write (.png, .pdf, .svg, …); by default the figure is only returned.
+        first, second: the columns to draw; by default isoscore and silhouette, or the first two metrics.
+        log: use a logarithmic scale for the first column if all its values are positive.
+        title: the title of the figure.
+        dpi: the resolution of a .png file.
+        axes: three Axes to draw on; by default those of a new figure.
     """
-    usual = run.main_pair or ("isoscore", "silhouette")
-    first, second = first or usual[0], second or usual[1]
-    for name in (first, second):
+    default = run.main_pair or ("isoscore", "silhouette")
+    first, second = first or default[0], second or default[1]
+    for argument, name in (("first", first), ("second", second)):
         if name not in run.columns:
-            raise InputError(f"was not measured; wanted two of {', '.join(run.columns)}", argument=name)
+            raise InputError(argument=argument, got=name, wanted=f"one of {', '.join(run.columns)}")
     with panels(1, 3, (7.0, 2.35), axes=axes, path=path, title=title, dpi=dpi) as drawn:
         _curve(drawn[0], run, second, _SECOND, log=False)
         _curve(drawn[1], run, first, _FIRST, log=log)
@@ -76,7 +76,7 @@ def _curve(panel: Axes, run: Trajectory, name: str, color: str, *, log: bool) ->
 
 
 def _relation(panel: Axes, run: Trajectory, first: str, second: str, *, log: bool) -> None:
-    from matplotlib.colors import PowerNorm  # most of the way is gone in the first updates
+    from matplotlib.colors import PowerNorm  # most of the change is in the first updates
 
     x, y = run.curves(first).mean(axis=0), run.curves(second).mean(axis=0)
     panel.plot(x, y, color="#bbbbbb", linewidth=0.6, zorder=1)
@@ -100,13 +100,13 @@ def _relation(panel: Axes, run: Trajectory, first: str, second: str, *, log: boo
 
 
 def _log_axis(panel: Axes, *, x: bool = False) -> None:
-    """A logarithmic axis; with less than two decades on it, ticks at 1, 2 and 5 in plain numbers."""
+    """Set a logarithmic axis; with less than two decades, label ticks at 1, 2 and 5 without exponents."""
     from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
 
     (panel.set_xscale if x else panel.set_yscale)("log")
     axis = panel.xaxis if x else panel.yaxis
     low, high = panel.get_xlim() if x else panel.get_ylim()
-    if high / low < 4:  # too short for decades: a few even steps, none between them
+    if high / low < 4:  # too short for ticks at 1, 2 and 5
         axis.set_major_locator(MaxNLocator(3 if x else 5))
         axis.set_minor_locator(NullLocator())
         axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
@@ -122,7 +122,7 @@ def _positive(values: np.ndarray) -> bool:
 
 
 def _equals(value: float) -> str:
-    """A correlation to three decimals; one that would round to ±1 by the bound it keeps."""
+    """Return a correlation with three decimals; one that would round to ±1 as a bound."""
     if abs(value) < 0.9995 or abs(value) == 1:
         return f"= {value:.3f}".replace("-", "−")
     return "> 0.999" if value > 0 else "< −0.999"
