@@ -155,10 +155,10 @@ def _of_whole_numbers(values: Tensor) -> Labels | None:
     if high - low >= max(_NUMBERS_A_ROW * len(wide), 2**10):
         return None
     every = Labels(wide - low, tuple(range(low, high + 1)))
-    found = every.seen()
+    present = every.seen()
     if values.dtype == torch.bool:
-        return Labels(found.codes, tuple(map(bool, found.names)))
-    return found
+        return Labels(present.codes, tuple(map(bool, present.names)))
+    return present
 
 
 def _of_array(values: np.ndarray, name: str) -> Labels:

@@ -157,8 +157,8 @@ class Space:
     def column(self, name: str) -> Sequence[Any]:
         """Return one value a row: labels, token types, sentences, weights or texts."""
         if name not in self.columns:
-            held = ", ".join(self.columns) or "nothing by name"
-            raise InputError(f"{self.title} has no column {name!r}; it knows {held} of its rows")
+            names = ", ".join(self.columns) or "none"
+            raise InputError(f"{self.title} has no column {name!r}; its columns: {names}")
         known = vars(self)[name]
         if isinstance(known, Labels):
             return [known.names[code] for code in known.codes.tolist()]

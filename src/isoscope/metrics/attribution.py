@@ -158,8 +158,8 @@ def attribute_anisotropy(
         debias, n_splits, seed: unbiased parts beside the plain ones.
 
     >>> X = [[3.0, 0.1], [3.0, -0.1], [-3.0, 0.1], [-3.0, -0.1]]
-    >>> found = attribute_anisotropy(X, ["a", "a", "b", "b"])
-    >>> [round(part.part, 6) for part in found.labels], round(found.directions[0].between, 4)
+    >>> attribution = attribute_anisotropy(X, ["a", "a", "b", "b"])
+    >>> [round(part.part, 6) for part in attribution.labels], round(attribution.directions[0].between, 4)
     ([0.5, 0.5], 0.9989)
     """
     matrix = as_matrix(X, apart=labels).detach()

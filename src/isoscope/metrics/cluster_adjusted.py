@@ -61,8 +61,9 @@ def cluster_adjusted_similarities(
         seed: of the draws.
 
     >>> X = [[9.0, 1.0], [9.0, -1.0], [9.0, 2.0], [-9.0, 1.0], [-9.0, -3.0], [-9.0, 2.0]]
-    >>> found = cluster_adjusted_similarities(X, token_types=list("abaaba"), clusters=[0, 0, 0, 1, 1, 1])
-    >>> round(found.s_inter, 3), round(found.s_intra, 3), found.n_clusters
+    >>> clusters = [0, 0, 0, 1, 1, 1]
+    >>> similarities = cluster_adjusted_similarities(X, token_types=list("abaaba"), clusters=clusters)
+    >>> round(similarities.s_inter, 3), round(similarities.s_intra, 3), similarities.n_clusters
     (-1.0, 1.0, 2)
     """
     matrix = as_matrix(X)
@@ -75,7 +76,7 @@ def cluster_adjusted_similarities(
         )
     grouped = as_labels(X.labels if clusters is None else clusters, n=matrix.shape[0], name="clusters").seen()
     means, codes = GroupMoments.of(matrix, grouped).means, grouped.codes.to(matrix.device)
-    found = []
+    similarities = []
     for cluster, mean in enumerate(means):
         inside = (codes == cluster).nonzero().flatten()
         rows = working(matrix[inside])
@@ -90,11 +91,11 @@ def cluster_adjusted_similarities(
                 inter, intra = s_inter(directions), s_intra(directions)
         except UndefinedError:
             continue
-        found.append((float(inter), float(intra)))
-    if not found:
+        similarities.append((float(inter), float(intra)))
+    if not similarities:
         raise UndefinedError(
             f"cluster-adjusted similarities are undefined: none of the {grouped.n_labels} clusters has two "
             "token types, and one that occurs twice"
         )
-    inter, intra = torch.tensor(found, dtype=torch.float64).mean(dim=0).tolist()
-    return ClusterAdjustedSimilarities(inter, intra, len(found), grouped.n_labels - len(found))
+    inter, intra = torch.tensor(similarities, dtype=torch.float64).mean(dim=0).tolist()
+    return ClusterAdjustedSimilarities(inter, intra, len(similarities), grouped.n_labels - len(similarities))

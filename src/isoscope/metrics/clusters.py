@@ -119,8 +119,8 @@ def dunn_index(X: Any, labels: Any = None, *, progress: Progress | None = None) 
         same = arranged.codes[rows.rows, None] == arranged.codes[columns.rows]
         return float(torch.where(same, tile, 0.0).max()), float(torch.where(same, torch.inf, tile).min())
 
-    found = [pair for _, _, pair in arranged.reduced(extremes, progress=progress)]
-    diameter, gap = max(within for within, _ in found), min(between for _, between in found)
+    extreme_pairs = [pair for _, _, pair in arranged.reduced(extremes, progress=progress)]
+    diameter, gap = max(within for within, _ in extreme_pairs), min(between for _, between in extreme_pairs)
     if diameter == 0:
         raise UndefinedError("dunn_index is undefined: every cluster has collapsed to a point")
     return math.sqrt(gap / diameter)

@@ -64,10 +64,11 @@ class RunningCorrelation(Result):
 
     def highest(self, *, from_n: int = _SHORTEST) -> tuple[int, float]:
         """Return the number of tokens, at least `from_n`, with the highest correlation, and its value."""
-        found = [(value, n) for n, value in enumerate(self.values, 1) if value is not None and n >= from_n]
-        if not found:
+        numbered = enumerate(self.values, 1)
+        correlations = [(value, n) for n, value in numbered if value is not None and n >= from_n]
+        if not correlations:
             raise UndefinedError(f"no correlation over {from_n} tokens or more: there are {len(self.names)}")
-        value, n = max(found, key=lambda pair: (pair[0], -pair[1]))
+        value, n = max(correlations, key=lambda pair: (pair[0], -pair[1]))
         return n, value
 
 

@@ -105,10 +105,10 @@ def neighbor_overlap_samples(
     """Return the share of neighbours common to both spaces, (m,) float64, and the rows, (m,) int64."""
     check_seed(seed)
     if isinstance(X, Neighbors) and isinstance(Y, Neighbors):
-        found = X.nearest(k).indices, Y.nearest(k).indices
-        if len(found[0]) != len(found[1]):
-            raise ShapeError(f"X has neighbours of {len(found[0])} points and Y of {len(found[1])}")
-        return shared_counts(*found) / k, torch.arange(len(found[0]))
+        neighbors = X.nearest(k).indices, Y.nearest(k).indices
+        if len(neighbors[0]) != len(neighbors[1]):
+            raise ShapeError(f"X has neighbours of {len(neighbors[0])} points and Y of {len(neighbors[1])}")
+        return shared_counts(*neighbors) / k, torch.arange(len(neighbors[0]))
     x, y = as_matrix(X).detach(), as_matrix(Y, name="Y").detach()
     if len(x) != len(y):
         raise ShapeError(
@@ -143,11 +143,11 @@ def _among_others(space: Tensor, rows: Tensor, k: int, metric: str) -> Tensor:
             argument="k", got=k, wanted=f"a whole number from 1 to {len(space) - 1}, the other points"
         )
     rows = rows.to(space.device)
-    found = Neighbors.between(space[rows], space, k=k + 1, metric=metric).indices
-    is_own = found == rows[:, None].to(found.device)
+    nearest = Neighbors.between(space[rows], space, k=k + 1, metric=metric).indices
+    is_own = nearest == rows[:, None].to(nearest.device)
     # a point may miss among its nearest where k others are equal to it: then the farthest goes
     is_own[:, -1] |= ~is_own.any(dim=1)
-    return found[~is_own].reshape(len(rows), k)
+    return nearest[~is_own].reshape(len(rows), k)
 
 
 def shared_counts(first: Tensor, second: Tensor) -> Tensor:

@@ -212,7 +212,7 @@ def metric(  # type: ignore[misc]  # the options of both are these
         fair=fair,
         biased_by_rows=biased_by_rows or bool(fair),
     )
-    if function.__module__.startswith(f"{_PACKAGE}."):
+    if family in FAMILIES and function.__module__.startswith(f"{_PACKAGE}."):
         _built_in[entry.name] = entry
     else:
         add(entry)
@@ -263,12 +263,12 @@ def _order(entry: Metric) -> tuple[int, int, str]:
 @cache
 def _load_entry_points() -> None:
     """Import the modules that installed packages declare under the entry point `isoscope.metrics`."""
-    for found in entry_points(group=_PACKAGE):
+    for entry_point in entry_points(group=_PACKAGE):
         try:
-            found.load()
+            entry_point.load()
         except Exception as problem:  # one that is broken takes nothing from the others
             reason = f"{type(problem).__name__}: {problem}".splitlines()[0]
-            warnings.warn(f"the metrics of {found.value!r} cannot be loaded: {reason}", stacklevel=3)
+            warnings.warn(f"the metrics of {entry_point.value!r} cannot be loaded: {reason}", stacklevel=3)
 
 
 def _all_needs(wanted: tuple[str, ...]) -> frozenset[str]:

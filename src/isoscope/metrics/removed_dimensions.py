@@ -79,7 +79,7 @@ def informativity_curve(
     kind = _Held if len(matrix) <= _SMALL else _Summed
     pairs = kind(matrix, columns, numbers)
     whole = pairs.variance(0)
-    found = {}
+    curve = {}
     for k in numbers:
         left = pairs.variance(k)
         if whole is None or left is None:
@@ -87,8 +87,8 @@ def informativity_curve(
                 f"informativity is undefined: the cosines with or without the top {k} do not vary"
             )
         both = pairs.covariance(0, k)
-        found[k] = min(1.0, both * both / (whole * left))
-    return found
+        curve[k] = min(1.0, both * both / (whole * left))
+    return curve
 
 
 def _order(matrix: Tensor, order: Any, most: int) -> Tensor:

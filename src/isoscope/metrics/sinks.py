@@ -107,7 +107,7 @@ class Sinks(Result):
     def _named(self) -> Iterator[tuple[str, list[int]]]:
         left = set(range(len(self)))
         for _ in range(_MOST_NAMES):
-            best = max(self._candidates(left), key=lambda found: len(found[1]), default=None)
+            best = max(self._candidates(left), key=lambda named: len(named[1]), default=None)
             if best is None:
                 break
             left -= set(best[1])
@@ -126,10 +126,10 @@ class Sinks(Result):
                     rows.setdefault(key[part], []).append(row)
                 else:
                     named[key[part]] += 1
-            for value, found in rows.items():
+            for value, members in rows.items():
                 n = totals.get(value, 0) - named[value]
-                if value is not None and n >= least and len(found) >= _NAMED * n:
-                    yield words.format(value), found
+                if value is not None and n >= least and len(members) >= _NAMED * n:
+                    yield words.format(value), members
 
     def _beside_others(self, rows: list[int]) -> str:
         """Return their usual norm relative to the median, in layers where most exceed the threshold."""
@@ -213,10 +213,10 @@ def sink_thresholds(norms: Any, *, ratio: float = 10.0) -> Tensor:
             argument="ratio", got=ratio, wanted="a number above 1", hint="how many times the median a sink is"
         )
     lengths = _lengths(norms).cpu()
-    found = [
+    medians = [
         float(np.median(layer[layer > 0].numpy())) if (layer > 0).any() else float("inf") for layer in lengths
     ]
-    return ratio * torch.tensor(found, dtype=torch.float64)
+    return ratio * torch.tensor(medians, dtype=torch.float64)
 
 
 def _lengths(norms: Any) -> Tensor:
