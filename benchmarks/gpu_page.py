@@ -8,6 +8,7 @@ from pathlib import Path
 from benchmarks.tables import Row, penalty_table, share_table, table
 
 GPU = Path(__file__).parent / "results" / "gpu.json"
+CALLS = GPU.with_name("gpu-calls.json")  # of `python -m benchmarks.gpu_calls` alone
 
 
 def gpu_lines() -> list[str]:
@@ -47,9 +48,32 @@ def gpu_lines() -> list[str]:
             lambda row: f"{row['what']} | {row['ms']:.0f} | ≤ {row['wanted_ms']:g}",
             missed=lambda row: row["ms"] > row["wanted_ms"],
         ),
+        *_call_lines(found.get("calls", [])),
         *_gpu_training_lines(found.get("training", [])),
         *_gpu_loss_lines(found.get("losses", []), found.get("loss_share", [])),
         *_gpu_peer_lines(found.get("peers", [])),
+    ]
+
+
+def _call_lines(rows: list[Row]) -> list[str]:
+    """Return the times of public calls; `calls` comes with `make bench-gpu`, or from gpu-calls.json."""
+    if not rows and CALLS.exists():
+        rows = json.loads(CALLS.read_text())["calls"]
+    if not rows:
+        return ["", "Public calls as users make them: not measured yet (`make bench-gpu`)."]
+    return [
+        "",
+        "Public calls as users make them, plain arguments and the result read back:",
+        "",
+        *table(
+            "call | best, ms | median, ms | wanted",
+            rows,
+            lambda row: (
+                f"`{row['call'].split('), ')[0]})`, {row['call'].split('), ')[1]} | {row['best_ms']:.2f} "
+                f"| {row['median_ms']:.2f} | ≤ {row['wanted_ms']:g}"
+            ),
+            missed=lambda row: row["best_ms"] > row["wanted_ms"],
+        ),
     ]
 
 

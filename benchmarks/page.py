@@ -97,9 +97,9 @@ def _lines(results: dict[str, Any]) -> list[str]:
 
 
 def _startup_lines(rows: list[Row]) -> list[str]:
-    """How long a process takes that computes nothing."""
+    """Return the times of processes that compute nothing."""
     if not rows:
-        return []
+        return ["", "## Start-up", "", "Not measured yet (`python -m benchmarks startup`)."]
     return [
         "",
         "## Start-up",
