@@ -190,7 +190,7 @@ def test_bad_models(texts: Path, arguments: tuple[str, ...], error: type[Excepti
 
 
 def test_texts_that_are_not_there(tiny_bert: Path) -> None:
-    with pytest.raises(FileError, match="nowhere.txt does not exist"):
+    with pytest.raises(FileError, match=r"nowhere\.txt does not exist"):
         run(tiny_bert, "--texts", "nowhere.txt")
 
 
