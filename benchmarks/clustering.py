@@ -25,7 +25,7 @@ N_LUMPS = 30  # that the points are drawn about: other than either K, so no star
 
 
 def run() -> list[dict[str, Any]]:
-    """A row a case and library; inertia over ours."""
+    """Return one row per case and library, with the inertia relative to ours."""
     return [row for n, K in CASES for row in _case(n, K)]
 
 

@@ -23,7 +23,7 @@ WANTED = 0.8  # of the product's speed
 
 
 def run() -> list[dict[str, Any]]:
-    """A row a contender; speed as a share of the product's."""
+    """Return one row per contender, with its speed relative to the matrix product."""
     rng = np.random.default_rng(0)
     axes = np.linalg.qr(rng.normal(size=(N_DIMS, N_DIMS)))[0].astype(np.float32)
     deviations = np.geomspace(1, 0.1, N_DIMS, dtype=np.float32)

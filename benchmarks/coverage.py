@@ -41,7 +41,7 @@ class Row:
 
 
 def one_mean(case: Case, average: str) -> Row:
-    """The mean over points, or over clusters."""
+    """Return the mean over points, or over clusters."""
     X, y, tolerance = case.X, case.y, case.tolerance
     exact = iso.silhouette_score(X, y, average=average)
     began = time.perf_counter()

@@ -29,7 +29,7 @@ def run(
     model: str = "all-MiniLM-L6-v2", device: str = "cpu", *, batch_size: int = 32, steps: int = 30,
     rounds: int = 3, precision: str = "float32", words: int = 24,
 ) -> list[dict[str, Any]]:  # fmt: skip
-    """A row a penalty: milliseconds an update, the share on top of none, waits for the device an update."""
+    """Return one row per penalty: milliseconds per update, overhead, and device waits per update."""
     source = random.Random(0)
     vocabulary = ("the", "of", "and", "a", "in", "film", "story", "is", "its", "that", "this", "with", "for")
     texts = [" ".join(source.choices(vocabulary, k=words)) for _ in range(batch_size * steps)]

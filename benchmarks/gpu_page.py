@@ -12,7 +12,7 @@ CALLS = GPU.with_name("gpu-calls.json")  # of `python -m benchmarks.gpu_calls` a
 
 
 def gpu_lines() -> list[str]:
-    """The figures of the last `make bench-gpu` whose results were kept."""
+    """Return the results of the last saved `make bench-gpu`."""
     if not GPU.exists():
         return []
     found = json.loads(GPU.read_text())

@@ -56,7 +56,7 @@ def run(n_tokens: int, device: str) -> dict[str, Any]:
 
 
 def _accounted(texts: list[str], model: LanguageModel, n_tokens: int) -> dict[str, Any]:
-    """What the sums of all layers take for so many tokens: known before any goes through the model."""
+    """Return the planned cost of the sums of all layers for a number of tokens."""
     states = States(texts, model=model, window=WINDOW, max_tokens=n_tokens)
     plan = LayerPlan.of(states, sample=SAMPLE, seed=0)
     layer_mb = plan.layer_bytes(model.n_dims) / 2**20

@@ -31,7 +31,7 @@ BATCH, LENGTH, WANTED_SHARE = 32, 32, 5.0
 
 
 def run(device: str = "cpu") -> list[dict[str, Any]]:
-    """The penalty with each of its estimators against the published steps with the same ζ."""
+    """Compare the penalty with each estimator to the published steps with the same ζ."""
     return [row for case in CASES for row in _case(*case, device)]
 
 
@@ -110,7 +110,7 @@ def _published_steps(points: Tensor, C0: Tensor, zeta: float) -> Tensor:
 
 
 def step_share(device: str = "cpu") -> list[dict[str, Any]]:
-    """The penalty over all layers as a share of a training step of MiniLM: forward, backward, AdamW."""
+    """Time the penalty over all layers relative to a training step of MiniLM (forward, backward, AdamW)."""
     from isoscope.models import load_language_model
 
     model = load_language_model("all-MiniLM-L6-v2", device=device).model.train().requires_grad_(True)

@@ -163,7 +163,7 @@ def _correction_lines(rows: list[Row]) -> list[str]:
 
 
 def _report_lines(rows: list[Row]) -> list[str]:
-    """What one page about a large space costs."""
+    """Return the cost of one report on a large space."""
     if not rows:
         return []
     return [
@@ -224,7 +224,7 @@ def _training_lines(rows: list[Row]) -> list[str]:
 
 
 def _loss_lines(rows: list[Row], shares: list[Row]) -> list[str]:
-    """The penalty of I-STAR against its authors' module, and beside a training step."""
+    """Compare the I-STAR penalty with its authors' module and with a training step."""
     if not rows:
         return []
     return [
@@ -243,7 +243,7 @@ def _loss_lines(rows: list[Row], shares: list[Row]) -> list[str]:
 
 
 def _tracker_lines(rows: list[Row]) -> list[str]:
-    """What following a run costs it."""
+    """Return the cost of tracking a run."""
     if not rows:
         return []
     return [
@@ -291,7 +291,7 @@ def _peer(row: Row) -> str:
 
 
 def _silhouette_memory(rows: list[Row]) -> list[Row]:
-    """What the exact silhouette took in the run against its peers."""
+    """Return the time of the exact silhouette in the comparison with other libraries."""
     return [
         {
             "what": f"exact silhouette {row['what']}",
@@ -305,7 +305,7 @@ def _silhouette_memory(rows: list[Row]) -> list[Row]:
 
 
 def _layer_lines() -> list[str]:
-    """The figures of the last `python -m benchmarks.layers` on each device whose results were kept."""
+    """Return the last saved results of `python -m benchmarks.layers` on each device."""
     if not LAYERS.exists():
         return []
     rows = json.loads(LAYERS.read_text())

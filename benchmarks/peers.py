@@ -102,7 +102,7 @@ NOTES = {"torch": "cdist, n × n", "scib-metrics": "jax", "silhouette-scalable":
 
 
 def naive_score(X: torch.Tensor, y: torch.Tensor) -> float:
-    """What one writes in a minute: all distances at once, and an indicator for the sums."""
+    """Compute the silhouette naively: all distances at once, and an indicator matrix for the sums."""
     counts = torch.bincount(y)
     sums = torch.cdist(X, X) @ torch.nn.functional.one_hot(y).to(X.dtype)
     own = y[:, None]
@@ -151,7 +151,7 @@ def _alone(name: str, K: int) -> dict[str, Any]:
 
 
 def call(name: str, K: int) -> None:
-    """What a process of `_alone` does."""
+    """Run the work of a process of `_alone`."""
     X, y = space(K)
     score = CONTENDERS[name]()
     some = np.flatnonzero(y < 40)[:800]

@@ -114,7 +114,7 @@ def stream(folder: Path, n: int) -> Row:
 
 
 def pairs(place: Path, n: int, n_scaling: int) -> Row:
-    """The exact silhouette on workers: against memory, and two workers against one."""
+    """Time the exact silhouette on workers, against memory, and two workers against one."""
     from distributed import Client, LocalCluster
 
     write_shards(place / "scaling", n_scaling, PAIRS_D, 8, np.float32, labels=True)
@@ -150,7 +150,7 @@ def on_dask(folder: Path, address: str) -> float:
 
 
 def page_lines() -> list[str]:
-    """What docs/benchmarks.md says of it, from the results kept."""
+    """Return the text of docs/benchmarks.md from the saved results."""
     if not RESULTS.exists():
         return []
     results = json.loads(RESULTS.read_text())
@@ -282,7 +282,7 @@ def drain(path: Path) -> None:
 
 
 def products(n: int) -> None:
-    """The general products XᵀX alone, on a block that is already in memory."""
+    """Time only the general products XᵀX, on a block in memory."""
     block = torch.ones(10_000, D)
     for _ in range(max(1, n // 10_000)):
         _ = block.T @ block

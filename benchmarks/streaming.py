@@ -56,7 +56,7 @@ def _read(path: Path) -> None:
 
 
 def _products() -> None:
-    """The general products alone, on a block that is already in memory."""
+    """Time only the general products, on a block in memory."""
     block = torch.ones(10_000, D)
     for _ in range(N // 10_000):
         _ = block.T @ block

@@ -17,7 +17,7 @@ def table(
     *,
     missed: Callable[[Row], bool] | None = None,
 ) -> list[str]:
-    """A table, and under it the figures that were missed, each with its reason: the row's, or the case's."""
+    """Return a table, followed by the missed targets with their reasons."""
     rows = list(rows)
     misses = [f"- {row['what']}: {_reason(row)}." for row in rows if missed and missed(row)]
     return [

@@ -38,7 +38,7 @@ def _seconds(run: Callable[[], object], calls: int) -> float:
 
 
 def machine() -> dict[str, object]:
-    """What the figures were measured on."""
+    """Return a description of the machine."""
     return {
         "processor": _processor(),
         "cores": os.cpu_count(),

@@ -48,7 +48,7 @@ def polarity() -> tuple[np.ndarray, np.ndarray, str]:
 
 
 def plain_updates(X: np.ndarray, y: np.ndarray, seed: int) -> Iterator[dict[str, float]]:
-    """The experiment as the paper's tools would run it: torch, PyPI IsoScore, scikit-learn."""
+    """Run the experiment with the paper's tools: torch, IsoScore of PyPI, scikit-learn."""
     from IsoScore.IsoScore import IsoScore
     from sklearn.metrics import silhouette_score
 
@@ -74,7 +74,7 @@ def plain_updates(X: np.ndarray, y: np.ndarray, seed: int) -> Iterator[dict[str,
 
 
 def run() -> list[dict[str, Any]]:
-    """The CPU part: one seed, both metrics at each of 20 updates; contenders take turns."""
+    """Time the CPU part: one seed, both metrics at each of 20 updates, contenders in turn."""
     X, y, what = polarity()
     options: dict[str, Any] = {"steps": CPU_STEPS, "seeds": 1, "bias": False}
     contenders = {"exact": {}, f"anchors ± {TOLERANCE}": {"silhouette_tolerance": TOLERANCE}}
@@ -107,7 +107,7 @@ def run() -> list[dict[str, Any]]:
 
 
 def _differences(ours: iso.Trajectory, theirs: list[dict[str, float]]) -> dict[str, float]:
-    """The largest difference at any of the updates."""
+    """Return the largest difference over the updates."""
     return {
         f"{name}_difference": float(np.abs(ours[name] - [row[name] for row in theirs]).max())
         for name in ("loss", "isoscore", "silhouette")
@@ -115,7 +115,7 @@ def _differences(ours: iso.Trajectory, theirs: list[dict[str, float]]) -> dict[s
 
 
 def run_cuda(*, steps: int, n_seeds: int) -> list[dict[str, Any]]:
-    """The CUDA part: all seeds as one batch, both metrics at each update; checked against the CPU."""
+    """Time the CUDA part: all seeds as one batch, both metrics at each update, checked against the CPU."""
     X, y, what = polarity()
     on_device = torch.from_numpy(X).cuda()
     options: dict[str, Any] = {"bias": False, "progress": False}

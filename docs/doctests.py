@@ -11,7 +11,7 @@ _PARAGRAPH = re.compile(r"^>>> .*?(?=\n\s*\n|\Z)", re.MULTILINE | re.DOTALL)
 
 
 def with_examples(text: str) -> str:
-    """The docstring with every unindented paragraph that begins with `>>>` under a heading of examples.
+    """Return the docstring with each unindented paragraph that begins with `>>>` under a heading of examples.
 
     >>> print(with_examples("One line.\\n\\n>>> 1 + 1\\n2"))
     One line.
@@ -29,6 +29,6 @@ class Doctests(griffe.Extension):
     """Rewrites docstrings as they are loaded."""
 
     def on_instance(self, *, obj: griffe.Object, **_: Any) -> None:
-        """Called by griffe for every module, class, function and attribute."""
+        """Format a docstring; griffe calls this for every module, class, function and attribute."""
         if obj.docstring:
             obj.docstring.value = with_examples(obj.docstring.value)

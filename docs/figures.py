@@ -110,7 +110,7 @@ def clusters() -> Drawn:
 
 
 def ceiling() -> Drawn:
-    """The largest IsoScore by the share between labels, for several numbers of labels; the digits."""
+    """Draw the largest IsoScore by the share between labels for several numbers of labels, and the digits."""
     n_dims, shares = 64, np.linspace(0, 1, 201)
     X, y = load_digits(return_X_y=True)
     here = iso.frontier_position(X, y, debias=True)
@@ -137,7 +137,7 @@ def ceiling() -> Drawn:
 
 
 def anchors() -> Drawn:
-    """The estimated silhouette and its interval over seeds, beside the exact value."""
+    """Draw the estimated silhouette and its interval over seeds, with the exact value."""
     rng = np.random.default_rng(0)
     y = rng.integers(0, 5, 6000)
     X = rng.normal(size=(6000, 16)) + 2.5 * np.eye(16)[y]
@@ -190,7 +190,7 @@ def _isoscore_of(S: np.ndarray) -> float:
 
 
 def manifold() -> Drawn:
-    """A curved sheet, and the dimension that local and global methods see."""
+    """Draw a curved sheet, and its dimension by local and global methods."""
     rng = np.random.default_rng(0)
     turn, height = 1.5 * np.pi * (1 + 2 * rng.random(1500)), 20 * rng.random(1500)
     sheet = np.stack([turn * np.cos(turn), height, turn * np.sin(turn)], 1)
@@ -358,7 +358,7 @@ def main() -> None:
 
 
 def screenshot(path: Path) -> None:
-    """The report on the digits, as a browser shows its first screens."""
+    """Take a picture of the first screens of the report on the digits."""
     from playwright.sync_api import sync_playwright
 
     X, y = load_digits(return_X_y=True)

@@ -82,7 +82,7 @@ def _metric(metric: iso.Metric) -> str:
 
 
 def _what(metric: iso.Metric) -> str:
-    """What a metric is: the first line of its function, and where that is documented."""
+    """Return the first line of a metric's docstring, and the link to its entry."""
     function = metric.function
     assert function is not None
     first = function.__doc__.strip().splitlines()[0]
@@ -314,7 +314,7 @@ def pages() -> list[Path]:
 
 
 def filled(text: str, folder: Path) -> str:
-    """A page with its blocks run in order, in `folder`, and the outputs it shows replaced.
+    """Run the blocks of a page in order, in `folder`, and return the page with their outputs.
 
     All ```python blocks share one namespace. In ```console blocks the lines that call isoscope are run,
     also with ` | head -N` after them; they must succeed. Nothing comes from a cache or a data folder of
@@ -342,7 +342,7 @@ def filled(text: str, folder: Path) -> str:
 
 
 def prepare(folder: Path) -> None:
-    """The files that `make demo` leaves, which the pages begin with."""
+    """Write the files of `make demo`, which the pages use."""
     spec = importlib.util.spec_from_file_location("first_look", ROOT / "examples" / "first_look.py")
     assert spec is not None
     assert spec.loader is not None
