@@ -247,7 +247,7 @@ class _Points:
         return torch.cat(codes), sums, counts
 
     def _moved(self, centers: Tensor, codes: Tensor, sums: Tensor, counts: Tensor) -> Tensor:
-        """The mean of each cluster; of an empty one, a point far from its own centre."""
+        """Return the mean of each cluster; an empty cluster gets a point far from its own centre."""
         means = (sums / counts.clamp(min=1)[:, None]).to(centers.dtype)
         empty = (counts == 0).nonzero().flatten()
         if len(empty):
@@ -271,7 +271,7 @@ class _Points:
         return max(256, _BLOCK_NUMBERS // self.rows.shape[1])
 
     def blocks(self) -> tuple[Tensor, ...]:
-        """The rows, in blocks."""
+        """Yield the rows in blocks."""
         return self.rows.split(self.block_rows)
 
     def in_order(self, tasks: Iterator[Callable[[], Any]]) -> Iterator[Any]:

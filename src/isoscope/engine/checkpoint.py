@@ -104,7 +104,7 @@ def rebuilt(layout: str, tensors: Mapping[str, Tensor]) -> Outcome:
 
 
 def _laid_out(value: Any, key: str, tensors: dict[str, Tensor]) -> Any:
-    """A statistic as JSON, its tensors put aside under dotted names."""
+    """Return a statistic as JSON, and store its tensors under dotted names."""
     if isinstance(value, Tensor):
         tensors[key] = value.detach().cpu().clone(memory_format=torch.contiguous_format)
         return {"tensor": key}

@@ -38,7 +38,7 @@ class Cost:
 def cost(
     metrics: Metric | Iterable[Metric], *, n: int, d: int, n_labels: int = 20, item_bytes: int = 4
 ) -> Cost | None:
-    """The cost of metrics measured together, exactly; None where one needs all vectors in memory.
+    """Return the cost of metrics measured together, exactly; None where one needs all vectors in memory.
 
     Standard errors are not counted.
 
@@ -63,7 +63,7 @@ def price(
     item_bytes: int = 4,
     held: bool = False,
 ) -> Cost:
-    """The cost of statistics taken together, each as it declares; pairs are met strip by strip.
+    """Return the cost of statistics taken together, each as it declares; pairs are met strip by strip.
 
     held: whether the vectors are read once and held, and each pair is met once.
     """

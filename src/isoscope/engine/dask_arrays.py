@@ -23,7 +23,7 @@ def is_dask_array(X: Any) -> bool:
 
 
 def held(title: str, rows: Any, known: dict[str, Any]) -> Wrapped:
-    """A computed chunk as a part; made where the rows are."""
+    """Return a computed chunk as a part, made on the worker that has the rows."""
     weights = known.get("weights")
     space = Space(rows, **{name: value for name, value in known.items() if name != "weights"})
     return Wrapped(space if weights is None else weighted(space, weights), title)
@@ -62,7 +62,7 @@ class DaskChunk(Wrapped):
         return [self.title, str(self.delayed.key), *known]
 
     def on(self, client: Any) -> Any:
-        """A future of the rows as a part, on the client's workers."""
+        """Return a future of the rows as a part, on the client's workers."""
         return client.submit(held, self.title, client.compute(self.delayed), self.known, pure=False)
 
 

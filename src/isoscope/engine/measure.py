@@ -190,7 +190,7 @@ def _error(metric: Metric, shelf: Statistics) -> float | None:
 
 
 def _ceiling(shelf: Statistics) -> float | None:
-    """The largest IsoScore these labels allow, given how much of the variance lies between them."""
+    """Return the largest IsoScore that these labels allow, given the share of the variance between them."""
     try:
         n_labels = shelf.n_labels
     except LabelError:
@@ -201,7 +201,7 @@ def _ceiling(shelf: Statistics) -> float | None:
 
 
 def _notes(shelf: Statistics, labels: Labels | None) -> list[str]:
-    """What the reader should know of the space before reading the numbers."""
+    """Return notes on the space that matter for reading the numbers."""
     notes = [] if labels is None else label_notes(labels, n=int(shelf.moments.count))
     n, d, n_zero = shelf.moments.count, shelf.moments.n_dims, shelf.directions.n_zero
     if is_few(n, d):

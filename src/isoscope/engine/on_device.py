@@ -28,11 +28,11 @@ class OnDevice(Wrapped):
         return self._device
 
     def parts(self, n_rows: int) -> Sequence[Source]:
-        """The parts of the other source, on the device too."""
+        """Return the parts of the other source, on the device too."""
         return [OnDevice(part, self._device) for part in self.source.parts(n_rows)]
 
     def blocks(self, n_rows: int | None = None) -> Iterator[Space]:
-        """The rows in order."""
+        """Yield the rows in order."""
         return map(self._moved, self.source.blocks(n_rows))
 
     def load(self) -> Space:

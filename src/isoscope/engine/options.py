@@ -74,7 +74,7 @@ class Scale:
 
 
 def resident_bytes() -> int:
-    """What this process holds now."""
+    """Return the bytes that this process holds now."""
     status = Path("/proc/self/statm")
     if status.exists():
         return int(status.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")

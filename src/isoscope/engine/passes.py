@@ -53,7 +53,7 @@ class Sliced:
         return dict(zip(self.groups, self.statistics, strict=True))
 
     def merge(self, other: Sliced) -> Sliced:
-        """The groups of both, rows of the same group together."""
+        """Return the groups of both, rows of the same group together."""
         found = self.by_group
         for group, statistic in other.by_group.items():
             found[group] = found[group].merge(statistic) if group in found else statistic
@@ -85,7 +85,7 @@ class Pass:
         place: int = 0,
         seen: Callable[[int], None] | None = None,
     ) -> dict[str, Any]:
-        """The statistics of the blocks, read while those before are measured.
+        """Return the statistics of the blocks, read while those before are measured.
 
         `slices` has the slice of every row of the blocks; `place` tells samples of different parts apart;
         `seen` is told the number of rows after each block.
@@ -138,7 +138,7 @@ class Pass:
         return len(block), {name: Sliced.of(by_group) for name, by_group in found.items()}
 
     def _groups(self, slices: Labels) -> Iterator[tuple[Group, Tensor]]:
-        """The groups that have rows in a block, with the numbers of those rows."""
+        """Return the groups that have rows in a block, with the numbers of those rows."""
         order = slices.codes.argsort(stable=True)
         rows = dict(zip(slices.names, order.split(slices.counts.tolist()), strict=True))
         for group in self.built_on or [("slice", name) for name in slices.names]:
@@ -152,7 +152,7 @@ class Pass:
                 yield group, here
 
     def _of(self, block: Space, rows: Tensor | None, group: Group, draw: torch.Generator) -> dict[str, Any]:
-        """The statistics of some rows of a block, or of all; none where no row counts."""
+        """Return the statistics of some rows of a block, or of all; none if no row counts."""
         some, sample = block, self.sample(group)
         if sample < 1:  # first, for few of many rows may be wanted
             index = torch.arange(len(block)) if rows is None else rows
@@ -178,7 +178,7 @@ class Pass:
         return int(max(statistic.count for statistic in self.built_on[group].values()))
 
     def sample(self, group: Group = ALL) -> float:
-        """The share of a group's rows that have a number each; 1 where nothing here holds any."""
+        """Return the share of a group's rows that have a number each, or 1 if no statistic holds any."""
         if group not in self.built_on or not any(declared()[name].by_row for name in self.names):
             return 1.0
         most = min(self.most_rows, REST_ROWS) if group[0] == "rest" else self.most_rows
@@ -186,7 +186,7 @@ class Pass:
 
 
 def first_pass(needs: Iterable[str]) -> Pass:
-    """The pass for what needs nothing but the rows."""
+    """Return the pass for statistics that need only the rows."""
     return Pass(tuple(sorted(name for name in set(needs) & streamed() if not declared()[name].builds_on)))
 
 
@@ -223,12 +223,12 @@ class RowLabels:
 
     @classmethod
     def of(cls, labels: Labels) -> RowLabels:
-        """The labels of a block, without names that do not occur in it."""
+        """Return the labels of a block, without names that do not occur in it."""
         seen = labels.seen()
         return cls(seen.names, seen.codes.cpu())
 
     def merge(self, other: RowLabels) -> RowLabels:
-        """The rows of both, one after the other."""
+        """Return the rows of both, in order."""
         if {type(name) for name in self.names} != {type(name) for name in other.names}:
             raise LabelError("labels are numbers in some files and strings in others; wanted one kind")
         names = tuple(sorted({*self.names, *other.names}))
@@ -255,7 +255,7 @@ class Outcome:
     bad: dict[int, str] = field(default_factory=dict)
 
     def merge(self, other: Outcome) -> Outcome:
-        """The parts of both."""
+        """Return the parts of both."""
         found = merged(self.found, other.found) if self.found and other.found else self.found or other.found
         return Outcome(found, self.rows | other.rows, self.bad | other.bad)
 
@@ -281,7 +281,7 @@ class PassTask:
     def __call__(
         self, place: int, part: Source, by: By | None = None, seen: Callable[[int], None] | None = None
     ) -> Outcome:
-        """The statistics of one part, of all its rows or by slices."""
+        """Return the statistics of one part, of all its rows or by slices."""
         count, labels = 0, Tree()
 
         def checked() -> Iterator[Space]:

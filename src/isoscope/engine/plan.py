@@ -315,7 +315,7 @@ def _first_block(source: Source, *, in_parts: bool, skip_bad: bool) -> Space:
 def _without(
     chosen: list[Metric], left_out: list[str], asked: Any, held: Collection[str], why: str
 ) -> tuple[list[Metric], list[str]]:
-    """The metrics that need only what is held; one of the others is an error where asked for by name."""
+    """Return the metrics that need only the statistics at hand; another one asked for by name is an error."""
     names = [] if asked is None else named(asked)
     gone = [metric for metric in chosen if not metric.needs - set(KNOWN) <= set(held)]
     for metric in gone:
@@ -329,7 +329,7 @@ def _without(
 
 
 def _applicable(metrics: Any, known: set[str]) -> tuple[list[Metric], list[str]]:
-    """The metrics whose knowledge of the rows is at hand, and a note on those left out."""
+    """Return the metrics whose columns are given, and a note on those left out."""
     asked = None if metrics is None else named(metrics)
     chosen: list[Metric] = []
     left_out: dict[str, list[str]] = {}
@@ -348,7 +348,7 @@ def _applicable(metrics: Any, known: set[str]) -> tuple[list[Metric], list[str]]
 
 
 def _needs(chosen: list[Metric], known: set[str], *, errors: bool) -> set[str]:
-    """The statistics to compute: what the metrics ask for, and what every measurement reports."""
+    """Return the statistics to compute: those of the metrics, and those that every measurement reports."""
     needs = {"moments", "directions"}.union(*(metric.needs for metric in chosen))
     if "labels" in known:
         needs.add("label_moments")
@@ -358,7 +358,7 @@ def _needs(chosen: list[Metric], known: set[str], *, errors: bool) -> set[str]:
 
 
 def _estimated(wanted: set[str], n: int | None, where: str, scale: Scale) -> dict[str, str]:
-    """What is not exact: standard errors of more rows than are left out one by one."""
+    """Return what is estimated: standard errors of more rows than are left out one by one."""
     most = scale.rows_left_out() or LEFT_OUT_ROWS
     if where != "streamed" or n is None or n <= most or not any(declared()[one].by_row for one in wanted):
         return {}
@@ -373,7 +373,7 @@ def _times(passes: int) -> str:
 
 
 def _size(n_bytes: float) -> str:
-    """A number of bytes as it is read.
+    """Return a number of bytes as text.
 
     >>> _size(1_500), _size(2_340_000_000)
     ('1.5 kB', '2.3 GB')

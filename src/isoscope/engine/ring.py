@@ -39,7 +39,7 @@ _BATCH_BYTES = 64 * 2**20  # of sums of own rows at a time
 
 
 def ring_statistics(X: Any, needs: Iterable[str], *, labels: Any = None, seed: int = 0) -> Statistics:
-    """The shelf with statistics of the rows of all processes: any that merges, by the same passes and merges.
+    """Return a shelf with mergeable statistics of the rows of all processes, by the same passes and merges.
 
     Args:
         X: (n_p, d) this process's own rows, at least one.
@@ -52,13 +52,13 @@ def ring_statistics(X: Any, needs: Iterable[str], *, labels: Any = None, seed: i
 
 
 def ring_moments(X: Any) -> Moments:
-    """The moments of the rows of all processes; X is this process's own (n_p, d)."""
+    """Return the moments of the rows of all processes; X is this process's own (n_p, d)."""
     found: Moments = ring_statistics(X, ["moments"]).moments
     return found
 
 
 def ring_directions(X: Any) -> Directions:
-    """The sums of unit vectors and lengths of the rows of all processes."""
+    """Return the sums of unit vectors and lengths of the rows of all processes."""
     found: Directions = ring_statistics(X, ["directions"]).directions
     return found
 
@@ -69,13 +69,13 @@ class AcrossProcesses(Here):
     def outcomes(
         self, jobs: Iterable[Job], done: Callable[[int], None] | None = None, *, one_core: bool = False
     ) -> Iterator[Outcome]:
-        """The outcome of each job over all processes; every process has as many jobs."""
+        """Return the outcome of each job over all processes, which have equal numbers of jobs."""
         for outcome in super().outcomes(jobs, done, one_core=one_core):
             yield _merged(outcome)
 
 
 def _merged(own: Outcome) -> Outcome:
-    """The outcomes of all processes as one; they travel as tensors and JSON, and nothing is unpickled."""
+    """Return the merged outcomes of all processes; they are sent as tensors and JSON, never unpickled."""
     layout, tensors = laid_out(own)
     device = _device()
     tensors["layout"] = torch.frombuffer(bytearray(layout, "utf-8"), dtype=torch.uint8)
@@ -138,7 +138,7 @@ def ring_separation(X: Any, codes: Any, *, n_labels: int) -> Separation:
 
 
 def ring_silhouette(X: Any, codes: Any, *, n_labels: int) -> float:
-    """The mean silhouette of the rows of all processes; arguments as for `ring_separation`."""
+    """Return the mean silhouette of the rows of all processes; arguments as for `ring_separation`."""
     separation = ring_separation(X, codes, n_labels=n_labels)
     counts = summed(separation.labels.counts.double())
     alone = counts[separation.labels.codes] <= 1
@@ -148,7 +148,7 @@ def ring_silhouette(X: Any, codes: Any, *, n_labels: int) -> float:
 
 
 def _round(own: Tensor, codes: Tensor) -> Iterator[tuple[Tensor, Tensor, bool]]:
-    """The blocks of all processes, own first, each passed on to the next process as it is met."""
+    """Yield the blocks of all processes, own first, and pass each one on to the next process."""
     rank, size = dist.get_rank(), dist.get_world_size()
     lengths = codes.new_zeros(size)
     lengths[rank] = len(own)

@@ -81,7 +81,7 @@ def gather(
     check: Check | None = None,
     own: Runner | None = None,
 ) -> Statistics:
-    """A shelf with the statistics asked for, from the parts of a source.
+    """Return a shelf with the statistics asked for, from the parts of a source.
 
     Every part is read once for what needs one pass, once more for what builds on that, and for exact
     pairs once for every strip of rows. Statistics are merged in pairs of neighbouring parts, wherever they
@@ -170,20 +170,20 @@ class Work:
         return Checkpoint(self._scale.checkpoint, about)
 
     def first(self) -> dict[Group, dict[str, Any]]:
-        """The statistics of the first pass, of all rows or of every slice."""
+        """Return the statistics of the first pass, of all rows or of every slice."""
         total = self._passed("first", first_pass(self._wanted), keep_labels=bool(self._pairs))
         self._labels, self._rows, self._bad = total.found.pop("row_labels", None), total.rows, total.bad
         return _by_group(total.found) or {ALL: {}}
 
     def second(self, found: Mapping[Group, Mapping[str, Any]]) -> dict[Group, dict[str, Any]]:
-        """The statistics that build on those found, of the same groups of rows."""
+        """Return the statistics that build on those of the first pass, for the same groups of rows."""
         self._later = second_pass(self._wanted, found, seed=self._seed, most_rows=self._most_rows)
         if self._later is None:
             return {group: {} for group in found}
         return _by_group(self._passed("second", self._later).found)
 
     def pairs(self) -> dict[str, Any]:
-        """The statistics of all pairs of rows, with the labels and the rows they are of."""
+        """Return the statistics of all pairs of rows, with the labels and the rows they are of."""
         if not self._pairs:
             return {}
         if self._labels is None:
@@ -212,7 +212,7 @@ class Work:
         return notes if self._saved is None else [*notes, *self._saved.notes()]
 
     def _passed(self, name: str, work: Pass, *, keep_labels: bool = False) -> Outcome:
-        """The merged statistics of one pass over every part that can be read."""
+        """Return the merged statistics of one pass over every part that can be read."""
         skip_bad = self._scale.skip_bad and self._bad is None
         task = PassTask(work, self._block_rows, self._n_dims, keep_labels=keep_labels, skip_bad=skip_bad)
         total = reduce(Outcome.merge, self._outcomes(name, task))
@@ -283,7 +283,7 @@ def _told(told: Callable[[float], None], n_rows: int, seen: int) -> None:
 
 
 def itself(value: Any) -> Any:
-    """A value as a task, so that it is sent once for all that use it, and again where it was lost."""
+    """Return a value as a task, so that it is sent once for all uses, and again if it is lost."""
     return value
 
 
@@ -304,7 +304,7 @@ def _by_group(found: dict[str, Any]) -> dict[Group, dict[str, Any]]:
 
 
 def _by_part(by: By | None, parts: Sequence[Source]) -> list[By] | None:
-    """The slices of the rows of each part, or the columns it has to read them from."""
+    """Return the slices of the rows of each part, or the columns to read them from."""
     if by is None or isinstance(by, tuple):
         return None if by is None else [by] * len(parts)
     if len(parts) == 1:

@@ -46,7 +46,7 @@ class Runner(Protocol):
     def outcomes(
         self, jobs: Iterable[Job], done: Callable[[int], None] | None = None, *, one_core: bool = False
     ) -> Iterator[Outcome]:
-        """The outcome of each job, in order; `done` is told the calls finished within a job.
+        """Yield the outcome of each job, in order; `done` gets the number of finished calls of a job.
 
         one_core: whether calls in this process run on a core each, as many at once as there are cores; else
             one after another, each on all of them.
@@ -60,7 +60,7 @@ class Here:
     def outcomes(
         self, jobs: Iterable[Job], done: Callable[[int], None] | None = None, *, one_core: bool = False
     ) -> Iterator[Outcome]:
-        """The outcome of each job, in order; calls of the next ones may be under way."""
+        """Yield the outcome of each job, in order, while calls of the next ones may run."""
         sizes: deque[int] = deque()
         found = in_order(_calls(jobs, sizes), n_workers=torch.get_num_threads() if one_core else 1)
         for outcome in found:
@@ -73,7 +73,7 @@ class Here:
 
 
 def _calls(jobs: Iterable[Job], sizes: deque[int]) -> Iterator[Callable[[], Outcome]]:
-    """The calls of all jobs one after another; how many each job has is put into `sizes` as it begins."""
+    """Yield the calls of all jobs, in order; append the number of calls of each job to `sizes`."""
     for job in jobs:
         sizes.append(len(job.calls))
         shared = () if job.shared is None else (job.shared[0](*job.shared[1]),)
@@ -93,7 +93,7 @@ class OnDask:
     def outcomes(
         self, jobs: Iterable[Job], done: Callable[[int], None] | None = None, *, one_core: bool = False
     ) -> Iterator[Outcome]:
-        """The outcome of each job, in order, the next ones under way."""
+        """Yield the outcome of each job, in order, while the next ones run."""
         del done, one_core
         waiting: deque[Any] = deque()
         with reaching("the scheduler"):
@@ -105,7 +105,7 @@ class OnDask:
                 yield waiting.popleft().result()
 
     def _there(self, argument: Any) -> Any:
-        """An argument that is made on the workers, as a future of it; any other as it is."""
+        """Return an argument that is made on the workers as a future, and any other unchanged."""
         return argument.on(self._client) if isinstance(argument, DaskChunk) else argument
 
     def _submitted(self, job: Job) -> Any:
@@ -129,7 +129,7 @@ class OnDask:
 
 @contextmanager
 def runner(scheduler: str | None, client: Any = None) -> Iterator[Runner]:
-    """This process without a scheduler; a client of its workers with one, "local" being started here."""
+    """Return a runner: this process, or a client of the scheduler's workers; "local" starts them here."""
     if scheduler is None and client is None:
         yield Here()
         return

@@ -132,7 +132,7 @@ def _shelf(found: Mapping[str, Any], rows: Callable[[], Space], held: bool, abou
 
 
 def _rows(space: Space | None, by: Any, group: Group) -> Space:
-    """The rows of a group, with the names that occur among them."""
+    """Return the rows of a group, with the names of labels that occur."""
     assert space is not None
     kind, name = group
     inside = by.codes == by.names.index(name)
@@ -184,7 +184,7 @@ def _check_memory(n_slices: int, plan: Plan) -> None:
 def _compared(
     own: Reading, rest: Reading | None, group: Mapping[str, Any], n: int, n_rest: int, *, tests: bool
 ) -> SliceReading:
-    """The reading of a slice with its difference from the rows outside it, and an unadjusted p-value.
+    """Return the reading of a slice, its difference from the rows outside it, and an unadjusted p-value.
 
     A metric that is biased by the number of rows would find differences where there are none: no test.
     """

@@ -78,7 +78,7 @@ class Source(Protocol):
         ...
 
     def blocks(self, n_rows: int | None = None) -> Iterator[Space]:
-        """The rows in order, a Space a block; each call begins at the first row."""
+        """Yield the rows in order, one Space a block; each call begins at the first row."""
         ...
 
     def load(self) -> Space:
@@ -173,7 +173,7 @@ class Wrapped:
         return [self]
 
     def blocks(self, n_rows: int | None = None) -> Iterator[Space]:
-        """The rows in order."""
+        """Yield the rows in order."""
         return self.source.blocks(n_rows)
 
     def load(self) -> Space:

@@ -41,7 +41,7 @@ class PairSums:
     sums: Tensor
 
     def merge(self, other: PairSums) -> PairSums:
-        """The same rows to the points of both."""
+        """Return the sums of the same rows over the points of both."""
         return PairSums(self.sums + other.sums)
 
 
@@ -118,12 +118,12 @@ class _Strips:
         return len(self._strips)
 
     def rows(self, number: int) -> slice:
-        """A strip's rows among all."""
+        """Return the numbers of a strip's rows."""
         index, first, stop = self._strips[number]
         return slice(self._starts[index] + first, self._starts[index] + stop)
 
     def job(self, number: int) -> Job:
-        """A strip against every part."""
+        """Return the jobs of a strip with every part."""
         index, first, stop = self._strips[number]
         read = (self._parts[index][1], first, stop, self._starts[index], self._n_rows)
         return Job(self._task, list(self._calls()), (read_strip, read))
@@ -134,7 +134,7 @@ class _Strips:
 
 
 def _name(rows: slice) -> str:
-    """Strips go by their rows: another bound on memory cuts others."""
+    """Return the key of a strip: its rows, as another memory limit makes other strips."""
     return f"strip-{rows.start:012}-{rows.stop:012}"
 
 

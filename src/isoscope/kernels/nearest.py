@@ -127,7 +127,7 @@ class Search:
 
     @classmethod
     def of(cls, queries: Tensor, points: Tensor, *, own: bool, dtype: torch.dtype) -> Search:
-        """A search about the mean of the points."""
+        """Return a search centred on the mean of the points."""
         sums = [block.sum(dim=0, dtype=torch.float64) for block in blocks(points)]
         # of the points' own type, so that a difference from it is rounded once
         center = (torch.stack(sums).sum(dim=0) / len(points)).to(working(points[:1]).dtype).double()
@@ -267,7 +267,7 @@ class Search:
 
 
 def _ordered(squared: Tensor, indices: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    """The first k of every row, nearest first; of the equally near, the first row of the points."""
+    """Return the first k of every row, nearest first; ties go to the earlier point."""
     squared, order = squared.sort(dim=1)
     indices = indices.gather(1, order)
     tied = (squared.diff(dim=1) == 0).any(dim=1).nonzero().flatten()
@@ -299,6 +299,6 @@ def _rounded(rows: Tensor) -> Tensor:
 
 
 def _share_moved(rows: Tensor, rounded: Tensor) -> float:
-    """The largest share of its length by which rounding moved a row."""
+    """Return the largest relative rounding error of a row."""
     moved, lengths = (torch.linalg.vector_norm(part, dim=1) for part in (rows - rounded, rows))
     return float((moved / lengths.clamp(min=1e-30)).max())

@@ -48,7 +48,7 @@ def full_precision(function: Callable[_P, _R]) -> Callable[_P, _R]:
 
 
 def pair_dtype(X: Tensor) -> torch.dtype:
-    """The type products of rows of X are taken in."""
+    """Return the type for products of rows of X."""
     return torch.float64 if X.dtype == torch.float64 or X.shape[1] <= _NARROW else torch.float32
 
 
@@ -93,7 +93,7 @@ def two_sum(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def length_unit(some: Tensor, origin: Tensor) -> float:
-    """A power of two near the root mean square distance of some rows to the origin; 0 if they equal it."""
+    """Return a power of two near the root mean square distance of some rows to the origin, or 0."""
     steps = some.double() - origin.double()
     largest = float(steps.abs().max())
     if not 0 < largest < math.inf:
@@ -131,7 +131,7 @@ class Frame:
         return cls(origin if far else None, 1.0 if plain else unit, dtype, some.shape[1])
 
     def place(self, rows: Tensor) -> Tensor:
-        """The rows in the frame; the caller's own where nothing is to be done."""
+        """Return the rows in the frame, without a copy if nothing changes."""
         placed = rows.to(self.dtype)
         if self.center is not None:
             placed = placed - self.center
@@ -144,12 +144,12 @@ class Frame:
 
 
 def direct_distances(A: Tensor, B: Tensor) -> Tensor:
-    """(a, b) distances between all rows of A and of B by difference, never by products."""
+    """Return (a, b) distances between all rows of A and of B by difference, never by products."""
     return torch.cdist(A, B, compute_mode="donot_use_mm_for_euclid_dist")
 
 
 def crowded_squares(A: Tensor, B: Tensor, *, near: float = NEAR[torch.float64]) -> Tensor:
-    """(a, b) squared distances between float64 rows of which many pairs are near each other.
+    """Return (a, b) squared distances between float64 rows of which many pairs are near each other.
 
     By products about the middle of B, and by difference what even float64 products cannot tell. A few rows
     far from all others make all the rest near by comparison; they need no difference pair by pair. What is

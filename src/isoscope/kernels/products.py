@@ -73,7 +73,7 @@ def product_of_runs(X: Tensor) -> Tensor:
 
 
 def mirrored(upper: Tensor) -> Tensor:
-    """The whole of what `add_upper_product` filled, in place; symmetric to the last bit.
+    """Complete the matrix that `add_upper_product` filled, in place, exactly symmetric.
 
     Products round (i, j) and (j, i) differently on some CPUs, so only one of them is taken.
     """

@@ -17,7 +17,7 @@ _WORTH = 2  # groups times k a row must have, or taking minima costs more than i
 
 
 def smallest(values: Tensor, k: int, *, group: int | None = None) -> tuple[Tensor, Tensor]:
-    """The k smallest entries of every row and their columns, in no order.
+    """Return the k smallest entries of every row and their columns, in no order.
 
     Args:
         values: (m, n), without NaN.
@@ -55,7 +55,7 @@ def medians(values: Tensor, *, dim: int) -> Tensor:
 
 
 def _topk(values: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    """The k smallest of a few: NumPy's partition takes half the time of torch's topk on the CPU."""
+    """Return the k smallest of a few; NumPy's partition takes half the time of torch's topk on the CPU."""
     if values.device.type != "cpu":
         found = values.topk(k, dim=1, largest=False, sorted=False)
         return found.values, found.indices

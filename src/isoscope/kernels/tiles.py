@@ -140,7 +140,7 @@ class Arranged:
         symmetric: bool = True,
         progress: Progress | None = None,
     ) -> Iterator[tuple[Tile, Tile, R]]:
-        """What `reduce` makes of the squared distances of every pair of tiles, in order.
+        """Yield the result of `reduce` for the squared distances of every pair of tiles, in order.
 
         Each unordered pair of tiles comes once if symmetric. The tensor `reduce` is given is scratch, to
         be overwritten at will; distances of a row to itself are zero; units are unit². On the CPU every
@@ -185,7 +185,7 @@ class Arranged:
         return torch.searchsorted(self.codes[tile.rows], clusters)
 
     def _share_done(self, i: int, symmetric: bool) -> float:
-        """The share of the pairs that is done once tile i has met all it has to meet."""
+        """Return the share of the pairs that is done after tile i."""
         rows = self.tiles[i].stop / len(self.order)
         return 1 - (1 - rows) ** 2 if symmetric else rows
 
@@ -288,5 +288,5 @@ def _reaches_far(X: Tensor) -> bool:
 
 
 def _unit(X: Tensor, origin: Tensor) -> float:
-    """A power of two near the root mean square distance to the origin, from some of the points."""
+    """Return a power of two near the root mean square distance to the origin, from some of the points."""
     return length_unit(X[:: -(-len(X) // _UNIT_ROWS)], origin) or center_and_unit(X)[1]

@@ -235,7 +235,7 @@ def close_pairs(
     n_tiles, n_programs, n, K, d,
     BM: tl.constexpr, BN: tl.constexpr, GROUP: tl.constexpr, SIDE: tl.constexpr,
 ):  # fmt: skip
-    """The listed tiles of `pure_pairs`, in pieces of SIDE × SIDE, by direct difference."""
+    """Compute the listed tiles of `pure_pairs` in pieces of SIDE × SIDE, by direct difference."""
     down, across = tl.program_id(1) // (BN // SIDE) * SIDE, tl.program_id(1) % (BN // SIDE) * SIDE
     for at in range(tl.program_id(0), tl.load(n_listed), tl.num_programs(0)):
         entry = tl.load(listed + at)
@@ -289,7 +289,7 @@ def _add_by_label(
 def _label_sums(
     distances, codes, tiles, batch, i, j, n_tiles, n, K, BLOCK: tl.constexpr, LABELS: tl.constexpr
 ):
-    """Summed distances of tile j's rows to tile i's clusters, where they go, and which of them exist."""
+    """Return summed distances of tile j's rows to tile i's clusters, their places, and which exist."""
     start_i, stop_i = tl.load(tiles + i), tl.load(tiles + n_tiles + i)
     start_j, stop_j = tl.load(tiles + j), tl.load(tiles + n_tiles + j)
     first, last = tl.load(tiles + 2 * n_tiles + i), tl.load(tiles + 3 * n_tiles + i)

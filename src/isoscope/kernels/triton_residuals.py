@@ -31,7 +31,7 @@ except ImportError:
 
         @staticmethod
         def jit(**_):
-            """A decorator that changes nothing."""
+            """Return the function unchanged."""
             return lambda function: function
 
     tl = None
@@ -133,7 +133,7 @@ def _moved(X, order, origin_row, rows, columns, live, d, unit):
 
 @kernel
 def unit_of(largest, batch):
-    """The largest coordinate about the origin, 1 if all points are equal."""
+    """Return the largest coordinate about the origin, 1 if all points are equal."""
     top = tl.load(largest + batch).to(tl.float64)
     return tl.where(top > 0, top, 1.0)
 
@@ -143,7 +143,7 @@ def walk_chunks(
     X, order, chunks, largest, centers, peaks, partial, n_chunks, n, F, d,
     ROWS: tl.constexpr, COLS: tl.constexpr, RESIDUALS: tl.constexpr,
 ):  # fmt: skip
-    """Sums of chunks and the largest coordinate; with the centres known, that of each frame's residuals."""
+    """Compute sums of chunks and the largest coordinate, or that of residuals given the centres."""
     chunk, batch = tl.program_id(0), tl.program_id(2).to(tl.int64)
     columns = tl.program_id(1) * COLS + tl.arange(0, COLS)
     start, stop = tl.load(chunks + chunk), tl.load(chunks + n_chunks + chunk)
@@ -208,13 +208,13 @@ def center_gaps(centers, gaps, F, d, ROWS: tl.constexpr, FRAMES: tl.constexpr, C
 
 @kernel
 def _exponent(peak):
-    """The biased exponent of a float32, kept where a scale and its inverse both exist."""
+    """Return the biased exponent of a float32, kept where a scale and its inverse both exist."""
     return tl.minimum(tl.maximum((peak.to(tl.int32, bitcast=True) >> 23) & 255, 30), 240)
 
 
 @kernel
 def to_scale(peak):
-    """The power of two that brings values up to `peak` just under 2^14, exactly."""
+    """Return the power of two that brings values up to `peak` just under 2^14, exactly."""
     return ((267 - _exponent(peak)) << 23).to(tl.float32, bitcast=True)
 
 

@@ -20,7 +20,7 @@ class AbandonedError(Exception):
 
 
 def in_order(tasks: Iterable[Callable[[], _R]], *, n_workers: int) -> Generator[_R, None, None]:
-    """The results of all tasks, in their order, while others are under way; with one worker, in turn.
+    """Yield the results of all tasks in order while others run; with one worker, run them in turn.
 
     What a task makes on one core stays in that core's cache until the task is done with it. Tasks run in
     the caller's inference mode, without autocast. While they do, threads that are started elsewhere begin

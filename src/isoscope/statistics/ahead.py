@@ -15,7 +15,7 @@ _END: Any = object()
 
 
 def ahead(items: Iterable[T], *, depth: int = DEPTH) -> Generator[T, None, None]:
-    """The same items in order, each begun while those before it are used; an error comes in its place.
+    """Yield the items in order, each computed while those before it are used; errors are raised in order.
 
     The thread works on one core, so that products elsewhere keep theirs. Whoever stops early waits for the
     item under way, no more.

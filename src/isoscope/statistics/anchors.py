@@ -136,7 +136,7 @@ class AnchorRows:
 
     @classmethod
     def of(cls, rows: Tensor | Rows, labels: Labels) -> AnchorRows:
-        """The frame is that of the first rows: it only has to be near, and the same for a file."""
+        """Return anchors with the frame of the first rows, which only has to be near and fixed."""
         held = HeldRows(rows.detach()) if isinstance(rows, Tensor) else rows
         first = next(held.blocks(_FRAME_ROWS))
         width = max(first.shape[1], labels.n_labels)
@@ -172,7 +172,7 @@ class AnchorRows:
         return found, self._anchors(pick, raw)
 
     def anchors(self, index: Tensor) -> Anchors:
-        """The rows of the given numbers, as anchors; one pass where they are in a file."""
+        """Return the rows of the given numbers as anchors, by one pass over a file."""
         return self._anchors(index, self.rows.take(index))
 
     def exact(self, index: Tensor, *, clusters: ClusterMeans | None = None) -> Separation:
@@ -182,7 +182,7 @@ class AnchorRows:
     def meet(
         self, anchors: Anchors, clusters: ClusterMeans, also: Callable[[Block], Tensor] | None = None
     ) -> tuple[Separation, Tensor | None]:
-        """The same of anchors at hand, and the sum of what `also` makes of every block while it is here."""
+        """Return the same for given anchors, and the sum of `also` over every block."""
         at_hand = (anchors.part(*span) for span in self._spans(len(anchors)))
         return self._exact(anchors.index, lambda _: next(at_hand), clusters, also)
 
@@ -294,7 +294,7 @@ class AnchorRows:
         return same & (within >= NEAR[squared.dtype] * scales)
 
     def _each_block(self, work: Callable[[Block], _R], clusters: ClusterMeans | None = None) -> Iterator[_R]:
-        """What the work makes of every block, in order; many blocks are worked on by a core each."""
+        """Yield the result of the work for every block, in order; many blocks take one core each."""
         spans = range(0, len(self.labels), self.n_rows)
         n_workers = torch.get_num_threads()
         few = len(spans) < _BLOCKS_A_WORKER * n_workers or self.labels.codes.is_cuda

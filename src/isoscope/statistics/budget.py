@@ -47,7 +47,7 @@ class TilePlan:
 
     @classmethod
     def of(cls, X: Tensor, labels: Labels, tile_rows: int, keeps_sums: bool) -> TilePlan:
-        """The plan with what it takes, counted from above."""
+        """Return the plan with an upper bound of its memory."""
         n, d = X.shape
         n_rows, size = min(tile_rows, n), pair_dtype(X).itemsize
         n_centers = 1 + int((labels.counts >= tile_rows // 2).sum())
@@ -62,7 +62,7 @@ class TilePlan:
 
 
 def _tile_bytes(n_rows: int, d: int, n_clusters: int, size: int) -> int:
-    """The most a thread takes: rows and distances of a tile, those taken again in float64, sums to come."""
+    """Return the most memory of a thread: rows and distances of a tile, those redone in float64, and sums."""
     pairs = n_rows * n_rows
     some_again = 4 * min(DIRECT_BYTES, pairs * d) + 4 * pairs
     all_again = 16 * pairs + 32 * n_rows * d
@@ -71,7 +71,7 @@ def _tile_bytes(n_rows: int, d: int, n_clusters: int, size: int) -> int:
 
 
 def tile_plans(X: Tensor, labels: Labels, memory: str | float | None = None) -> list[TilePlan]:
-    """What to try in turn: on the CPU the quickest plan within the bound, on CUDA ever smaller tiles.
+    """Return the plans to try in turn: on the CPU the fastest within the limit, on CUDA ever smaller tiles.
 
     Without a bound, tiles and sums take at most 256 MB, and the sorted points what they need.
     """
@@ -99,7 +99,7 @@ def tile_plans(X: Tensor, labels: Labels, memory: str | float | None = None) -> 
 
 
 def no_room(plan: TilePlan, device: torch.device) -> InputError:
-    """The error where even the smallest tiles found no memory on a device."""
+    """Return the error for a device without memory for the smallest tiles."""
     return InputError(
         f"X does not fit on {device}: the pairs wanted {math.ceil(plan.n_bytes / 10**6):,} MB more, in tiles "
         f"of {plan.tile_rows} rows; free that much, pass X.cpu(), or an estimate: tolerance=…"
@@ -107,5 +107,5 @@ def no_room(plan: TilePlan, device: torch.device) -> InputError:
 
 
 def _halved(largest: int, least: int) -> list[int]:
-    """The numbers from the largest down to the least, each half of the one before."""
+    """Return the numbers from the largest down to the least, each half of the one before."""
     return [largest >> step for step in range(int(math.log2(largest / least)) + 1)]

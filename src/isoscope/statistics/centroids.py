@@ -34,7 +34,7 @@ class CentroidDistances:
         return cls(moments, sums)
 
     def merge(self, other: CentroidDistances) -> CentroidDistances:
-        """The rows of both, about the same means."""
+        """Return the rows of both, about the same means."""
         return CentroidDistances(self.moments, self.distance_sums + other.distance_sums)
 
 

@@ -31,7 +31,7 @@ _NEAR_ZERO = 4.0  # a squared mean of so many variances costs float32 sums two b
 
 
 def sums_dtype(X: Tensor) -> torch.dtype:
-    """The type sums over the rows of X are taken in: float64 where rows are narrow, else their working type.
+    """Return the type for sums over rows of X: float64 for narrow rows, else their working type.
 
     >>> sums_dtype(torch.ones(9, 384)), sums_dtype(torch.ones(9, 1))
     (torch.float32, torch.float64)
@@ -40,7 +40,7 @@ def sums_dtype(X: Tensor) -> torch.dtype:
 
 
 def chunks(X: Tensor) -> Iterator[Tensor]:
-    """The rows of X in the type of their sums; those of another are lifted into one buffer, used again.
+    """Yield the rows of X in the type of their sums; rows of another type are converted in one buffer.
 
     >>> [len(rows) for rows in chunks(torch.ones(10_000, 384, dtype=torch.float16))]
     [4096, 4096, 1808]
@@ -57,7 +57,7 @@ def chunks(X: Tensor) -> Iterator[Tensor]:
 
 
 def pieces(X: Tensor) -> Iterator[Tensor]:
-    """The rows of X as they are, so few that the several float64 copies a formula makes take no room.
+    """Yield rows of X unchanged, few enough that float64 copies of them take little memory.
 
     On a device, and where a gradient is wanted, whole blocks: there every step costs the same.
 

@@ -124,7 +124,7 @@ class Directions:
 
     @classmethod
     def of(cls, X: Any, *, weights: Any = None) -> Directions:
-        """The direction sums of any array; Directions pass through unchanged."""
+        """Return the direction sums of any array; Directions are returned unchanged."""
         if isinstance(X, Directions):
             return X
         matrix = as_matrix(X)
@@ -143,11 +143,11 @@ class Directions:
         return sums.total()
 
     def update(self, block: Any) -> Directions:
-        """These sums with one more block of vectors."""
+        """Return these sums with one more block of vectors."""
         return self.merge(Directions.of(block))
 
     def merge(self, other: Directions) -> Directions:
-        """The sums of both sets of vectors together."""
+        """Return the sums of both sets of vectors together."""
         if other.n_dims != self.n_dims:
             raise ShapeError(f"blocks have {self.n_dims} and {other.n_dims} dimensions; wanted the same")
         return Directions(
@@ -205,7 +205,7 @@ class DirectionSums:
                 self._add_others(*here)
 
     def total(self) -> Directions:
-        """The directions of all rows."""
+        """Return the directions of all rows."""
         if not self._count:
             assert self._others is not None, "no rows were added"
             return self._others
@@ -219,7 +219,7 @@ class DirectionSums:
         self._others = part if self._others is None else self._others.merge(part)
 
     def _add_plain(self, rows: Tensor, weights: Tensor | None) -> bool:
-        """The sums as products with 1/‖x‖; false, and nothing added, where a square is out of range."""
+        """Add the sums as products with 1/‖x‖; return False and add nothing if a square is out of range."""
         n = len(rows)
         if len(self._room) < n:
             self._room = torch.empty_like(rows, dtype=self._room.dtype)
@@ -252,7 +252,7 @@ def moments_and_directions(X: Any) -> tuple[Moments, Directions]:
 
 
 def _on_kernels(matrix: Tensor) -> Directions | None:
-    """The sums of rows on CUDA in one launch; None where Triton is not there, or a gradient is asked for."""
+    """Return the sums of rows on CUDA in one launch; None without Triton or with a gradient."""
     if not can_launch(matrix) or matrix.requires_grad:
         return None
     from isoscope.kernels.triton_directions import MOST_DIMS, direction_sums

@@ -138,7 +138,7 @@ class GroupMoments(_Groups):
         return moments
 
     def update(self, block: Any, groups: Any) -> GroupMoments:
-        """These moments with one more block of vectors and their groups."""
+        """Return these moments with one more block of vectors and their groups."""
         return self.merge(GroupMoments.of(block, groups))
 
     def merge(self, other: GroupMoments) -> GroupMoments:
@@ -255,7 +255,7 @@ class GroupDirections(_Groups):
         return cls(labels.names, counts, unit_sums, matrix.shape[0] - int(counts.sum()), square_sums)
 
     def update(self, block: Any, groups: Any) -> GroupDirections:
-        """These sums with one more block of vectors and their groups."""
+        """Return these sums with one more block of vectors and their groups."""
         return self.merge(GroupDirections.of(block, groups, squares=self.unit_square_sums is not None))
 
     def merge(self, other: GroupDirections) -> GroupDirections:
@@ -272,7 +272,7 @@ class GroupDirections(_Groups):
 
 
 def _counting(X: Any, groups: Any, weights: Any) -> tuple[Tensor, Labels, Tensor]:
-    """The rows that count, with their groups and weights."""
+    """Return the rows that count, with their groups and weights."""
     matrix = as_matrix(X)
     w = as_weights(weights, n=len(matrix)).to(matrix.device)
     labels = as_labels(groups, n=len(matrix), name="groups").to(matrix.device)

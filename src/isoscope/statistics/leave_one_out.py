@@ -39,7 +39,7 @@ class LeftOutMoments:
         return cls(*(torch.cat(column) for column in zip(*parts, strict=True)))
 
     def merge(self, other: LeftOutMoments) -> LeftOutMoments:
-        """The vectors of both."""
+        """Return the vectors of both."""
         pairs = zip(vars(self).values(), vars(other).values(), strict=True)
         return LeftOutMoments(*(torch.cat(pair) for pair in pairs))
 
@@ -64,12 +64,12 @@ class LeftOutCosines:
         return cls(torch.cat(parts))
 
     def merge(self, other: LeftOutCosines) -> LeftOutCosines:
-        """The vectors of both."""
+        """Return the vectors of both."""
         return LeftOutCosines(torch.cat([self.projections, other.projections]))
 
 
 def jackknife(whole: Tensor, left_out: Tensor, n: int) -> tuple[float, float]:
-    """Standard error and bias of a statistic from its leave-one-out values.
+    """Return the standard error and bias of a statistic from its leave-one-out values.
 
     left_out: (m,) of all n vectors, or of a sample of them.
     """

@@ -97,7 +97,7 @@ class Moments:
         return self.merge(Moments.of(block))
 
     def merge(self, other: Moments) -> Moments:
-        """The moments of both sets of vectors together, by centred merging."""
+        """Return the moments of both sets of vectors together, by centred merging."""
         if other.n_dims != self.n_dims:
             raise ShapeError(f"blocks have {self.n_dims} and {other.n_dims} dimensions; wanted the same")
         count = self.count + other.count
@@ -235,7 +235,7 @@ class Moments:
         return self.scatter + self.count * torch.outer(self.mean, self.mean)
 
     def times(self, vectors: Tensor) -> Tensor:
-        """A v for (d,) or (d, m) vectors, through the factor where it is held."""
+        """Return A v for (d,) or (d, m) vectors, through the factor if there is one."""
         if self.factor is not None:
             return self.factor.T @ (self.factor @ vectors)
         return self.scatter @ vectors
@@ -294,7 +294,7 @@ def _of_weighted(matrix: Tensor, weights: Tensor) -> Moments:
 
 @full_precision
 def _of_weighted_block(block: Tensor, w: Tensor) -> Moments:
-    """Sums over √w·u, all in float64; rows that are all equal have no spread, whatever rounding says."""
+    """Return sums over √w·u in float64; equal rows have no spread, despite rounding."""
     count = w.sum()
     shift = block[0].detach()
     U = block - shift
@@ -375,7 +375,7 @@ def _of_chunks(block: Tensor, fourth: bool, also: Callable[[Tensor], None] | Non
 
 
 def _recentred(sums: CenteredSums) -> tuple[Moments, Tensor]:
-    """The sums of chunks moved to the mean, and what their point missed it by."""
+    """Return the sums of chunks about the mean, and the error of their point."""
     fourth = (sums.cubic, sums.quartic) if sums.fourth else (None, None)
     n = sums.count
     mean, rest, scatter, cubic, quartic = moved_to_mean(n, sums.about, sums.total, sums.scatter, *fourth)

@@ -61,7 +61,7 @@ class Neighbors:
     def between(
         cls, queries: Any, X: Any, *, k: int, offset: int = 0, metric: str = "euclidean"
     ) -> Neighbors:
-        """Queries among a block of points whose first row has index `offset`; nothing is left out."""
+        """Return the neighbours of queries in a block of points whose first row has index `offset`."""
         wanted, points = as_matrix(queries, name="queries").detach(), as_matrix(X).detach()
         if wanted.shape[1] != points.shape[1]:
             raise ShapeError(
@@ -80,11 +80,11 @@ class Neighbors:
         )
 
     def update(self, queries: Any, block: Any, *, offset: int) -> Neighbors:
-        """The same queries with one more block of points, whose first row has index `offset`."""
+        """Return the neighbours with one more block of points, whose first row has index `offset`."""
         return self.merge(Neighbors.between(queries, block, k=self.k, offset=offset, metric=self.metric))
 
     def merge(self, other: Neighbors) -> Neighbors:
-        """The nearest of both, for the same queries."""
+        """Return the nearest of both, for the same queries."""
         other = other._of_metric(self.metric)
         distances = torch.cat([self.distances, other.distances], dim=1)
         indices = torch.cat([self.indices, other.indices], dim=1)
@@ -97,7 +97,7 @@ class Neighbors:
         return int(self.distances.shape[1])
 
     def nearest(self, k: int) -> Neighbors:
-        """The first k of them."""
+        """Return the first k neighbours."""
         _check_k(k, self.k)
         return Neighbors(self.distances[:, :k], self.indices[:, :k], self.metric)
 
@@ -123,7 +123,7 @@ def _check_metric(metric: str) -> str:
 
 
 def _vectors(rows: Tensor, metric: str, name: str) -> Tensor:
-    """The vectors whose Euclidean distances are searched: the rows, or unit vectors in float64."""
+    """Return the vectors for the Euclidean search: the rows, or unit vectors in float64."""
     if metric == "euclidean":
         return rows
     parts = []

@@ -65,7 +65,7 @@ class ClusterDistances:
 
     @classmethod
     def between(cls, queries: Any, query_labels: Any, X: Any, labels: Any) -> ClusterDistances:
-        """The queries against a block of points; `query_labels` name the clusters to sum over."""
+        """Return the sums of queries over a block of points; `query_labels` are the clusters."""
         query_matrix = as_matrix(queries, name="queries")
         own = as_labels(query_labels, n=query_matrix.shape[0], name="query_labels").to(query_matrix.device)
         others = as_labels(labels)
@@ -83,11 +83,11 @@ class ClusterDistances:
         return cls(sums, own, torch.bincount(codes, minlength=own.n_labels).double())
 
     def update(self, queries: Any, block: Any, labels: Any) -> ClusterDistances:
-        """The same queries against one more block of points."""
+        """Return the sums with one more block of points."""
         return self.merge(ClusterDistances.between(queries, self.labels, block, labels))
 
     def merge(self, other: ClusterDistances) -> ClusterDistances:
-        """The same queries against the points of both."""
+        """Return the sums over the points of both, for the same queries."""
         return ClusterDistances(self.sums + other.sums, self.labels, self.counts + other.counts)
 
 

@@ -39,7 +39,7 @@ class LogPartition:
         return cls(directions, log_z)
 
     def merge(self, other: LogPartition) -> LogPartition:
-        """The rows of both, along the same directions."""
+        """Return the rows of both, along the same directions."""
         return LogPartition(self.directions, torch.logaddexp(self.log_z, other.log_z))
 
 

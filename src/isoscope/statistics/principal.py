@@ -103,7 +103,7 @@ def _signed(directions: Tensor) -> Tensor:
 
 
 def ledoit_wolf(moments: Moments) -> float:
-    """The share of the average variance that Ledoit and Wolf (2004) mix into a covariance, in [0, 1].
+    """Return the share of the average variance that Ledoit and Wolf (2004) mix into a covariance, in [0, 1].
 
     γ = min(β²/δ², 1),   β² = (Σ‖u‖⁴/n − ‖S‖²)/n,   δ² = ‖S − (tr S/d)·1‖²,   S = A/n
     """

@@ -22,12 +22,12 @@ def several(across_processes: bool) -> bool:
 
 
 def all_sum(part: Tensor, *, across_processes: bool) -> Tensor:
-    """The sum over all processes, differentiable."""
+    """Return the sum over all processes, differentiable."""
     return _AllSum.apply(part) if several(across_processes) else part  # type: ignore[no-untyped-call]
 
 
 def all_rows(rows: Tensor, *, across_processes: bool) -> tuple[Tensor, int]:
-    """The rows of all processes one after another, differentiable, and where this process's own begin.
+    """Return the rows of all processes one after another, differentiable, and where this process's own begin.
 
     Processes may hold different numbers of rows, none included.
     """
@@ -39,7 +39,7 @@ def all_rows(rows: Tensor, *, across_processes: bool) -> tuple[Tensor, int]:
 
 
 def counted_once_each(value: Tensor, *, across_processes: bool) -> Tensor:
-    """A value that all processes share, with the slopes of all, taken to be alike: nothing is sent.
+    """Return a value that all processes share, with the gradient of all, assumed equal; nothing is sent.
 
     So processes may ask for it a different number of times.
     """
@@ -49,7 +49,7 @@ def counted_once_each(value: Tensor, *, across_processes: bool) -> Tensor:
 
 
 def all_max(value: Tensor, *, across_processes: bool) -> Tensor:
-    """The largest over all processes, without gradient."""
+    """Return the largest over all processes, without gradient."""
     largest = value.detach().clone()
     if several(across_processes):
         dist.all_reduce(largest, op=dist.ReduceOp.MAX)
@@ -57,14 +57,14 @@ def all_max(value: Tensor, *, across_processes: bool) -> Tensor:
 
 
 def summed(tensor: Tensor) -> Tensor:
-    """The sum over all processes, without gradient."""
+    """Return the sum over all processes, without gradient."""
     total = tensor.detach().clone()
     dist.all_reduce(total)
     return total
 
 
 def all_moments(moments: Moments | None, *, like: Tensor) -> Moments | None:
-    """The moments of all processes' vectors: their mean first, then all sums about it.
+    """Return the moments of all processes' vectors: their mean first, then all sums about it.
 
     None stands for no vectors. `like` is (m, d) on the device of the vectors.
     """

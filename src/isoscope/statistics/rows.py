@@ -36,7 +36,7 @@ class HeldRows:
         return self.points
 
     def blocks(self, n_rows: int) -> Iterator[Tensor]:
-        """The rows in order, n_rows at a time, without a copy."""
+        """Yield the rows in order, n_rows at a time, without a copy."""
         for start in range(0, len(self.points), n_rows):
             yield self.points[start : start + n_rows]
 
@@ -62,7 +62,7 @@ class FileRows:
         return None
 
     def blocks(self, n_rows: int) -> Iterator[Tensor]:
-        """The rows in order, n_rows at a time, read anew."""
+        """Yield the rows in order, n_rows at a time, read again."""
         seen = 0
         for block in _of_size((block.vectors.detach() for block in self.source.blocks(n_rows)), n_rows):
             seen += len(block)
@@ -93,7 +93,7 @@ class FileRows:
 
 
 def _of_size(blocks: Iterable[Tensor], n_rows: int) -> Iterator[Tensor]:
-    """The same rows, n_rows at a time, whatever sizes they come in."""
+    """Yield the same rows, n_rows at a time."""
     held: list[Tensor] = []
     n_held = 0
     for block in blocks:
@@ -112,7 +112,7 @@ Rows = HeldRows | FileRows
 
 
 def as_rows(X: Any, n: int) -> Rows:
-    """The rows of an opened file, or of any array; its numbers are not yet looked at."""
+    """Return the rows of an opened file or of any array, not yet checked to be finite."""
     if is_read(X):
         return FileRows(X, n)
     return HeldRows(as_matrix(X, finite=False).detach())

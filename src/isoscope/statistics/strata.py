@@ -110,13 +110,13 @@ class Sample:
     weights: Tensor
 
     def plain(self) -> Sample:
-        """The same without features."""
+        """Return the same without features."""
         return Sample(
             self.values, self.features[:, :0], self.stratum, self.counts, self.means[:, :0], self.weights
         )
 
     def estimate(self) -> Estimated:
-        """The stratified regression estimate, cross-fitted, and its standard error.
+        """Return the stratified regression estimate, cross-fitted, and its standard error.
 
             Σ_i ω_h/n_h · ( y_i + (F̄_h − f_i)·β₋ᵢ )        h the stratum of row i
             se² = Σ_h (1 − n_h/N_h) · n_h/(n_h − 1) · Σ_{i∈h} ( w_i e_i/(1 − ℓ_i) − their mean )²
@@ -149,7 +149,7 @@ class Sample:
         )
 
     def _standardized(self, fit: Tensor, n: Tensor) -> tuple[Tensor, Tensor]:
-        """The features about their stratum's mean, and how far the mean over all its rows lies from that.
+        """Return the features about their stratum's mean, and the distance of that from the mean of all rows.
 
         Both in units of the features' spread.
         """

@@ -24,7 +24,7 @@ class Tree:
         self._held: list[tuple[int, dict[str, Any]]] = []
 
     def add(self, part: dict[str, Any]) -> None:
-        """The next statistics in order."""
+        """Return the next statistics in order."""
         level = 0
         while self._held and self._held[-1][0] == level:
             part = merged(self._held.pop()[1], part)

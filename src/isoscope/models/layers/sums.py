@@ -138,7 +138,7 @@ class LayerSums:
         return found[0], found[1]
 
     def _add_texts(self, states: Tensor, units: Tensor, index: BatchIndex) -> tuple[Tensor, Tensor]:
-        """The texts' values in both views; and the sums of unit vectors by text, kept and sinks."""
+        """Return the values of texts in both views, and sums of unit vectors by text, sinks apart."""
         sizes = index.kept.texts.sizes
         sums, unit_sums = index.kept.texts.sums(states), index.kept.texts.sums(units)
         self._texts[1] += _mean_cosines(sums, unit_sums, sizes)
@@ -185,5 +185,5 @@ def _directions(units: Tensor, norms: Tensor, unit_sum: Tensor) -> Directions:
 
 
 def _taken(values: Tensor, part: Part) -> Tensor:
-    """The rows of a part; no copy where it is all of them."""
+    """Return the rows of a part, without a copy if it is all of them."""
     return values if len(part) == len(values) else values[part.rows]
