@@ -318,9 +318,9 @@ def test_bad_input(rng: np.random.Generator) -> None:
         compare(A, B[:-1])
     with pytest.raises(iso.InputError, match="ids of B must be unique, but 1 occurs 2 times"):
         compare(A, B, ids=(range(200), [1, *range(1, 200)]))
-    with pytest.raises(iso.InputError, match="no item is in both"):
+    with pytest.raises(iso.InputError, match="in both A and B"):
         compare(A, B, ids=(range(200), range(200, 400)))
-    with pytest.raises(iso.InputError, match="B has weights"):
+    with pytest.raises(iso.InputError, match="`B` has weights"):
         compare(A, Space(B, weights=np.ones(200)))
     with pytest.raises(iso.InputError, match="must be 0 or more, got -1"):
         compare(A, B, n_moved=-1)

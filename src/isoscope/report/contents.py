@@ -62,7 +62,7 @@ def contents(evidence: Evidence, *, title: str | None, progress: bool | None) ->
         "headline": [_written(text) for text in sentences],
         "n": g.measurement.n,
         "n_dims": g.measurement.d,
-        "metrics": [_metric(reading) for reading in g.measurement.readings],
+        "metrics": [_metric(reading) for reading in g.measurement.readings if not reading.group],
         "notes": [printable(note) for note in g.measurement.notes],
         "cosines": _histogram(g.cosines),
         "dimensions": dimensions,
