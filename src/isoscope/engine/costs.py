@@ -30,7 +30,7 @@ class Cost:
     def seconds(
         self, *, bytes_per_s: float, operations_per_s: float, n_machines: int = 1
     ) -> tuple[float, float]:
-        """How long reading takes, and how long computing, where each machine does its share."""
+        """Return the seconds of reading and of computing, where each machine does its share."""
         reading = self.bytes_read / (bytes_per_s * n_machines)
         return reading, self.operations / (operations_per_s * n_machines)
 

@@ -1,4 +1,4 @@
-"""What is decided before any row is read: what is exact and what is estimated, streamed or loaded."""
+"""`plan`: decide what is exact or estimated, streamed or loaded, before any row is read."""
 
 from __future__ import annotations
 
@@ -282,7 +282,7 @@ def plan(
 
 
 def _is_bounded(source: Source, scale: Scale) -> bool:
-    """Whether a source is passed over part by part and never held: asked for, or larger than memory."""
+    """Return whether a source is read part by part and never held: on request, or as it exceeds memory."""
     if isinstance(source, Space):
         if scale.asked:
             raise InputError(

@@ -1,4 +1,4 @@
-"""`run`: the statistics a plan asks for, from a source: here, on Dask's workers, over several processes."""
+"""`run`: compute the statistics of a plan in this process, on Dask workers, or over several processes."""
 
 from __future__ import annotations
 
@@ -197,7 +197,7 @@ class Work:
         return {**dict.fromkeys(self._pairs, found), "labels": found.labels, "rows": rows}
 
     def notes(self) -> list[str]:
-        """Which parts were left out, and what standard errors of a sample are worth."""
+        """Return notes on the parts that were left out, and on the precision of sampled standard errors."""
         bad, notes = self._bad or {}, []
         if bad:
             notes.append(f"left out {len(bad):,} of {len(self._parts):,} files that cannot be read")
@@ -221,7 +221,7 @@ class Work:
         return total
 
     def _outcomes(self, name: str, task: PassTask) -> Iterator[Outcome]:
-        """Group by group: as kept, or worked on now and kept."""
+        """Yield the outcome of each group of parts: from the checkpoint, or computed now and saved there."""
         bad = self._bad or {}
         groups = [[place for place in group if place not in bad] for group in self._groups]
         ready = {
@@ -274,7 +274,7 @@ class _Chain(Wrapped):
 def pass_over(
     place: int, part: Source, by: By | None, task: PassTask, *, seen: Callable[[int], None] | None = None
 ) -> Outcome:
-    """One pass over one part, as a task."""
+    """Run one pass over one part, as a task."""
     return task(place, part, by, seen)
 
 
@@ -288,14 +288,14 @@ def itself(value: Any) -> Any:
 
 
 def _sliced_rows(source: Source) -> int:
-    """Rows of a block that is cut into slices: many, for each slice's statistics are merged; some a core."""
+    """Return the rows of a block that is cut into slices: many, because slices are merged block by block."""
     usual = block_rows(source.n_dims)
     a_core = usual if source.n_rows is None else source.n_rows // (_PARTS_A_CORE * torch.get_num_threads())
     return min(_SLICED_ROWS * usual, max(usual, a_core))
 
 
 def _by_group(found: dict[str, Any]) -> dict[Group, dict[str, Any]]:
-    """Statistics by name as statistics by group of rows and name."""
+    """Return statistics by group of rows and name."""
     groups: dict[Group, dict[str, Any]] = {}
     for name, statistic in found.items():
         for group, of in statistic.by_group.items() if isinstance(statistic, Sliced) else [(ALL, statistic)]:

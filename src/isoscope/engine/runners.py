@@ -1,4 +1,4 @@
-"""Who does the work: this process, or the workers of a Dask scheduler. The same merges in the same order."""
+"""Runners: this process, or the workers of a Dask scheduler, with the same merges in the same order."""
 
 from __future__ import annotations
 
@@ -158,13 +158,13 @@ def runner(scheduler: str | None, client: Any = None) -> Iterator[Runner]:
 
 
 def _leave_interrupts() -> None:
-    """On a worker started here: Ctrl-C is for the process that asked, which ends the workers itself."""
+    """Ignore Ctrl-C on a worker that was started here: the main process ends its workers."""
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def library() -> Any:
-    """Dask's part that runs tasks elsewhere."""
+    """Return the `distributed` library, or raise ClusterError where it is not installed."""
     try:
         import distributed
     except ImportError as error:
@@ -174,7 +174,7 @@ def library() -> Any:
 
 @contextmanager
 def reaching(what: str) -> Iterator[None]:
-    """Whatever Dask raises over machines that are gone, as one line."""
+    """Turn the errors that Dask raises over lost or absent machines into ClusterError."""
     from distributed import KilledWorker
     from distributed.comm import CommClosedError
 

@@ -142,7 +142,7 @@ def _rows(space: Space | None, by: Any, group: Group) -> Space:
 
 
 def _merged_groups(slices: Mapping[Group, dict[str, Any]]) -> dict[Group, dict[str, Any]]:
-    """All rows, and those outside each slice, from the statistics of the slices: 3 merges a slice."""
+    """Return the statistics of all rows and of the rows outside each slice, by 3 merges a slice."""
     groups = sorted(slices)
     before: list[dict[str, Any] | None] = [None]
     for group in groups:
@@ -162,7 +162,7 @@ def _both(first: dict[str, Any] | None, second: dict[str, Any] | None) -> dict[s
 
 
 def _why_not(found: Mapping[str, Any]) -> str | None:
-    """Why nothing can be measured of some rows; None where it can."""
+    """Return why little can be measured of some rows; None where nothing is amiss."""
     moments = found["moments"]
     if moments.count < 2:
         return "1 vector; at least 2 are needed"
@@ -218,7 +218,7 @@ def _welch(difference: float, *samples: tuple[float, int]) -> tuple[float, float
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """p-values adjusted so that, over all of them, the chance of one false alarm stays at the level.
+    """Return p-values adjusted so that the chance of one false alarm over all of them stays at the level.
 
     >>> holm([0.01, 0.04, 0.03])
     [0.03, 0.06, 0.06]
@@ -241,7 +241,7 @@ def _adjusted(readings: list[SliceReading]) -> list[SliceReading]:
 
 
 def _ordered(readings: list[SliceReading], metrics: Sequence[Metric]) -> list[SliceReading]:
-    """Metric by metric, the worst slice first, those without a value last."""
+    """Return the readings metric by metric, the worst slice first, those without a value last."""
     place = {metric.name: number for number, metric in enumerate(metrics)}
     better = {metric.name: metric.better for metric in metrics}
 
