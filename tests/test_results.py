@@ -121,6 +121,7 @@ EXAMPLES: dict[str, Callable[[], Any]] = {
     "OverSeeds": lambda: OverSeeds([finetuned(), finetuned()]),
     "Plan": lambda: plan(None, iso.Space(SPACE, labels=LABELS, name="a space")),
     "Readings": lambda: Readings([Reading("a", n, group={HOSTILE: n}) for n in range(100)]),
+    "Look": lambda: iso.look(SPACE, labels=LABELS, progress=False),
     "Report": lambda: iso.report(SPACE, labels=LABELS, progress=False),
     "RogueDimension": lambda: iso.metrics.RogueDimension(3, 0.5, 1.0, 0.1),
     "RunningCorrelation": lambda: iso.metrics.RunningCorrelation((HOSTILE, "b", "c"), (None, None, 0.5)),
