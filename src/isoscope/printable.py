@@ -1,4 +1,4 @@
-"""Text from strangers, safe to show: control characters spelled out, so that no terminal obeys them."""
+"""Text from files, made safe to print: control characters are escaped, so that no terminal obeys them."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from difflib import get_close_matches
 
 
 def printable(text: str, *, keep: str = "") -> str:
-    r"""Return the text with every character that does not print as its escape, in the way of JSON.
+    r"""Return the text with unprintable characters as JSON escapes, except those in `keep`.
 
-    So JSON stays JSON when its text passes here. `keep` names characters that are left as they are.
+    JSON remains valid JSON.
 
     >>> printable("red: \x1b[31m")
     'red: \\u001b[31m'
@@ -21,7 +21,7 @@ def printable(text: str, *, keep: str = "") -> str:
 
 
 def shortened(text: str, length: int = 60) -> str:
-    """Return the text, or its beginning and an ellipsis where it is longer.
+    """Return the text, cut to the length with an ellipsis if it is longer.
 
     >>> shortened("an example", 6)
     'an ex…'
@@ -30,7 +30,7 @@ def shortened(text: str, length: int = 60) -> str:
 
 
 def counted(n: float, noun: str) -> str:
-    """Return a number and its noun, in the plural unless there is one.
+    """Return a number with its noun, in the plural unless the number is 1.
 
     >>> counted(1, "zero vector"), counted(2000, "label")
     ('1 zero vector', '2,000 labels')
@@ -39,7 +39,7 @@ def counted(n: float, noun: str) -> str:
 
 
 def quoted(label: object) -> str:
-    """Return a label as messages show it: quoted where it is a text, and shortened."""
+    """Return a label as shown in messages: shortened, and quoted if it is a text."""
     return shortened(repr(label))
 
 

@@ -1,4 +1,4 @@
-"""A progress bar for long work: it appears after a second, on a terminal, on standard error."""
+"""A progress bar on standard error, shown in terminals for work that takes over a second."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _PATIENCE_S = 1.0  # work shorter than this shows nothing
 
 
 class Bar:
-    """Steps of work with names, each with a share done; silent unless shown.
+    """A progress bar for named steps.
 
     >>> with Bar(show=False) as bar:
     ...     bar.step("silhouette")
@@ -38,7 +38,7 @@ class Bar:
             self._progress.stop()
 
     def step(self, name: str, *, at_once: bool = False) -> None:
-        """Begin a step; `at_once` shows it now, where it will be long before the next call."""
+        """Begin a step; `at_once` shows the bar immediately."""
         self._name = printable(name)
         if at_once:
             self._began -= _PATIENCE_S
@@ -46,7 +46,7 @@ class Bar:
             self._progress.reset(self._task, description=self._name, total=1.0)
 
     def share(self, done: float) -> None:
-        """How much of the present step is done, 0 to 1."""
+        """Set the share of the current step that is done, from 0 to 1."""
         if self._started():
             self._progress.update(self._task, completed=min(done, 1.0))
 
@@ -67,7 +67,7 @@ class Bar:
             *(name, BarColumn(), TaskProgressColumn(), TimeRemainingColumn()),
             console=Terminal(stderr=True),
             transient=True,
-            redirect_stdout=False,  # rich would obey the styles in what others print meanwhile
+            redirect_stdout=False,  # rich would interpret styles in the output of others
             redirect_stderr=False,
         )
         self._task = self._progress.add_task(self._name, total=1.0)

@@ -1,7 +1,7 @@
-"""What the command line prints: one border, where control characters are spelled out whoever prints them.
+"""Printing to the terminal with control characters escaped, whatever prints them.
 
-Inside `guarded()`, standard output and standard error spell out every character that does not print. Only
-`isoscope.console` writes past them, because it has to style what it shows, and spells out the texts itself.
+Inside `guarded()`, standard output and standard error escape every character that is not printable. Only
+`isoscope.console` bypasses this, because it prints styles; it escapes the texts itself.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from isoscope.printable import printable
 
 
 class Spelled(io.TextIOBase):
-    r"""A text stream that spells out what does not print, line ends aside.
+    r"""A text stream that escapes characters that are not printable, except line ends.
 
-    It has no `buffer` to write bytes to and is no terminal, so that other libraries leave their styles out.
+    It has no `buffer` and is not a terminal, so that other libraries print no styles.
 
     Attributes:
-        inner: the stream that it writes to.
+        inner: the stream it writes to.
 
     >>> import io
     >>> page = io.StringIO()
@@ -36,17 +36,17 @@ class Spelled(io.TextIOBase):
     def __init__(self, inner: TextIO | None) -> None:
         self.inner = io.StringIO() if inner is None else inner  # None: closed before Python started
         if isinstance(self.inner, io.TextIOWrapper):
-            # a terminal without × or ± shows ? instead of failing; a descriptor may have become a pipe since
+            # a terminal without × or ± shows ? instead of raising an error
             with suppress(OSError):
                 self.inner.reconfigure(errors="replace")
 
     def write(self, text: str) -> int:
-        """Write the text, spelled out."""
+        """Write the text, escaped."""
         self.inner.write(printable(text, keep="\n"))
         return len(text)
 
     def flush(self) -> None:
-        """Flush the stream behind."""
+        """Flush the inner stream."""
         self.inner.flush()
 
     def writable(self) -> bool:
@@ -54,18 +54,18 @@ class Spelled(io.TextIOBase):
         return True
 
     def fileno(self) -> int:
-        """Return the file descriptor of the stream behind."""
+        """Return the file descriptor of the inner stream."""
         return self.inner.fileno()
 
     @property
     def encoding(self) -> str:  # type: ignore[override]  # read-only in Python's own class too
-        """The encoding of the stream behind."""
+        """The encoding of the inner stream."""
         return self.inner.encoding or "utf-8"
 
 
 @contextmanager
 def guarded() -> Iterator[None]:
-    """Spell out what does not print in everything written inside: prints, warnings, logs."""
+    """Escape unprintable characters in everything written inside: prints, warnings, logs."""
     before = sys.stdout, sys.stderr, warnings.showwarning, logging.getLogRecordFactory()
     sys.stdout, sys.stderr = Spelled(sys.stdout), Spelled(sys.stderr)
     warnings.showwarning = _warn
@@ -78,19 +78,19 @@ def guarded() -> Iterator[None]:
 
 
 def unguarded(stream: TextIO) -> TextIO:
-    """Return the stream behind the border, for what isoscope styles itself."""
+    """Return the inner stream, for output that isoscope styles itself."""
     return stream.inner if isinstance(stream, Spelled) else stream
 
 
 def say(line: str, *, err: bool = False) -> None:
-    """Print one line, whatever is in it, to standard output or standard error."""
+    """Print one line to standard output or standard error."""
     stream = sys.stderr if err else sys.stdout
     stream.write(printable(line) + "\n")
     stream.flush()
 
 
 def show(block: str) -> None:
-    """Print lines that isoscope has laid out."""
+    """Print a block of lines."""
     sys.stdout.write(printable(block, keep="\n") + "\n")
 
 
@@ -109,7 +109,7 @@ def _warn(message: Warning | str, *_: Any, **__: Any) -> None:
 
 
 class _Record(logging.LogRecord):
-    """What is logged, in one line."""
+    """A log record whose message is one line."""
 
     def getMessage(self) -> str:  # noqa: N802  logging's own name
         return printable(super().getMessage())

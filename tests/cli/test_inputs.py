@@ -125,20 +125,20 @@ def test_device_batch_size_and_download_reach_the_encoder(
         (["reviews.csv", "-l", "label"], "Pass --model all-MiniLM-L6-v2 to encode its texts"),
         (["numbered.csv"], "Pass --model all-MiniLM-L6-v2 to encode its texts"),
         (["reviews.parquet"], "Pass --model all-MiniLM-L6-v2 to encode its texts"),
-        (["vectors.npy", "--text-column", "text"], "--text-column goes with --model NAME"),
-        (["vectors.npy", "--no-normalize"], "--normalize goes with --model NAME"),
-        (["vectors.npy", "--prefix", "query: "], "--prefix goes with --model NAME"),
+        (["vectors.npy", "--text-column", "text"], "--text-column needs --model NAME"),
+        (["vectors.npy", "--no-normalize"], "--normalize needs --model NAME"),
+        (["vectors.npy", "--prefix", "query: "], "--prefix needs --model NAME"),
         (["vectors.npy", "--device", "abacus"], "--device 'abacus' cannot be used"),
-        (["vectors.npy", "--download"], "--download goes with --model NAME"),
+        (["vectors.npy", "--download"], "--download needs --model NAME"),
         (
             ["vectors.npy", "--model", "TINY"],
             "vectors.npy contains vectors, which need no model",
         ),
         (["words.txt", "--model", "TINY"], "words.txt has 3 numbers in each line, as word vectors have"),
-        (["reviews.jsonl", "--model", "TINY", "--key", "x"], "--key goes with vectors"),
+        (["reviews.jsonl", "--model", "TINY", "--key", "x"], "--key cannot be combined with --model"),
         (
             ["reviews.jsonl", "--model", "TINY", "--vectors", "x"],
-            "--vectors goes with vectors",
+            "--vectors cannot be combined with --model",
         ),
         (
             ["two.csv", "--model", "TINY"],
@@ -212,7 +212,7 @@ def test_train_encodes_the_texts_of_pairs(folder: Path, tiny_model: Path, fail) 
 def test_train_asks_for_a_model_too(folder: Path, fail) -> None:
     assert "Pass --model all-MiniLM-L6-v2" in fail("train", "reviews.jsonl", "-l", "label")
     assert "--download" in fail("train", "reviews.jsonl", "-l", "label", "--model", "someone/thing")
-    assert "--prefix goes with --model" in fail("train", "vectors.npy", "-l", "labels.txt", "--prefix", "x")
+    assert "--prefix needs --model" in fail("train", "vectors.npy", "-l", "labels.txt", "--prefix", "x")
 
 
 def test_vectors_need_no_model_and_load_none(folder: Path) -> None:

@@ -190,14 +190,23 @@ def test_without_matplotlib_the_numbers_are_there(folder: Path, monkeypatch) -> 
         (["vectors.npy", "-l", "short.txt"], "2"),
         (["vectors.npy", "-l", "labels.txt", "--steps", "0"], "steps must be a whole number"),
         (["vectors.npy", "-l", "labels.txt", "--seeds", "0"], "--seeds must be at least one seed, got '0'"),
-        (["vectors.npy", "-l", "labels.txt", "--seeds", "two"], "--seeds must be whole numbers"),
+        (
+            ["vectors.npy", "-l", "labels.txt", "--seeds", "two"],
+            "--seeds must be comma-separated whole numbers",
+        ),
         (
             ["vectors.npy", "-l", "labels.txt", "--seeds", ""],
             "--seeds is empty. Is a shell variable",
         ),
-        (["vectors.npy", "-l", "labels.txt", "--seeds", ","], "--seeds must be whole numbers"),
+        (
+            ["vectors.npy", "-l", "labels.txt", "--seeds", ","],
+            "--seeds must be comma-separated whole numbers",
+        ),
         (["vectors.npy", "-l", "labels.txt", "--hidden", ""], "--hidden is empty. Is"),
-        (["vectors.npy", "-l", "labels.txt", "--hidden", "4,x"], "--hidden must be whole numbers"),
+        (
+            ["vectors.npy", "-l", "labels.txt", "--hidden", "4,x"],
+            "--hidden must be comma-separated whole numbers",
+        ),
         (["vectors.npy", "-l", "labels.txt", "-m", "isoscor"], "Did you mean isoscore"),
         (["vectors.npy", "-l", "labels.txt", "--pairs", "nope.tsv"], "nope.tsv"),
         (["vectors.npy", "-l", "labels.txt", "--pairs", "words.tsv"], "pairs of whole numbers"),

@@ -121,7 +121,7 @@ def test_packed_bits() -> None:
 
 
 def test_options_of_tables_go_with_vectors() -> None:
-    assert "goes with vectors" in refused("measure", "id.csv", "--model", "m", "--exclude", "id")
+    assert "combined with --model" in refused("measure", "id.csv", "--model", "m", "--exclude", "id")
     np.save("v.npy", X)
     assert "--columns 'a,b' is for .parquet" in refused("measure", "v.npy", "--columns", "a,b")
 

@@ -1,6 +1,6 @@
-"""The command line: parse, call, print; one file a command.
+"""The command line, with one module for each command.
 
-Commands of other packages are built from `Command` and the options here, to look and fail like ours.
+Other packages build their commands from `Command` and the options here, for the same help and errors.
 """
 
 from __future__ import annotations

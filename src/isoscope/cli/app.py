@@ -1,4 +1,4 @@
-"""The `isoscope` command: each command is imported when it is asked for."""
+"""The `isoscope` command. Each subcommand is imported when it is used."""
 
 from __future__ import annotations
 

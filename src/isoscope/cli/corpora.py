@@ -1,4 +1,4 @@
-"""Texts as a command takes them: a file, or a corpus by its name."""
+"""Texts for commands: a file, or the name of a corpus."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def texts_of(
     download: bool = False,
     skip_blank: bool = False,
 ) -> list[str]:
-    """Return the texts of a file, or of a corpus by its name."""
+    """Return the texts of a file or of a named corpus."""
     check_path(where, "texts")
     named = corpora()
     names = [] if named is None else named.text_names()
@@ -33,7 +33,7 @@ def texts_of(
 
 
 def named_pairs(where: str, data: Path | None, *, download: bool) -> list[tuple[str, str]] | None:
-    """Return the pairs of a corpus by its name, or None where `where` is a file."""
+    """Return the pairs of a named corpus, or None if `where` is a file."""
     check_path(where, "pairs")
     named = corpora()
     names = [] if named is None else named.pair_names()
@@ -44,7 +44,7 @@ def named_pairs(where: str, data: Path | None, *, download: bool) -> list[tuple[
 
 
 def named_task(name: str, data: Path | None, *, download: bool) -> dict[str, Any]:
-    """Return the arguments of `finetune` for a task by its name."""
+    """Return the arguments of `finetune` for a named task."""
     named = corpora()
     if named is None:
         raise missing(f"the task {name!r}")
@@ -53,17 +53,14 @@ def named_task(name: str, data: Path | None, *, download: bool) -> dict[str, Any
 
 
 def check_path(where: str, what: str) -> None:
-    """Raise FileError for a missing file, before the corpora are imported: no corpus has such a name."""
+    """Raise FileError for a missing file before the corpora are imported; a corpus has no such name."""
     path = Path(where)
     if (path.suffix or path.name != where) and not path.exists():
         check_input(path, what=what)
 
 
 def check_exists(where: str, what: str, names: list[str]) -> None:
-    """Raise FileError unless there is a file, and name the corpora that would do."""
+    """Raise FileError unless the file exists; name the corpora that are available."""
     if not Path(where).exists():
-        raise FileError(f"{where} does not exist; wanted a file of {what}{_listed(names, ', or one of {}')}")
-
-
-def _listed(names: list[str], form: str) -> str:
-    return form.format(", ".join(names)) if names else ""
+        one_of = f", or one of {', '.join(names)}" if names else ""
+        raise FileError(f"{where} does not exist", wanted=f"a file of {what}{one_of}")

@@ -1,4 +1,4 @@
-"""FILE as a command takes it: vectors, or texts and the model that encodes them."""
+"""How commands open FILE: vectors, or texts with the model that encodes them."""
 
 from __future__ import annotations
 
@@ -139,9 +139,7 @@ class EncodingOptions:
     ] = None
     download: Annotated[
         bool | None,
-        typer.Option(
-            "--download", help="Download a model that is not on this machine; nothing is otherwise."
-        ),
+        typer.Option("--download", help="Allow the download of a model that is not on this machine."),
     ] = None
     device: Annotated[
         str | None, typer.Option("--device", help="Where to compute: cpu, cuda, cuda:1.", metavar="DEVICE")
@@ -164,7 +162,7 @@ class EncodingOptions:
             raise FileError(
                 f"{path} contains vectors, which need no model", wanted=f"texts in {', '.join(KINDS)}"
             )
-        device = {} if self.device is None else {"device": self.device}
+        device: dict[str, Any] = {} if self.device is None else {"device": self.device}
         return open_texts(path, model=model, labels=labels, **self.of_texts(), **device)
 
 
@@ -188,10 +186,10 @@ class InputOptions(EncodingOptions, VectorOptions):
         """Open FILE: its texts where a model is given to encode them, else its vectors."""
         if self.model is not None:
             for name in self.of_vectors() | ({} if weights is None else {"weights": weights}):
-                raise InputError("goes with vectors, and a model is given to encode texts", argument=name)
+                raise InputError("cannot be combined with --model, which encodes texts", argument=name)
             return self.texts(Path(file), self.model, labels)
         for name in self.of_texts():
-            raise InputError("goes with --model NAME, which encodes the texts in FILE", argument=name)
+            raise InputError("needs --model NAME, which encodes the texts in FILE", argument=name)
         chosen = {"key", "vectors", "columns", "delimiter"} & set(self.of_vectors())
         if not chosen and _has_only_texts(file):
             raise FileError(f"{file} has texts, not vectors", hint=_MODEL)

@@ -1,4 +1,4 @@
-"""Options that several commands take, each declared once, and how their text is read."""
+"""Options that several commands have, and how their values are parsed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from isoscope.errors import InputError, IsoscopeError
 
 
 def output(help: str, metavar: str = "FOLDER") -> Any:
-    """Return the option --output with its help: what is written, and into what."""
+    """Return the option --output with this help."""
     return typer.Option("--output", "-o", help=help, metavar=metavar)
 
 
@@ -27,7 +27,7 @@ def complete_models(incomplete: str) -> list[str]:
 
 # the readers are not imported for a help text
 _VECTORS, _TEXTS = Path(__file__).with_name("suffixes.txt").read_text(encoding="utf-8").splitlines()
-BatchSize = Annotated[int, typer.Option("--batch-size", help="Items in an update.", metavar="N")]
+BatchSize = Annotated[int, typer.Option("--batch-size", help="Items in each update.", metavar="N")]
 Data = Annotated[
     Path | None,
     typer.Option("--data", help="Folder of the corpora. [default: $ISOSCOPE_DATA]", metavar="FOLDER"),
@@ -37,7 +37,7 @@ Device = Annotated[
 ]
 Download = Annotated[
     bool,
-    typer.Option("--download", help="Download a model that is not on this machine; nothing is otherwise."),
+    typer.Option("--download", help="Allow the download of a model that is not on this machine."),
 ]
 Every = Annotated[int, typer.Option("--every", help="Updates between measurements.", metavar="N")]
 File = Annotated[
@@ -72,7 +72,7 @@ Log = Annotated[
     typer.Option("--log", help="Also log to tensorboard, wandb or mlflow, if installed.", metavar="NAME"),
 ]
 MaxLength = Annotated[
-    int, typer.Option("--max-length", help="Tokens of a text; longer texts are cut.", metavar="N")
+    int, typer.Option("--max-length", help="Maximum number of tokens; longer texts are cut.", metavar="N")
 ]
 Model = Annotated[
     str,
@@ -106,10 +106,10 @@ SaveEvery = Annotated[
         "--save-every", help="Updates between checkpoints. [default: at the end of each epoch]", metavar="N"
     ),
 ]
-Seed = Annotated[int, typer.Option("--seed", help="Seed of everything random.", metavar="N")]
+Seed = Annotated[int, typer.Option("--seed", help="Seed of all random numbers.", metavar="N")]
 Seeds = Annotated[
     str,
-    typer.Option("--seeds", help="How many seeds, or which, comma-separated (1,2,5).", metavar="SEEDS"),
+    typer.Option("--seeds", help="The number of seeds, or comma-separated seeds (1,2,5).", metavar="SEEDS"),
 ]
 Texts = Annotated[
     str | None,
@@ -130,7 +130,7 @@ TextColumn = Annotated[
 
 
 def complete_metrics(incomplete: str) -> list[str]:
-    """Return the names of metrics and families that begin so, for the shell; torch is not imported for it."""
+    """Return the metrics and families that begin with the last name, for completion in the shell."""
     before, comma, last = incomplete.rpartition(",")
     return [f"{before}{comma}{name}" for name in metric_names() if name.startswith(last)]
 
@@ -152,7 +152,7 @@ class MetricOptions:
     plugin: Plugin = None
 
     def chosen(self) -> list[str] | None:
-        """Run the plugins, and return the names given."""
+        """Run the plugins and return the chosen names."""
         load_plugins(self.plugin)
         return self.metrics or None
 
@@ -172,13 +172,13 @@ def load_plugins(paths: list[Path] | None) -> None:
 
 
 def check_resume(*, resume: bool, output: Path | None) -> None:
-    """Raise InputError where there is no folder to continue from."""
+    """Raise InputError if there is no folder to resume from."""
     if resume and output is None:
-        raise InputError("goes with --output, the folder of the run to continue", argument="resume")
+        raise InputError("needs --output, the folder of the run to resume", argument="resume")
 
 
 def parse_seeds(text: str) -> int | list[int]:
-    """Return how many seeds, or with a comma, which.
+    """Return the number of seeds, or a list of seeds if there is a comma.
 
     >>> parse_seeds("5"), parse_seeds("1,2,5"), parse_seeds("7,")
     (5, [1, 2, 5], [7])
@@ -190,7 +190,7 @@ def parse_seeds(text: str) -> int | list[int]:
 
 
 def parse_numbers(name: str, text: str) -> list[int]:
-    """Return comma-separated whole numbers, at least one; `name` is the argument they are for.
+    """Parse comma-separated whole numbers, at least one; `name` is the argument.
 
     >>> parse_numbers("hidden", "256, 64")
     [256, 64]
@@ -200,12 +200,12 @@ def parse_numbers(name: str, text: str) -> list[int]:
     except ValueError:
         numbers = []
     if not numbers or max(map(abs, numbers)) >= TOO_LARGE:
-        raise InputError(argument=name, got=text, wanted="whole numbers with commas between them")
+        raise InputError(argument=name, got=text, wanted="comma-separated whole numbers")
     return numbers
 
 
 def parse_number(name: str, text: str, *, such_as: str) -> float:
-    """Return a finite number; `name` is the argument it is for. typer would take -1 for an option.
+    """Parse a finite number; `name` is the argument. Typer itself would take -1 for an option.
 
     >>> parse_number("strength", "-0.1", such_as="-1")
     -0.1
