@@ -176,7 +176,7 @@ def test_many_blocks(folder: Path, monkeypatch) -> None:
         ),
         (
             ["vectors.npy", "--method", "remove-dimensions", "--dimensions", "x", "-o", "o.npy"],
-            "--dimensions must be whole numbers",
+            "--dimensions must be comma-separated whole numbers",
         ),
         (["vectors.npy", "--method", "center", "--save", "c.npy"], "wanted one of .safetensors"),
     ],
