@@ -109,8 +109,8 @@ class Advice(View):
                 gain = Reading("gain", one.gain, interval=one.interval, meaning=one.verdict, group=group)
                 rows.append(gain)
         for correction, figures in self.geometry.items():
-            group = {"task": None, "correction": correction}
-            rows += [Reading(name, value, group=group) for name, value in figures.items()]
+            of_space = {"task": None, "correction": correction}
+            rows += [Reading(name, value, group=of_space) for name, value in figures.items()]
         return Readings([replace(row, space=self.name) for row in rows])
 
     def lines(self) -> list[str]:

@@ -106,8 +106,10 @@ def look(
     return Look(
         findings=findings_of(evidence),
         readings=Readings(
-            replace(one, space=decided.first.name, group={"rows": n_sampled if name in in_sample else n})
-            for name, one in readings.items()
+            [
+                replace(one, space=decided.first.name, group={"rows": n_sampled if name in in_sample else n})
+                for name, one in readings.items()
+            ]
         ),
         name=decided.first.name and printable(decided.first.name),
         n=n,
