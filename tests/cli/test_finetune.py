@@ -175,7 +175,7 @@ def test_bad_input(tiny_bert: Path, texts: Path, fail: Any) -> None:
     assert "--held-out must be a finite" in fail("finetune", model, *labelled, "--held-out", "x")
     assert "--held-out is 0.99, which leaves 0" in fail("finetune", model, *labelled, "--held-out", "0.99")
     said = fail("finetune", model, *labelled, "--max-length", "2", "-o", "short")
-    assert "error: --max-length must be at least 3, since the tokenizer adds 2 special tokens" in said
+    assert "error: --max-length must be at least 3" in said
     assert not Path("short").exists()
     assert "--max-train must be" in fail("finetune", model, *labelled, "--max-train", "1")
     assert "--resume needs --output" in fail("finetune", model, *labelled, "--resume")
