@@ -36,7 +36,7 @@ def test_one_model(tiny_gpt: Path, texts: Path) -> None:
     assert "clusters" not in shown
     assert "attention sinks (24 tokens): position 0" in " ".join(shown.split())
     assert "without sinks" in shown
-    assert "tokens a second in the model" in shown
+    assert "tokens per second in the model" in shown
 
 
 @pytest.mark.slow

@@ -53,6 +53,11 @@ class GroupCosines:
         return cls.of(X if isinstance(X, GroupCosines) else GroupDirections.by(field, X, given))
 
     @property
+    def unit_sums(self) -> Tensor:
+        """Raise UndefinedError: the sums themselves are not stored."""
+        raise UndefinedError("the sums of unit vectors by group are not stored here")
+
+    @property
     def by_group(self) -> Tensor:
         """(G,) the mean cosine of all pairs of a group's vectors; NaN for groups of fewer than two."""
         n = self.counts.double()

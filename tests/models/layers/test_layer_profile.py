@@ -97,11 +97,11 @@ def test_prints_its_tables_and_gives_a_long_one(profile: LayerProfile) -> None:
 
 def test_speed_is_said(profile: LayerProfile) -> None:
     fast = replace(profile, n_tokens=1000, seconds={"model": 2.0, "measures": 0.5, "sample": 0.25})
-    assert fast.speed().startswith("500 tokens a second in the model; measured, 400 (+25%), and 0.2 s on")
+    assert fast.speed().startswith("500 tokens per second in the model alone, 400 with sums (+25% time)")
 
 
 def test_an_unknown_quantity(profile: LayerProfile) -> None:
-    with pytest.raises(InputError, match="quantity 'isotropy' is not known; there are mean_norm"):
+    with pytest.raises(InputError, match=r"must be one of mean_norm, .*, got 'isotropy'"):
         profile.values("isotropy")
 
 

@@ -10,7 +10,7 @@ import torch
 from tests.raising import raises
 
 import isoscope as iso
-from isoscope.errors import InputError, ShapeError
+from isoscope.errors import InputError, ShapeError, UndefinedError
 from isoscope.known_models import package_folder
 from isoscope.models import TokenStates, load_language_model, token_states
 from isoscope.models.batches import InputBatch
@@ -19,6 +19,8 @@ from isoscope.models.language_models import LanguageModel
 from isoscope.models.layers import LayerProfile, measure_layers, run
 from isoscope.models.layers.plan import LayerPlan
 from isoscope.models.states import States
+from isoscope.statistics.group_cosines import GroupCosines
+from isoscope.statistics.groups import GroupDirections
 
 PIECES = [
     "a cat sat",
@@ -181,18 +183,18 @@ def test_the_similarity_of_each_type(gpt: LanguageModel, states: TokenStates) ->
         assert found[name] == pytest.approx(value - iso.mean_cosine(space), abs=1e-5)
     counts = dict(zip(profile.type_names, profile.type_counts.tolist(), strict=True))
     assert [counts[name] for name in found] == sorted((counts[name] for name in found), reverse=True)
-    with pytest.raises(InputError, match="layer 9 was not measured"):
+    with pytest.raises(InputError, match=r"`layer` must be one of .*, got 9"):
         profile.adjusted_by_type(9)
 
 
 def test_no_token_seen_twice(gpt: LanguageModel) -> None:
     profile = measure_layers(["a cat sat", "the dog ran"], model=gpt, clusters=False, progress=False)
     assert profile.values("self_similarity") == [None] * 4
-    assert "no token is seen twice: self-similarity has no value" in profile.notes
+    assert "no token type occurs twice: self-similarity is undefined" in profile.notes
 
 
 def test_too_little_to_measure(gpt: LanguageModel) -> None:
-    with pytest.raises(ShapeError, match="1 tokens that count"):
+    with pytest.raises(ShapeError, match="has 1 token to count"):
         measure_layers(["dog"], model=gpt, progress=False)
     with raises(InputError, argument="sample"):
         measure_layers(TEXTS, model=gpt, sample=1, progress=False)
@@ -284,7 +286,7 @@ def test_metrics_of_the_registry_are_taken_by_name(gpt: LanguageModel) -> None:
                 iso.registered()[name].of(space), rel=1e-5
             )
     assert "twonn" in str(profile)
-    with pytest.raises(InputError, match="leave out mean_cosine"):
+    with pytest.raises(InputError, match="no mean_cosine to adjust by"):
         profile.adjusted_by_type()
     with pytest.raises(InputError, match="silhouette needs labels"):
         measure_layers(TEXTS, model=gpt, metrics=["silhouette"], progress=False)
@@ -300,6 +302,13 @@ def test_what_has_no_value_has_a_reason(gpt: LanguageModel) -> None:
     assert reasons["lid"] == "50 tokens are too few for 100 neighbours"
     assert reasons["n_clusters"] == "clusters were not asked for: pass clusters=True"
     assert reasons["isoscore"] is None
+
+
+def test_sums_by_token_type_are_refused_by_name() -> None:
+    """A metric that needs the sums themselves is undefined, with the reason, and does not fail."""
+    groups = GroupCosines.of(GroupDirections.of(torch.eye(4), [0, 0, 1, 1]))
+    with pytest.raises(UndefinedError, match="sums of unit vectors by group are not stored"):
+        _ = groups.unit_sums
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])

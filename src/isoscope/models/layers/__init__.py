@@ -3,7 +3,7 @@
     layers(model, texts)                a LayerProfile: tables, JSON, figures
     LayerComparison.of(before, after)   two of them side by side, and the tokens that changed most
 
-Nothing is kept of the states but sums and a sample: memory does not grow with the texts.
+Only sums and a sample of the states are stored, so that memory does not grow with the texts.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which rows of a batch go into which sums: settled once a batch, the same for every layer."""
+"""The rows of a batch that each sum needs: computed once for a batch, and the same for every layer."""
 
 from __future__ import annotations
 
@@ -67,17 +67,17 @@ def _pieces(starts: Tensor, sizes: Tensor) -> tuple[Tensor, Tensor]:
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """The rows of a batch that are sinks, or those that are not, among the ones that count.
+    """The counted rows of a batch that are attention sinks, or those that are not.
 
     Attributes:
-        rows: (k,) their places in the batch.
+        rows: (k,) their positions in the batch.
         texts: rows by text, for every text of the batch.
         types: rows by token type, for the types in `codes`.
         codes: (t,) the types that occur.
         shares: (t,) one over how often each of them occurs in all texts.
         repeated: (r,) places in `codes` of the types that occur more than once in all texts.
         slots: (r,) where the sums over those are held.
-        baseline: (b,) the places of the sampled baseline's rows.
+        baseline: (b,) the positions of the rows of the baseline.
     """
 
     rows: Tensor
@@ -102,7 +102,7 @@ class Part:
         plan: TypePlan,
         device: torch.device,
     ) -> Part:
-        """Settle it from a (m,) mask and the text, type and baseline mark of all m rows."""
+        """Return the part for a (m,) mask and the text, type and baseline mark of all m rows."""
         rows = chosen.nonzero().flatten()
         codes, groups = torch.unique(types[rows], return_inverse=True)
         slots = plan.slots[codes]
@@ -121,11 +121,11 @@ class Part:
 
 @dataclass(frozen=True, eq=False)
 class BatchIndex:
-    """One batch: its rows in two parts, the types that are complete with it, and the rows to hold.
+    """The rows of a batch in two parts, the types that it completes, and its rows in the sample.
 
     Attributes:
-        kept: the rows that are no attention sinks.
-        sinks: those that are.
+        kept: the rows that are not attention sinks.
+        sinks: the attention sinks.
         completed: (c,) token types that will not occur again, and (c,) where their sums are held.
         held: rows of the batch whose states are held, and their places among those held.
     """
@@ -137,7 +137,7 @@ class BatchIndex:
 
     @classmethod
     def of(cls, number: int, rows: Tensor, is_sink: Tensor, plan: LayerPlan) -> BatchIndex:
-        """From the number of the batch, its rows among all tokens, and which of them are sinks."""
+        """Return the index of a batch from its number, its rows among all tokens, and its sinks."""
         device, is_sink, known = is_sink.device, is_sink.cpu(), plan.tokenized.rows
         _, texts = torch.unique_consecutive(known.sentences.codes[rows], return_inverse=True)
         facts = (texts, known.types.codes[rows], plan.baseline[rows], plan.types, device)
@@ -152,7 +152,7 @@ class BatchIndex:
 
 
 def _held(rows: Tensor, sample: Tensor) -> tuple[Tensor, Tensor]:
-    """Which rows are among the sampled tokens, and where."""
+    """Return the rows that are in the sample, and their positions in it."""
     places = torch.searchsorted(sample, rows).clamp(max=len(sample) - 1)
     found = (sample[places] == rows).nonzero().flatten()
     return found, places[found]

@@ -1,4 +1,4 @@
-"""Two models on the same texts, before and after: how each layer moved, and which tokens."""
+"""`LayerComparison`: the layers of two models on the same texts, such as before and after fine-tuning."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _SHOWN = (  # as many as fit a terminal of 80 columns
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LayerComparison(View):
-    """A model before and after: both profiles, and the tokens' change in the last layer.
+    """Two profiles of the same texts, and the change of token types in the last layer.
 
     Attributes:
         before, after: the profiles.
-        changes: self-similarity change by token type, the most frequent first: adjusted self-similarity
-            in the last layer of `after` less that of `before`.
+        changes: the self-similarity change of each token type, the most frequent first: its adjusted
+            self-similarity in the last layer of `after` minus that in the last layer of `before`.
     """
 
     before: LayerProfile
@@ -48,7 +48,7 @@ class LayerComparison(View):
         return cls(before, after, changes)
 
     def to_dict(self) -> dict[str, Any]:
-        """Both profiles and the changes, unrounded, JSON-ready."""
+        """Return both profiles and the changes as JSON-ready values, not rounded."""
         return {
             "before": self.before.to_dict(),
             "after": self.after.to_dict(),
@@ -69,7 +69,7 @@ class LayerComparison(View):
 
     @property
     def title(self) -> str:
-        """The two models, and whether attention sinks are left out."""
+        """The names of the models, and whether attention sinks are left out."""
         return f"{self.before.model} → {self.after.model}{', without sinks' if self._without_sinks else ''}"
 
     @property
@@ -77,10 +77,7 @@ class LayerComparison(View):
         return bool(self.before.sinks or self.after.sinks)
 
     def grids(self) -> Iterable[Grid]:
-        """Return a row a layer, before → after, without attention sinks.
-
-        Layers of models of unequal depth are matched from both ends.
-        """
+        """Return a table with a row for each layer: before → after, without attention sinks."""
         columns = self._columns_shown
         view = 1 if self._without_sinks else 0
         rows = []
@@ -108,30 +105,30 @@ class LayerComparison(View):
 
     @property
     def pairs(self) -> list[tuple[int, int]]:
-        """Which layer stands beside which: all where both have as many, else at the same depth."""
+        """The layers that are compared: those with the same number, or at the same relative depth."""
         first, second = self.before.layers, self.after.layers
         longer = max(len(first), len(second))
         depth = [i / max(longer - 1, 1) for i in range(longer)]
         return [(first[round(t * (len(first) - 1))], second[round(t * (len(second) - 1))]) for t in depth]
 
     def words(self, n: int = 10) -> tuple[dict[str, float], dict[str, float]]:
-        """The n tokens whose self-similarity rises most, and those whose falls most; fewer where few do."""
+        """Return the (at most n) tokens whose self-similarity rises most, and those whose falls most."""
         highest, lowest = extremes(self.changes, n)
         rising = {name: value for name, value in highest.items() if value > 0}
         return rising, {name: value for name, value in lowest.items() if value < 0}
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a user should know of the comparison."""
-        found = []
+        """Remarks for the user."""
+        notes = []
         if self.before.type_names != self.after.type_names:
             shared = len(set(self.before.type_names) & set(self.after.type_names))
-            found.append(
-                f"the tokenizers differ: changes are of the {len(self.changes):,} most frequent tokens, and "
-                f"{shared:,} of {self.before.n_types:,} and {self.after.n_types:,} types are in both"
+            notes.append(
+                f"the tokenizers differ: {shared:,} of {self.before.n_types:,} and {self.after.n_types:,} "
+                f"token types are in both, and changes are those of {len(self.changes):,} frequent types"
             )
         if self.before.n_texts != self.after.n_texts:
-            found.append(
-                f"{self.before.n_texts:,} and {self.after.n_texts:,} texts were read: not quite the same ones"
+            notes.append(
+                f"{self.before.n_texts:,} and {self.after.n_texts:,} texts were read, which are not the same"
             )
-        return tuple(found)
+        return tuple(notes)

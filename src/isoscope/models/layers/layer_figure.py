@@ -68,7 +68,7 @@ def draw_layers(
 ) -> Figure:
     """Draw one or more profiles: eight panels, or a panel for each quantity that was asked for."""
     same_layers = len({len(profile.layers) for profile in profiles}) == 1
-    chosen = _PANELS
+    chosen: Sequence[tuple[str, tuple[str, ...]]] = _PANELS
     if not profiles[0].has_default_metrics:
         chosen = tuple((Quantity.named(name).title, (name,)) for name in profiles[0].metrics)
     n_columns = min(_COLUMNS, len(chosen))

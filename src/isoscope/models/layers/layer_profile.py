@@ -1,4 +1,4 @@
-"""`LayerProfile`: what was found in each layer of a model, to print, to draw, to compare."""
+"""`LayerProfile`: the quantities of every layer of a model, to print, plot and compare."""
 
 from __future__ import annotations
 
@@ -38,21 +38,21 @@ _MAIN = (  # the columns that are printed by default: they fit a terminal of 80 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LayerProfile(View):
-    """Every quantity of every layer, with attention sinks and without them.
+    """The quantities of every layer, with and without attention sinks.
 
     Attributes:
-        model: its name.
-        n_tokens, n_texts, n_types: what was measured.
-        n_dims: dimensions of a state.
-        readings: every quantity by `layer` and `view`, all tokens or without sinks.
-        sinks: what the attention sinks are, in words; empty where there are none.
-        n_sinks: how many tokens are sinks.
-        sample: how many tokens clusters, local dimension and informativity are taken on.
-        type_names, type_counts: the token types, and how often each occurs.
-        type_similarities: by layer, (T,) the self-similarity of each type, without sinks; NaN where it
+        model: the name of the model.
+        n_tokens, n_texts, n_types: the numbers of tokens, texts and token types.
+        n_dims: the number of dimensions of a state.
+        readings: every quantity by `layer` and `view` ("all tokens" or "without sinks").
+        sinks: descriptions of the attention sinks; empty where there are none.
+        n_sinks: the number of tokens that are sinks.
+        sample: the number of tokens for clusters, local dimension and informativity.
+        type_names, type_counts: the token types and their numbers of occurrences.
+        type_similarities: by layer, (T,) the self-similarity of each type without sinks; NaN for a type that
             occurs once.
-        seconds: in the model, in the measures over all tokens, in those on the sample.
-        notes: what a user should know.
+        seconds: the time in the model, in the sums over all tokens, and on the sample.
+        notes: remarks for the user.
     """
 
     model: str
@@ -81,10 +81,10 @@ class LayerProfile(View):
         seconds: Mapping[str, float],
         notes: tuple[str, ...],
     ) -> LayerProfile:
-        """From a run's parts."""
+        """Return the profile of a run."""
         counts = plan.types.counts
         if not bool((counts > 1).any()):
-            notes = (*notes, "no token is seen twice: self-similarity has no value")
+            notes = (*notes, "no token type occurs twice: self-similarity is undefined")
         return cls(
             model=model.name,
             n_tokens=plan.n_counted,
@@ -107,37 +107,37 @@ class LayerProfile(View):
 
     @cached_property
     def by_layer(self) -> dict[int, tuple[Values, Values]]:
-        """For each layer, the values of all tokens and of all but the sinks."""
-        found: dict[int, tuple[Values, Values]] = {}
+        """For each layer, the values with and without sinks."""
+        values: dict[int, tuple[Values, Values]] = {}
         for reading in self.readings:
-            views = found.setdefault(reading.group["layer"], ({}, {}))
+            views = values.setdefault(reading.group["layer"], ({}, {}))
             views[VIEWS.index(reading.group["view"])][reading.metric] = reading.value
-        return found
+        return values
 
     @property
     def layers(self) -> list[int]:
-        """The layers measured."""
+        """The numbers of the layers, in ascending order."""
         return sorted(self.by_layer)
 
     @property
     def metrics(self) -> tuple[str, ...]:
-        """The names of the quantities measured."""
+        """The names of the quantities."""
         return tuple(dict.fromkeys(reading.metric for reading in self.readings))
 
     def values(self, name: str, *, sinks: bool = True) -> list[float | None]:
-        """One quantity, layer by layer, with the sinks or without them."""
+        """Return the values of a quantity by layer, with or without sinks; None where undefined."""
         names = (*self.metrics, *(quantity.name for quantity in ALL_QUANTITIES))
         if name not in names:
-            raise InputError(f"quantity {name!r} is not known; there are {', '.join(dict.fromkeys(names))}")
+            raise InputError(argument="name", got=name, wanted=f"one of {', '.join(dict.fromkeys(names))}")
         return [self.by_layer[layer][0 if sinks else 1].get(name) for layer in self.layers]
 
     def adjusted_by_type(self, layer: int = -1) -> dict[str, float]:
-        """The self-similarity of each token type less the anisotropy, the most frequent type first."""
+        """Return the adjusted self-similarity of each token type, the most frequent type first."""
         layer = self.layers[layer] if layer < 0 else layer
         if layer not in self.type_similarities:
-            raise InputError(f"layer {layer} was not measured; there are {', '.join(map(str, self.layers))}")
+            raise InputError(argument="layer", got=layer, wanted=f"one of {', '.join(map(str, self.layers))}")
         if "mean_cosine" not in self.metrics:
-            raise InputError("metrics leave out mean_cosine, which self-similarities are adjusted by; add it")
+            raise InputError("the profile has no mean_cosine to adjust by", hint="add mean_cosine to metrics")
         baseline = self.by_layer[layer][1]["mean_cosine"]
         if baseline is None:
             raise UndefinedError(f"layer {layer} has no mean cosine to adjust by")
@@ -146,7 +146,7 @@ class LayerProfile(View):
         return {self.type_names[t]: values[t] - baseline for t in order if values[t] == values[t]}
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything but the figures by type, unrounded, JSON-ready."""
+        """Return everything except the values by token type as JSON-ready values, not rounded."""
         return {
             "model": self.model,
             "n_tokens": self.n_tokens,
@@ -166,20 +166,20 @@ class LayerProfile(View):
 
     @property
     def title(self) -> str:
-        """What was measured, in one line."""
+        """The model and the numbers of tokens, texts and layers in one line."""
         return (
             f"{self.model}: {self.n_tokens:,} tokens of {self.n_types:,} types in "
             f"{self.n_texts:,} texts, {len(self.layers)} layers × {self.n_dims}"
         )
 
     def speed(self) -> str:
-        """Tokens a second, beside those of the model alone."""
+        """Return the tokens per second with and without measuring, and the time on the sample."""
         forward, measures = self.seconds["model"], self.seconds["measures"]
         sample = self.seconds.get("sample", 0.0)
         return (
-            f"{self.n_tokens / forward:,.0f} tokens a second in the model; measured, "
-            f"{self.n_tokens / (forward + measures):,.0f} (+{measures / forward:.0%}), "
-            f"and {sample:.1f} s on the sample of {self.sample:,}"
+            f"{self.n_tokens / forward:,.0f} tokens per second in the model alone, "
+            f"{self.n_tokens / (forward + measures):,.0f} with sums (+{measures / forward:.0%} time), "
+            f"and {sample:.1f} s on the sample of {self.sample:,} tokens"
         )
 
     def grids(self, *, sinks: bool | None = None) -> Iterable[Grid]:

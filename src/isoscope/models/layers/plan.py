@@ -1,8 +1,8 @@
-"""What is settled before the model runs: which tokens count, where each type's sum is held, what is sampled.
+"""The plan of a run: the tokens that are counted, the slot of each type's sum, and the sample.
 
 Texts are tokenized first, so it is known how often each type occurs and in which batch it occurs last. A
-type that occurs once needs no sum, and the place of one that will not occur again is given to another:
-memory follows the types that are open at a time, not the tokens.
+type that occurs once needs no sum, and the slot of a type that does not occur again is reused. The memory
+therefore depends on the number of types in use at a time, not on the number of tokens.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from isoscope.models.states import States
 from isoscope.models.tokens import Tokenized
 from isoscope.statistics.strata import draw_rows
 
-BASELINE_TEXTS = 1000  # one random token of each: the papers' baseline
+BASELINE_TEXTS = 1000  # the baseline of the papers is one random token of each
 
 
 @dataclass(frozen=True, eq=False)
 class TypePlan:
-    """Where the sum over the occurrences of each token type is held, and when it is complete.
+    """The slot of the sum over the occurrences of each token type, and the batch that completes it.
 
     Attributes:
-        counts: (T,) int64, counted occurrences.
-        slots: (T,) int64, the place of the sum; −1 for types that occur once or never.
-        n_slots: how many places are needed at once.
-        completed: for each batch, the types with a place that occur for the last time.
+        counts: (T,) int64, the number of occurrences that are counted.
+        slots: (T,) int64, the slot of the sum; −1 for types that occur at most once.
+        n_slots: the number of slots in use at the same time.
+        completed: for each batch, the types with a slot that occur for the last time.
     """
 
     counts: Tensor
@@ -39,10 +39,10 @@ class TypePlan:
 
     @classmethod
     def of(cls, codes: Tensor, batch_of_row: Tensor, n_types: int, n_batches: int) -> TypePlan:
-        """From the types and batches of the rows that count.
+        """Return the plan for the types and batches of the tokens that are counted.
 
         >>> plan = TypePlan.of(torch.tensor([0, 0, 1, 2, 2]), torch.tensor([0, 0, 0, 1, 2]), 3, 3)
-        >>> plan.slots.tolist(), plan.n_slots  # type 2 takes the place of type 0, which is complete by then
+        >>> plan.slots.tolist(), plan.n_slots  # type 2 reuses the slot of type 0, which is complete
         ([0, -1, 0], 1)
         """
         counts = torch.bincount(codes, minlength=n_types)
@@ -72,13 +72,13 @@ def _by_batch(types: Tensor, batch: Tensor, n_batches: int) -> list[Tensor]:
 
 @dataclass(frozen=True, eq=False)
 class LayerPlan:
-    """All that a run over the layers needs to know of the tokens.
+    """The tokens of a run over the layers.
 
     Attributes:
         tokenized: the tokens.
-        counted: (n,) bool, those that are measured.
-        types: places of the types' sums.
-        sample: places of the tokens whose states are held, in rising order.
+        counted: (n,) bool, the tokens that are measured.
+        types: the slots of the types' sums.
+        sample: the positions of the tokens whose states are stored, in ascending order.
         baseline: (n,) bool, one random token of each of up to 1,000 texts.
     """
 
@@ -90,27 +90,31 @@ class LayerPlan:
 
     @property
     def n_counted(self) -> int:
-        """How many tokens are measured."""
+        """The number of tokens that are measured."""
         return int(self.types.counts.sum())
 
     @property
     def sample_types(self) -> Labels:
-        """The types of the tokens whose states are held."""
+        """The types of the tokens in the sample."""
         types = self.tokenized.rows.types
         return Labels(types.codes[self.sample], types.names)
 
     def layer_bytes(self, n_dims: int) -> int:
-        """What the sums of one layer take at most: by type, the sample, and four matrices of moments."""
+        """Return the largest size of the sums of one layer: types, sample, and four matrices of moments."""
         n_types = len(self.types.counts)
         return 4 * n_dims * (self.types.n_slots + len(self.sample)) + 16 * n_types + 4 * 8 * n_dims**2
 
     @classmethod
     def of(cls, states: States, *, sample: int, seed: int) -> LayerPlan:
-        """Settle everything; the same seed, the same tokens."""
+        """Return the plan for the states of texts; `seed` determines the sample and the baseline."""
         rows, counted = states.tokenized.rows, states.counted
         places = counted.nonzero().flatten()
         if len(places) < 2:
-            raise ShapeError(f"the texts have {len(places)} tokens that count; wanted at least 2")
+            raise ShapeError(
+                f"has {len(places)} token{'' if len(places) == 1 else 's'} to count",
+                argument="texts",
+                wanted="at least 2",
+            )
         if sample < 2:
             raise InputError(argument="sample", got=sample, wanted="at least 2 tokens")
         batch_of_text = torch.empty(len(states.tokenized.lengths), dtype=torch.int64)
@@ -131,7 +135,7 @@ class LayerPlan:
 
 
 def _baseline(sentences: Labels, counted: Tensor, generator: torch.Generator) -> Tensor:
-    """(n,) one random token of each of up to 1,000 texts, every text alike however long it is."""
+    """Return a (n,) mask of one random token of each of up to 1,000 texts."""
     rows = draw_rows(sentences, at_most=1, generator=generator, among=counted)
     chosen = torch.zeros(len(sentences), dtype=torch.bool)
     chosen[rows[torch.randperm(len(rows), generator=generator)[:BASELINE_TEXTS]]] = True

@@ -1,4 +1,4 @@
-"""The quantities that are reported for each layer, and the statistics of a layer they are computed from."""
+"""The quantities reported for each layer, and the statistics of a layer that they are computed from."""
 
 from __future__ import annotations
 
@@ -26,24 +26,24 @@ from isoscope.statistics.gathered import Statistics
 from isoscope.statistics.neighbors import Neighbors
 
 INFORMATIVITY_KS = (1, 2, 3, 5, 10)
-_INFORMATIVITY_TOKENS = 1000  # as many as the paper takes: all pairs of them, with and without dimensions
-_CLUSTER_TOKENS = 1000  # the number of clusters is chosen on so many of those held
-_STARTS = 2  # of k-means for each number of clusters
+_INFORMATIVITY_TOKENS = 1000  # as in the paper
+_CLUSTER_TOKENS = 1000  # tokens of the sample on which the number of clusters is chosen
+_STARTS = 2  # k-means starts for each number of clusters
 
 
 class LayerStatistics(Statistics):
-    """The statistics of one layer, in one view of its tokens.
+    """The statistics of one layer, of all its tokens or of those that are not sinks.
 
-    What is summed as batches pass is of all tokens: moments, directions, type_directions and
-    sentence_directions. Whatever else a metric asks for is taken of the sample.
+    Moments, directions, type_directions and sentence_directions are of all tokens. All other statistics are
+    computed on the sample.
 
     Args:
-        sample: the states held, which know their token types.
-        baseline: how many tokens were drawn, one a text, and the sum of their unit vectors.
-        clusters: whether clusters are looked for.
-        k: neighbours for the local dimension.
-        seed: of everything sampled.
-        sums: what is summed over all tokens, by the names of the statistics.
+        sample: the states of the sample, with their token types.
+        baseline: the number of random tokens, one for each text, and the sum of their unit vectors.
+        clusters: whether to find clusters.
+        k: the number of neighbours for the local dimension.
+        seed: the seed of random choices.
+        sums: the statistics of all tokens, by name.
     """
 
     def __init__(
@@ -63,17 +63,17 @@ class LayerStatistics(Statistics):
 
     @cached_property
     def neighbors(self) -> Neighbors:  # type: ignore[override]  # of the sample, k of them
-        """The nearest neighbours among the tokens held."""
+        """The nearest neighbours in the sample."""
         return Neighbors.of(self.vectors, k=min(self.k, len(self.space) - 1), metric="euclidean")
 
     def lid(self, *, squared: bool = False) -> float:
-        """Return the local intrinsic dimension at k neighbours."""
+        """Return the local intrinsic dimension with k neighbours."""
         self._check_neighbors()
         return lid(self.neighbors, k=self.k, squared=squared)
 
     @property
     def lid_cosine(self) -> float:
-        """The local intrinsic dimension with 1 − cosine for the distance."""
+        """The local intrinsic dimension with 1 − cosine as the distance."""
         self._check_neighbors()
         return lid(unit_rows(self.vectors)[0].float(), k=self.k, squared=True)
 
@@ -83,13 +83,13 @@ class LayerStatistics(Statistics):
 
     @cached_property
     def informativity(self) -> dict[int, float]:
-        """By k, the pattern of similarities that is left without the top k dimensions."""
+        """The informativity without the k strongest dimensions, by k."""
         tokens = self.vectors[:: max(1, len(self.space) // _INFORMATIVITY_TOKENS)]
         return informativity_curve(tokens, n_dimensions=[k for k in INFORMATIVITY_KS if k < tokens.shape[1]])
 
     @cached_property
     def chosen(self) -> ChosenClusters:
-        """How many clusters the tokens have."""
+        """The number of clusters of the tokens."""
         if not self.has_clusters:
             raise UndefinedError("clusters were not asked for: pass clusters=True")
         return choose_clusters(self.few_vectors, n_init=_STARTS, seed=self.seed)
@@ -101,12 +101,12 @@ class LayerStatistics(Statistics):
 
     @cached_property
     def clusters(self) -> Labels:
-        """The cluster of each token held."""
+        """The cluster of each token in the sample."""
         return kmeans(self.vectors, self.chosen.n_clusters, seed=self.seed).labels
 
     @cached_property
     def inside_clusters(self) -> ClusterAdjustedSimilarities:
-        """The similarities within clusters, each centred."""
+        """The similarities within clusters after each is centred."""
         return cluster_adjusted_similarities(self.space, clusters=self.clusters)
 
 
@@ -127,7 +127,7 @@ def find_clusters(layers: Sequence[LayerStatistics]) -> None:
 
 def _informativity(k: int, layer: LayerStatistics) -> float:
     if k not in layer.informativity:
-        raise UndefinedError(f"{layer.space.n_dims} dimensions are too few to leave out {k}")
+        raise UndefinedError(f"{layer.space.n_dims} dimensions are too few to remove {k}")
     return layer.informativity[k]
 
 
@@ -213,7 +213,7 @@ QUANTITIES: dict[str, tuple[Quantity, ...]] = {
     ),
 }
 ALL_QUANTITIES = tuple(quantity for part in QUANTITIES.values() for quantity in part)
-# what the registry does not have under its name, or takes with other options
+# quantities that are not in the registry, or are computed with other options
 _OWN: dict[str, Callable[[LayerStatistics], Any]] = {
     "sampled_anisotropy": lambda layer: layer.sampled_anisotropy,
     "n_clusters": lambda layer: layer.chosen.n_clusters,
@@ -229,7 +229,7 @@ _OWN: dict[str, Callable[[LayerStatistics], Any]] = {
     "lid_cosine": lambda layer: layer.lid_cosine,
 }
 CLUSTER_QUANTITIES = {"n_clusters", "cluster_silhouette", "cluster_s_inter", "cluster_s_intra"}
-_WHY = dict.fromkeys(KNOWN, "which is not known of the tokens of a text")
+_WHY = dict.fromkeys(KNOWN, "which the tokens of a text do not have")
 
 
 def chosen_quantities(metrics: Any = None) -> list[Quantity]:

@@ -1,4 +1,4 @@
-"""`measure_layers`: every layer of a model, measured as the texts pass through it."""
+"""`layers`: measure every layer of a model on texts."""
 
 from __future__ import annotations
 
@@ -66,33 +66,33 @@ def layers(
 ) -> LayerProfile:
     """Measure every layer of a language model on texts, in one pass and bounded memory.
 
-    Cosines, norms, IsoScore, ranks and dimension shares are exact over all tokens, and no states are kept
-    for them. Clusters, local dimension and informativity are taken on `sample` random tokens. Attention
-    sinks (tokens whose norm dwarfs the rest) are found and named, and every figure is given with and
-    without them.
+    Cosines, norms, IsoScore, ranks and dimension shares are exact over all tokens, without storing their
+    states. Clusters, local dimension and informativity are computed on `sample` random tokens. Attention
+    sinks (tokens with a very large norm) are found and named, and every quantity is given with and without
+    them.
 
     Args:
         model: a short name, folder, .gguf file or hub id (see `resolve_model`), or a loaded LanguageModel.
-        texts: strings, none empty (unless they are read as one stream).
-        layers: which to measure, 0 being the embedding layer and −1 the last; by default all.
-        window: join the texts to one stream and cut it into windows of so many tokens.
-        truncate: cut texts that are longer than the model takes; else they are refused.
-        max_tokens: stop before the text or window that would pass so many.
-        special: count special tokens ([CLS], [SEP], <s>) too.
-        metrics: which quantities to take: names from the tables, or names and families of the registry, or
-            functions that `isoscope.metric` has registered. By default those of the tables. What follows from
-            sums over all tokens is exact; the rest is taken on the sample.
-        sample: how many random tokens are held for what needs the vectors themselves.
-        clusters: choose a number of clusters and centre each: the slowest of the measures.
-        k: neighbours for the local dimension.
-        sink_ratio: how many times the median norm makes a token a sink.
-        batch_tokens: how many tokens go through the model at a time; by default 4,096, and 32,768 on CUDA.
-        memory: the most memory for the sums of all layers, such as "2GB"; by default 1 GiB. Where they take
-            more, the texts are read more than once, for some of the layers each time.
-        device: where the model computes; by default a CUDA device where there is one.
-        seed: of everything sampled.
-        progress: show a bar; by default on a terminal.
-        download: fetch the model where it is not on this machine.
+        texts: strings, none of them empty unless `window` is given.
+        layers: the numbers of the layers, 0 for the embedding layer and −1 for the last; by default all.
+        window: join the texts into one stream and cut it into windows of this many tokens.
+        truncate: truncate texts that exceed the model's maximum length; otherwise they raise an error.
+        max_tokens: stop before the text or window that would exceed this many tokens.
+        special: also count special tokens ([CLS], [SEP], <s>).
+        metrics: the names of quantities, or names and families of metrics, including your own; by default
+            all quantities. Metrics that follow from sums are exact over all tokens; the others are computed
+            on the sample.
+        sample: the number of random tokens whose states are stored, for metrics that need the vectors.
+        clusters: find clusters and centre them, which is the slowest part.
+        k: the number of neighbours for the local dimension.
+        sink_ratio: a token is an attention sink if its norm exceeds this many times the median.
+        batch_tokens: tokens in a batch; by default 4,096, and 32,768 on CUDA.
+        memory: the memory limit for the sums of all layers, such as "2GB"; by default 1 GiB. Where they
+            exceed it, the texts are read more than once, each time for some of the layers.
+        device: the device to run the model on; by default a CUDA device if there is one.
+        seed: the seed of random choices.
+        progress: show a progress bar; by default on a terminal.
+        download: download the model if it is not on this machine.
     """
     check_seed(seed)
     if k < 2:
@@ -141,7 +141,7 @@ def measure_layers(
 
 @dataclass
 class _Run:
-    """Texts going through the model, and what the batches have shown so far."""
+    """A run of the model over the texts: the states, the sinks found so far, and the time."""
 
     states: States
     plan: LayerPlan
@@ -152,7 +152,7 @@ class _Run:
 
     @property
     def sinks(self) -> Sinks:
-        """All that were found, in the last pass."""
+        """The attention sinks that were found in the last pass."""
         return Sinks.joined(self._seen)
 
     def layers(self, layers: list[int]) -> dict[int, tuple[LayerStatistics, LayerStatistics]]:
@@ -216,7 +216,7 @@ class _Clock:
 
     @property
     def seconds(self) -> float:
-        """How long all batches took."""
+        """The time of all batches."""
         for _, end in self._events:
             end.synchronize()
         return self._wall + sum(start.elapsed_time(end) for start, end in self._events) / 1000
@@ -266,7 +266,7 @@ def _sample_notes(n: int, k: int) -> list[str]:
 
 
 def layer_groups(layers: list[int], plan: LayerPlan, n_dims: int, memory: int) -> list[list[int]]:
-    """As many layers a pass as fit in memory."""
+    """Return the layers of each pass, as many as fit in memory."""
     at_once = max(1, memory // plan.layer_bytes(n_dims))
     n_passes = -(-len(layers) // at_once)
     even = -(-len(layers) // n_passes)
@@ -279,7 +279,7 @@ def _readings(
     run: _Run,
     bar: Bar,
 ) -> Readings:
-    """Every quantity of every layer, with and without sinks; on the CPU a layer a core."""
+    """Return every quantity of every layer, with and without sinks; on the CPU, one layer on each core."""
     bar.step("clusters and neighbours")
     began = time.perf_counter()
     views = VIEWS if len(run.sinks) else VIEWS[:1]

@@ -1,6 +1,6 @@
-"""The sums of one layer, taken as batches pass: of the tokens that are no attention sinks, and of the sinks.
+"""The sums of one layer, batch by batch: one of tokens that are not attention sinks, and one of the sinks.
 
-What is wanted with the sinks is the two together, so nothing is summed twice.
+The sums over all tokens are these two together, so nothing is summed twice.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class _Rows:
 
 
 class LayerSums:
-    """One layer's sums; `add` a batch at a time, then `finish`."""
+    """The sums of one layer: call `add` for each batch, then `finish`."""
 
     def __init__(self, plan: LayerPlan, sinks: SinkPlaces, n_dims: int, device: torch.device) -> None:
         self._kept, self._sinks = _Rows(), _Rows()
@@ -83,7 +83,7 @@ class LayerSums:
         self._unchecked: list[tuple[_Rows, Unchecked]] = []
 
     def add(self, states: Tensor, norms: Tensor, index: BatchIndex, is_sink: Tensor) -> None:
-        """One more batch: (m, d) states, their (m,) norms, and which are sinks."""
+        """Add a batch: (m, d) states, their (m,) norms, and a mask of the sinks."""
         units = states / norms.clamp(min=torch.finfo(norms.dtype).tiny)[:, None]
         kept_sums, sink_sums = self._add_texts(states, units, index)
         for rows, part, sums in (
@@ -138,7 +138,7 @@ class LayerSums:
         return found[0], found[1]
 
     def _add_texts(self, states: Tensor, units: Tensor, index: BatchIndex) -> tuple[Tensor, Tensor]:
-        """Return the values of texts in both views, and sums of unit vectors by text, sinks apart."""
+        """Add the texts' values in both views; return the sums of unit vectors by text, kept and sinks."""
         sizes = index.kept.texts.sizes
         sums, unit_sums = index.kept.texts.sums(states), index.kept.texts.sums(units)
         self._texts[1] += _mean_cosines(sums, unit_sums, sizes)
@@ -159,7 +159,7 @@ class LayerSums:
 
 
 def _mean_cosines(sums: Tensor, unit_sums: Tensor, sizes: Tensor) -> Tensor:
-    """(2,) the sum over texts of the mean cosine of tokens with their text's mean, and how many texts.
+    """Return (2,) the sum over texts of the mean cosine of tokens with their text's mean, and their number.
 
     Σ cos(x, m) over a text is (Σu)·m/‖m‖: its sums are enough.
     """
@@ -185,5 +185,5 @@ def _directions(units: Tensor, norms: Tensor, unit_sum: Tensor) -> Directions:
 
 
 def _taken(values: Tensor, part: Part) -> Tensor:
-    """Return the rows of a part, without a copy if it is all of them."""
+    """Return the rows of a part, without a copy where it has all of them."""
     return values if len(part) == len(values) else values[part.rows]

@@ -1,4 +1,4 @@
-"""Sums of unit vectors by token type, held only while a type may occur again."""
+"""Sums of unit vectors by token type, stored only while a type may occur again."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from isoscope.models.layers.plan import TypePlan
 
 
 class SinkPlaces:
-    """Where the sums over the occurrences that are sinks are held, by type; shared by all layers.
+    """The slots of the sums over the occurrences that are sinks, by type; all layers share them.
 
-    Few types have any, which ones is seen only as batches pass, and none is ever given up.
+    Few types have sinks. Which types is known only after all batches, so a slot is never reused.
     """
 
     def __init__(self, n_types: int, device: torch.device) -> None:
@@ -22,7 +22,7 @@ class SinkPlaces:
         self.completed: Tensor | None = None
 
     def add(self, index: BatchIndex) -> None:
-        """Take places for the types of a batch's sinks, count those, and note which types are complete."""
+        """Assign slots to the types of a batch's sinks, count the sinks, and find the completed types."""
         sinks = index.sinks
         if len(sinks):
             new = sinks.codes[self.slots[sinks.codes] < 0]
@@ -34,10 +34,10 @@ class SinkPlaces:
 
 
 class TypeSums:
-    """One layer's sums by type.
+    """The sums of one layer by type.
 
-    They are float32: each batch adds one number to each, so that the rounding of thousands of batches
-    stays near 1e-6 of a cosine.
+    They are float32: each batch adds one number to each sum, so that after thousands of batches the rounding
+    error of a cosine is about 1e-6.
     """
 
     def __init__(self, plan: TypePlan, sinks: SinkPlaces, n_dims: int, device: torch.device) -> None:
@@ -49,7 +49,7 @@ class TypeSums:
         self._mean_sums = torch.zeros(2, n_dims, dtype=torch.float64, device=device)
 
     def add(self, units: Tensor, index: BatchIndex) -> None:
-        """One more batch of (m, d) unit vectors."""
+        """Add a batch of (m, d) unit vectors."""
         kept, sinks = index.kept, index.sinks
         if len(kept):
             sums = kept.types.sums(units)
@@ -78,7 +78,7 @@ class TypeSums:
             )
 
     def _complete(self, codes: Tensor, slots: Tensor) -> None:
-        """Note the lengths of the sums of types that will not occur again, and give their places up."""
+        """Compute the norms of the sums of completed types, and free their slots."""
         if not len(codes):
             return
         sums = self._sums[slots]
