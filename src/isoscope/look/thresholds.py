@@ -80,8 +80,8 @@ THRESHOLDS: dict[str, Threshold] = {
         4.0,
         2.0,
         "intrinsic dimension by TwoNN",
-        "The references have 6 to 11. Below 4, neighbours differ in few ways; below 2, the rows lie almost on "
-        "a curve.",
+        "The references have 6 to 11. Below 4, neighbours differ in few ways; below 2, the rows lie almost "
+        "on a curve.",
     ),
     "labels": Threshold(
         0.5,
