@@ -160,6 +160,9 @@ def test_report(call: Call, folder: Path) -> None:
         {"file": "linked"},
         {"file": "linked/secret.npy"},
         {"file": "l*.npy"},
+        {"file": "*/secret.npy"},
+        {"file": "**/secret.npy"},
+        {"file": "l*ed"},
         {"file": "file:///etc/passwd"},
         {"file": "s3://bucket/x.npy"},
         {"file": "v.npy\0"},
@@ -196,7 +199,9 @@ def test_a_name_in_the_working_folder_is_no_name_under_the_root(
         assert "under the root folder" in message
 
 
-@pytest.mark.parametrize("output", ["../page.html", "/tmp/page.html", "v.npy", "linked/page.html"])
+@pytest.mark.parametrize(
+    "output", ["../page.html", "/tmp/page.html", "v.npy", "linked/page.html", "linked/[p]age.html"]
+)
 def test_a_page_is_written_under_the_folder_and_over_no_data(call: Call, folder: Path, output: str) -> None:
     (folder / "linked").symlink_to(folder.parent)
     before = (folder / "v.npy").read_bytes()

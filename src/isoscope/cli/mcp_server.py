@@ -7,6 +7,7 @@ error is one line.
 from __future__ import annotations
 
 import functools
+import glob
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -77,12 +78,12 @@ class Folder:
         path = self.path / name
         if is_address(name) or "\0" in name:
             raise self._outside(name, argument)
+        paths = [path]
         if _PATTERN & set(name) and not path.exists():
             if Path(name).is_absolute() or ".." in Path(name).parts:
                 raise self._outside(name, argument)
-            paths = [*self.path.glob(name)]
-        else:
-            paths = [path, *(path.rglob("*") if path.is_dir() else ())]
+            paths += map(Path, glob.glob(str(path)))  # what the reader of shards will open
+        paths += [inside for one in paths if one.is_dir() for inside in one.rglob("*")]
         if not all(one.resolve().is_relative_to(self.path) for one in paths):
             raise self._outside(name, argument)
         return str(path)
