@@ -54,7 +54,7 @@ class MultipleNegativesLoss(nn.Module):
     ) -> None:
         super().__init__()
         if similarity not in ("cosine", "dot"):
-            raise InputError(f"similarity is {similarity!r}; wanted 'cosine' or 'dot'")
+            raise InputError(argument="similarity", got=similarity, wanted="'cosine' or 'dot'")
         self.temperature = as_number(temperature, "temperature", positive=True)
         self.symmetric = symmetric
         self.similarity = similarity
@@ -73,7 +73,9 @@ class MultipleNegativesLoss(nn.Module):
         wrong = [] if negatives is None else [as_rows(negatives, "negatives")]
         if wrong and wrong[0].shape[1] != a.shape[1]:
             raise ShapeError(
-                f"negatives has {wrong[0].shape[1]} dimensions and anchors {a.shape[1]}; wanted the same"
+                f"has {wrong[0].shape[1]} dimensions",
+                argument="negatives",
+                wanted=f"{a.shape[1]}, as `anchors` has",
             )
         if self.similarity == "cosine":
             a, p, *wrong = (units(rows)[0] for rows in (a, p, *wrong))

@@ -93,7 +93,11 @@ def reference_moments(
             moments = all_moments(moments, like=rows)
     if moments is None or moments.count < 2:
         n = moments.count if moments else 0
-        raise InputError(f"blocks hold {n} vectors that count; wanted at least 2")
+        raise InputError(
+            f"has {'1 vector that counts' if n == 1 else f'{n} vectors that count'}",
+            argument="blocks",
+            wanted="at least 2",
+        )
     return moments
 
 
@@ -128,6 +132,7 @@ def _states(model: nn.Module, batches: Iterable[Mapping[str, Any]]) -> Iterator[
 def _checked(batch: Mapping[str, Any]) -> Mapping[str, Any]:
     if "attention_mask" not in batch:
         raise InputError(
-            f"a batch has {sorted(batch)} and no attention_mask; wanted one, 1 where a token counts"
+            f"A batch has no attention_mask, only {', '.join(sorted(batch))}",
+            wanted="a mask that is 1 where a token counts",
         )
     return batch

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from isoscope.errors import InputError, NotFiniteError, ShapeError
+from isoscope.errors import InputError, NotFiniteError, Setting, ShapeError
 from isoscope.losses.covariance import Block, reference_moments
 from isoscope.losses.score import Shrinkage, batch_score
 from isoscope.losses.states import States, as_number, check_count, masked_rows
@@ -86,7 +86,11 @@ class IStarLoss(nn.Module):
                 hint="0 is plain IsoScore, 1 ignores the batch",
             )
         if debias and covariance is not None:
-            raise InputError("covariance was given with debias=True, which uses none; wanted one of the two")
+            raise InputError(
+                "is not used if `debias` is true",
+                argument="covariance",
+                hint=[Setting("covariance", verb="leave out"), Setting("debias", False)],
+            )
         self.debias = debias
         self.layers = layers
         self.across_processes = across_processes
@@ -119,7 +123,7 @@ class IStarLoss(nn.Module):
         """
         rows = masked_rows(states, mask, self.layers)
         if rows.shape[1] < 2:
-            raise ShapeError(f"states has vectors of {rows.shape[1]} dimension; wanted at least 2")
+            raise ShapeError("has vectors of 1 dimension", argument="states", wanted="at least 2")
         found = self._own_moments(rows, mask) if whole is None else whole
         score = batch_score(
             rows,
@@ -145,8 +149,10 @@ class IStarLoss(nn.Module):
             except NotFiniteError:
                 n_bad = int((~torch.isfinite(rows)).any(dim=1).sum())
                 raise NotFiniteError(
-                    f"states has NaN or Inf in {n_bad} of {len(rows)} vectors; wanted finite numbers: "
-                    "the model has diverged, or a token without attention is not masked"
+                    f"has NaN or infinity in {n_bad} of {len(rows)} vectors",
+                    argument="states",
+                    wanted="finite numbers",
+                    hint="check whether training has diverged, or mask the tokens without attention",
                 ) from None
             if processes:
                 moments = all_moments(moments, like=rows)
@@ -160,14 +166,21 @@ class IStarLoss(nn.Module):
             return None
         if self.covariance is None:
             raise InputError(
-                f"covariance is missing, and zeta is {self.zeta}; wanted C₀: set_covariance(…) of "
-                "reference_covariance(…), or debias=True or zeta=0, which need none"
+                f"is missing, and `zeta` is {self.zeta}",
+                argument="covariance",
+                wanted="the covariance to shrink towards",
+                hint=[
+                    "call `set_covariance(reference_covariance(…))`",
+                    Setting("debias", True),
+                    Setting("zeta", 0, to="do without"),
+                ],
             )
         d = rows.shape[1]
         if len(self.covariance) != d:
             raise ShapeError(
-                f"covariance has shape {tuple(self.covariance.shape)}; wanted ({d}, {d}), as the states have "
-                f"{d} dimensions"
+                f"has shape {tuple(self.covariance.shape)}",
+                argument="covariance",
+                wanted=f"({d}, {d}) for states of {d} dimensions",
             )
         kept = self._shrinkage
         asked = (self.covariance, self.zeta, rows.device)

@@ -12,11 +12,11 @@ import torch
 from torch import Tensor
 
 from isoscope.arrays import working
-from isoscope.errors import InputError, ShapeError
+from isoscope.errors import InputError, Setting, ShapeError
 from isoscope.labels import Labels, as_labels
 
 States = Tensor | Sequence[Tensor]
-_WANTED_STATES = "wanted a torch tensor, (n, d) or (B, T, d), or a sequence of them, one entry a layer"
+_WANTED_STATES = "a torch tensor of shape (n, d) or (B, T, d), or a sequence of them with one entry per layer"
 _SINGLE = torch.finfo(torch.float32)  # losses of half precision and of float32 are reckoned in it
 
 
@@ -32,73 +32,88 @@ def masked_rows(states: States, mask: Tensor | None, layers: Sequence[int] | Non
     if isinstance(states, Tensor):
         if layers is not None:
             raise InputError(
-                f"is {list(layers)}, but states is one tensor; wanted a sequence, one entry a layer",
-                argument="layers",
+                "is one tensor",
+                argument="states",
+                wanted="a sequence with one entry per layer",
+                hint=Setting("layers", verb="leave out"),
             )
         return _joined([states], _checked_mask(states, mask))
     chosen = chosen_layers(states, layers)
     shapes = {tuple(one.shape) for one in chosen}
     if len(shapes) > 1:
-        raise ShapeError(f"states has layers of shapes {sorted(shapes)}; wanted one shape")
+        raise ShapeError(
+            f"has layers of shapes {sorted(shapes)}", argument="states", wanted="the same shape for each"
+        )
     return _joined(chosen, _checked_mask(chosen[0], mask))
 
 
 def chosen_layers(states: Sequence[Tensor], layers: Sequence[int] | None) -> list[Tensor]:
     """Return the chosen entries, or all but the first, after checking that each is a tensor."""
     if not isinstance(states, Sequence):  # an array of NumPy would be walked through row by row
-        raise InputError(f"states is a {type(states).__name__}; {_WANTED_STATES}")
+        raise InputError(f"is of type {type(states).__name__}", argument="states", wanted=_WANTED_STATES)
     states = list(states)
     if layers is None:
         above = _check_tensors(states[1:] or states)
         if len(states) < 2:
             raise ShapeError(
-                f"states has {len(states)} entries; wanted the embedding layer and at least one above it: "
-                "pass the tensor itself, or say which layers"
+                f"has length {len(states)}",
+                argument="states",
+                wanted="the embedding layer and at least one layer above it",
+                hint=["pass the tensor itself", Setting("layers", to="choose the entries")],
             )
         return above
     try:
         return _check_tensors([states[layer] for layer in layers])
     except IndexError:
         raise ShapeError(
-            f"is {list(layers)}, but states has {len(states)} entries; wanted places among them",
-            argument="layers",
+            argument="layers", got=list(layers), wanted=f"indices of `states`, which has length {len(states)}"
         ) from None
 
 
 def _check_tensors(layers: list[Any]) -> list[Tensor]:
     for layer in layers:
         if not isinstance(layer, Tensor):
-            raise InputError(f"states holds a {type(layer).__name__}; {_WANTED_STATES}")
+            raise InputError(
+                f"has an entry of type {type(layer).__name__}", argument="states", wanted=_WANTED_STATES
+            )
     return layers
 
 
 def _checked_mask(states: Tensor, mask: Tensor | None) -> Tensor | None:
     if states.ndim not in (2, 3) or states.shape[-1] == 0:
         raise ShapeError(
-            f"states has shape {tuple(states.shape)}; wanted vectors (n, d) or token states (B, T, d)"
+            f"has shape {tuple(states.shape)}",
+            argument="states",
+            wanted="vectors of shape (n, d) or token states of shape (B, T, d)",
         )
     if not states.is_floating_point():
-        raise InputError(f"states holds {states.dtype}; wanted floating numbers")
+        raise InputError(f"is of {states.dtype}", argument="states", wanted="floating-point numbers")
     if mask is None:
         if states.ndim == 3:
             raise InputError(
-                f"mask is missing for token states of shape {tuple(states.shape)}; wanted "
-                f"{tuple(states.shape[:2])}, true where a token counts: the attention mask, "
-                "or ones where nothing is padding"
+                f"is missing for token states of shape {tuple(states.shape)}",
+                argument="mask",
+                wanted=f"a tensor of shape {tuple(states.shape[:2])} that is true where a token counts",
+                hint="pass the attention mask, or ones if there is no padding",
             )
         return None
     if not isinstance(mask, Tensor):
         raise InputError(
-            f"mask is a {type(mask).__name__}; wanted a torch tensor of shape {tuple(states.shape[:-1])}, "
-            "true or 1 where a vector counts"
+            f"is of type {type(mask).__name__}",
+            argument="mask",
+            wanted=f"a torch tensor of shape {tuple(states.shape[:-1])} that is true where a vector counts",
         )
     if mask.is_floating_point() or mask.is_complex():
         raise InputError(
-            f"mask holds {mask.dtype}; wanted true or 1 where a vector counts, false or 0 elsewhere"
+            f"is of {mask.dtype}",
+            argument="mask",
+            wanted="true or 1 where a vector counts, and false or 0 elsewhere",
         )
     if mask.shape != states.shape[:-1]:
         raise ShapeError(
-            f"mask has shape {tuple(mask.shape)}; wanted {tuple(states.shape[:-1])}, one entry a vector"
+            f"has shape {tuple(mask.shape)}",
+            argument="mask",
+            wanted=f"{tuple(states.shape[:-1])}, one entry per vector",
         )
     return mask.to(states.device).bool()
 
@@ -149,18 +164,25 @@ def check_count(n: int, least: int, what: str, mask: Tensor | None = None) -> No
     if n >= least:
         return
     if n == 0 and mask is not None:
-        raise InputError(f"mask leaves out every vector; {what} wants at least {least} that count")
-    raise InputError(f"{what} of {n} vectors is undefined; wanted at least {least}: use a larger batch")
+        raise InputError(
+            "is false for every vector", argument="mask", wanted=f"at least {least} that count for {what}"
+        )
+    vectors = "1 vector" if n == 1 else f"{n} vectors"
+    raise InputError(
+        f"{what} of {vectors} is undefined", wanted=f"at least {least}", hint="use a larger batch"
+    )
 
 
 def as_rows(X: Any, name: str) -> Tensor:
     """(n, d) vectors in their working type: half precision is lifted to float32."""
     if not isinstance(X, Tensor) or not X.is_floating_point():
-        got = X.dtype if isinstance(X, Tensor) else type(X).__name__
-        raise InputError(f"is {got}; wanted a floating torch tensor (n, d)", argument=name)
+        got = X.dtype if isinstance(X, Tensor) else f"type {type(X).__name__}"
+        raise InputError(
+            f"is of {got}", argument=name, wanted="a torch tensor of floating-point numbers, (n, d)"
+        )
     if X.ndim != 2 or X.shape[1] == 0:
         raise ShapeError(
-            f"has shape {tuple(X.shape)}; wanted two axes (n, d), one vector a row", argument=name
+            f"has shape {tuple(X.shape)}", argument=name, wanted="two axes (n, d), one vector per row"
         )
     return working(X)
 
@@ -172,8 +194,9 @@ def matching_rows(**named: Any) -> list[Tensor]:
     for name, other in zip(named, rows, strict=True):
         if other.shape != rows[0].shape:
             raise ShapeError(
-                f"{first} has shape {tuple(rows[0].shape)} and {name} {tuple(other.shape)}; "
-                "wanted matching rows"
+                f"has shape {tuple(other.shape)}",
+                argument=name,
+                wanted=f"{tuple(rows[0].shape)}, as `{first}` has",
             )
     return rows
 
@@ -191,7 +214,7 @@ def label_codes(labels: Any, n: int, device: torch.device) -> Tensor:
     if isinstance(labels, Tensor) and not labels.is_floating_point() and labels.ndim == 1:
         if len(labels) != n:
             raise ShapeError(
-                f"has {len(labels)} entries for {n} vectors; wanted one for each vector", argument="labels"
+                f"has {len(labels)} entries for {n} rows", argument="labels", wanted="one label for each row"
             )
         return labels.to(device)
     coded: Labels = as_labels(labels, n=n)
@@ -202,15 +225,15 @@ def as_number(value: Any, name: str, *, positive: bool = False) -> float:
     """Return the value as a float, or raise InputError unless float32 can represent it."""
     wanted = "a positive number" if positive else "a finite number"
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        raise InputError(f"is {value!r}; wanted {wanted}", argument=name)
+        raise InputError(argument=name, got=value, wanted=wanted)
     limits = f"from {_SINGLE.tiny:.2g} to" if positive else "of at most"
-    held = f"{wanted} {limits} {_SINGLE.max:.2g}, what float32 holds"
+    in_range = f"{wanted} {limits} {_SINGLE.max:.2g}, the range of float32"
     try:
         number = float(value)
     except OverflowError:
-        raise InputError(f"is a number of hundreds of digits; wanted {held}", argument=name) from None
+        raise InputError("has hundreds of digits", argument=name, wanted=in_range) from None
     if not math.isfinite(number) or (positive and number <= 0):
-        raise InputError(f"is {value!r}; wanted {wanted}", argument=name)
+        raise InputError(argument=name, got=value, wanted=wanted)
     if abs(number) > _SINGLE.max or (positive and number < _SINGLE.tiny):
-        raise InputError(f"is {value!r}; wanted {held}", argument=name)
+        raise InputError(argument=name, got=value, wanted=in_range)
     return number

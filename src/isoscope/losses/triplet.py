@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from isoscope.errors import InputError, LabelError
+from isoscope.errors import InputError, LabelError, Setting
 from isoscope.kernels.precision import direct_distances, full_precision
 from isoscope.losses.states import as_number, as_rows, check_count, label_codes, matching_rows
 from isoscope.metrics.objectives import triplet_excess
@@ -46,7 +46,7 @@ class TripletLoss(nn.Module):
         super().__init__()
         self.margin = as_number(margin, "margin")
         if self.margin < 0:
-            raise InputError(f"margin is {margin!r}; wanted at least 0")
+            raise InputError(argument="margin", got=margin, wanted="at least 0")
         self.across_processes = across_processes
 
     @full_precision
@@ -68,17 +68,23 @@ class TripletLoss(nn.Module):
         if labels is None:
             if positives is None or negatives is None:
                 raise InputError(
-                    "is missing, and so are positives or negatives; wanted either labels or both",
-                    argument="labels",
+                    "Neither `labels` nor both `positives` and `negatives` were passed",
+                    hint=[Setting("labels"), "pass both `positives` and `negatives`"],
                 )
             total, n_triplets = self._given(X, positives, negatives)
         else:
             if positives is not None or negatives is not None:
-                raise InputError("labels came together with positives or negatives; wanted one or the other")
+                raise InputError(
+                    "cannot be combined with `positives` or `negatives`",
+                    argument="labels",
+                    hint="pass one or the other",
+                )
             total, n_triplets = self._labelled(as_rows(X, "X"), labels)
         sums = all_sum(torch.stack([total.double(), n_triplets]), across_processes=self.across_processes)
         if not float(sums[1].detach()) > 0:
-            raise LabelError("labels make no triplet; wanted a label with two vectors, and another label")
+            raise LabelError(
+                "allows no triplet", argument="labels", wanted="a label with two vectors, and another label"
+            )
         return (sums[0] / sums[1].detach()).to(total.dtype)
 
     def _given(self, X: Tensor, positives: Tensor, negatives: Tensor) -> tuple[Tensor, Tensor]:
@@ -95,9 +101,9 @@ class TripletLoss(nn.Module):
         whole_numbers = isinstance(labels, Tensor) and not labels.is_floating_point()
         if several(self.across_processes) and not whole_numbers:
             raise InputError(
-                f"is {type(labels).__name__}; wanted a tensor of whole numbers where processes "
-                "share a batch, since each would number names on its own",
+                f"is of type {type(labels).__name__}",
                 argument="labels",
+                wanted="a tensor of whole numbers, which mean the same in every process",
             )
         codes = label_codes(labels, len(rows), rows.device)
         everyone, first = all_rows(rows, across_processes=self.across_processes)

@@ -324,8 +324,10 @@ def as_covariance(covariance: Any, d: int) -> Tensor:
     matrix = as_matrix(covariance, name="covariance", finite=False).double()
     if not bool(torch.isfinite(matrix).all()):  # its rows are dimensions, not vectors that could be dropped
         raise NotFiniteError(
-            "covariance has NaN or Inf; wanted finite numbers: make it of finite vectors, with "
-            "reference_covariance(…)"
+            "has NaN or infinity",
+            argument="covariance",
+            wanted="finite numbers",
+            hint="compute it from finite vectors with `reference_covariance(…)`",
         )
     if matrix.shape != (d, d):
         raise ShapeError(
