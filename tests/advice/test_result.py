@@ -41,7 +41,9 @@ def test_p_values_are_adjusted_over_the_corrections_of_a_task(rng: np.random.Gen
 def test_a_gain_that_is_lost_to_holm_is_no_help() -> None:
     lone = Outcome("a", 0.6, 0.1, (0.01, 0.19), 0.04)
     assert lone.verdict == "helps"
-    assert Outcome("a", 0.6, 0.1, (0.01, 0.19), 0.4).verdict == "no difference seen"
+    assert Outcome("a", 0.6, 0.1, (0.01, 0.19), 0.4).verdict == "uncertain"
+    assert Outcome("a", 0.1, -0.4, (-0.8, -0.03), 0.1).verdict == "uncertain"
+    assert Outcome("a", 0.6, 0.1, (-0.01, 0.21), 0.4).verdict == "no difference seen"
     noise = Outcome("a", 0.5, 1e-6, (0.9e-6, 1.1e-6), 0.0001)
     assert noise.verdict == "no difference seen"
     assert (

@@ -49,6 +49,16 @@ def test_table(folder: Path) -> None:
     assert "wrote out.npy" in result.output
 
 
+@pytest.mark.parametrize(("method", "n_moved"), [("center,normalize", 3), ("whiten", 3), ("normalize", 0)])
+def test_zero_vectors_that_are_moved_are_noted(folder: Path, rng, method: str, n_moved: int) -> None:
+    X = rng.normal(size=(300, 6)) + 2
+    X[[4, 8, 200]] = 0
+    np.save("zeros.npy", X)
+    notes = run("zeros.npy", "--method", method, "-o", "out.npy")["notes"]
+    assert any("3 zero vectors are no longer zero" in note for note in notes) == bool(n_moved)
+    assert len(np.unique(np.load("out.npy")[[4, 8, 200]], axis=0)) == 1
+
+
 @pytest.mark.parametrize(
     ("arguments", "correction"),
     [

@@ -126,6 +126,13 @@ def test_what_the_sliders_compute_from_is_the_space(rng, shape: tuple[int, int])
     np.testing.assert_allclose(points @ points.T, X[order] @ X[order].T, rtol=1e-5, atol=1e-4)
 
 
+def test_zero_vectors_are_listed_for_the_sliders(rng) -> None:
+    X = rng.normal(size=(50, 6)) + 1
+    X[[7, 31]] = 0
+    held = iso.report(X).contents
+    assert sorted(held["points"]["rows"][i] for i in held["what_if"]["zeros"]) == [7, 31]
+
+
 @pytest.mark.slow
 def test_many_hostile_texts_and_labels_stay_within_the_limit(rng) -> None:
     X = rng.normal(size=(3200, 384)).astype(np.float32)

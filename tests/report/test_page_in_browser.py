@@ -36,6 +36,7 @@ def _blobs() -> iso.Report:
     rng = np.random.default_rng(0)
     y = rng.integers(0, 4, 400)
     X = rng.normal(size=(400, 24)) * np.linspace(3, 0.3, 24) + 2 * rng.normal(size=(4, 24))[y] + 1
+    X[[3, 50, 300]] = 0
     texts = [f"{HOSTILE[i % 4]} number {i}" for i in range(400)]
     return iso.report(X, labels=[HOSTILE[k] for k in y], texts=texts, title=HOSTILE[1])
 

@@ -12,6 +12,7 @@ from isoscope.results import plain
 from isoscope.tables import signed, span
 
 HELPS, HURTS, NO_DIFFERENCE = "helps", "hurts", "no difference seen"
+UNCERTAIN = "uncertain"  # the interval leaves out 0, but the adjusted p-value is not below the level
 LEAVE = "leave it alone"
 NEGLIGIBLE = 0.001  # smaller gains do not count: rounding to float32 alone can cause them
 
@@ -40,11 +41,13 @@ class Outcome:
 
     @property
     def verdict(self) -> str:
-        """The verdict in words: helps, hurts, no difference seen, or why the correction was not fitted."""
+        """The verdict in words: helps, hurts, uncertain, no difference seen, or why it was not fitted."""
         if self.gain is None or self.p_value is None:
             return self.reason or "not fitted"
-        if self.p_value >= LEVEL or abs(self.gain) < NEGLIGIBLE:
+        if abs(self.gain) < NEGLIGIBLE:
             return NO_DIFFERENCE
+        if self.p_value >= LEVEL:
+            return UNCERTAIN if self.interval and self.interval[0] * self.interval[1] > 0 else NO_DIFFERENCE
         return HELPS if self.gain > 0 else HURTS
 
     def to_dict(self) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from isoscope.engine.source import Source, Wrapped
 from isoscope.errors import InputError, IsoscopeError, Setting
 from isoscope.io import open_vectors
 from isoscope.io.writers import check_target, write_blocks
+from isoscope.printable import counted
 from isoscope.progress import Bar
 from isoscope.results import Result
 from isoscope.space import Space
@@ -117,14 +118,15 @@ def correct(
             correction.save(save)
         first = correction.transform(next(iter(source.blocks(1))))  # checked before a long pass
         bar.step("measuring before")
-        before = _geometry(_Watched(source, bar))
+        before, n_zero = _geometry(_Watched(source, bar))
         notes = list(source.notes)
         corrected: Source = Corrected(_Watched(source, bar), correction)
         if output is not None:
             bar.step("correcting")
             corrected = _Watched(_written(source, corrected, Path(output), first.n_dims, notes), bar)
         bar.step("measuring after")
-        after = _geometry(corrected)
+        after, n_still_zero = _geometry(corrected)
+        notes += _zero_vector_notes(n_zero - n_still_zero)
     return CorrectedFile(
         correction=correction,
         n=source.n_rows if source.n_rows is not None else sum(map(len, source.blocks())),
@@ -176,10 +178,21 @@ class _Watched(Wrapped):
                 self._bar.share(done / self.n_rows)
 
 
-def _geometry(source: Source) -> dict[str, float | None]:
-    """Return the geometry by metric; None for what has no value, as of one vector alone."""
+def _zero_vector_notes(n_moved: int) -> list[str]:
+    """Return a note where zero vectors are no longer zero: they would pass for data."""
+    if n_moved <= 0:
+        return []
+    what = "is no longer zero" if n_moved == 1 else "are no longer zero, and all equal"
+    return [
+        f"{counted(n_moved, 'zero vector')} {what}: the correction subtracts the mean from every row. Remove "
+        "such rows first; `isoscope look FILE --json` lists them"
+    ]
+
+
+def _geometry(source: Source) -> tuple[dict[str, float | None], int]:
+    """Return the geometry by metric, None for what has no value, and the number of zero vectors."""
     try:
         measured = measure(source, metrics=GEOMETRY, errors=False, progress=False)
     except IsoscopeError:
-        return dict.fromkeys(GEOMETRY)
-    return {name: measured[name] for name in GEOMETRY}
+        return dict.fromkeys(GEOMETRY), 0
+    return {name: measured[name] for name in GEOMETRY}, measured._kept.n_zero

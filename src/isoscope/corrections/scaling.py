@@ -51,7 +51,8 @@ class Center(Correction):
 
         y = x − m
 
-    If the vectors share an offset, their mean cosine falls to about 0. Distances do not change.
+    If the vectors share an offset, their mean cosine falls to about 0. Distances do not change. A zero
+    vector becomes −m: remove zero vectors first.
 
     Attributes:
         mean_: (d,) m.

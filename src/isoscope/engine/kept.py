@@ -47,6 +47,11 @@ class Kept:
             self._known = _known(source)
             self._checksums = checksums(source)
 
+    @property
+    def n_zero(self) -> int:
+        """The number of zero vectors."""
+        return int(self._shelf.directions.n_zero)
+
     def vectors(self) -> Any:
         """Return what the caller gave, or the opened file."""
         X = self._find()

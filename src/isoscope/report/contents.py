@@ -192,7 +192,8 @@ def _what_if(g: Evidence, coordinates: Tensor) -> dict[str, Any] | None:
 
     The page removes the k strongest principal directions and whitens the others with strength s. Both are
     diagonal in the principal basis. The page therefore needs only the variances, the mean, and the
-    coordinates of a sample of points about the mean.
+    coordinates of a sample of points about the mean. Zero vectors are listed: from rounded coordinates they
+    could not be told apart.
     """
     principal = g.principal
     if principal.rank < 2:
@@ -208,6 +209,7 @@ def _what_if(g: Evidence, coordinates: Tensor) -> dict[str, Any] | None:
         "mean": packed(mean),
         "mean_residual": float((principal.mean - mean @ principal.directions).norm()),
         "coordinates": packed(coordinates[:n].float()),
+        "zeros": (~g.space.vectors[g.rows[:n].to(g.space.device)].any(dim=1)).nonzero().flatten().tolist(),
     }
 
 

@@ -5,6 +5,7 @@ const whatIf = contents.what_if && (() => {
   const eigenvalues = doubles(contents.what_if.eigenvalues);
   const mean = doubles(contents.what_if.mean);
   const coordinates = floats(contents.what_if.coordinates);
+  const zeros = new Set(contents.what_if.zeros);
 
   const spectrum = (k, s) => Array.from(eigenvalues.subarray(k), (value) => value ** (1 - s));
 
@@ -29,6 +30,7 @@ const whatIf = contents.what_if && (() => {
     const point = new Float64Array(rank + 1);
     let kept = 0;
     for (let i = 0; i < n; i++) {
+      if (!center && zeros.has(i)) continue; // rebuilt from rounded coordinates, they are not exactly 0
       let square = 0;
       for (let j = k; j < rank; j++) {
         const value = coordinates[i * rank + j] * scale[j] + (center ? 0 : mean[j]);
