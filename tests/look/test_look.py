@@ -130,14 +130,14 @@ def test_hostile_inputs_are_refused_in_one_line(X: np.ndarray, error: type[Excep
 
 
 def test_it_is_a_view() -> None:
-    found = iso.look(gaussian(), labels=["<b>x</b>", "y"] * (N // 2))
+    found = iso.look(iso.Space(gaussian(), labels=["x", "y"] * (N // 2), name="<b>x</b>"))
     frame = found.to_pandas()
     assert {"metric", "value", "low", "high", "rows"} <= set(frame.columns)
     content = json.loads(found.to_json())
     assert [one["name"] for one in content["findings"]] == [one.name for one in found.findings]
     assert set(content["findings"][0]) == {
         "name", "severity", "headline", "metric", "quantity", "value", "standard_error", "interval",
-        "thresholds", "references", "meaning", "next", "n_rows",
+        "judged", "judged_quantity", "thresholds", "references", "meaning", "next", "n_rows",
     }  # fmt: skip
     page = found._repr_html_()
     assert "<b>x</b>" not in page
@@ -204,3 +204,30 @@ def test_the_corpora_of_references_are_there() -> None:
     assert labels is not None
     assert len(texts) == len(labels)
     assert len(texts_of(STSB)[0]) == 5000
+
+
+def test_many_small_labels_are_judged_by_what_they_can_reach() -> None:
+    """Sampled rows of a label may be fewer than the neighbours that are looked at."""
+    rng = np.random.default_rng(0)
+    labels = np.repeat(np.arange(200), 5)
+    X = 20 * rng.normal(size=(200, 16))[labels] + rng.normal(size=(1000, 16))
+    finding = next(one for one in iso.look(X, labels=labels).findings if one.name == "labels")
+    assert finding.severity == "healthy"
+    assert finding.reading.value == pytest.approx(0.4, abs=0.02)  # 4 of 10 neighbours
+    assert "40 % at most" in finding.headline
+    assert finding.to_dict()["judged"] == pytest.approx(1, abs=0.05)
+
+
+def test_labels_of_single_rows_are_unclear() -> None:
+    finding = next(
+        one for one in iso.look(gaussian(), labels=np.arange(N) // 2).findings if one.name == "labels"
+    )
+    assert finding.severity == "unclear"
+
+
+def test_the_next_step_names_the_column_of_vectors(tmp_path) -> None:
+    pd = pytest.importorskip("pandas")
+    path = tmp_path / "two.parquet"
+    pd.DataFrame({"a": list(planted("common_direction")), "b": list(gaussian())}).to_parquet(path)
+    steps = [str(one.step) for one in iso.look(path, vectors="a").findings]
+    assert all("--vectors a" in step for step in steps)

@@ -150,7 +150,9 @@ class Tools:
         source = self._open(
             file, labels=labels, model=model, text_column=text_column, vectors=vectors, key=key
         )
-        return as_json(look(source, seed=seed, steps=_steps(file, labels, model)).to_dict())
+        options = {"vectors": vectors, "key": key}
+        steps = _steps(file, options, labels, {"model": model, "text_column": text_column})
+        return as_json(look(source, seed=seed, steps=steps).to_dict())
 
     def measure(
         self,
@@ -280,6 +282,7 @@ class Tools:
                 "page": str(made.path),
                 "n_bytes": made.n_bytes,
                 "headline": made.headline,
+                "thresholds": made.thresholds,
                 "measurement": made.measurement.to_dict(),
             }
         )
@@ -304,12 +307,17 @@ def build(root: str | Path) -> MCPServer[Any]:
     return server
 
 
-def _steps(file: str, labels: str | None, model: str | None) -> NextSteps:
+def _steps(
+    file: str, options: dict[str, str | None], labels: str | None, texts: dict[str, str | None]
+) -> NextSteps:
     """Return the writer of next steps, with the names that the caller used."""
     from isoscope.look.next_steps import NextSteps
 
-    texts = () if model is None else ("--model", model)
-    return NextSteps((file,), texts, labels, labels is not None, model is None)
+    words, of_texts = (
+        [word for name, value in given.items() if value for word in (f"--{name.replace('_', '-')}", value)]
+        for given in (options, texts)
+    )
+    return NextSteps((file, *words), of_texts, labels, labels is not None, not texts["model"])
 
 
 def _answered(tool: Callable[..., str]) -> Callable[..., str]:

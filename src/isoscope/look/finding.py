@@ -96,6 +96,8 @@ class Finding:
             "value": plain(self.reading.value),
             "standard_error": plain(self.reading.standard_error),
             "interval": plain(self.reading.interval),
+            "judged": None if self.severity == "unclear" else plain(threshold.value(self.excess)),
+            "judged_quantity": threshold.quantity,
             "thresholds": {"moderate": threshold.moderate, "serious": threshold.serious},
             "references": dict(self.references),
             "meaning": self.meaning,

@@ -16,6 +16,8 @@ from isoscope.printable import counted
 
 ROWS = "unusable_rows"  # the one number that is no metric of the registry
 _FEWEST_NEIGHBORS = 100  # rows, below which nothing is said of neighbours
+_FULL = 0.95  # an attainable purity from which on it is not mentioned
+_FEWEST_OWN = 0.1  # of a purity: with less to reach above chance, labels cannot be judged
 _UNIT = 1e-3  # lengths that differ from 1 by less are 1
 
 
@@ -34,6 +36,7 @@ class Evidence:
         drawn: the sample, and the rows that have an exact copy.
         few, too_few: whether the rows are few for the dimensions, or too few to judge their variance.
         chance: the purity of neighbours that labels reach by chance; None without labels.
+        attainable: the purity that they reach where each label lies by itself.
         steps: makes the next step from its kind and details.
     """
 
@@ -49,6 +52,7 @@ class Evidence:
     few: bool
     too_few: bool
     chance: float | None
+    attainable: float
     steps: Callable[..., Step]
 
     def value(self, metric: str) -> float | None:
@@ -287,13 +291,20 @@ def _intrinsic_dimension(e: Evidence) -> Finding:
     )  # fmt: skip
 
 
+def _labels_too_small(e: Evidence) -> str:
+    if e.attainable - (e.chance or 0.0) >= _FEWEST_OWN:
+        return ""
+    return f"The labels have too few rows each among the {e.n_sampled:,} sampled ones to judge neighbours."
+
+
 def _labels(e: Evidence) -> Finding:
     purity, chance = e.value("knn_purity") or 0.0, e.chance or 0.0
     silhouette = e.readings["silhouette"]
     also = "" if silhouette.value is None else f"; the silhouette is {silhouette.value:.2f}"
+    most = f", {whole_percent(e.attainable)} at most" if e.attainable < _FULL else ""
     share = (
         f"{whole_percent(purity)} of the 10 nearest neighbours have the same label "
-        f"({whole_percent(chance)} by chance){also}"
+        f"({whole_percent(chance)} by chance{most}){also}"
     )
     return _finding(
         e, "labels", "knn_purity", "neighbours with the same label",
@@ -307,8 +318,8 @@ def _labels(e: Evidence) -> Finding:
             "correction, may still separate the labels.",
             "healthy": "Classifier: a vote of the nearest neighbours finds the label of most rows.",
         },
-        excess=THRESHOLDS["labels"].excess((purity - chance) / max(1 - chance, 1e-9)),
-        unclear=_too_few_neighbors(e),
+        excess=THRESHOLDS["labels"].excess((purity - chance) / max(e.attainable - chance, 1e-9)),
+        unclear=_too_few_neighbors(e) or _labels_too_small(e),
         sampled=True,
         steps=dict.fromkeys(("bad", "healthy"), e.steps("advise")),
         write=percent,

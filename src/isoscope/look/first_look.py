@@ -17,6 +17,7 @@ from isoscope.errors import UndefinedError, check_seed, check_whole
 from isoscope.look.findings import ROWS, Evidence, findings_of
 from isoscope.look.next_steps import NextSteps
 from isoscope.look.result import Look
+from isoscope.metrics.clusters import PURITY_NEIGHBORS
 from isoscope.metrics.dimensions import contributions_of, rogue_limit
 from isoscope.metrics.isotropy import is_few, is_too_few
 from isoscope.metrics.registry import registered
@@ -100,7 +101,8 @@ def look(
         few=is_few(n, d),
         too_few=is_too_few(n, d),
         chance=None if labels_drawn is None else _chance(labels_drawn.sizes),
-        steps=steps or _steps(X, labels, has_labels=labels_drawn is not None),
+        attainable=1.0 if labels_drawn is None else _attainable(labels_drawn.sizes),
+        steps=steps or _steps(X, labels, vectors, has_labels=labels_drawn is not None),
     )
     in_sample = {*SAMPLED, *LABELLED}
     return Look(
@@ -146,8 +148,15 @@ def _chance(sizes: list[int]) -> float:
     return sum(size * (size - 1) for size in sizes) / (n * (n - 1))
 
 
-def _steps(X: Any, labels: Any, *, has_labels: bool) -> NextSteps:
+def _attainable(sizes: list[int]) -> float:
+    """Return the purity of neighbours where every label lies by itself: small labels have few neighbours."""
+    k = min(PURITY_NEIGHBORS, sum(sizes) - 1)
+    return sum(size * min(size - 1, k) for size in sizes) / (sum(sizes) * k)
+
+
+def _steps(X: Any, labels: Any, vectors: str | None, *, has_labels: bool) -> NextSteps:
     """Return commands where X is a path and the labels are a column or a file, else Python."""
     if isinstance(X, str | os.PathLike) and (labels is None or isinstance(labels, str)):
-        return NextSteps((os.fspath(X),), labels=labels, has_labels=has_labels)
+        words = () if vectors is None else ("--vectors", vectors)
+        return NextSteps((os.fspath(X), *words), labels=labels, has_labels=has_labels)
     return NextSteps(has_labels=has_labels)

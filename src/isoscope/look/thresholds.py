@@ -33,6 +33,10 @@ class Threshold:
         """
         return (value - self.moderate) / (self.serious - self.moderate)
 
+    def value(self, excess: float) -> float:
+        """Return the value that lies so far beyond the thresholds."""
+        return self.moderate + excess * (self.serious - self.moderate)
+
 
 THRESHOLDS: dict[str, Threshold] = {
     "common_direction": Threshold(
@@ -86,7 +90,7 @@ THRESHOLDS: dict[str, Threshold] = {
     "labels": Threshold(
         0.5,
         0.1,
-        "purity of the 10 nearest neighbours, rescaled: 0 is chance and 1 is perfect",
-        "Below 0.5 more neighbours are won by chance than by the label; below 0.1 the space hardly shows it.",
+        "purity of the 10 nearest neighbours, rescaled: 0 is chance, 1 is the most that the labels can reach",
+        "Below 0.5 fewer than half of the neighbours beyond chance share the label; below 0.1 hardly any do.",
     ),
 }

@@ -20,7 +20,7 @@ from isoscope.statistics.leave_one_out import jackknife
 from isoscope.statistics.neighbors import Neighbors
 
 _COINCIDE = 1e-14  # means nearer than this share of the spreads about them differ by rounding
-_PURITY_NEIGHBORS = 10
+PURITY_NEIGHBORS = 10
 _CLUSTERS_AT_ONCE = 1024  # rows of the (K, K) table of gaps between means held at once
 
 
@@ -130,7 +130,7 @@ def dunn_index(X: Any, labels: Any = None, *, progress: Progress | None = None) 
     range=(0.0, 1.0),
     needs=("neighbors", "labels"),
     call=lambda metric, shelf: metric(
-        shelf.neighbors, shelf.labels, k=min(_PURITY_NEIGHBORS, shelf.neighbors.k)
+        shelf.neighbors, shelf.labels, k=min(PURITY_NEIGHBORS, shelf.neighbors.k)
     ),
     high="neighbours share labels",
     paper="nearest-neighbour purity",
@@ -139,7 +139,7 @@ def dunn_index(X: Any, labels: Any = None, *, progress: Progress | None = None) 
     biased_by_rows=True,
     default=False,
 )
-def knn_purity(X: Any, labels: Any = None, *, k: int = _PURITY_NEIGHBORS) -> float:
+def knn_purity(X: Any, labels: Any = None, *, k: int = PURITY_NEIGHBORS) -> float:
     """Compute the mean share of a point's k nearest neighbours that have its label.
 
     Range [0, 1]; high means labels live in neighbourhoods, even where they are no round clusters.
@@ -161,7 +161,7 @@ def _same_label(neighbors: Neighbors, codes: Tensor) -> Tensor:
 
 def _purity_error(neighbors: Neighbors, codes: Tensor) -> float:
     """Return the standard error by leaving each point out: the next neighbour takes its place."""
-    k, n = _PURITY_NEIGHBORS, len(neighbors.indices)
+    k, n = PURITY_NEIGHBORS, len(neighbors.indices)
     if neighbors.k <= k:
         raise UndefinedError(f"the standard error of knn_purity needs more than {k} neighbours")
     same = _same_label(neighbors.nearest(k + 1), codes)
