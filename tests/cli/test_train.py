@@ -212,7 +212,7 @@ def test_without_matplotlib_the_numbers_are_there(folder: Path, monkeypatch) -> 
         (["vectors.npy", "-l", "labels.txt", "--pairs", "words.tsv"], "pairs of whole numbers"),
         (["vectors.npy", "-l", "labels.txt", "--pairs", "ragged.tsv"], "pairs"),
         (["vectors.npy", "-l", "labels.txt", "--pairs", "broken.npy"], "broken.npy cannot be read"),
-        (["vectors.npy", "-l", "pair_labels.txt", "--pairs", "far.tsv"], "wanted rows of X, 0 to 59"),
+        (["vectors.npy", "-l", "pair_labels.txt", "--pairs", "far.tsv"], "expected rows of X, from 0 to 59"),
         (["vectors.npy", "-l", "labels.txt", "--multi-label", ""], "--multi-label is empty"),
         (["vectors.npy", "-l", "labels.txt", "--device", "toaster"], "--device 'toaster' cannot be used"),
         (["vectors.npy", "-l", "labels.txt", "--log", "paper"], "tensorboard"),

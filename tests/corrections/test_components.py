@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.raising import raises
 
 import isoscope as iso
 
@@ -51,9 +52,9 @@ def test_bad_requests(rng) -> None:
     for k in (0, 9, 1.5, True, "2"):
         with pytest.raises(iso.InputError, match=r"`n_components` (is|must be)"):
             iso.AllButTheTop(k).fit(X)
-    with pytest.raises(iso.InputError, match="all equal"):
+    with raises(argument="X", message="equal points"):
         iso.AllButTheTop(1).fit(np.ones((5, 8)))
-    with pytest.raises(iso.InputError, match="n_samples = 1"):
+    with raises(argument="X", message="n_samples = 1"):
         iso.AllButTheTop(1).fit(X[:1])
 
 

@@ -8,6 +8,7 @@ from typing import get_type_hints
 
 import numpy as np
 import pytest
+from tests.raising import raises
 from tests.sources import Blocks
 from torch import Tensor
 
@@ -68,7 +69,7 @@ def test_needs_may_be_a_generator_and_must_be_known() -> None:
     assert gather(Blocks(blocks), (name for name in ["moments"])).moments.count == 4
     with pytest.raises(InputError, match="momentss"):
         gather(Blocks(blocks), ["momentss"])
-    with pytest.raises(InputError, match="there is no statistic 'momentss'"):
+    with raises(message="no statistic 'momentss'", wanted="moments"):
         with_prerequisites(["momentss"])
 
 

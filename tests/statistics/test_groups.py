@@ -5,6 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 import torch
+from tests.raising import raises
 
 from isoscope.errors import ShapeError
 from isoscope.statistics import GroupDirections, GroupMoments
@@ -113,7 +114,7 @@ def test_errors_and_passing_through() -> None:
     directions = GroupDirections.of(np.eye(2), [0, 1])
     assert GroupMoments.of(moments) is moments
     assert GroupDirections.of(directions) is directions
-    with pytest.raises(ShapeError, match="2 and 3 dimensions"):
+    with raises(ShapeError, message="2 and 3 dimensions", wanted="same"):
         moments.merge(GroupMoments.of(np.eye(3), [0, 1, 2]))
     with pytest.raises(ShapeError, match="`groups` has 1 entries for 2 vectors"):
         GroupMoments.of(np.eye(2), [0])

@@ -7,6 +7,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.raising import raises
 
 from isoscope import Moments
 from isoscope.errors import InputError, NotFiniteError, ShapeError, UndefinedError
@@ -118,7 +119,7 @@ def test_moments_pass_through() -> None:
 
 
 def test_errors() -> None:
-    with pytest.raises(ShapeError, match="2 and 3 dimensions"):
+    with raises(ShapeError, message="2 and 3 dimensions", wanted="same"):
         Moments.of(np.eye(2)).update(np.eye(3))
     with pytest.raises(UndefinedError, match="at least 2 vectors; there is 1"):
         _ = Moments.of(np.ones((1, 3))).covariance

@@ -83,7 +83,7 @@ def test_blocks_merge(rng) -> None:
 def test_errors() -> None:
     with raises(InputError, argument="k", got=3, wanted="a whole number from 1 to 2"):
         Neighbors.of(np.eye(3), k=3)
-    with pytest.raises(ShapeError, match="2 dimensions and X 3"):
+    with raises(ShapeError, argument="queries", message="2 dimensions", wanted="3"):
         Neighbors.between(np.eye(2), np.eye(3), k=1)
 
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from sklearn.covariance import ledoit_wolf as their_ledoit_wolf
+from tests.raising import raises
 
 import isoscope as iso
 from isoscope.statistics.principal import Principal, ledoit_wolf
@@ -42,9 +43,9 @@ def test_directions_that_are_rounding_are_not_kept(rng) -> None:
 
 
 def test_nothing_to_find() -> None:
-    with pytest.raises(iso.InputError, match=r"Whiten needs at least 2 vectors .* n_samples = 1"):
+    with raises(argument="X", message="n_samples = 1", wanted="2 vectors for Whiten"):
         Principal.of([[1.0, 2.0]], what="Whiten")
-    with pytest.raises(iso.InputError, match="3 points that are all equal"):
+    with raises(argument="X", message="3 equal points"):
         Principal.of([[1.0, 2.0]] * 3)
 
 

@@ -201,8 +201,8 @@ def test_a_table_says_how_much_of_the_run_it_shows(tiny_bert: Path, steps: int, 
 
 
 BAD: list[tuple[dict[str, Any], str]] = [
-    ({"temperature": 0.0}, "`temperature` is 0.0; wanted a positive number"),
-    ({"temperature": math.nan}, "`temperature` is nan"),
+    ({"temperature": 0.0}, "`temperature` must be a positive number, got 0.0"),
+    ({"temperature": math.nan}, "`temperature` must be .*, got nan"),
     ({"batch_size": 1}, "`batch_size` must be at least 2"),
     ({"batch_size": 31}, "`batch_size` must be at most 30"),
     ({"pooling": "sum"}, "`pooling` must be .*, got 'sum'"),

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from tests.raising import raises
 from torch import Tensor
 
 import isoscope as iso
@@ -236,9 +237,9 @@ BAD: list[tuple[dict[str, Any], type[Exception], str]] = [
     (
         {"strength": math.nan, "regularizer": "istar"},
         InputError,
-        "strength .* is nan; wanted a finite number",
+        "`strength` must be a finite number, got nan",
     ),
-    ({"strength": "x", "regularizer": "istar"}, InputError, "strength .* is 'x'"),
+    ({"strength": "x", "regularizer": "istar"}, InputError, "`strength` must be .*, got 'x'"),
     ({"regularizer": "iso"}, InputError, "`regularizer` must be one of istar"),
     ({"zeta": 2.0, "regularizer": "istar"}, InputError, "`zeta` must be"),
     ({"batch_size": 1}, InputError, "`batch_size` must be at least 2"),
@@ -259,11 +260,11 @@ BAD: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"test": 1.0}, InputError, "`test` must be a share"),
     ({"test": 0.99}, InputError, "leaves 0 of 40"),
     ({"test": (TEXTS, TEXTS, LABELS)}, InputError, "`test` has 3 parts"),
-    ({"test": (["a cat"], ["bird"])}, LabelError, "'bird', which labels do not"),
+    ({"test": (["a cat"], ["bird"])}, LabelError, "'bird', which is not a label"),
     ({"test": (["a cat"], ["cat", "cat"])}, ShapeError, "test labels"),
     ({"labels": ["cat"] * 40}, LabelError, "only the value 'cat'"),
     ({"labels": LABELS[:-1]}, ShapeError, "`labels` has 39"),
-    ({"pairs": TEXTS[:-1]}, ShapeError, "pairs has 39 entries for 40"),
+    ({"pairs": TEXTS[:-1]}, ShapeError, "`pairs` has 39 entries for 40"),
     ({"texts": ["  ", *TEXTS[1:]]}, InputError, r"`texts\[0\]` is empty"),
     ({"texts": "a cat"}, InputError, "`texts` must be a sequence of strings"),
     ({"texts": []}, ShapeError, "`texts` is empty"),
@@ -293,7 +294,7 @@ def test_texts_without_tokens() -> None:
         def __call__(self, texts: list[str], **_: Any) -> dict[str, list[list[int]]]:
             return {"input_ids": [[1] if text.isascii() else [] for text in texts]}
 
-    with pytest.raises(InputError, match=r"texts\[1\] has no tokens \(1 of 2"):
+    with raises(argument="texts[1]", message=r"no tokens \(1 of 2"):
         tokenized(Deaf(), ["a", "\u200b"], max_length=8)
     with pytest.raises(InputError, match="only padding"):
         token_places(torch.zeros(2, 3, dtype=torch.int64))

@@ -28,7 +28,7 @@ Y = np.arange(12) % 3
         (
             {"y": Y, "pairs": [[0, 12]] * 12},
             iso.InputError,
-            r"pairs\[0\] is \[0, 12\]; wanted rows of X, 0 to 11",
+            r"`pairs` has \[0, 12\] at row 0 .* from 0 to 11",
         ),
         ({"y": Y, "pairs": [[0, -1]] * 12}, iso.InputError, "12 of 12 pairs"),
         ({"y": Y, "pairs": np.arange(12)}, iso.ShapeError, r"shape \(12,\)"),
@@ -114,10 +114,10 @@ def test_the_fingerprint_tells_problems_apart() -> None:
 
 
 def test_pairs_of_different_lengths_are_refused() -> None:
-    with pytest.raises(iso.ShapeError, match="`pairs` is no table of numbers"):
+    with pytest.raises(iso.ShapeError, match="`pairs` is not a table of numbers"):
         Problem.of(torch.randn(4, 3), [0, 1], pairs=[[0, 1], [2]])
 
 
 def test_labels_of_pairs_are_counted_by_pairs() -> None:
-    with pytest.raises(iso.ShapeError, match="y has 4 entries for 2 pairs"):
+    with pytest.raises(iso.ShapeError, match="`y` has 4 entries for 2 pairs"):
         Problem.of(torch.randn(4, 3), [0, 1, 0, 1], pairs=[[0, 1], [2, 3]])

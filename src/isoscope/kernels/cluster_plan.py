@@ -10,6 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from isoscope.errors import InputError
+
 MOST_SUMS = 500_000_000  # n·K above which the (n, K) tables are not worth their memory
 _MANY_TILES = 512
 _CHUNK_ROWS = 64  # rows summed by one program on the way to a mean
@@ -103,7 +105,11 @@ class ClusterPlan:
         tuning = tuning or Tuning()
         counts = np.array(torch.bincount(codes, minlength=n_clusters).tolist() if sizes is None else sizes)
         if len(counts) != n_clusters:
-            raise ValueError(f"codes go up to {len(counts) - 1}; wanted less than n_clusters = {n_clusters}")
+            raise InputError(
+                f"has values up to {len(counts) - 1}",
+                argument="codes",
+                wanted=f"whole numbers below {n_clusters}",
+            )
         is_small = counts < tuning.mixed
         origin = np.argsort(is_small, kind="stable")  # clusters of at least `mixed` rows first
         counts, n_large = counts[origin], n_clusters - int(is_small.sum())

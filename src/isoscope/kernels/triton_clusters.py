@@ -19,6 +19,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from isoscope.errors import InputError, ShapeError, check_choice, not_installed
 from isoscope.kernels.cluster_plan import MOST_SUMS, ClusterPlan, Tuning
 from isoscope.kernels.triton_residuals import (
     AVAILABLE,
@@ -145,21 +146,27 @@ def _described(parts: Tensor, tuning: Tuning, precision: str) -> tuple[object, o
 
 def _check(X: Tensor, codes: Tensor, n_clusters: int, precision: str) -> None:
     if not AVAILABLE:
-        raise ValueError("Triton is not installed; wanted it for sums on CUDA: pip install triton")
+        raise not_installed("A sum on CUDA", "triton")
     if X.device.type != "cuda" and not INTERPRETED:
-        raise ValueError(f"X is on {X.device}; wanted a CUDA device, or TRITON_INTERPRET=1")
+        raise InputError(
+            f"is on {X.device}", argument="X", wanted="a CUDA device", hint="set TRITON_INTERPRET=1"
+        )
     if X.ndim not in (2, 3) or X.dtype not in (torch.float32, torch.float16, torch.bfloat16):
-        raise ValueError(
-            f"X is {X.dtype} of shape {tuple(X.shape)}; wanted float32 or narrower, (n, d) or (B, n, d)"
+        raise ShapeError(
+            f"is of {X.dtype} and shape {tuple(X.shape)}",
+            argument="X",
+            wanted="float32 or narrower, of shape (n, d) or (B, n, d)",
         )
     if codes.shape != X.shape[-2:-1] or codes.device != X.device:
-        came = f"{tuple(codes.shape)} on {codes.device}"
-        raise ValueError(f"codes has shape {came}; wanted ({X.shape[-2]},) on {X.device}")
-    if precision not in PRECISIONS:
-        raise ValueError(f"precision is {precision!r}; wanted one of {', '.join(PRECISIONS)}")
+        raise ShapeError(
+            f"has shape {tuple(codes.shape)} on {codes.device}",
+            argument="codes",
+            wanted=f"({X.shape[-2]},) on {X.device}",
+        )
+    check_choice("precision", precision, PRECISIONS)
     n_sums = X.shape[:-1].numel() * n_clusters
     if n_sums > MOST_SUMS:
-        raise ValueError(f"n·K is {n_sums:,}; wanted at most {MOST_SUMS:,}: use the torch engine")
+        raise InputError(f"n·K is {n_sums:,}", wanted=f"at most {MOST_SUMS:,}", hint="use the torch engine")
 
 
 @kernel

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from isoscope.arguments import parse_memory
 from isoscope.arrays import block_rows
-from isoscope.errors import InputError
+from isoscope.errors import InputError, Setting
 from isoscope.kernels.precision import DIRECT_BYTES, pair_dtype
 from isoscope.kernels.tiles import CUDA_TILE_ROWS, TILE_ROWS
 from isoscope.kernels.workers import AHEAD
@@ -77,7 +77,11 @@ def tile_plans(X: Tensor, labels: Labels, memory: str | float | None = None) -> 
     """
     if X.is_cuda:
         if memory is not None:
-            raise InputError(f"memory bounds memory of the CPU, and X is on {X.device}; leave it out")
+            raise InputError(
+                f"bounds the memory of the CPU, and `X` is on {X.device}",
+                argument="memory",
+                hint=Setting("memory", verb="leave out"),
+            )
         sides = _halved(CUDA_TILE_ROWS, _LEAST_CUDA_ROWS)
         return [TilePlan.of(X, labels, side, side == CUDA_TILE_ROWS) for side in sides]
     sides = _halved(TILE_ROWS, _LEAST_ROWS)
@@ -91,9 +95,11 @@ def tile_plans(X: Tensor, labels: Labels, memory: str | float | None = None) -> 
     if not fitting:
         least = math.ceil(min(plan.n_bytes for plan in plans) / 10**6)
         raise InputError(
-            f"is {limit / 10**6:,.0f} MB, which leaves no room for one tile of {len(labels):,} points of "
-            f"{X.shape[1]} dimensions; wanted at least {least:,} MB, or an estimate: tolerance=…",
+            f"leaves no room for one tile of {len(labels):,} points of {X.shape[1]} dimensions",
             argument="memory",
+            got=memory,
+            wanted=f"at least {least:,} MB",
+            hint=Setting("tolerance", to="estimate the metric from a sample"),
         )
     return fitting[:1]
 
@@ -101,8 +107,14 @@ def tile_plans(X: Tensor, labels: Labels, memory: str | float | None = None) -> 
 def no_room(plan: TilePlan, device: torch.device) -> InputError:
     """Return the error for a device without memory for the smallest tiles."""
     return InputError(
-        f"X does not fit on {device}: the pairs wanted {math.ceil(plan.n_bytes / 10**6):,} MB more, in tiles "
-        f"of {plan.tile_rows} rows; free that much, pass X.cpu(), or an estimate: tolerance=…"
+        f"does not fit on {device}, since tiles of {plan.tile_rows} rows need "
+        f"{math.ceil(plan.n_bytes / 10**6):,} MB more",
+        argument="X",
+        hint=[
+            "free that much memory",
+            "pass `X.cpu()`",
+            Setting("tolerance", to="estimate the metric from a sample"),
+        ],
     )
 
 

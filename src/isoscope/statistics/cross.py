@@ -46,7 +46,9 @@ class CrossMoments:
             return X
         x, y = as_matrix(X).detach(), as_matrix(Y, name="Y").detach()
         if len(x) != len(y):
-            raise ShapeError(f"X has {len(x)} rows and Y {len(y)}; wanted the same items in the same order")
+            raise ShapeError(
+                f"has {len(y)} rows", argument="Y", wanted=f"{len(x)}, the items of `X` in the same order"
+            )
         y = y.to(x.device)
         means = _mean(x), _mean(y)
         sums: list[Tensor] = []

@@ -112,6 +112,6 @@ def with_prerequisites(names: Iterable[str]) -> set[str]:
     wanted = set(names)
     if unknown := sorted(wanted - set(declared())):
         raise InputError(
-            f"there is no statistic {unknown[0]!r}; wanted some of {', '.join(sorted(declared()))}"
+            f"There is no statistic {unknown[0]!r}", wanted=f"some of {', '.join(sorted(declared()))}"
         )
     return wanted | {earlier for name in wanted if (earlier := declared()[name].builds_on)}

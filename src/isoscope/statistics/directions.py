@@ -149,7 +149,9 @@ class Directions:
     def merge(self, other: Directions) -> Directions:
         """Return the sums of both sets of vectors together."""
         if other.n_dims != self.n_dims:
-            raise ShapeError(f"blocks have {self.n_dims} and {other.n_dims} dimensions; wanted the same")
+            raise ShapeError(
+                f"Blocks have {self.n_dims} and {other.n_dims} dimensions", wanted="the same number in each"
+            )
         return Directions(
             self.count + other.count,
             self.n_zero + other.n_zero,

@@ -81,7 +81,9 @@ class _Groups:
     def aligned(self, other: Self) -> tuple[Self, Self]:
         """Return both over the union of their groups; a group that one has not has zeros there."""
         if self.n_dims != other.n_dims:
-            raise ShapeError(f"blocks have {self.n_dims} and {other.n_dims} dimensions; wanted the same")
+            raise ShapeError(
+                f"Blocks have {self.n_dims} and {other.n_dims} dimensions", wanted="the same number in each"
+            )
         if self.names == other.names:
             return self, other
         names = tuple(sorted({*self.names, *other.names}, key=_order))

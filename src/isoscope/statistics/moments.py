@@ -99,7 +99,9 @@ class Moments:
     def merge(self, other: Moments) -> Moments:
         """Return the moments of both sets of vectors together, by centred merging."""
         if other.n_dims != self.n_dims:
-            raise ShapeError(f"blocks have {self.n_dims} and {other.n_dims} dimensions; wanted the same")
+            raise ShapeError(
+                f"Blocks have {self.n_dims} and {other.n_dims} dimensions", wanted="the same number in each"
+            )
         count = self.count + other.count
         step = (other.mean - self.mean) + (other.mean_rest - self.mean_rest)
         share = other.count / count

@@ -65,7 +65,9 @@ class Neighbors:
         wanted, points = as_matrix(queries, name="queries").detach(), as_matrix(X).detach()
         if wanted.shape[1] != points.shape[1]:
             raise ShapeError(
-                f"queries have {wanted.shape[1]} dimensions and X {points.shape[1]}; wanted the same"
+                f"has {wanted.shape[1]} dimensions",
+                argument="queries",
+                wanted=f"{points.shape[1]}, as `X` has",
             )
         dtype = torch.promote_types(pair_dtype(wanted), pair_dtype(points))
         _check_metric(metric)

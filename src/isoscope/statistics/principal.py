@@ -42,9 +42,9 @@ class Principal:
         moments = wide_moments(X)
         n, d = moments.count, moments.n_dims
         if n < 2:
-            raise InputError(f"{what} needs at least 2 vectors to have directions; got n_samples = {n}")
+            raise InputError(f"has n_samples = {n}", argument="X", wanted=f"at least 2 vectors for {what}")
         if not moments.trace > 0:
-            raise InputError(f"{what}: X has {n} points that are all equal; wanted points that differ")
+            raise InputError(f"has {n} equal points", argument="X", wanted=f"points that differ for {what}")
         values, directions = _decomposed(moments)
         rank = min(int((values > rounding(values, max(n, d))).sum()), int(n) - 1)
         return cls(values[:rank] / (n - 1), _signed(directions[:rank]), moments.mean)

@@ -72,7 +72,7 @@ class FileRows:
         if seen != self.n:
             more = "more" if seen > self.n else str(seen)
             raise ShapeError(
-                f"has {self.n} entries for {more} vectors; wanted one for each vector", argument="labels"
+                f"has {self.n} entries for {more} rows", argument="labels", wanted="one label for each row"
             )
 
     def take(self, index: Tensor) -> Tensor:

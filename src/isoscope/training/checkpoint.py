@@ -73,10 +73,10 @@ class Wanted:
             return f"it has {listed(unknown, at_most=3)}, which is not trained here"
         for name, shape in wanted.items():
             if shapes[name] != shape:
-                return f"{name} has shape {shapes[name]}; wanted {shape}"
+                return f"{name} has shape {shapes[name]}, not {shape}"
         first = 0 if state.done else 1
         if not first <= state.step <= self.steps:
-            return f"its step is {state.step}; wanted {first} to {self.steps}"
+            return f"its step is {state.step}, not from {first} to {self.steps}"
         return None
 
 

@@ -89,7 +89,7 @@ def _done(folder: Path, kind: str) -> tuple[dict[str, Any], Trajectory]:
         raise FileError(f"{folder} has no finished run", hint=Setting("resume", True, to="continue it"))
     result, trajectory = _read(folder)
     if result["configuration"].get("kind") != kind:
-        raise FileError(f"{folder} has a run of another kind; wanted one of {kind}")
+        raise FileError(f"{folder} has a run of another kind", wanted=f"a run of {kind}")
     return result, trajectory
 
 
@@ -97,7 +97,7 @@ def _read(folder: Path) -> tuple[dict[str, Any], Trajectory]:
     """Return the result and the rows, after checking that they are of the same run."""
     result, trajectory = read_json(folder / RESULT), Trajectory.load(folder / ROWS, sealed=True)
     if not isinstance(result.get("configuration"), dict):
-        raise FileError(f"{folder / RESULT} has no configuration; wanted the result of a run")
+        raise FileError(f"{folder / RESULT} has no configuration", wanted="the result of a run")
     wanted = RunFolder(folder, result["configuration"]).identity
     check_owner(folder / ROWS, RunFolder(folder, trajectory.configuration).identity, wanted)
     return result, trajectory

@@ -32,7 +32,9 @@ class Examples:
         partners = None if pairs is None else checked_texts(pairs, name=f"{name}pairs", filled=True)
         if partners is not None and len(partners) != len(listed):
             raise ShapeError(
-                f"{name}pairs has {len(partners):,} entries for {len(listed):,} texts; wanted one for each"
+                f"has {len(partners):,} entries for {len(listed):,} texts",
+                argument=f"{name}pairs",
+                wanted="one for each text",
             )
         return cls(listed, partners, as_labels(labels, n=len(listed), name=f"{name}labels"))
 
@@ -77,8 +79,9 @@ def split_examples(
     examples = Examples.of(texts, pairs, labels)
     if examples.labels.n_labels < 2:
         raise LabelError(
-            f"has only the value {quoted(examples.labels.names[0])}; wanted at least two",
+            f"has only the value {quoted(examples.labels.names[0])}",
             argument="labels",
+            wanted="at least two values",
             hint="check that this is the right column",
         )
     if isinstance(test, tuple | list):
@@ -93,8 +96,11 @@ def split_examples(
     n_test = max(1, round(test * n))
     if n - n_test < 2:
         raise InputError(
-            f"is {test}, which leaves {n - n_test} of {n} texts to train on; wanted at least 2",
+            f"leaves {n - n_test} of {n} texts to train on",
             argument="test",
+            got=test,
+            wanted="at least 2",
+            hint="pass a smaller share",
         )
     order = np.random.default_rng([*b"held out"]).permutation(n)  # the same for every seed
     return examples.take(np.sort(order[n_test:])), examples.take(np.sort(order[:n_test]))
@@ -103,14 +109,15 @@ def split_examples(
 def _own_test(examples: Examples, test: Sequence[Any]) -> Examples:
     wanted = "(texts, labels)" if examples.pairs is None else "(texts, pairs, labels)"
     if len(test) != (2 if examples.pairs is None else 3):
-        raise InputError(f"has {len(test)} parts; wanted {wanted}, as in training", argument="test")
+        raise InputError(f"has {len(test)} parts", argument="test", wanted=f"{wanted}, as in training")
     own = Examples.of(test[0], None if examples.pairs is None else test[1], test[-1], name="test ")
     code = {name: i for i, name in enumerate(examples.labels.names)}
-    unexamples = [name for name in own.labels.names if name not in code]
-    if unexamples:
+    unknown = [name for name in own.labels.names if name not in code]
+    if unknown:
         raise LabelError(
-            f"test labels have {quoted(unexamples[0])}, which labels do not; wanted some of "
-            f"[{', '.join(quoted(name) for name in list(code)[:5])}]"
+            f"has {quoted(unknown[0])}, which is not a label of a training text",
+            argument="test labels",
+            wanted=f"labels such as {', '.join(quoted(name) for name in list(code)[:5])}",
         )
     codes = torch.tensor([code[name] for name in own.labels.names])[own.labels.codes]
     return Examples(own.texts, own.pairs, Labels(codes, examples.labels.names))

@@ -16,6 +16,7 @@ from isoscope.errors import InputError, LabelError, ShapeError
 from isoscope.labels import Labels, as_clusters, is_indicator
 from isoscope.space import Space, known_rows
 
+_WANTED_PAIRS = "shape (m, 2), two row numbers of X for each item"
 _SETS = (list, tuple, set, frozenset, np.ndarray)
 
 
@@ -42,7 +43,9 @@ class Problem:
         """Check vectors, labels and pairs, and return the problem."""
         matrix = as_matrix(X).detach()
         if matrix.shape[0] < 2 or matrix.shape[1] < 2:
-            raise ShapeError(f"X has shape {tuple(matrix.shape)}; wanted at least 2 vectors of 2 dimensions")
+            raise ShapeError(
+                f"has shape {tuple(matrix.shape)}", argument="X", wanted="at least 2 vectors of 2 dimensions"
+            )
         table = _recordable(working(matrix))
         rows = None if pairs is None else _as_pairs(pairs, len(table)).to(table.device)
         n_items = len(table) if rows is None else len(rows)
@@ -53,7 +56,11 @@ class Problem:
             )
         indicator, names = _indicator(labels)
         if rows is not None and len(labels) != n_items:
-            raise ShapeError(f"y has {len(labels)} entries for {n_items} pairs; wanted one label per pair")
+            raise ShapeError(
+                f"has {len(labels)} entries for {n_items} pairs",
+                argument="y",
+                wanted="one label for each pair",
+            )
         clusters = as_clusters(labels, n=n_items, name="y")
         if indicator is not None:
             indicator = indicator.to(table)
@@ -104,23 +111,20 @@ def _as_pairs(pairs: Any, n: int) -> Tensor:
     try:
         rows = pairs if isinstance(pairs, Tensor) else torch.as_tensor(np.asarray(pairs))
     except (ValueError, TypeError):  # rows of different lengths, or no numbers
-        raise ShapeError(
-            "is no table of numbers; wanted (m, 2): two row numbers of X per item", argument="pairs"
-        ) from None
+        raise ShapeError("is not a table of numbers", argument="pairs", wanted=_WANTED_PAIRS) from None
     if rows.is_floating_point() and bool((rows == rows.round()).all()):
         rows = rows.long()
     if rows.dtype == torch.bool or rows.is_floating_point() or rows.is_complex():
-        raise InputError(f"has {rows.dtype} values; wanted whole numbers, the rows of X", argument="pairs")
+        raise InputError(f"is of {rows.dtype}", argument="pairs", wanted="whole numbers, the rows of X")
     if rows.ndim != 2 or rows.shape[0] == 0 or rows.shape[1] == 0:
-        raise ShapeError(
-            f"has shape {tuple(rows.shape)}; wanted (m, 2): two row numbers of X per item", argument="pairs"
-        )
+        raise ShapeError(f"has shape {tuple(rows.shape)}", argument="pairs", wanted=_WANTED_PAIRS)
     wrong = ((rows < 0) | (rows >= n)).any(dim=1).nonzero().flatten()
     if len(wrong):
         row = int(wrong[0])
         raise InputError(
-            f"pairs[{row}] is {rows[row].tolist()}; wanted rows of X, 0 to {n - 1} "
-            f"({len(wrong)} of {len(rows)} pairs are out of range)"
+            f"has {rows[row].tolist()} at row {row} ({len(wrong)} of {len(rows)} pairs are out of range)",
+            argument="pairs",
+            wanted=f"rows of X, from 0 to {n - 1}",
         )
     return _recordable(rows.long())
 
@@ -142,13 +146,17 @@ def _indicator(labels: Any) -> tuple[Tensor | None, tuple[Any, ...]]:
         return None, ()
     missing = [row for row, own in enumerate(rows) if own is None]
     if missing:
-        raise LabelError(f"y is missing for {len(missing)} items (item {missing[0]} first); drop those items")
+        raise LabelError(
+            f"is missing for {len(missing)} items, item {missing[0]} first",
+            argument="y",
+            hint="drop those items",
+        )
     if is_indicator(rows):
         return torch.tensor(rows, dtype=torch.float64), tuple(range(len(rows[0])))
     sets = [{str(label) for label in ([row] if isinstance(row, str) else row)} for row in rows]
     names = tuple(sorted(set().union(*sets)))
     if not names:
-        raise LabelError("y has only empty sets; wanted labels")
+        raise LabelError("has only empty sets", argument="y", wanted="sets of labels")
     place = {name: column for column, name in enumerate(names)}
     indicator = torch.zeros(len(sets), len(names), dtype=torch.float64)
     for item, own in enumerate(sets):

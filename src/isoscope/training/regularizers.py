@@ -37,7 +37,7 @@ class Regularizer:
         zeta: float = 0.2,
         layers: Sequence[int] | None = None,
     ) -> None:
-        self.strength = as_number(strength, "strength (λ)")
+        self.strength = as_number(strength, "strength")
         self.layers = layers
         self.name = kind if isinstance(kind, str) else getattr(kind, "__name__", type(kind).__name__)
         self._loss: Any

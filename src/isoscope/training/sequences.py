@@ -94,8 +94,9 @@ def tokenized(
     empty = [place for place, ids in enumerate(fields["input_ids"]) if not ids]
     if empty:
         raise InputError(
-            f"texts[{empty[0]}] has no tokens ({len(empty):,} of {len(texts):,} have none); wanted words "
-            "in each"
+            f"has no tokens ({len(empty):,} of {len(texts):,} texts have none)",
+            argument=f"texts[{empty[0]}]",
+            wanted="at least one word in each text",
         )
     return Sequences.of(fields, int(tokenizer.pad_token_id))
 
