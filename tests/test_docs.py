@@ -73,6 +73,17 @@ def test_a_failing_example_is_noticed(tmp_path: Path) -> None:
     assert generate.filled(stale, tmp_path) == stale.replace("2", "1")
 
 
+def test_the_changelog_lists_every_name_that_moved() -> None:
+    unreleased = (ROOT / "CHANGELOG.md").read_text().split("\n## [")[1]
+    rows = {
+        line.split("`")[1]: set(re.findall(r"`(\w+)`", line))
+        for line in unreleased.splitlines()
+        if line[:3] == "| `"
+    }
+    for module, names in iso._MOVED.items():
+        assert rows[f"isoscope.{module}"] == set(names)
+
+
 def test_the_first_lines_of_an_output(tmp_path: Path) -> None:
     page = "```console\nisoscope metrics | head -3\n```\n\n```text\n```\n"
     shown = generate.filled(page, tmp_path).split("```text\n")[1].removesuffix("```\n")
