@@ -260,6 +260,31 @@ def test_values_of_slices_by_name() -> None:
     assert "de, left" in {reading.group["slice"] for reading in sliced.slices}
 
 
+@pytest.mark.parametrize("columns", [["w", "x", "y"], [0, 1, 2]], ids=["texts", "numbers"])
+def test_a_list_of_values_that_are_names_of_columns(columns: list[Any]) -> None:
+    frame = pd.DataFrame(ROWS[:, :3], columns=columns)
+    values = columns[:2] * (N // 2)
+    sliced = iso.measure(frame, by=values, metrics="isoscore")
+    assert (sliced.d, sliced.by) == (3, ())
+    for name, rows in zip(columns, (ROWS[::2, :3], ROWS[1::2, :3]), strict=False):
+        assert sliced.of(str(name))["isoscore"].value == pytest.approx(iso.isoscore(rows))
+
+
+def test_a_list_of_names_and_one_of_as_many_values() -> None:
+    frame = pd.DataFrame(columns(list(ROWS)))
+    assert iso.measure(frame, by=["place", "topic"], metrics="isoscore").by == ("place", "topic")
+    values = ["place", "topic", "text", "emb"]
+    assert iso.measure(frame[:4], by=values, metrics="mean_norm").by == ()
+
+
+@pytest.mark.parametrize("option", ["vectors", "device"])
+def test_how_to_read_vectors_that_are_measured(option: str) -> None:
+    measured = iso.measure(ROWS, metrics="isoscore")
+    with pytest.raises(InputError) as caught:
+        iso.measure(measured, **{option: "cpu"})
+    assert caught.value.argument == option
+
+
 def test_splits_and_streams_of_datasets() -> None:
     datasets = pytest.importorskip("datasets")
     whole = datasets.Dataset.from_dict(columns(ROWS.tolist()))

@@ -65,8 +65,9 @@ def test_blocks_are_the_rows_in_order(tiny_model: Path, reviews: Path) -> None:
     assert [len(block) for block in blocks] == [4, 2]
     assert [text for block in blocks for text in block.texts] == TEXTS
     assert torch.equal(torch.cat([block.vectors for block in source.blocks(1)]), source.load().vectors)
-    with pytest.raises(InputError, match="n_rows is 0"):
+    with pytest.raises(InputError) as caught:
         next(source.blocks(0))
+    assert (caught.value.argument, caught.value.got) == ("n_rows", 0)
 
 
 def test_measure_takes_it(tiny_model: Path, reviews: Path) -> None:
@@ -80,6 +81,23 @@ def test_measure_takes_it(tiny_model: Path, reviews: Path) -> None:
         assert dict(late) == pytest.approx(dict(found))
     with pytest.raises(InputError, match="has 5 entries for 6"):
         iso.measure(open_texts(reviews, model=tiny_model), labels=LABELS[:5])
+
+
+@pytest.mark.parametrize("name", ["labels", "weights"])
+def test_a_checkpoint_with_other_labels_or_weights_is_refused(
+    tiny_model: Path, reviews: Path, name: str
+) -> None:
+    def measured(values: list[int]) -> Any:
+        source = open_texts(reviews, model=tiny_model)
+        known = {"labels": [0, 1] * 3} | {name: values}
+        return iso.measure(source, **known, metrics="between_share", checkpoint="finished", errors=False)
+
+    first = measured([1, 1, 1, 2, 2, 2])
+    again = measured([1, 1, 1, 2, 2, 2])
+    assert again.readings == first.readings
+    assert "finished pieces of work were taken" in str(again.notes)
+    with pytest.raises(FileError, match="files, labels or weights differ"):
+        measured([1, 2, 1, 2, 2, 1])
 
 
 @pytest.mark.parametrize("file", ["reviews.jsonl", "reviews.txt", "reviews.parquet"])

@@ -16,6 +16,7 @@ from isoscope.engine.slice_names import By, columns_of_values, slices_of
 from isoscope.engine.source import Source, Wrapped, is_source
 from isoscope.errors import InputError, ShapeError
 from isoscope.frames import Frame, as_frame
+from isoscope.io.identity import of_knowledge
 from isoscope.io.row_knowledge import at_hand
 from isoscope.io.shards import VectorShards
 from isoscope.io.sources import open_vectors, row_values
@@ -101,10 +102,13 @@ def _names(by: Any, X: Frame | Source | None) -> tuple[str, ...]:
         return (by,)
     if isinstance(by, tuple) and all(isinstance(name, str) for name in by):
         return by
-    if X is None or not isinstance(by, list):
+    if X is None or not isinstance(by, list) or not all(isinstance(name, str) for name in by):
         return ()
     columns = X.names if isinstance(X, Frame) else X.columns  # at an address they are fetched
-    return tuple(by) if set(map(str, by)) <= set(columns) else ()
+    if len(set(by)) < len(by) or not set(by) <= set(columns):
+        return ()
+    n_rows = len(X.table) if isinstance(X, Frame) else X.n_rows
+    return () if len(by) == n_rows else tuple(by)
 
 
 def slices_by(by: Any, source: Source, *, skip_bad: bool) -> tuple[By, tuple[str, ...]]:
@@ -181,6 +185,11 @@ class WithRows(Wrapped):
         if weights is not None:
             counts = at_hand("weights", weights)
             self._weights = as_counts(counts, n=len(counts) if n is None else n)
+
+    @property
+    def identity(self) -> list[Any]:
+        """The identity of the source, of the labels and of the weights."""
+        return [*self.source.identity, of_knowledge(self._labels), of_knowledge(self._weights)]
 
     @property
     def labels(self) -> Labels | None:

@@ -101,7 +101,7 @@ def measure(
     given = {name: value for name, value in told.items() if value is not None}
     held = X if isinstance(X, Statistics) else None
     if isinstance(X, Measurement):
-        held = shelf_of(X, seed=seed, **given)
+        held = shelf_of(X, seed=seed, vectors=vectors, device=device, **given)
     if held is not None:
         opened = Input(held.space, by)
     else:
