@@ -205,7 +205,7 @@ DAYS = np.datetime64("2024-01-01") + np.arange(40)
     ],
 )
 def test_no_column_of_a_frame_is_a_dimension_by_accident(library, name: str, values: object) -> None:
-    with pytest.raises(InputError, match=rf"^`X` has .* in column '{name}'.*X\.drop\(columns"):
+    with pytest.raises(InputError, match=rf"^`X` seems to have .* in column '{name}'.*X\.drop\(columns"):
         as_matrix(labelled(library, **{name: values}))
 
 

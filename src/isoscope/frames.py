@@ -176,18 +176,20 @@ def _refuse_no_dimensions(columns: list[Column], name: str) -> None:
     if others:
         kinds = " and ".join(dict.fromkeys(column.holds for column in others))
         raise InputError(
-            f"has {kinds} in column{_shown(column.name for column in others)}; wanted numbers in "
-            f"each: pass {name}.drop(columns=[…]), and texts that are labels as labels=…",
+            f"has {kinds} in column{_shown(column.name for column in others)}",
             argument=name,
+            wanted="numbers in each",
+            hint=f"pass {name}.drop(columns=[…]), and texts that are labels as labels=…",
         )
     unlikely = verdict.named or verdict.doubtful
     if unlikely:
         shown = _shown(columns[place].name for place in unlikely)
         why = "by name" if verdict.named else "whole numbers among other columns"
         raise InputError(
-            f"has identifiers, labels or times in column{shown}, so it seems ({why}); "
-            f"wanted dimensions only: pass {name}.drop(columns=[…]), or {name}.to_numpy() where all are some",
+            f"seems to have identifiers, labels or times in column{shown} ({why})",
             argument=name,
+            wanted="dimensions only",
+            hint=[f"pass {name}.drop(columns=[…])", f"{name}.to_numpy() if all columns are dimensions"],
         )
 
 
@@ -314,20 +316,22 @@ def lists_array(column: Any, name: object, n_dims: int | None = None, start: int
         return np.empty((0, n_dims or 0), dtype=np.float32)
     if column.null_count:
         row = start + column.is_null().index(True).as_py()
-        raise NotFiniteError(f"has no vector in row {row} (null); drop the rows without one", argument=name)
+        raise NotFiniteError(
+            f"has no vector in row {row} (null)", argument=name, hint="drop the rows without one"
+        )
     lengths = pc.list_value_length(column)
     n_dims = lengths[0].as_py() if n_dims is None else n_dims
     ragged = pc.not_equal(lengths, n_dims).index(True).as_py()
     if ragged >= 0:
         raise ShapeError(
-            f"has a vector of length {lengths[ragged]} in row {start + ragged}, "
-            f"where the first has {n_dims}; wanted rows of one length",
+            f"has a vector of length {lengths[ragged]} in row {start + ragged}, where the first has {n_dims}",
             argument=name,
+            wanted="rows of one length",
         )
     values = column.flatten()
     if values.null_count:
         row = start + values.is_null().index(True).as_py() // n_dims
         raise NotFiniteError(
-            f"has missing numbers, the first in row {row}; drop or fill those rows", argument=name
+            f"has missing numbers, the first in row {row}", argument=name, hint="drop or fill those rows"
         )
     return np.asarray(values.to_numpy(zero_copy_only=False)).reshape(len(column), n_dims)

@@ -65,7 +65,7 @@ class Verdict:
 def check_n_columns(n_columns: int, where: object, hint: Hint = "save it as .npy") -> None:
     """Raise ShapeError over more columns than a table may have."""
     if n_columns > MAX_COLUMNS:
-        raise ShapeError(f"{where} has {n_columns:,} columns; wanted at most {MAX_COLUMNS:,}", hint=hint)
+        raise ShapeError(f"{where} has {n_columns:,} columns", wanted=f"at most {MAX_COLUMNS:,}", hint=hint)
 
 
 def names_no_dimension(name: str) -> bool:

@@ -121,9 +121,9 @@ def test_pairs_of_texts(folder: Path, tiny_model: Path, rng: np.random.Generator
         (("v.npy", "--pairs", "nan.csv"), "the score 'nan'"),
         (("v.npy", "-l", "one.txt"), "labels has only one label ('same')"),
         (("v.npy", "-l", "labels.txt", "--folds", "200"), "200 rows or more, got 0"),
-        (("v.npy", "--pairs", "labels.txt"), "wanted scored pairs in"),
+        (("v.npy", "--pairs", "labels.txt"), "expected scored pairs in"),
         (("v.npy", "--pairs", "none.csv"), "none.csv"),
-        (("v.npy", "--pairs", "pairs.csv:i,j"), "wanted three"),
+        (("v.npy", "--pairs", "pairs.csv:i,j"), "expected three"),
         (("v.npy", "-l", "labels.txt", "-c", "bleach"), "must be some of"),
     ],
 )

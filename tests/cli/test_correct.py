@@ -176,8 +176,8 @@ def test_many_blocks(folder: Path, monkeypatch) -> None:
             ["vectors.npy", "--method", "whiten", "--strength", "2", "-o", "o.npy"],
             "--strength must be a number",
         ),
-        (["vectors.npy", "--method", "center", "-o", "out.csv"], "wanted one of .npy, .parquet"),
-        (["vectors.npy", "--method", "center", "-o", "no/out.npy"], "no is no folder"),
+        (["vectors.npy", "--method", "center", "-o", "out.csv"], "expected one of .npy, .parquet"),
+        (["vectors.npy", "--method", "center", "-o", "no/out.npy"], "no is not a folder"),
         (["vectors.npy", "--load", "vectors.npy", "-o", "out.npy"], "vectors.npy"),
         (["vectors.npy", "--load", "w.safetensors", "-o", "out.npy"], "w.safetensors does not exist"),
         (
@@ -188,7 +188,7 @@ def test_many_blocks(folder: Path, monkeypatch) -> None:
             ["vectors.npy", "--method", "remove-dimensions", "--dimensions", "x", "-o", "o.npy"],
             "--dimensions must be comma-separated whole numbers",
         ),
-        (["vectors.npy", "--method", "center", "--save", "c.npy"], "wanted one of .safetensors"),
+        (["vectors.npy", "--method", "center", "--save", "c.npy"], "expected one of .safetensors"),
     ],
 )
 def test_bad_requests_are_one_line(folder: Path, fail, arguments: list[str], message: str) -> None:
@@ -211,7 +211,7 @@ def test_a_folder_closed_to_us_is_known_before_the_work(folder: Path, fail, monk
     monkeypatch.setattr(iso.Center, "fit_blocks", None)
     for option, name in (("-o", "out.npy"), ("--save", "c.safetensors")):
         said = fail("correct", "vectors.npy", "--method", "center", option, f"/proc/{os.getpid()}/{name}")
-        assert f"cannot be written to, and {name} is to lie there" in said
+        assert f"{name} cannot be written to the folder" in said
 
 
 def test_a_correction_of_other_dimensions(folder: Path, fail, monkeypatch) -> None:

@@ -163,7 +163,7 @@ def test_device_batch_size_and_download_reach_the_encoder(
         (["reviews.jsonl", "--model", "empty"], "is a folder without config.json"),
         (["reviews.jsonl", "--model", ""], "model is empty"),
         (["nowhere.jsonl"], "nowhere.jsonl does not exist"),
-        (["nowhere.jsonl", "--model", "TINY"], "nowhere.jsonl does not exist; wanted a file of texts"),
+        (["nowhere.jsonl", "--model", "TINY"], "nowhere.jsonl does not exist; expected a file of texts"),
         (["hollow.txt", "--model", "TINY"], "hollow.txt is empty (0 bytes)"),
         (["blank.txt", "--model", "TINY"], "blank.txt has no text in line 2"),
         (["one.txt", "--model", "TINY"], "needs at least 2"),

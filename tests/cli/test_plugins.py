@@ -37,7 +37,7 @@ def test_without_the_package_a_named_task_says_how_to_get_it(none_installed: Non
 
 def test_without_the_package_files_are_still_read(none_installed: None, fail: Fail, tmp_path: Path) -> None:
     message = fail("layers", "model", "--texts", str(tmp_path / "absent.txt"))
-    assert "does not exist; wanted a file of texts.\n" in message
+    assert "does not exist; expected a file of texts.\n" in message
 
 
 def test_a_command_of_another_package(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
+from tests.raising import raises
 
 import isoscope as iso
 from isoscope.io.sealed import read_tensors, write_tensors
@@ -107,9 +108,9 @@ def test_what_is_not_a_fitted_correction(X: np.ndarray, tmp_path: Path) -> None:
 
 def test_places_that_cannot_be_written(X: np.ndarray, tmp_path: Path) -> None:
     center = iso.Center().fit(X)
-    with pytest.raises(iso.FileError, match=r"wanted one of \.safetensors"):
+    with pytest.raises(iso.FileError, match=r"expected one of \.safetensors"):
         center.save(tmp_path / "c.pkl")
-    with pytest.raises(iso.FileError, match="make it first"):
+    with pytest.raises(iso.FileError, match="Create it first"):
         center.save(tmp_path / "no" / "c.safetensors")
     (tmp_path / "d.safetensors").mkdir()
     with pytest.raises(iso.FileError, match="is a folder"):
@@ -210,7 +211,7 @@ def test_steps_that_do_not_fit_each_other(X: np.ndarray, tmp_path: Path) -> None
 
 
 def test_other_files(X: np.ndarray, tmp_path: Path) -> None:
-    with pytest.raises(iso.FileError, match="does not exist; wanted a file of a correction"):
+    with raises(iso.FileError, message="does not exist", wanted="a file of a correction"):
         iso.load_correction(tmp_path / "no.safetensors")
     iso.save(iso.Space(X), tmp_path / "vectors.safetensors")
     with pytest.raises(iso.FileError, match="without a correction"):

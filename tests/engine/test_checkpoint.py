@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 import torch
 from safetensors.numpy import load_file, save_file
+from tests.raising import raises
 
 import isoscope as iso
 from isoscope.engine import strips
@@ -65,7 +66,7 @@ def test_another_run_is_refused(tmp_path: Path) -> None:
         with pytest.raises(FileError, match=r"checkpoint\.json.*, so it is unknown which run it is of"):
             begun(tmp_path, RUN)
     (tmp_path / "file").write_text("")
-    with pytest.raises(FileError, match=r"cannot be made: .*; wanted a folder"):
+    with raises(FileError, message=r"cannot be made: .*", wanted=r"a folder"):
         begun(tmp_path / "file" / "folder", RUN)
 
 

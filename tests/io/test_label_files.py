@@ -9,6 +9,7 @@ import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
 from file_writers import write_text
+from tests.raising import raises
 
 from isoscope.errors import FileError, LabelError, ShapeError
 from isoscope.io import read_labels
@@ -66,9 +67,7 @@ def test_tables(tmp_path: Path, suffix: str) -> None:
     pq.write_table(table, path) if suffix == ".parquet" else pyarrow.feather.write_feather(table, str(path))
     assert read_labels(path, column="topic") == ["a", "b"]
     assert read_labels(path, column="n").tolist() == [1, 2]
-    with pytest.raises(
-        FileError, match=rf"has 2 columns: topic, n; say which holds the labels: .*y\{suffix}:COLUMN"
-    ):
+    with raises(FileError, message="has 2 columns: topic, n", hint=rf"labels as .*y\{suffix}:COLUMN"):
         read_labels(path)
     with pytest.raises(FileError, match="has no column 'm'; it has topic, n"):
         read_labels(path, column="m")
@@ -77,7 +76,7 @@ def test_tables(tmp_path: Path, suffix: str) -> None:
 @pytest.mark.parametrize(
     ("name", "text", "column", "error", "wanted"),
     [
-        ("y.txt", "a\n\nb\n", None, LabelError, r"y\.txt has no label in line 2; wanted one in every line"),
+        ("y.txt", "a\n\nb\n", None, LabelError, r"y\.txt has no label in line 2"),
         ("y.txt", "\n\n", None, ShapeError, r"y\.txt has no labels"),
         ("y.txt", "a\n", "c", FileError, "has no columns, so no 'c'"),
         (
@@ -85,11 +84,11 @@ def test_tables(tmp_path: Path, suffix: str) -> None:
             "id,topic\n1,a\n",
             None,
             FileError,
-            r"has 2 columns: id, topic; say which holds the labels",
+            r"has 2 columns: id, topic. Name the one with the labels",
         ),
         ("y.csv", "id,topic\n1,a\n", "c", FileError, "has no column 'c'; it has id, topic"),
         ("y.json", "[1, null]", None, LabelError, r"y\.json has no label in entry 1"),
-        ("y.json", "3", None, FileError, "holds one int; wanted a list"),
+        ("y.json", "3", None, FileError, "holds one int"),
         ("y.json", "[]", None, ShapeError, "has no labels"),
         ("y.json", "[1", None, FileError, r"y\.json is not JSON: "),
         ("y.json", "[1]", "c", FileError, "has no columns"),
@@ -98,7 +97,7 @@ def test_tables(tmp_path: Path, suffix: str) -> None:
         ("y.jsonl", '{"a": 1, "b": 2}\n', None, FileError, "has 2 columns: a, b"),
         ("y.jsonl", '{"a": 1}\nnonsense\n', "a", FileError, "has no JSON in line 2: Expecting value"),
         ("y.jsonl", "[1]\n", "a", FileError, "has no object in line 1"),
-        ("y.xyz", "a", None, FileError, r"unknown kind '\.xyz'; wanted labels in \.txt, \.npy"),
+        ("y.xyz", "a", None, FileError, r"has the suffix '\.xyz'"),
         ("y.pkl", "a", None, FileError, "is a pickle; isoscope never unpickles"),
     ],
 )
@@ -112,8 +111,11 @@ def test_bad_labels(
 
 def test_missing_file(tmp_path: Path) -> None:
     write_text(tmp_path / "labels.txt", "a")
-    with pytest.raises(
-        FileError, match=r"lables\.txt does not exist; wanted a file of labels: did you mean labels\.txt"
+    with raises(
+        FileError,
+        message=r"lables\.txt does not exist",
+        wanted="a file of labels",
+        hint=r"did you mean labels\.txt",
     ):
         read_labels(tmp_path / "lables.txt")
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from tests.raising import raises
 
 from isoscope.errors import FileError, ShapeError
 from isoscope.io import open_vectors, read
@@ -40,7 +41,7 @@ def test_half_precision_stays(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("X", "wanted"),
     [
-        (np.zeros(5), r"a\.npy has shape \(5,\); wanted two axes \(n, d\).*X\[None, :\]"),
+        (np.zeros(5), r"a\.npy has shape \(5,\)"),
         (np.zeros((2, 3, 4)), r"a\.npy has shape \(2, 3, 4\).*X\.reshape\(-1, d\)"),
         (np.zeros(()), r"has shape \(\)"),
         (np.zeros((0, 4)), r"a\.npy is empty, shape \(0, 4\)"),
@@ -56,10 +57,10 @@ def test_shapes(tmp_path: Path, X: np.ndarray, wanted: str) -> None:
 @pytest.mark.parametrize(
     ("X", "wanted"),
     [
-        (np.zeros((2, 2), complex), r"holds complex numbers \(complex128\); wanted real ones: save X\.real"),
-        (np.array([["a", "b"]]), r"holds strings \(<U1\); wanted numbers"),
-        (np.zeros((2, 2), "M8[s]"), r"holds datetime64\[s\] values; wanted numbers"),
-        (np.zeros((2, 2), [("x", "f4")]), "values; wanted numbers"),
+        (np.zeros((2, 2), complex), r"holds complex numbers \(complex128\)"),
+        (np.array([["a", "b"]]), r"holds strings \(<U1\)"),
+        (np.zeros((2, 2), "M8[s]"), r"holds datetime64\[s\] values"),
+        (np.zeros((2, 2), [("x", "f4")]), "values"),
     ],
 )
 @pytest.mark.parametrize("suffix", [".npy", ".npz"])
@@ -118,7 +119,7 @@ def test_a_claim_of_many_rows_allocates_nothing(tmp_path: Path) -> None:
     with pytest.raises(FileError, match=r"a\.npy claims .* bytes but holds 100"):
         read(tmp_path / "a.npy")
     with pytest.raises(
-        FileError, match=r"a\.npz \(v\) claims 1,200,000,000,000,000 bytes but holds 100: is it trunc"
+        FileError, match=r"a\.npz \(v\) claims 1,200,000,000,000,000 bytes but holds 100. Check"
     ):
         read(tmp_path / "a.npz")
 
@@ -126,8 +127,8 @@ def test_a_claim_of_many_rows_allocates_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("data", "wanted"),
     [
-        (b"0.1 0.2\n", r"does not begin as a \.npy file does; wanted a file that np\.save wrote"),
-        (b"PK\x03\x04....", r"is a \.npz archive under another name; rename it to \.npz"),
+        (b"0.1 0.2\n", r"does not begin as a \.npy file does"),
+        (b"PK\x03\x04....", r"is a \.npz archive under another name. Rename it to \.npz"),
     ],
 )
 def test_wrong_magic(tmp_path: Path, data: bytes, wanted: str) -> None:
@@ -139,7 +140,7 @@ def test_wrong_magic(tmp_path: Path, data: bytes, wanted: str) -> None:
 @pytest.mark.parametrize("name", ["a.npy.gz", "a.npz.gz", "a.pt.gz", "a.safetensors.gz", "a.parquet.gz"])
 def test_compressed_from_outside(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_bytes(b"\x1f\x8b")
-    with pytest.raises(FileError, match="gunzip it first"):
+    with raises(FileError, hint="gunzip it first"):
         open_vectors(tmp_path / name)
 
 
@@ -161,7 +162,7 @@ def test_npz_by_key(tmp_path: Path) -> None:
 
 def test_npz_without_a_matrix(tmp_path: Path) -> None:
     np.savez(tmp_path / "a.npz", flat=np.ones(3))
-    with pytest.raises(ShapeError, match=r"has no 2-d array of numbers; it holds 'flat' \(3,\)"):
+    with pytest.raises(ShapeError, match=r"has no \(n, d\) array of numbers; it holds 'flat' \(3,\)"):
         open_vectors(tmp_path / "a.npz")
 
 
@@ -217,7 +218,7 @@ def test_member_that_ends_early(tmp_path: Path) -> None:
 def test_npy_under_the_name_npz(tmp_path: Path) -> None:
     with (tmp_path / "a.npz").open("wb") as file:
         np.save(file, np.eye(3))
-    with pytest.raises(FileError, match=r"rename it to \.npy"):
+    with raises(FileError, hint=r"rename it to \.npy"):
         open_vectors(tmp_path / "a.npz")
 
 
@@ -234,5 +235,10 @@ def test_a_flipped_byte_in_npz_is_noticed(tmp_path: Path) -> None:
 def test_a_packing_that_numpy_does_not_write_is_refused(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "a.npz", "w", zipfile.ZIP_LZMA) as archive:
         archive.writestr("x.npy", bytes(1000))
-    with pytest.raises(FileError, match=r"\(x\) is packed by method 14; wanted an archive of np\.savez"):
+    with raises(
+        FileError,
+        argument=f"{tmp_path / 'a.npz'} (x)",
+        message=r"is compressed by method 14",
+        wanted=r"an archive that np\.savez",
+    ):
         open_vectors(tmp_path / "a.npz")

@@ -3,6 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.raising import raises
 
 from isoscope.errors import FileError
 from isoscope.io.pair_files import read_scored_pairs
@@ -29,7 +30,7 @@ def test_named_columns(tmp_path: Path) -> None:
     table = tmp_path / "table.tsv"
     table.write_text("left\tright\thow\tmore\n0\t1\t2.5\t9\n1\t2\t3.5\t9\n")
     assert read_scored_pairs(f"{table}:right,left,how").firsts == [1, 2]
-    with pytest.raises(FileError, match="say which with"):
+    with raises(FileError, wanted="two of items and one of scores", hint="FIRST,SECOND,SCORE"):
         read_scored_pairs(table)
     with pytest.raises(FileError, match="no column 'none'"):
         read_scored_pairs(f"{table}:right,left,none")

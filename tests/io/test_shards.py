@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 from file_writers import lists
+from tests.raising import raises
 
 import isoscope as iso
 from isoscope.errors import FileError, InputError, LabelError, ShapeError
@@ -71,7 +72,7 @@ def test_blocks_go_across_files(folder: Path, vectors: np.ndarray, n_rows: int) 
     assert torch.cat([block.labels.codes for block in blocks]).tolist() == [0, 1, 2] * 3 + [0, 1]
     assert {block.labels.names for block in blocks} == {("a", "b", "c")}
     assert torch.cat([block.weights for block in blocks]).tolist() == list(range(11))
-    with pytest.raises(InputError, match="n_rows is 0"):
+    with raises(argument="n_rows", got=0, wanted="at least 1"):
         source.blocks(0)
 
 
@@ -100,7 +101,7 @@ def test_labels_of_one_kind(tmp_path: Path, vectors: np.ndarray) -> None:
     table = pq.read_table(tmp_path / "s" / "3.parquet")
     numbers = table.set_column(1, "topic", pa.array([1, 2, 3]))
     pq.write_table(numbers, tmp_path / "s" / "3.parquet")
-    with pytest.raises(LabelError, match=r"labels are int in .*3\.parquet and str in .*0\.parquet"):
+    with pytest.raises(LabelError, match=r"`labels` has int in .*3\.parquet and str in .*0\.parquet"):
         open_vectors(tmp_path / "s", labels="topic").load()
 
 

@@ -6,6 +6,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from file_writers import write_text
+from tests.raising import raises
 
 from isoscope.errors import FileError
 from isoscope.io.table import Wanted
@@ -61,7 +62,7 @@ def test_which_first_row_is_a_header(
 
 def test_other_kinds_have_no_columns(tmp_path: Path) -> None:
     write_text(tmp_path / "c.npy", "x")
-    with pytest.raises(FileError, match=r"unknown kind '.npy'; wanted texts in \.txt, "):
+    with raises(FileError, message=r"has the suffix '.npy'", wanted=r"texts in one of \.txt, "):
         open_table(tmp_path / "c.npy", Wanted("texts"))
 
 

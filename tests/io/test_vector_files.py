@@ -9,6 +9,7 @@ import torch
 from file_writers import WRITERS, D, N, write_csv, write_text, write_words
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.raising import raises
 
 from isoscope.errors import FileError, InputError, LabelError, NotFiniteError, ShapeError
 from isoscope.io import open_vectors, read
@@ -82,7 +83,7 @@ def test_uppercase_suffix(tmp_path: Path, vectors: np.ndarray) -> None:
 
 
 def test_blocks_refuse_no_rows(any_file: Path) -> None:
-    with pytest.raises(InputError, match="n_rows is 0"):
+    with raises(argument="n_rows", got=0, wanted="at least 1"):
         open_vectors(any_file).blocks(0)
 
 
@@ -91,27 +92,27 @@ def test_blocks_refuse_no_rows(any_file: Path) -> None:
 
 def test_missing_file_suggests(tmp_path: Path, vectors: np.ndarray) -> None:
     np.save(tmp_path / "vectors.npy", vectors)
-    with pytest.raises(FileError, match=r"vector\.npy does not exist.*did you mean vectors\.npy\?"):
+    with raises(FileError, message=r"vector\.npy does not exist$", hint=r"did you mean vectors\.npy\?$"):
         open_vectors(tmp_path / "vector.npy")
-    with pytest.raises(FileError, match=r"did you mean vectors\.npy"):
+    with raises(FileError, hint=r"did you mean vectors\.npy"):
         open_vectors(tmp_path / "vectors.parquet")
 
 
 def test_missing_folder(tmp_path: Path) -> None:
-    with pytest.raises(FileError, match=r"the folder .*nowhere does not exist either"):
+    with raises(FileError, message=r"and neither does the folder .*nowhere$"):
         open_vectors(tmp_path / "nowhere" / "a.npy")
 
 
 def test_missing_file_without_a_like(tmp_path: Path) -> None:
-    with pytest.raises(FileError, match=r"a\.npy does not exist; wanted a file of vectors\.$"):
+    with raises(FileError, message=r"a\.npy does not exist", wanted=r"a file of vectors$"):
         open_vectors(tmp_path / "a.npy")
 
 
 def test_folder(tmp_path: Path, vectors: np.ndarray) -> None:
-    with pytest.raises(FileError, match=r"is a folder; wanted files of vectors in it\.$"):
+    with raises(FileError, message="is a folder without files of vectors$"):
         open_vectors(tmp_path)
     (tmp_path / "readme.md").write_text("words")
-    with pytest.raises(FileError, match=r"is a folder; wanted files of vectors in it; it has readme\.md"):
+    with raises(FileError, message=r"without files of vectors; it has readme\.md"):
         open_vectors(tmp_path)
     np.save(tmp_path / "v.npy", vectors)
     np.testing.assert_array_equal(open_vectors(tmp_path).load().vectors, vectors)
@@ -135,7 +136,7 @@ def test_empty_file(tmp_path: Path, name: str) -> None:
 def test_no_permission(tmp_path: Path, vectors: np.ndarray) -> None:  # pragma: no cover
     np.save(tmp_path / "a.npy", vectors)
     (tmp_path / "a.npy").chmod(0)
-    with pytest.raises(FileError, match="may not be read"):
+    with raises(FileError, message="is not readable"):
         open_vectors(tmp_path / "a.npy")
 
 
@@ -144,13 +145,13 @@ def test_no_permission_is_asked_of_the_system(
 ) -> None:
     np.save(tmp_path / "a.npy", vectors)
     monkeypatch.setattr(os, "access", lambda *_: False)
-    with pytest.raises(FileError, match="may not be read; wanted read permission"):
+    with raises(FileError, message="is not readable", wanted="read permission"):
         open_vectors(tmp_path / "a.npy")
 
 
 def test_unknown_suffix_lists_the_known(tmp_path: Path) -> None:
     (tmp_path / "a.xyz").write_text("1")
-    with pytest.raises(FileError, match=r"unknown kind '\.xyz'; wanted one of \.arrow, \.bin, \.csv.*\.zarr"):
+    with raises(FileError, message=r"has the suffix '\.xyz'", wanted=r"one of \.arrow, \.bin, \.csv.*\.zarr"):
         open_vectors(tmp_path / "a.xyz")
 
 
@@ -171,9 +172,7 @@ def test_no_pickle_is_ever_read(tmp_path: Path, suffix: str, trap: tuple[bytes, 
 
 def test_options_of_other_formats(tmp_path: Path, vectors: np.ndarray) -> None:
     np.save(tmp_path / "a.npy", vectors)
-    with pytest.raises(
-        FileError, match=r"`key` 'x' is for \.npz, \.safetensors, \.pt, \.pth, \.zarr; .*leave it out"
-    ):
+    with raises(FileError, argument="key", message=r"'x' is for .*\.npz", hint="leave it out"):
         open_vectors(tmp_path / "a.npy", key="x")
     with pytest.raises(FileError, match=r"`vectors` 'x' is for \.parquet"):
         open_vectors(tmp_path / "a.npy", vectors="x")
@@ -226,10 +225,10 @@ def test_labels_of_another_length(
     WRITERS[name](tmp_path / name, vectors)
     (tmp_path / "y.txt").write_text("a\n" * n_labels)
     file = open_vectors(tmp_path / name, labels=str(tmp_path / "y.txt"))
-    wanted = rf"`labels` has {n_labels} entries for 11 vectors in .*{name} \(labels from .*y\.txt\); wanted"
-    with pytest.raises(ShapeError, match=wanted):
+    message = rf"has {n_labels} entries for 11 vectors in .*{name} \(labels from .*y\.txt\)"
+    with raises(ShapeError, argument="labels", message=message, wanted="one for each vector"):
         list(file.blocks(n_rows))
-    with pytest.raises(ShapeError, match=wanted):
+    with raises(ShapeError, argument="labels", message=message, wanted="one for each vector"):
         file.load()
 
 
@@ -378,7 +377,7 @@ def test_packed_bits_are_asked_about(tmp_path) -> None:
         assert [block.n_dims for block in file.blocks(30)] == [64, 64]
     assert read(tmp_path / "signed.npy").n_dims == 8  # quantised numbers
     np.save(tmp_path / "float.npy", packed.astype(float))
-    with pytest.raises(FileError, match="holds float64 numbers; wanted bytes"):
+    with raises(FileError, message="holds float64 numbers", wanted="bytes"):
         read(tmp_path / "float.npy", unpack_bits=True)
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from file_writers import write_text, write_word2vec, write_words
+from tests.raising import raises
 
 from isoscope.errors import FileError, ShapeError
 from isoscope.io import open_vectors, read
@@ -65,8 +66,8 @@ def test_lines_across_reads(
 @pytest.mark.parametrize(("line", "found"), [("bad 1 2", 2), ("bad 1 2 3 4", 4), ("bad", 0)])
 def test_ragged_lines_are_named(path: Path, n_before: int, line: str, found: int) -> None:
     write_text(path, "a 1 2 3\n" * n_before + line + "\nb 1 2 3\n")
-    with pytest.raises(
-        ShapeError, match=rf"a\.txt has {found} numbers in line {n_before + 1}; wanted 3 after the word"
+    with raises(
+        ShapeError, message=rf"a\.txt has {found} numbers in line {n_before + 1}", wanted=r"3 after the word"
     ):
         read(path)
 
@@ -79,14 +80,18 @@ def test_ragged_line_counts_the_header(path: Path) -> None:
 
 def test_a_token_that_is_no_number(path: Path) -> None:
     write_text(path, "a 1 2\n" * 200 + "b oops 2\n")
-    with pytest.raises(FileError, match=r"a\.txt has 'oops' in line 201 where a number is wanted"):
+    with pytest.raises(FileError, match=r"a\.txt has 'oops' in line 201, which is not a number"):
         read(path)
 
 
 @pytest.mark.parametrize(
     ("text", "error", "wanted"),
     [
-        ("3 2\na 1 2\nb 3 4\n", FileError, "has 2 vectors where it promises 3: is it truncated"),
+        (
+            "3 2\na 1 2\nb 3 4\n",
+            FileError,
+            "has 2 vectors where it promises 3. Check that it is not truncated",
+        ),
         ("1 2\na 1 2\nb 3 4\n", FileError, "has 2 vectors where it promises 1"),
         (
             "1000000000000 2\na 1 2\n",
@@ -102,8 +107,8 @@ def test_a_token_that_is_no_number(path: Path) -> None:
         ("2 2\n", ShapeError, "has no vectors"),
         ("\n\n", ShapeError, "has no vectors"),
         ("some words here\nand more words\n", FileError, "has no numbers after the first word"),
-        ("0.5 1.0\n0.25 2.0\n", FileError, r"begins every line with a number.*rename .* \.csv"),
-        ('a 1 2\nb "3" 4\n', FileError, "has '\"3\"' in line 2 where a number is wanted"),
+        ("0.5 1.0\n0.25 2.0\n", FileError, r"begins every line with a number.*Rename .* \.csv"),
+        ('a 1 2\nb "3" 4\n', FileError, "has '\"3\"' in line 2, which is not a number"),
         ("a 1 2\0\n", FileError, "is not text in lines"),
     ],
 )
@@ -164,7 +169,7 @@ def test_binary_truncated(tmp_path: Path, vectors: np.ndarray) -> None:
     write_word2vec(path, vectors)
     data = path.read_bytes()
     path.write_bytes(data[:-10])
-    with pytest.raises(FileError, match="ends after 10 of its 11 vectors: it is truncated"):
+    with raises(FileError, message="ends after 10 of its 11 vectors", hint="not truncated"):
         read(path)
     path.write_bytes(data[: len(data) // 2])
     with pytest.raises(FileError, match="says 11 × 4 in its first line but is too short for that"):
@@ -185,7 +190,7 @@ def test_binary_truncated(tmp_path: Path, vectors: np.ndarray) -> None:
         (b"0 300\n", ShapeError, r"is empty, shape \(0, 300\)"),
         (b"one two\n", FileError, "does not begin with a line 'n d'"),
         (b"x" * 100, FileError, "does not begin with a line 'n d'"),
-        (b"PK\x03\x04 and so on", FileError, r"looks like a torch archive, not word2vec; rename it to \.pt"),
+        (b"PK\x03\x04 and so on", FileError, r"looks like a torch archive, not word2vec. Rename it to \.pt"),
         (b"\xba\x16\x4f\x2f\x0c\0\0\0", FileError, r"is a fastText model.*\.vec"),
         (b"2 1\n" + b"x" * 100, FileError, "ends after 0 of its 2 vectors"),
     ],

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from tests.raising import raises
 
 from isoscope.errors import FileError, NotFiniteError
 from isoscope.io import read, save
@@ -79,11 +80,13 @@ def test_a_failure_leaves_the_old_file_and_nothing_else(
 
 
 def test_bad_targets(tmp_path: Path) -> None:
-    with pytest.raises(
-        FileError, match=r"not written \('\.csv'\); wanted one of \.npy, \.npz, \.safetensors, \.parq"
+    with raises(
+        FileError,
+        message=r"has the suffix '\.csv', which cannot be written",
+        wanted=r"one of \.npy, \.npz, \.safetensors, \.parq",
     ):
         save(np.eye(2), tmp_path / "a.csv")
-    with pytest.raises(FileError, match=r"nowhere is no folder to write a\.npy to"):
+    with pytest.raises(FileError, match=r"a\.npy cannot be written: .*nowhere is not a folder"):
         save(np.eye(2), tmp_path / "nowhere" / "a.npy")
     (tmp_path / "b.npy").mkdir()
     with pytest.raises(FileError, match=r"b\.npy is a folder"):
@@ -130,9 +133,9 @@ def test_a_failure_leaves_what_was_there(tmp_path: Path) -> None:
 
 def test_places_that_cannot_be_written(tmp_path: Path) -> None:
     blocks = iter([Space(np.eye(3))])
-    with pytest.raises(FileError, match=r"wanted one of \.npy, \.parquet"):
+    with raises(FileError, wanted=r"one of \.npy, \.parquet"):
         write_blocks(blocks, tmp_path / "x.csv")
-    with pytest.raises(FileError, match="make it first"):
+    with raises(FileError, hint="create it first"):
         write_blocks(blocks, tmp_path / "no" / "x.npy")
     (tmp_path / "d.npy").mkdir()
     with pytest.raises(FileError, match="is a folder"):

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from file_writers import write_zarr
+from tests.raising import raises
 
 from isoscope.errors import FileError, ShapeError
 from isoscope.io import open_vectors, read
@@ -39,7 +40,7 @@ def test_two_candidates(tmp_path: Path, vectors: np.ndarray) -> None:
 
 def test_shape_and_type(tmp_path: Path) -> None:
     zarr.create_array(str(tmp_path / "one.zarr"), data=np.ones(3))
-    with pytest.raises(ShapeError, match="wanted two axes"):
+    with raises(ShapeError, wanted="two axes"):
         open_vectors(tmp_path / "one.zarr")
     zarr.create_array(str(tmp_path / "complex.zarr"), data=np.ones((3, 2), np.complex64))
     with pytest.raises(FileError, match="holds complex numbers"):
@@ -136,7 +137,7 @@ def test_a_truncated_chunk_of_labels(tmp_path: Path) -> None:
     root.create_array("y", data=labels, compressors=numcodecs.Blosc())
     chunk = path / "y" / "0"
     chunk.write_bytes(chunk.read_bytes()[:-8])
-    with pytest.raises(FileError, match="is it truncated"):
+    with raises(FileError, hint="not truncated"):
         read(path, labels="y")
 
 

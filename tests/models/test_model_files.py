@@ -116,7 +116,7 @@ def test_a_size_of_0_is_refused_without_safetensors(copied: Path) -> None:
 
 def test_json_within_json_is_bounded(copied: Path) -> None:
     (copied / "tokenizer.json").write_text("[" * 100_000)
-    with pytest.raises(InputError, match=r"tokenizer\.json has JSON nested more than"):
+    with pytest.raises(InputError, match=r"tokenizer\.json has JSON nested too deeply"):
         encode(["a cat"], model=copied, cache=False)
 
 

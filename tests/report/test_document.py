@@ -159,9 +159,9 @@ def nothing(*args: object, **options: object) -> None:
     ("place", "said"),
     [
         ("page.txt", "must end in .html"),
-        ("folder.html", "is a folder; wanted the name of a file"),
-        ("nowhere/page.html", "is no folder to write page.html to; make it first"),
-        ("vectors.html/page.html", "is no folder to write page.html to"),
+        ("folder.html", "is a folder; expected the name of a file"),
+        ("nowhere/page.html", "is not a folder. Create it first"),
+        ("vectors.html/page.html", "is not a folder"),
     ],
 )
 def test_a_place_that_cannot_be_written_is_refused_before_the_work(
@@ -178,7 +178,7 @@ def test_a_folder_closed_to_us_is_refused_before_the_work(X: np.ndarray, monkeyp
     monkeypatch.setattr(document, "gather", nothing)
     if not Path("/proc/self").is_dir():
         pytest.skip("needs /proc, a folder nobody can write to")
-    with pytest.raises(FileError, match=r"cannot be written to, and page\.html is to lie there"):
+    with pytest.raises(FileError, match=r"page\.html cannot be written to the folder"):
         iso.report(X, path=f"/proc/{os.getpid()}/page.html")
     with pytest.raises(FileError, match="cannot be created"):
         iso.report(X, figures=f"/proc/{os.getpid()}/figures")

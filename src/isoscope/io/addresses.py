@@ -91,7 +91,7 @@ def listed_addresses(address: str) -> dict[str, Address]:
         if any(mark in path for mark in "*?["):
             found = list(files.glob(path, detail=True).values())
         elif not files.exists(path):
-            raise FileError(f"{shown(address)} does not exist; wanted files of vectors")
+            raise FileError(f"{shown(address)} does not exist", wanted="files of vectors")
         elif files.isdir(path) and kind(Path(path)) != ".zarr":
             found = files.ls(path, detail=True)
         else:
@@ -125,7 +125,7 @@ def _file_system(address: str) -> tuple[Any, str]:
         from fsspec.core import url_to_fs
     except ImportError as error:
         raise FileError(
-            f"{shown(address)} is an address, which needs fsspec: pip install 'isoscope[scale]'"
+            f"{shown(address)} is an address, which needs fsspec", hint="pip install 'isoscope[scale]'"
         ) from error
     with _reaching(address):
         files, path = url_to_fs(address)

@@ -40,7 +40,7 @@ class ArrowTable(Table):
         super().__init__(path, wanted)
         if is_gzip(path):
             raise FileError(
-                f"{path} is compressed from outside; gunzip it first, these formats compress within"
+                f"{path} is compressed, which its format does within the file", hint="gunzip it first"
             )
         self.written = tuple(self.schema.names)
         self.pandas = (self.schema.metadata or {}).get(b"pandas")

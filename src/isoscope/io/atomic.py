@@ -77,7 +77,7 @@ def replacing(path: Path) -> Iterator[Path]:
 def check_replaceable(path: Path) -> None:
     """Raise FileError over a device, a pipe or a socket, which moving a file there would destroy."""
     if path.exists() and not path.is_file() and not path.is_dir():
-        raise FileError(f"{path} is a device, a pipe or a socket; wanted the name of a file")
+        raise FileError(f"{path} is a device, a pipe or a socket", wanted="the name of a file")
 
 
 def _never(_path: Path) -> bool:
@@ -143,9 +143,11 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> Path:
 def check_place(path: Path) -> None:
     """Raise FileError unless a file can be made there: tried, so that it is known before long work begins."""
     if path.is_dir():
-        raise FileError(f"{path} is a folder; wanted the name of a file in it")
+        raise FileError(f"{path} is a folder", wanted="the name of a file in it")
     if not path.parent.is_dir():
-        raise FileError(f"{path.parent} is no folder to write {path.name} to; make it first")
+        raise FileError(
+            f"{path.name} cannot be written: {path.parent} is not a folder", hint="create it first"
+        )
     check_replaceable(path)
     sweep(path.parent, path.name)
     trial = beside(path)
@@ -153,9 +155,7 @@ def check_place(path: Path) -> None:
         trial.touch()
         trial.unlink()
     except OSError as error:
-        raise FileError(
-            f"{path.parent} cannot be written to, and {path.name} is to lie there: {why(error)}"
-        ) from error
+        raise FileError(f"{path.name} cannot be written to the folder {path.parent}: {why(error)}") from error
 
 
 def why(error: Exception) -> str:

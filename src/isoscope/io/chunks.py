@@ -181,14 +181,15 @@ def stack(pieces: list[Chunk]) -> Chunk:
 def check_shape(shape: tuple[int, ...], what: str) -> tuple[int, int]:
     """Return (n, d) of an array; raise ShapeError unless it has two axes and at least one number."""
     if len(shape) != 2:
-        hint = (
-            "X[None, :] for one vector, X[:, None] for one column" if len(shape) == 1 else "X.reshape(-1, d)"
-        )
+        one = ["save X[None, :] if it is one vector", "X[:, None] if it is one column"]
         raise ShapeError(
-            f"has shape {shape}; wanted two axes (n, d), one vector a row: save {hint}", argument=what
+            f"has shape {shape}",
+            argument=what,
+            wanted="two axes (n, d), one vector a row",
+            hint=one if len(shape) == 1 else "save X.reshape(-1, d)",
         )
     if 0 in shape:
-        raise ShapeError(f"is empty, shape {shape}; wanted at least one vector", argument=what)
+        raise ShapeError(f"is empty, shape {shape}", argument=what, wanted="at least one vector")
     return shape[0], shape[1]
 
 
@@ -204,9 +205,7 @@ def choose(request: Request, shapes: dict[str, tuple[int, ...]], candidates: lis
     if len(candidates) == 1:
         return candidates[0]
     if not candidates:
-        raise ShapeError(
-            f"{path} has no 2-d array of numbers; it holds {held or 'nothing'}; wanted one (n, d) array"
-        )
+        raise ShapeError(f"{path} has no (n, d) array of numbers; it holds {held or 'nothing'}")
     which = Setting("key", to="say which")
     raise FileError(f"{path} has {len(candidates)} arrays of two axes: {held}", hint=which)
 
@@ -235,7 +234,8 @@ def as_coordinates(vectors: Any, request: Request) -> Any:
         array = (array.astype(np.int16) + 128).astype(np.uint8)
     if array.dtype != np.uint8:
         raise FileError(
-            f"{request.path} holds {array.dtype} numbers; wanted bytes (uint8 or int8) to unpack",
+            f"{request.path} holds {array.dtype} numbers",
+            wanted="bytes (uint8 or int8) to unpack",
             hint=Setting("unpack_bits", True, verb="leave out"),
         )
     return np.unpackbits(array, axis=1)

@@ -100,8 +100,9 @@ class DelimitedTable(Table):
         numbers = cell.strip("[]").replace(",", " ").split()
         if "..." in numbers:
             raise FileError(
-                f"{self.path} has lists cut short by NumPy ('...') in column {self.written[place]!r}; "
-                "wanted every number: save the vectors as .npy, or as lists (X.tolist())"
+                f"{self.path} has lists cut short by NumPy ('...') in column {self.written[place]!r}",
+                wanted="every number",
+                hint=["save the vectors as .npy", "write them as lists (X.tolist())"],
             )
         return len(numbers)
 
@@ -119,8 +120,9 @@ class DelimitedTable(Table):
         )  # over words, a header looks like a row
         held = listed(repr(head[:40]) for head in heads)
         return FileError(
-            f"{self.path} has no column of numbers, only texts (its first line has {held}); "
-            "wanted a column for each dimension: encode texts by a model first (isoscope.encode)"
+            f"{self.path} has no column of numbers, only texts (its first line has {held})",
+            wanted="a column for each dimension",
+            hint="encode the texts with a model first (isoscope.encode)",
         )
 
     def _read(self, types: dict[int, Any]) -> Iterator[Any]:
@@ -189,7 +191,8 @@ def _parsed(path: FilePath, column: Any, start: int) -> Any:
     bad = pc.index(pc.fill_null(whole, False), False).as_py()
     if bad >= 0:
         raise FileError(
-            f"{path} has {str(column[bad])[:40]!r} in row {start + bad}; wanted a list of numbers in brackets"
+            f"{path} has {str(column[bad])[:40]!r} in row {start + bad}",
+            wanted="a list of numbers in brackets",
         )
     inside = pc.replace_substring(pc.utf8_trim(cells, "[]"), ",", " ")
     words = pc.utf8_split_whitespace(pc.utf8_trim_whitespace(inside))
@@ -219,13 +222,15 @@ def _explain(path: FilePath, shape: Layout, places: list[int], error: Exception)
             check_utf8("".join(row), path, reader.line_num)
             if len(row) != len(shape.names):
                 raise ShapeError(
-                    f"{path} has {len(row)} cells in line {reader.line_num}; "
-                    f"wanted {len(shape.names)} in every line"
+                    f"{path} has {len(row)} cells in line {reader.line_num}",
+                    wanted=f"{len(shape.names)} in every line",
                 ) from error
             for place in places:
                 if not is_number(row[place], shape.decimal) and row[place].strip().lower() not in MISSING:
                     raise FileError(
                         f"{path} has {row[place][:40]!r} in line {reader.line_num}, "
-                        f"column {shape.names[place]!r}; wanted a number: correct it or take the line out"
+                        f"column {shape.names[place]!r}",
+                        wanted="a number",
+                        hint=["correct it", "remove the line"],
                     ) from error
     raise FileError(f"{path} cannot be read as delimited text: {reason(error)}") from error

@@ -88,14 +88,14 @@ def layout(
     between = _checked(delimiter) if delimiter is not None else _delimiter(path, lines)
     rows, ends = _rows(path, lines, between)
     if not rows:
-        raise FileError(f"{path} has no rows, only blank lines; wanted at least one")
+        raise FileError(f"{path} has only blank lines", wanted="at least one row")
     mark, doubts = _decimal(path, rows, decimal)
     if header is None:
         header, doubt = _is_header(path, rows, mark)
         doubts += doubt
     data = rows[1:] if header else rows
     if not data:
-        raise ShapeError(f"{path} has a header but no rows; wanted at least one row")
+        raise ShapeError(f"{path} has a header but no rows", wanted="at least one row")
     names = rows[0] if header else [str(place) for place in range(len(rows[0]))]
     columns = _columns(data, len(names))
     holds = [_holds(cells, mark) for cells in columns]

@@ -35,20 +35,23 @@ def check_file(path: FilePath, *, what: str = "vectors") -> None:
     if isinstance(path, Path):
         _check_here(path, what)
     if path.stat().st_size == 0:
-        raise FileError(f"{path} is empty (0 bytes); wanted a file of {what}: was it written to the end?")
+        hint = "check that it was written to the end"
+        raise FileError(f"{path} is empty (0 bytes)", wanted=f"a file of {what}", hint=hint)
     if kind(path) in PICKLES:
         raise FileError(f"{path} is a pickle; {SAVE_AGAIN}")
 
 
 def _check_here(path: Path, what: str) -> None:
+    wanted = f"a file of {what}"
     if path.is_dir():
-        raise FileError(f"{path} is a folder; wanted a file of {what}{_inside(path)}")
+        raise FileError(f"{path} is a folder", wanted=wanted, hint=_inside(path))
     if not path.exists():
-        raise FileError(f"{path} does not exist; wanted a file of {what}{_similar(path)}")
+        absent = "" if path.parent.is_dir() else f", and neither does the folder {path.parent}"
+        raise FileError(f"{path} does not exist{absent}", wanted=wanted, hint=_similar(path))
     if not path.is_file():
-        raise FileError(f"{path} is not a regular file; wanted a file of {what}: copy its content to one")
+        raise FileError(f"{path} is not a regular file", wanted=wanted, hint="copy its content to one")
     if not os.access(path, os.R_OK):
-        raise FileError(f"{path} may not be read; wanted read permission: chmod u+r {path.name}")
+        raise FileError(f"{path} is not readable", wanted="read permission", hint=f"run `chmod u+r {path}`")
 
 
 def kind(path: FilePath) -> str:
@@ -110,7 +113,7 @@ def check_text(line: bytes | str, path: FilePath, *, what: str) -> None:
     """Raise FileError over a line that no text file would have."""
     has_null = "\0" in line if isinstance(line, str) else b"\0" in line
     if len(line) >= MAX_LINE_BYTES or has_null:
-        raise FileError(f"{path} is not text in lines; wanted {what} in each line")
+        raise FileError(f"{path} is not text in lines", wanted=f"{what} in each line")
 
 
 def check_utf8(line: str, path: FilePath, number: int) -> None:
@@ -122,7 +125,7 @@ def check_utf8(line: str, path: FilePath, number: int) -> None:
     except UnicodeEncodeError as error:
         byte = ord(line[error.start]) & 0xFF
         raise FileError(
-            f"{path} is not UTF-8 in line {number} (byte 0x{byte:02x}); wanted UTF-8: save it again as that"
+            f"{path} is not UTF-8 in line {number} (byte 0x{byte:02x})", hint="save it as UTF-8"
         ) from None
 
 
@@ -147,7 +150,8 @@ def reading(path: FilePath) -> Iterator[None]:
         raise
     except Exception as error:
         raise FileError(
-            f"{path} cannot be read: {reason(error)}; is it truncated or of another kind?"
+            f"{path} cannot be read: {reason(error)}",
+            hint="check that it is not truncated, and that its suffix names its format",
         ) from error
 
 
@@ -164,16 +168,13 @@ def _without_gz(path: FilePath) -> PurePath:
     return PurePath(path.name).with_suffix("") if is_gzip(path) else PurePath(path.name)
 
 
-def _similar(path: Path) -> str:
-    folder = path.parent
-    if not folder.is_dir():
-        return f": the folder {folder} does not exist either"
-    names = [entry.name for entry in folder.iterdir()]
+def _similar(path: Path) -> list[str]:
+    names = [entry.name for entry in path.parent.iterdir()] if path.parent.is_dir() else []
     close = difflib.get_close_matches(path.name, names, n=3)
     close += [name for name in sorted(names) if Path(name).stem == path.stem and name not in close]
-    return f": did you mean {' or '.join(close[:3])}?" if close else ""
+    return [f"did you mean {' or '.join(close[:3])}?"] if close else []
 
 
-def _inside(folder: Path) -> str:
-    names = sorted(entry.name for entry in folder.iterdir() if entry.is_file())[:3]
-    return f", such as {folder / names[0]}" if names else ""
+def _inside(folder: Path) -> list[str]:
+    first = min((entry.name for entry in folder.iterdir() if entry.is_file()), default=None)
+    return [] if first is None else [f"name a file in it, such as {folder / first}"]

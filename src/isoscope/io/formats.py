@@ -63,5 +63,7 @@ def refuse_options(path: FilePath, form: Format, options: dict[str, Any]) -> Non
             kinds = ", ".join(suffix for suffix, other in formats().items() if option in other.takes)
             shown = ",".join(value) if isinstance(value, tuple) else value
             raise FileError(
-                f"{shown!r} is for {kinds}; {path} has no such choice: leave it out", argument=option
+                f"{shown!r} is for {kinds}, and {path} has no such choice",
+                argument=option,
+                hint="leave it out",
             )

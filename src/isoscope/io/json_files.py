@@ -105,8 +105,8 @@ class JsonColumns(Table):
                 except (pa.ArrowException, OverflowError) as error:
                     wanted = "a list of numbers" if pa.types.is_list(of) else "a number"
                     raise FileError(
-                        f"{self.path} has {str(cell)[:40]!r} in {self.place(row)}, column {name!r}; "
-                        f"wanted {f'a {of}' if of == pa.string() else wanted}"
+                        f"{self.path} has {str(cell)[:40]!r} in {self.place(row)}, column {name!r}",
+                        wanted="a string" if of == pa.string() else wanted,
                     ) from error
             raise  # pragma: no cover - each alone is what all are
 
@@ -121,8 +121,8 @@ class JsonTable(JsonColumns):
         lengths = {len(values) for values in self._columns.values()}
         if len(lengths) > 1:
             raise FileError(
-                f"{self.path} is an object without lists of one length; wanted {self.wanted.what} in a list, "
-                "one entry a row"
+                f"{self.path} is an object without lists of one length",
+                wanted=f"{self.wanted.what} in a list, one entry a row",
             )
         return lengths.pop()
 
@@ -155,9 +155,7 @@ class JsonTable(JsonColumns):
         if isinstance(found, dict):
             lists = {name: values for name, values in found.items() if isinstance(values, list) and values}
             if not lists:
-                raise ShapeError(
-                    f"{self.path} has no {self.wanted.what}; it is an object without a list of them"
-                )
+                raise ShapeError(f"{self.path} is an object without a list of {self.wanted.what}")
             (only, *others) = lists.values()
             if others or not _are_objects(only):
                 self._is_object = True
@@ -165,7 +163,7 @@ class JsonTable(JsonColumns):
             found = only  # {"data": [{"embedding": …}, …], "model": …}
         if not isinstance(found, list):
             raise FileError(
-                f"{self.path} holds one {type(found).__name__}; wanted a list of {self.wanted.what}"
+                f"{self.path} holds one {type(found).__name__}", wanted=f"a list of {self.wanted.what}"
             )
         if _are_objects(found):
             rows = [_flat(row) for row in found]
@@ -174,8 +172,8 @@ class JsonTable(JsonColumns):
             return {name: [row.get(name) for row in rows] for name in names}
         if self.wanted.lone is not None and not (found and all(isinstance(row, list) for row in found)):
             raise FileError(
-                f"{self.path} has no {self.wanted.what}; wanted a list of lists of numbers, or of objects "
-                "that have some"
+                f"{self.path} has no {self.wanted.what}",
+                wanted="a list of lists of numbers, or of objects that have some",
             )
         return {self.wanted.lone: found}
 
@@ -209,20 +207,21 @@ class JsonLinesTable(JsonColumns):
                 continue
             if blank:  # at the end of the file it would do no harm
                 raise FileError(
-                    f"{self.path} has no JSON in line {blank}: it is blank; wanted an object a line"
+                    f"{self.path} has no JSON in line {blank}, which is blank",
+                    wanted="an object in each line",
                 )
             try:
                 row = json.loads(line)
             except (ValueError, RecursionError) as error:
                 why = getattr(error, "msg", "it is nested too deep, or has too long a number")
                 raise FileError(
-                    f"{self.path} has no JSON in line {number}: {why}; wanted an object a line"
+                    f"{self.path} has no JSON in line {number}: {why}", wanted="an object in each line"
                 ) from error
             if isinstance(row, list) and self.wanted.lone is not None:
                 row = {self.wanted.lone: row}
             if not isinstance(row, dict):
                 raise FileError(
-                    f"{self.path} has no object in line {number}; wanted {{column: value}} in each"
+                    f"{self.path} has no object in line {number}", wanted="{column: value} in each"
                 )
             yield _flat(row)
 
@@ -233,8 +232,9 @@ def _load(path: FilePath) -> Any:
         raw = file.read(_MAX_JSON_BYTES + 1)
     if len(raw) > _MAX_JSON_BYTES:
         raise FileError(
-            f"{path} has more than {_MAX_JSON_BYTES:,} bytes of JSON; wanted fewer: "
-            "save it as .jsonl, a row a line"
+            f"{path} has too much JSON",
+            wanted=f"at most {_MAX_JSON_BYTES:,} bytes",
+            hint="save it as .jsonl, one row in each line",
         )
     return parse_json(raw, str(path), max_bytes=_MAX_JSON_BYTES).value
 

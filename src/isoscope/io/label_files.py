@@ -46,7 +46,7 @@ def column_labels(table: Table, name: str | None) -> list[Any] | np.ndarray:
     """Read the labels in one column of a file; raise LabelError where one is missing."""
     labels: list[Any] | np.ndarray = table.read(name)
     if len(labels) == 0:
-        raise ShapeError(f"{table.path} has no labels; wanted one for each vector")
+        raise ShapeError(f"{table.path} has no labels", wanted="one for each vector")
     if isinstance(labels, np.ndarray):
         return labels
     if kind(table.path) == ".txt" or not table.is_typed:
@@ -54,7 +54,7 @@ def column_labels(table: Table, name: str | None) -> list[Any] | np.ndarray:
     for row, label in enumerate(labels):
         if label is None or label == "":
             raise LabelError(
-                f"{table.path} has no label in {table.place(row)}; wanted one in every {table.unit}"
+                f"{table.path} has no label in {table.place(row)}", wanted=f"one in every {table.unit}"
             )
     return labels if table.is_typed else integers_or_strings(labels)
 
@@ -108,7 +108,7 @@ def _pick(table: Table, column: str | None) -> str | None:
         return "labels"
     if len(table.names) > 1:
         raise FileError(
-            f"{table.path} has {len(table.names)} columns: {listed(table.names)}; "
-            f"say which holds the labels: {table.path}:COLUMN"
+            f"{table.path} has {len(table.names)} columns: {listed(table.names)}",
+            hint=f"name the one with the labels as {table.path}:COLUMN",
         )
     return table.names[0] if table.names else None

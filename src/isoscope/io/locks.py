@@ -28,14 +28,14 @@ def only_user(folder: Path, *, what: str) -> Iterator[None]:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise FileError(f"{what} {folder} cannot be made: {why(error)}; wanted a folder") from error
+        raise FileError(f"{what} {folder} cannot be made: {why(error)}", wanted="a folder") from error
     if sys.platform == "win32":  # which has no locks on a folder
         yield
         return
     try:
         handle = os.open(folder, os.O_RDONLY)
     except OSError as error:
-        raise FileError(f"{what} {folder} cannot be read: {why(error)}; wanted a folder") from error
+        raise FileError(f"{what} {folder} cannot be read: {why(error)}", wanted="a folder") from error
     try:
         if _locked(handle, f"{what} {folder}"):
             sweep(folder, alone=True)
@@ -50,7 +50,7 @@ def _locked(handle: int, named: str) -> bool:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         raise FileError(
-            f"{named} is in use by another process; wait until it ends, or name another folder"
+            f"{named} is in use by another process", hint=["wait until it ends", "name another folder"]
         ) from None
     except OSError:
         return False

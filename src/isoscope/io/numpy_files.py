@@ -109,14 +109,14 @@ def map_npy(path: Path) -> np.ndarray:
 def npy_header(path: FilePath) -> tuple[Member, int]:
     """Read the header of a .npy file: its type, shape, and where the numbers begin. Pickles are refused."""
     if is_gzip(path):
-        raise FileError(f"{path} is compressed; wanted a plain .npy, which is memory-mapped: gunzip it first")
+        raise FileError(f"{path} is compressed and cannot be memory-mapped", hint="gunzip it first")
     magic = first_bytes(path, 6)
     if magic[:4] == b"PK\x03\x04":
-        raise FileError(f"{path} is a .npz archive under another name; rename it to .npz")
+        raise FileError(f"{path} is a .npz archive under another name", hint="rename it to .npz")
     if magic[:1] == b"\x80":
         raise FileError(f"{path} is a pickle, not a .npy file; {SAVE_AGAIN}")
     if magic != NPY_MAGIC:
-        raise FileError(f"{path} does not begin as a .npy file does; wanted a file that np.save wrote")
+        raise FileError(f"{path} does not begin as a .npy file does", wanted="a file that np.save wrote")
     with path.open("rb") as file:
         member = _header(file, path.name)
         offset = file.tell()
@@ -124,16 +124,16 @@ def npy_header(path: FilePath) -> tuple[Member, int]:
     n_bytes = member.n_bytes(str(path))
     check_held(n_bytes, path.stat().st_size - offset, str(path))
     if n_bytes == 0:  # an empty map cannot be made
-        raise ShapeError(f"{path} is empty, shape {member.shape}; wanted at least one value")
+        raise ShapeError(f"{path} is empty, shape {member.shape}", wanted="at least one value")
     return member, offset
 
 
 def npz_members(path: FilePath) -> dict[str, Member]:
     """Return the arrays of a .npz file by name, from their headers."""
     if is_gzip(path):
-        raise FileError(f"{path} is compressed twice; gunzip it first")
+        raise FileError(f"{path} is compressed twice", hint="gunzip it first")
     if first_bytes(path, 6) == NPY_MAGIC:
-        raise FileError(f"{path} is a single array under another name; rename it to .npy")
+        raise FileError(f"{path} is a single array under another name", hint="rename it to .npy")
     with open_raw(path) as raw, zipfile.ZipFile(raw) as archive:
         check_distinct(archive.namelist(), str(path))
         names = [name for name in archive.namelist() if name.endswith(".npy")]
@@ -170,15 +170,21 @@ def check_numbers(dtype: np.dtype[Any], what: str) -> None:
     _refuse_objects(dtype, what)
     if dtype.kind == "c":
         raise FileError(
-            f"holds complex numbers ({dtype}); wanted real ones: save X.real or abs(X)", argument=what
+            f"holds complex numbers ({dtype})",
+            argument=what,
+            wanted="real numbers",
+            hint="save X.real or abs(X)",
         )
     if dtype.kind in "SU":
         raise FileError(
-            f"holds strings ({dtype}); wanted numbers: save X.astype(float), or pass it as labels",
+            f"holds strings ({dtype})",
             argument=what,
+            wanted="numbers",
+            hint=["save X.astype(float)", "pass it as labels"],
         )
     if dtype.kind not in "fiub":
-        raise FileError(f"holds {dtype} values; wanted numbers: save X.astype(np.float32)", argument=what)
+        hint = "save X.astype(np.float32)"
+        raise FileError(f"holds {dtype} values", argument=what, wanted="numbers", hint=hint)
 
 
 def _refuse_objects(dtype: np.dtype[Any], what: str) -> None:
@@ -194,7 +200,9 @@ def _member(archive: zipfile.ZipFile, name: str, path: FilePath) -> Member:
     info, what = archive.getinfo(name), _title(path, name)
     if info.compress_type not in _PACKINGS:
         raise FileError(
-            f"is packed by method {info.compress_type}; wanted an archive of np.savez", argument=what
+            f"is compressed by method {info.compress_type}",
+            argument=what,
+            wanted="an archive that np.savez wrote",
         )
     check_growth(info.file_size, min(info.compress_size, path.stat().st_size), what, "save it as .npy")
     with archive.open(info) as file:

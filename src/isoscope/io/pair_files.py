@@ -83,14 +83,14 @@ def read_scored_pairs(path: str | os.PathLike[str]) -> FilePairs:
         items = [_items(columns.read(name), columns) for name in (first, second)]
         scores = [_score(value, columns, row) for row, value in enumerate(columns.read(score))]
     if not scores:
-        raise ShapeError(f"{file} has no pairs; wanted two items and a score in every row")
+        raise ShapeError(f"{file} has no pairs", wanted="two items and a score in every row")
     return FilePairs(*_alike(*items), scores)
 
 
 def _chosen(columns: Table, asked: list[str]) -> tuple[str, str, str]:
     if asked:
         if len(asked) != 3:
-            raise FileError(f"{columns.path}:{','.join(asked)} names {len(asked)} columns; wanted three")
+            raise FileError(f"{columns.path}:{','.join(asked)} names {len(asked)} columns", wanted="three")
         for name in asked:
             columns.check(name)
         return asked[0], asked[1], asked[2]
@@ -100,8 +100,9 @@ def _chosen(columns: Table, asked: list[str]) -> tuple[str, str, str]:
     if len(columns.names) == 3:
         return columns.names[0], columns.names[1], columns.names[2]
     raise FileError(
-        f"{columns.path} has columns {listed(columns.names)}; wanted two of items and one of scores: "
-        f"say which with {columns.path}:FIRST,SECOND,SCORE"
+        f"{columns.path} has columns {listed(columns.names)}",
+        wanted="two of items and one of scores",
+        hint=f"name them as {columns.path}:FIRST,SECOND,SCORE",
     )
 
 
@@ -111,7 +112,8 @@ def _items(values: Any, columns: Table) -> list[Any]:
         is_text = isinstance(item, str) and bool(item.strip())
         if not is_text and not (isinstance(item, int | float) and math.isfinite(item)):
             raise FileError(
-                f"{columns.path} has the item {item!r:.40} in {columns.place(row)}; wanted a text or a row"
+                f"{columns.path} has the item {item!r:.40} in {columns.place(row)}",
+                wanted="a text or the number of a row",
             )
     return items
 
@@ -137,7 +139,7 @@ def _score(value: Any, columns: Table, row: int) -> float:
         score = math.nan
     if not math.isfinite(score):
         raise FileError(
-            f"{columns.path} has the score {value!r:.40} in {columns.place(row)}; wanted a number"
+            f"{columns.path} has the score {value!r:.40} in {columns.place(row)}", wanted="a number"
         )
     return score
 
@@ -188,7 +190,7 @@ def _two_columns(found: Table, asked: Sequence[str] | None) -> tuple[str, str]:
         return texts[0], texts[1]
     if len(texts) < 2:
         held = f"one column of texts ({texts[0]})" if texts else "no columns of texts"
-        raise FileError(f"{found.path} has {held}; wanted two, with texts that belong together in each row")
+        raise FileError(f"{found.path} has {held}", wanted="two, with texts that belong together in each row")
     for pair in _PAIRS:
         if named := found.find(*pair, among=texts):
             return named[0], named[1]
@@ -202,7 +204,7 @@ def read_row_pairs(path: str | os.PathLike[str]) -> np.ndarray:
     """Return (m, c) row numbers from a .npy, or from text with commas, tabs or blanks between them."""
     path = Path(path)
     if not path.is_file():
-        raise FileError(f"{path} is not there; wanted a file of pairs")
+        raise FileError(f"{path} does not exist", wanted="a file of pairs")
     if path.suffix.lower() == ".npy":
         with reading(path):
             return np.array(map_npy(path))

@@ -101,5 +101,5 @@ def as_numbers(values: Any, *, name: str) -> Any:
         return np.asarray(values).astype(np.float64)
     except (TypeError, ValueError, OverflowError):
         raise InputError(
-            "has entries that are no numbers; wanted how often each row counts", argument=name
+            "has entries that are not numbers", argument=name, wanted="how often each row counts"
         ) from None

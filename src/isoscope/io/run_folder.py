@@ -72,7 +72,8 @@ class RunFolder:
         others = sorted(entry.name for entry in self.path.iterdir() if not entry.name.startswith("."))
         if others and self.is_empty_first:
             raise InputError(
-                f"{self.what} {self.path} holds other files ({', '.join(others[:3])}); choose an empty one"
+                f"{self.what} {self.path} holds other files ({', '.join(others[:3])})",
+                hint="choose an empty one",
             )
         write_json(config, self.configuration, indent=2)
 
@@ -89,8 +90,8 @@ class RunFolder:
         if differing:
             shown = "; ".join(_change(name, found.get(name), wanted.get(name)) for name in differing[:4])
             raise FileError(
-                f"{self.what} {self.path} holds a run of another configuration ({shown}); "
-                "choose another folder"
+                f"{self.what} {self.path} holds a run of another configuration ({shown})",
+                hint="choose another folder",
             )
 
 

@@ -177,9 +177,11 @@ def _check_inside(folder: Path, name: str) -> None:
     path = folder / name
     leads_out = Path(name).is_absolute() or ".." in Path(name).parts
     if leads_out or not path.resolve().is_relative_to(folder.resolve()):
-        raise FileError(f"{folder / FILES} lists {structure.described(name)}; wanted files within its folder")
+        raise FileError(
+            f"{folder / FILES} lists {structure.described(name)}", wanted="files within its folder"
+        )
     if path.exists() and not path.is_file():
-        raise FileError(f"{folder / FILES} lists {structure.described(name)}; wanted regular files")
+        raise FileError(f"{folder / FILES} lists {structure.described(name)}", wanted="regular files")
 
 
 @lru_cache(maxsize=256)

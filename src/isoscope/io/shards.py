@@ -161,7 +161,7 @@ class VectorShards:
     def blocks(self, n_rows: int | None = None) -> Iterator[Space]:
         """Yield all rows in order in blocks of n_rows, across files; each call begins at the first row."""
         if n_rows is not None and n_rows < 1:
-            raise InputError(f"n_rows is {n_rows}; wanted at least one vector a block")
+            raise InputError(argument="n_rows", got=n_rows, wanted="at least 1")
         return self._blocks(n_rows or block_rows(self.n_dims))
 
     def load(self) -> Space:
@@ -222,19 +222,17 @@ def _found(path: str) -> tuple[list[FilePath], list[str]]:
     known = sorted((name for name in names if kind(places[name]) in formats()), key=natural)
     if not known:
         held = f"; it has {listed(sorted(places[name].name for name in names))}" if names else ""
-        what = (
-            "is a folder; wanted files of vectors in it"
-            if Path(path).is_dir()
-            else "matches no file of vectors"
-        )
+        is_folder = Path(path).is_dir()
+        what = "is a folder without files of vectors" if is_folder else "matches no file of vectors"
         raise FileError(f"{shown(path)} {what}{held}")
     if any(kind(places[name]) not in _BESIDE for name in known):  # settings beside vectors, not vectors
         known = [name for name in known if kind(places[name]) not in _BESIDE]
     kinds = sorted({kind(places[name]) for name in known})
     if len(kinds) > 1:
         raise FileError(
-            f"{shown(path)} has files of {len(kinds)} kinds ({', '.join(kinds)}); wanted one: "
-            f"say which with a pattern, such as '{shown(path).rstrip('/')}/*{kinds[0]}'"
+            f"{shown(path)} has files of {len(kinds)} kinds ({', '.join(kinds)})",
+            wanted="one kind",
+            hint=f"choose one with a pattern, such as '{shown(path).rstrip('/')}/*{kinds[0]}'",
         )
     others = sorted(places[name].name for name in names if name not in set(known))
     notes = [f"left out files of other kinds: {listed(others)}"] if others else []
@@ -269,8 +267,9 @@ def _opened(
         return list(files), bad
     if bad:
         raise InputError(
-            f"{apart[0]} for the rows of all files cannot be assigned when files are left out "
-            f"({next(iter(bad))}); wanted a column of each file"
+            f"for the rows of all files cannot be assigned when files are left out ({next(iter(bad))})",
+            argument=apart[0],
+            wanted="a column of each file",
         )
     return _with_rows(files, apart), bad
 
@@ -280,8 +279,9 @@ def _with_rows(files: list[VectorFile], apart: list[str]) -> list[Shard]:
     counts = [file.n_rows for file in files]
     if None in counts:
         raise InputError(
-            f"{apart[0]} in a file of its own needs files that say how many rows they have; "
-            f"{files[0].path} does not: name a column of each"
+            f"in one file for all needs the number of rows of each, which {files[0].path} does not say",
+            argument=apart[0],
+            hint="name a column of each file",
         )
     ends = list(itertools.accumulate(count or 0 for count in counts))
     shards: list[Shard] = []
@@ -314,7 +314,9 @@ def _check_dims(shards: list[Shard], bad: dict[str, str], *, skip_bad: bool) -> 
 
 
 def _other_dims(title: str, n_dims: int, wanted: int, which: str = "the first file has") -> ShapeError:
-    return ShapeError(f"{title} has {n_dims} dimensions where {which} {wanted}; wanted the same")
+    return ShapeError(
+        f"{title} has {n_dims} dimensions where {which} {wanted}", wanted="the same number in all"
+    )
 
 
 def _joined(parts: list[tuple[str, Labels]]) -> Labels | None:
@@ -325,7 +327,9 @@ def _joined(parts: list[tuple[str, Labels]]) -> Labels | None:
     for title, part in parts:
         if {type(name) for name in part.names} != {type(name) for name in first.names}:
             raise LabelError(
-                f"labels are {_kinds(part)} in {title} and {_kinds(first)} in {first_title}; wanted one kind"
+                f"has {_kinds(part)} in {title} and {_kinds(first)} in {first_title}",
+                argument="labels",
+                wanted="one type",
             )
     names = tuple(sorted({name for _, part in parts for name in part.names}))
     place = {name: row for row, name in enumerate(names)}

@@ -142,10 +142,10 @@ def parse_json(
     if isinstance(raw, str):
         raw = raw.encode("utf-8", "surrogatepass")
     if len(raw) > max_bytes:
-        raise FileError(f"{file} has more than {max_bytes:,} bytes of JSON; wanted fewer")
+        raise FileError(f"{file} has too much JSON", wanted=f"at most {max_bytes:,} bytes")
     brackets = _JSON_STRING.sub(b"", raw).translate(None, _ALL_BUT_BRACKETS)
     if max(accumulate(1 if sign in b"[{" else -1 for sign in brackets), default=0) > max_depth:
-        raise FileError(f"{file} has JSON nested more than {max_depth} deep; wanted less")
+        raise FileError(f"{file} has JSON nested too deeply", wanted=f"at most {max_depth} levels")
     try:
         return Field(file, "", json.loads(raw.decode("utf-8-sig")))
     except (ValueError, RecursionError) as error:  # no JSON, no UTF-8, an integer of thousands of digits
@@ -181,22 +181,25 @@ def declared_bytes(lengths: Collection[int], item_bytes: int, what: str) -> int:
             f"has a negative length in its shape {tuple(lengths)}: its header is damaged", argument=what
         )
     if item_bytes < 1:
-        raise FileError("has items of no bytes; wanted values of at least one byte", argument=what)
+        raise FileError("has items of 0 bytes", argument=what, wanted="at least 1 byte in each")
     return math.prod(lengths) * item_bytes
 
 
 def check_held(claimed: int, held: int, what: str) -> None:
     """Raise FileError where a header claims more bytes than its file holds."""
     if claimed > held:
-        raise FileError(f"{what} claims {claimed:,} bytes but holds {held:,}: is it truncated?")
+        raise FileError(
+            f"{what} claims {claimed:,} bytes but holds {held:,}", hint="check that it is not truncated"
+        )
 
 
 def check_growth(unpacked: int, packed: int, what: str, hint: str) -> None:
     """Raise FileError over what unpacks to both very much and very many times its packed size."""
     if unpacked > max(MAX_UNPACKED_BYTES, MAX_GROWTH * packed):
         raise FileError(
-            f"{what} unpacks to {unpacked:,} bytes or more from {packed:,}; "
-            f"wanted at most {MAX_GROWTH} times as many: {hint}"
+            f"{what} unpacks to {unpacked:,} bytes or more from {packed:,}",
+            wanted=f"at most {MAX_GROWTH} times as many",
+            hint=hint,
         )
 
 
@@ -244,10 +247,10 @@ def leaves(value: object, what: str) -> Iterator[tuple[str, Any]]:
         inside = [(f"{name}.{key}" if name else str(key), held) for key, held in entry.items()]
         if any(len(name) > MAX_NAME for name, _ in inside):
             raise FileError(
-                f"has an entry with a name of more than {MAX_NAME:,} letters; wanted fewer", argument=what
+                "has an entry whose name is too long", argument=what, wanted=f"at most {MAX_NAME:,} letters"
             )
         waiting += reversed(inside)
-    raise FileError(f"has more than {MAX_ENTRIES:,} nested entries; wanted fewer", argument=what)
+    raise FileError("has too many nested entries", argument=what, wanted=f"at most {MAX_ENTRIES:,}")
 
 
 def _span(at_least: float, at_most: float | None) -> str:
@@ -260,6 +263,4 @@ def check_distinct(names: Iterable[str], what: str) -> None:
     """Raise FileError where an archive holds two members of one name: readers differ in which they take."""
     name, n = max(Counter(names).items(), key=lambda one: one[1], default=("", 0))
     if n > 1:
-        raise FileError(
-            f"holds {described(name)} {n} times; wanted an archive with each name once", argument=what
-        )
+        raise FileError(f"holds {described(name)} {n} times", argument=what, wanted="each name once")

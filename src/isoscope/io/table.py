@@ -98,7 +98,7 @@ class Table(ABC):
         """Return the length of the first list of a column."""
         for batch in self.batches([place], 1):
             return lists_array(batch.column(0).slice(0, 1), self.path).shape[1]
-        raise ShapeError(f"{self.path} has no rows; wanted at least one vector")
+        raise ShapeError(f"{self.path} has no rows", wanted="at least one vector")
 
     def doubt(self, places: list[int]) -> FileError | None:
         """Return a question where these columns of numbers may be no dimensions; None where they are."""
@@ -150,7 +150,7 @@ class Table(ABC):
     def check(self, column: str) -> None:
         """Raise FileError unless there is such a column."""
         if not self.written:
-            raise FileError(f"{self.path} has no columns, so no {column!r}; leave the column out")
+            raise FileError(f"{self.path} has no columns, so no {column!r}", hint="leave the column out")
         if column not in self.places:
             raise FileError(
                 f"{self.path} has no column {column!r}; it has {listed(self.names)}",

@@ -70,7 +70,7 @@ def open_table(path: FilePath, wanted: Wanted, kinds: tuple[str, ...] = KINDS) -
     check_file(path, what=wanted.what)
     if kind(path) not in kinds:
         raise FileError(
-            f"{path} is of an unknown kind {kind(path)!r}; wanted {wanted.what} in {', '.join(kinds)}"
+            f"{path} has the suffix {kind(path)!r}", wanted=f"{wanted.what} in one of {', '.join(kinds)}"
         )
     with reading(path):
         return _TABLES[kind(path)](path, wanted)

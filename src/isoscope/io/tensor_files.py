@@ -62,7 +62,7 @@ class StoredTensor:
     def rows(self, path: FilePath, *, uncached: bool = False) -> tuple[torch.dtype, RawRows]:
         """Return its type, and its numbers as rows; raise FileError over a type that NumPy does not read."""
         if self.dtype not in _STORED:
-            raise FileError(f"{path} holds {self.dtype} values; wanted {', '.join(_STORED)} at an address")
+            raise FileError(f"{path} holds {self.dtype} values", wanted=f"{', '.join(_STORED)} at an address")
         kind, letters = _STORED[self.dtype]
         if declared_bytes(self.shape, kind.itemsize, str(path)) != self.n_bytes:
             raise FileError(f"{path} has {self.n_bytes:,} bytes for a tensor of shape {self.shape}")
@@ -113,7 +113,7 @@ class SafetensorsReader(Reader):
             return codes
         spelled = parse_json(names.text(), f"{self.path} ({LABEL_NAMES})").entries()
         if bool(((codes < 0) | (codes >= len(spelled))).any()):
-            raise FileError(f"{self.path} has labels without a name; wanted codes below {len(spelled)}")
+            raise FileError(f"{self.path} has labels without a name", wanted=f"codes below {len(spelled)}")
         return [spelled[code].value for code in codes.tolist()]
 
     def _header(self) -> tuple[dict[str, StoredTensor], dict[str, Field]]:
@@ -210,7 +210,9 @@ class TorchArchive:
         check_distinct((member.filename for member in self._members), str(path))
         for member in self._members:
             if member.compress_type != zipfile.ZIP_STORED or member.file_size != member.compress_size:
-                raise FileError(f"{path} ({member.filename}) is packed; wanted an archive of torch.save")
+                raise FileError(
+                    f"{path} ({member.filename}) is compressed", wanted="an archive that torch.save wrote"
+                )
         self._check([member for member in self._members if "/data/" not in member.filename])
 
     def check_sizes(self, tensors: Iterable[Tensor]) -> None:
@@ -220,7 +222,9 @@ class TorchArchive:
         missing = Counter(n_bytes for _, n_bytes in storages if n_bytes)
         missing.subtract(member.file_size for member in self._members if "/data/" in member.filename)
         if max(missing.values(), default=0) > 0:
-            raise FileError(f"{self.path} has fewer bytes than its tensors say: is it truncated?")
+            raise FileError(
+                f"{self.path} has fewer bytes than its tensors say", hint="check that it is not truncated"
+            )
 
     @cache  # noqa: B019 - as long as the reader
     def check(self, n_bytes: int) -> None:
@@ -251,13 +255,14 @@ def _check_tensor(tensor: Tensor, what: str) -> tuple[int, int]:
     # an expanded tensor claims rows that the file does not hold
     if tensor.numel() * tensor.element_size() > tensor.untyped_storage().nbytes():
         raise FileError(
-            f"is an expanded view, shape {shape}; wanted stored rows: save X.contiguous()", argument=what
+            f"is an expanded view of shape {shape}",
+            argument=what,
+            wanted="stored rows",
+            hint="save X.contiguous()",
         )
     return shape
 
 
 def _refuse_gzip(reader: Reader) -> None:
     if is_gzip(reader.path):
-        raise FileError(
-            f"{reader.path} is compressed; wanted a plain file, which is memory-mapped: gunzip it first"
-        )
+        raise FileError(f"{reader.path} is compressed and cannot be memory-mapped", hint="gunzip it first")

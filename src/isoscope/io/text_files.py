@@ -125,8 +125,9 @@ def _choose(columns: Table, column: str | None, labels: Any) -> str | None:
             return found[0]
     if not strings:
         raise FileError(
-            f"{columns.path} has no column of strings; it has {listed(columns.names)}; "
-            "wanted one of texts: leave the model out to measure vectors"
+            f"{columns.path} has no column of strings; it has {listed(columns.names)}",
+            wanted="a column of texts",
+            hint="leave the model out to measure vectors",
         )
     which = Setting("text_column", to="say which holds the texts")
     raise FileError(f"{columns.path} has columns {listed(columns.names)}", hint=which)
@@ -140,7 +141,7 @@ def texts_of(columns: Table, column: str | None, *, skip_blank: bool = False) ->
             text for text in texts if text is not None and not (isinstance(text, str) and not text.strip())
         ]
     if len(texts) == 0:
-        raise ShapeError(f"{columns.path} has no texts; wanted at least one")
+        raise ShapeError(f"{columns.path} has no texts", wanted="at least one")
     by_tabs = kind(columns.path) == ".tsv"
     for row, text in enumerate(texts):
         is_sound = isinstance(text, str) and text.strip() and _is_unicode(text)
@@ -153,17 +154,19 @@ def texts_of(columns: Table, column: str | None, *, skip_blank: bool = False) ->
 def _fault(text: Any, columns: Table, where: str) -> InputError:
     if text is None or (isinstance(text, str) and not text.strip()):
         return InputError(
-            f"{columns.path} has no text in {where}; wanted one in every {columns.unit}: "
-            "fill it, or take it out (and its label)"
+            f"{columns.path} has no text in {where}",
+            wanted=f"one in every {columns.unit}",
+            hint=["fill it", "remove it (and its label)"],
         )
     if not isinstance(text, str):
         shown = f"{str(text)[:40]} ({type(text).__name__})"
-        return FileError(f"{columns.path} has {shown} in {where}; wanted a text, which is a string")
+        return FileError(f"{columns.path} has {shown} in {where}", wanted="a text, which is a string")
     if not _is_unicode(text):
-        return FileError(f"{columns.path} has half of a surrogate pair in {where}; wanted Unicode text")
+        return FileError(f"{columns.path} has half of a surrogate pair in {where}", wanted="Unicode text")
     return FileError(
         f"{columns.path} has tabs and line ends within one text in {where}: a quotation mark at the start of "
-        "a cell joins rows up to the next mark; quote the cell, or save the file as .jsonl"
+        "a cell joins rows up to the next mark",
+        hint=["quote the cell", "save the file as .jsonl"],
     )
 
 
@@ -181,8 +184,9 @@ def _refuse_word_vectors(path: Path) -> None:
     n_numbers = numbers_a_line(lines)
     if n_numbers > _FEW_NUMBERS:
         raise FileError(
-            f"{path} has {n_numbers} numbers in each line, as word vectors have; wanted a text a line: "
-            "leave the model out to measure the vectors"
+            f"{path} has {n_numbers} numbers in each line, as word vectors have",
+            wanted="a text in each line",
+            hint="leave the model out to measure the vectors",
         )
 
 

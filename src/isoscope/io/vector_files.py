@@ -154,7 +154,7 @@ class VectorFile:
         whole file. By default a block is about 16 MB of float32.
         """
         if n_rows is not None and n_rows < 1:
-            raise InputError(f"n_rows is {n_rows}; wanted at least one vector a block")
+            raise InputError(argument="n_rows", got=n_rows, wanted="at least 1")
         return self._blocks(n_rows or block_rows(self.n_dims))
 
     def load(self) -> Space:
@@ -193,17 +193,16 @@ class VectorFile:
         try:
             space = Space(vectors, labels=labels, texts=chunk.texts, name=self.name)
         except NotFiniteError:
-            raise NotFiniteError(self._not_finite()) from None
+            raise self._not_finite() from None
         # a block may hold none but rows that do not count, which a whole file may not
         return space if weights is None else weighted(space, weights)
 
     def _check_count(self, n_read: int) -> None:
         if n_read == 0:
-            raise ShapeError(f"{self.path} has no rows; wanted at least one vector")
+            raise ShapeError(f"{self.path} has no rows", wanted="at least one vector")
         if self.n_rows is not None and n_read != self.n_rows:
-            raise FileError(
-                f"{self.path} has {n_read:,} vectors where it promises {self.n_rows:,}: is it truncated?"
-            )
+            message = f"{self.path} has {n_read:,} vectors where it promises {self.n_rows:,}"
+            raise FileError(message, hint="check that it is not truncated")
         self._check_length("labels", self.labels, n_read)
         self._check_length("weights", self.weights, n_read)
 
@@ -211,12 +210,13 @@ class VectorFile:
         if values is not None and len(values) != n_rows:
             raise ShapeError(
                 f"has {len(values)} entries for {n_rows} vectors in {self.path} "
-                f"({what} from {self.known[what].where}); wanted one for each vector",
+                f"({what} from {self.known[what].where})",
                 argument=what,
+                wanted="one for each vector",
             )
 
-    def _not_finite(self) -> str:
-        """Return a message that says which rows of the file have NaN or infinity, and how many."""
+    def _not_finite(self) -> NotFiniteError:
+        """Return the error that says which rows of the file have NaN or infinity, and how many."""
         bad: list[int] = []
         n_bad = n_rows = 0
         for chunk in regroup(self._rows(block_rows(self.n_dims)), block_rows(self.n_dims), stack):
@@ -225,9 +225,11 @@ class VectorFile:
             n_bad += len(rows)
             n_rows += len(chunk)
         shown = ", ".join(map(str, bad)) + (", …" if n_bad > len(bad) else "")
-        return (
+        return NotFiniteError(
             f"{self.path} has NaN, Inf or missing numbers in {n_bad} of {n_rows} rows "
-            f"(row {shown}, counting from 0); wanted finite numbers: drop or fill those rows and save again"
+            f"(row {shown}, counting from 0)",
+            wanted="finite numbers",
+            hint="drop or fill those rows and save the file again",
         )
 
 
@@ -250,7 +252,7 @@ def open_file(
     form = formats().get(kind(path))
     if form is None:
         raise FileError(
-            f"{path} is of an unknown kind {kind(path)!r}; wanted one of {', '.join(sorted(formats()))}"
+            f"{path} has the suffix {kind(path)!r}", wanted=f"one of {', '.join(sorted(formats()))}"
         )
     refuse_options(path, form, where)
     column = labels if isinstance(labels, str) else None  # a Path is a path, whatever columns there are

@@ -63,12 +63,12 @@ class TableReader(Reader):
         self._texts = [table.places[TEXT_COLUMN]] if lists and self._has_texts() else []
         self.n_rows = table.count()
         if self.n_rows == 0:
-            raise ShapeError(f"{self.path} has no rows; wanted at least one vector")
+            raise ShapeError(f"{self.path} has no rows", wanted="at least one vector")
         self.n_dims = table.n_numbers(lists[0]) if lists else len(self._places)
         if self.n_dims == 0:
             raise ShapeError(
-                f"{self.path} has vectors of no dimensions in column {table.written[lists[0]]!r}; "
-                "wanted at least one"
+                f"{self.path} has vectors of 0 dimensions in column {table.written[lists[0]]!r}",
+                wanted="at least 1",
             )
         if self.n_rows is not None:
             table.check_growth(4 * self.n_rows * self.n_dims)
@@ -111,7 +111,7 @@ class TableReader(Reader):
         for name in (self.request.labels, self.request.weights):
             if name is not None and self.columns.count(name) > 1:
                 raise FileError(
-                    f"{self.path} has {self.columns.count(name)} columns {name!r}; wanted one so called"
+                    f"{self.path} has {self.columns.count(name)} columns named {name!r}", wanted="only one"
                 )
 
     def _lists(self) -> list[int]:
@@ -125,7 +125,8 @@ class TableReader(Reader):
             if not lists:
                 held = table.type_of(table.places[asked])
                 raise FileError(
-                    f"{self.path} has {held} in column {asked!r}; wanted lists of numbers, one vector a row"
+                    f"{self.path} has {held} in column {asked!r}",
+                    wanted="lists of numbers, one vector a row",
                 )
             return lists
         if self.request.columns is not None:
@@ -189,7 +190,9 @@ def _asked(request: Request, columns: Sequence[Column], rest: list[int]) -> tupl
     others = [columns[place].name for place in chosen if not columns[place].is_number]
     if others and not any(":" in item for item in asked):
         raise InputError(
-            f"has {others[0]!r}, which holds no numbers in {request.path}; leave it out", argument="columns"
+            f"has {others[0]!r}, which holds no numbers in {request.path}",
+            argument="columns",
+            hint="leave it out",
         )
     notes = [f"left out non-numeric columns: {listed(others)}"] if others else []
     return [place for place in chosen if columns[place].is_number], notes

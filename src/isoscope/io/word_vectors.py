@@ -34,12 +34,12 @@ class WordTextReader(Reader):
         self._n_header_lines = 1 if header else 0
         body = [line.split() for line in lines[self._n_header_lines :]]
         if not body:
-            raise ShapeError(f"{self.path} has no vectors; wanted a word and its numbers in each line")
+            raise ShapeError(f"{self.path} has no vectors", wanted="a word and its numbers in each line")
         common = numbers_a_line(body)
         self.n_rows, self.n_dims = header or (None, common)
         if common == 0:
             raise FileError(
-                f"{self.path} has no numbers after the first word; wanted 'word 0.1 0.2 …' in each line"
+                f"{self.path} has no numbers after the first word", wanted="'word 0.1 0.2 …' in each line"
             )
         if header and self.n_dims != common:
             raise ShapeError(
@@ -90,8 +90,8 @@ class WordTextReader(Reader):
     def _ragged(self, line: bytes, line_number: int) -> NoReturn:
         found = max(len(line.split()) - 1, 0)
         raise ShapeError(
-            f"{self.path} has {found} numbers in line {line_number}; wanted {self.n_dims} "
-            "after the word, as in the other lines"
+            f"{self.path} has {found} numbers in line {line_number}",
+            wanted=f"{self.n_dims} after the word, as in the other lines",
         )
 
     def _explain(self, lines: list[bytes], first_line: int, error: Exception) -> NoReturn:
@@ -101,23 +101,24 @@ class WordTextReader(Reader):
                 if not (_NUMBER.fullmatch(token) or token.lower() in _SPECIAL):
                     shown = token[:40].decode("utf-8", "replace")
                     raise FileError(
-                        f"{self.path} has {shown!r} in line {first_line + i} where a number is wanted; "
-                        f"wanted a word and {self.n_dims} numbers"
+                        f"{self.path} has {shown!r} in line {first_line + i}, which is not a number",
+                        wanted=f"a word and {self.n_dims} numbers",
                     ) from error
         raise error  # pragma: no cover - Arrow and the pattern agree on what a number is
 
     def _check_words(self, body: list[list[bytes]]) -> None:
         if all(_NUMBER.fullmatch(tokens[0]) and not tokens[0].isdigit() for tokens in body):
             raise FileError(
-                f"{self.path} begins every line with a number, not a word; "
-                "wanted word vectors: rename a table of plain numbers to .csv"
+                f"{self.path} begins every line with a number",
+                wanted="a word",
+                hint="rename the file to .csv if it is a table of numbers",
             )
 
     def _check_size(self) -> None:
         if self.n_rows is None or is_gzip(self.path):
             return
         if self.n_rows == 0:
-            raise ShapeError(f"{self.path} says 0 vectors in its first line; wanted at least one")
+            raise ShapeError(f"{self.path} says 0 vectors in its first line", wanted="at least one")
         if self.n_rows * 2 * self.n_dims > self.path.stat().st_size:  # a number takes two bytes at least
             raise _too_short(self)
 
@@ -133,7 +134,7 @@ class WordBinaryReader(Reader):
             self.n_rows, self.n_dims = self._header(file)
         if self.n_rows == 0 or self.n_dims == 0:
             raise ShapeError(
-                f"{self.path} is empty, shape {(self.n_rows, self.n_dims)}; wanted at least one vector"
+                f"{self.path} is empty, shape {(self.n_rows, self.n_dims)}", wanted="at least one vector"
             )
         if not is_gzip(self.path) and self.n_rows * (4 * self.n_dims + 2) > self.path.stat().st_size:
             raise _too_short(self)
@@ -151,7 +152,8 @@ class WordBinaryReader(Reader):
                     word, row = buffer.word(), buffer.take(row_bytes)
                     if word is None or row is None:
                         raise FileError(
-                            f"{self.path} ends after {i:,} of its {self.n_rows:,} vectors: it is truncated"
+                            f"{self.path} ends after {i:,} of its {self.n_rows:,} vectors",
+                            hint="check that it is not truncated",
                         )
                     words.append(word.lstrip(b"\n").decode("utf-8", "replace"))
                     rows.append(row)
@@ -160,24 +162,27 @@ class WordBinaryReader(Reader):
     def _header(self, file: BinaryIO) -> tuple[int, int]:
         line = file.readline(64)
         if not (line.endswith(b"\n") and _is_header(line)):
-            raise FileError(f"{self.path} does not begin with a line 'n d'; wanted word2vec's binary layout")
+            raise FileError(
+                f"{self.path} does not begin with a line 'n d'", wanted="word2vec's binary layout"
+            )
         n, d = map(int, line.split())
         return n, d
 
     def _refuse_others(self) -> None:
         magic = first_bytes(self.path, 4)
         if magic == b"PK\x03\x04":
-            raise FileError(f"{self.path} looks like a torch archive, not word2vec; rename it to .pt")
+            raise FileError(f"{self.path} looks like a torch archive, not word2vec", hint="rename it to .pt")
         if magic == _FASTTEXT:
             raise FileError(
-                f"{self.path} is a fastText model; wanted its vectors: use the .vec file beside it"
+                f"{self.path} is a fastText model", wanted="its vectors", hint="use the .vec file beside it"
             )
 
 
 def _too_short(reader: Reader) -> FileError:
     claim = f"{reader.n_rows:,} × {reader.n_dims:,}"
     return FileError(
-        f"{reader.path} says {claim} in its first line but is too short for that: it is truncated"
+        f"{reader.path} says {claim} in its first line but is too short for that",
+        hint="check that it is not truncated",
     )
 
 

@@ -71,7 +71,8 @@ def check_target(path: str | os.PathLike[str], kinds: Iterable[str] = BLOCKWISE)
     path = Path(path)
     if path.suffix.lower() not in kinds:
         raise FileError(
-            f"{path} is of a kind that is not written ({path.suffix!r}); wanted one of {listed(kinds)}"
+            f"{path} has the suffix {path.suffix!r}, which cannot be written",
+            wanted=f"one of {listed(kinds)}",
         )
     check_place(path)
     return path

@@ -101,15 +101,17 @@ def count_absent(path: Path, array: Any, what: str) -> tuple[int, int]:
     if is_large and n_chunks > _MAX_GROWTH * len(sizes):
         raise FileError(
             f"{what} claims {n_bytes:,} bytes in {n_chunks:,} chunks, but its folder has "
-            f"{len(sizes):,} files; wanted at least one chunk in {_MAX_GROWTH}: "
-            f"is the shape {tuple(array.shape)} right?"
+            f"{len(sizes):,} files",
+            wanted=f"a file for at least one chunk in {_MAX_GROWTH}",
+            hint=f"check that the shape {tuple(array.shape)} is right",
         )
     largest = max(sizes.values(), default=0)
     chunk_bytes = declared_bytes(lengths, item_bytes, what)
     if chunk_bytes > max(_MAX_CLAIMED_BYTES, _MAX_GROWTH * largest):
         raise FileError(
-            f"{what} claims chunks of {chunk_bytes:,} bytes, but its largest file has {largest:,}; "
-            f"wanted at most {_MAX_GROWTH} times as many: save it with smaller chunks"
+            f"{what} claims chunks of {chunk_bytes:,} bytes, but its largest file has {largest:,}",
+            wanted=f"at most {_MAX_GROWTH} times as many",
+            hint="save it with smaller chunks",
         )
     key = array.metadata.encode_chunk_key
     return sum(key(place) not in sizes for place in itertools.product(*map(range, counts))), n_chunks
@@ -136,8 +138,9 @@ def check_blosc(path: Path, array: Any, first: int, last: int) -> None:
         unpacked, packed = (int.from_bytes(header[at : at + 4], "little") for at in (4, 12))
         if len(header) < _BLOSC_HEADER or packed != size or unpacked > 2 * n_bytes + _BLOSC_HEADER:
             raise FileError(
-                f"{file} is a chunk of {size:,} bytes that says it has {packed:,}, {unpacked:,} unpacked; "
-                f"wanted {n_bytes:,} unpacked: is it truncated?"
+                f"{file} is a chunk of {size:,} bytes that says it has {packed:,}, {unpacked:,} unpacked",
+                wanted=f"{n_bytes:,} unpacked",
+                hint="check that it is not truncated",
             )
 
 
@@ -151,7 +154,7 @@ def _library(path: object) -> Any:
         import zarr
     except ImportError as error:
         raise FileError(
-            f"{path} is a zarr folder, which needs zarr: pip install 'isoscope[scale]'"
+            f"{path} is a zarr folder, which needs zarr", hint="pip install 'isoscope[scale]'"
         ) from error
     return zarr
 
