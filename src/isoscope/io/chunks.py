@@ -181,7 +181,7 @@ def stack(pieces: list[Chunk]) -> Chunk:
 def check_shape(shape: tuple[int, ...], what: str) -> tuple[int, int]:
     """Return (n, d) of an array; raise ShapeError unless it has two axes and at least one number."""
     if len(shape) != 2:
-        one = ["save X[None, :] if it is one vector", "X[:, None] if it is one column"]
+        one = ["save X[None, :] for one vector", "X[:, None] for one column"]
         raise ShapeError(
             f"has shape {shape}",
             argument=what,
