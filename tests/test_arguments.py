@@ -130,6 +130,39 @@ def test_a_former_name_warns_and_works() -> None:
     assert caught[0].filename == __file__
 
 
+def former_names() -> list[Any]:
+    """Every former name of an argument, with its function; methods of public classes included."""
+    functions: dict[str, Any] = dict(public_functions())
+    for name, value in public_functions().items():
+        if inspect.isclass(value):
+            functions |= {f"{name}.{member}": getattr(value, member) for member in vars(value)}
+    return [
+        pytest.param(function, old, new, id=f"{name}-{old}")
+        for name, function in functions.items()
+        for old, new in getattr(function, "former_names", {}).items()
+    ]
+
+
+@pytest.mark.parametrize(("function", "old", "new"), former_names())
+def test_every_former_name_warns_where_it_is_called(function: Any, old: str, new: str) -> None:
+    with pytest.warns(DeprecationWarning, match=f"use `{new}`") as caught, pytest.raises(TypeError):
+        function(**{old: None})  # the arguments that are missing are an error after the warning
+    assert [warning.filename for warning in caught] == [__file__]
+
+
+def test_former_names_are_found() -> None:
+    names = {parameter.id for parameter in former_names()}
+    assert {"isoscope.read-vector_column", "isoscope.models.measure_layers-memory_mb"} <= names
+    assert len(names) >= 9
+
+
+@pytest.mark.filterwarnings("ignore:The argument:DeprecationWarning")
+def test_no_limit_by_a_former_name() -> None:
+    X, labels = np.random.default_rng(0).normal(size=(60, 3)), np.arange(60) % 2
+    found = iso.silhouette_score(X, labels, memory_mb=None)  # type: ignore[call-arg]
+    assert found == iso.silhouette_score(X, labels)
+
+
 def test_one_of_two_names_is_given() -> None:
     @renamed(old="new")
     def function(*, new: int = 0) -> int:

@@ -51,14 +51,15 @@ def renamed(
                 kwargs[new] = value if convert is None else convert(value)
             return function(*args, **kwargs)
 
+        call.former_names = names  # type: ignore[attr-defined]
         return call
 
     return decorate
 
 
-def as_mebibytes(megabytes: Any) -> str:
-    """Return the size that the former argument `memory_mb` meant."""
-    return f"{megabytes}MiB"
+def as_mebibytes(megabytes: Any) -> str | None:
+    """Return the size that the former argument `memory_mb` meant; None stays None."""
+    return None if megabytes is None else f"{megabytes}MiB"
 
 
 def parse_memory(memory: str | float | None) -> int | None:

@@ -1,9 +1,10 @@
-"""Plugins of other packages, found by their entry points: named corpora and commands.
+"""Plugins of other packages, found by their entry points: named corpora, commands and metrics.
 
     isoscope.corpora     a module with text_names, load_texts, pair_names, load_pairs, load_task
     isoscope.commands    Typer apps, each under the name of its entry point
+    isoscope.metrics     modules that register metrics
 
-The package `isoscope-papers` provides both.
+The package `isoscope-papers` provides corpora and commands.
 """
 
 from __future__ import annotations
@@ -23,6 +24,11 @@ def corpora() -> Any | None:
     """Return the module of named corpora, or None if no package provides one."""
     entry = next(iter(entry_points(group="isoscope.corpora")), None)
     return None if entry is None else entry.load()
+
+
+def has_metrics() -> bool:
+    """Return whether a package adds metrics, without importing them."""
+    return bool(entry_points(group="isoscope.metrics"))
 
 
 def missing(what: str) -> InputError:

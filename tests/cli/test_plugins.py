@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import typer
 from typer.testing import CliRunner
@@ -56,3 +60,27 @@ def test_a_command_of_another_package(monkeypatch: pytest.MonkeyPatch) -> None:
         plugins, "entry_points", lambda group: [point] if group == "isoscope.commands" else []
     )
     assert CliRunner().invoke(app, ["greet", "you"]).output == "hello you\n"
+
+
+def test_a_metric_of_another_package(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(
+        "import isoscope\n\n@isoscope.metric(family='isotropy')\n"
+        'def my_trace(X):\n    """The total variance."""\n    return X.var(0).sum()\n'
+    )
+    about = tmp_path / "mine-1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: mine\nVersion: 1.0\n")
+    (about / "entry_points.txt").write_text("[isoscope.metrics]\nmine = mine\n")
+    np.save(tmp_path / "v.npy", np.random.default_rng(0).normal(size=(50, 3)))
+    places = os.pathsep.join([str(tmp_path), *sys.path])
+
+    def measured(name: str) -> subprocess.CompletedProcess[str]:
+        words = [sys.executable, "-m", "isoscope", "measure", str(tmp_path / "v.npy"), "-m", name, "--json"]
+        return subprocess.run(
+            words, env={**os.environ, "PYTHONPATH": places}, capture_output=True, text=True, check=False
+        )
+
+    done = measured("my_trace")
+    assert done.returncode == 0, done.stderr
+    assert "my_trace" in done.stdout
+    assert measured("my_trice").returncode == 2

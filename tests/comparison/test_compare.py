@@ -2,8 +2,10 @@ from __future__ import annotations
 
 import itertools
 import json
+from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from tests.raising import raises
@@ -332,3 +334,25 @@ def test_sides_without_a_name_are_called_by_their_letter() -> None:
     X = np.random.default_rng(0).normal(size=(60, 4))
     found = iso.compare(X, iso.Space(X[:, :3], name="cut"))
     assert found.title == "A: 4 dimensions, B: cut × 3 dimensions; 60 items"
+
+
+def test_a_column_of_numeric_labels_in_both(tmp_path: Path, rng: np.random.Generator) -> None:
+    A, codes = rng.normal(size=(60, 3)), np.arange(60) % 3
+    frame = pd.DataFrame(A, columns=["x", "y", "z"])
+    labelled = frame.assign(cls=codes)
+    labelled.to_csv(tmp_path / "labelled.csv", index=False)
+    frame.to_csv(tmp_path / "plain.csv", index=False)
+    for B in (labelled, frame, tmp_path / "labelled.csv", tmp_path / "plain.csv"):
+        for first in (labelled, tmp_path / "labelled.csv"):
+            found = compare(first, B, labels="cls", metrics="isoscore")
+            assert (found.a.d, found.b.d, found.a.n_labels) == (3, 3, 3)
+
+
+def test_ids_in_an_array(rng: np.random.Generator) -> None:
+    A, names = rng.normal(size=(60, 3)), np.arange(60)
+    found = compare(A, A[::-1], ids=np.stack([names, names[::-1]]), metrics="isoscore")
+    assert found.correspondence("cka") == pytest.approx(1)
+    for ids in (names, []):
+        with pytest.raises(iso.InputError) as caught:
+            compare(A, A, ids=ids)
+        assert caught.value.argument == "ids"

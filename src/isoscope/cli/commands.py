@@ -20,6 +20,7 @@ from typing import Annotated, Any, get_type_hints
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from isoscope import plugins
 from isoscope.errors import FileError, InputError, IsoscopeError, Setting
 from isoscope.terminal import as_json, say, show_json, unguarded
 
@@ -138,6 +139,8 @@ def check_metrics(names: Iterable[str]) -> None:
     known = metric_names()
     for name in (part.strip() for text in names for part in text.split(",")):
         if name and name.removesuffix("_score") not in known:
+            if plugins.has_metrics():
+                return  # their names are known when they are imported
             close = difflib.get_close_matches(name, known, n=2)
             hint = f"did you mean {' or '.join(close)}?" if close else "see `isoscope metrics` for all names"
             raise InputError(f"has no {name!r}", argument="metrics", hint=hint)

@@ -84,11 +84,24 @@ def compare(
     """
     began = time.perf_counter()
     check_seed(seed)
-    both = (ids, ids) if isinstance(ids, str) else ids or (None, None)
+    both = (ids, ids) if ids is None or isinstance(ids, str) else ids
+    if len(both) != 2:
+        raise InputError(
+            f"has {len(both)} entries",
+            argument="ids",
+            hint="pass a column, or a pair of columns, files or values",
+        )
+    named = [name for name in (labels, texts) if isinstance(name, str)]  # in B they are no dimensions either
     columns = vectors if isinstance(vectors, tuple) else (vectors, vectors)
     first_shelf, second_shelf = (
         _shelf(
-            X, side, seed, vectors=column, device=device, apart=[own] if isinstance(own, str) else [], **known
+            X,
+            side,
+            seed,
+            vectors=column,
+            device=device,
+            apart=[*named, own] if isinstance(own, str) else named,
+            **known,
         )
         for X, side, own, column, known in zip(
             (A, B), "AB", both, columns, ({"labels": labels, "texts": texts}, {}), strict=True

@@ -86,6 +86,7 @@ def open_vectors(
     return open_file(Path(path), **options)
 
 
+@renamed(vector_column="vectors")
 def read(path: str | os.PathLike[str], **options: Any) -> Space:
     """Return the vectors in a file, or in many, as a Space: `open_vectors(path, …).load()`.
 

@@ -21,9 +21,9 @@ from isoscope.training.recorder import Listener, Row
 from isoscope.training.session import Session
 
 
+@renamed(checkpoint_every="save_every")
 @torch.inference_mode(False)  # training needs gradients, whatever the caller has switched off
 @torch.enable_grad()
-@renamed(checkpoint_every="save_every")
 def train_embeddings(
     X: Any,
     y: Any = None,

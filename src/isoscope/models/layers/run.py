@@ -123,6 +123,7 @@ def layers(
     return LayerProfile.of(loaded, plan, run.sinks, readings, found, run.seconds, tuple(notes))
 
 
+@renamed(as_mebibytes, memory_mb="memory")
 def measure_layers(
     texts: Sequence[str],
     *,
