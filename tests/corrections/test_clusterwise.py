@@ -114,7 +114,7 @@ def test_bad_requests(rng) -> None:
         ({"n_clusters": 0}, "`n_clusters` must be .*, got 0"),
         ({"n_clusters": 21}, "`n_clusters` is 21, and X has n_samples = 20"),
         ({"seed": -1}, "`seed` must be a whole number"),
-        ({"init": [[0.0, 0.0, 0.0]]}, r"init has shape \(1, 3\); wanted \(K, 2\)"),
+        ({"init": [[0.0, 0.0, 0.0]]}, r"`init` has shape \(1, 3\); expected \(K, 2\)"),
     ):
         with pytest.raises(iso.InputError, match=message):
             iso.corrections.ClusterCenter(**parameters).fit(X)

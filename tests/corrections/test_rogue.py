@@ -36,7 +36,7 @@ def test_given_and_zero(X: np.ndarray) -> None:
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"n_dimensions": 8}, "n_features = 8; wanted at least one dimension left"),
+        ({"n_dimensions": 8}, "`n_dimensions` must be .* n_features = 8, got 8"),
         ({"n_dimensions": 0}, "`n_dimensions` must be .*, got 0"),
         ({"by": "luck"}, "`by` must be one of mean_cosine, variance, got 'luck'"),
         ({"dimensions": [1, 1]}, r"`dimensions` must be different whole numbers, got \[1, 1\]"),

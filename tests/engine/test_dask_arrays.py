@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.raising import raises
 
 import isoscope as iso
 from isoscope.engine.dask_arrays import DaskVectors
@@ -43,7 +44,7 @@ def test_chunks_of_unknown_length(vectors: np.ndarray, labels: np.ndarray) -> No
 
 
 def test_what_a_dask_array_cannot_be(vectors: np.ndarray) -> None:
-    with pytest.raises(ShapeError, match="wanted two axes"):
+    with raises(ShapeError, argument="X", wanted="two axes"):
         iso.measure(da.ones(5))
     with pytest.raises(InputError, match="partners goes with an array in memory"):
         iso.measure(da.from_array(vectors), partners=vectors)

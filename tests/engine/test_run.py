@@ -173,7 +173,7 @@ def test_a_tight_memory_makes_small_blocks(shards: Path) -> None:
 
     assert Scale().rows_of_block(384) >= block_rows(384) > 3000
     assert Scale(memory=resident_bytes() + 90 * 10**6).rows_of_block(384) < 3000
-    with pytest.raises(InputError, match=r"`memory` is 1 MB, which leaves no room.*wanted at least"):
+    with raises(argument="memory", message="1 MB, which leaves no room", wanted="at least"):
         iso.measure(iso.open_vectors(shards, key="vectors"), memory="1MB")
 
 

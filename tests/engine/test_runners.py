@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from tests.raising import raises
 
 import isoscope as iso
 from isoscope.engine.passes import Outcome
@@ -63,20 +64,20 @@ def test_workers_that_die_over_and_over(client: Any, shards: Path, monkeypatch: 
 
     monkeypatch.setattr(runners.OnDask, "_submitted", submitted)
     source = iso.open_vectors(shards, key="vectors")
-    with pytest.raises(ClusterError, match="do workers have memory enough"):
+    with raises(ClusterError, message="killed", hint="memory"):
         iso.measure(source, metrics="isoscore", skip_bad=True, scheduler=client.scheduler.address)
 
 
 def test_without_dask(shards: Path, monkeypatch: Any) -> None:
     monkeypatch.setitem(sys.modules, "distributed", None)
-    with pytest.raises(ClusterError, match=r"scheduler needs Dask: pip install 'isoscope\[scale\]'"):
+    with raises(InputError, message="Dask, which is not installed", hint=r"isoscope\[scale\]"):
         iso.measure(iso.open_vectors(shards, key="vectors"), scheduler="local")
 
 
 @pytest.mark.parametrize("address", ["nonsense://here", "10.0.0.1", "tcp://10.0.0.1"])
 def test_an_address_that_is_none(shards: Path, monkeypatch: Any, address: str) -> None:
     monkeypatch.setattr(distributed, "Client", None)  # none is made: it would be long in going away
-    with pytest.raises(InputError, match=rf"`scheduler` is '{address}'.*wanted tcp://host:port or local"):
+    with raises(argument="scheduler", message=f"'{address}'", wanted="tcp://host:port or local"):
         iso.measure(iso.open_vectors(shards, key="vectors"), scheduler=address)
 
 

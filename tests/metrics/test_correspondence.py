@@ -134,7 +134,7 @@ def test_float32_and_many_blocks(rng: np.random.Generator, monkeypatch: pytest.M
 
 def test_bad_input(rng: np.random.Generator) -> None:
     X, Y = two_spaces(rng)
-    with pytest.raises(iso.ShapeError, match="X has 60 rows and Y 59"):
+    with raises(iso.ShapeError, argument="Y", message="59 rows", wanted="60"):
         iso.linear_cka(X, Y[:-1])
     with pytest.raises(iso.ShapeError, match="same items"):
         iso.metrics.neighbor_overlap(X, Y[:-1])

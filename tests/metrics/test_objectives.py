@@ -3,6 +3,7 @@ import itertools
 import numpy as np
 import pytest
 import torch
+from tests.raising import raises
 
 from isoscope.errors import InputError, LabelError, ShapeError
 from isoscope.metrics import objectives
@@ -189,7 +190,7 @@ def test_gradients_of_the_classifier_objective():
 def test_bad_arguments():
     with pytest.raises(InputError, match="`labels` is missing"):
         silhouette_objective(X)
-    with pytest.raises(ShapeError, match=r"classes has shape \(3, 4\); wanted \(4, 4\)"):
+    with raises(ShapeError, argument="classes", message=r"\(3, 4\)", wanted=r"\(4, 4\)"):
         classifier_objective(X, LABELS, classes=CLASSES[:3])
     with pytest.raises(LabelError, match="only one label"):
         triplet_objective(X, ["a"] * 24)

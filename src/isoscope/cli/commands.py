@@ -80,7 +80,7 @@ class Command(_Typed, TyperCommand):
         try:
             self._check_arguments(ctx)
             return super().invoke(ctx)
-        except InputError as error:
+        except IsoscopeError as error:
             error.args = (error.text(self.typed),)
             raise
 

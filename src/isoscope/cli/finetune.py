@@ -169,12 +169,14 @@ def _labelled(
 ) -> dict[str, Any]:
     """Read the texts of a file, their labels, and their partners."""
     if path is None and labels is None:
-        raise InputError("--task NAME is missing; wanted that, or --texts FILE and --labels COLUMN")
+        raise InputError(
+            "There is nothing to train on", hint=["pass --task NAME", "--texts FILE and --labels COLUMN"]
+        )
     if path is None:
-        raise InputError(f"--texts FILE is missing; wanted the texts that --labels {labels} belongs to")
+        raise InputError("--texts is missing", wanted=f"a file with the texts of --labels {labels}")
     if labels is None:
         raise InputError(
-            f"--labels is missing; wanted the column of {path} that holds the labels, or a file of them"
+            "--labels is missing", wanted=f"the column of {path} with the labels, or a file of labels"
         )
     check_input(path, what="texts")
     from isoscope.io.label_files import column_labels, locate

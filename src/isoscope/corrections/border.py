@@ -22,8 +22,10 @@ def as_rows(correction: Any, X: Any, *, reset: bool) -> Tensor:
     rows = _as_tensor(X)
     if rows.ndim != 2:
         raise ShapeError(
-            f"X has shape {tuple(rows.shape)}; wanted two axes (n, d), one vector a row. "
-            "Reshape your data: one vector is X[None, :], or goes to transform_one(x)"
+            f"has shape {tuple(rows.shape)}",
+            argument="X",
+            wanted="two axes (n, d), one vector per row",
+            hint=["reshape your data, as `X[None, :]` does for one vector", "call `transform_one(x)`"],
         )
     for axis, name in enumerate(("sample", "feature")):
         if rows.shape[axis] == 0:

@@ -124,7 +124,9 @@ class ClusterCenter(Correction):
         check_seed(self.seed)
         check_whole("n_clusters", self.n_clusters)
         if self.init is not None and as_matrix(self.init, name="init").shape[1] != n_dims:
-            raise ShapeError(f"init has shape {tuple(as_matrix(self.init).shape)}; wanted (K, {n_dims})")
+            raise ShapeError(
+                f"has shape {tuple(as_matrix(self.init).shape)}", argument="init", wanted=f"(K, {n_dims})"
+            )
 
     def _take(self, rows: Tensor, labels: Any) -> None:
         """Merge a block into the statistics of its clusters."""

@@ -146,7 +146,7 @@ def check_targets(output: _Path | None, save: _Path | None) -> None:
         both = [Setting("output", to="write the vectors"), Setting("save", to="save the correction")]
         raise InputError("there is nothing to write", hint=both)
     if output is not None and save is not None and Path(output).resolve() == Path(save).resolve():
-        raise InputError(f"{output} is named for the vectors and for the correction; wanted two names")
+        raise InputError(f"{output} is named for both the vectors and the correction", wanted="two names")
     if output is not None:
         check_target(output)
     if save is not None:

@@ -89,8 +89,9 @@ class RemoveDimensions(Correction):
         )
         if n >= n_dims:
             raise InputError(
-                f"is {n}, and X has n_features = {n_dims}; wanted at least one dimension left",
                 argument="n_dimensions",
+                got=n,
+                wanted=f"below the number of dimensions of X, n_features = {n_dims}",
             )
 
     def _solve(self, statistic: _Axes) -> dict[str, Tensor]:

@@ -81,7 +81,9 @@ class DaskVectors:
 
     def __init__(self, array: Any, **known: Any) -> None:
         if array.ndim != 2:
-            raise ShapeError(f"X has shape {array.shape}; wanted two axes (n, d), one vector a row")
+            raise ShapeError(
+                f"has shape {array.shape}", argument="X", wanted="two axes (n, d), one vector per row"
+            )
         self._array = array.rechunk({1: -1}) if array.numblocks[1] > 1 else array
         sizes = [float(size) for size in self._array.chunks[0]]
         self.n_dims = int(array.shape[1])

@@ -210,7 +210,7 @@ class WithRows(Wrapped):
         for name, values in (("labels", self._labels), ("weights", self._weights)):
             if values is not None and len(values) != start:
                 raise ShapeError(
-                    f"has {len(values)} entries for {start} vectors; wanted one for each", argument=name
+                    f"has {len(values)} entries for {start} vectors", argument=name, wanted="one for each"
                 )
 
     def load(self) -> Space:

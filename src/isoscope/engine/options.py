@@ -67,8 +67,9 @@ class Scale:
             least = held + row_bytes * _LEAST_ROWS
             raise InputError(
                 f"is {self.memory / 10**6:,.0f} MB, which leaves no room for a block of {n_dims} "
-                f"dimensions beside what Python holds; wanted at least {least / 10**6:,.0f} MB",
+                "dimensions beside the memory that Python already uses",
                 argument="memory",
+                wanted=f"at least {least / 10**6:,.0f} MB",
             )
         return min(wanted, fitting)
 

@@ -230,7 +230,9 @@ class RowLabels:
     def merge(self, other: RowLabels) -> RowLabels:
         """Return the rows of both, in order."""
         if {type(name) for name in self.names} != {type(name) for name in other.names}:
-            raise LabelError("labels are numbers in some files and strings in others; wanted one kind")
+            raise LabelError(
+                "has numbers in some files and strings in others", argument="labels", wanted="one kind"
+            )
         names = tuple(sorted({*self.names, *other.names}))
         return RowLabels(names, torch.cat([self.among(names), other.among(names)]))
 
@@ -314,14 +316,15 @@ def _with_slices(blocks: Iterable[Space], slices: Labels | None) -> Iterator[tup
         stop = start + len(block)
         if slices is not None and stop > len(slices):
             raise ShapeError(
-                f"has {len(slices):,} entries for {stop:,} vectors or more; wanted one for each",
+                f"has {len(slices):,} entries for {stop:,} vectors or more",
                 argument="by",
+                wanted="one for each",
             )
         yield block, None if slices is None else slices.rows(start, stop)
         start = stop
     if slices is not None and start < len(slices):
         raise ShapeError(
-            f"has {len(slices):,} entries for {start:,} vectors; wanted one for each", argument="by"
+            f"has {len(slices):,} entries for {start:,} vectors", argument="by", wanted="one for each"
         )
 
 

@@ -198,6 +198,7 @@ def _common_frame(own: Tensor) -> Frame:
 def _need_processes() -> None:
     if not (dist.is_available() and dist.is_initialized()):
         raise InputError(
-            "torch.distributed is not initialised; wanted processes that pass rows on: start them with "
-            "torchrun and call init_process_group('nccl'), or 'gloo' without CUDA"
+            "torch.distributed is not initialised",
+            hint="start the processes with torchrun and call `init_process_group('nccl')`, "
+            "or 'gloo' without CUDA",
         )

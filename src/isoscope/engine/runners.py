@@ -17,7 +17,7 @@ import torch
 
 from isoscope.engine.dask_arrays import DaskChunk
 from isoscope.engine.passes import Outcome
-from isoscope.errors import ClusterError, InputError, IsoscopeError
+from isoscope.errors import ClusterError, InputError, IsoscopeError, Setting, not_installed
 from isoscope.kernels.workers import in_order
 from isoscope.statistics.tree import Tree
 
@@ -164,11 +164,11 @@ def _leave_interrupts() -> None:
 
 
 def library() -> Any:
-    """Return the `distributed` library, or raise ClusterError where it is not installed."""
+    """Return the `distributed` library, or raise InputError where it is not installed."""
     try:
         import distributed
     except ImportError as error:
-        raise ClusterError("scheduler needs Dask: pip install 'isoscope[scale]'") from error
+        raise not_installed("A scheduler", "Dask", extra="scale") from error
     return distributed
 
 
@@ -185,13 +185,14 @@ def reaching(what: str) -> Iterator[None]:
     except KilledWorker as error:
         raise ClusterError(
             f"a task killed {error.last_worker.address if error.last_worker else 'its worker'} and others "
-            "before: do workers have memory enough? Give them more, or --memory to make blocks smaller"
+            "before it",
+            hint=["give the workers more memory", Setting("memory", to="make blocks smaller")],
         ) from error
     except ValueError as error:
         if "address" not in str(error):
             raise
         raise InputError(
-            f"is {what!r}: {error}; wanted tcp://host:port or local", argument="scheduler"
+            f"is {what!r}: {error}", argument="scheduler", wanted="tcp://host:port or local"
         ) from error
     except (CancelledError, CommClosedError, TimeoutError, OSError) as error:
         first = (str(error).strip().splitlines() or [type(error).__name__])[0][:160]

@@ -214,7 +214,7 @@ def label_codes(labels: Any, n: int, device: torch.device) -> Tensor:
     if isinstance(labels, Tensor) and not labels.is_floating_point() and labels.ndim == 1:
         if len(labels) != n:
             raise ShapeError(
-                f"has {len(labels)} entries for {n} rows", argument="labels", wanted="one label for each row"
+                f"has {len(labels)} entries for {n} vectors", argument="labels", wanted="one for each"
             )
         return labels.to(device)
     coded: Labels = as_labels(labels, n=n)

@@ -149,7 +149,7 @@ def changes_by_type(
     """
     both = [name for name in after if name in before][:n_types]
     if not both:
-        raise UndefinedError("no token occurs twice or more in both models; wanted the same texts in both")
+        raise UndefinedError("No token occurs twice or more in both models", wanted="the same texts in both")
     return {name: after[name] - before[name] for name in both}
 
 
@@ -168,7 +168,7 @@ def running_correlation(first: Mapping[Any, float], second: Mapping[Any, float])
     """
     names = tuple(name for name in first if name in second)
     if not names:
-        raise UndefinedError("the two have no token in common; wanted models with the same tokens")
+        raise UndefinedError("The two models have no token in common", wanted="models with the same tokens")
     a, b = (torch.tensor([float(of[name]) for name in names], dtype=torch.float64) for of in (first, second))
     varies = _changed(a) & _changed(b)
     values = _prefix_correlations(a, b).clamp(-1, 1).tolist()

@@ -72,7 +72,7 @@ def _explain_share(value: float, shelf: Statistics) -> str:
 def _ceiling_of(metric: Callable[..., float], shelf: Statistics) -> float:
     groups = shelf.label_moments
     if groups.n_dims < 2:
-        raise UndefinedError("isotropy_ceiling is undefined for vectors of 1 dimension; wanted d ≥ 2")
+        raise UndefinedError("isotropy_ceiling is undefined for vectors of 1 dimension", wanted="at least 2")
     return metric(n_labels_seen(groups), groups.n_dims, between=float(between_share(groups)))
 
 
@@ -155,12 +155,13 @@ def isotropy_ceiling(
     rho, D = float(between), min(d, r + w)
     if r == 0 and rho > 0:
         raise InputError(
-            f"between is {between} for one label; wanted 0: one label has no variance between labels"
+            argument="between", got=between, wanted="0 for one label, which has no variance between labels"
         )
     if w == 0 and rho < 1:
         raise InputError(
-            f"between is {between} for {n_points} points of {n_labels} labels; wanted 1: a label with one "
-            "point has no variance within"
+            argument="between",
+            got=between,
+            wanted=f"1 for {n_points} points of {n_labels} labels, since one point has no variance within",
         )
     for share, m in ((rho, r), (1 - rho, w)):  # at most one of the two is short of room
         if share > m / D:

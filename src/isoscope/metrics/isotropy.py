@@ -314,7 +314,9 @@ def _unbiased(n: int, trace: Tensor, squared_frobenius: Tensor, quartic: Tensor)
 def _need_shape(moments: Moments, name: str) -> None:
     if moments.n_dims < 2:
         raise UndefinedError(
-            f"{name} is undefined for vectors of 1 dimension; wanted d ≥ 2: is the array transposed?"
+            f"{name} is undefined for vectors of 1 dimension",
+            wanted="at least 2",
+            hint="is the array transposed?",
         )
     moments.need_spread(name)
 

@@ -178,8 +178,9 @@ def _class_vectors(classes: Any, groups: GroupMoments) -> Tensor:
     C = as_matrix(classes, name="classes").double().to(groups.means.device)
     if C.shape != groups.means.shape:
         raise ShapeError(
-            f"classes has shape {tuple(C.shape)}; wanted {tuple(groups.means.shape)}: "
-            f"one vector for each of the {len(groups.names)} labels, in sorted order"
+            f"has shape {tuple(C.shape)}",
+            argument="classes",
+            wanted=f"{tuple(groups.means.shape)}, one vector for each of {len(groups.names)} sorted labels",
         )
     return C
 

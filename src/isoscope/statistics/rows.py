@@ -72,7 +72,7 @@ class FileRows:
         if seen != self.n:
             more = "more" if seen > self.n else str(seen)
             raise ShapeError(
-                f"has {self.n} entries for {more} rows", argument="labels", wanted="one label for each row"
+                f"has {self.n} entries for {more} vectors", argument="labels", wanted="one for each"
             )
 
     def take(self, index: Tensor) -> Tensor:

@@ -130,5 +130,5 @@ def test_before_and_after(profile: LayerProfile, other: LayerProfile) -> None:
 def test_models_without_a_token_in_common(profile: LayerProfile, tiny_gpt: Path) -> None:
     model = load_language_model(tiny_gpt, device="cpu")
     other = measure_layers(["sat ran", "mat to"], model=model, clusters=False, progress=False)
-    with pytest.raises(UndefinedError, match="no token occurs twice or more in both models"):
+    with pytest.raises(UndefinedError, match="No token occurs twice or more in both models"):
         LayerComparison.of(profile, other)
