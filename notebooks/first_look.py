@@ -27,10 +27,10 @@ X, y = load_digits(return_X_y=True)
 iso.measure(X, labels=y)
 
 # %% [markdown]
-# IsoScore says how evenly the variance fills the dimensions. Its line ends in a ceiling: with ten labels this
-# far apart, no space of 64 dimensions has a higher one. The mean cosine is high since no pixel is negative.
+# IsoScore measures how evenly the variance is spread over the dimensions. The ceiling in its line is the highest
+# IsoScore that 64 dimensions allow for ten labels this far apart. The mean cosine is high because no pixel is negative.
 #
-# The points, and how the variance falls off from one principal direction to the next:
+# The next figures show the points, and the variance of each principal direction:
 
 # %%
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 4), layout="constrained")
@@ -38,7 +38,7 @@ iso.plots.plot_scatter(X, y, ax=left)
 _ = iso.plots.plot_spectrum(X, ax=right)
 
 # %% [markdown]
-# Which labels lie clear of the others? And how far is the space from what its labels allow?
+# Which labels are well separated from the others? And how far is the space from the ceiling of its labels?
 
 # %%
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 4), layout="constrained")
@@ -46,7 +46,8 @@ iso.plots.plot_silhouette(X, y, ax=left)
 _ = iso.plots.plot_frontier(X, y, ax=right)
 
 # %% [markdown]
-# Word vectors: 5,000 of GloVe's. Look at `dimensions_for_half`: a few coordinates make vectors look alike.
+# The next space has 5,000 word vectors of GloVe. `dimensions_for_half` shows that a few coordinates account for half
+# of the mean cosine.
 
 # %%
 corpus = load_corpus("pos", source="embedded")

@@ -11,11 +11,11 @@
 # ---
 
 # %% [markdown]
-# # Figure 2 of "Isotropy, Clusters, and Classifiers", in small
+# # Figure 2 of "Isotropy, Clusters, and Classifiers", a small run
 #
 # Mickus, Grönroos and Attieh (2024) take sentence vectors out of an encoder, train them together with a
-# linear classifier, and measure at every update. Clusters form, and isotropy goes. The full run has 10,662
-# film reviews, 1,000 updates and 5 seeds; this one has a few of the reviews, and takes under a minute.
+# linear classifier, and measure at every update. Clusters form, and isotropy decreases. The full run has 10,662
+# film reviews, 1,000 updates and 5 seeds. This run has 200 reviews, 500 updates and 2 seeds.
 
 # %%
 from pathlib import Path
@@ -39,8 +39,8 @@ run = iso.train_embeddings(
 print(run)
 
 # %% [markdown]
-# The small run on top, the full one below: silhouette up, IsoScore down. The full run's rows are kept with
-# the project; `isoscope reproduce classifiers` computes them again.
+# The small run is above and the full run below: the silhouette rises, and IsoScore falls. The values of the full run
+# are stored in the repository; `isoscope reproduce classifiers` computes them again.
 
 # %%
 root = next(folder for folder in (Path.cwd(), *Path.cwd().parents) if (folder / "docs/reproduction").is_dir())
@@ -53,11 +53,11 @@ for row, (size, one) in zip(axes, runs, strict=True):
         iso.plots.plot_trajectory(one, metric=metric, ax=ax)
 
 # %% [markdown]
-# With fewer reviews than dimensions the small run starts at a lower IsoScore: that is the bias of a small
-# sample, and `isoscore_debiased` does not have it.
+# The small run has fewer reviews than dimensions, so it starts at a lower IsoScore. This is the bias of a small
+# sample, which `isoscore_debiased` removes.
 #
-# The limit behind it: two labels have one direction between them. The more of the variance goes there, the
-# less IsoScore is possible. Here is the small training under that frontier.
+# The means of two labels span one direction. The larger the share of the variance in this direction, the
+# lower the highest possible IsoScore. The next figure shows the small run below this frontier.
 
 # %%
 ax = plt.figure(figsize=(5, 4)).subplots()

@@ -14,8 +14,8 @@
 # # Should I whiten?
 #
 # Whitening rescales the principal directions until all have the same variance, which makes a space isotropic.
-# Whether that helps, only a task can say. Two spaces, one question:
-# handwritten digits, and GloVe's word vectors with their parts of speech.
+# Whether that helps depends on the task. This notebook tests it on two spaces:
+# handwritten digits, and word vectors of GloVe with their parts of speech.
 
 # %%
 import matplotlib.pyplot as plt
@@ -33,8 +33,8 @@ part = np.array([next(iter(corpus.labels[one[place]])) for place in kept.tolist(
 spaces = {"digits": (digits, digit), "words": (words, part)}
 
 # %% [markdown]
-# Whitening does what it says: all the way for the words, nearly so for the digits, some of whose directions
-# hardly vary and are not blown up to the size of the others.
+# Whitening makes the words fully isotropic, and the digits nearly so. Some directions of the digits
+# hardly vary, and whitening does not scale them up to the size of the others.
 
 # %%
 for name, (X, _) in spaces.items():
@@ -58,7 +58,7 @@ for name, found in advice.items():
 advice["words"]
 
 # %% [markdown]
-# Gains over no correction, with their 95 % intervals, task by task.
+# The figure shows the gain of each correction over no correction, with its 95 % interval, for each task.
 
 # %%
 figure, axes = plt.subplots(1, 2, figsize=(9, 3), layout="constrained", sharey=True)
@@ -75,6 +75,6 @@ axes[0].set_yticks(range(len(tries)), tries)
 _ = axes[0].legend(frameon=False)
 
 # %% [markdown]
-# Whitening hurts the digits and helps the words, and for neither is it better than taking off the mean.
-# So: try it on your own task, and leave it alone where nothing is seen to help. The page "Should I whiten?"
-# has the answers of four encoders on many tasks.
+# Whitening hurts the digits and helps the words. For neither is it better than subtracting the mean.
+# So test it on your own task, and apply no correction where none helps. The page "Should I whiten?"
+# has the results of four encoders on many tasks.
