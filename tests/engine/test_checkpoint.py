@@ -47,7 +47,7 @@ def test_outcomes_come_back_as_they_were(tmp_path: Path) -> None:
     for name, statistic in STATISTICS.items():
         for field, value in vars(statistic).items():
             if field in type(statistic).__dataclass_fields__:
-                found = getattr(again.found[name], field)
+                found = getattr(again.statistics[name], field)
                 assert torch.equal(found, value) if isinstance(value, torch.Tensor) else found == value, field
 
 

@@ -32,7 +32,7 @@ def test_a_pass_that_is_broken_off(three_cores: None, error: type[BaseException]
         raise error
 
     with pytest.raises(error) as caught:
-        first_pass({"moments", "directions"}).over(blocks(), seen=stop)
+        first_pass({"moments", "directions"}).over(blocks(), report_rows=stop)
     assert torch.get_num_threads() == 3
     del caught  # with it goes what the frames of the pass held
     gc.collect()

@@ -115,7 +115,7 @@ class TestHere:
         edges = np.cumsum([0, *sizes])
         assert [list(one.rows) for one in found] == [list(range(a, b)) for a, b in itertools.pairwise(edges)]
         wanted = [sum(range(a, b)) + 1000 * k * (b - a) for k, (a, b) in enumerate(itertools.pairwise(edges))]
-        assert [float(one.found["sum"].sums) for one in found] == wanted
+        assert [float(one.statistics["sum"].sums) for one in found] == wanted
         assert told == [number + 1 for size in sizes for number in range(size)]
 
     def test_several_calls_run_at_once_only_on_a_core_each(self, set_threads: Any) -> None:

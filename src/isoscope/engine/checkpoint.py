@@ -90,17 +90,17 @@ class Checkpoint(RunFolder):
 def laid_out(outcome: Outcome) -> tuple[str, dict[str, Tensor]]:
     """Return an outcome as JSON and tensors by name: what is kept on disk, and sent to other processes."""
     tensors: dict[str, Tensor] = {}
-    found = {key: _laid_out(value, key, tensors) for key, value in outcome.found.items()}
-    layout = {"found": found, "rows": list(outcome.rows.items()), "bad": list(outcome.bad.items())}
+    statistics = {key: _laid_out(value, key, tensors) for key, value in outcome.statistics.items()}
+    layout = {"found": statistics, "rows": list(outcome.rows.items()), "bad": list(outcome.bad.items())}
     return json.dumps(layout), tensors
 
 
 def rebuilt(layout: str, tensors: Mapping[str, Tensor]) -> Outcome:
     """Return the outcome that was laid out."""
     content = json.loads(layout)
-    found = {key: _rebuilt(value, tensors) for key, value in content["found"].items()}
+    statistics = {key: _rebuilt(value, tensors) for key, value in content["found"].items()}
     rows, bad = ({int(place): value for place, value in content[name]} for name in ("rows", "bad"))
-    return Outcome(found, rows, bad)
+    return Outcome(statistics, rows, bad)
 
 
 def _laid_out(value: Any, key: str, tensors: dict[str, Tensor]) -> Any:
@@ -124,7 +124,7 @@ def _rebuilt(layout: Any, tensors: Mapping[str, Tensor]) -> Any:
         return tensors[layout["tensor"]]
     if "kind" in layout:
         parts = {name: _rebuilt(part, tensors) for name, part in layout["fields"].items()}
-        kinds = (*_OWN, *(one.kind for one in declared().values() if one.kind is not None))
+        kinds = (*_OWN, *(statistic.kind for statistic in declared().values() if statistic.kind is not None))
         return {kind.__name__: kind for kind in kinds}[layout["kind"]](**parts)
     if "tuple" in layout:
         return tuple(_rebuilt(entry, tensors) for entry in layout["tuple"])

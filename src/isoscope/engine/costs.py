@@ -61,19 +61,29 @@ def price(
     d: int,
     n_labels: int = 20,
     item_bytes: int = 4,
-    held: bool = False,
+    in_memory: bool = False,
 ) -> Cost:
     """Return the cost of statistics taken together, each as it declares; pairs are met strip by strip.
 
-    held: whether the vectors are read once and held, and each pair is met once.
+    in_memory: whether the vectors are read once and kept in memory, and each pair is met once.
     """
-    known = [declared()[name] for name in statistics]
-    passes = any(not one.builds_on for one in known) + any(one.builds_on is not None for one in known)
-    operations = float(sum(n * one.operations(d) for one in known if one.operations and not one.of_pairs))
-    for one in known:
-        if one.of_pairs and one.operations:  # every strip meets all rows, so every pair is met twice
+    declarations = [declared()[name] for name in statistics]
+    passes = any(not statistic.builds_on for statistic in declarations) + any(
+        statistic.builds_on is not None for statistic in declarations
+    )
+    operations = float(
+        sum(
+            n * statistic.operations(d)
+            for statistic in declarations
+            if statistic.operations and not statistic.of_pairs
+        )
+    )
+    for statistic in declarations:
+        if (
+            statistic.of_pairs and statistic.operations
+        ):  # every strip meets all rows, so every pair is met twice
             passes += math.ceil(n / strip_rows(d, n_labels))
-            operations += float(n) * n * one.operations(d) / (2 if held else 1)
-    passes = 1 if held else passes
-    n_bytes = sum(one.bytes_held(n, d, n_labels) for one in known)
+            operations += float(n) * n * statistic.operations(d) / (2 if in_memory else 1)
+    passes = 1 if in_memory else passes
+    n_bytes = sum(statistic.bytes_held(n, d, n_labels) for statistic in declarations)
     return Cost(passes, passes * n * d * item_bytes, operations, n_bytes)

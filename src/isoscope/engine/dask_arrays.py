@@ -22,10 +22,10 @@ def is_dask_array(X: Any) -> bool:
     return type(X).__module__.split(".")[0] == "dask" and hasattr(X, "to_delayed")
 
 
-def held(title: str, rows: Any, known: dict[str, Any]) -> Wrapped:
+def chunk_as_part(title: str, rows: Any, row_columns: dict[str, Any]) -> Wrapped:
     """Return a computed chunk as a part, made on the worker that has the rows."""
-    weights = known.get("weights")
-    space = Space(rows, **{name: value for name, value in known.items() if name != "weights"})
+    weights = row_columns.get("weights")
+    space = Space(rows, **{name: value for name, value in row_columns.items() if name != "weights"})
     return Wrapped(space if weights is None else weighted(space, weights), title)
 
 
@@ -39,31 +39,33 @@ class DaskChunk(Wrapped):
     n_dims = 0
 
     def __init__(
-        self, title: str, delayed: Any, shape: tuple[int | None, int], known: dict[str, Any]
+        self, title: str, delayed: Any, shape: tuple[int | None, int], row_columns: dict[str, Any]
     ) -> None:
         self._title = title
         self.n_rows, self.n_dims = shape
-        self.delayed, self.known = delayed, known
+        self.delayed, self.row_columns = delayed, row_columns
 
     @property
     def source(self) -> Source:  # type: ignore[override]
         """The rows, computed here."""
-        return held(self.title, self.delayed.compute(), self.known)
+        return chunk_as_part(self.title, self.delayed.compute(), self.row_columns)
 
     @property
     def columns(self) -> tuple[str, ...]:
         """What is known of each row."""
-        return tuple(self.known)
+        return tuple(self.row_columns)
 
     @property
     def identity(self) -> list[Any]:
         """What tells these rows from others: the key dask has for them, and what is known of each."""
-        known = [[name, of_knowledge(value)] for name, value in sorted(self.known.items())]
-        return [self.title, str(self.delayed.key), *known]
+        identities = [[name, of_knowledge(value)] for name, value in sorted(self.row_columns.items())]
+        return [self.title, str(self.delayed.key), *identities]
 
     def on(self, client: Any) -> Any:
         """Return a future of the rows as a part, on the client's workers."""
-        return client.submit(held, self.title, client.compute(self.delayed), self.known, pure=False)
+        return client.submit(
+            chunk_as_part, self.title, client.compute(self.delayed), self.row_columns, pure=False
+        )
 
 
 class DaskVectors:
@@ -79,7 +81,7 @@ class DaskVectors:
     name = None
     device = torch.device("cpu")
 
-    def __init__(self, array: Any, **known: Any) -> None:
+    def __init__(self, array: Any, **row_columns: Any) -> None:
         if array.ndim != 2:
             raise ShapeError(
                 f"has shape {array.shape}", argument="X", wanted="two axes (n, d), one vector per row"
@@ -88,16 +90,18 @@ class DaskVectors:
         sizes = [float(size) for size in self._array.chunks[0]]
         self.n_dims = int(array.shape[1])
         self.n_rows = None if any(size != size for size in sizes) else int(sum(sizes))
-        self._known = self._checked({name: value for name, value in known.items() if value is not None})
+        self._row_columns = self._checked(
+            {name: value for name, value in row_columns.items() if value is not None}
+        )
 
-    def _checked(self, known: dict[str, Any]) -> dict[str, Any]:
-        if known and self.n_rows is None:
+    def _checked(self, row_columns: dict[str, Any]) -> dict[str, Any]:
+        if row_columns and self.n_rows is None:
             raise InputError(
-                f"{next(iter(known))} cannot be matched to chunks of unknown length; "
+                f"{next(iter(row_columns))} cannot be matched to chunks of unknown length; "
                 "call X.compute_chunk_sizes() first"
             )
         made: dict[str, Any] = {}
-        for name, value in known.items():
+        for name, value in row_columns.items():
             if name == "partners":
                 raise InputError("partners goes with an array in memory; X is a dask array")
             make = as_weights if name == "weights" else as_labels
@@ -119,10 +123,10 @@ class DaskVectors:
         del n_rows
         chunks, start = [], 0
         for number, delayed in enumerate(self._array.to_delayed().ravel()):
-            stop = start + int(self._array.chunks[0][number]) if self._known else 0
-            known = {name: known_rows(value, start, stop) for name, value in self._known.items()}
+            stop = start + int(self._array.chunks[0][number]) if self._row_columns else 0
+            row_columns = {name: known_rows(value, start, stop) for name, value in self._row_columns.items()}
             shape = (None if self.n_rows is None else int(self._array.chunks[0][number]), self.n_dims)
-            chunks.append(DaskChunk(f"chunk {number} of X", delayed, shape, known))
+            chunks.append(DaskChunk(f"chunk {number} of X", delayed, shape, row_columns))
             start = stop
         return chunks
 
@@ -139,24 +143,26 @@ class DaskVectors:
     @property
     def labels(self) -> Labels | None:
         """The label of every row, as the caller gave it."""
-        return self._known.get("labels")
+        return self._row_columns.get("labels")
 
     @property
     def weights(self) -> Tensor | None:
         """(n,) how often each row counts, as the caller gave it."""
-        return self._known.get("weights")
+        return self._row_columns.get("weights")
 
     @property
     def columns(self) -> tuple[str, ...]:
         """What the caller gave of each row."""
-        return tuple(self._known)
+        return tuple(self._row_columns)
 
     def column(self, name: str) -> list[Any]:
         """One value a row of what the caller gave."""
-        if name not in self._known:
-            raise InputError(f"X has no column {name!r}; it has {', '.join(self._known) or 'none'}")
-        known = self._known[name]
-        return [known.names[code] for code in known.codes] if isinstance(known, Labels) else known.tolist()
+        if name not in self._row_columns:
+            raise InputError(f"X has no column {name!r}; it has {', '.join(self._row_columns) or 'none'}")
+        values = self._row_columns[name]
+        return (
+            [values.names[code] for code in values.codes] if isinstance(values, Labels) else values.tolist()
+        )
 
     def blocks(self, n_rows: int | None = None) -> Iterator[Space]:
         """All rows in order, a chunk in memory at a time."""
@@ -165,4 +171,4 @@ class DaskVectors:
 
     def load(self) -> Space:
         """All rows in memory."""
-        return Space(self._array.compute(), **self._known)
+        return Space(self._array.compute(), **self._row_columns)

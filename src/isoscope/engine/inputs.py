@@ -77,9 +77,9 @@ def as_input(
     else:
         if vectors is not None:
             raise InputError("names a column of a table; X is an array", argument="vectors")
-        known = _looked_up(X, rows)
-        space = X if isinstance(X, Space) else Space(X, **known)
-        opened = Input(replace(X, **known) if space is X and known else space, by)
+        columns = _looked_up(X, rows)
+        space = X if isinstance(X, Space) else Space(X, **columns)
+        opened = Input(replace(X, **columns) if space is X and columns else space, by)
     return replace(opened, source=_placed(opened.source, device), how={**opened.how, "device": device})
 
 
@@ -133,15 +133,15 @@ def _of_frame(
     named = [value for value in rows.values() if isinstance(value, str)]
     apart = [*apart, *named, *names]
     matrix, notes = frame.vectors(vectors, apart=apart)
-    known = {name: _column(frame, value, name) for name, value in rows.items()}
-    if "texts" not in known and frame.holds(_TEXT_COLUMN, "texts"):
-        known["texts"] = list(frame.values(_TEXT_COLUMN))
+    columns = {name: _column(frame, value, name) for name, value in rows.items()}
+    if "texts" not in columns and frame.holds(_TEXT_COLUMN, "texts"):
+        columns["texts"] = list(frame.values(_TEXT_COLUMN))
     slices = {name: _column(frame, name, "by") for name in names} if names else by
-    return Input(Space(matrix, **known), slices, tuple(notes), {"vectors": vectors, "apart": apart})
+    return Input(Space(matrix, **columns), slices, tuple(notes), {"vectors": vectors, "apart": apart})
 
 
-def _column(frame: Frame, given: Any, argument: str) -> Any:
-    values = row_values(frame.table, given, argument)
+def _column(frame: Frame, value: Any, argument: str) -> Any:
+    values = row_values(frame.table, value, argument)
     if argument == "texts":
         return list(values)
     return at_hand(argument, values) if argument == "weights" else values
@@ -153,16 +153,16 @@ def _of_file(
     """Return an opened file, or its rows in memory where more is known of them than a file has."""
     streamed = {name: value for name, value in rows.items() if name in _STREAMED}
     named = [value for name, value in rows.items() if name not in _STREAMED and isinstance(value, str)]
-    asked: dict[str, Any] = {name: at_hand(name, value) for name, value in streamed.items()}
+    options: dict[str, Any] = {name: at_hand(name, value) for name, value in streamed.items()}
     columns = (*_names(by, None if isinstance(X, str | os.PathLike) else X), *named, *apart)
-    asked |= {"by": columns} if columns else {}
-    asked |= {} if vectors is None else {"vectors": vectors}
+    options |= {"by": columns} if columns else {}
+    options |= {} if vectors is None else {"vectors": vectors}
     if isinstance(X, str | os.PathLike):
-        source: Any = open_vectors(X, skip_bad=skip_bad, **asked)
-    elif not asked:
+        source: Any = open_vectors(X, skip_bad=skip_bad, **options)
+    elif not options:
         source = X
     elif isinstance(X, VectorFile | LateFile | VectorShards):
-        source = X.reopened(**asked)
+        source = X.reopened(**options)
     elif isinstance(X, OnDevice):
         source = OnDevice(_of_file(X.source, streamed, by, vectors, apart, skip_bad=skip_bad), X.device)
     elif vectors is not None:
@@ -205,7 +205,7 @@ class WithRows(Wrapped):
         """Yield the rows in order."""
         start = 0
         for block in self.source.blocks(n_rows):
-            yield self._known(block, start, start + len(block))
+            yield self._with_columns(block, start, start + len(block))
             start += len(block)
         for name, values in (("labels", self._labels), ("weights", self._weights)):
             if values is not None and len(values) != start:
@@ -216,9 +216,9 @@ class WithRows(Wrapped):
     def load(self) -> Space:
         """All rows."""
         space = self.source.load()
-        return self._known(space, 0, len(space))
+        return self._with_columns(space, 0, len(space))
 
-    def _known(self, space: Space, start: int, stop: int) -> Space:
+    def _with_columns(self, space: Space, start: int, stop: int) -> Space:
         if self._labels is not None:
             space = replace(space, labels=self._labels.rows(start, stop))
         return space if self._weights is None else weighted(space, self._weights[start:stop])

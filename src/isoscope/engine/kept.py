@@ -38,13 +38,13 @@ class Kept:
         self._shelf = shelf.over(None)
         self._find: Callable[[], Any] = lambda: source  # a file: little more than its name
         self._how: Mapping[str, Any] = {}
-        self._known: dict[str, Any] = {}
+        self._columns: dict[str, Any] = {}
         self._checksums: dict[str, Any] = {}
         self._identity = X._kept._identity if isinstance(X, Measurement) else _identity(source)
         if isinstance(source, Space):
             self._find = X._kept._find if isinstance(X, Measurement) else _reference(X)
             self._how = X._kept._how if isinstance(X, Measurement) else how
-            self._known = _known(source)
+            self._columns = _columns(source)
             self._checksums = checksums(source)
 
     @property
@@ -69,7 +69,7 @@ class Kept:
         if _identity(X) != self._identity:  # before a file that has changed is read
             raise _changed()
         space, notes = _loaded(X, **self._how)
-        space = replace(space, **self._known)
+        space = replace(space, **self._columns)
         if self._checksums and checksums(space) != self._checksums:
             raise _changed()
         shelf = self._shelf.over(space)
@@ -116,10 +116,10 @@ def shelf_of(
     return Statistics(space, seed=seed)
 
 
-def rows_of(X: Any, given: Any, argument: str, *, vectors: str | None = None) -> Any:
+def rows_of(X: Any, value: Any, argument: str, *, vectors: str | None = None) -> Any:
     """Return one value a row, as `row_values` does; X may be a Measurement."""
     X = X._kept.vectors() if isinstance(X, Measurement) and X._kept else X
-    return row_values(X, given, argument, vectors=vectors)
+    return row_values(X, value, argument, vectors=vectors)
 
 
 def _loaded(X: Any, rows: Mapping[str, Any] | None = None, **how: Any) -> tuple[Space, list[str]]:
@@ -142,7 +142,7 @@ def _changed() -> InputError:
     )
 
 
-def _known(space: Space) -> dict[str, Any]:
+def _columns(space: Space) -> dict[str, Any]:
     names = [field.name for field in fields(space) if field.name != "vectors"]
     return {name: value for name in names if (value := getattr(space, name)) is not None}
 

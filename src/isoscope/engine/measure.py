@@ -91,21 +91,21 @@ def measure(
     """
     began = time.perf_counter()
     check_seed(seed)
-    told = {
+    arguments = {
         "labels": labels,
         "token_types": token_types,
         "sentences": sentences,
         "partners": partners,
         "weights": weights,
     }
-    given = {name: value for name, value in told.items() if value is not None}
-    held = X if isinstance(X, Statistics) else None
+    columns = {name: value for name, value in arguments.items() if value is not None}
+    statistics = X if isinstance(X, Statistics) else None
     if isinstance(X, Measurement):
-        held = shelf_of(X, seed=seed, vectors=vectors, device=device, **given)
-    if held is not None:
-        opened = Input(held.space, by)
+        statistics = shelf_of(X, seed=seed, vectors=vectors, device=device, **columns)
+    if statistics is not None:
+        opened = Input(statistics.space, by)
     else:
-        opened = as_input(X, given, by=by, vectors=vectors, device=device, skip_bad=skip_bad)
+        opened = as_input(X, columns, by=by, vectors=vectors, device=device, skip_bad=skip_bad)
     source, by = opened.source, opened.by
     decided = plan(
         metrics, source, by=by, budget=memory, errors=errors, covariance=covariance, scheduler=scheduler,
@@ -123,7 +123,7 @@ def measure(
             )  # fmt: skip
             slices = {"by": decided.columns_by, "slices": tuple(rows)}
         else:
-            shelf = held or run(decided, source, covariance=covariance, progress=bar.share, check=check)
+            shelf = statistics or run(decided, source, covariance=covariance, progress=bar.share, check=check)
         shelf.covariance, shelf.progress = covariance, bar.share
         check(shelf)
         readings = []

@@ -59,12 +59,12 @@ class Scale:
         wanted = _BLOCKS_A_READ * block_rows(n_dims)
         if self.memory is None:
             return wanted
-        held = resident_bytes() + _LOADED_BYTES + _LEFT_OUT_BYTES * (self.rows_left_out() or 0)
-        held += 8 * _MATRICES * n_dims * n_dims + 8 * 4 * n_labels * n_dims
+        other_bytes = resident_bytes() + _LOADED_BYTES + _LEFT_OUT_BYTES * (self.rows_left_out() or 0)
+        other_bytes += 8 * _MATRICES * n_dims * n_dims + 8 * 4 * n_labels * n_dims
         row_bytes = 4 * _COPIES * n_dims * (AHEAD + 1) * torch.get_num_threads()
-        fitting = int((self.memory - held) // row_bytes)
+        fitting = int((self.memory - other_bytes) // row_bytes)
         if fitting < _LEAST_ROWS:
-            least = held + row_bytes * _LEAST_ROWS
+            least = other_bytes + row_bytes * _LEAST_ROWS
             raise InputError(
                 f"is {self.memory / 10**6:,.0f} MB, which leaves no room for a block of {n_dims} "
                 "dimensions beside the memory that Python already uses",

@@ -54,10 +54,10 @@ class Sliced:
 
     def merge(self, other: Sliced) -> Sliced:
         """Return the groups of both, rows of the same group together."""
-        found = self.by_group
+        by_group = self.by_group
         for group, statistic in other.by_group.items():
-            found[group] = found[group].merge(statistic) if group in found else statistic
-        return Sliced.of(found)
+            by_group[group] = by_group[group].merge(statistic) if group in by_group else statistic
+        return Sliced.of(by_group)
 
 
 @dataclass(frozen=True)
@@ -83,18 +83,18 @@ class Pass:
         *,
         slices: Labels | None = None,
         place: int = 0,
-        seen: Callable[[int], None] | None = None,
+        report_rows: Callable[[int], None] | None = None,
     ) -> dict[str, Any]:
         """Return the statistics of the blocks, read while those before are measured.
 
         `slices` has the slice of every row of the blocks; `place` tells samples of different parts apart;
-        `seen` is told the number of rows after each block.
+        `report_rows` is called with the number of rows after each block.
         """
         n_workers = torch.get_num_threads()
         # a core a block: none waits for another inside a product, and any number gives the same bits
         torch.set_num_threads(1)
         try:
-            return self._merged(blocks, slices, place, seen, n_workers)
+            return self._merged(blocks, slices, place, report_rows, n_workers)
         finally:
             torch.set_num_threads(n_workers)
 
@@ -103,7 +103,7 @@ class Pass:
         blocks: Iterable[Space],
         slices: Labels | None,
         place: int,
-        seen: Callable[[int], None] | None,
+        report_rows: Callable[[int], None] | None,
         n_workers: int,
     ) -> dict[str, Any]:
         tree = Tree()
@@ -120,8 +120,8 @@ class Pass:
                         tree.add(part)
                     n_rows += size
                     go_on()
-                    if seen:
-                        seen(n_rows)
+                    if report_rows:
+                        report_rows(n_rows)
         return tree.total()
 
     def _measured(
@@ -131,11 +131,11 @@ class Pass:
         draw = torch.Generator().manual_seed(_mixed(self.seed, place, number))
         if slices is None:
             return len(block), self._of(block, None, ALL, draw)
-        found: dict[str, dict[Group, Any]] = {name: {} for name in self.names}
+        statistics: dict[str, dict[Group, Any]] = {name: {} for name in self.names}
         for group, rows in self._groups(slices):
             for name, statistic in self._of(block, rows, group, draw).items():
-                found[name][group] = statistic
-        return len(block), {name: Sliced.of(by_group) for name, by_group in found.items()}
+                statistics[name][group] = statistic
+        return len(block), {name: Sliced.of(by_group) for name, by_group in statistics.items()}
 
     def _groups(self, slices: Labels) -> Iterator[tuple[Group, Tensor]]:
         """Return the groups that have rows in a block, with the numbers of those rows."""
@@ -153,25 +153,25 @@ class Pass:
 
     def _of(self, block: Space, rows: Tensor | None, group: Group, draw: torch.Generator) -> dict[str, Any]:
         """Return the statistics of some rows of a block, or of all; none if no row counts."""
-        some, sample = block, self.sample(group)
+        sampled, sample = block, self.sample(group)
         if sample < 1:  # first, for few of many rows may be wanted
             index = torch.arange(len(block)) if rows is None else rows
             chosen = torch.rand(len(index), generator=draw) < sample
-            some = block.take(index[chosen] if bool(chosen.any()) else index[:1])
+            sampled = block.take(index[chosen] if bool(chosen.any()) else index[:1])
         if rows is not None and (sample == 1 or not all(declared()[name].by_row for name in self.names)):
             block = block.take(rows)
-            some = block if sample == 1 else some
+            sampled = block if sample == 1 else sampled
         if block.weights is not None and not bool((block.weights > 0).any()):
             return {}
-        found: dict[str, Any] = {}
-        for one in together(self.names) if block.weights is None else ():
-            found |= zip(one.names, one.of(block), strict=True)
+        statistics: dict[str, Any] = {}
+        for joint in together(self.names) if block.weights is None else ():
+            statistics |= zip(joint.names, joint.of(block), strict=True)
         shelf = SimpleNamespace(labels=block.labels, progress=None, **self.built_on.get(group, {}))
         for name in self.names:
-            if name not in found:
-                known = declared()[name]
-                found[name] = known.of(some if known.by_row else block, shelf)
-        return found
+            if name not in statistics:
+                declaration = declared()[name]
+                statistics[name] = declaration.of(sampled if declaration.by_row else block, shelf)
+        return statistics
 
     def n_rows(self, group: Group = ALL) -> int:
         """How many rows a group has, as the first pass counted them."""
@@ -192,20 +192,20 @@ def first_pass(needs: Iterable[str]) -> Pass:
 
 def second_pass(
     needs: Iterable[str],
-    found: Mapping[Group, Mapping[str, Any]],
+    first: Mapping[Group, Mapping[str, Any]],
     *,
     seed: int = 0,
     most_rows: int | None = None,
 ) -> Pass | None:
     """Return the pass for what builds on the first one's statistics; None where nothing asked for does.
 
-    found: the statistics of the first pass, of every group of rows.
+    first: the statistics of the first pass, of every group of rows.
     most_rows: about how many rows may have a number each; LEFT_OUT_ROWS by default.
     """
     earlier = {name: ground for name in sorted(needs) if (ground := declared()[name].builds_on)}
     if not earlier:
         return None
-    built_on = {group: {name: of[name] for name in set(earlier.values())} for group, of in found.items()}
+    built_on = {group: {name: of[name] for name in set(earlier.values())} for group, of in first.items()}
     return Pass(tuple(earlier), built_on, seed, most_rows or LEFT_OUT_ROWS)
 
 
@@ -224,8 +224,8 @@ class RowLabels:
     @classmethod
     def of(cls, labels: Labels) -> RowLabels:
         """Return the labels of a block, without names that do not occur in it."""
-        seen = labels.seen()
-        return cls(seen.names, seen.codes.cpu())
+        present = labels.seen()
+        return cls(present.names, present.codes.cpu())
 
     def merge(self, other: RowLabels) -> RowLabels:
         """Return the rows of both, in order."""
@@ -247,19 +247,23 @@ class Outcome:
     """What came of parts.
 
     Attributes:
-        found: statistics by name; empty where no part could be read.
+        statistics: the statistics by name; empty where no part could be read.
         rows: how many rows each part read has, by the part's place.
         bad: what was wrong with each part that could not be read, by its place.
     """
 
-    found: dict[str, Any]
+    statistics: dict[str, Any]
     rows: dict[int, int] = field(default_factory=dict)
     bad: dict[int, str] = field(default_factory=dict)
 
     def merge(self, other: Outcome) -> Outcome:
         """Return the parts of both."""
-        found = merged(self.found, other.found) if self.found and other.found else self.found or other.found
-        return Outcome(found, self.rows | other.rows, self.bad | other.bad)
+        statistics = (
+            merged(self.statistics, other.statistics)
+            if self.statistics and other.statistics
+            else self.statistics or other.statistics
+        )
+        return Outcome(statistics, self.rows | other.rows, self.bad | other.bad)
 
 
 @dataclass(frozen=True, eq=False)
@@ -281,7 +285,7 @@ class PassTask:
     skip_bad: bool = False
 
     def __call__(
-        self, place: int, part: Source, by: By | None = None, seen: Callable[[int], None] | None = None
+        self, place: int, part: Source, by: By | None = None, report_rows: Callable[[int], None] | None = None
     ) -> Outcome:
         """Return the statistics of one part, of all its rows or by slices."""
         count, labels = 0, Tree()
@@ -301,12 +305,15 @@ class PassTask:
 
         try:
             slices = slices_of(part, by) if isinstance(by, tuple) else by
-            found = self.work.over(checked(), slices=slices, place=place, seen=seen) | labels.total()
+            statistics = (
+                self.work.over(checked(), slices=slices, place=place, report_rows=report_rows)
+                | labels.total()
+            )
         except IsoscopeError as error:
             if not self.skip_bad:
                 raise
             return Outcome({}, {}, {place: error.problem})
-        return Outcome(found, {place: count}, {})
+        return Outcome(statistics, {place: count}, {})
 
 
 def _with_slices(blocks: Iterable[Space], slices: Labels | None) -> Iterator[tuple[Space, Labels | None]]:

@@ -132,8 +132,8 @@ class Plan(Result):
         if self.n_rows is None:
             return None
         n_labels = 1 if self.first.labels is None else self.first.labels.n_labels
-        held = self.where != "streamed"
-        cost = cost_of(self.needs, n=self.n_rows, d=self.n_dims, n_labels=n_labels, held=held)
+        in_memory = self.where != "streamed"
+        cost = cost_of(self.needs, n=self.n_rows, d=self.n_dims, n_labels=n_labels, in_memory=in_memory)
         if self.by is None:
             return cost
         n_slices = self.by.n_labels if isinstance(self.by, Labels) else 1
@@ -234,21 +234,23 @@ def plan(
     first = _first_block(source, in_parts=bounded, skip_bad=skip_bad)
     if first.n_dims < 2:
         raise ShapeError("X has vectors of 1 dimension; a space needs at least 2: is the array transposed?")
-    known = {name for name in KNOWN if name != "covariance" and vars(first)[name] is not None}
-    known |= set() if covariance is None else {"covariance"}
-    chosen, left_out = _applicable(metrics, known)
+    columns = {name for name in KNOWN if name != "covariance" and vars(first)[name] is not None}
+    columns |= set() if covariance is None else {"covariance"}
+    chosen, left_out = _applicable(metrics, columns)
     if first.weights is not None:
         errors = False
         chosen, left_out = _without(chosen, left_out, metrics, weighted(), "has no weighted form")
         left_out.append("rows count as often as their weights say; standard errors are not known")
     slices, columns_by = (None, ()) if by is None else slices_by(by, source, skip_bad=skip_bad)
     by_strips = (
-        frozenset() if slices is not None else {name for name, one in declared().items() if one.of_pairs}
+        frozenset()
+        if slices is not None
+        else {name for name, statistic in declared().items() if statistic.of_pairs}
     )
     if bounded:
         why = "needs all vectors in memory at once"
         chosen, left_out = _without(chosen, left_out, metrics, streamed() | by_strips, why)
-    needs = _needs(chosen, known, errors=errors)
+    needs = _needs(chosen, columns, errors=errors)
     if bounded:  # an error that looks at the vectors again reads them again
         needs &= streamed() | by_strips
     wanted = with_prerequisites(needs)
@@ -313,33 +315,33 @@ def _first_block(source: Source, *, in_parts: bool, skip_bad: bool) -> Space:
 
 
 def _without(
-    chosen: list[Metric], left_out: list[str], asked: Any, held: Collection[str], why: str
+    chosen: list[Metric], left_out: list[str], metrics: Any, available: Collection[str], why: str
 ) -> tuple[list[Metric], list[str]]:
     """Return the metrics that need only the statistics at hand; another one asked for by name is an error."""
-    names = [] if asked is None else named(asked)
-    gone = [metric for metric in chosen if not metric.needs - set(KNOWN) <= set(held)]
+    names = [] if metrics is None else named(metrics)
+    gone = [metric for metric in chosen if not metric.needs - set(KNOWN) <= set(available)]
     for metric in gone:
         if metric.name in names:
             raise InputError(f"metrics: {metric.name} {why}")
-    kept = [metric for metric in chosen if metric not in gone]
-    if not kept:
+    computable = [metric for metric in chosen if metric not in gone]
+    if not computable:
         raise InputError(f"metrics: nothing to measure: {gone[0].name} {why}")
     notes = [f"left out, {why}: {', '.join(metric.name for metric in gone)}"] if gone else []
-    return kept, [*left_out, *notes]
+    return computable, [*left_out, *notes]
 
 
-def _applicable(metrics: Any, known: set[str]) -> tuple[list[Metric], list[str]]:
+def _applicable(metrics: Any, columns: set[str]) -> tuple[list[Metric], list[str]]:
     """Return the metrics whose columns are given, and a note on those left out."""
-    asked = None if metrics is None else named(metrics)
+    names = None if metrics is None else named(metrics)
     chosen: list[Metric] = []
     left_out: dict[str, list[str]] = {}
-    for metric in choose(asked):
-        missing = [name for name in KNOWN if name in metric.needs and name not in known]
+    for metric in choose(names):
+        missing = [name for name in KNOWN if name in metric.needs and name not in columns]
         if not missing:
             chosen.append(metric)
-        elif asked and metric.name in asked:
+        elif names and metric.name in names:
             raise InputError(f"{metric.name} needs {missing[0]}", hint=Setting(missing[0]))
-        elif asked and not (metric.default and "default" in asked):
+        elif names and not (metric.default and "default" in names):
             left_out.setdefault(missing[0], []).append(metric.name)
     notes = [f"left out for want of {name}: {', '.join(which)}" for name, which in left_out.items()]
     if not chosen:
@@ -347,10 +349,10 @@ def _applicable(metrics: Any, known: set[str]) -> tuple[list[Metric], list[str]]
     return chosen, notes
 
 
-def _needs(chosen: list[Metric], known: set[str], *, errors: bool) -> set[str]:
+def _needs(chosen: list[Metric], columns: set[str], *, errors: bool) -> set[str]:
     """Return the statistics to compute: those of the metrics, and those that every measurement reports."""
     needs = {"moments", "directions"}.union(*(metric.needs for metric in chosen))
-    if "labels" in known:
+    if "labels" in columns:
         needs.add("label_moments")
     if errors:
         needs = needs.union(*(metric.error_needs for metric in chosen))
@@ -360,7 +362,12 @@ def _needs(chosen: list[Metric], known: set[str], *, errors: bool) -> set[str]:
 def _estimated(wanted: set[str], n: int | None, where: str, scale: Scale) -> dict[str, str]:
     """Return what is estimated: standard errors of more rows than are left out one by one."""
     most = scale.rows_left_out() or LEFT_OUT_ROWS
-    if where != "streamed" or n is None or n <= most or not any(declared()[one].by_row for one in wanted):
+    if (
+        where != "streamed"
+        or n is None
+        or n <= most
+        or not any(declared()[statistic].by_row for statistic in wanted)
+    ):
         return {}
     return {
         "standard errors": f"of isotropy and cosines from a sample of about {most:,} of {n:,} vectors, known "

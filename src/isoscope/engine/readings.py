@@ -196,12 +196,12 @@ class Readings(Result):
     def wide(self) -> dict[str, list[Any]]:
         """Return one row a group, one column a metric: the values alone."""
         keys = ("space", *self.groups)
-        found: dict[tuple[Any, ...], dict[str, Any]] = {}
+        by_group: dict[tuple[Any, ...], dict[str, Any]] = {}
         for row in self.rows:
-            found.setdefault(tuple(_cell(row, key) for key in keys), {})[row.metric] = row.value
+            by_group.setdefault(tuple(_cell(row, key) for key in keys), {})[row.metric] = row.value
         metrics = dict.fromkeys(row.metric for row in self.rows)
-        columns = {key: [group[place] for group in found] for place, key in enumerate(keys)}
-        return columns | {name: [values.get(name) for values in found.values()] for name in metrics}
+        columns = {key: [group[place] for group in by_group] for place, key in enumerate(keys)}
+        return columns | {name: [values.get(name) for values in by_group.values()] for name in metrics}
 
     def to_dict(self) -> dict[str, Any]:
         """Return the columns as JSON-ready values; infinities as None."""
@@ -215,8 +215,8 @@ class Readings(Result):
         columns["95 % interval"] = [span(row.interval) for row in self.rows]
         for name in ("ceiling", "reason"):
             columns[name] = ["" if value is None else value for value in self[name]]
-        kept = ("metric", "value")
-        return {name: cells for name, cells in columns.items() if name in kept or set(cells) != {""}}
+        always = ("metric", "value")
+        return {name: cells for name, cells in columns.items() if name in always or set(cells) != {""}}
 
 
 class View(Result):

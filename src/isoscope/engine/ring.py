@@ -48,19 +48,19 @@ def ring_statistics(X: Any, needs: Iterable[str], *, labels: Any = None, seed: i
         seed: of everything sampled, the same in all processes.
     """
     _need_processes()
-    return gather(Space(X, labels=labels), needs, seed=seed, own=AcrossProcesses())
+    return gather(Space(X, labels=labels), needs, seed=seed, own_runner=AcrossProcesses())
 
 
 def ring_moments(X: Any) -> Moments:
     """Return the moments of the rows of all processes; X is this process's own (n_p, d)."""
-    found: Moments = ring_statistics(X, ["moments"]).moments
-    return found
+    moments: Moments = ring_statistics(X, ["moments"]).moments
+    return moments
 
 
 def ring_directions(X: Any) -> Directions:
     """Return the sums of unit vectors and lengths of the rows of all processes."""
-    found: Directions = ring_statistics(X, ["directions"]).directions
-    return found
+    directions: Directions = ring_statistics(X, ["directions"]).directions
+    return directions
 
 
 class AcrossProcesses(Here):
@@ -74,9 +74,9 @@ class AcrossProcesses(Here):
             yield _merged(outcome)
 
 
-def _merged(own: Outcome) -> Outcome:
+def _merged(outcome: Outcome) -> Outcome:
     """Return the merged outcomes of all processes; they are sent as tensors and JSON, never unpickled."""
-    layout, tensors = laid_out(own)
+    layout, tensors = laid_out(outcome)
     device = _device()
     tensors["layout"] = torch.frombuffer(bytearray(layout, "utf-8"), dtype=torch.uint8)
     mine = torch.frombuffer(bytearray(save(tensors)), dtype=torch.uint8).to(device)
@@ -89,9 +89,11 @@ def _merged(own: Outcome) -> Outcome:
     dist.all_gather(all_rooms, room)
     tree = Tree()
     for sent, size in zip(all_rooms, sizes.tolist(), strict=True):
-        held = {name: one.to(device) for name, one in load(sent[:size].cpu().numpy().tobytes()).items()}
-        text = held.pop("layout").cpu().numpy().tobytes().decode()
-        tree.add({"outcome": rebuilt(text, held)})
+        by_name = {
+            name: tensor.to(device) for name, tensor in load(sent[:size].cpu().numpy().tobytes()).items()
+        }
+        text = by_name.pop("layout").cpu().numpy().tobytes().decode()
+        tree.add({"outcome": rebuilt(text, by_name)})
     total: Outcome = tree.total()["outcome"]
     return total
 
@@ -115,23 +117,23 @@ def ring_separation(X: Any, codes: Any, *, n_labels: int) -> Separation:
         n_labels: K.
     """
     _need_processes()
-    own = as_matrix(X, finite=False).detach() if len(X) else torch.as_tensor(X).detach()
-    labels = Labels(torch.as_tensor(codes, device=own.device).long(), tuple(range(n_labels)))
+    own_rows = as_matrix(X, finite=False).detach() if len(X) else torch.as_tensor(X).detach()
+    labels = Labels(torch.as_tensor(codes, device=own_rows.device).long(), tuple(range(n_labels)))
     counts = summed(labels.counts.double())
-    frame = _common_frame(own)
-    sums = own.new_zeros(len(own), n_labels, dtype=torch.float64)
-    index = torch.arange(len(own), device=own.device)
-    for visiting, visiting_codes, is_own in _round(own, labels.codes):
-        if not len(visiting) or not len(own):
+    frame = _common_frame(own_rows)
+    sums = own_rows.new_zeros(len(own_rows), n_labels, dtype=torch.float64)
+    index = torch.arange(len(own_rows), device=own_rows.device)
+    for visiting, visiting_codes, is_own in _round(own_rows, labels.codes):
+        if not len(visiting) or not len(own_rows):
             continue
         here = AnchorRows.of(HeldRows(visiting), Labels(visiting_codes, labels.names))
         here = replace(here, frame=frame)
-        batch = max(1, _BATCH_BYTES // (8 * max(n_labels, own.shape[1])))
-        for start in range(0, len(own), batch):
+        batch = max(1, _BATCH_BYTES // (8 * max(n_labels, own_rows.shape[1])))
+        for start in range(0, len(own_rows), batch):
             rows = slice(start, start + batch)
-            place = index[rows] if is_own else index[rows] - len(own)  # elsewhere: before the first
-            sums[rows] += here.sums(own[rows], place).T
-    if not len(own):
+            place = index[rows] if is_own else index[rows] - len(own_rows)  # elsewhere: before the first
+            sums[rows] += here.sums(own_rows[rows], place).T
+    if not len(own_rows):
         nothing = sums.new_empty(0)
         return Separation(nothing, nothing, labels.codes, labels)
     return Separation(*reduce_sums(sums, labels.codes, counts), labels)
@@ -147,17 +149,17 @@ def ring_silhouette(X: Any, codes: Any, *, n_labels: int) -> float:
     return float(total[0] / total[1])
 
 
-def _round(own: Tensor, codes: Tensor) -> Iterator[tuple[Tensor, Tensor, bool]]:
+def _round(own_rows: Tensor, codes: Tensor) -> Iterator[tuple[Tensor, Tensor, bool]]:
     """Yield the blocks of all processes, own first, and pass each one on to the next process."""
     rank, size = dist.get_rank(), dist.get_world_size()
     lengths = codes.new_zeros(size)
-    lengths[rank] = len(own)
+    lengths[rank] = len(own_rows)
     longest = summed(lengths)
     room = int(longest.max())
-    rows = own.new_zeros(room, own.shape[1])
-    rows[: len(own)] = own
+    rows = own_rows.new_zeros(room, own_rows.shape[1])
+    rows[: len(own_rows)] = own_rows
     marks = codes.new_zeros(room)
-    marks[: len(own)] = codes
+    marks[: len(own_rows)] = codes
     for step in range(size):
         source = (rank - step) % size
         n = int(longest[source])
@@ -179,20 +181,20 @@ def _round(own: Tensor, codes: Tensor) -> Iterator[tuple[Tensor, Tensor, bool]]:
             rows, marks = next_rows, next_marks
 
 
-def _common_frame(own: Tensor) -> Frame:
+def _common_frame(own_rows: Tensor) -> Frame:
     """One frame for all: about the mean of each process's first rows, in the largest unit."""
-    first = own[:_FRAME_ROWS].double()
-    sums = own.new_zeros(own.shape[1] + 1, dtype=torch.float64)
+    first = own_rows[:_FRAME_ROWS].double()
+    sums = own_rows.new_zeros(own_rows.shape[1] + 1, dtype=torch.float64)
     sums[:-1], sums[-1] = first.sum(dim=0), len(first)
     sums = summed(sums)
     center = sums[:-1] / sums[-1]
-    spread = own.new_zeros(1, dtype=torch.float64)
+    spread = own_rows.new_zeros(1, dtype=torch.float64)
     if len(first):
         spread[0] = (first - center).square().sum(dim=1).mean().sqrt()
     dist.all_reduce(spread, op=dist.ReduceOp.MAX)
-    step = center.new_zeros(own.shape[1])
+    step = center.new_zeros(own_rows.shape[1])
     step[0] = float(spread[0]) or 1.0
-    return Frame.of(torch.stack([center - step, center + step]).to(own.dtype))
+    return Frame.of(torch.stack([center - step, center + step]).to(own_rows.dtype))
 
 
 def _need_processes() -> None:

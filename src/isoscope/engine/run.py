@@ -79,7 +79,7 @@ def gather(
     seed: int = 0,
     progress: Progress | None = None,
     check: Check | None = None,
-    own: Runner | None = None,
+    own_runner: Runner | None = None,
 ) -> Statistics:
     """Return a shelf with the statistics asked for, from the parts of a source.
 
@@ -95,7 +95,7 @@ def gather(
         covariance, seed, progress, check: as `run` takes them.
         own: who does the work, where not this process or Dask's workers.
     """
-    work = Work(source, needs, scale=scale, seed=seed, progress=progress, own=own)
+    work = Work(source, needs, scale=scale, seed=seed, progress=progress, own_runner=own_runner)
     shelf = Statistics(covariance=covariance, seed=seed, progress=progress)
     with work:
         vars(shelf).update(work.first()[ALL])
@@ -119,7 +119,7 @@ class Work:
         scale: Scale | None = None,
         seed: int = 0,
         progress: Progress | None = None,
-        own: Runner | None = None,
+        own_runner: Runner | None = None,
     ) -> None:
         self._wanted = with_prerequisites(needs)
         self._pairs = sorted(name for name in self._wanted if declared()[name].of_pairs)
@@ -134,7 +134,7 @@ class Work:
         self._n_dims = source.n_dims
         self._n_rows = source.n_rows if len(self._parts) == 1 else None
         client = source.client if isinstance(source, DaskVectors) else None
-        self._runner = nullcontext(own) if own else runner(self._scale.scheduler, client)
+        self._runner = nullcontext(own_runner) if own_runner else runner(self._scale.scheduler, client)
         self._block_rows = None if scale is None else scale.rows_of_block(self._n_dims)
         if by is not None and self._scale.memory is None and not isinstance(source, Space):
             self._block_rows = _sliced_rows(source)
@@ -172,15 +172,15 @@ class Work:
     def first(self) -> dict[Group, dict[str, Any]]:
         """Return the statistics of the first pass, of all rows or of every slice."""
         total = self._passed("first", first_pass(self._wanted), keep_labels=bool(self._pairs))
-        self._labels, self._rows, self._bad = total.found.pop("row_labels", None), total.rows, total.bad
-        return _by_group(total.found) or {ALL: {}}
+        self._labels, self._rows, self._bad = total.statistics.pop("row_labels", None), total.rows, total.bad
+        return _by_group(total.statistics) or {ALL: {}}
 
-    def second(self, found: Mapping[Group, Mapping[str, Any]]) -> dict[Group, dict[str, Any]]:
+    def second(self, first: Mapping[Group, Mapping[str, Any]]) -> dict[Group, dict[str, Any]]:
         """Return the statistics that build on those of the first pass, for the same groups of rows."""
-        self._later = second_pass(self._wanted, found, seed=self._seed, most_rows=self._most_rows)
+        self._later = second_pass(self._wanted, first, seed=self._seed, most_rows=self._most_rows)
         if self._later is None:
-            return {group: {} for group in found}
-        return _by_group(self._passed("second", self._later).found)
+            return {group: {} for group in first}
+        return _by_group(self._passed("second", self._later).statistics)
 
     def pairs(self) -> dict[str, Any]:
         """Return the statistics of all pairs of rows, with the labels and the rows they are of."""
@@ -190,11 +190,11 @@ class Work:
             raise InputError("is missing; name them in open_vectors(…, labels=…)", argument="labels")
         labels = Labels(self._labels.codes, self._labels.names)
         alive = [(place, self._parts[place], self._rows[place]) for place in sorted(self._rows)]
-        found = separate(
-            self._run, alive, labels, scale=self._scale, kept=self._saved, progress=self._progress
+        separation = separate(
+            self._run, alive, labels, scale=self._scale, checkpoint=self._saved, progress=self._progress
         )
         rows = FileRows(_Chain([part for _, part, _ in alive]), len(labels))
-        return {**dict.fromkeys(self._pairs, found), "labels": found.labels, "rows": rows}
+        return {**dict.fromkeys(self._pairs, separation), "labels": separation.labels, "rows": rows}
 
     def notes(self) -> list[str]:
         """Return notes on the parts that were left out, and on the precision of sampled standard errors."""
@@ -216,7 +216,7 @@ class Work:
         skip_bad = self._scale.skip_bad and self._bad is None
         task = PassTask(work, self._block_rows, self._n_dims, keep_labels=keep_labels, skip_bad=skip_bad)
         total = reduce(Outcome.merge, self._outcomes(name, task))
-        if not total.found:
+        if not total.statistics:
             raise FileError(f"no file can be read: {next(iter(total.bad.values()), 'none has rows')}")
         return total
 
@@ -233,24 +233,26 @@ class Work:
         n_left = sum(len(groups[number]) for number in left)
         n_done = len(self._parts) - n_left
 
-        def told(share: float) -> None:
+        def report_share(share: float) -> None:
             if self._progress:
                 self._progress((n_done + share) / len(self._parts))
 
         call: Callable[..., Outcome] = pass_over
         if self._n_rows and self._progress and isinstance(self._run, Here):  # one part: told block by block
-            call = partial(pass_over, seen=partial(_told, told, self._n_rows))
+            call = partial(pass_over, report_rows=partial(_report_rows, report_share, self._n_rows))
         jobs = (
-            Job(call, [self._call(place) for place in groups[number]], (itself, (task,))) for number in left
+            Job(call, [self._call(place) for place in groups[number]], (identity, (task,))) for number in left
         )
-        fresh = self._run.outcomes(jobs, told, one_core=n_left >= _PARTS_A_CORE * torch.get_num_threads())
+        fresh = self._run.outcomes(
+            jobs, report_share, one_core=n_left >= _PARTS_A_CORE * torch.get_num_threads()
+        )
         for number, group in enumerate(groups):
             if number in ready:
                 yield ready.pop(number)
             elif group:
                 outcome = next(fresh)
                 n_done += len(group)
-                told(0)
+                report_share(0)
                 if self._saved is not None:
                     self._saved.save(f"{name}-{number:05}", outcome)
                 yield outcome
@@ -272,17 +274,22 @@ class _Chain(Wrapped):
 
 
 def pass_over(
-    place: int, part: Source, by: By | None, task: PassTask, *, seen: Callable[[int], None] | None = None
+    place: int,
+    part: Source,
+    by: By | None,
+    task: PassTask,
+    *,
+    report_rows: Callable[[int], None] | None = None,
 ) -> Outcome:
     """Run one pass over one part, as a task."""
-    return task(place, part, by, seen)
+    return task(place, part, by, report_rows)
 
 
-def _told(told: Callable[[float], None], n_rows: int, seen: int) -> None:
-    told(seen / n_rows)
+def _report_rows(report_share: Callable[[float], None], n_rows: int, n_read: int) -> None:
+    report_share(n_read / n_rows)
 
 
-def itself(value: Any) -> Any:
+def identity(value: Any) -> Any:
     """Return a value as a task, so that it is sent once for all uses, and again if it is lost."""
     return value
 
@@ -294,10 +301,10 @@ def _sliced_rows(source: Source) -> int:
     return min(_SLICED_ROWS * usual, max(usual, a_core))
 
 
-def _by_group(found: dict[str, Any]) -> dict[Group, dict[str, Any]]:
+def _by_group(statistics: dict[str, Any]) -> dict[Group, dict[str, Any]]:
     """Return statistics by group of rows and name."""
     groups: dict[Group, dict[str, Any]] = {}
-    for name, statistic in found.items():
+    for name, statistic in statistics.items():
         for group, of in statistic.by_group.items() if isinstance(statistic, Sliced) else [(ALL, statistic)]:
             groups.setdefault(group, {})[name] = of
     return groups

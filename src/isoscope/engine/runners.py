@@ -62,11 +62,11 @@ class Here:
     ) -> Iterator[Outcome]:
         """Yield the outcome of each job, in order, while calls of the next ones may run."""
         sizes: deque[int] = deque()
-        found = in_order(_calls(jobs, sizes), n_workers=torch.get_num_threads() if one_core else 1)
-        for outcome in found:
+        outcomes = in_order(_calls(jobs, sizes), n_workers=torch.get_num_threads() if one_core else 1)
+        for outcome in outcomes:
             tree = Tree()
             for number in range(sizes.popleft()):
-                tree.add({"outcome": next(found) if number else outcome})
+                tree.add({"outcome": next(outcomes) if number else outcome})
                 if done:
                     done(number + 1)
             yield tree.total()["outcome"]
@@ -140,10 +140,10 @@ def runner(scheduler: str | None, client: Any = None) -> Iterator[Runner]:
     if scheduler == "local":
         with (
             distributed.LocalCluster(threads_per_worker=1, dashboard_address="127.0.0.1:0") as cluster,
-            distributed.Client(cluster, set_as_default=False) as own,
+            distributed.Client(cluster, set_as_default=False) as own_client,
         ):
-            own.run(_leave_interrupts)
-            yield OnDask(own)
+            own_client.run(_leave_interrupts)
+            yield OnDask(own_client)
         return
     import dask
 
@@ -152,9 +152,9 @@ def runner(scheduler: str | None, client: Any = None) -> Iterator[Runner]:
     with (
         reaching(str(scheduler)),
         dask.config.set({"distributed.comm.timeouts.connect": PATIENCE}),
-        distributed.Client(scheduler, set_as_default=False, timeout=PATIENCE) as own,
+        distributed.Client(scheduler, set_as_default=False, timeout=PATIENCE) as own_client,
     ):
-        yield OnDask(own)
+        yield OnDask(own_client)
 
 
 def _leave_interrupts() -> None:

@@ -73,12 +73,12 @@ def _joined(blocks: list[Space]) -> Space:
     labels: list[Any] | None = None
     if blocks[0].labels is not None:
         labels = [
-            one.labels.names[code]
-            for one in blocks
-            if one.labels is not None
-            for code in one.labels.codes.tolist()
+            block.labels.names[code]
+            for block in blocks
+            if block.labels is not None
+            for code in block.labels.codes.tolist()
         ]
-    return Space(torch.cat([one.vectors.detach() for one in blocks]), labels=labels, name=blocks[0].name)
+    return Space(torch.cat([block.vectors.detach() for block in blocks]), labels=labels, name=blocks[0].name)
 
 
 def _fingerprints(vectors: Tensor) -> Tensor:

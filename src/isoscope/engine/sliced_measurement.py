@@ -138,9 +138,9 @@ class SlicedMeasurement(Measurement):
             if metric.biased_by_rows:
                 instead = "it is not tested"
                 if metric.fair:
-                    asked = metric.fair in set(self)
+                    measured = metric.fair in set(self)
                     instead = (
-                        f"{metric.fair} is tested instead" if asked else f"measure {metric.fair} to test"
+                        f"{metric.fair} is tested instead" if measured else f"measure {metric.fair} to test"
                     )
                 lines.append(f"{metric.name} depends on the number of rows: {instead}")
         return [*lines, *super().lines()]

@@ -70,45 +70,45 @@ def measure_slices(
         progress=progress,
     )
     with work:
-        found = work.first()
-        _check_memory(len(found), plan)
-        found |= _merged_groups(found)
+        statistics = work.first()
+        _check_memory(len(statistics), plan)
+        statistics |= _merged_groups(statistics)
         everything = Statistics(space, **about)
-        vars(everything).update(found[ALL])
+        vars(everything).update(statistics[ALL])
         check(everything)
-        sound = {group: of for group, of in found.items() if _why_not(of) is None}
+        sound = {group: of for group, of in statistics.items() if _why_not(of) is None}
         second = work.second(sound)
         everything.notes += work.notes()
     for group in sound:
-        found[group] = {**found[group], **second.get(group, {})}
-    vars(everything).update(found[ALL])
+        statistics[group] = {**statistics[group], **second.get(group, {})}
+    vars(everything).update(statistics[ALL])
     readings: list[SliceReading] = []
-    n_slices, n_rows = sum(kind == "slice" for kind, _ in found), int(found[ALL]["moments"].count)
+    n_slices, n_rows = sum(kind == "slice" for kind, _ in statistics), int(statistics[ALL]["moments"].count)
     if n_slices > _FEW_SLICES and n_slices * _ROWS_A_SLICE > n_rows:
         everything.notes.append(
             f"`by` makes {n_slices:,} slices of {n_rows:,} vectors: if they are measured values or times, "
             "join them into ranges first, with pandas.cut"
         )
-    for name in sorted({name for kind, name in found if kind == "slice"}):
+    for name in sorted({name for kind, name in statistics if kind == "slice"}):
         inside, outside = ("slice", name), ("rest", name)
-        n, why_not = int(found[inside]["moments"].count), _why_not(found[inside])
+        n, why_not = int(statistics[inside]["moments"].count), _why_not(statistics[inside])
         named = {"slice": name}
         if why_not is not None:
-            shelf = _shelf(found[inside], partial(_rows, space, by, inside), False, about)
-            readings += [_of_few(one, shelf, read, why_not, named, n) for one in plan.metrics]
+            shelf = _shelf(statistics[inside], partial(_rows, space, by, inside), False, about)
+            readings += [_of_few(measured, shelf, read, why_not, named, n) for measured in plan.metrics]
             continue
         shelves = {
-            key: _shelf(found[key], partial(_rows, space, by, key), space is not None, about)
+            key: _shelf(statistics[key], partial(_rows, space, by, key), space is not None, about)
             for key in (inside, outside)
             if key in sound
         }
         for metric in plan.metrics:
-            own = read(metric, shelves[inside])
+            reading = read(metric, shelves[inside])
             rest = None
             if outside in shelves and (plan.rests or not metric.needs & whole()):
                 rest = read(metric, shelves[outside])
-            n_rest = int(found[outside]["moments"].count) if rest else 0
-            readings.append(_compared(own, rest, named, n, n_rest, tests=not metric.biased_by_rows))
+            n_rest = int(statistics[outside]["moments"].count) if rest else 0
+            readings.append(_compared(reading, rest, named, n, n_rest, tests=not metric.biased_by_rows))
     return everything, _ordered(_adjusted(readings), plan.metrics)
 
 
@@ -125,9 +125,11 @@ def _of_few(
     return SliceReading(**{**common, "group": group}, n=n)
 
 
-def _shelf(found: Mapping[str, Any], rows: Callable[[], Space], held: bool, about: Any) -> Statistics:
-    shelf = Statistics(rows if held else None, **about)
-    vars(shelf).update(found)
+def _shelf(
+    statistics: Mapping[str, Any], rows: Callable[[], Space], in_memory: bool, about: Any
+) -> Statistics:
+    shelf = Statistics(rows if in_memory else None, **about)
+    vars(shelf).update(statistics)
     return shelf
 
 
@@ -137,8 +139,10 @@ def _rows(space: Space | None, by: Any, group: Group) -> Space:
     kind, name = group
     inside = by.codes == by.names.index(name)
     chosen = space.take((inside if kind == "slice" else ~inside).nonzero().flatten())
-    seen = {key: one.seen() if isinstance(one, Labels) else one for key, one in vars(chosen).items()}
-    return unchecked(seen)
+    present = {
+        key: value.seen() if isinstance(value, Labels) else value for key, value in vars(chosen).items()
+    }
+    return unchecked(present)
 
 
 def _merged_groups(slices: Mapping[Group, dict[str, Any]]) -> dict[Group, dict[str, Any]]:
@@ -147,23 +151,23 @@ def _merged_groups(slices: Mapping[Group, dict[str, Any]]) -> dict[Group, dict[s
     before: list[dict[str, Any] | None] = [None]
     for group in groups:
         before.append(_both(before[-1], slices[group]))
-    found: dict[Group, dict[str, Any]] = {ALL: before[-1] or {}}
+    statistics: dict[Group, dict[str, Any]] = {ALL: before[-1] or {}}
     after: dict[str, Any] | None = None
     for place in reversed(range(len(groups))):
         rest = _both(before[place], after)
         if rest is not None:
-            found["rest", groups[place][1]] = rest
+            statistics["rest", groups[place][1]] = rest
         after = _both(slices[groups[place]], after)
-    return found
+    return statistics
 
 
 def _both(first: dict[str, Any] | None, second: dict[str, Any] | None) -> dict[str, Any] | None:
     return merged(first, second) if first and second else first or second
 
 
-def _why_not(found: Mapping[str, Any]) -> str | None:
+def _why_not(statistics: Mapping[str, Any]) -> str | None:
     """Return why little can be measured of some rows; None where nothing is amiss."""
-    moments = found["moments"]
+    moments = statistics["moments"]
     if moments.count < 2:
         return "1 vector; at least 2 are needed"
     return None if moments.trace > 0 else "all its vectors are equal"
@@ -182,24 +186,24 @@ def _check_memory(n_slices: int, plan: Plan) -> None:
 
 
 def _compared(
-    own: Reading, rest: Reading | None, group: Mapping[str, Any], n: int, n_rest: int, *, tests: bool
+    inside: Reading, rest: Reading | None, group: Mapping[str, Any], n: int, n_rest: int, *, tests: bool
 ) -> SliceReading:
     """Return the reading of a slice, its difference from the rows outside it, and an unadjusted p-value.
 
     A metric that is biased by the number of rows would find differences where there are none: no test.
     """
-    known = {field.name: getattr(own, field.name) for field in fields(Reading)}
-    made = SliceReading(**{**known, "group": group}, n=n)
-    if rest is None or rest.value is None or own.value is None:
+    common = {field.name: getattr(inside, field.name) for field in fields(Reading)}
+    made = SliceReading(**{**common, "group": group}, n=n)
+    if rest is None or rest.value is None or inside.value is None:
         return made
-    difference = own.value - rest.value
-    if own.standard_error is None or rest.standard_error is None:
+    difference = inside.value - rest.value
+    if inside.standard_error is None or rest.standard_error is None:
         return replace(made, difference=difference)
-    error = math.hypot(own.standard_error, rest.standard_error)
+    error = math.hypot(inside.standard_error, rest.standard_error)
     made = replace(made, difference=difference, difference_error=error)
     if not error > 0:
         return made
-    half, p_value = _welch(difference, (own.standard_error, n), (rest.standard_error, n_rest))
+    half, p_value = _welch(difference, (inside.standard_error, n), (rest.standard_error, n_rest))
     tested = tests and min(n, n_rest) >= TESTED_ROWS
     return replace(made, difference_half_width=half, p_value=p_value if tested else None)
 

@@ -51,7 +51,7 @@ def separate(
     labels: Labels,
     *,
     scale: Scale,
-    kept: Checkpoint | None = None,
+    checkpoint: Checkpoint | None = None,
     progress: Progress | None = None,
 ) -> Separation:
     """For each row the mean distance to its own cluster and to the nearest other one, exactly.
@@ -65,18 +65,20 @@ def separate(
     counts = clusters.counts.double()
     columns: list[tuple[Tensor, Tensor, Tensor]] = []
     ready = {
-        number: found for number in range(len(plan)) if (found := _kept(kept, plan.rows(number))) is not None
+        number: reduced
+        for number in range(len(plan))
+        if (reduced := _load(checkpoint, plan.rows(number))) is not None
     }
     left = [number for number in range(len(plan)) if number not in ready]
     fresh = run.outcomes(map(plan.job, left))
     for number in range(len(plan)):
-        found = ready.pop(number, None)
-        if found is None:
-            sums = next(fresh).found["pairs"].sums
-            found = reduce_sums(sums.T, clusters.codes[plan.rows(number)], counts)
-            if kept is not None:
-                kept.save(_name(plan.rows(number)), Outcome(dict(zip(_KEPT, found, strict=True))))
-        columns.append(found)
+        reduced = ready.pop(number, None)
+        if reduced is None:
+            sums = next(fresh).statistics["pairs"].sums
+            reduced = reduce_sums(sums.T, clusters.codes[plan.rows(number)], counts)
+            if checkpoint is not None:
+                checkpoint.save(_name(plan.rows(number)), Outcome(dict(zip(_KEPT, reduced, strict=True))))
+        columns.append(reduced)
         if progress:
             progress((number + 1) / len(plan))
     cohesion, separation, nearest = (torch.cat(column) for column in zip(*columns, strict=True))
@@ -138,11 +140,11 @@ def _name(rows: slice) -> str:
     return f"strip-{rows.start:012}-{rows.stop:012}"
 
 
-def _kept(kept: Checkpoint | None, rows: slice) -> tuple[Tensor, Tensor, Tensor] | None:
-    outcome = None if kept is None else kept.load(_name(rows))
+def _load(checkpoint: Checkpoint | None, rows: slice) -> tuple[Tensor, Tensor, Tensor] | None:
+    outcome = None if checkpoint is None else checkpoint.load(_name(rows))
     if outcome is None:
         return None
-    cohesion, separation, nearest = (outcome.found[name] for name in _KEPT)
+    cohesion, separation, nearest = (outcome.statistics[name] for name in _KEPT)
     return cohesion, separation, nearest
 
 
