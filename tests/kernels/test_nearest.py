@@ -40,7 +40,7 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
 def search(X: np.ndarray, k: int) -> np.ndarray:
     points = torch.from_numpy(X)
     dtype = torch.float64 if X.dtype == np.float64 else torch.float32
-    return Search.of(points, points, own=True, dtype=dtype).nearest(k)[0].numpy()
+    return Search.of(points, points, excludes_self=True, dtype=dtype).nearest(k)[0].numpy()
 
 
 def brute_force(X: np.ndarray, k: int) -> np.ndarray:
@@ -70,7 +70,9 @@ def test_products_err_within_their_bound(first: str, offset: float, monkeypatch:
     rng = np.random.default_rng(6)
     X = (rng.normal(size=(200, 64)) * 10 ** rng.uniform(-2, 2, size=(200, 1)) + offset).astype(np.float32)
     points = torch.from_numpy(X)
-    found = Search.of(points, points, own=True, dtype=torch.float64 if first == "float64" else torch.float32)
+    found = Search.of(
+        points, points, excludes_self=True, dtype=torch.float64 if first == "float64" else torch.float32
+    )
     level = next(found._levels())
     rows = found._placed(points, level.columns.dtype)
     own = rows.double().square().sum(dim=1)
@@ -140,7 +142,7 @@ def test_strips_stay_within_their_memory(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_of_the_equally_near_the_first_come_first() -> None:
     points = torch.tensor([[0.0], [1.0], [-1.0], [1.0], [-1.0], [1.0], [2.0]])
     for k in range(1, 6):
-        _, indices = Search.of(points, points, own=True, dtype=torch.float64).nearest(k)
+        _, indices = Search.of(points, points, excludes_self=True, dtype=torch.float64).nearest(k)
         assert indices[0].tolist() == [1, 2, 3, 4, 5][:k]
 
 

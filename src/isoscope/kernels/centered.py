@@ -49,10 +49,10 @@ def device_sums(block: Tensor, *, fourth: bool, n_rows: int) -> Sums:
     float32 adds up the products of `n_rows` rows at most. Nothing waits for the device.
     """
     if block.numel() <= MOST_NUMBERS:
-        found = replayed(_sums, block, fourth=fourth, n_rows=n_rows)
+        sums = replayed(_sums, block, fourth=fourth, n_rows=n_rows)
     else:
-        found = _sums(block, fourth=fourth, n_rows=n_rows)
-    mean, rest, scatter, *fourths = found
+        sums = _sums(block, fourth=fourth, n_rows=n_rows)
+    mean, rest, scatter, *fourths = sums
     cubic, quartic = fourths if fourth else (None, None)
     return mean, rest, scatter, cubic, quartic
 
@@ -70,5 +70,5 @@ def _sums(block: Tensor, *, fourth: bool, n_rows: int) -> tuple[Tensor, ...]:
         wide = squares.double()
         quartic = wide @ wide
     total, *cubic = weighted_sums(weights, V)
-    found = moved_to_mean(n, about, total, scatter, cubic[0] if fourth else None, quartic)
-    return tuple(one for one in found if one is not None)
+    sums = moved_to_mean(n, about, total, scatter, cubic[0] if fourth else None, quartic)
+    return tuple(tensor for tensor in sums if tensor is not None)

@@ -136,8 +136,8 @@ class ClusterPlan:
         sorted_codes = sorted_codes.int()
         arranged = (order, inverse, sorted_codes, sorted_codes.clamp(max=n_large))
         n_labels = max(16, 1 << (widest - 1).bit_length())
-        known = (len(codes), n_clusters, len(framed), tuning, pure.shape[1], n_labels)
-        return cls(*known, on_device.long() if moved else None, *arranged, *plain)
+        shape = (len(codes), n_clusters, len(framed), tuning, pure.shape[1], n_labels)
+        return cls(*shape, on_device.long() if moved else None, *arranged, *plain)
 
     @property
     def group(self) -> int:

@@ -202,19 +202,19 @@ def many_silhouettes(spaces: ManySpaces, codes: Tensor, n_clusters: int) -> tupl
     distances of a point are so small beside its distance to the mean that products lose their digits.
     """
     values, trusted = [], []
-    for rows, own in zip(spaces.rows, codes, strict=True):  # 8 n² bytes a space
+    for rows, space_codes in zip(spaces.rows, codes, strict=True):  # 8 n² bytes a space
         U = rows.double()
         squares = torch.linalg.vector_norm(U, dim=1).square()
         distances = torch.addmm(squares[:, None], U, U.T, alpha=-2).add_(squares).clamp_(min=0).sqrt_()
         distances.fill_diagonal_(0)
-        J, n = own.shape
-        members = distances.new_zeros(J, n, n_clusters).scatter_(2, own[:, :, None], 1.0)
+        J, n = space_codes.shape
+        members = distances.new_zeros(J, n, n_clusters).scatter_(2, space_codes[:, :, None], 1.0)
         counts = members.sum(dim=1)  # (J, K)
         sums = (distances @ members.transpose(0, 1).reshape(n, -1)).view(n, J, n_clusters).transpose(0, 1)
-        sizes = counts.gather(1, own)
-        cohesion = sums.gather(2, own[:, :, None])[..., 0] / (sizes - 1).clamp(min=1)
+        sizes = counts.gather(1, space_codes)
+        cohesion = sums.gather(2, space_codes[:, :, None])[..., 0] / (sizes - 1).clamp(min=1)
         means = (sums / counts[:, None]).masked_fill_(counts[:, None] == 0, _INF)
-        separation = means.scatter_(2, own[:, :, None], _INF).min(dim=2).values
+        separation = means.scatter_(2, space_codes[:, :, None], _INF).min(dim=2).values
         larger = torch.maximum(cohesion, separation)
         scores = torch.where((larger > 0) & (sizes > 1), (separation - cohesion) / larger, 0.0)
         values.append(scores.mean(dim=1).masked_fill_((counts > 0).sum(dim=1) < 2, torch.nan))

@@ -77,12 +77,12 @@ class Level:
             return torch.mm(torch.nn.functional.pad(left, (0, 1), value=1.0), self.columns.T, out=out)
         if not (self.coarse and rows.is_cuda):
             return torch.addmm(self.squares, left, self.columns.T, out=out)
-        held = torch.backends.cuda.matmul.allow_tf32
+        allowed_before = torch.backends.cuda.matmul.allow_tf32
         torch.backends.cuda.matmul.allow_tf32 = True  # rows already rounded lose nothing more to it
         try:
             return torch.addmm(self.squares, left, self.columns.T, out=out)
         finally:
-            torch.backends.cuda.matmul.allow_tf32 = held
+            torch.backends.cuda.matmul.allow_tf32 = allowed_before
 
     def error(self, lengths: Tensor, reach: Tensor) -> Tensor:
         """Bound on the error of ‖a‖² + products, for rows and points of these lengths."""
@@ -90,20 +90,20 @@ class Level:
         moved = 2 * self.rounding * (2 + self.rounding) * lengths * reach
         return moved + (self.columns.shape[1] + 8) * step * (lengths + reach).square()
 
-    def hopeless(self, farthest: Tensor, own: Tensor) -> Tensor:
+    def hopeless(self, farthest: Tensor, squares: Tensor) -> Tensor:
         """(rows,) whether no row could be settled here, so that its distances are left to a finer level."""
-        lengths = own.sqrt()
+        lengths = squares.sqrt()
         return (farthest < self.error(lengths, lengths)) & (not self.last)
 
-    def settled(self, squared: Tensor, farthest: Tensor, own: Tensor) -> Tensor:
+    def settled(self, squared: Tensor, farthest: Tensor, squares: Tensor) -> Tensor:
         """(rows,) whether nothing nearer than the k-th of `squared` can have been passed over."""
-        kth, lengths = squared[:, -1], own.sqrt()
+        kth, lengths = squared[:, -1], squares.sqrt()
         reach = torch.minimum(lengths + kth.sqrt(), self.longest)
-        nothing_nearer = (kth == 0) & ~self.hopeless(farthest, own)
+        nothing_nearer = (kth == 0) & ~self.hopeless(farthest, squares)
         certain = (kth <= farthest - self.error(lengths, reach)) | nothing_nearer
         if self.coarse:
             return certain
-        return certain | (kth >= NEAR[self.columns.dtype] * own)  # as sure as the distance itself
+        return certain | (kth >= NEAR[self.columns.dtype] * squares)  # as sure as the distance itself
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,7 +112,7 @@ class Search:
 
     Attributes:
         queries, points: (m, d) and (n, d) the caller's rows.
-        own: whether query i is point i, which is then left out.
+        excludes_self: whether query i is point i, which is then left out.
         dtype: in which products are taken, to begin with.
         center: (d,) near the points, float64.
         unit: a power of two, at most the largest coordinate about the centre and more than half of it.
@@ -120,13 +120,13 @@ class Search:
 
     queries: Tensor
     points: Tensor
-    own: bool
+    excludes_self: bool
     dtype: torch.dtype
     center: Tensor
     unit: float
 
     @classmethod
-    def of(cls, queries: Tensor, points: Tensor, *, own: bool, dtype: torch.dtype) -> Search:
+    def of(cls, queries: Tensor, points: Tensor, *, excludes_self: bool, dtype: torch.dtype) -> Search:
         """Return a search centred on the mean of the points."""
         sums = [block.sum(dim=0, dtype=torch.float64) for block in blocks(points)]
         # of the points' own type, so that a difference from it is rounded once
@@ -135,12 +135,12 @@ class Search:
         high = torch.stack([block.amax(dim=0) for block in blocks(points)]).amax(dim=0)
         largest = float(torch.maximum(high - center, center - low).max())
         unit = 2.0 ** (math.frexp(largest)[1] - 1) if largest > 0 else 1.0
-        return cls(queries, points, own, dtype, center, unit)
+        return cls(queries, points, excludes_self, dtype, center, unit)
 
     @property
     def n_others(self) -> int:
         """How many points a query can have as neighbours."""
-        return len(self.points) - self.own
+        return len(self.points) - self.excludes_self
 
     @full_precision
     def nearest(self, k: int, progress: Progress | None = None) -> tuple[Tensor, Tensor]:
@@ -199,45 +199,45 @@ class Search:
         for _ in range(n_workers):
             strips.put(level.columns.new_empty(n_rows, n))
 
-        def search(some: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        def search(part: Tensor) -> tuple[Tensor, Tensor, Tensor]:
             strip = strips.get()
             try:
-                return self._strip(level, some, k, strip[: len(some)])
+                return self._strip(level, part, k, strip[: len(part)])
             finally:
                 strips.put(strip)
 
         left = []
         parts = places.split(n_rows)
-        tasks = (partial(search, some) for some in parts)
-        for some, found in zip(parts, in_order(tasks, n_workers=n_workers), strict=True):
-            squared[some], indices[some], settled = found
-            left.append(some[~settled])
+        tasks = (partial(search, part) for part in parts)
+        for part, result in zip(parts, in_order(tasks, n_workers=n_workers), strict=True):
+            squared[part], indices[part], settled = result
+            left.append(part[~settled])
             if progress:
-                progress((int(some[-1]) + 1) / len(self.queries))
+                progress((int(part[-1]) + 1) / len(self.queries))
         return torch.cat(left)
 
     def _strip(self, level: Level, places: Tensor, k: int, strip: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Squared distances and indices of the k nearest, and which rows are settled."""
         queries = self.queries[places]
         rows = self._placed(working(queries), level.columns.dtype)
-        own = sum_of_squares(rows).double()
+        squares = sum_of_squares(rows).double()
         level.products(rows, out=strip)
-        if self.own:
+        if self.excludes_self:
             strip[torch.arange(len(places), device=places.device), places] = torch.inf
         n_candidates = min(k + (_COARSE_SPARE if level.coarse else _SPARE), self.n_others)
         values, indices = smallest(strip, n_candidates)
-        squared = (values.double() + own[:, None]).clamp_(min=0)
+        squared = (values.double() + squares[:, None]).clamp_(min=0)
         farthest = squared.amax(dim=1)
         if level.vectors is not None:
             squared = _differences(rows if level.coarse else self._raw(queries), level.vectors, indices)
-        near = squared < (NEAR[rows.dtype] * own * ~level.hopeless(farthest, own))[:, None]
+        near = squared < (NEAR[rows.dtype] * squares * ~level.hopeless(farthest, squares))[:, None]
         i, j = near.nonzero(as_tuple=True)
         if len(i):
             squared[i, j] = direct_squares(self.queries, places[i], self.points, indices[i, j], self.unit)
         squared, indices = _ordered(squared, indices, k)
         if n_candidates == self.n_others:
             return squared, indices, torch.ones_like(places, dtype=torch.bool)
-        return squared, indices, level.settled(squared, farthest, own)
+        return squared, indices, level.settled(squared, farthest, squares)
 
     def _direct(self, places: Tensor, k: int) -> tuple[Tensor, Tensor]:
         """Squared distances and indices of the k nearest, by direct difference, block by block."""
@@ -247,7 +247,7 @@ class Search:
         for block in blocks(self.points, n_rows=max(k, STRIP_BYTES // (16 * len(places)))):
             here = direct_distances(rows, self._raw(block)).square_()
             columns = torch.arange(begin, begin + len(block), device=places.device)
-            if self.own:
+            if self.excludes_self:
                 here.masked_fill_(columns == places[:, None], torch.inf)
             squared = torch.cat([squared, here], dim=1)
             indices = torch.cat([indices, columns.expand_as(here)], dim=1)
@@ -283,8 +283,8 @@ def _differences(rows: Tensor, points: Tensor, indices: Tensor) -> Tensor:
     n_bytes = _CUDA_GATHER_BYTES if points.is_cuda else _GATHER_BYTES
     chunk = max(1, n_bytes // (points.element_size() * points.shape[1] * indices.shape[1]))
     lengths = [
-        torch.linalg.vector_norm(points[some].sub_(row[:, None]), dim=2)
-        for row, some in zip(rows.split(chunk), indices.split(chunk), strict=True)
+        torch.linalg.vector_norm(points[neighbors].sub_(row[:, None]), dim=2)
+        for row, neighbors in zip(rows.split(chunk), indices.split(chunk), strict=True)
     ]
     return torch.cat(lengths).double().square_()
 

@@ -92,9 +92,9 @@ def two_sum(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
     return total, (a - (total - added)) + (b - added)
 
 
-def length_unit(some: Tensor, origin: Tensor) -> float:
+def length_unit(rows: Tensor, origin: Tensor) -> float:
     """Return a power of two near the root mean square distance of some rows to the origin, or 0."""
-    steps = some.double() - origin.double()
+    steps = rows.double() - origin.double()
     largest = float(steps.abs().max())
     if not 0 < largest < math.inf:
         return 0.0
@@ -121,14 +121,14 @@ class Frame:
     n_dims: int
 
     @classmethod
-    def of(cls, some: Tensor) -> Frame:
+    def of(cls, rows: Tensor) -> Frame:
         """From some of the rows: a centre and a unit only have to be near."""
-        dtype = pair_dtype(some)
-        origin = some.double().mean(dim=0).to(dtype)
-        unit = length_unit(some, origin) or length_unit(some, torch.zeros_like(origin)) or 1.0
+        dtype = pair_dtype(rows)
+        origin = rows.double().mean(dim=0).to(dtype)
+        unit = length_unit(rows, origin) or length_unit(rows, torch.zeros_like(origin)) or 1.0
         far = float(torch.linalg.vector_norm(origin.double() / unit)) > _CENTERED
         plain = _PLAIN_UNITS[0] <= unit <= _PLAIN_UNITS[1]
-        return cls(origin if far else None, 1.0 if plain else unit, dtype, some.shape[1])
+        return cls(origin if far else None, 1.0 if plain else unit, dtype, rows.shape[1])
 
     def place(self, rows: Tensor) -> Tensor:
         """Return the rows in the frame, without a copy if nothing changes."""
@@ -157,9 +157,9 @@ def crowded_squares(A: Tensor, B: Tensor, *, near: float = NEAR[torch.float64]) 
     """
     middle = medians(B, dim=0)
     a, b = A - middle, B - middle
-    own, other = a.square().sum(dim=1), b.square().sum(dim=1)
-    squares = torch.addmm(own[:, None] + other, a, b.T, alpha=-2)
-    close = squares < near * (own[:, None] + other)
+    a_squares, b_squares = a.square().sum(dim=1), b.square().sum(dim=1)
+    squares = torch.addmm(a_squares[:, None] + b_squares, a, b.T, alpha=-2)
+    close = squares < near * (a_squares[:, None] + b_squares)
     if int(close.sum()) > CROWDED * squares.numel():
         return direct_distances(A, B).square()
     i, j = close.nonzero(as_tuple=True)

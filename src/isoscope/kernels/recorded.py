@@ -30,7 +30,7 @@ class Recording:
     """The launches of one function for inputs of one shape."""
 
     def __init__(self, function: Callable[..., _Tensors], inputs: _Tensors) -> None:
-        self._inputs = [one.clone() for one in inputs]
+        self._inputs = [tensor.clone() for tensor in inputs]
         device = inputs[0].device
         stream = torch.cuda.Stream(device)
         stream.wait_stream(torch.cuda.current_stream(device))
@@ -43,10 +43,10 @@ class Recording:
 
     def __call__(self, inputs: _Tensors) -> _Tensors:
         """Return the outputs for new inputs, in memory of their own."""
-        for held, new in zip(self._inputs, inputs, strict=True):
-            held.copy_(new)
+        for buffer, new in zip(self._inputs, inputs, strict=True):
+            buffer.copy_(new)
         self._graph.replay()
-        return tuple(one.clone() for one in self._outputs)
+        return tuple(tensor.clone() for tensor in self._outputs)
 
 
 def replayed(
@@ -65,15 +65,15 @@ def replayed(
     call = partial(function, **options) if plan is None else partial(function, plan=plan, **options)
     if threading.current_thread() is not threading.main_thread():
         return call(*inputs)  # a recording has one place for its inputs, and none may launch beside it
-    kept = _of_shapes if plan is None else _of_plans.setdefault(plan, OrderedDict())
-    key = (function, *options.items(), *((one.shape, one.dtype, one.device) for one in inputs))
-    if key not in kept:
-        kept[key] = None
-        if plan is None and len(kept) > _KEPT:
-            kept.popitem(last=False)
+    recordings = _of_shapes if plan is None else _of_plans.setdefault(plan, OrderedDict())
+    key = (function, *options.items(), *((tensor.shape, tensor.dtype, tensor.device) for tensor in inputs))
+    if key not in recordings:
+        recordings[key] = None
+        if plan is None and len(recordings) > _KEPT:
+            recordings.popitem(last=False)
         return call(*inputs)
-    kept.move_to_end(key)
-    recording = kept[key]
+    recordings.move_to_end(key)
+    recording = recordings[key]
     if recording is None:
-        recording = kept[key] = Recording(call, inputs)
+        recording = recordings[key] = Recording(call, inputs)
     return recording(inputs)

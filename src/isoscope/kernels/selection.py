@@ -41,8 +41,8 @@ def smallest(values: Tensor, k: int, *, group: int | None = None) -> tuple[Tenso
     if n % group:  # fewer than a group are left over
         rest = torch.arange(n_groups * group, n, device=values.device)
         columns = torch.cat([columns, rest.expand(m, -1)], dim=1)
-    found, places = _topk(values.gather(1, columns), k)
-    return found, columns.gather(1, places)
+    selected, places = _topk(values.gather(1, columns), k)
+    return selected, columns.gather(1, places)
 
 
 def medians(values: Tensor, *, dim: int) -> Tensor:
@@ -57,7 +57,7 @@ def medians(values: Tensor, *, dim: int) -> Tensor:
 def _topk(values: Tensor, k: int) -> tuple[Tensor, Tensor]:
     """Return the k smallest of a few; NumPy's partition takes half the time of torch's topk on the CPU."""
     if values.device.type != "cpu":
-        found = values.topk(k, dim=1, largest=False, sorted=False)
-        return found.values, found.indices
+        selected = values.topk(k, dim=1, largest=False, sorted=False)
+        return selected.values, selected.indices
     columns = torch.from_numpy(np.argpartition(values.numpy(), k - 1, axis=1)[:, :k])
     return values.gather(1, columns), columns

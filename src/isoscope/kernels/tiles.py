@@ -73,7 +73,7 @@ class Tile:
         return slice(self.first, self.last + 1)
 
 
-class _Held(threading.local):
+class _LeftCache(threading.local):
     """The rows on the left of a thread's last product, for its next one."""
 
     key = (-1, -1)
@@ -104,7 +104,7 @@ class Arranged:
     centers: Tensor
     center_of: tuple[int, ...]
     unit: float
-    _held: _Held = field(default_factory=_Held, init=False, repr=False)
+    _left_cache: _LeftCache = field(default_factory=_LeftCache, init=False, repr=False)
 
     @classmethod
     def of(cls, X: Tensor, labels: Labels | None = None, *, tile_rows: int | None = None) -> Arranged:
@@ -150,8 +150,8 @@ class Arranged:
         run = self._reduced if n_workers > 1 else full_precision(self._reduced)
         pairs = self._pairs(symmetric)
         tasks = (partial(run, reduce, i, j) for i, j in pairs)
-        for (i, j), found in zip(pairs, in_order(tasks, n_workers=n_workers), strict=True):
-            yield self.tiles[i], self.tiles[j], found
+        for (i, j), reduced_tile in zip(pairs, in_order(tasks, n_workers=n_workers), strict=True):
+            yield self.tiles[i], self.tiles[j], reduced_tile
             if progress and j == len(self.tiles) - 1:
                 progress(self._share_done(i, symmetric))
 
@@ -205,14 +205,14 @@ class Arranged:
 
     def _left_rows(self, i: int, center: int) -> tuple[Tensor, float]:
         """(−2a', ‖a'‖², 1) of tile i about a centre, and the largest ‖a'‖²; kept while they are asked for."""
-        held = self._held
-        if held.key != (i, center):
-            own = self.augmented[self.tiles[i].rows]
-            moved = own[:, :-2] + (self.centers[self.center_of[i]] - self.centers[center]).to(own.dtype)
+        cache = self._left_cache
+        if cache.key != (i, center):
+            rows = self.augmented[self.tiles[i].rows]
+            moved = rows[:, :-2] + (self.centers[self.center_of[i]] - self.centers[center]).to(rows.dtype)
             squares = sum_of_squares(moved)
-            held.left = torch.cat([moved.mul_(-2), squares[:, None], own[:, -2:-1]], dim=1)
-            held.key, held.largest = (i, center), float(squares.max())
-        return held.left, held.largest
+            cache.left = torch.cat([moved.mul_(-2), squares[:, None], rows[:, -2:-1]], dim=1)
+            cache.key, cache.largest = (i, center), float(squares.max())
+        return cache.left, cache.largest
 
     def _mend(self, tile: Tensor, rows: Tile, columns: Tile, near: float) -> None:
         """Take the pairs under `near` again, from the caller's rows in float64; all, where they are many."""
@@ -281,8 +281,8 @@ def _centers(X: Tensor, codes: Tensor, clusters: list[int]) -> tuple[Tensor, flo
 
 def _reaches_far(X: Tensor) -> bool:
     """Whether some row lies so far from the others that float32 cannot hold the squares of both lengths."""
-    some = X[:: -(-len(X) // _UNIT_ROWS)].double()
-    usual = float(torch.linalg.vector_norm(some - medians(some, dim=0), dim=1).median())
+    sampled = X[:: -(-len(X) // _UNIT_ROWS)].double()
+    usual = float(torch.linalg.vector_norm(sampled - medians(sampled, dim=0), dim=1).median())
     least, most = torch.aminmax(X)
     return 0 < usual * _FAR < float(most) - float(least)
 

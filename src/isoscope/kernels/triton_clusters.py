@@ -199,8 +199,8 @@ def pure_pairs(
     i, j, start_i, stop_i, start_j, stop_j = tile_place(program, tiles, n_tiles, BM, BN, GROUP)
     if start_j >= stop_j:
         return
-    own, other = tl.load(tiles + 2 * n_tiles + i), tl.load(tiles + 2 * n_tiles + j)
-    A, B = batch * F + own, batch * F + other  # a large cluster is its own frame
+    row_cluster, other = tl.load(tiles + 2 * n_tiles + i), tl.load(tiles + 2 * n_tiles + j)
+    A, B = batch * F + row_cluster, batch * F + other  # a large cluster is its own frame
     row_i, row_j = batch * n_padded + start_i, batch * n_padded + start_j
     if DESCRIBED:
         scaled = described_product(left, right, row_i.to(tl.int32), row_j.to(tl.int32), d_padded, BM, BN, BK)
@@ -214,15 +214,18 @@ def pure_pairs(
     squared = a[:, None] + b[None, :] - scale * scaled
     edge = (i == j) | (start_i + BM > stop_i) | (start_j + BN > stop_j)
     if edge:
-        apart = live_rows[:, None] & live_columns[None, :] & (rows[:, None] != columns[None, :])
-        squared = tl.where(apart, squared, float("inf"))
+        distinct = live_rows[:, None] & live_columns[None, :] & (rows[:, None] != columns[None, :])
+        squared = tl.where(distinct, squared, float("inf"))
     if tl.min(tl.min(squared, 1), 0) < near * (tl.max(tl.abs(a), 0) + tl.max(tl.abs(b), 0)):
         tl.store(listed + tl.atomic_add(n_listed, 1), batch * tl.num_programs(0) + program)
         return
     distances = tl.sqrt(tl.maximum(squared, 0.0))
     if edge:
         distances = tl.where(squared == float("inf"), 0.0, distances)
-    to_rows, to_columns = sums + (batch * K + other) * n + rows, sums + (batch * K + own) * n + columns
+    to_rows, to_columns = (
+        sums + (batch * K + other) * n + rows,
+        sums + (batch * K + row_cluster) * n + columns,
+    )
     _add(distances, to_rows, to_columns, live_rows, live_columns, i != j)
 
 
@@ -253,8 +256,8 @@ def close_pairs(
         live_rows, live_columns = rows < stop_i, columns < stop_j
         unit = unit_of(largest, batch).to(tl.float32)
         squared = direct(X, order, batch * n, rows, columns, live_rows, live_columns, d, unit)
-        apart = live_rows[:, None] & live_columns[None, :] & (rows[:, None] != columns[None, :])
-        distances = tl.sqrt(tl.where(apart, squared, 0.0))
+        distinct = live_rows[:, None] & live_columns[None, :] & (rows[:, None] != columns[None, :])
+        distances = tl.sqrt(tl.where(distinct, squared, 0.0))
         _add(distances, sums + B * n + rows, sums + A * n + columns, live_rows, live_columns, i != j)
 
 

@@ -51,11 +51,11 @@ def walk_rows(X, units, norms, n_programs, n, d, stride, ROWS: tl.constexpr, COL
         x = tl.load(X + place, mask=live[:, None] & (columns < d)[None, :], other=0.0).to(tl.float64)
         peak = tl.max(tl.abs(x), 1)
         scaled = x * (1.0 / tl.where(peak > 0, peak, 1.0))[:, None]  # a division costs ten products
-        own = tl.sqrt(tl.sum(scaled * scaled, 1))
-        u = scaled * (1.0 / tl.where(own > 0, own, 1.0))[:, None]
+        norm = tl.sqrt(tl.sum(scaled * scaled, 1))
+        u = scaled * (1.0 / tl.where(norm > 0, norm, 1.0))[:, None]
         sums += tl.sum(u, 0)
         squares += tl.sum(u * u, 0)
-        length = own * peak
+        length = norm * peak
         length_sum += length
         square_sum += length * length
         least = tl.where(live, tl.minimum(least, length), least)

@@ -234,7 +234,7 @@ def split_residuals(
     batch = tl.program_id(1).to(tl.int64)
     local = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     rows = first_row + local
-    live, kept = rows < n, rows < n_padded
+    live, stored = rows < n, rows < n_padded
     own_frame = tl.load(frames + rows, mask=live, other=0)
     scale = to_scale(tl.load(peaks + batch * F + own_frame))
     unit = unit_of(largest, batch)
@@ -250,7 +250,7 @@ def split_residuals(
         square += tl.sum(r * r, 1)
         place = (batch * n_block + local)[:, None] * d + columns[None, :]
         tl.store(residuals + place, r, mask=inside & (local < n_block)[:, None])
-        mask = kept[:, None] & (columns < d_padded)[None, :]
+        mask = stored[:, None] & (columns < d_padded)[None, :]
         scaled = (r * scale[:, None].to(tl.float64)).to(tl.float32)
         if HALVES:
             high = scaled.to(tl.float16)
@@ -273,10 +273,10 @@ def pair_terms(
     live = local < n_block
     own_frame = tl.load(frames + first_row + local, mask=live, other=0)
     square = tl.load(squares + batch * n_block + local, mask=live, other=0.0)
-    own = tl.load(along + (batch * F + own_frame) * n_block + local, mask=live, other=0.0)
+    along_own = tl.load(along + (batch * F + own_frame) * n_block + local, mask=live, other=0.0)
     mask = (others < F)[:, None] & live[None, :]
     place = batch * F + others
-    other = tl.load(along + place[:, None] * n_block + local[None, :], mask=mask, other=0.0)
+    along_other = tl.load(along + place[:, None] * n_block + local[None, :], mask=mask, other=0.0)
     gap = tl.load(gaps + (batch * F + own_frame)[None, :] * F + others[:, None], mask=mask, other=0.0)
-    term = square[None, :] + 2 * (own[None, :] - other) + gap / 2
+    term = square[None, :] + 2 * (along_own[None, :] - along_other) + gap / 2
     tl.store(terms + place[:, None] * n + first_row + local[None, :], term.to(tl.float32), mask=mask)

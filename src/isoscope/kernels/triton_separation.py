@@ -47,7 +47,7 @@ def nearest_clusters(
     batch = tl.program_id(1).to(tl.int64)
     rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     live = rows < n
-    own = tl.load(codes + rows, mask=live, other=0)
+    row_codes = tl.load(codes + rows, mask=live, other=0)
     total = tl.zeros([ROWS], tl.float64)
     least = tl.full([ROWS], float("inf"), tl.float64)
     at = tl.zeros([ROWS], tl.int32)
@@ -56,14 +56,14 @@ def nearest_clusters(
         count = tl.load(counts + clusters, mask=clusters < K, other=0)
         place = (batch * K + clusters)[:, None] * n + rows[None, :]
         part = tl.load(sums + place, mask=(clusters < K)[:, None] & live[None, :], other=0.0).to(tl.float64)
-        is_own = clusters[:, None] == own[None, :]
+        is_own = clusters[:, None] == row_codes[None, :]
         total += tl.sum(tl.where(is_own, part, 0.0), 0)
         mean = part / tl.maximum(count, 1).to(tl.float64)[:, None]
         mean = tl.where(is_own | (count == 0)[:, None], float("inf"), mean)
         low, place_of_low = tl.min(mean, 0, return_indices=True)
         at = tl.where(low < least, first + place_of_low, at)
         least = tl.minimum(low, least)
-    others = tl.load(counts + own, mask=live, other=0) - 1
+    others = tl.load(counts + row_codes, mask=live, other=0) - 1
     unit = tl.load(largest + batch).to(tl.float64)
     place = batch * n + tl.load(order + rows, mask=live, other=0)
     tl.store(means + place, total / tl.maximum(others, 1).to(tl.float64) * unit, mask=live)

@@ -105,10 +105,10 @@ def mixed_distances(
     product *= 2 * from_scale(tl.load(peaks + row_frames))[:, None]
     product *= from_scale(tl.load(peaks + column_frames))[None, :]
     squared = a + b - product
-    apart = inside & (rows[:, None] != columns[None, :])
-    close = apart & (squared < near * (tl.abs(a) + tl.abs(b)))
+    distinct = inside & (rows[:, None] != columns[None, :])
+    close = distinct & (squared < near * (tl.abs(a) + tl.abs(b)))
     if tl.max(tl.max(close.to(tl.int32), 1), 0) > 0:
         unit = unit_of(largest, batch).to(tl.float32)
         exact = direct(X, order, batch * n, rows, columns, live_rows, live_columns, d, unit)
         squared = tl.where(close, exact, squared)
-    return tl.sqrt(tl.where(apart, tl.maximum(squared, 0.0), 0.0))
+    return tl.sqrt(tl.where(distinct, tl.maximum(squared, 0.0), 0.0))

@@ -94,9 +94,9 @@ class ClusterMeans:
         centers = self.means.to(U.dtype)
         offset = (self.means.square().sum(dim=1) + self.spreads).to(U.dtype)
         squared = torch.addmm(offset[None], U, centers.T, alpha=-2)
-        own = codes[:, None]
-        inside = squared.gather(1, own).squeeze(1) + block.squares
-        outside = squared.scatter_(1, own, torch.inf).amin(dim=1) + block.squares
+        column = codes[:, None]
+        inside = squared.gather(1, column).squeeze(1) + block.squares
+        outside = squared.scatter_(1, column, torch.inf).amin(dim=1) + block.squares
         larger = (self.counts / (self.counts - 1).clamp(min=1)).to(U.dtype)
         return (inside * larger[codes]).clamp_(min=0).sqrt_(), outside.clamp_(min=0).sqrt_()
 
@@ -108,13 +108,13 @@ class _Room(threading.local):
     do so.
     """
 
-    held: Tensor | None = None
+    buffer: Tensor | None = None
 
     def of(self, n: int, m: int, like: Tensor) -> Tensor:
         """(n, m) to be overwritten, of the type of another tensor."""
-        if self.held is None or self.held.numel() < n * m or self.held.dtype != like.dtype:
-            self.held = like.new_empty(n * m)
-        return self.held[: n * m].view(n, m)
+        if self.buffer is None or self.buffer.numel() < n * m or self.buffer.dtype != like.dtype:
+            self.buffer = like.new_empty(n * m)
+        return self.buffer[: n * m].view(n, m)
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,11 +137,11 @@ class AnchorRows:
     @classmethod
     def of(cls, rows: Tensor | Rows, labels: Labels) -> AnchorRows:
         """Return anchors with the frame of the first rows, which only has to be near and fixed."""
-        held = HeldRows(rows.detach()) if isinstance(rows, Tensor) else rows
-        first = next(held.blocks(_FRAME_ROWS))
+        source = HeldRows(rows.detach()) if isinstance(rows, Tensor) else rows
+        first = next(source.blocks(_FRAME_ROWS))
         width = max(first.shape[1], labels.n_labels)
         n_rows = max(256, (_CUDA_BLOCK_BYTES if first.is_cuda else _BLOCK_BYTES) // (4 * width))
-        return cls(held, labels, Frame.of(first), n_rows)
+        return cls(source, labels, Frame.of(first), n_rows)
 
     @full_precision
     def clusters(self, pick: Tensor) -> tuple[ClusterMeans, Anchors]:
@@ -168,8 +168,8 @@ class AnchorRows:
         spreads = (by_cluster / counts - means.square().sum(dim=1)).clamp(min=0)
         raw = torch.cat(picked)[order.argsort()]
         finite = bool(torch.isfinite(sums.sum() + by_cluster.sum()))
-        found = ClusterMeans(means, spreads, counts, finite, squares)
-        return found, self._anchors(pick, raw)
+        cluster_means = ClusterMeans(means, spreads, counts, finite, squares)
+        return cluster_means, self._anchors(pick, raw)
 
     def anchors(self, index: Tensor) -> Anchors:
         """Return the rows of the given numbers as anchors, by one pass over a file."""
@@ -194,16 +194,16 @@ class AnchorRows:
         clusters: ClusterMeans | None,
         also: Callable[[Block], Tensor] | None,
     ) -> tuple[Separation, Tensor | None]:
-        own = Labels(self.labels.codes[index], self.labels.names)
+        labels = Labels(self.labels.codes[index], self.labels.names)
         counts = self.labels.counts.double()
         parts, gathered = [], None
         for start, stop in self._spans(len(index)):
             first = start == 0
             sums, more = self._sums(fetch(index[start:stop]), clusters, also if first else None)
             gathered = more if first else gathered
-            parts.append(reduce_sums(sums.T * self.frame.unit, own.codes[start:stop], counts))
+            parts.append(reduce_sums(sums.T * self.frame.unit, labels.codes[start:stop], counts))
         cohesion, separation, nearest = (torch.cat(column) for column in zip(*parts, strict=True))
-        return Separation(cohesion, separation, nearest, own), gathered
+        return Separation(cohesion, separation, nearest, labels), gathered
 
     def _spans(self, m: int) -> list[tuple[int, int]]:
         """Anchors that are taken in one pass."""
@@ -225,8 +225,8 @@ class AnchorRows:
             range(0, len(self.labels), self.n_rows), self.rows.blocks(self.n_rows), strict=True
         ):
             block = self._block(start, raw)
-            found = full_precision(self._distances)(block, anchors, None)
-            yield block.rows, found.double() * self.frame.unit  # a product is new: the tile is not kept
+            distances = full_precision(self._distances)(block, anchors, None)
+            yield block.rows, distances.double() * self.frame.unit  # a product is new: the tile is not kept
 
     def _sums(
         self, anchors: Anchors, clusters: ClusterMeans | None, also: Callable[[Block], Tensor] | None
@@ -258,13 +258,13 @@ class AnchorRows:
         squared = torch.addmm(A.squares[None], block.placed, A.placed.T, alpha=-2, out=room)
         squared += block.squares[:, None]
         here = ((index >= block.rows.start) & (index < block.rows.stop)).nonzero().flatten()
-        itself = (index[here] - block.rows.start, here)
+        self_pairs = (index[here] - block.rows.start, here)
         scale = float(block.squares.max() + A.squares.max())
-        squared[itself] = scale
+        squared[self_pairs] = scale
         near = NEAR[squared.dtype] * scale
         if scale > 0 and float(squared.min()) < near:
             self._mend(squared, block, anchors, near, clusters)
-        squared[itself] = 0.0
+        squared[self_pairs] = 0.0
         return squared.sqrt_()
 
     def _mend(
@@ -284,12 +284,12 @@ class AnchorRows:
 
     def _recentered(self, squared: Tensor, block: Block, anchors: Anchors, clusters: ClusterMeans) -> Tensor:
         """Pairs within a cluster taken anew about its mean; which of all pairs are right thereby."""
-        codes, own = self.labels.codes[block.rows], self.labels.codes[anchors.index]
+        codes, anchor_codes = self.labels.codes[block.rows], self.labels.codes[anchors.index]
         U = self.frame.residuals(block.raw, clusters.means[codes])
-        A = self.frame.residuals(anchors.block.raw, clusters.means[own])
+        A = self.frame.residuals(anchors.block.raw, clusters.means[anchor_codes])
         scales = sum_of_squares(U)[:, None] + sum_of_squares(A)
         within = (scales - 2 * (U @ A.T)).to(squared.dtype)
-        same = codes[:, None] == own
+        same = codes[:, None] == anchor_codes
         torch.where(same, within.clamp_(min=0), squared, out=squared)
         return same & (within >= NEAR[squared.dtype] * scales)
 

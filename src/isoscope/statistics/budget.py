@@ -64,10 +64,10 @@ class TilePlan:
 def _tile_bytes(n_rows: int, d: int, n_clusters: int, size: int) -> int:
     """Return the most memory of a thread: rows and distances of a tile, those redone in float64, and sums."""
     pairs = n_rows * n_rows
-    some_again = 4 * min(DIRECT_BYTES, pairs * d) + 4 * pairs
+    direct_again = 4 * min(DIRECT_BYTES, pairs * d) + 4 * pairs
     all_again = 16 * pairs + 32 * n_rows * d
     to_come = 2 * AHEAD * n_clusters * n_rows
-    return size * (2 * pairs + 3 * n_rows * d + to_come) + pairs + max(some_again, all_again)
+    return size * (2 * pairs + 3 * n_rows * d + to_come) + pairs + max(direct_again, all_again)
 
 
 def tile_plans(X: Tensor, labels: Labels, memory: str | float | None = None) -> list[TilePlan]:

@@ -28,9 +28,9 @@ class CentroidDistances:
         """One pass over X; `groups` must name the groups that `moments` has."""
         sums = moments.within.new_zeros(len(moments.names))
         for block, labels in labelled_blocks(X, groups):
-            known = recoded(labels, moments.names)
-            residuals = moments.residuals(block, known.codes)
-            sums = sums + group_sums(residuals.norm(dim=1), known)
+            recoded_labels = recoded(labels, moments.names)
+            residuals = moments.residuals(block, recoded_labels.codes)
+            sums = sums + group_sums(residuals.norm(dim=1), recoded_labels)
         return cls(moments, sums)
 
     def merge(self, other: CentroidDistances) -> CentroidDistances:

@@ -74,8 +74,8 @@ def near_point(X: Tensor) -> Tensor:
 
     The mean of those rows, or zero where that is within two standard deviations in every dimension.
     """
-    some = X[:: max(1, len(X) // _NEAR_ROWS)].to(sums_dtype(X))
-    mean, mean_square = some.mean(dim=0), some.square().mean(dim=0)
+    sampled = X[:: max(1, len(X) // _NEAR_ROWS)].to(sums_dtype(X))
+    mean, mean_square = sampled.mean(dim=0), sampled.square().mean(dim=0)
     variance = mean_square - mean.square()
     return torch.zeros_like(mean) if bool((mean.square() <= _NEAR_ZERO * variance).all()) else mean
 

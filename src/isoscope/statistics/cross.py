@@ -53,8 +53,8 @@ class CrossMoments:
         means = _mean(x), _mean(y)
         sums: list[Tensor] = []
         step = block_rows(max(x.shape[1], y.shape[1]))
-        for some, others in zip(x.split(step), y.split(step), strict=True):
-            u, v = some.double() - means[0], others.double() - means[1]
+        for x_block, y_block in zip(x.split(step), y.split(step), strict=True):
+            u, v = x_block.double() - means[0], y_block.double() - means[1]
             p, q = u.square().sum(dim=1), v.square().sum(dim=1)
             part = [u.T @ u, v.T @ v, u.T @ v, p @ p, q @ q, p @ q]
             sums = part if not sums else [total + more for total, more in zip(sums, part, strict=True)]

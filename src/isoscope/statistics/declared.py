@@ -62,9 +62,9 @@ _DECLARED: dict[str, Declared] = {}
 _TOGETHER: list[Together] = []
 
 
-def declare(name: str, kind: type | None, of: Callable[[Space, Any], Any], **known: Any) -> None:
+def declare(name: str, kind: type | None, of: Callable[[Space, Any], Any], **properties: Any) -> None:
     """Make a statistic known to everything that takes, merges, keeps, plans or prices statistics."""
-    _DECLARED[name] = Declared(name, kind, of, **known)
+    _DECLARED[name] = Declared(name, kind, of, **properties)
     for names in (streamed, whole, weighted):
         names.cache_clear()
 
@@ -86,13 +86,13 @@ def declared() -> Mapping[str, Declared]:
 def together(names: Iterable[str]) -> list[Together]:
     """Return the ways to take some of these statistics at once."""
     declared()
-    return [one for one in _TOGETHER if set(one.names) <= set(names)]
+    return [joint for joint in _TOGETHER if set(joint.names) <= set(names)]
 
 
 @cache
 def streamed() -> frozenset[str]:
     """Return the names of statistics that passes over blocks of rows suffice for."""
-    return frozenset(name for name, one in declared().items() if one.merges)
+    return frozenset(name for name, statistic in declared().items() if statistic.merges)
 
 
 @cache
@@ -104,7 +104,7 @@ def whole() -> frozenset[str]:
 @cache
 def weighted() -> frozenset[str]:
     """Return the names of statistics that count a row as often as its weight says."""
-    return frozenset(name for name, one in declared().items() if one.weighted)
+    return frozenset(name for name, statistic in declared().items() if statistic.weighted)
 
 
 def with_prerequisites(names: Iterable[str]) -> set[str]:

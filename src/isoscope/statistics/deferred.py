@@ -39,10 +39,12 @@ def unchecked(rows: Tensor) -> Unchecked:
 
 def checked(blocks: Sequence[Unchecked]) -> list[Moments]:
     """Return the moments of all blocks, after one wait for the device; what lost digits is taken again."""
-    numbers = torch.stack([one.moments.numbers for one in blocks]).tolist()
-    found = []
-    for one, own in zip(blocks, numbers, strict=True):
-        moments = one.moments
-        vars(moments)["_numbers"] = tuple(own)  # read: asking again would wait again
-        found.append(moments if moments.suits_float32 and not moments.is_flat else Moments.of(one.rows))
-    return found
+    numbers = torch.stack([block.moments.numbers for block in blocks]).tolist()
+    moments_of_blocks = []
+    for block, block_numbers in zip(blocks, numbers, strict=True):
+        moments = block.moments
+        vars(moments)["_numbers"] = tuple(block_numbers)  # read: asking again would wait again
+        moments_of_blocks.append(
+            moments if moments.suits_float32 and not moments.is_flat else Moments.of(block.rows)
+        )
+    return moments_of_blocks

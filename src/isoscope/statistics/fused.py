@@ -83,9 +83,10 @@ def _of_few_points(X: Tensor, labels: Labels) -> Fields | None:
 
     None where some point's means are so small that the digits lost by products would show.
     """
-    found = replayed(_all_at_once, X, labels.codes, n_clusters=labels.n_labels)
-    cohesion, separation, nearest, told = found
-    return (cohesion, separation, nearest) if bool(told) else None
+    cohesion, separation, nearest, is_trusted = replayed(
+        _all_at_once, X, labels.codes, n_clusters=labels.n_labels
+    )
+    return (cohesion, separation, nearest) if bool(is_trusted) else None
 
 
 @full_precision
@@ -102,14 +103,14 @@ def _all_at_once(X: Tensor, codes: Tensor, n_clusters: int) -> tuple[Tensor, ...
     distances.fill_diagonal_(0)
     members = distances.new_zeros(len(X), n_clusters).scatter_(1, codes[:, None], 1)
     cohesion, separation, nearest = reduced(distances @ members, codes, members.sum(dim=0))
-    told = torch.maximum(cohesion, separation).min() >= CLOSE * squares.max().sqrt()
-    return cohesion[None], separation[None], nearest[None], told
+    is_trusted = torch.maximum(cohesion, separation).min() >= CLOSE * squares.max().sqrt()
+    return cohesion[None], separation[None], nearest[None], is_trusted
 
 
-def reduced(sums: Tensor, own: Tensor, counts: Tensor) -> Fields:
+def reduced(sums: Tensor, codes: Tensor, counts: Tensor) -> Fields:
     """Cohesion, separation and nearest cluster from (m, K) summed distances."""
-    column = own[:, None]
-    cohesion = sums.gather(1, column).squeeze(1) / (counts[own] - 1).clamp(min=1)
+    column = codes[:, None]
+    cohesion = sums.gather(1, column).squeeze(1) / (counts[codes] - 1).clamp(min=1)
     means = sums / counts
     means.scatter_(1, column, torch.inf)
     means.masked_fill_(counts == 0, torch.inf)

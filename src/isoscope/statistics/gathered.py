@@ -67,8 +67,10 @@ class Statistics:
     def over(self, space: Space | None) -> Statistics:
         """Return a shelf with the same statistics over another Space of the same vectors, or over none."""
         other = Statistics(space, covariance=self.covariance, seed=self.seed)
-        known = {name: value for name, value in vars(self).items() if name in declared() or name == "labels"}
-        vars(other).update({name: value for name, value in known.items() if name != "vectors"})
+        statistics = {
+            name: value for name, value in vars(self).items() if name in declared() or name == "labels"
+        }
+        vars(other).update({name: value for name, value in statistics.items() if name != "vectors"})
         other.notes = list(self.notes)
         return other
 
@@ -110,8 +112,8 @@ class Statistics:
 
     def __getattr__(self, name: str) -> Any:
         """Compute a statistic and keep it; `declared` says how."""
-        known = declared().get(name)
-        if known is None:
+        declaration = declared().get(name)
+        if declaration is None:
             raise AttributeError(f"there is no statistic {name!r}")
-        found = vars(self)[name] = known.of(self.space, self)
-        return found
+        statistic = vars(self)[name] = declaration.of(self.space, self)
+        return statistic

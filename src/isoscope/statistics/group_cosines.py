@@ -99,10 +99,10 @@ class MeanCosines:
                 "wanted both from the same rows"
             )
         means, lengths = unit_rows(moments.means)
-        kept = (groups.counts > 0) & (lengths > 0)
-        sums = (groups.unit_sums[kept] * means[kept]).sum(dim=1)
-        cosines = (sums / groups.counts[kept]).clamp(-1, 1)
-        return cls(cosines.sum(), int(kept.sum()), groups.unit_sums.sum(dim=0), groups.counts.sum())
+        directed = (groups.counts > 0) & (lengths > 0)
+        sums = (groups.unit_sums[directed] * means[directed]).sum(dim=1)
+        cosines = (sums / groups.counts[directed]).clamp(-1, 1)
+        return cls(cosines.sum(), int(directed.sum()), groups.unit_sums.sum(dim=0), groups.counts.sum())
 
     @property
     def mean(self) -> Tensor:

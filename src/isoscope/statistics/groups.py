@@ -92,10 +92,10 @@ class _Groups:
     def _placed(self, names: tuple[Any, ...]) -> Self:
         place = {name: row for row, name in enumerate(names)}
         rows = torch.tensor([place[name] for name in self.names], device=self.counts.device)
-        held = {one.name: getattr(self, one.name) for one in fields(self)}
+        values_by_name = {column.name: getattr(self, column.name) for column in fields(self)}
         placed = {
             name: values.new_zeros(len(names), *values.shape[1:]).index_copy(0, rows, values)
-            for name, values in held.items()
+            for name, values in values_by_name.items()
             if isinstance(values, Tensor)
         }
         return replace(self, names=names, **placed)
@@ -173,10 +173,10 @@ class GroupMoments(_Groups):
 
         Differences about it lose nothing to an offset, nor to a group that one far row draws away.
         """
-        some = slice(None, None, -(-len(self.means) // _COMPARED))
-        means = self.means[some].detach()
+        sampled = slice(None, None, -(-len(self.means) // _COMPARED))
+        means = self.means[sampled].detach()
         gaps = medians(direct_distances(means, means), dim=1)
-        spreads = (self.within / self.counts.clamp(min=1)).detach()[some]
+        spreads = (self.within / self.counts.clamp(min=1)).detach()[sampled]
         place = torch.where(gaps <= 2 * gaps.min(), spreads, torch.inf).argmin()
         point = means[place]
         return point, (self.means - point) + self.means_rest
@@ -278,8 +278,8 @@ def _counting(X: Any, groups: Any, weights: Any) -> tuple[Tensor, Labels, Tensor
     matrix = as_matrix(X)
     w = as_weights(weights, n=len(matrix)).to(matrix.device)
     labels = as_labels(groups, n=len(matrix), name="groups").to(matrix.device)
-    kept = w > 0
-    return matrix[kept], Labels(labels.codes[kept], labels.names), w[kept]
+    counted = w > 0
+    return matrix[counted], Labels(labels.codes[counted], labels.names), w[counted]
 
 
 def _moments_of_block(block: Tensor, labels: Labels, weights: Tensor | None) -> GroupMoments:

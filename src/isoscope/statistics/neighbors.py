@@ -54,8 +54,8 @@ class Neighbors:
         _check_k(k, points.shape[0] - 1)
         metric = _check_metric(metric or "euclidean")
         points, dtype = _vectors(points, metric, "X"), pair_dtype(points)
-        search = Search.of(points, points, own=True, dtype=dtype)
-        return _found(search.nearest(k, progress), metric)
+        search = Search.of(points, points, excludes_self=True, dtype=dtype)
+        return _neighbors(search.nearest(k, progress), metric)
 
     @classmethod
     def between(
@@ -72,12 +72,12 @@ class Neighbors:
         dtype = torch.promote_types(pair_dtype(wanted), pair_dtype(points))
         _check_metric(metric)
         wanted, points = _vectors(wanted, metric, "queries"), _vectors(points, metric, "X")
-        search = Search.of(wanted, points, own=False, dtype=dtype)
-        found = _found(search.nearest(min(k, points.shape[0])), metric)
-        missing = k - found.k
+        search = Search.of(wanted, points, excludes_self=False, dtype=dtype)
+        neighbors = _neighbors(search.nearest(min(k, points.shape[0])), metric)
+        missing = k - neighbors.k
         return cls(
-            torch.nn.functional.pad(found.distances, (0, missing), value=torch.inf),
-            torch.nn.functional.pad(found.indices + offset, (0, missing), value=-1),
+            torch.nn.functional.pad(neighbors.distances, (0, missing), value=torch.inf),
+            torch.nn.functional.pad(neighbors.indices + offset, (0, missing), value=-1),
             metric,
         )
 
@@ -140,7 +140,7 @@ def _vectors(rows: Tensor, metric: str, name: str) -> Tensor:
     return torch.cat(parts)
 
 
-def _found(nearest: tuple[Tensor, Tensor], metric: str) -> Neighbors:
+def _neighbors(nearest: tuple[Tensor, Tensor], metric: str) -> Neighbors:
     distances, indices = nearest
     if metric == "cosine":
         distances = distances.square_().div_(2)  # ‖u − v‖² = 2(1 − cos)

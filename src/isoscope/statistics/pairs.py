@@ -67,20 +67,22 @@ class ClusterDistances:
     def between(cls, queries: Any, query_labels: Any, X: Any, labels: Any) -> ClusterDistances:
         """Return the sums of queries over a block of points; `query_labels` are the clusters."""
         query_matrix = as_matrix(queries, name="queries")
-        own = as_labels(query_labels, n=query_matrix.shape[0], name="query_labels").to(query_matrix.device)
+        clusters = as_labels(query_labels, n=query_matrix.shape[0], name="query_labels").to(
+            query_matrix.device
+        )
         others = as_labels(labels)
-        if unknown := set(others.names) - set(own.names):
+        if unknown := set(others.names) - set(clusters.names):
             raise LabelError(
                 f"has {quoted(min(map(str, unknown)))}, which query_labels does not name", argument="labels"
             )
-        codes = recoded(others, own.names).codes.to(query_matrix.device)
-        sums = query_matrix.new_zeros(len(own), own.n_labels, dtype=torch.float64)
+        codes = recoded(others, clusters.names).codes.to(query_matrix.device)
+        sums = query_matrix.new_zeros(len(clusters), clusters.n_labels, dtype=torch.float64)
         start = 0
-        for block in blocks(as_matrix(X), n_rows=max(1, _BETWEEN_BYTES // (8 * len(own)))):
+        for block in blocks(as_matrix(X), n_rows=max(1, _BETWEEN_BYTES // (8 * len(clusters)))):
             distances = direct_distances(query_matrix.double(), block.double())
             sums.index_add_(1, codes[start : start + len(block)], distances)
             start += len(block)
-        return cls(sums, own, torch.bincount(codes, minlength=own.n_labels).double())
+        return cls(sums, clusters, torch.bincount(codes, minlength=clusters.n_labels).double())
 
     def update(self, queries: Any, block: Any, labels: Any) -> ClusterDistances:
         """Return the sums with one more block of points."""
@@ -195,11 +197,11 @@ def _arranged_sums(arranged: Arranged, n_clusters: int, progress: Progress | Non
     return sums.mul_(arranged.unit)
 
 
-def reduce_sums(sums: Tensor, own: Tensor, counts: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def reduce_sums(sums: Tensor, codes: Tensor, counts: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Cohesion, separation and nearest cluster from (m, K) summed distances."""
     n_rows = len(sums) if sums.is_cuda else max(1, _REDUCED_BYTES // (8 * len(counts)))
     parts = [
-        reduced(sums[start : start + n_rows], own[start : start + n_rows], counts)
+        reduced(sums[start : start + n_rows], codes[start : start + n_rows], counts)
         for start in range(0, len(sums), n_rows)
     ]
     cohesion, separation, nearest = (torch.cat(column) for column in zip(*parts, strict=True))
@@ -228,10 +230,10 @@ def _in_strips(arranged: Arranged, clusters: Labels, progress: Progress | None) 
     def across(_: Tile, columns: Tile, tile: Tensor) -> Tensor:
         return arranged.sums_across(tile.sqrt_(), columns)
 
-    for rows, columns, found in arranged.reduced(across, symmetric=False, progress=progress):
+    for rows, columns, tile_sums in arranged.reduced(across, symmetric=False, progress=progress):
         if columns.start == 0:
             sums = counts.new_zeros(clusters.n_labels, rows.stop - rows.start)
-        sums[columns.clusters].add_(found)
+        sums[columns.clusters].add_(tile_sums)
         if columns == last:
             parts.append(reduce_sums(sums.T * arranged.unit, arranged.codes[rows.rows], counts))
     columns_of = (torch.cat(column) for column in zip(*parts, strict=True))
@@ -280,12 +282,12 @@ def _cut(matrix: Tensor, start: int, stop: int) -> Tensor:
 
 def _cosine_separation(matrix: Tensor, clusters: Labels) -> Separation:
     """1 − cos is half the squared distance of unit vectors; points without a direction are left out."""
-    kept = has_direction(matrix)
-    if not bool(kept.all()):
-        matrix, clusters = matrix[kept], Labels(clusters.codes[kept], clusters.names).seen()
+    directed = has_direction(matrix)
+    if not bool(directed.all()):
+        matrix, clusters = matrix[directed], Labels(clusters.codes[directed], clusters.names).seen()
         if not 2 <= clusters.n_labels < len(clusters):
             raise UndefinedError(
-                f"the cosine silhouette is undefined: {counted(int((~kept).sum()), 'zero vector')} leave "
+                f"the cosine silhouette is undefined: {counted(int((~directed).sum()), 'zero vector')} leave "
                 f"{counted(len(clusters), 'point')} and {counted(clusters.n_labels, 'label')}"
             )
     axis, n = cone_axis(matrix), block_rows(matrix.shape[1])
@@ -293,7 +295,9 @@ def _cosine_separation(matrix: Tensor, clusters: Labels) -> Separation:
     if 8 * matrix.numel() <= _KEPT_BYTES:
         units = torch.cat([rows(start, start + n) for start in range(0, len(matrix), n)])
         rows = partial(_cut, units)
-    return _halved(_squared_separation(rows, clusters, matrix.shape[1]), None if bool(kept.all()) else kept)
+    return _halved(
+        _squared_separation(rows, clusters, matrix.shape[1]), None if bool(directed.all()) else directed
+    )
 
 
 def _directions(matrix: Tensor, axis: Tensor | None, start: int, stop: int) -> Tensor:
@@ -301,11 +305,11 @@ def _directions(matrix: Tensor, axis: Tensor | None, start: int, stop: int) -> T
     return unit_rows(block)[0] if axis is None else unit_steps(block, axis)
 
 
-def _halved(squared: Separation, kept: Tensor | None) -> Separation:
+def _halved(squared: Separation, directed: Tensor | None) -> Separation:
     cohesion, separation = (
         torch.where(half > _PARALLEL, half, 0.0) for half in (squared.cohesion / 2, squared.separation / 2)
     )
-    return Separation(cohesion, separation, squared.nearest, squared.labels, kept)
+    return Separation(cohesion, separation, squared.nearest, squared.labels, directed)
 
 
 declare(

@@ -63,14 +63,14 @@ class FileRows:
 
     def blocks(self, n_rows: int) -> Iterator[Tensor]:
         """Yield the rows in order, n_rows at a time, read again."""
-        seen = 0
+        n_read = 0
         for block in _of_size((block.vectors.detach() for block in self.source.blocks(n_rows)), n_rows):
-            seen += len(block)
-            if seen > self.n:
+            n_read += len(block)
+            if n_read > self.n:
                 break
             yield block
-        if seen != self.n:
-            more = "more" if seen > self.n else str(seen)
+        if n_read != self.n:
+            more = "more" if n_read > self.n else str(n_read)
             raise ShapeError(
                 f"has {self.n} entries for {more} vectors", argument="labels", wanted="one for each"
             )
@@ -86,26 +86,26 @@ class FileRows:
             start = stop
             if start > int(wanted[-1]):
                 break
-        found = torch.cat(parts)
-        back = torch.empty_like(found)
-        back[order] = found
+        drawn = torch.cat(parts)
+        back = torch.empty_like(drawn)
+        back[order] = drawn
         return back
 
 
 def _of_size(blocks: Iterable[Tensor], n_rows: int) -> Iterator[Tensor]:
     """Yield the same rows, n_rows at a time."""
-    held: list[Tensor] = []
-    n_held = 0
+    waiting: list[Tensor] = []
+    n_waiting = 0
     for block in blocks:
-        while n_held + len(block) >= n_rows:
-            head, block = block[: n_rows - n_held], block[n_rows - n_held :]
-            yield torch.cat([*held, head]) if held else head
-            held, n_held = [], 0
+        while n_waiting + len(block) >= n_rows:
+            head, block = block[: n_rows - n_waiting], block[n_rows - n_waiting :]
+            yield torch.cat([*waiting, head]) if waiting else head
+            waiting, n_waiting = [], 0
         if len(block):
-            held.append(block)
-            n_held += len(block)
-    if held:
-        yield torch.cat(held)
+            waiting.append(block)
+            n_waiting += len(block)
+    if waiting:
+        yield torch.cat(waiting)
 
 
 Rows = HeldRows | FileRows

@@ -162,15 +162,15 @@ class Sample:
         return F / scale, (self.means - means) / scale
 
 
-def wanted_sizes(sample: Sample, found: Estimated, tolerance: float, *, growth: float = 16.0) -> Tensor:
+def wanted_sizes(sample: Sample, estimate: Estimated, tolerance: float, *, growth: float = 16.0) -> Tensor:
     """(H,) how many rows of each stratum to draw in all to bring the half-width down to the tolerance.
 
     Neyman's allocation: n_h ∝ ω_h S_h, no fewer than drawn already, no more than there are.
     """
     drawn = torch.bincount(sample.stratum, minlength=len(sample.counts)).double()
     available = sample.counts.double()
-    pull = sample.weights * found.variances.sqrt()
-    goal = (tolerance / t95(found.freedom)) ** 2 / _MARGIN
+    pull = sample.weights * estimate.variances.sqrt()
+    goal = (tolerance / t95(estimate.freedom)) ** 2 / _MARGIN
     goal += float((pull.square() / available).sum())
     low, high = 0.0, float(available.max() / pull[pull > 0].min()) if bool((pull > 0).any()) else 0.0
     for _ in range(60):
@@ -220,6 +220,6 @@ def _freedom(parts: Tensor, stratum: Tensor, n: Tensor) -> float:
         return float((n - 1).clamp(min=0).sum())
     by_stratum = torch.zeros_like(n).index_add(0, stratum, parts)
     normal = total**2 / float((by_stratum.square() / (n - 1).clamp(min=1)).sum())
-    seen = parts[parts > 0]
-    spread = float((seen - seen.mean()).square().sum())
+    positive = parts[parts > 0]
+    spread = float((positive - positive.mean()).square().sum())
     return min(normal, 2 * total**2 / spread) if spread > 0 else normal

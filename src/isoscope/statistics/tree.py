@@ -21,21 +21,21 @@ class Tree:
     """
 
     def __init__(self) -> None:
-        self._held: list[tuple[int, dict[str, Any]]] = []
+        self._parts: list[tuple[int, dict[str, Any]]] = []
 
     def add(self, part: dict[str, Any]) -> None:
         """Return the next statistics in order."""
         level = 0
-        while self._held and self._held[-1][0] == level:
-            part = merged(self._held.pop()[1], part)
+        while self._parts and self._parts[-1][0] == level:
+            part = merged(self._parts.pop()[1], part)
             level += 1
-        self._held.append((level, part))
+        self._parts.append((level, part))
 
     def total(self) -> dict[str, Any]:
         """Everything added, merged; empty where nothing was."""
-        if not self._held:
+        if not self._parts:
             return {}
-        *before, (_, total) = self._held
+        *before, (_, total) = self._parts
         for _, part in reversed(before):
             total = merged(part, total)
         return total
