@@ -27,8 +27,9 @@ X, y = load_digits(return_X_y=True)
 iso.measure(X, labels=y)
 
 # %% [markdown]
-# IsoScore measures how evenly the variance is spread over the dimensions. The ceiling in its line is the highest
-# IsoScore that 64 dimensions allow for ten labels this far apart. The mean cosine is high because no pixel is negative.
+# IsoScore measures how evenly the variance is spread over the dimensions. The ceiling in its line is the
+# highest IsoScore that 64 dimensions allow for ten labels this far apart. The mean cosine is high because no
+# pixel is negative.
 #
 # The next figures show the points, and the variance of each principal direction:
 
@@ -46,8 +47,8 @@ iso.plots.plot_silhouette(X, y, ax=left)
 _ = iso.plots.plot_frontier(X, y, ax=right)
 
 # %% [markdown]
-# The next space has 5,000 word vectors of GloVe. `dimensions_for_half` shows that a few coordinates account for half
-# of the mean cosine.
+# The next space has 5,000 word vectors of GloVe. `dimensions_for_half` shows that a few coordinates account
+# for half of the mean cosine.
 
 # %%
 corpus = load_corpus("pos", source="embedded")

@@ -14,8 +14,8 @@
 # # Figure 2 of "Isotropy, Clusters, and Classifiers", a small run
 #
 # Mickus, Grönroos and Attieh (2024) take sentence vectors out of an encoder, train them together with a
-# linear classifier, and measure at every update. Clusters form, and isotropy decreases. The full run has 10,662
-# film reviews, 1,000 updates and 5 seeds. This run has 200 reviews, 500 updates and 2 seeds.
+# linear classifier, and measure at every update. Clusters form, and isotropy decreases. The full run has
+# 10,662 film reviews, 1,000 updates and 5 seeds. This run has 200 reviews, 500 updates and 2 seeds.
 
 # %%
 from pathlib import Path
@@ -39,8 +39,8 @@ run = iso.train_embeddings(
 print(run)
 
 # %% [markdown]
-# The small run is above and the full run below: the silhouette rises, and IsoScore falls. The values of the full run
-# are stored in the repository; `isoscope reproduce classifiers` computes them again.
+# The small run is above and the full run below: the silhouette rises, and IsoScore falls. The values of the
+# full run are stored in the repository; `isoscope reproduce classifiers` computes them again.
 
 # %%
 root = next(folder for folder in (Path.cwd(), *Path.cwd().parents) if (folder / "docs/reproduction").is_dir())
@@ -53,8 +53,8 @@ for row, (size, one) in zip(axes, runs, strict=True):
         iso.plots.plot_trajectory(one, metric=metric, ax=ax)
 
 # %% [markdown]
-# The small run has fewer reviews than dimensions, so it starts at a lower IsoScore. This is the bias of a small
-# sample, which `isoscore_debiased` removes.
+# The small run has fewer reviews than dimensions, so it starts at a lower IsoScore. This is the bias of a
+# small sample, which `isoscore_debiased` removes.
 #
 # The means of two labels span one direction. The larger the share of the variance in this direction, the
 # lower the highest possible IsoScore. The next figure shows the small run below this frontier.
