@@ -39,7 +39,7 @@ def said(*arguments: str) -> dict:
 def test_writes_the_page_and_says_so(folder: Path) -> None:
     result = run("vectors.npy", "-l", "labels.txt", "-o", "page.html")
     assert result.exit_code == 0, result.output
-    assert "of 5 dimensions (IsoScore" in result.output
+    assert "of 5 dimensions carry it (IsoScore" in result.output
     assert "wrote page.html (" in result.output
     made = iso.report(iso.open_vectors("vectors.npy", labels="labels.txt"))
     assert Path("page.html").read_text(encoding="utf-8") == made.html

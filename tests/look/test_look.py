@@ -13,6 +13,7 @@ import pytest
 import isoscope as iso
 from isoscope.errors import InputError, NotFiniteError, ShapeError
 from isoscope.look import THRESHOLDS, references
+from isoscope.look.next_steps import NextSteps
 from isoscope.look.references import nearest_and_ends
 from isoscope.look.thresholds import SEVERITIES
 from isoscope.metrics.registry import registered
@@ -99,6 +100,63 @@ def test_a_file_gives_what_the_array_gives(tmp_path: Path) -> None:
         assert one.reading.value == pytest.approx(other.reading.value, rel=1e-9)
 
 
+def test_rows_to_clean_are_named_and_listed() -> None:
+    X = gaussian()
+    X[[3, 50]], X[7], X[:, 5] = 0, X[9], 1
+    X[[3, 50], 5] = 0
+    found = iso.look(X)["rows"]
+    assert found.to_dict()["listed"] == {
+        "zero_vectors": [3, 50], "copies": [7, 9], "constant_dimensions": [],
+    }  # fmt: skip
+    assert "2 zero vectors (rows 3, 50)" in found.headline
+    assert "count from 0" in found.headline
+    assert str(found.step) == "iso.look(X)['rows'].listed"
+    assert "leave out 2 zero vectors" in str(iso.look(X))
+    Y = gaussian()
+    Y[:, 5] = 1
+    only_constant = iso.look(Y)
+    assert only_constant["rows"].listed["constant_dimensions"] == (5,)
+    assert "zero vectors and copies (" not in str(only_constant)  # it is about dimensions
+
+
+def test_hubness_of_corrected_vectors_suggests_another_step() -> None:
+    around = planted("hubness") / 20
+    poles = np.tile([[1.0], [-1.0]], (len(around) // 2, 1))  # two opposite hubs: the mean is nearly 0
+    raw = np.hstack([5 * poles, 5 * around])
+    corrected = raw / np.linalg.norm(raw, axis=1, keepdims=True)
+    for X, is_corrected in ((raw, False), (corrected, True)):
+        found = iso.look(X)["hubness"]
+        assert found.severity in {"serious", "moderate"}
+        assert ("Center" not in str(found.step)) is is_corrected
+        assert ("centred and normalised already" in found.meaning) is is_corrected
+
+
+def test_near_copies_are_named_as_the_cause() -> None:
+    X = gaussian()
+    X[1::2] = X[::2] + 1e-9 * gaussian(N // 2, seed=4)
+    found = iso.look(X)["intrinsic_dimension"]
+    assert "less than 1 independent direction" in found.headline
+    assert "near copies" in found.meaning
+
+
+def test_steps_have_files_of_their_own_and_encode_texts_first() -> None:
+    steps = NextSteps(("v.npy",))
+    assert str(steps("correct", "center")).endswith("-o centered.npy")
+    assert str(steps("correct", "center,normalize")).endswith("-o centered-normalized.npy")
+    of_texts = NextSteps(("t.txt",), ("--model", "m"), can_correct=False)
+    assert str(of_texts("correct", "center")) == (
+        "isoscope encode t.txt --model m -o vectors.npy && "
+        "isoscope correct vectors.npy --method center -o centered.npy"
+    )
+
+
+def test_the_report_says_of_the_variance_what_the_look_says() -> None:
+    for scale in (1.0, 0.8, 0.5, 0.1):
+        X = gaussian(3000) * scale ** np.arange(D)
+        said = iso.look(X)["dimensions_used"].headline.split(":")[0]
+        assert iso.report(X).headline[0].startswith(said)
+
+
 def test_it_says_what_was_sampled() -> None:
     X = gaussian()
     assert f"among 100 of {N} rows" in str(iso.look(X, max_rows=100))
@@ -137,7 +195,7 @@ def test_it_is_a_view() -> None:
     assert [one["name"] for one in content["findings"]] == [one.name for one in found.findings]
     assert set(content["findings"][0]) == {
         "name", "severity", "headline", "metric", "quantity", "value", "standard_error", "interval",
-        "judged", "judged_quantity", "thresholds", "references", "meaning", "next", "n_rows",
+        "judged", "judged_quantity", "thresholds", "references", "meaning", "next", "n_rows", "listed",
     }  # fmt: skip
     page = found._repr_html_()
     assert "<b>x</b>" not in page

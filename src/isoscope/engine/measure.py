@@ -26,6 +26,8 @@ from isoscope.printable import counted, printable
 from isoscope.progress import Bar
 from isoscope.statistics.gathered import Statistics
 
+_OF_COSINES = {"cosine", "dimensions", "contextual"}  # families of metrics that are made from cosines
+
 
 def measure(
     X: Any,
@@ -131,7 +133,8 @@ def measure(
             bar.step(metric.name)
             readings.append(read(metric, shelf, errors=decided.errors, space=name))
         shelf.progress = None
-    notes = [*opened.notes, *source.notes, *shelf.notes, *_notes(shelf, first.labels), *decided.left_out]
+    about = _notes(shelf, first.labels, decided.metrics)
+    notes = [*opened.notes, *source.notes, *shelf.notes, *about, *decided.left_out]
     return (SlicedMeasurement if slices else Measurement)(
         readings=Readings(readings),
         name=name,
@@ -200,14 +203,20 @@ def _ceiling(shelf: Statistics) -> float | None:
     return isotropy_ceiling(n_labels, shelf.moments.n_dims, between=between_share(shelf.label_moments))
 
 
-def _notes(shelf: Statistics, labels: Labels | None) -> list[str]:
-    """Return notes on the space that matter for reading the numbers."""
+def zero_notes(n_zero: float) -> list[str]:
+    """Return a note on zero vectors, where there are some."""
+    zeros = counted(n_zero, "zero vector")
+    return [f"cosines leave out {zeros}, because a zero vector has no direction"] if n_zero else []
+
+
+def _notes(shelf: Statistics, labels: Labels | None, metrics: Iterable[Metric]) -> list[str]:
+    """Return notes on the space that matter for reading the numbers of these metrics."""
     notes = [] if labels is None else label_notes(labels, n=int(shelf.moments.count))
-    n, d, n_zero = shelf.moments.count, shelf.moments.n_dims, shelf.directions.n_zero
+    n, d = shelf.moments.count, shelf.moments.n_dims
     if is_few(n, d):
         notes.append(
             f"{n:,} vectors are few for {d:,} dimensions: isoscore reads low, isoscore_debiased does not"
         )
-    if n_zero:
-        notes.append(f"cosines leave out {counted(n_zero, 'zero vector')}, without a direction")
+    if any(one.family in _OF_COSINES or one.name == "silhouette_cosine" for one in metrics):
+        notes += zero_notes(shelf.directions.n_zero)
     return notes

@@ -22,15 +22,17 @@ class Sample:
     Attributes:
         space: the rows drawn, in their order, with their labels.
         rows: (m,) their numbers in the source.
-        n_copies: how many rows are equal to another row; zero vectors do not count.
+        copies: (m,) the numbers of the rows that are equal to another row; zero vectors do not count.
         copy: the numbers of two equal rows, or None.
+        zeros: (m,) the numbers of the zero vectors.
         n_compared: how many rows, from the first on, were compared with each other.
     """
 
     space: Space
     rows: Tensor
-    n_copies: int
+    copies: Tensor
     copy: tuple[int, int] | None
+    zeros: Tensor
     n_compared: int
 
 
@@ -41,8 +43,8 @@ def sample_rows(source: Source, n: int, *, seed: int = 0) -> Sample:
     no more than n. Equal rows are found by a 64-bit fingerprint.
 
     >>> sample = sample_rows(Space([[0.0, 1.0], [1.0, 0.0], [2.0, 0.0], [1.0, 0.0]]), 2)
-    >>> len(sample.space), sample.n_copies, sample.copy
-    (2, 2, (1, 3))
+    >>> len(sample.space), sample.copies.tolist(), sample.copy
+    (2, [1, 3], (1, 3))
     """
     generator = np.random.default_rng(seed)
     keys, rows = np.empty(0), np.empty(0, dtype=np.int64)
@@ -61,9 +63,10 @@ def sample_rows(source: Source, n: int, *, seed: int = 0) -> Sample:
             keys, rows = keys[smallest], rows[smallest]
             drawn = [_joined(drawn).take(torch.from_numpy(smallest))]
         start += len(block)
-    n_copies, copy = _copies(torch.cat(prints))
-    space = _joined(drawn)
-    return Sample(space, torch.from_numpy(rows), n_copies, copy, sum(map(len, prints)))
+    fingerprints = torch.cat(prints)
+    copies, copy = _copies(fingerprints)
+    zeros = (fingerprints == 0).nonzero().flatten()
+    return Sample(_joined(drawn), torch.from_numpy(rows), copies, copy, zeros, len(fingerprints))
 
 
 def _joined(blocks: list[Space]) -> Space:
@@ -91,14 +94,14 @@ def _fingerprints(vectors: Tensor) -> Tensor:
     return mixed.sum(dim=1)
 
 
-def _copies(prints: Tensor) -> tuple[int, tuple[int, int] | None]:
-    """Return how many rows share their fingerprint with another, and the first two that do."""
+def _copies(prints: Tensor) -> tuple[Tensor, tuple[int, int] | None]:
+    """Return the rows that share their fingerprint with another, and the first two that do."""
     ordered, order = prints.sort(stable=True)
     same = (ordered[1:] == ordered[:-1]) & (ordered[1:] != 0)
     if not bool(same.any()):
-        return 0, None
+        return order[:0], None
     places = same.nonzero().flatten()
     first = places[order[places].argmin()]
     left, right = torch.zeros(1, dtype=torch.bool), torch.zeros(1, dtype=torch.bool)
     is_copy = torch.cat([same, right]) | torch.cat([left, same])
-    return int(is_copy.sum()), (int(order[first]), int(order[first + 1]))
+    return order[is_copy].sort().values, (int(order[first]), int(order[first + 1]))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from isoscope.engine.readings import Reading
@@ -52,6 +52,8 @@ class Finding:
         n_rows: how many rows it was computed from.
         write: writes a number of this quantity, with so many decimals.
         excess: how far the number lies beyond its thresholds.
+        listed: the numbers of the rows or dimensions that it is about, from 0, by their kind; at most 1,000
+            of each.
     """
 
     name: str
@@ -65,6 +67,7 @@ class Finding:
     n_rows: int
     write: Write
     excess: float
+    listed: Mapping[str, Sequence[int]] = field(default_factory=dict)
 
     @property
     def rank(self) -> tuple[int, float]:
@@ -103,4 +106,5 @@ class Finding:
             "meaning": self.meaning,
             "next": str(self.step),
             "n_rows": self.n_rows,
+            "listed": {kind: list(numbers) for kind, numbers in self.listed.items()},
         }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,13 +11,16 @@ from isoscope.engine.sample import Sample
 from isoscope.look.finding import Finding, Write, decimal, percent, tenths, whole_percent
 from isoscope.look.next_steps import Step
 from isoscope.look.references import values_of
-from isoscope.look.thresholds import THRESHOLDS, Severity
+from isoscope.look.thresholds import THRESHOLDS, Severity, spread
 from isoscope.printable import counted
 
 ROWS = "unusable_rows"  # the one number that is no metric of the registry
 _FEWEST_NEIGHBORS = 100  # rows, below which nothing is said of neighbours
 _FULL = 0.95  # an attainable purity from which on it is not mentioned
 _FEWEST_OWN = 0.1  # of a purity: with less to reach above chance, labels cannot be judged
+_LISTED = 1000  # rows or dimensions of a kind that a finding lists
+_NAMED = 3  # of them that its sentence names
+_CENTERED = 0.02  # a mean cosine below it is that of centred vectors
 _UNIT = 1e-3  # lengths that differ from 1 by less are 1
 
 
@@ -95,6 +98,8 @@ def _finding(
     unclear: str = "",
     sampled: bool = False,
     write: Write = decimal,
+    listed: Mapping[str, Sequence[int]] | None = None,
+    compared: bool = True,
 ) -> Finding:
     """Make a finding; words, meanings and steps are by severity, "bad" stands for serious and moderate.
 
@@ -106,6 +111,8 @@ def _finding(
         unclear: why nothing can be said, if so.
         sampled: whether it was computed from the sample.
         write: how the number is written.
+        listed: the rows or dimensions that it is about.
+        compared: whether the number is what the finding is about, and is compared with the references.
     """
     reading = e.readings[metric]
     if reading.value is None:
@@ -123,18 +130,19 @@ def _finding(
         headline=unclear or chosen(words),
         quantity=quantity,
         reading=reading,
-        references=values_of(metric),
+        references=values_of(metric) if compared else {},
         meaning="More rows are needed to say what this means." if unclear else chosen(meanings),
         step=chosen(steps),
         n_rows=e.n_sampled if sampled else e.n,
         write=write,
         excess=excess,
+        listed=listed or {},
     )
 
 
 def _common_direction(e: Evidence) -> Finding:
     cosine = e.value("mean_cosine") or 0.0
-    pair = f"two random rows have a cosine of {cosine:.2f} on average"
+    pair = f"two random rows have a cosine of {cosine:z.2f} on average"
     return _finding(
         e, "common_direction", "mean_cosine", "mean cosine",
         words={
@@ -154,10 +162,10 @@ def _common_direction(e: Evidence) -> Finding:
 def _dimensions_used(e: Evidence) -> Finding:
     score = e.value("isoscore_debiased") or 0.0
     used = min(float(e.d), 1 + score * (e.d - 1))
-    carried = f"About {used:,.0f} of {e.d:,} dimensions carry the variance"
-    shown = f" as far as {e.n:,} rows can show" if e.few else ""
+    carried = f"The variance {spread(score)}: about {used:,.0f} of {e.d:,} dimensions carry it"
+    shown = f", as far as {e.n:,} rows can show" if e.few else ""
     return _finding(
-        e, "dimensions_used", "isoscore_debiased", "IsoScore",
+        e, "dimensions_used", "isoscore_debiased", "debiased IsoScore",
         words=dict.fromkeys(("bad", "healthy"), f"{carried}{shown}."),
         meanings={
             "bad": "Search and clustering: a few directions decide most distances. Far fewer dimensions "
@@ -189,9 +197,14 @@ def _dominating_dimension(e: Evidence) -> Finding:
     )  # fmt: skip
 
 
+def _is_unit(e: Evidence) -> bool:
+    variation, mean = e.value("norm_variation") or 0.0, e.value("mean_norm") or 0.0
+    return variation < _UNIT and abs(mean - 1) < _UNIT
+
+
 def _lengths(e: Evidence) -> Finding:
     variation, mean = e.value("norm_variation") or 0.0, e.value("mean_norm") or 0.0
-    is_unit = variation < _UNIT and abs(mean - 1) < _UNIT
+    is_unit = _is_unit(e)
     alike = "length 1" if is_unit else f"nearly the same length ({mean:.3g})"
     return _finding(
         e, "lengths", "norm_variation", "variation of the lengths",
@@ -202,7 +215,7 @@ def _lengths(e: Evidence) -> Finding:
         },
         meanings={
             "bad": "Search: cosine and dot product rank results differently. Normalise the vectors, or use "
-            "the one that the model was trained with.",
+            "the similarity that the model was trained with.",
             "healthy": "Search: cosine, dot product and Euclidean distance rank results "
             + ("alike." if is_unit else "almost alike."),
         },
@@ -211,39 +224,51 @@ def _lengths(e: Evidence) -> Finding:
     )  # fmt: skip
 
 
+def _named(numbers: Sequence[int]) -> str:
+    return ", ".join(map(str, numbers[:_NAMED])) + (", …" if len(numbers) > _NAMED else "")
+
+
 def _rows(e: Evidence) -> Finding:
-    n_copies, n_compared = e.drawn.n_copies, e.drawn.n_compared
+    n_copies, n_compared = len(e.drawn.copies), e.drawn.n_compared
+    zeros = e.drawn.zeros[:_LISTED].tolist()
     excess = THRESHOLDS["rows"].excess(max(e.n_zero / e.n, n_copies / n_compared, len(e.constant) / e.d))
     parts, harms = [], []
     if e.n_zero:
         excess = max(excess, 0.0)  # a single one has no cosine
-        parts.append(counted(e.n_zero, "zero vector"))
+        where = f" ({'row' if e.n_zero == 1 else 'rows'} {_named(zeros)})" if zeros else ""
+        parts.append(f"{counted(e.n_zero, 'zero vector')}{where}")
         harms.append("a zero vector has no cosine")
     if e.drawn.copy is not None:
         first, second = e.drawn.copy
         where = "" if n_compared == e.n else f" of the first {n_compared:,}"
-        parts.append(f"{n_copies:,} rows{where} with an exact copy (such as rows {first} and {second})")
+        parts.append(f"{n_copies:,} rows{where} that equal another row (such as rows {first} and {second})")
         harms.append("copies fill the results, and leak from training rows to test rows")
     if e.constant:
-        listed = ", ".join(map(str, e.constant[:3])) + (", …" if len(e.constant) > 3 else "")
-        parts.append(f"{counted(len(e.constant), 'constant dimension')} ({listed})")
-        harms.append("a constant dimension takes memory")
-    sentence = ", ".join(parts)
+        which = "dimension" if len(e.constant) == 1 else "dimensions"
+        parts.append(f"{counted(len(e.constant), 'constant dimension')} ({which} {_named(e.constant)})")
+        harms.append("a constant dimension takes memory and tells no rows apart")
+    sentence = f"{', '.join(parts)}; numbers count from 0"
     return _finding(
         e, "rows", ROWS, "zero vectors and copies",
         words={
-            "bad": f"Some rows or dimensions carry no information: {sentence}.",
-            "healthy": f"Almost all rows carry information: {sentence}."
+            "bad": f"Some rows or dimensions need cleaning: {sentence}.",
+            "healthy": f"Hardly any row or dimension needs cleaning: {sentence}."
             if parts
             else "There are no zero vectors, exact copies or constant dimensions.",
         },
         meanings={
-            "bad": f"Search and evaluation: {', '.join(harms)}.",
+            "bad": f"Search and evaluation: {'; '.join(harms)}.",
             "healthy": "Search and evaluation: rows and dimensions need no cleaning.",
         },
         excess=excess,
-        steps={"bad": e.steps("report"), "healthy": e.steps("report")},
+        steps={"bad": e.steps("look"), "healthy": e.steps("report")},
         write=percent,
+        listed={
+            "zero_vectors": zeros,
+            "copies": e.drawn.copies[:_LISTED].tolist(),
+            "constant_dimensions": e.constant[:_LISTED],
+        },
+        compared=not e.constant or bool(e.n_zero or n_copies),
     )  # fmt: skip
 
 
@@ -253,33 +278,49 @@ def _too_few_neighbors(e: Evidence) -> str:
 
 
 def _hubness(e: Evidence) -> Finding:
+    cosine = e.value("mean_cosine")
+    is_centered = cosine is not None and abs(cosine) < _CENTERED
+    if is_centered and _is_unit(e):
+        step = e.steps("advise") if e.chance is not None else e.steps("measure", "manifold")
+        advice = (
+            "The vectors are centred and normalised already; `isoscope advise` tests other corrections on "
+            "labels or scored pairs."
+        )
+    else:
+        step = e.steps("correct", "center,normalize")
+        advice = "Centring and normalising often lowers it: look at the corrected vectors again."
     return _finding(
-        e, "hubness", "hubness", "hubness",
+        e, "hubness", "hubness", "hubness, by Euclidean distance",
         words={
             "serious": "A few rows are among the nearest neighbours of very many others.",
             "moderate": "Some rows are among the nearest neighbours of many others.",
             "healthy": "No row is a neighbour of unusually many others.",
         },
         meanings={
-            "bad": "Search: the same few rows come up for many queries, and others are hardly ever found.",
+            "bad": "Search: the same few rows come up for many queries, and others are hardly ever found. "
+            + advice,
             "healthy": "Search: every row has a fair chance to be found.",
         },
         unclear=_too_few_neighbors(e),
         sampled=True,
-        steps={"bad": e.steps("correct", "center,normalize"), "healthy": e.steps("measure", "manifold")},
+        steps={"bad": step, "healthy": e.steps("measure", "manifold")},
     )  # fmt: skip
 
 
 def _intrinsic_dimension(e: Evidence) -> Finding:
     dimension = e.value("twonn") or 0.0
-    directions = counted(round(dimension), "independent direction")
+    few = "less than 1 independent direction"
+    directions = f"about {counted(round(dimension), 'independent direction')}" if dimension >= 1 else few
     return _finding(
         e, "intrinsic_dimension", "twonn", "intrinsic dimension",
         words=dict.fromkeys(
-            ("bad", "healthy"), f"Around each row the vectors vary in about {directions}."
+            ("bad", "healthy"), f"Around each row the vectors vary in {directions}."
         ),
         meanings={
-            "bad": "Clustering and classifiers: rows differ in so few ways that the vectors hold little "
+            "bad": "Clustering and classifiers: the likely cause is that many rows nearly equal another row; "
+            "remove such near copies and look again."
+            if dimension < 1
+            else "Clustering and classifiers: rows differ in so few ways that the vectors hold little "
             "information beyond them.",
             "healthy": f"Clustering and classifiers: rows differ in many ways; {e.d:,} stored dimensions "
             f"describe about {dimension:.0f} local ones.",

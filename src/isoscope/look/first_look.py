@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from isoscope.engine.inputs import as_input
-from isoscope.engine.measure import check, read
+from isoscope.engine.measure import check, read, zero_notes
 from isoscope.engine.plan import plan
 from isoscope.engine.readings import Reading, Readings
 from isoscope.engine.run import run
@@ -87,7 +87,7 @@ def look(
         sample = Statistics(drawn.space, seed=seed, progress=bar.share)
         readings |= _readings((*SAMPLED, *(() if labels_drawn is None else LABELLED)), sample)
     n_zero = int(shelf.directions.n_zero)
-    readings[ROWS] = Reading(ROWS, n_zero / n + drawn.n_copies / drawn.n_compared, range=(0.0, 1.0))
+    readings[ROWS] = Reading(ROWS, n_zero / n + len(drawn.copies) / drawn.n_compared, range=(0.0, 1.0))
     evidence = Evidence(
         readings=readings,
         n=n,
@@ -119,7 +119,12 @@ def look(
         n_labels=shelf.n_labels,
         n_sampled=n_sampled,
         dtype=str(decided.first.vectors.dtype).removeprefix("torch."),
-        notes=tuple(map(printable, (*opened.notes, *source.notes, *shelf.notes, *decided.left_out))),
+        notes=tuple(
+            map(
+                printable,
+                (*opened.notes, *source.notes, *shelf.notes, *zero_notes(n_zero), *decided.left_out),
+            )
+        ),
         seed=seed,
         seconds=time.perf_counter() - began,
     )

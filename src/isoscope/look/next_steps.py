@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+_ENCODED = "vectors.npy"  # where vectors of texts are written before they are corrected
 _CLASSES = {"center": "Center", "normalize": "Normalize", "standardize": "Standardize", "whiten": "Whiten"}
 _PAST = {"center": "centered", "normalize": "normalized", "standardize": "standardized", "whiten": "whitened"}
 
@@ -41,18 +42,21 @@ class NextSteps:
     can_correct: bool = True
 
     def __call__(self, kind: str, what: str = "", **settings: Any) -> Step:
-        """Return a step: "measure" metrics, "correct" by a method, "advise" or "report"."""
-        if kind == "correct" and not self.can_correct:
-            kind = "advise" if self.has_labels else "report"
+        """Return a step of kind "measure" (metrics), "correct" (a method), "look", "advise" or "report"."""
         if not self.file:
             return Step(self._python(kind, what, settings), is_command=False)
+        if kind == "correct" and not self.can_correct:
+            encode = shlex.join(["isoscope", "encode", *self.file, *self.texts, "-o", _ENCODED])
+            return Step(f"{encode} && {NextSteps((_ENCODED,))(kind, what, **settings)}", is_command=True)
         words = ["isoscope", kind, *self.file, *(() if kind == "correct" else self.texts)]
         if kind == "measure":
             words += ["-m", what]
         elif kind == "correct":
             words += ["--method", what]
             words += [word for name, value in settings.items() for word in (f"--{name}", str(value))]
-            words += ["-o", f"{_PAST[what.split(',')[0]]}.npy"]
+            words += ["-o", f"{'-'.join(_PAST[name] for name in what.split(','))}.npy"]
+        elif kind == "look":
+            words += ["--json"]
         elif self.labels is not None:
             words += ["--labels", self.labels]
         return Step(
@@ -68,6 +72,8 @@ class NextSteps:
             made = [f"iso.corrections.{_CLASSES[name]}({given})" for name in what.split(",")]
             chain = made[0] if len(made) == 1 else f"iso.corrections.Chain([{', '.join(made)}])"
             return f"iso.look({chain}.fit_transform(X){labels})"
+        if kind == "look":
+            return "iso.look(X)['rows'].listed"
         if kind == "advise":
             return f"iso.advise(X{labels})"
         return f"iso.report(X{labels}, path='report.html')"

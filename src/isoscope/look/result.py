@@ -11,7 +11,7 @@ from isoscope._version import __version__
 from isoscope.engine.readings import Readings, View
 from isoscope.look.finding import Finding
 from isoscope.look.references import nearest_and_ends
-from isoscope.look.thresholds import SEVERITIES
+from isoscope.look.thresholds import SEVERITIES, THRESHOLDS
 from isoscope.tables import escaped
 
 if TYPE_CHECKING:
@@ -98,7 +98,13 @@ class Look(View):
             if self.n_sampled < self.n
             else f"Everything was computed from all {self.n:,} rows."
         )
-        return [f"{sampled} ± is half of a 95 % interval.", *(f"note: {note}" for note in self.notes)]
+        return [
+            f"{sampled} ± is half of a 95 % interval.",
+            "Comparisons run from the lowest value to the highest; each name is a model and what it encoded.",
+            "The limits are rules of thumb: `isoscope advise FILE --labels LABELS` tests on your own task "
+            "whether a correction helps.",
+            *(f"note: {note}" for note in self.notes),
+        ]
 
     def show(self, console: Terminal | None = None) -> None:
         """Print the findings to the terminal, at its width; commands stay on one line."""
@@ -120,7 +126,8 @@ class Look(View):
                 "bold",
                 Text(f"{finding.severity:<{_INDENT}}", f"bold {style}"),
             )
-            console.print(_compared(finding, width), soft_wrap=True)
+            if comparison(finding):
+                console.print(_compared(finding, width), soft_wrap=True)
             _print(console, finding.meaning, width)
             step = Text.assemble(("try".ljust(_INDENT), "dim"), (str(finding.step), "cyan"))
             console.print(step, soft_wrap=True)
@@ -142,7 +149,7 @@ class Look(View):
 def comparison(finding: Finding) -> list[tuple[str, str, bool]]:
     """Return the names and numbers that a line compares, in order of size; the caller's is marked True."""
     value = finding.reading.value
-    if value is None:
+    if value is None or not finding.references:
         return []
     shown = nearest_and_ends(finding.references, value)
     entries = {finding.write(value): (value, "yours", True)}
@@ -152,12 +159,18 @@ def comparison(finding: Finding) -> list[tuple[str, str, bool]]:
     return [(name, finding.text if own else finding.write(number), own) for number, name, own in ordered]
 
 
+def _quantity(finding: Finding) -> str:
+    """Return what is compared, and which end is good."""
+    threshold = THRESHOLDS[finding.name]
+    return f"{finding.quantity} ({'low' if threshold.serious > threshold.moderate else 'high'} is better)"
+
+
 def _compared(finding: Finding, width: int) -> Text:
     """Return the quantity, and the caller's number among those of known spaces, wrapped at the width."""
     from rich.text import Text
 
     indent = " " * _INDENT
-    text = Text(f"{indent}{finding.quantity}: ")
+    text = Text(f"{indent}{_quantity(finding)}: ")
     at = len(text)
     for place, (name, number, own) in enumerate(comparison(finding)):
         part = f"{name} {number}"
@@ -179,14 +192,15 @@ def _print(console: Terminal, line: str, width: int, style: str = "", before: Te
 
 
 def _html(finding: Finding) -> str:
-    parts = (
+    parts = [
         f"<b>{escaped(name)} {escaped(number)}</b>" if own else escaped(f"{name} {number}")
         for name, number, own in comparison(finding)
-    )
+    ]
+    compared = f"{escaped(_quantity(finding))}: {' · '.join(parts)}<br>" if parts else ""
     color = _COLORS[finding.severity]
     cell = "text-align:left;vertical-align:top"
     return (
         f'<tr><td style="{cell};color:{color}"><b>{finding.severity}</b></td><td style="{cell}">'
-        f"<b>{escaped(finding.headline)}</b><br>{escaped(finding.quantity)}: {' · '.join(parts)}<br>"
+        f"<b>{escaped(finding.headline)}</b><br>{compared}"
         f"{escaped(finding.meaning)}<br><code>{escaped(str(finding.step))}</code></td></tr>"
     )

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 Severity = Literal["serious", "moderate", "unclear", "healthy"]
+NEAR_ONE = 0.9  # IsoScore above which a space is close to isotropic
 SEVERITIES: tuple[Severity, ...] = ("serious", "moderate", "unclear", "healthy")  # the worst first
 
 
@@ -36,6 +37,17 @@ class Threshold:
     def value(self, excess: float) -> float:
         """Return the value that lies so far beyond the thresholds."""
         return self.moderate + excess * (self.serious - self.moderate)
+
+
+def spread(score: float) -> str:
+    """Return in words how the variance is spread, by IsoScore; the report has the same words."""
+    if score >= NEAR_ONE:
+        return "is spread almost evenly"
+    if score >= 0.5:
+        return "is spread over most dimensions, but not evenly"
+    if score >= THRESHOLDS["dimensions_used"].moderate:
+        return "is spread unevenly over many directions"
+    return "lies in few directions"
 
 
 THRESHOLDS: dict[str, Threshold] = {

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from isoscope.look.thresholds import NEAR_ONE, THRESHOLDS, spread
 from isoscope.measurement import Measurement
 from isoscope.metrics.frontier import ScatterDecomposition, is_by_chance, isotropy_ceiling
 from isoscope.metrics.isotropy import is_few, is_too_few
 from isoscope.report.pair_cosines import PairCosines
 from isoscope.tables import shown
 
-_COMMON = 0.1  # mean cosine above which vectors share a direction
-_NEAR_ONE = 0.9  # IsoScore above which a space is close to isotropic
+_COMMON = THRESHOLDS["common_direction"].moderate  # mean cosine above which vectors share a direction
 _ROUNDING = 1e-12  # an IsoScore below it is 0
 _ROGUE = 0.1  # share of the mean cosine above which a dimension is mentioned
 
@@ -49,8 +49,8 @@ def _shape(measured: Measurement) -> str:
     n, d = measured.n, measured.d
     if not is_few(n, d):
         kind = _spread(score, _value(measured, "mean_cosine"))
-        of = f"the effective rank is {rank:,.0f} of {d:,} dimensions"
-        return f"The variance {kind}: {of} (IsoScore {_score(score)})."
+        used = f"about {min(d, 1 + score * (d - 1)):,.0f} of {d:,} dimensions carry it"
+        return f"The variance {kind}: {used} (IsoScore {_score(score)}, effective rank {rank:,.0f})."
     fair = _value(measured, "isoscore_debiased")
     debiased = "" if fair is None else f"; {_score(fair)} without the bias of few vectors"
     if fair is None or is_too_few(n, d):
@@ -63,21 +63,17 @@ def _shape(measured: Measurement) -> str:
 
 def _spread(score: float, mean_cosine: float | None) -> str:
     """Return how the variance is spread, by IsoScore, which ignores the mean: a large one is mentioned."""
-    if score >= _NEAR_ONE:
+    if score >= NEAR_ONE:
         about = " about its mean" if mean_cosine is not None and mean_cosine > _COMMON else ""
-        return f"is spread almost evenly, so the space is close to isotropic{about}"
-    if score >= 0.5:
-        return "is spread over most dimensions, but not evenly"
-    if score >= 0.1:
-        return "is concentrated in some directions"
-    return "lies in few directions"
+        return f"{spread(score)}, so the space is close to isotropic{about}"
+    return spread(score)
 
 
 def _cosine(measured: Measurement, cosines: PairCosines | None) -> str:
     mean = _value(measured, "mean_cosine")
     if mean is None or cosines is None:
         return ""
-    if mean > 0.5:
+    if mean > THRESHOLDS["common_direction"].serious:
         kind = (
             f"All vectors point in a similar direction: two random vectors have a mean cosine of {mean:.2f}"
         )
