@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import ast
 import importlib
-import pkgutil
 import re
 import subprocess
 import sys
+import types
 from pathlib import Path
 
 import pytest
+import typer
 
 import isoscope
+from isoscope.cli import app
 
 ROOT = Path(isoscope.__file__).parent
 # a part may import only the parts to its left, and itself
@@ -176,8 +178,33 @@ def test_public_names_are_few_sorted_there_and_documented() -> None:
             value = getattr(isoscope, name)
             assert value is getattr(importlib.import_module(f"isoscope.{module}"), name)
             assert name == "__version__" or value.__doc__, name
-    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
-        _ = isoscope.nonsense
+    assert set(dir(isoscope)) == {*isoscope.__all__, *isoscope._MODULES}
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("isoscor", "Did you mean isoscope.isoscore?"),
+        ("Isoscore", "Did you mean isoscope.isoscore?"),
+        ("dun_index", "Did you mean isoscope.metrics.dunn_index?"),
+        ("mean_norm", "Did you mean isoscope.metrics.mean_norm?"),
+        ("metrcs", "Did you mean isoscope.metrics?"),
+        ("train", "Use isoscope.train_embeddings."),
+        ("zzz", "has no attribute 'zzz'"),
+    ],
+)
+def test_a_name_that_does_not_exist_has_a_suggestion(name: str, message: str) -> None:
+    with pytest.raises(AttributeError) as raised:
+        getattr(isoscope, name)
+    assert str(raised.value).startswith(f"module 'isoscope' has no attribute {name!r}")
+    assert str(raised.value).endswith(message)
+
+
+@pytest.mark.slow
+def test_every_command_is_a_name_or_has_a_suggestion() -> None:
+    names = set(typer.main.get_command(app).list_commands(None))
+    assert "measure" in names
+    assert names - set(dir(isoscope)) == set(isoscope._COMMANDS)
 
 
 @pytest.mark.parametrize("module", isoscope._MODULES)
@@ -199,9 +226,13 @@ def test_a_name_that_has_moved_warns_and_works(name: str) -> None:
     place = isoscope._MOVED_TO[name]
     with pytest.warns(DeprecationWarning, match=f"^isoscope.{name} is deprecated: use {re.escape(place)}.$"):
         value = getattr(isoscope, name)
-    assert value is pkgutil.resolve_name(place)
-    if place.count(".") > 1:
-        assert name in importlib.import_module(place.rpartition(".")[0]).__all__
+    if place.count(".") == 1:
+        assert value is importlib.import_module(place)
+        return
+    module = importlib.import_module(place.rpartition(".")[0])
+    assert name in module.__all__
+    assert value is getattr(module, name)
+    assert not isinstance(value, types.ModuleType)
 
 
 def test_nothing_is_ever_unpickled() -> None:

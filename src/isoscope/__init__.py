@@ -13,9 +13,9 @@ and torch with them, when they are first used.
 
 from __future__ import annotations
 
+import difflib
 import importlib
 import importlib.util
-import pkgutil
 import sys
 import types
 import typing
@@ -278,6 +278,16 @@ _MODULES = (
     "training",
 )
 
+# Commands that are no function of the same name, and what does the same in Python.
+_COMMANDS = {
+    "correct": "isoscope.Whiten().fit_transform(X), or another class of isoscope.corrections",
+    "export": "isoscope.report.atlas.save_atlas",
+    "frontier": "isoscope.frontier_position",
+    "mcp": "the command `isoscope mcp`",
+    "reproduce": "the command `isoscope reproduce`",
+    "train": "isoscope.train_embeddings",
+}
+
 __all__ = sorted(_MODULE_OF)
 
 
@@ -290,14 +300,32 @@ def __getattr__(name: str) -> typing.Any:
     if name in _MOVED_TO:
         place = _MOVED_TO[name]
         warnings.warn(f"isoscope.{name} is deprecated: use {place}.", DeprecationWarning, stacklevel=2)
-        return pkgutil.resolve_name(place)
+        module, _, attribute = place.rpartition(".")
+        return getattr(importlib.import_module(module), attribute)
     if not name.startswith("_") and importlib.util.find_spec(f"isoscope.{name}"):
         return importlib.import_module(f"isoscope.{name}")
-    raise AttributeError(f"module 'isoscope' has no attribute {name!r}")
+    raise AttributeError(f"module 'isoscope' has no attribute {name!r}{_suggestion(name)}")
+
+
+def _suggestion(name: str) -> str:
+    """Return a sentence that names the public name with the nearest spelling, or "" where none is near."""
+    if name.startswith("_"):
+        return ""
+    if name in _COMMANDS:
+        return f". Use {_COMMANDS[name]}."
+    places = {
+        part: f"isoscope.{module}.{part}"
+        for module in _MODULES
+        for part in importlib.import_module(f"isoscope.{module}").__all__
+    }
+    places |= {part: f"isoscope.{part}" for part in (*_MODULES, *__all__)}
+    by_spelling = {part.lower(): place for part, place in places.items()}
+    close = difflib.get_close_matches(name.lower(), by_spelling, n=1, cutoff=0.7)
+    return f". Did you mean {by_spelling[close[0]]}?" if close else ""
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__, *_MODULES})
+    return sorted({*__all__, *_MODULES})
 
 
 class _Package(types.ModuleType):
