@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import torch
 
+import isoscope.corrections  # noqa: F401 - which binds `Moments.of` when imported, and is not counted
 from isoscope.arrays import as_matrix
 from isoscope.statistics.directions import Directions
 from isoscope.statistics.groups import GroupMoments
