@@ -35,6 +35,16 @@ def test_every_entry_is_the_paper_of_some_metric_and_is_well_formed() -> None:
         assert {"author", "title", "year"} <= set(fields)
         assert len(fields) == len(entry.splitlines()) - 2
         assert key.endswith(fields["year"])
+        assert re.fullmatch(r"10\.\d{4,}/\S+", fields.get("doi", "10.1000/none"))
+        assert re.fullmatch(r"\d{4}\.\d{5}", fields.get("eprint", "0000.00000"))
+
+
+def test_papers_can_be_found_by_doi_or_arxiv() -> None:
+    """The others are in proceedings and books without one."""
+    without = {key for key, entry in papers().items() if " doi " not in entry and " eprint " not in entry}
+    assert without <= {
+        *("agrawal2022", "cai2021", "golub2013", "himeno2014", "levina2004", "radovanovic2010", "roy2007"),
+    }
 
 
 def test_without_metrics_isoscope_alone_is_cited() -> None:

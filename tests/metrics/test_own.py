@@ -55,6 +55,15 @@ def test_by_function_by_name_and_as_an_entry(tmp_path: Path) -> None:
     assert "gyration_radius" not in iso.measure(X)  # not unless asked for
 
 
+def test_the_name_may_come_first() -> None:
+    @iso.metric("radius", needs=("moments",))
+    def gyration_radius(moments):
+        return (moments.trace / moments.count).sqrt()
+
+    assert gyration_radius.metric.name == "radius"
+    assert iso.measure(X, metrics="radius")["radius"] == pytest.approx(RADIUS, rel=1e-12)
+
+
 def test_vectors_and_labels_come_as_tensors() -> None:
     @iso.metric(needs=("vectors", "labels"))
     def first_label_share(vectors, labels):

@@ -102,7 +102,7 @@ def test_trajectory(tmp_path: Path) -> None:
     ax = iso.plots.plot_trajectory(tmp_path, metric="loss")
     assert ax.lines[0].get_ydata().tolist() == [4, 3, 2]
     with pytest.raises(InputError, match=r"metric.* must be one of seed, step, loss"):
-        iso.plots.plot_trajectory(run)
+        iso.plots.plot_trajectory(run, metric="rank")
 
 
 @pytest.mark.slow

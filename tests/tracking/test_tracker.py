@@ -729,3 +729,14 @@ def test_sinks_are_found_among_token_states_only(probe: Tensor, tiny_bert: Path)
         GeometryTracker(TEXTS, tokenizer=tokenizer(tiny_bert), pooling="mean", sinks=True).read(
             bert(tiny_bert)
         )
+
+
+@pytest.mark.parametrize("hook", ["on_train_begin", "setup"])
+def test_a_trainer_that_takes_a_tracker_for_a_callback_is_told_how_to_get_one(hook: str) -> None:
+    tracker = iso.GeometryTracker(torch.randn(8, 3))
+    with pytest.raises(AttributeError, match=r"geometry_callback\(tracker\).*lightning_callback\(tracker\)"):
+        getattr(tracker, hook)
+    with pytest.raises(AttributeError, match=r"no attribute 'nonsense'$"):
+        _ = tracker.nonsense
+    assert not hasattr(tracker, hook)
+    assert copy.deepcopy(tracker).columns == tracker.columns

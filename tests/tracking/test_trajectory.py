@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.raising import raises
 
 import isoscope as iso
 from isoscope.tracking.trajectory_figure import draw
@@ -49,6 +50,18 @@ def test_intervals_are_no_metrics() -> None:
     nothing = [0.0] * 6
     found = made(silhouette=nothing, silhouette_low=nothing, silhouette_high=nothing, very_high=nothing)
     assert found.metrics == ("silhouette", "very_high")
+
+
+def test_one_column_is_plotted_with_its_range() -> None:
+    found = made(isoscore=[6, 1, 3, 4, 2, 5])
+    ax = found.plot()
+    (line,) = ax.lines
+    assert (line.get_xdata().tolist(), line.get_ydata().tolist()) == ([0, 5, 10], [2.5, 3.5, 4.5])
+    (band,) = ax.collections
+    assert band.get_datalim(ax.transData).bounds == (0, 1, 10, 5)
+    assert found.plot("loss", ax=ax) is ax
+    with raises(iso.InputError, argument="metric", got="rank"):
+        found.plot("rank")
 
 
 def test_it_cannot_be_changed() -> None:
@@ -200,7 +213,7 @@ def test_figure_of_other_columns_and_bad_ones(run: iso.Trajectory, tmp_path: Pat
         run.figure(first="rank")
     with pytest.raises(iso.FileError, match="must end in one of"):
         run.figure(tmp_path / "figure.doc")
-    with pytest.raises(iso.FileError, match="no folder"):
+    with pytest.raises(iso.FileError, match="not a folder"):
         run.figure(tmp_path / "absent" / "figure.png")
 
 

@@ -55,6 +55,27 @@ class IStarLoss(nn.Module):
     and the debiased penalty are ours. The paper's ζ is 0.2 while training. `CosineRegularizer` penalises a
     shared direction instead, which centring would remove; this penalty does not see the mean.
 
+    In a training step, add the penalty to the loss of the task. `debias=True` needs no covariance:
+
+    >>> encoder, classifier = nn.Linear(8, 4), nn.Linear(4, 2)
+    >>> inputs, targets = torch.randn(32, 8), torch.randint(2, (32,))
+    >>> penalty = IStarLoss(0.5, debias=True)
+    >>> states = encoder(inputs)
+    >>> loss = nn.functional.cross_entropy(classifier(states), targets) + penalty(states)
+    >>> loss.backward()
+
+    Of a transformers model, pass the hidden states and the attention mask:
+
+    >>> outputs = model(**batch, output_hidden_states=True)  # doctest: +SKIP
+    >>> loss = outputs.loss + penalty(outputs.hidden_states, batch["attention_mask"])  # doctest: +SKIP
+
+    With a covariance to shrink towards, as in the paper:
+
+    >>> penalty = IStarLoss(0.5, zeta=0.2)
+    >>> penalty.set_covariance(torch.eye(2))  # reference_covariance(…) of many vectors
+
+    The values of a small batch, whose mask leaves padding out:
+
     >>> states = torch.tensor([[[2.0, 0.0], [-2.0, 0.0], [0.0, 1.0]], [[0.0, -1.0], [9.0, 9.0], [9.0, 9.0]]])
     >>> mask = torch.tensor([[1, 1, 1], [1, 0, 0]])  # 1 where a token counts
     >>> IStarLoss(0.5, zeta=0)(states, mask)

@@ -114,9 +114,9 @@ def registered() -> Mapping[str, Metric]:
 @overload
 def metric(function: _Function, **entry: Any) -> _Function: ...
 @overload
-def metric(function: None = None, **entry: Any) -> Callable[[_Function], _Function]: ...
+def metric(function: str | None = None, **entry: Any) -> Callable[[_Function], _Function]: ...
 def metric(  # type: ignore[misc]  # the options of both are these
-    function: Callable[..., Any] | None = None,
+    function: Callable[..., Any] | str | None = None,
     *,
     name: str | None = None,
     needs: Iterable[str] = ("vectors",),
@@ -140,7 +140,7 @@ def metric(  # type: ignore[misc]  # the options of both are these
     """Register a function as a metric: `measure`, the tracker and the command line then take it by name.
 
     Args:
-        function: takes what it needs, in that order, and returns a number.
+        function: takes what it needs, in that order, and returns a number. `@metric("spread")` sets the name.
         name: by default the function's.
         needs: what it takes: "vectors", the (n, d) tensor; "labels", (n,) whole numbers; or statistics, such
             as "moments" or "directions", which are also taken from files in blocks, on Dask and by weights.
@@ -174,8 +174,9 @@ def metric(  # type: ignore[misc]  # the options of both are these
     0.816
     >>> forget("gyration_radius")
     """
-    if function is None:
+    if function is None or isinstance(function, str):
         options = {key: value for key, value in locals().items() if key != "function"}
+        options["name"] = function if name is None else name
         return lambda given: metric(given, **options)
     wanted = tuple(needs)
     unknown = [need for need in wanted if need not in declared() and need not in KNOWN]

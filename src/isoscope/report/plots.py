@@ -264,13 +264,13 @@ def _plain(name: Any) -> str:
 
 
 def plot_trajectory(
-    run: str | os.PathLike[str] | Trajectory, *, metric: str = "isoscore", ax: Axes | None = None
+    run: str | os.PathLike[str] | Trajectory, *, metric: str | None = None, ax: Axes | None = None
 ) -> Axes:
     """Plot one column of a training run against the updates: the mean and the range over seeds.
 
     Args:
         run: a Trajectory, or the folder of a training run.
-        metric: the column to plot: a metric, "loss" or "accuracy".
+        metric: the column to plot: a metric, "loss" or "accuracy"; by default the first metric.
         ax: the Axes to draw on; by default those of a new figure.
 
     >>> import numpy as np
@@ -278,19 +278,7 @@ def plot_trajectory(
     >>> plot_trajectory(Trajectory(columns, {}, 4), metric="loss").get_ylabel()
     'loss'
     """
-    trajectory = load_run(run)
-    if metric not in trajectory.columns:
-        wanted = f"one of {', '.join(trajectory.columns)}"
-        raise InputError(argument="metric", got=metric, wanted=wanted)
-    values = trajectory.curves(metric)
-    ax = axes_for(ax)
-    if len(values) > 1:
-        span = values.min(axis=0), values.max(axis=0)
-        ax.fill_between(trajectory.steps, *span, color=PALETTE[0], alpha=0.25, linewidth=0)
-    ax.plot(trajectory.steps, values.mean(axis=0), color=PALETTE[0], linewidth=1.1)
-    ax.set_xlabel("updates")
-    ax.set_ylabel(metric.replace("_", " "))
-    return ax
+    return load_run(run).plot(metric, ax=ax)
 
 
 def write_figures(evidence: Evidence, folder: Path) -> Iterator[Path]:

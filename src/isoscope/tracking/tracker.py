@@ -7,7 +7,7 @@ import operator
 import os
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -228,6 +228,19 @@ class GeometryTracker:
     def truncate(self, step: int) -> None:
         """Remove the rows after a step, to continue from a checkpoint of that step."""
         self._rows.truncate(step)
+
+    if not TYPE_CHECKING:  # to a type checker, every name would exist
+
+        def __getattr__(self, name: str) -> Any:
+            """Raise AttributeError; a trainer that looks for a callback's hooks is told how to get one."""
+            message = f"{type(self).__name__!r} object has no attribute {name!r}"
+            if name.startswith("on_") or name in ("setup", "state_key"):
+                message = (
+                    "A GeometryTracker is not a callback. Pass "
+                    "isoscope.tracking.geometry_callback(tracker) to a trainer of transformers, or "
+                    "isoscope.tracking.lightning_callback(tracker) to one of Lightning."
+                )
+            raise AttributeError(message)
 
     def _trajectory(self) -> Trajectory:
         return Trajectory(

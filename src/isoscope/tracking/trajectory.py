@@ -26,6 +26,7 @@ from isoscope.tables import Cell, Grid
 from isoscope.tracking.correlation import Correlation
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 _METADATA = b"isoscope.trajectory"
@@ -183,6 +184,21 @@ class Trajectory(View):
             if sealed or "format" in about or _CHECKSUM in metadata:
                 check(Path(path), metadata.get(_CHECKSUM, b"").decode() or None, digest(columns, {"": held}))
             return cls(columns, about["configuration"], int(about["n_parameters"]))
+
+    def plot(self, metric: str | None = None, *, ax: Axes | None = None) -> Axes:
+        """Plot one column against the step: the mean and the range over seeds.
+
+        Args:
+            metric: the column: a metric, "loss" or "accuracy"; by default the first metric.
+            ax: the Axes to draw on; by default those of a new figure.
+
+        >>> columns = {"seed": np.array([0, 0]), "step": np.array([0, 1]), "loss": np.array([2.0, 1.0])}
+        >>> Trajectory(columns, {}, 4).plot("loss").get_ylabel()
+        'loss'
+        """
+        from isoscope.tracking.trajectory_figure import draw_curve
+
+        return draw_curve(self, metric, ax=ax)
 
     def figure(self, path: str | os.PathLike[str] | None = None, **options: Any) -> Figure:
         """Draw two metrics against the step with the range over seeds, and against each other; see `draw`."""

@@ -1,4 +1,4 @@
-"""The figure of a trajectory: two metrics against the step, and against each other."""
+"""Figures of a trajectory: one column against the step; two metrics, also against each other."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from isoscope.errors import InputError, UndefinedError
-from isoscope.figures import INK, PALETTE, figure_of, panels
+from isoscope.figures import INK, PALETTE, axes_for, figure_of, panels
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -45,10 +45,8 @@ def draw(
         axes: three Axes to draw on; by default those of a new figure.
     """
     default = run.main_pair or ("isoscore", "silhouette")
-    first, second = first or default[0], second or default[1]
-    for argument, name in (("first", first), ("second", second)):
-        if name not in run.columns:
-            raise InputError(argument=argument, got=name, wanted=f"one of {', '.join(run.columns)}")
+    first = _column(run, first or default[0], "first")
+    second = _column(run, second or default[1], "second")
     with panels(1, 3, (7.0, 2.35), axes=axes, path=path, title=title, dpi=dpi) as drawn:
         _curve(drawn[0], run, second, _SECOND, log=False)
         _curve(drawn[1], run, first, _FIRST, log=log)
@@ -56,6 +54,20 @@ def draw(
         for letter, panel in zip("abc", drawn, strict=True):
             panel.set_title(f"({letter})", loc="left", fontweight="bold", color=INK)
     return figure_of(drawn[0])
+
+
+def draw_curve(run: Trajectory, metric: str | None = None, *, ax: Axes | None = None) -> Axes:
+    """Draw one column against the step; see `Trajectory.plot`."""
+    name = _column(run, metric or next(iter(run.metrics), "loss"), "metric")
+    ax = axes_for(ax)
+    _curve(ax, run, name, _FIRST, log=False)
+    return ax
+
+
+def _column(run: Trajectory, name: str, argument: str) -> str:
+    if name not in run.columns:
+        raise InputError(argument=argument, got=name, wanted=f"one of {', '.join(run.columns)}")
+    return name
 
 
 def _curve(panel: Axes, run: Trajectory, name: str, color: str, *, log: bool) -> None:
