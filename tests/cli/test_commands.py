@@ -196,20 +196,6 @@ def test_an_interrupt_anywhere_is_one_line(folder: Path, command, monkeypatch, s
     assert command("measure", "plain.npy") == (130, "", f"isoscope: {line}\n")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "line"),
-    [
-        (("measure", "--foo", "plain.npy"), "no such option: --foo. See `isoscope measure --help`."),
-        (("measure",), "missing argument 'FILE'. See `isoscope measure --help`."),
-        (("correct", "x", "--fit"), "option '--fit' requires an argument. See `isoscope correct --help`."),
-        (("bogus",), "no such command 'bogus'. See `isoscope --help`."),
-        (("reproduce", "bogus"), "no such command 'bogus'. See `isoscope reproduce --help`."),
-    ],
-)
-def test_usage_errors_are_one_line(folder: Path, fail, arguments: tuple[str, ...], line: str) -> None:
-    assert fail(*arguments).lower() == f"isoscope: error: {line}\n".lower()
-
-
 def test_no_arguments_show_the_help(command) -> None:
     done = command()
     assert "measure" in done.out

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from collections.abc import Callable
-from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
@@ -15,13 +15,21 @@ import typer
 
 from isoscope._version import __version__
 from isoscope.cli.commands import Command, Commands, flat, run
+from isoscope.cli.usage import is_input, no_such_command
 from isoscope.errors import InputError
 from isoscope.plugins import commands, missing
 from isoscope.terminal import guarded, say
 
-_FIRST = ("look", "measure", "correct", "compare", "advise", "report", "frontier", "layers", "encode")
-_NO_COMMANDS = {"app", "commands", "corpora", "inputs", "mcp_server", "options"}
+_PANELS = {  # of the help; commands of no panel come last
+    "Vectors in a file": ("look", "measure", "compare", "correct", "advise", "report", "frontier", "export"),
+    "Models and texts": ("encode", "layers"),
+    "Training": ("train", "finetune", "contrast"),
+    "More": ("metrics", "cite", "mcp"),
+}
+_FIRST = tuple(name for names in _PANELS.values() for name in names)
+_NO_COMMANDS = {"app", "commands", "corpora", "inputs", "mcp_server", "options", "usage"}
 REPRODUCE = "reproduce"
+_REPRODUCE_HELP = "Run the experiments of four papers, and compare the results with the published figures."
 
 
 @cache
@@ -29,11 +37,6 @@ def own_commands() -> tuple[str, ...]:
     """Return the commands of isoscope: the modules of this package, each with a function of its name."""
     names = {module.name for module in iter_modules([os.path.dirname(__file__)])} - _NO_COMMANDS
     return (*_FIRST, *sorted(names - set(_FIRST)))
-
-
-def _is_input(word: str) -> bool:
-    """Return whether a word is meant as FILE: it exists, is a pattern or an address, or has a suffix."""
-    return os.path.exists(word) or any(mark in word for mark in ".*?[/\\")
 
 
 class MissingCommand(Command):
@@ -47,7 +50,7 @@ class MissingCommand(Command):
 
 _NO_PAPERS = MissingCommand(
     REPRODUCE,
-    short_help="Run a paper's experiments (needs the package isoscope-papers).",
+    short_help=f"{_REPRODUCE_HELP} Needs the package isoscope-papers.",
     context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
     add_help_option=False,
 )
@@ -72,20 +75,23 @@ class AllCommands(Commands):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Return the command and its arguments; a file in place of a command is looked at."""
-        known = self.list_commands(ctx)
-        if args[0] not in known:
-            if _is_input(args[0]):
-                args = ["look", *args]
-            elif close := get_close_matches(args[0], known, n=2):
-                raise InputError(
-                    f"There is no command {args[0]!r}", hint=f"did you mean {' or '.join(close)}?"
-                )
-        return super().resolve_command(ctx, args)
+        known, (first, *rest) = self.list_commands(ctx), args
+        if first in known:
+            return super().resolve_command(ctx, args)
+        if not is_input(first):
+            raise no_such_command(first, rest, known)
+        if rest and rest[0] in known and not os.path.exists(rest[0]):
+            hint = shlex.join(["isoscope", rest[0], first, *rest[1:]])
+            raise InputError(f"The command {rest[0]} must come before {first}", hint=hint)
+        return super().resolve_command(ctx, ["look", *args])
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Print the help; other packages are not imported for it, and say in one line what they are."""
-        listing = _Listing(name=self.name, help=self.help, params=self.params)
+        listing = _Listing(**{name: getattr(self, name) for name in _SHOWN})
         super(AllCommands, listing).format_help(ctx, formatter)
+
+
+_SHOWN = ("name", "help", "params", "rich_markup_mode", "subcommand_metavar")  # by the help
 
 
 class _Listing(AllCommands):
@@ -94,8 +100,12 @@ class _Listing(AllCommands):
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         found = commands().get(cmd_name)
         if found is None or found.dist is None:
-            return super().get_command(ctx, cmd_name)
-        return Command(cmd_name, short_help=found.dist.metadata["Summary"])
+            command = super().get_command(ctx, cmd_name)
+        else:
+            summary = _REPRODUCE_HELP if cmd_name == REPRODUCE else found.dist.metadata["Summary"]
+            command = Command(cmd_name, short_help=summary)
+        command.rich_help_panel = next((name for name, of in _PANELS.items() if cmd_name in of), "More")
+        return command
 
 
 def build(function: Callable[..., None]) -> Any:
@@ -109,6 +119,7 @@ app = typer.Typer(
     name="isoscope",
     cls=AllCommands,
     no_args_is_help=True,
+    subcommand_metavar="FILE | COMMAND …",
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -128,7 +139,18 @@ def _options(
         typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and stop."),
     ] = False,
 ) -> None:
-    """Measure how an embedding space is shaped: isotropy, clusters, spectrum, manifold."""
+    """Measure how an embedding space is shaped: isotropy, clusters, spectrum, neighbours.
+
+    Start with a first look at a file of vectors: it says what stands out and what to try next.
+
+    **Examples**
+
+    A first look: `isoscope vectors.npy`
+
+    Texts, encoded by a model: `isoscope reviews.txt --model all-MiniLM-L6-v2`
+
+    The options of a command: `isoscope measure --help`
+    """
 
 
 def main() -> None:

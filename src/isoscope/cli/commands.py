@@ -9,7 +9,7 @@ import os
 import shlex
 import sys
 import traceback
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import redirect_stdout, suppress
 from copy import copy
 from dataclasses import fields, is_dataclass
@@ -21,6 +21,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from isoscope import plugins
+from isoscope.cli.usage import long_name, usage_message
 from isoscope.errors import FileError, InputError, IsoscopeError, Setting
 from isoscope.terminal import as_json, say, show_json, unguarded
 
@@ -41,11 +42,19 @@ _UNUSUAL: dict[type[Exception], str] = {
 }
 
 
+def _no_type(ctx: Any) -> None:
+    """Return nothing in place of "<bool>" beside --json, which tells a reader nothing."""
+    del ctx
+
+
 class _Typed:
     """The behaviour shared by a command and a group of commands."""
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Print the help with styles, since it contains no text from files."""
+        for param in self.get_params(ctx):  # type: ignore[attr-defined]
+            if param.param_type_name == "argument" or param.is_flag:
+                param.display_type_rich = _no_type
         try:
             with redirect_stdout(unguarded(sys.stdout)):
                 super().format_help(ctx, formatter)  # type: ignore[misc]
@@ -53,11 +62,12 @@ class _Typed:
             raise BrokenPipeError from error
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse the arguments; an error remembers the command, to name its help."""
+        """Parse the arguments; an error remembers the command and the words, to say what to type."""
+        words = list(args)
         try:
             return super().parse_args(ctx, args)  # type: ignore[misc]
         except _UsageError as error:
-            error.ctx = error.ctx or ctx
+            error.ctx, error.words = error.ctx or ctx, words
             raise
 
 
@@ -74,6 +84,10 @@ class Command(_Typed, TyperCommand):
                 name = option if option.startswith("-") else "an argument"
                 raise InputError(f"{name} is empty", hint="is a shell variable not set?")
         return super().parse_args(ctx, args)
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """Return the words of the usage line; typer puts required arguments in braces."""
+        return [piece.strip("{}") for piece in super().collect_usage_pieces(ctx)]
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command after checking its arguments."""
@@ -100,21 +114,31 @@ class Command(_Typed, TyperCommand):
 
     def _unexpected(self, file: str | Path | None, more: list[str]) -> InputError:
         if file is None or not all(Path(name).exists() for name in (file, *more)):
-            return InputError(f"Unexpected argument {more[0]!r}")
-        hint: str | Setting = f"pass '{Path(file).parent / f'*{Path(file).suffix}'}' in quotes, or the folder"
-        if len(more) == 1 and Path(more[0]).suffix != Path(file).suffix and self.typed(Setting("labels")):
-            hint = Setting("labels", more[0], to="use its lines as labels")
-        return InputError(f"{len(more) + 1} files were given", wanted="one FILE", hint=hint)
+            return InputError(f"Unexpected argument {more[0]!r}", hint=f"see `isoscope {self.name} --help`")
+        kinds = {Path(name).suffix for name in (file, *more)}
+        hints: list[str | Setting] = []
+        if len(more) == 1 and Path(more[0]).suffix != ".txt":
+            hints.append(shlex.join(["isoscope", "compare", str(file), *more]))
+        if len(kinds) == 1:
+            pattern = Path(file).parent / f"*{kinds.pop()}"
+            hints.append(f"pass '{pattern}' in quotes, or the folder, to read them as one")
+        elif len(more) == 1 and self.typed(Setting("labels")):
+            hints.append(Setting("labels", more[0], to="use its lines as labels"))
+        return InputError(f"{len(more) + 1} files were given", wanted="one FILE", hint=hints)
 
     def typed(self, setting: Setting) -> str | None:
         """Return an argument as an option, `--header` for header=True, or None if there is no such option."""
         for param in self.params:
-            option = _long(param.opts)
-            if setting.argument in (param.name, option.strip("-").replace("-", "_")):
-                if param.param_type_name == "argument":
-                    return param.metavar or option.upper()
+            option = long_name(param.opts)
+            if param.param_type_name == "argument":
+                metavar = param.metavar or option.upper()
+                if setting.argument == param.name:
+                    return metavar
+                if setting.argument.upper() in metavar.split():  # MODEL of "MODEL [AFTER] FILE"
+                    return setting.argument.upper()
+            elif setting.argument in (param.name, option.strip("-").replace("-", "_")):
                 if setting.value is False and param.secondary_opts:
-                    return _long(param.secondary_opts)
+                    return long_name(param.secondary_opts)
                 bare = setting.value is True or not setting.has_value
                 return option if bare else f"{option} {shlex.quote(str(setting.value))}"
         return None
@@ -229,11 +253,6 @@ def drawn(draw: Callable[[Path], Any], path: Path) -> str:
     return f" and {path}"
 
 
-def _long(names: Sequence[str]) -> str:
-    """Return an option's first name in full, rather than its letter or an older name."""
-    return next((name for name in names if name.startswith("--")), names[0])
-
-
 class Commands(_Typed, TyperGroup):
     """A group of commands, each of which ends with one line when it is interrupted."""
 
@@ -277,7 +296,7 @@ def _message(error: Exception) -> str | None:
     if isinstance(error, IsoscopeError):
         return str(error)
     if isinstance(error, _UsageError):
-        return _usage(error)
+        return usage_message(error)
     if isinstance(error, OSError):
         named = _names_a_file(error)
         what = f"{os.fsdecode(error.filename)} cannot be used" if named else "cannot write the output"
@@ -286,15 +305,6 @@ def _message(error: Exception) -> str | None:
         if isinstance(error, kind):
             return f"{line} ({type(error).__name__}: {error})" if str(error) else line
     return _OUT_OF_MEMORY if _is_of_torch_memory(error) else None
-
-
-def _usage(error: Any) -> str:
-    """Return what is wrong with the command line, and which help to read."""
-    message = error.format_message().rstrip(".")
-    if not message:  # nothing was typed
-        return ""
-    path = error.ctx.command_path if error.ctx else "isoscope"
-    return f"{message[0].upper()}{message[1:]}. See `{path} --help`."
 
 
 def _names_a_file(error: OSError) -> bool:
