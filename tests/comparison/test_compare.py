@@ -194,22 +194,28 @@ def test_notes_say_which_space_they_are_about(rng: np.random.Generator) -> None:
 
 
 @pytest.mark.parametrize("n", [300, 6000])  # all rows asked for, and a sample of them
-def test_zero_rows_are_left_out_of_the_overlap_by_their_own_numbers(rng: np.random.Generator, n: int) -> None:
+def test_a_row_that_became_zero_has_an_overlap_of_0(rng: np.random.Generator, n: int) -> None:
     A, B = pair(rng, n=n)
-    A[[7, 250, 299]] = 0
-    B[[11, 250]] = 0
+    gone = np.arange(0, n, 10)
+    A[[7, 250]] = 0
+    B[gone] = 0
     found = compare(iso.Space(A, name="old"), B, metrics="isoscore", n_moved=n)
-    whole = np.setdiff1d(np.arange(n), [7, 11, 250, 299])
-    alone = compare(A[whole], B[whole], metrics="isoscore", n_moved=n)
+    whole = np.setdiff1d(np.arange(n), [*gone, 7])
+    alone = compare(A[whole], B[whole], metrics="isoscore").correspondence("overlap")
+    expected = alone * len(whole) / (n - 1)
+    overlap, interval = found.correspondence("overlap"), found.correspondences[-1].interval
+    assert overlap == pytest.approx(expected, rel=1e-12 if n == 300 else 0.05)
+    assert interval[0] <= expected <= interval[1]
+    assert interval[1] - interval[0] < 0.2
+    moved = {one.row: one.overlap for one in found.moved_rows}
     if n == 300:
-        assert found.correspondence("overlap") == alone.correspondence("overlap")
-        assert {one.row for one in found.moved_rows} == set(whole)
-    interval = next(one.interval for one in found.correspondences if one.name == "overlap")
-    assert interval[0] <= alone.correspondence("overlap") <= interval[1]
-    assert not {one.row for one in found.moved_rows} & {7, 11, 250, 299}
-    assert "the overlap leaves out 3 zero vectors of A (old) (row 7, 250, 299, counted from 0)" in found.notes
-    assert "the overlap leaves out 2 zero vectors of B (row 11, 250, counted from 0)" in found.notes
-    assert found.check(parse_gates(["overlap>=0.01"]))[0].passed
+        assert set(moved) == set(range(n)) - {250}
+    assert not any(share for row, share in moved.items() if row in {7, *gone})
+    first, second, third = (note for note in found.notes if note.startswith("zero vectors"))
+    assert first.startswith("zero vectors in A (old) alone: 1 row (7, counted from 0); they count")
+    assert second.startswith(f"zero vectors in B alone: {n // 10 - 1} rows (0, 10, 20, 30, 40, …, counted")
+    assert third.endswith("in both: 1 row (250, counted from 0); the overlap leaves them out")
+    assert not found.check(parse_gates([f"overlap>={(overlap + alone) / 2}"]))[0].passed
 
 
 def test_zero_rows_are_named_as_they_came_where_ids_match_them(rng: np.random.Generator) -> None:
@@ -217,17 +223,20 @@ def test_zero_rows_are_named_as_they_came_where_ids_match_them(rng: np.random.Ge
     A[30] = B[40] = 0
     turned = np.arange(100)[::-1]
     found = compare(A, B[turned], ids=(range(100), turned), metrics="isoscore")
-    assert "the overlap leaves out 1 zero vector of A (row 30, counted from 0)" in found.notes
-    assert "the overlap leaves out 1 zero vector of B (row 59, counted from 0)" in found.notes
-    assert not any(
-        "overlap leaves" in note for note in compare(A, B, metric="euclidean", metrics="isoscore").notes
-    )
+    assert any("in A alone: 1 row (30, counted from 0)" in note for note in found.notes)
+    assert any("in B alone: 1 row (59, counted from 0)" in note for note in found.notes)
+    notes = compare(A, B, metric="euclidean", metrics="isoscore").notes
+    assert not any(note.startswith("zero vectors") for note in notes)
 
 
 def error_of_overlap(A: np.ndarray, B: np.ndarray, *, k: int, metric: str, seed: int) -> float | None:
     groups = Groups.dealt(len(A), seed=seed)
     found = wide_neighbors(torch.tensor(A), torch.tensor(B), groups.rows, k=k, metric=metric)
-    return None if found is None else overlap_error(found, groups, k=k)
+    return (
+        None
+        if found is None
+        else overlap_error(found, groups, torch.ones(len(groups.rows), dtype=torch.bool), k=k)
+    )
 
 
 def test_the_interval_of_the_overlap_covers_it() -> None:

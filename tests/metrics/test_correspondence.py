@@ -151,16 +151,28 @@ def test_bad_input(rng: np.random.Generator) -> None:
 
 
 @pytest.mark.parametrize("sample", [None, 40])
-def test_overlap_leaves_zero_rows_out(rng: np.random.Generator, sample: int | None) -> None:
+def test_a_row_that_is_zero_in_one_space_shares_no_neighbours(
+    rng: np.random.Generator, sample: int | None
+) -> None:
     A = rng.normal(size=(60, 4))
     B = A + 0.3 * rng.normal(size=A.shape)
-    A[3] = B[50] = 0
+    A[[3, 7]] = B[[7, 50]] = 0
     shares, rows = neighbor_overlap_samples(A, B, k=5, sample=sample)
-    assert not {3, 50} & set(rows.tolist())
-    assert len(rows) == (sample or 58)
-    whole = np.setdiff1d(np.arange(60), [3, 50])
-    expected, places = neighbor_overlap_samples(A[whole], B[whole], k=5)
-    share = dict(zip(whole[places.numpy()].tolist(), expected.tolist(), strict=True))
+    assert len(rows) == (sample or 59)
+    directed = np.setdiff1d(np.arange(60), [3, 7, 50])
+    units = [Z[directed] / np.linalg.norm(Z[directed], axis=1, keepdims=True) for Z in (A, B)]
+    share = dict(zip(directed.tolist(), overlap_by_sets(*units, 5), strict=True)) | {3: 0.0, 50: 0.0}
     assert [share[row] for row in rows.tolist()] == shares.tolist()
+    if sample is None:
+        assert set(rows.tolist()) == set(range(60)) - {7}
+        assert np.isclose(iso.metrics.neighbor_overlap(A, B, k=5), sum(share.values()) / 59)
     with pytest.raises(iso.UndefinedError, match="5 of 60 rows are not zero"):
         neighbor_overlap_samples(np.vstack([A[10:15], 0 * A[:55]]), B, k=5)
+
+
+def test_a_sample_of_rows_without_neighbours(rng: np.random.Generator) -> None:
+    A = rng.normal(size=(12, 4))
+    B = A.copy()
+    B[2:] *= np.array([1.0] * 5 + [0.0] * 5)[:, None]
+    found = [neighbor_overlap_samples(A, B, k=1, sample=1, seed=seed) for seed in range(20)]
+    assert {(float(share), int(row) >= 7) for share, row in found} == {(0.0, True), (1.0, False)}

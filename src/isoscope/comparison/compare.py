@@ -14,6 +14,7 @@ from isoscope.comparison.changes import Change, Correspondence, Interval, MovedR
 from isoscope.comparison.moved import Moved, find_moved
 from isoscope.comparison.resampling import CrossLeftOut, Figures, Groups, LeftOut
 from isoscope.comparison.result import Comparison
+from isoscope.comparison.row_order import order_note
 from isoscope.engine.kept import rows_of, shelf_of
 from isoscope.engine.measure import measure, values
 from isoscope.errors import InputError, ShapeError, UndefinedError, check_seed
@@ -123,7 +124,8 @@ def compare(
     # at most half of the other rows: all of them would be neighbours in any space
     n_neighbors = max(1, min(_N_NEIGHBORS, (n - 1) // 2)) if k is None else k
     a, b = (measure(one, metrics=metrics, errors=False, seed=seed, progress=progress) for one in shelves)
-    notes = [matched.note] if matched.note else []
+    notes = [matched.note] if ids is not None else [order_note(first.vectors, second.vectors)]
+    notes = [note for note in notes if note]
     for note in dict.fromkeys((*a.notes, *b.notes)):  # a note on one space alone names it
         sides = [side for side, one in (("A", a), ("B", b)) if note in one.notes]
         notes.append(note if len(sides) == 2 else f"{sides[0]}: {note}")
@@ -213,17 +215,20 @@ class _Matched:
         )
 
     def zero_notes(self, moved: Moved) -> Iterable[str]:
-        """Yield a note for each space that has zero vectors, with their row numbers."""
-        shelves = self.first, self.second
-        for side, shelf, rows, zero in zip("AB", shelves, self.rows, moved.zero, strict=True):
-            if len(zero):
-                places = sorted(int(rows[row]) for row in zero.tolist())
-                listed = ", ".join(map(str, places[:_LISTED])) + (", …" if len(places) > _LISTED else "")
-                name = side if shelf.space.name in (side, None) else f"{side} ({shelf.space.name})"
-                yield (
-                    f"the overlap leaves out {counted(len(places), 'zero vector')} of {name} "
-                    f"(row {listed}, counted from 0)"
-                )
+        """Yield notes on zero vectors, with their row numbers: in A alone, in B alone, in both."""
+        a, b = (
+            side if shelf.space.name in (side, None) else f"{side} ({shelf.space.name})"
+            for side, shelf in zip("AB", (self.first, self.second), strict=True)
+        )
+        for where, rows, zero in zip(
+            (f"{a} alone", f"{b} alone", "both"), (*self.rows, self.rows[0]), moved.zero, strict=True
+        ):
+            if not len(zero):
+                continue
+            places = sorted(int(rows[row]) for row in zero.tolist())
+            listed = ", ".join(map(str, places[:_LISTED])) + (", …" if len(places) > _LISTED else "")
+            counts = "the overlap leaves them out" if where == "both" else "they count as an overlap of 0"
+            yield f"zero vectors in {where}: {counted(len(zero), 'row')} ({listed}, counted from 0); {counts}"
 
 
 def _match(first: Statistics, second: Statistics, ids: tuple[Any, Any] | None) -> _Matched:

@@ -11,10 +11,9 @@ from torch import Tensor
 from isoscope.comparison.changes import Interval, MovedLabel, MovedRow
 from isoscope.comparison.resampling import N_GROUPS, Groups
 from isoscope.errors import InputError, UndefinedError
-from isoscope.metrics.correspondence import neighbor_overlap_samples, shared_counts
+from isoscope.metrics.correspondence import neighbor_overlap_samples, rows_with_neighbors, shared_counts
 from isoscope.space import Space
 from isoscope.statistics.cross import CrossMoments
-from isoscope.statistics.directions import has_direction
 from isoscope.statistics.neighbors import Neighbors
 
 MAX_QUERIES = 5000  # rows whose neighbours are searched, among all rows
@@ -30,7 +29,7 @@ class Moved:
         rows, labels: the rows and labels that moved most.
         notes: notes for the reader.
         k: the number of nearest neighbours.
-        zero: the zero vectors of each space, which have no cosine.
+        zero: the rows without a cosine: zero vectors in A alone, in B alone, and in both.
         reason: why the overlap is undefined, if it is.
     """
 
@@ -40,7 +39,7 @@ class Moved:
     labels: tuple[MovedLabel, ...]
     notes: tuple[str, ...]
     k: int
-    zero: tuple[Tensor, Tensor]
+    zero: tuple[Tensor, Tensor, Tensor]
     reason: str = ""
 
 
@@ -58,17 +57,23 @@ def find_moved(
     """Return the rows whose neighbours changed most; ties are ordered by distance after the best rotation."""
     if n_moved < 0:
         raise InputError(argument="n_moved", got=n_moved, wanted="0 or more")
-    n, zero = len(first), (_zero_rows(first.vectors, metric), _zero_rows(second.vectors, metric))
-    has_cosine = torch.ones(n, dtype=torch.bool)
-    has_cosine[torch.cat(zero)] = False
-    directed = has_cosine.nonzero().flatten()
-    groups = Groups.dealt(len(directed), seed=seed)
-    some = directed[groups.rows]
-    neighbors = wide_neighbors(first.vectors, second.vectors, some, k=k, metric=metric) if errors else None
+    n = len(first)
+    in_a, in_b = (rows_with_neighbors(space.vectors, metric) for space in (first, second))
+    only_b, only_a, neither, compared = (
+        mask.nonzero().flatten() for mask in (~in_a & in_b, in_a & ~in_b, ~in_a & ~in_b, in_a | in_b)
+    )
+    zero = only_b, only_a, neither
+    groups = Groups.dealt(len(compared), seed=seed)
+    some = compared[groups.rows]
+    searched = (in_a & in_b)[some]
+    neighbors = (
+        wide_neighbors(first.vectors, second.vectors, some[searched], k=k, metric=metric) if errors else None
+    )
     sample = MAX_QUERIES if n > MAX_QUERIES else None
     try:
-        if neighbors is not None and len(some) == len(directed):
-            shares, rows = neighbor_overlap_samples(*neighbors, k=k)[0], directed
+        if neighbors is not None and len(some) == len(compared):
+            shares, rows = torch.zeros(len(compared), dtype=torch.float64), compared
+            shares[searched] = neighbor_overlap_samples(*neighbors, k=k)[0]
         else:
             shares, rows = neighbor_overlap_samples(
                 first.vectors, second.vectors, k=k, metric=metric, sample=sample, seed=seed
@@ -76,7 +81,7 @@ def find_moved(
     except UndefinedError as undefined:
         return Moved(None, None, (), (), (), k, zero, undefined.problem)
     overlap, interval = float(shares.mean()), None
-    error = None if neighbors is None else overlap_error(neighbors, groups, k=k)
+    error = None if neighbors is None else overlap_error(neighbors, groups, searched, k=k)
     if error is not None:
         if sample:
             error = math.hypot(error, float(shares.std()) / math.sqrt(sample))  # and the error of the sample
@@ -97,13 +102,6 @@ def find_moved(
     )
 
 
-def _zero_rows(vectors: Tensor, metric: str) -> Tensor:
-    """Return the zero vectors, which have no neighbours by cosine."""
-    if metric != "cosine":
-        return torch.arange(0)
-    return (~has_direction(vectors)).nonzero().flatten().cpu()
-
-
 def wide_neighbors(
     X: Tensor, Y: Tensor, rows: Tensor, *, k: int, metric: str
 ) -> tuple[Neighbors, Neighbors] | None:
@@ -121,18 +119,27 @@ def wide_neighbors(
     return first, second
 
 
-def overlap_error(neighbors: tuple[Neighbors, Neighbors], groups: Groups, *, k: int) -> float | None:
+def overlap_error(
+    neighbors: tuple[Neighbors, Neighbors], groups: Groups, searched: Tensor, *, k: int
+) -> float | None:
     """Return the standard error of the overlap, by the jackknife.
 
     A row that is a neighbour of many others affects all of their shares. The standard deviation of the shares
     would therefore give too small an error. Without a group, the neighbours of a row are the first k of its
     remaining ones.
+
+    Args:
+        neighbors: in both spaces, of the rows that were searched.
+        groups: the rows of the jackknife.
+        searched: (m,) which of these rows were searched; the others share no neighbours.
+        k: the number of nearest neighbours.
     """
     values: list[float | None] = []
     for group in range(groups.n_groups):
         remains = groups.codes != group
-        first, second = (_first(one.indices.cpu()[remains], remains, k) for one in neighbors)
-        values.append(float(shared_counts(first, second).mean()) / k)
+        among = remains[searched]
+        first, second = (_first(one.indices.cpu()[among], among, k) for one in neighbors)
+        values.append(float(shared_counts(first, second).sum()) / (k * int(remains.sum())))
     return groups.error(values)
 
 

@@ -82,8 +82,9 @@ def neighbor_overlap(
         1/n Σ_i |N_X(i) ∩ N_Y(i)| / k
 
     Range [0, 1]; high means a search finds the same items in both. About k/(n − 1) by chance. Unchanged by
-    rotation and scale of either space, and by a shift where the metric is "euclidean". Rows that are zero in
-    either space have no cosine and are left out.
+    rotation and scale of either space, and by a shift where the metric is "euclidean". A zero vector has no
+    cosine and is no neighbour. A row that is zero in one space alone has a share of 0; a row that is zero in
+    both is left out.
 
     Args:
         X, Y: (n, d) and (n, e) vectors of the same items; or Neighbors of the same items.
@@ -116,24 +117,31 @@ def neighbor_overlap_samples(
         )
     if sample is not None and sample < 1:
         raise InputError(argument="sample", got=sample, wanted="at least one point")
-    directed = torch.arange(len(x))
-    if metric == "cosine":
-        directed = directed[has_direction(x).cpu() & has_direction(y).cpu()]
-    if k >= len(directed) < len(x):
+    in_x, in_y = (rows_with_neighbors(space, metric) for space in (x, y))
+    both = in_x & in_y
+    searched, rows = both.nonzero().flatten(), (in_x | in_y).nonzero().flatten()
+    if k >= len(searched) < len(x):
         raise UndefinedError(
-            f"neighbor_overlap is undefined: {len(directed)} of {len(x)} rows are not zero in either space; "
+            f"neighbor_overlap is undefined: {len(searched)} of {len(x)} rows are not zero in either space; "
             f"wanted more than k = {k}"
         )
-    if len(directed) < len(x):
-        x, y = (space[directed.to(space.device)] for space in (x, y))
-    if sample is None or sample >= len(x):
-        rows = torch.arange(len(x))
+    if len(searched) < len(x):
+        x, y = (space[searched.to(space.device)] for space in (x, y))
+    if sample is None or sample >= len(rows):
         first, second = (Neighbors.of(space, k=k, metric=metric).indices for space in (x, y))
     else:
         generator = torch.Generator().manual_seed(seed)
-        rows = torch.randperm(len(x), generator=generator)[:sample].sort().values
-        first, second = (_among_others(space, rows, k, metric) for space in (x, y))
-    return shared_counts(first, second.to(first.device)) / k, directed[rows]
+        rows = rows[torch.randperm(len(rows), generator=generator)[:sample].sort().values]
+        places = (both.cumsum(0) - 1)[rows[both[rows]]]
+        first, second = (_among_others(space, places, k, metric) for space in (x, y))
+    shares = torch.zeros(len(rows), dtype=torch.float64)
+    shares[both[rows]] = shared_counts(first, second.to(first.device)) / k
+    return shares, rows
+
+
+def rows_with_neighbors(X: Tensor, metric: str) -> Tensor:
+    """Return (n,) bool, which rows have neighbours: by cosine, all but zero vectors."""
+    return has_direction(X).cpu() if metric == "cosine" else torch.ones(len(X), dtype=torch.bool)
 
 
 def _among_others(space: Tensor, rows: Tensor, k: int, metric: str) -> Tensor:
@@ -142,6 +150,8 @@ def _among_others(space: Tensor, rows: Tensor, k: int, metric: str) -> Tensor:
         raise InputError(
             argument="k", got=k, wanted=f"a whole number from 1 to {len(space) - 1}, the other points"
         )
+    if not len(rows):
+        return rows.new_empty(0, k)
     rows = rows.to(space.device)
     nearest = Neighbors.between(space[rows], space, k=k + 1, metric=metric).indices
     is_own = nearest == rows[:, None].to(nearest.device)
