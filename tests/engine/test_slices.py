@@ -216,6 +216,28 @@ def test_all_differences_are_adjusted_together(data: dict[str, Any], monkeypatch
     assert [len(p_values) for p_values in asked] == [8]
 
 
+def test_two_slices_are_one_test(data: dict[str, Any]) -> None:
+    """Against scipy's Welch test of both; and Holm of two metrics takes two tests, not four."""
+    from scipy.stats import ttest_ind_from_stats
+
+    X, by = data["X"], np.where(data["language"] == "de", "de", "other")
+    metrics = ["isoscore_debiased", "mean_cosine"]
+    alone = [iso.measure(X[by == name], metrics=metrics) for name in ("de", "other")]
+    p_values = []
+    for one, other in zip(*(measured.readings for measured in alone), strict=True):
+        sides = [
+            (r.value, r.standard_error * np.sqrt(m.n), m.n) for r, m in zip((one, other), alone, strict=True)
+        ]
+        p_values.append(ttest_ind_from_stats(*sides[0], *sides[1], equal_var=False).pvalue)
+    found = iso.measure(X, by=by, metrics=metrics)
+    for name in ("de", "other"):
+        assert [found.of(name)[metric].p_value for metric in metrics] == pytest.approx(holm(p_values))
+    assert "adjusted for the 2 differences tested (Holm)" in str(found)
+    single = iso.measure(X, by=by, metrics=metrics[1])
+    assert [reading.p_value for reading in single.slices] == pytest.approx(p_values[1:] * 2)
+    assert "adjusted" not in str(single)
+
+
 @pytest.mark.slow
 def test_false_alarms_stay_at_the_level() -> None:
     """Rows of one distribution, sliced at random: 5 % of tests before, 5 % of tables after adjustment."""

@@ -25,7 +25,8 @@ class SliceReading(Reading):
         difference: its value less that of all other rows.
         difference_error: the standard error of the difference, where one is known.
         difference_half_width: half the width of its 95 % interval, by Student's t as the p-value is.
-        p_value: of no difference, two-sided, adjusted by Holm for all differences that are tested.
+        p_value: of no difference, two-sided, adjusted by Holm for all differences that are tested. Two
+            slices are one difference, seen from both sides.
     """
 
     n: int = 0
@@ -124,7 +125,8 @@ class SlicedMeasurement(Measurement):
 
     def lines(self) -> list[str]:
         """Return what the columns are, and the notes."""
-        n_tested = sum(reading.p_value is not None for reading in self.slices)
+        tests = zip(self.slices, tests_of(self.slices), strict=True)
+        n_tests = len({test for reading, test in tests if reading.p_value is not None})
         metrics = [registered()[name] for name in self if name in registered()]
         directed = [metric for metric in metrics if metric.better]
         order = "the worst slice comes first" if directed else "the largest difference comes first"
@@ -132,8 +134,9 @@ class SlicedMeasurement(Measurement):
             undirected = ", ".join(metric.name for metric in metrics if not metric.better)
             order += f" (for {undirected}: the largest difference)"
         lines = [f"difference: from all other rows; {order}"]
-        if n_tested:
-            lines.append(f"p: of no difference, adjusted for the {n_tested:,} differences tested (Holm)")
+        if n_tests:
+            many = f", adjusted for the {n_tests:,} differences tested (Holm)" if n_tests > 1 else ""
+            lines.append(f"p: of no difference{many}")
         for metric in metrics:
             if metric.biased_by_rows:
                 instead = "it is not tested"
@@ -144,6 +147,12 @@ class SlicedMeasurement(Measurement):
                     )
                 lines.append(f"{metric.name} depends on the number of rows: {instead}")
         return [*lines, *super().lines()]
+
+
+def tests_of(readings: Sequence[SliceReading]) -> list[tuple[str, ...]]:
+    """Return the test of each reading: two slices are one test, seen from both sides."""
+    is_two = len({reading.group["slice"] for reading in readings}) == 2
+    return [(reading.metric,) if is_two else (reading.metric, reading.group["slice"]) for reading in readings]
 
 
 def _cells(reading: SliceReading) -> tuple[Cell, ...]:

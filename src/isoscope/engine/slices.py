@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import fields, replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from isoscope.engine.passes import ALL, Group
 from isoscope.engine.plan import Plan
 from isoscope.engine.readings import Reading
 from isoscope.engine.run import Work
 from isoscope.engine.slice_names import slices_of
-from isoscope.engine.sliced_measurement import SliceReading
+from isoscope.engine.sliced_measurement import SliceReading, tests_of
 from isoscope.engine.source import Source
 from isoscope.errors import InputError
 from isoscope.io.raw_rows import physical_bytes
@@ -29,6 +29,7 @@ _ROWS_A_SLICE = 10  # with fewer on average, `by` may hold measured values
 _FEW_SLICES = 20  # whatever the number of rows
 _SHARE_OF_MEMORY = 0.25  # for the statistics of all slices, and of the rows outside each
 Read = Callable[..., Reading]  # a metric's reading on a shelf of statistics
+Tested = TypeVar("Tested", bound=Any)  # a dataclass with a p-value
 
 
 def measure_slices(
@@ -109,7 +110,7 @@ def measure_slices(
                 rest = read(metric, shelves[outside])
             n_rest = int(statistics[outside]["moments"].count) if rest else 0
             readings.append(_compared(reading, rest, named, n, n_rest, tests=not metric.biased_by_rows))
-    return everything, _ordered(_adjusted(readings), plan.metrics)
+    return everything, _ordered(adjusted(readings, tests_of(readings)), plan.metrics)
 
 
 def _of_few(
@@ -235,13 +236,22 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return adjusted
 
 
-def _adjusted(readings: list[SliceReading]) -> list[SliceReading]:
-    tested = [place for place, reading in enumerate(readings) if reading.p_value is not None]
-    for place, p_value in zip(
-        tested, holm([readings[place].p_value or 0.0 for place in tested]), strict=True
-    ):
-        readings[place] = replace(readings[place], p_value=p_value)
-    return readings
+def adjusted(readings: Sequence[Tested], tests: Sequence[Hashable]) -> list[Tested]:
+    """Return readings with p-values adjusted by Holm; those of one test count once, with the largest of them.
+
+    Args:
+        readings: dataclasses with a `p_value`, which may be None.
+        tests: the test of each reading.
+    """
+    p_values: dict[Hashable, float] = {}
+    for reading, test in zip(readings, tests, strict=True):
+        if reading.p_value is not None:
+            p_values[test] = max(reading.p_value, p_values.get(test, 0.0))
+    by_test = dict(zip(p_values, holm(list(p_values.values())), strict=True))
+    return [
+        reading if reading.p_value is None else replace(reading, p_value=by_test[test])
+        for reading, test in zip(readings, tests, strict=True)
+    ]
 
 
 def _ordered(readings: list[SliceReading], metrics: Sequence[Metric]) -> list[SliceReading]:
