@@ -161,6 +161,7 @@ def test_zero_vectors_are_counted_not_fatal(rng) -> None:
     m = iso.measure(X)
     assert m.notes == ("cosines leave out 3 zero vectors, because a zero vector has no direction",)
     assert iso.measure(X, metrics="spectrum").notes == ()
+    assert "neighbours leave out 3 zero" in iso.measure(X, metrics="hubness").notes[0]
 
 
 def test_one_metric_without_a_value_stops_no_other(rng) -> None:

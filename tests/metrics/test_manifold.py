@@ -63,6 +63,31 @@ def test_hubness_equals_brute_force(rng) -> None:
     assert iso.hubness(X) == pytest.approx(skew(counts))
 
 
+def test_zero_vectors_are_left_out(rng) -> None:
+    """Among unit vectors they are as far from every row: everyone's neighbour, and of a dimension of 1e7."""
+    X = rng.normal(size=(400, 60))
+    X = (X / np.linalg.norm(X, axis=1, keepdims=True)).astype(np.float32)
+    y = rng.integers(0, 3, 400)
+    places = [0, 5, 5, 399, 400]
+    with_zeros, with_labels = np.insert(X, places, 0, axis=0), np.insert(y, places, 2)
+    assert iso.metrics.k_occurrence(with_zeros)[(with_zeros == 0).all(axis=1)].tolist() == [0] * 5
+    assert np.isnan(iso.metrics.lid_samples(with_zeros)).sum() == 5
+    for metric in (iso.hubness, iso.lid, iso.twonn):
+        assert metric(with_zeros) == pytest.approx(metric(X), rel=1e-9)
+    assert iso.knn_purity(with_zeros, with_labels) == iso.knn_purity(X, y)
+    names = ["hubness", "lid", "twonn", "knn_purity"]
+    without = iso.measure(X, labels=y, metrics=names)
+    for one in iso.measure(with_zeros, labels=with_labels, metrics=names).readings:
+        assert one.value == pytest.approx(without[one.metric], rel=1e-9)
+        expected = next(other for other in without.readings if other.metric == one.metric).standard_error
+        assert one.standard_error == (None if expected is None else pytest.approx(expected, rel=0.2))
+    assert np.isfinite(iso.hubness(np.eye(3)[:, :2], k=1))
+
+
+def test_spaces_of_zero_vectors_alone_are_searched() -> None:
+    assert iso.metrics.k_occurrence(np.zeros((3, 2)), k=1).sum() == 3
+
+
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [

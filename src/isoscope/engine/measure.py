@@ -203,10 +203,15 @@ def _ceiling(shelf: Statistics) -> float | None:
     return isotropy_ceiling(n_labels, shelf.moments.n_dims, between=between_share(shelf.label_moments))
 
 
-def zero_notes(n_zero: float) -> list[str]:
-    """Return a note on zero vectors, where there are some."""
-    zeros = counted(n_zero, "zero vector")
-    return [f"cosines leave out {zeros}, because a zero vector has no direction"] if n_zero else []
+def zero_notes(n_zero: float, metrics: Iterable[Metric]) -> list[str]:
+    """Return a note on the zero vectors that some of the metrics leave out."""
+    metrics = list(metrics)
+    of_cosines = any(one.family in _OF_COSINES or one.name == "silhouette_cosine" for one in metrics)
+    of_neighbors = any("neighbors" in one.needs for one in metrics)
+    which = " and ".join(["cosines"] * of_cosines + ["neighbours"] * of_neighbors)
+    if not n_zero or not which:
+        return []
+    return [f"{which} leave out {counted(n_zero, 'zero vector')}, because a zero vector has no direction"]
 
 
 def _notes(shelf: Statistics, labels: Labels | None, metrics: Iterable[Metric]) -> list[str]:
@@ -217,6 +222,4 @@ def _notes(shelf: Statistics, labels: Labels | None, metrics: Iterable[Metric]) 
         notes.append(
             f"{n:,} vectors are few for {d:,} dimensions: isoscore reads low, isoscore_debiased does not"
         )
-    if any(one.family in _OF_COSINES or one.name == "silhouette_cosine" for one in metrics):
-        notes += zero_notes(shelf.directions.n_zero)
-    return notes
+    return [*notes, *zero_notes(shelf.directions.n_zero, metrics)]

@@ -105,6 +105,8 @@ def look(
         steps=steps or _steps(X, labels, vectors, has_labels=labels_drawn is not None),
     )
     in_sample = {*SAMPLED, *LABELLED}
+    about_zeros = zero_notes(n_zero, (registered()[name] for name in (*ALL_ROWS, *SAMPLED)))
+    notes = (*opened.notes, *source.notes, *shelf.notes, *about_zeros, *decided.left_out)
     return Look(
         findings=findings_of(evidence),
         readings=Readings(
@@ -119,12 +121,7 @@ def look(
         n_labels=shelf.n_labels,
         n_sampled=n_sampled,
         dtype=str(decided.first.vectors.dtype).removeprefix("torch."),
-        notes=tuple(
-            map(
-                printable,
-                (*opened.notes, *source.notes, *shelf.notes, *zero_notes(n_zero), *decided.left_out),
-            )
-        ),
+        notes=tuple(map(printable, notes)),
         seed=seed,
         seconds=time.perf_counter() - began,
     )

@@ -142,32 +142,32 @@ def dunn_index(X: Any, labels: Any = None, *, progress: Progress | None = None) 
 def knn_purity(X: Any, labels: Any = None, *, k: int = PURITY_NEIGHBORS) -> float:
     """Compute the mean share of a point's k nearest neighbours that have its label.
 
-    Range [0, 1]; high means labels live in neighbourhoods, even where they are no round clusters.
-    Invariant to rotation, translation and scale.
+    Range [0, 1]; high means labels live in neighbourhoods, even where they are no round clusters. Zero
+    vectors are left out. Invariant to rotation, translation and scale.
 
-    >>> knn_purity([[0.0], [1.0], [4.0], [5.0]], labels=[0, 0, 1, 1], k=1)
+    >>> knn_purity([[1.0], [2.0], [5.0], [6.0]], labels=[0, 0, 1, 1], k=1)
     1.0
     """
     n = X.distances.shape[0] if isinstance(X, Neighbors) else as_matrix(X, apart=labels).shape[0]
     codes = as_clusters(known_rows(X, labels, "labels"), n=n).codes
-    return float(_same_label(Neighbors.of(X, k=k), codes).mean())
+    return float(_same_label(Neighbors.of_nonzero(X, k=k), codes).mean())
 
 
 def _same_label(neighbors: Neighbors, codes: Tensor) -> Tensor:
-    """Return 1 for each neighbour that carries the point's label, else 0: (n, k)."""
-    codes = codes.to(neighbors.indices.device)
-    return (codes[neighbors.indices] == codes[:, None]).double()
+    """Return 1 for each neighbour that carries the point's label, else 0: (m, k) for points that have any."""
+    codes, has_any = codes.to(neighbors.indices.device), neighbors.has_any
+    return (codes[neighbors.indices[has_any]] == codes[has_any, None]).double()
 
 
 def _purity_error(neighbors: Neighbors, codes: Tensor) -> float:
     """Return the standard error by leaving each point out: the next neighbour takes its place."""
-    k, n = PURITY_NEIGHBORS, len(neighbors.indices)
+    k, has_any = PURITY_NEIGHBORS, neighbors.has_any
     if neighbors.k <= k:
         raise UndefinedError(f"the standard error of knn_purity needs more than {k} neighbours")
     same = _same_label(neighbors.nearest(k + 1), codes)
-    change = -same[:, :k].sum(dim=1)
-    change.index_add_(0, neighbors.indices[:, :k].flatten(), (same[:, k:] - same[:, :k]).flatten())
-    total = same[:, :k].sum()
+    change, n = same.new_zeros(len(has_any)), len(same)
+    change.index_add_(0, neighbors.indices[has_any, :k].flatten(), (same[:, k:] - same[:, :k]).flatten())
+    change, total = change[has_any] - same[:, :k].sum(dim=1), same[:, :k].sum()
     return jackknife(total / (n * k), (total + change) / ((n - 1) * k), n)[0]
 
 

@@ -32,8 +32,8 @@ def lid_samples(X: Any, *, k: int = _LID_NEIGHBORS, squared: bool = False) -> An
 
     with r_i the distance to the i-th neighbour (the mean over i = 1 … k−1, so without the term that
     is always 0). Duplicates (r = 0) are dropped; a point whose neighbours are all equally far or all
-    duplicates has no dimension and reads NaN here. Range [0, ∞). Invariant to rotation, translation
-    and scale. Paper: Levina and Bickel 2004; Amsaleg et al. 2015.
+    duplicates has no dimension and reads NaN here, as does a zero vector, which is left out. Range [0, ∞).
+    Invariant to rotation, translation and scale. Paper: Levina and Bickel 2004; Amsaleg et al. 2015.
 
     Args:
         X: (n, d) vectors in any array, or Neighbors.
@@ -45,7 +45,7 @@ def lid_samples(X: Any, *, k: int = _LID_NEIGHBORS, squared: bool = False) -> An
     >>> bool(abs(np.nanmean(lid_samples(plane, k=20)) - 1) < 0.2)
     True
     """
-    return like(_lid(Neighbors.of(X, k=k, metric="euclidean").distances, squared), X)
+    return like(_lid(Neighbors.of_nonzero(X, k=k, metric="euclidean").distances, squared), X)
 
 
 @_metric(
@@ -56,7 +56,7 @@ def lid_samples(X: Any, *, k: int = _LID_NEIGHBORS, squared: bool = False) -> An
 )
 def lid(X: Any, *, k: int = _LID_NEIGHBORS, squared: bool = False) -> float:
     """Compute the mean local intrinsic dimension over the points that have one; see `lid_samples`."""
-    values = _lid(Neighbors.of(X, k=k, metric="euclidean").distances, squared)
+    values = _lid(Neighbors.of_nonzero(X, k=k, metric="euclidean").distances, squared)
     defined = values[torch.isfinite(values)]
     if not len(defined):
         raise UndefinedError(
@@ -78,8 +78,8 @@ def twonn(X: Any, *, discard: float = _DISCARD) -> float:
         log(1 − F(μ)) = −d·log μ,   μ = r₂/r₁
 
     a line through the origin fitted to all but the largest `discard` share of the ratios, as the
-    authors do. Points with a duplicate (r₁ = 0) are dropped. Range [0, ∞). Invariant to rotation,
-    translation and scale. Paper: Facco et al. 2017.
+    authors do. Points with a duplicate (r₁ = 0) are dropped, and zero vectors left out. Range [0, ∞).
+    Invariant to rotation, translation and scale. Paper: Facco et al. 2017.
 
     >>> import numpy as np
     >>> bool(abs(twonn(np.random.default_rng(0).normal(size=(2000, 3))) - 3) < 0.3)
@@ -87,7 +87,7 @@ def twonn(X: Any, *, discard: float = _DISCARD) -> float:
     """
     if not 0 <= discard < 1:
         raise InputError(argument="discard", got=discard, wanted="a share in [0, 1)")
-    return _slope(Neighbors.of(X, k=2, metric="euclidean").distances, discard)
+    return _slope(Neighbors.of_nonzero(X, k=2, metric="euclidean").distances, discard)
 
 
 def _slope(distances: Tensor, discard: float = _DISCARD) -> float:
@@ -108,10 +108,12 @@ def _slope(distances: Tensor, discard: float = _DISCARD) -> float:
 def k_occurrence(X: Any, *, k: int = _HUBNESS_NEIGHBORS) -> Any:
     """Count how often each point is among the k nearest neighbours of another; the mean is k.
 
-    >>> k_occurrence([[0.0], [1.0], [3.0]], k=1)
+    Zero vectors are left out: their count is 0.
+
+    >>> k_occurrence([[1.0], [2.0], [4.0]], k=1)
     array([1, 2, 0])
     """
-    return like(_occurrences(Neighbors.of(X, k=k)), X)
+    return like(_occurrences(Neighbors.of_nonzero(X, k=k)), X)
 
 
 @_metric(
@@ -122,7 +124,7 @@ def k_occurrence(X: Any, *, k: int = _HUBNESS_NEIGHBORS) -> Any:
     paper="Radovanović, Nanopoulos, Ivanović 2010, Hubs in space",
     sentence=lambda value: "a few points are everyone's neighbour" if value > 1.5 else "no strong hubs",
     error=lambda shelf: _leave_groups_out(
-        _occurrences(shelf.neighbors.nearest(min(_HUBNESS_NEIGHBORS, shelf.neighbors.k))), _skewness
+        _searched_occurrences(shelf.neighbors.nearest(min(_HUBNESS_NEIGHBORS, shelf.neighbors.k))), _skewness
     ),
     biased_by_rows=True,
 )
@@ -131,13 +133,14 @@ def hubness(X: Any, *, k: int = _HUBNESS_NEIGHBORS) -> float:
 
         E[(N_k − mean)³]/sd³
 
-    0 where all serve alike; above 1 a few hubs are everyone's neighbour and many points are nobody's.
-    Unbounded. Invariant to rotation, translation and scale. Paper: Radovanović et al. 2010.
+    0 where all serve alike; above 1 a few hubs are everyone's neighbour and many points are nobody's. Zero
+    vectors are left out. Unbounded. Invariant to rotation, translation and scale.
+    Paper: Radovanović et al. 2010.
 
-    >>> hubness([[0.0], [1.0], [3.0]], k=1)
+    >>> hubness([[1.0], [2.0], [4.0]], k=1)
     0.0
     """
-    return _skewness(_occurrences(Neighbors.of(X, k=k)))
+    return _skewness(_searched_occurrences(Neighbors.of_nonzero(X, k=k)))
 
 
 def _skewness(counts: Tensor) -> float:
@@ -159,7 +162,12 @@ def _lid(distances: Tensor, squared: bool) -> Tensor:
 
 
 def _occurrences(neighbors: Neighbors) -> Tensor:
-    return torch.bincount(neighbors.indices.flatten(), minlength=neighbors.indices.shape[0])
+    indices = neighbors.indices[neighbors.has_any]
+    return torch.bincount(indices.flatten(), minlength=neighbors.indices.shape[0])
+
+
+def _searched_occurrences(neighbors: Neighbors) -> Tensor:
+    return _occurrences(neighbors)[neighbors.has_any]
 
 
 def _leave_groups_out(points: Tensor, compute: Callable[[Tensor], float]) -> float:

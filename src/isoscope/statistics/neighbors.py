@@ -14,7 +14,7 @@ from isoscope.kernels.nearest import Search
 from isoscope.kernels.precision import pair_dtype
 from isoscope.kernels.tiles import Progress
 from isoscope.statistics.declared import declare
-from isoscope.statistics.directions import unit_rows
+from isoscope.statistics.directions import has_direction, unit_rows
 
 METRICS = ("euclidean", "cosine")
 
@@ -27,7 +27,8 @@ class Neighbors:
 
     Attributes:
         distances: (m, k) float64, ‖x − y‖ or 1 − cos(x, y).
-        indices: (m, k) int64, rows of the points searched; −1 where fewer than k have been seen.
+        indices: (m, k) int64, rows of the points searched; −1 where fewer than k have been seen, and for a
+            query that was left out.
         metric: "euclidean" or "cosine".
 
     >>> Neighbors.of([[0.0], [1.0], [3.0]], k=1).distances.flatten().tolist()
@@ -56,6 +57,31 @@ class Neighbors:
         points, dtype = _vectors(points, metric, "X"), pair_dtype(points)
         search = Search.of(points, points, excludes_self=True, dtype=dtype)
         return _neighbors(search.nearest(k, progress), metric)
+
+    @classmethod
+    def of_nonzero(
+        cls, X: Any, *, k: int, metric: str | None = None, progress: Progress | None = None
+    ) -> Neighbors:
+        """All points but zero vectors among each other: zero vectors have index −1 and distance NaN.
+
+        Among vectors of length 1 a zero vector is equally far from every other, so it would be a neighbour
+        of all of them or of none. X with fewer than two other vectors is searched as a whole. Neighbors pass
+        through.
+
+        >>> Neighbors.of_nonzero([[0.0], [1.0], [3.0]], k=1).indices.flatten().tolist()
+        [-1, 2, 1]
+        """
+        if isinstance(X, Neighbors):
+            return cls.of(X, k=k, metric=metric)
+        points = as_matrix(X).detach()
+        rows = _searched(points)
+        if len(rows) == len(points):
+            return cls.of(points, k=k, metric=metric, progress=progress)
+        among = cls.of(points[rows], k=k, metric=metric, progress=progress)
+        distances = among.distances.new_full((len(points), k), torch.nan)
+        indices = among.indices.new_full((len(points), k), -1)
+        distances[rows], indices[rows] = among.distances, rows[among.indices]
+        return cls(distances, indices, among.metric)
 
     @classmethod
     def between(
@@ -97,6 +123,11 @@ class Neighbors:
     def k(self) -> int:
         """How many neighbours are held."""
         return int(self.distances.shape[1])
+
+    @property
+    def has_any(self) -> Tensor:
+        """(m,) whether a query has neighbours: not where it was left out."""
+        return self.indices[:, 0] >= 0
 
     def nearest(self, k: int) -> Neighbors:
         """Return the first k neighbours."""
@@ -147,10 +178,18 @@ def _neighbors(nearest: tuple[Tensor, Tensor], metric: str) -> Neighbors:
     return Neighbors(distances, indices, metric)
 
 
+def _searched(points: Tensor) -> Tensor:
+    """Return the rows that are not zero; all rows where fewer than two are not."""
+    rows = has_direction(points).nonzero().flatten()
+    return rows if len(rows) >= 2 else torch.arange(len(points), device=points.device)
+
+
 declare(
     "neighbors",
     Neighbors,
-    lambda space, shelf: Neighbors.of(space, k=min(_MOST, len(space) - 1), progress=shelf.progress),
+    lambda space, shelf: Neighbors.of_nonzero(
+        space, k=min(_MOST, len(_searched(space.vectors)) - 1), progress=shelf.progress
+    ),
     merges=False,
     bytes_held=lambda n, _d, _k: 16 * n * min(_MOST, n - 1),
 )
