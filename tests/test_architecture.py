@@ -19,7 +19,8 @@ from isoscope.cli import app
 ROOT = Path(isoscope.__file__).parent
 # a part may import only the parts to its left, and itself
 ORDER = (
-    ("_version", "errors", "printable"),
+    ("_version", "printable"),
+    ("errors",),
     ("arguments", "table_columns"),
     ("frames",),
     ("arrays", "terminal"),
@@ -139,6 +140,12 @@ _COMPLETED = {
         (["measure", "tests", "-m", "nonsense"], {}),
         (["measure", "a.npy", "b.npy", "c.npy"], {}),
         (["compare", "absent.npy", "b.npy"], {}),
+        (["correct", "pyproject.toml", "--method", "center"], {}),
+        (["correct", "pyproject.toml", "--method", "center", "-o", "src"], {}),
+        (["report", "pyproject.toml", "-o", "a.pdf"], {}),
+        (["encode", "pyproject.toml", "-o", "a.csv"], {}),
+        (["export", "pyproject.toml", "--atlas", "a.csv"], {}),
+        (["layers", "nonsense", "pyproject.toml", "-o", "pyproject.toml"], {}),
         (["correct", "absent.npy", "--method", "center", "-o", "b.npy"], {}),
         (["correct", "pyproject.toml", "--method", "nonsense", "-o", "b.npy"], {}),
         (["correct", "pyproject.toml", "--method", "center", "--strength", "1", "-o", "b.npy"], {}),

@@ -39,6 +39,8 @@ from copy import copy
 from numbers import Integral, Real
 from typing import Any, NamedTuple, Self
 
+from isoscope.printable import nearest
+
 __all__ = [
     "ClusterError",
     "FileError",
@@ -160,7 +162,7 @@ class IsoscopeError(Exception):
 
 
 def _as_hints(hint: Hint) -> tuple[str | Setting, ...]:
-    return (hint,) if isinstance(hint, str | Setting) else tuple(hint)
+    return ((hint,) if hint else ()) if isinstance(hint, str | Setting) else tuple(hint)
 
 
 def _quoted(name: str) -> str:
@@ -246,7 +248,8 @@ def check_share(argument: str, value: Any, *, or_word: str | None = None) -> Non
 
 
 def check_choice(argument: str, value: Any, choices: Iterable[str]) -> None:
-    """Raise InputError unless the value is one of the choices."""
+    """Raise InputError unless the value is one of the choices; the hint names the nearest one."""
     names = tuple(choices)
     if value not in names:
-        raise InputError(argument=argument, got=value, wanted=f"one of {', '.join(names)}")
+        hint = nearest(value, names) if isinstance(value, str) else ""
+        raise InputError(argument=argument, got=value, wanted=f"one of {', '.join(names)}", hint=hint)

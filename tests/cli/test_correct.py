@@ -176,7 +176,10 @@ def test_many_blocks(folder: Path, monkeypatch) -> None:
             ["vectors.npy", "--method", "whiten", "--strength", "2", "-o", "o.npy"],
             "--strength must be a number",
         ),
-        (["vectors.npy", "--method", "center", "-o", "out.csv"], "expected one of .npy, .parquet"),
+        (
+            ["vectors.npy", "--method", "center", "-o", "out.csv"],
+            "name that ends in .npy or .parquet",
+        ),
         (["vectors.npy", "--method", "center", "-o", "no/out.npy"], "no is not a folder"),
         (["vectors.npy", "--load", "vectors.npy", "-o", "out.npy"], "vectors.npy"),
         (["vectors.npy", "--load", "w.safetensors", "-o", "out.npy"], "w.safetensors does not exist"),
@@ -188,7 +191,10 @@ def test_many_blocks(folder: Path, monkeypatch) -> None:
             ["vectors.npy", "--method", "remove-dimensions", "--dimensions", "x", "-o", "o.npy"],
             "--dimensions must be comma-separated whole numbers",
         ),
-        (["vectors.npy", "--method", "center", "--save", "c.npy"], "expected one of .safetensors"),
+        (
+            ["vectors.npy", "--method", "center", "--save", "c.npy"],
+            "name that ends in .safetensors",
+        ),
     ],
 )
 def test_bad_requests_are_one_line(folder: Path, fail, arguments: list[str], message: str) -> None:

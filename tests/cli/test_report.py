@@ -97,7 +97,7 @@ def test_texts_are_encoded(folder: Path, tiny_model: Path) -> None:
 
 def test_bad_input(folder: Path, fail) -> None:
     assert "Create it first" in fail("report", "vectors.npy", "-o", "nowhere/page.html")
-    assert "must end in .html" in fail("report", "vectors.npy", "-o", "page.pdf")
+    assert "a name that ends in .html" in fail("report", "vectors.npy", "-o", "page.pdf")
     assert "absent.npy" in fail("report", "absent.npy")
     assert "is not a training run" in fail("report", "vectors.npy", "--run", "nowhere")
     assert "--texts goes with vectors" in fail("report", "texts.txt", "--texts", "x", "--model", "m")

@@ -158,8 +158,8 @@ def nothing(*args: object, **options: object) -> None:
 @pytest.mark.parametrize(
     ("place", "said"),
     [
-        ("page.txt", "must end in .html"),
-        ("folder.html", "is a folder; expected the name of a file"),
+        ("page.txt", "a name that ends in .html"),
+        ("folder.html", "is a folder; expected a file whose name"),
         ("nowhere/page.html", "is not a folder. Create it first"),
         ("vectors.html/page.html", "is not a folder"),
     ],

@@ -10,8 +10,9 @@ import typer
 
 from isoscope.cli.commands import present
 from isoscope.cli.inputs import InputOptions, notes_of
-from isoscope.cli.options import Json, JsonOutput, Labels, Seed
+from isoscope.cli.options import Json, JsonOutput, Labels, Seed, written_file
 from isoscope.errors import InputError
+from isoscope.io.targets import CORRECTION
 from isoscope.terminal import say
 
 if TYPE_CHECKING:
@@ -75,8 +76,8 @@ def advise(
     ] = 3000,
     save: Annotated[
         Path | None,
-        typer.Option(
-            "--save", help="Save the recommended correction, fitted, as .safetensors.", metavar="FILE"
+        written_file(
+            "--save", help="Save the recommended correction, fitted, as .safetensors.", kinds=CORRECTION
         ),
     ] = None,
     source: InputOptions,

@@ -25,7 +25,7 @@ from isoscope.cli.options import (
     SaveEvery,
     Seed,
     check_resume,
-    output,
+    output_folder,
     parse_number,
     parse_numbers,
 )
@@ -94,7 +94,9 @@ def contrast(
     ] = False,
     seed: Seed = 0,
     data: Data = None,
-    output: Annotated[Path | None, output("Folder for the run: model, trajectory, figure.png.")] = None,
+    output: Annotated[
+        Path | None, output_folder("Folder for the run: model, trajectory, figure.png.")
+    ] = None,
     resume: Resume = False,
     save_every: SaveEvery = None,
     precision: Precision = "float32",

@@ -11,8 +11,9 @@ import typer
 
 from isoscope.cli.commands import present
 from isoscope.cli.inputs import VectorOptions
-from isoscope.cli.options import Json, Labels, Seed, output, parse_numbers
-from isoscope.errors import InputError, Setting
+from isoscope.cli.options import Json, Labels, Seed, parse_numbers, written_file
+from isoscope.errors import InputError, Setting, check_choice
+from isoscope.io.targets import BLOCKWISE, CORRECTION, check_targets
 
 if TYPE_CHECKING:
     from isoscope.corrections import Correction
@@ -114,7 +115,10 @@ def correct(
             autocompletion=complete_methods,
         ),
     ] = None,
-    output: Annotated[Path | None, output("The corrected vectors: .npy or .parquet.", "FILE")] = None,
+    output: Annotated[
+        Path | None,
+        written_file("--output", "-o", help="The corrected vectors: .npy or .parquet.", kinds=BLOCKWISE),
+    ] = None,
     settings: CorrectionOptions,
     fit: Annotated[
         Path | None,
@@ -122,7 +126,7 @@ def correct(
     ] = None,
     save: Annotated[
         Path | None,
-        typer.Option("--save", help="Save the fitted correction, as .safetensors.", metavar="FILE"),
+        written_file("--save", help="Save the fitted correction, as .safetensors.", kinds=CORRECTION),
     ] = None,
     load: Annotated[
         Path | None,
@@ -150,6 +154,7 @@ def correct(
     `isoscope correct documents.npy --method whiten --components 128 --save whiten.safetensors`,
     then `isoscope correct queries.npy --load whiten.safetensors -o queries-white.npy`
     """
+    check_targets(output, save)
     _check_not_read(file, fit, load, output, save)
     if load is None:
         names = methods_in(method, settings)
@@ -158,10 +163,8 @@ def correct(
         for name in (name for name, value in given.items() if value is not None):
             raise InputError("cannot be combined with --load", argument=name, hint="leave one of them out")
     from isoscope.corrections import load_correction
-    from isoscope.corrections.correct import check_targets
     from isoscope.corrections.correct import correct as correct_source
 
-    check_targets(output, save)
     correction = build(names, settings, seed) if load is None else load_correction(load)
     labels = settings.labels
     opened = source.open_vectors(file, labels=labels if fit is None else None)
@@ -190,16 +193,17 @@ def methods_in(method: str | None, settings: CorrectionOptions) -> list[str]:
     """Return the methods that are asked for, after checking that each option belongs to one of them."""
     names = [name.strip().replace("_", "-") for name in (method or "").split(",") if name.strip()]
     names = [_ALSO.get(name, name) for name in names]
-    one_of = f"one of {', '.join(METHODS)}"
     if not names:
         raise InputError(
-            "is missing", argument="method", wanted=one_of, hint=Setting("load", to="use a saved correction")
+            "is missing",
+            argument="method",
+            wanted=f"one of {', '.join(METHODS)}",
+            hint=Setting("load", to="use a saved correction"),
         )
     for name in names:
         if name in _SETTINGS:
             raise InputError(f"has {name!r}", argument="method", hint=f"pass {_SETTINGS[name]}")
-        if name not in METHODS:
-            raise InputError(argument="method", got=name, wanted=one_of)
+        check_choice("method", name, METHODS)
     for option in settings.given():
         if not any(option in METHODS[name][1] for name in names):
             takers = ", ".join(name for name, (_, options) in METHODS.items() if option in options)

@@ -8,8 +8,9 @@ from typing import Annotated
 import typer
 
 from isoscope.cli.inputs import EncodingOptions
-from isoscope.cli.options import Json, Labels, output
+from isoscope.cli.options import Json, Labels, written_file
 from isoscope.errors import InputError
+from isoscope.io.targets import KINDS
 from isoscope.terminal import say, show_json
 
 _MODEL = "all-MiniLM-L6-v2"
@@ -26,7 +27,13 @@ def encode(
     ],
     *,
     output: Annotated[
-        Path, output("Where to write the vectors: .npy, .npz, .safetensors or .parquet.", "FILE")
+        Path,
+        written_file(
+            "--output",
+            "-o",
+            help="Where to write the vectors: .npy, .npz, .safetensors or .parquet.",
+            kinds=KINDS,
+        ),
     ],
     labels: Labels = None,
     encoding: EncodingOptions,
@@ -49,9 +56,7 @@ def encode(
     Then measure them: `isoscope measure reviews.parquet --labels label`
     """
     from isoscope.io import save
-    from isoscope.io.writers import KINDS, check_target
 
-    check_target(output, KINDS)
     if output.exists() and file.exists() and output.samefile(file):
         raise InputError(f"{output} is the file of texts; write the vectors to another", argument="output")
     if labels is not None and output.suffix.lower() == ".npy":

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from isoscope.cli.inputs import InputOptions
-from isoscope.cli.options import File, Labels, Seed, Texts
+from isoscope.cli.options import File, Labels, Seed, Texts, written_file
 from isoscope.errors import FileError, InputError
 from isoscope.terminal import say
 
@@ -18,8 +18,8 @@ def export(
     *,
     atlas: Annotated[
         Path | None,
-        typer.Option(
-            "--atlas", help="Write a table for Embedding Atlas to this .parquet file.", metavar="OUT"
+        written_file(
+            "--atlas", help="Write a table for Embedding Atlas to this .parquet file.", kinds=(".parquet",)
         ),
     ] = None,
     labels: Labels = None,

@@ -25,7 +25,7 @@ from isoscope.cli.options import (
     Seeds,
     TextColumn,
     check_resume,
-    output,
+    output_folder,
     parse_number,
     parse_seeds,
 )
@@ -89,7 +89,7 @@ def finetune(
     learning_rate: LearningRate = 1e-5,
     max_length: MaxLength = 256,
     seeds: Seeds = "1",
-    output: Annotated[Path | None, output("Folder for the runs, seed-N each, and figure.png.")] = None,
+    output: Annotated[Path | None, output_folder("Folder for the runs, seed-N each, and figure.png.")] = None,
     resume: Resume = False,
     save_every: SaveEvery = None,
     precision: Precision = "float32",

@@ -9,7 +9,7 @@ import typer
 
 from isoscope.cli.commands import present
 from isoscope.cli.inputs import InputOptions, notes_of
-from isoscope.cli.options import File, Json, Labels, Seed, output
+from isoscope.cli.options import File, Json, Labels, Seed, written_file
 from isoscope.errors import InputError
 
 
@@ -34,7 +34,7 @@ def frontier(
             metavar="FOLDER",
         ),
     ] = None,
-    output: Annotated[Path | None, output("Figure: .png, .pdf or .svg.", "FILE")] = None,
+    output: Annotated[Path | None, written_file("--output", "-o", help="Figure: .png, .pdf or .svg.")] = None,
     top: Annotated[int, typer.Option("--top", help="Labels and directions to list, each.", metavar="N")] = 5,
     source: InputOptions,
     seed: Seed = 0,

@@ -18,7 +18,7 @@ from isoscope.cli.options import (
     Seed,
     TextColumn,
     complete_models,
-    output,
+    output_folder,
     parse_numbers,
 )
 from isoscope.errors import FileError, InputError
@@ -103,7 +103,7 @@ def layers(
         ),
     ] = None,
     seed: Seed = 0,
-    output: Annotated[Path | None, output("Folder for layers.json and layers.png.")] = None,
+    output: Annotated[Path | None, output_folder("Folder for layers.json and layers.png.")] = None,
     device: Device = None,
     download: Download = False,
     json: Json = False,

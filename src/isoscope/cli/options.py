@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,11 +13,20 @@ import typer
 
 from isoscope.cli.commands import TOO_LARGE, metric_names
 from isoscope.errors import InputError, IsoscopeError
+from isoscope.io.targets import check_folder, check_target
 
 
-def output(help: str, metavar: str = "FOLDER") -> Any:
-    """Return the option --output with this help."""
-    return typer.Option("--output", "-o", help=help, metavar=metavar)
+def written_file(*names: str, help: str, kinds: Collection[str] = ()) -> Any:
+    """Return an option that names a file to write, checked before anything slow is imported."""
+    check = partial(check_target, kinds=kinds)
+    return typer.Option(*names, help=help, metavar="FILE", callback=lambda path: path and check(path))
+
+
+def output_folder(help: str) -> Any:
+    """Return the option --output that names a folder, checked before anything slow is imported."""
+    return typer.Option(
+        "--output", "-o", help=help, metavar="FOLDER", callback=lambda path: path and check_folder(path)
+    )
 
 
 def complete_models(incomplete: str) -> list[str]:
@@ -50,7 +61,9 @@ File = Annotated[
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
-JsonOutput = Annotated[Path | None, output("Also write the result to this file, as JSON.", "FILE")]
+JsonOutput = Annotated[
+    Path | None, written_file("--output", "-o", help="Also write the result to this file, as JSON.")
+]
 KeepGoing = Annotated[
     bool,
     typer.Option("--keep-going", help="Skip setups whose texts or model are missing, and name them."),

@@ -8,15 +8,18 @@ from typing import Annotated
 import typer
 
 from isoscope.cli.inputs import InputOptions
-from isoscope.cli.options import File, Json, Labels, Seed, Texts, output
+from isoscope.cli.options import File, Json, Labels, Seed, Texts, written_file
 from isoscope.errors import FileError, InputError
+from isoscope.io.targets import PAGE
 from isoscope.terminal import say, show_json
 
 
 def report(
     file: File,
     *,
-    output: Annotated[Path, output("The page to write, .html.", "PAGE")] = Path("report.html"),
+    output: Annotated[
+        Path, written_file("--output", "-o", help="The page to write, .html.", kinds=PAGE)
+    ] = Path("report.html"),
     labels: Labels = None,
     texts: Texts = None,
     title: Annotated[
@@ -53,10 +56,8 @@ def report(
     With the plots as files, for a paper: `isoscope report vectors.npy -l labels.txt --figures figures`
     """
     from isoscope.report import report as make
-    from isoscope.report.document import check_page
     from isoscope.report.runs import load_run
 
-    check_page(output)
     if output.exists() and Path(file).exists() and output.samefile(file):
         raise FileError(f"{output} is FILE itself", hint="pass another --output")
     trajectory = None if run is None else load_run(run)

@@ -20,7 +20,7 @@ from isoscope.cli.options import (
     Resume,
     Seeds,
     check_resume,
-    output,
+    output_folder,
     parse_numbers,
     parse_seeds,
 )
@@ -41,7 +41,7 @@ def train(
     ],
     output: Annotated[
         Path | None,
-        output(
+        output_folder(
             "Folder for config.json, trajectory.parquet, figure.png, and the trained vectors in "
             "seed-N.safetensors."
         ),

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from isoscope.corrections.correction import Corrected, Correction
-from isoscope.corrections.files import KIND
 from isoscope.engine.measure import measure
 from isoscope.engine.source import Source, Wrapped
-from isoscope.errors import InputError, IsoscopeError, Setting
+from isoscope.errors import IsoscopeError
 from isoscope.io import open_vectors
-from isoscope.io.writers import check_target, write_blocks
+from isoscope.io.targets import check_targets
+from isoscope.io.writers import write_blocks
 from isoscope.printable import counted
 from isoscope.progress import Bar
 from isoscope.results import Result
@@ -138,19 +138,6 @@ def correct(
         saved=None if save is None else Path(save),
         notes=tuple(notes),
     )
-
-
-def check_targets(output: _Path | None, save: _Path | None) -> None:
-    """Raise InputError unless there is something to write, and it can be written: before long work."""
-    if output is None and save is None:
-        both = [Setting("output", to="write the vectors"), Setting("save", to="save the correction")]
-        raise InputError("there is nothing to write", hint=both)
-    if output is not None and save is not None and Path(output).resolve() == Path(save).resolve():
-        raise InputError(f"{output} is named for both the vectors and the correction", wanted="two names")
-    if output is not None:
-        check_target(output)
-    if save is not None:
-        check_target(save, KIND)
 
 
 def _written(source: Any, corrected: Source, output: Path, n_dims: int, notes: list[str]) -> Source:

@@ -26,11 +26,10 @@ from isoscope.errors import FileError, InputError
 from isoscope.io.files import check_file, reading
 from isoscope.io.sealed import CHECKSUM, read_tensors, write_tensors
 from isoscope.io.structure import parse_json
-from isoscope.io.writers import check_target
+from isoscope.io.targets import CORRECTION, check_target
 from isoscope.printable import listed
 
 FORMAT = 2  # with a checksum; files of format 1, which have none, are read as well
-KIND = (".safetensors",)
 _ENTRY = "isoscope_correction"  # of the file's metadata
 _TYPES = (torch.float64, torch.int64, torch.bool)
 KINDS: dict[str, type[Correction]] = {
@@ -53,7 +52,7 @@ def save_correction(correction: Any, path: str | os.PathLike[str]) -> Path:
 
     The file is .safetensors: float64 tensors, and JSON with kinds, parameters and dimensions in its metadata.
     """
-    path = check_target(path, KIND)
+    path = check_target(path, CORRECTION)
     steps = _steps(correction)
     tensors: dict[str, Tensor] = {}
     for i, step in enumerate(steps):

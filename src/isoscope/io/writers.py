@@ -13,15 +13,12 @@ import numpy as np
 import torch
 
 from isoscope.errors import FileError
-from isoscope.io.atomic import check_place, write_atomically
+from isoscope.io.atomic import write_atomically
 from isoscope.io.files import reason
 from isoscope.io.table_rows import TableRows, list_column
+from isoscope.io.targets import BLOCKWISE, KINDS, check_target
 from isoscope.io.tensor_files import LABEL_NAMES
-from isoscope.printable import listed
 from isoscope.space import Space
-
-KINDS = (".npy", ".npz", ".safetensors", ".parquet")
-BLOCKWISE = (".npy", ".parquet")
 
 
 def save(space: Any, path: str | os.PathLike[str]) -> Path:
@@ -64,18 +61,6 @@ def write_blocks(
             _write_parquet(counted(), beside, table)
 
     return write_atomically(path, write), n_rows
-
-
-def check_target(path: str | os.PathLike[str], kinds: Iterable[str] = BLOCKWISE) -> Path:
-    """Return the path, if a file of one of these kinds can be written there; to ask before long work."""
-    path = Path(path)
-    if path.suffix.lower() not in kinds:
-        raise FileError(
-            f"{path} has the suffix {path.suffix!r}, which cannot be written",
-            wanted=f"one of {listed(kinds)}",
-        )
-    check_place(path)
-    return path
 
 
 def _write_npy(blocks: Iterator[Space], path: Path) -> None:

@@ -16,8 +16,8 @@ from isoscope.errors import FileError, check_choice, check_seed, check_whole
 from isoscope.io.atomic import write_atomically
 from isoscope.io.files import reason
 from isoscope.io.sources import row_values
+from isoscope.io.targets import check_target
 from isoscope.io.vector_files import VectorFile
-from isoscope.io.writers import check_target
 from isoscope.report.projections import projection as project
 from isoscope.space import Space
 from isoscope.statistics.neighbors import METRICS, Neighbors

@@ -14,6 +14,7 @@ from isoscope.engine.readings import Readings, View
 from isoscope.errors import FileError, InputError, check_seed
 from isoscope.figures import ONE_COLUMN, new_figure
 from isoscope.io.atomic import check_place, why, write_atomically
+from isoscope.io.targets import PAGE, check_target
 from isoscope.measurement import Measurement
 from isoscope.report.contents import contents
 from isoscope.report.evidence import Evidence, gather
@@ -25,8 +26,6 @@ from isoscope.tracking.trajectory import Trajectory
 
 if TYPE_CHECKING:
     from isoscope.report.notebook_widget import ReportWidget
-
-_SUFFIXES = (".html", ".htm")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -128,7 +127,7 @@ class Report(View):
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the page to a file and return its path; a failed write leaves no partial file."""
-        place = check_page(path)
+        place = check_target(path, PAGE)
         return write_atomically(place, lambda beside: beside.write_text(self.html, encoding="utf-8"))
 
 
@@ -173,7 +172,7 @@ def report(
     'The variance is spread almost evenly, so the space is close to isotropic: ...'
     """
     check_seed(seed)
-    place = None if path is None else check_page(path)
+    place = None if path is None else check_target(path, PAGE)
     folder = None if figures is None else _figure_folder(figures)
     trajectory = None if run is None else load_run(run)
     shelf = shelf_of(X, seed=seed, vectors=vectors, device=device, labels=labels, texts=texts)
@@ -222,15 +221,6 @@ def widget(
     """
     options = {"title": title, "seed": seed, "progress": progress, "vectors": vectors, "device": device}
     return report(X, labels=labels, texts=texts, **options).widget()
-
-
-def check_page(path: str | os.PathLike[str]) -> Path:
-    """Return the path of a page, after checking that it can be written."""
-    place = Path(path)
-    if place.suffix.lower() not in _SUFFIXES:
-        raise FileError(f"the name of the page must end in .html, got {str(place)!r}")
-    check_place(place)
-    return place
 
 
 def _figure_folder(figures: str | os.PathLike[str]) -> Path:
