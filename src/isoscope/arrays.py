@@ -22,6 +22,7 @@ from isoscope import frames
 from isoscope.errors import InputError, NotFiniteError, ShapeError
 
 BLOCK_BYTES = 16 * 2**20  # of float32: large enough for a fast product, small enough for any cache
+_CUDA_BLOCK_BYTES = 256 * 2**20  # of float32: every launch costs the same, so there are few
 HALVES = (torch.float16, torch.bfloat16)
 _TORCH_FLOATS = (*HALVES, torch.float32, torch.float64)
 LARGEST_BYTE = 127  # bytes above it use all eight bits, as packed codes do
@@ -218,9 +219,10 @@ def blocks(X: Tensor, *, n_rows: int | None = None) -> Iterator[Tensor]:
         yield working(block)
 
 
-def block_rows(n_dims: int) -> int:
-    """Return the number of float32 rows in one block."""
-    return max(256, BLOCK_BYTES // (4 * max(n_dims, 1)))
+def block_rows(n_dims: int, device: torch.device | None = None) -> int:
+    """Return the number of float32 rows in one block, many more on a CUDA device."""
+    on_cuda = device is not None and device.type == "cuda"
+    return max(256, (_CUDA_BLOCK_BYTES if on_cuda else BLOCK_BYTES) // (4 * max(n_dims, 1)))
 
 
 def like(result: Tensor, original: Any) -> Any:
@@ -239,7 +241,7 @@ def scalar(value: Tensor | float) -> Any:
 
 
 def _row_blocks(X: Tensor, n_rows: int | None = None) -> Iterator[tuple[int, Tensor]]:
-    n_rows = n_rows or block_rows(X.shape[1])
+    n_rows = n_rows or block_rows(X.shape[1], X.device)
     for start in range(0, X.shape[0], n_rows):
         yield start, X[start : start + n_rows]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
@@ -23,6 +24,11 @@ _FEW_LABELS = 20  # whatever the number of rows
 _FEW_ROWS = 10  # of each label, on average
 _WHOLE = (torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
 _NUMBERS_A_ROW = 4  # whole numbers that span fewer than so many a row are counted, not sorted
+_MOST_REMEMBERED = (
+    2**16
+)  # rows of labels on a device that are remembered; the work for more hides the launches
+_REMEMBERED = 2  # such as a training and a test set
+_on_device: deque[tuple[Tensor, Labels]] = deque(maxlen=_REMEMBERED)
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,9 +142,9 @@ def _coded(labels: Any, name: str) -> Labels:
         raise LabelError(argument=name, got=labels, wanted="a sequence with one label for each vector")
     if isinstance(labels, Tensor):
         if labels.ndim == 1 and len(labels) and labels.dtype in _WHOLE:
-            counted = _of_whole_numbers(labels.detach())
-            if counted is not None:
-                return counted
+            coded = _remembered(labels.detach()) if labels.is_cuda else _of_whole_numbers(labels.detach())
+            if coded is not None:
+                return coded
         labels = _array(labels)
     elif hasattr(labels, "to_numpy"):  # pandas, polars, Arrow columns
         labels = _to_numpy(labels)
@@ -146,6 +152,23 @@ def _coded(labels: Any, name: str) -> Labels:
         return _of_array(labels, name)
     values = list(labels)
     return _of_indicator(np.array(values), name) if is_indicator(values) else _of_values(values, name)
+
+
+def _remembered(values: Tensor) -> Labels | None:
+    """Return the same Labels for equal tensors on a device, so that what they decide is planned once.
+
+    Training scores the same labels again and again; comparing them costs less than counting them.
+    """
+    if len(values) > _MOST_REMEMBERED:
+        return _of_whole_numbers(values)
+    for known, labels in tuple(_on_device):
+        alike = known.shape == values.shape and known.dtype == values.dtype and known.device == values.device
+        if alike and torch.equal(known, values):
+            return labels
+    coded = _of_whole_numbers(values)
+    if coded is not None:
+        _on_device.append((values.clone(), coded))
+    return coded
 
 
 def _of_whole_numbers(values: Tensor) -> Labels | None:

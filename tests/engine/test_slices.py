@@ -88,7 +88,7 @@ def test_streamed_is_as_in_memory(data: dict[str, Any], table: Path, by: Any, mo
     from isoscope.engine import run
 
     monkeypatch.setattr(run, "_SLICED_ROWS", 1)
-    monkeypatch.setattr("isoscope.arrays.block_rows", lambda _: 50)
+    monkeypatch.setattr("isoscope.arrays.block_rows", lambda *_: 50)
     source = iso.open_vectors(table, labels="topic")
     values = [f"{a}, {b}" for a, b in zip(data["language"], data["month"], strict=True)]
     given = data["language"] if by == "language" else values

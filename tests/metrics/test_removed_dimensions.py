@@ -73,7 +73,7 @@ def test_informativity_in_blocks(monkeypatch):
     from isoscope import arrays
 
     expected = informativity(X, n_dimensions=2)
-    monkeypatch.setattr(arrays, "block_rows", lambda n_dims: 7)
+    monkeypatch.setattr(arrays, "block_rows", lambda *_: 7)
     assert informativity(X, n_dimensions=2) == pytest.approx(expected, rel=1e-12)
 
 

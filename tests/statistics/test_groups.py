@@ -61,7 +61,7 @@ def test_a_group_that_one_side_has_not_seen_keeps_what_rounding_left_of_its_mean
     elif blocks == "updated":
         moments = GroupMoments.of(X[:20], y[:20]).update(X[20:], y[20:])
     else:
-        monkeypatch.setattr("isoscope.statistics.groups.block_rows", lambda d: 8)
+        monkeypatch.setattr("isoscope.statistics.groups.block_rows", lambda *_: 8)
         moments = GroupMoments.of(X, y)
     steps = [[Fraction(value) - 10**15 for value in column] for column in X.T]
     means = [[sum(column[k : k + 20]) / 20 for k in (0, 20)] for column in steps]

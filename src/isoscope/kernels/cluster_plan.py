@@ -25,6 +25,7 @@ class Tuning:
         rows, columns: tile of large clusters; rows a multiple of columns, both powers of two.
         dims: coordinates multiplied at a time.
         mixed: rows and columns of a tile that holds small clusters.
+        mixed_dims: coordinates multiplied at a time there, where it divides their padded number.
         warps, stages: of the kernel over large clusters; `mixed_warps`, `mixed_stages` of the others.
         group: row tiles along a side of the square that runs at a time, to share L2; None: by their number.
         sums: type in which sums are added up.
@@ -37,6 +38,7 @@ class Tuning:
     columns: int = 128
     dims: int = 32
     mixed: int = 64
+    mixed_dims: int = 64
     warps: int = 4
     stages: int = 3
     mixed_warps: int = 4

@@ -89,7 +89,8 @@ def pair_sums(
     n_mixed = n_tiles - n_pure
     first = (prepared.parts, prepared.terms, prepared.peaks, prepared.points, plan.order)
     size = (n, n_padded, K, plan.n_frames, prepared.points.shape[2], prepared.d_padded, tuning.mixed_near)
-    shape = {"BK": tuning.dims, "PRECISION": precision, "BLOCK": tuning.mixed, "LABELS": plan.n_labels}
+    dims = tuning.mixed_dims if prepared.d_padded % tuning.mixed_dims == 0 else tuning.dims
+    shape = {"BK": dims, "PRECISION": precision, "BLOCK": tuning.mixed, "LABELS": plan.n_labels}
     shape |= {"num_warps": tuning.mixed_warps, "num_stages": tuning.mixed_stages}
     if deterministic:
         rows_in_order[n_tiles, len(plan.groups) - 1, B](

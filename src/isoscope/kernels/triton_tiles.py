@@ -98,12 +98,20 @@ def mixed_distances(
     product = tile_product(
         parts, batch * n_padded + start_i, batch * n_padded + start_j, d_padded, BLOCK, BLOCK, BK, PRECISION
     )
-    row_frames = batch * F + tl.minimum(tl.load(codes + rows, mask=live_rows, other=0), F - 1)
-    column_frames = batch * F + tl.minimum(tl.load(codes + columns, mask=live_columns, other=0), F - 1)
-    a = tl.load(terms + column_frames[None, :] * n + rows[:, None], mask=inside, other=0.0)
-    b = tl.load(terms + row_frames[:, None] * n + columns[None, :], mask=inside, other=0.0)
-    product *= 2 * from_scale(tl.load(peaks + row_frames))[:, None]
-    product *= from_scale(tl.load(peaks + column_frames))[None, :]
+    if F == 1:  # all clusters are small: a term a row, not one a pair
+        scale = from_scale(tl.load(peaks + batch))
+        of_rows = tl.load(terms + batch * n + rows, mask=live_rows, other=0.0)
+        of_columns = tl.load(terms + batch * n + columns, mask=live_columns, other=0.0)
+        a = tl.broadcast_to(of_rows[:, None], [BLOCK, BLOCK])
+        b = tl.broadcast_to(of_columns[None, :], [BLOCK, BLOCK])
+        product *= 2 * scale * scale
+    else:
+        row_frames = batch * F + tl.minimum(tl.load(codes + rows, mask=live_rows, other=0), F - 1)
+        column_frames = batch * F + tl.minimum(tl.load(codes + columns, mask=live_columns, other=0), F - 1)
+        a = tl.load(terms + column_frames[None, :] * n + rows[:, None], mask=inside, other=0.0)
+        b = tl.load(terms + row_frames[:, None] * n + columns[None, :], mask=inside, other=0.0)
+        product *= 2 * from_scale(tl.load(peaks + row_frames))[:, None]
+        product *= from_scale(tl.load(peaks + column_frames))[None, :]
     squared = a + b - product
     distinct = inside & (rows[:, None] != columns[None, :])
     close = distinct & (squared < near * (tl.abs(a) + tl.abs(b)))

@@ -299,7 +299,7 @@ def _cumulative(values: Tensor) -> Tensor:
 def _uncentred_spectrum(moments: Moments) -> Tensor:
     """Return (min(n, d),) eigenvalues of Σ x xᵀ, largest first; those within rounding are 0."""
     if moments.factor is None:
-        squares = torch.linalg.eigvalsh(moments.second_moment)
+        squares = moments.uncentred_eigenvalues
     else:
         rows = torch.cat([moments.factor, math.sqrt(moments.count) * moments.mean[None]])
         squares = torch.linalg.eigvalsh(rows @ rows.T)

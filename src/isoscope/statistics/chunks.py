@@ -65,7 +65,7 @@ def pieces(X: Tensor) -> Iterator[Tensor]:
     [682, 318]
     """
     if X.requires_grad or X.is_cuda:
-        return iter(X.split(block_rows(X.shape[1])))
+        return iter(X.split(block_rows(X.shape[1], X.device)))
     return iter(X.split(max(64, _PIECE_BYTES // (8 * X.shape[1]))))
 
 

@@ -14,7 +14,7 @@ from isoscope.kernels.cluster_plan import MOST_SUMS, ClusterPlan
 from isoscope.kernels.many_kmeans import CLOSE
 from isoscope.kernels.precision import full_precision
 from isoscope.kernels.products import sum_of_squares
-from isoscope.kernels.recorded import replayed
+from isoscope.kernels.recorded import MOST_NUMBERS, replayed
 from isoscope.labels import Labels
 
 Fields = tuple[Tensor, Tensor, Tensor]
@@ -64,8 +64,12 @@ def fused_separation(X: Tensor, labels: Labels, *, deterministic: bool = False) 
     from isoscope.kernels.triton_separation import cluster_separation
 
     with contextlib.suppress(torch.cuda.OutOfMemoryError):
-        fields = replayed(cluster_separation, X, plan=_plan(labels), deterministic=deterministic)
-        cohesion, separation, nearest = fields
+        plan = _plan(labels)
+        if len(X) == 1 and X.numel() > MOST_NUMBERS:  # a recording would keep memory of that size
+            return cluster_separation(X, plan, deterministic=deterministic)
+        cohesion, separation, nearest = replayed(
+            cluster_separation, X, plan=plan, deterministic=deterministic
+        )
         return cohesion, separation, nearest
     torch.cuda.empty_cache()
     return None

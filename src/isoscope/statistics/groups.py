@@ -28,7 +28,7 @@ def labelled_blocks(X: Any, groups: Any) -> Iterator[tuple[Tensor, Labels]]:
     """Row blocks of a checked matrix, each with the groups of its rows."""
     matrix = as_matrix(X)
     labels = as_labels(groups, n=matrix.shape[0], name="groups").to(matrix.device)
-    n_rows = block_rows(matrix.shape[1])
+    n_rows = block_rows(matrix.shape[1], matrix.device)
     for start in range(0, matrix.shape[0], n_rows):
         stop = min(start + n_rows, matrix.shape[0])
         yield working(matrix[start:stop]), labels.rows(start, stop).seen()
@@ -181,7 +181,7 @@ class GroupMoments(_Groups):
         point = means[place]
         return point, (self.means - point) + self.means_rest
 
-    @property
+    @cached_property
     def offsets(self) -> Tensor:
         """(G, d) the means less the mean of all vectors."""
         steps = self.about[1]
@@ -247,7 +247,7 @@ class GroupDirections(_Groups):
         counts = torch.zeros(labels.n_labels, dtype=torch.float64, device=matrix.device)
         unit_sums = counts.new_zeros(labels.n_labels, matrix.shape[1])
         square_sums = torch.zeros_like(unit_sums) if squares else None
-        n_rows = block_rows(matrix.shape[1])
+        n_rows = block_rows(matrix.shape[1], matrix.device)
         for rows, codes in zip(matrix.split(n_rows), labels.codes.split(n_rows), strict=True):
             units, norms = unit_rows(working(rows))
             counts.index_add_(0, codes, (norms > 0).double())

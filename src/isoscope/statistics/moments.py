@@ -226,10 +226,22 @@ class Moments:
         values = torch.linalg.eigvalsh(self.smaller_side).flip(0).clamp(min=0) / (self.count - 1)
         return torch.cat([values, values.new_zeros(self.n_dims - len(values))])
 
-    @cached_property
+    @property
     def principal_directions(self) -> Tensor:
         """(d, d) the eigenvectors of Σ x xᵀ, uncentred, one a column."""
-        return torch.linalg.eigh(self.second_moment)[1]
+        return self._principal[1]
+
+    @property
+    def uncentred_eigenvalues(self) -> Tensor:
+        """(d,) eigenvalues of Σ x xᵀ, smallest first."""
+        if "_principal" in vars(self):  # taken with the directions, which cost more
+            return self._principal[0]
+        return torch.linalg.eigvalsh(self.second_moment)
+
+    @cached_property
+    def _principal(self) -> tuple[Tensor, Tensor]:
+        values, vectors = torch.linalg.eigh(self.second_moment)
+        return values, vectors
 
     @cached_property
     def second_moment(self) -> Tensor:
@@ -286,7 +298,7 @@ def _sums(block: Tensor, fourth: bool, also: Callable[[Tensor], None] | None) ->
 def _of_weighted(matrix: Tensor, weights: Tensor) -> Moments:
     check_finite(matrix)
     parts = []
-    n_rows = block_rows(matrix.shape[1])
+    n_rows = block_rows(matrix.shape[1], matrix.device)
     for rows, w in zip(matrix.split(n_rows), weights.split(n_rows), strict=True):
         counting = w > 0
         if bool(counting.any()):

@@ -251,7 +251,7 @@ def _squared_separation(rows: Blocks, clusters: Labels, n_dims: int) -> Separati
 
     `rows(start, stop)` gives rows in float64, each time they are asked for.
     """
-    n_rows = block_rows(n_dims + clusters.n_labels)
+    n_rows = block_rows(n_dims + clusters.n_labels, clusters.codes.device)
     cuts = [(start, min(start + n_rows, len(clusters))) for start in range(0, len(clusters), n_rows)]
     tree = Tree()
     for cut in cuts:
@@ -290,7 +290,7 @@ def _cosine_separation(matrix: Tensor, clusters: Labels) -> Separation:
                 f"the cosine silhouette is undefined: {counted(int((~directed).sum()), 'zero vector')} leave "
                 f"{counted(len(clusters), 'point')} and {counted(clusters.n_labels, 'label')}"
             )
-    axis, n = cone_axis(matrix), block_rows(matrix.shape[1])
+    axis, n = cone_axis(matrix), block_rows(matrix.shape[1], matrix.device)
     rows = partial(_directions, matrix, axis)
     if 8 * matrix.numel() <= _KEPT_BYTES:
         units = torch.cat([rows(start, start + n) for start in range(0, len(matrix), n)])
