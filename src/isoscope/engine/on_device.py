@@ -6,9 +6,11 @@ from collections.abc import Iterator, Sequence
 
 import torch
 
-from isoscope.arrays import as_device
+from isoscope.arrays import as_device, block_rows
 from isoscope.engine.source import Source, Wrapped
 from isoscope.space import Space
+
+_SHARE = 4  # of a block on the device: one is read while others lie ready
 
 
 class OnDevice(Wrapped):
@@ -32,7 +34,9 @@ class OnDevice(Wrapped):
         return [OnDevice(part, self._device) for part in self.source.parts(n_rows)]
 
     def blocks(self, n_rows: int | None = None) -> Iterator[Space]:
-        """Yield the rows in order."""
+        """Yield the rows in order; many at a time for CUDA, where every launch costs the same."""
+        if n_rows is None and self._device.type == "cuda":
+            n_rows = block_rows(self.n_dims, self._device) // _SHARE
         return map(self._moved, self.source.blocks(n_rows))
 
     def load(self) -> Space:
