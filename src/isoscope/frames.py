@@ -47,9 +47,9 @@ class Frame:
         """The columns, with what their first rows hold."""
         return _pandas(self.table) if self._is_pandas else _arrow(self.table)
 
-    def values(self, column: str) -> Any:
-        """Return one value a row of a column."""
-        place = self._place(column)
+    def values(self, column: str, argument: str = "column") -> Any:
+        """Return one value a row of a column, which was given as this argument."""
+        place = self._place(column, argument)
         return self.table.iloc[:, place] if self._is_pandas else column_values(self.table.column(place))
 
     def vectors(
@@ -101,7 +101,7 @@ class Frame:
     def _holding(self, what: str, places: list[int]) -> list[int]:
         return [place for place in places if self.columns[place].holds == what]
 
-    def _place(self, column: str, argument: str = "column") -> int:
+    def _place(self, column: str, argument: str) -> int:
         if column not in self.names:
             raise no_column(column, self.names, argument=argument, of=self.name)
         return self.names.index(column)
@@ -131,7 +131,8 @@ def as_frame(X: Any, name: str = "X") -> Frame | None:
     """
     module = type(X).__module__.partition(".")[0]
     if module == "datasets":
-        X = _from_datasets(X, name)
+        is_column = not hasattr(X, "with_format") and not isinstance(X, Mapping)
+        X = None if is_column else _from_datasets(X, name)
     elif module == "polars":
         X = X.collect() if hasattr(X, "collect") else X
         X = X.to_arrow() if hasattr(X, "get_columns") else None

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -33,7 +34,7 @@ def test_one_vector_for_each_text(command: Callable[..., Printed], tiny_model: P
     assert np.array_equal(np.load("v.npy"), iso.encode(TEXTS, model=tiny_model).numpy())
 
 
-def test_parquet_keeps_texts_and_labels(command: Callable[..., Printed], tiny_model: Path) -> None:
+def test_parquet_keeps_every_column(command: Callable[..., Printed], tiny_model: Path) -> None:
     done = command(
         "encode", "texts.csv", "--text-column", "body", "--labels", "kind", "--model", tiny_model, "-o",
         "v.parquet", "--json",
@@ -41,8 +42,33 @@ def test_parquet_keeps_texts_and_labels(command: Callable[..., Printed], tiny_mo
     assert done.code == 0, done.err
     table = pq.read_table("v.parquet").to_pydict()
     assert list(zip(table["text"], table["label"], strict=True)) == ROWS
+    assert (list(table), table["id"]) == (["vector", "label", "text", "id"], [7] * 4)
     about = json.loads(done.out)
     assert (about["n_rows"], about["n_dims"], about["output"]) == (4, len(table["vector"][0]), "v.parquet")
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".jsonl"])
+def test_columns_keep_their_types_and_names_that_are_taken_are_changed(
+    command: Callable[..., Printed], tiny_model: Path, suffix: str
+) -> None:
+    columns = {
+        "text": TEXTS,
+        "year": [1, 2, 3, 4],
+        "label": ["a", None, "b", "c"],
+        "vector": [[1], [2], [3], [4]],
+    }
+    if suffix == ".parquet":
+        pq.write_table(pa.table(columns), "in.parquet")
+    else:
+        rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+        Path("in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    Path("kinds.txt").write_text("\n".join(kind for _, kind in ROWS))
+    done = command("encode", f"in{suffix}", "--labels", "kinds.txt", "--model", tiny_model, "-o", "v.parquet")
+    assert done.code == 0, done.err
+    table = pq.read_table("v.parquet").to_pydict()
+    assert np.array_equal(table.pop("vector"), iso.encode(TEXTS, model=tiny_model).numpy())
+    taken = {"text": TEXTS, "year": columns["year"], "label_": columns["label"], "vector_": columns["vector"]}
+    assert table == {"label": [kind for _, kind in ROWS], **taken}
 
 
 @pytest.mark.parametrize(
@@ -90,7 +116,5 @@ def test_bad_arguments(command: Callable[..., Printed], arguments: tuple[str, ..
 
 
 def _parquet() -> str:
-    import pyarrow as pa
-
     pq.write_table(pa.table({"text": TEXTS}), "own.parquet")
     return "own.parquet"

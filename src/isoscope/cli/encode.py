@@ -41,9 +41,10 @@ def encode(
 ) -> None:
     """Encode the texts in TEXTS by a model, and write one vector for each.
 
-    A .parquet or .npz file keeps the texts and the labels beside the vectors. Vectors are cached on disk: a
-    run that was interrupted continues where it stopped, and texts that were encoded before are not encoded
-    again. The model is all-MiniLM-L6-v2 unless --model names another.
+    A .parquet file has the columns `vector`, `text`, `label` and every other column of TEXTS. A .npz file has
+    the vectors, the texts and the labels. Vectors are cached on disk: a run that was interrupted continues
+    where it stopped, and texts that were encoded before are not encoded again. The model is all-MiniLM-L6-v2
+    unless --model names another.
 
     **Examples**
 
@@ -55,7 +56,7 @@ def encode(
 
     Then measure them: `isoscope measure reviews.parquet --labels label`
     """
-    from isoscope.io import save
+    from isoscope.io.writers import save, write_blocks
 
     if output.exists() and file.exists() and output.samefile(file):
         raise InputError(f"{output} is the file of texts; write the vectors to another", argument="output")
@@ -67,7 +68,11 @@ def encode(
         )
     source = encoding.texts(file, encoding.model or _MODEL, labels)
     space = source.load()
-    save(space, output)
+    rows = source.table_rows() if output.suffix.lower() == ".parquet" else None
+    if rows is None:
+        save(space, output)
+    else:
+        write_blocks([space], output, table=rows)
     if json:
         about = {"file": str(file), "model": source.model, "n_rows": len(space), "n_dims": space.n_dims}
         show_json({**about, "output": str(output), "notes": list(source.notes)})

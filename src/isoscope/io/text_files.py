@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,11 +28,19 @@ _FEW_NUMBERS = 2  # a sentence may end in a number or two; a word vector has mor
 
 @dataclass(frozen=True)
 class FileTexts:
-    """The texts of a file, the column they are from (None where it has no columns), and all columns."""
+    """The texts of a file.
+
+    Attributes:
+        texts: the texts.
+        column: the column they are from; None where the file has no columns.
+        columns: all columns of the file.
+        label_column: the column of the labels; None where they are not in the file.
+    """
 
     texts: list[str]
     column: str | None
     columns: Table
+    label_column: str | None = None
 
 
 def read_texts(
@@ -79,7 +88,9 @@ def open_text_file(
     with reading(path):
         _refuse_word_vectors(path)
         chosen = _choose(columns, column, labels)
-        return FileTexts(texts_of(columns, chosen, skip_blank=skip_blank), chosen, columns)
+        texts = texts_of(columns, chosen, skip_blank=skip_blank)
+    label_column = labels if isinstance(labels, str) and labels in columns.names else None
+    return FileTexts(texts, chosen, columns, label_column)
 
 
 def holds_texts(path: Path) -> bool:
@@ -117,12 +128,8 @@ def _choose(columns: Table, column: str | None, labels: Any) -> str | None:
     if not columns.names:
         return None
     strings = [name for name, holds in columns.holds.items() if holds == TEXTS and name != labels]
-    likely = [name for name in strings if not names_no_dimension(name)]
-    if len(likely) == 1:
-        return likely[0]
-    for head in HEADS if likely else ():
-        if found := columns.find(head, among=likely):
-            return found[0]
+    if (likely := likely_texts(strings)) is not None:
+        return likely
     if not strings:
         raise FileError(
             f"{columns.path} has no column of strings; it has {listed(columns.names)}",
@@ -131,6 +138,19 @@ def _choose(columns: Table, column: str | None, labels: Any) -> str | None:
         )
     which = Setting("text_column", to="say which holds the texts")
     raise FileError(f"{columns.path} has columns {listed(columns.names)}", hint=which)
+
+
+def likely_texts(strings: Iterable[str]) -> str | None:
+    """Return the column of texts among columns of strings: the only one, else one with a name of texts.
+
+    >>> likely_texts(["author", "review"]), likely_texts(["id", "a"]), likely_texts(["a", "b"])
+    ('review', 'a', None)
+    """
+    likely = [name for name in strings if not names_no_dimension(name)]
+    if len(likely) == 1:
+        return likely[0]
+    by_name = {name.strip().lower(): name for name in reversed(likely)}
+    return next((by_name[head] for head in HEADS if head in by_name), None)
 
 
 def texts_of(columns: Table, column: str | None, *, skip_blank: bool = False) -> list[str]:

@@ -32,8 +32,9 @@ _CACHE_ROWS = 8192  # vectors are cached in chunks of this size, so that an inte
 
 
 def encode(
-    texts: Sequence[str],
+    texts: Any,
     *,
+    text_column: str | None = None,
     model: str | os.PathLike[str] = "all-MiniLM-L6-v2",
     batch_size: int = 64,
     device: str | torch.device | None = None,
@@ -51,7 +52,9 @@ def encode(
     truncated.
 
     Args:
-        texts: strings; an empty string has a vector too.
+        texts: strings; an empty string has a vector too. Also a data frame, or the path of a file of texts.
+        text_column: the column of a data frame or a file that holds the texts; by default the only column of
+            strings, or one called text, sentence, ….
         model: a short name, a folder, or an id on Hugging Face's hub; see `resolve_model`.
         batch_size: texts in a batch.
         device: the device to compute on; by default a CUDA device if there is one.
@@ -63,7 +66,7 @@ def encode(
 
     Only safetensors, GGUF and ONNX files are read as weights. Code that comes with a model is never run.
     """
-    texts = checked(texts, batch_size, pooling)
+    texts = checked(texts, batch_size, pooling, column=text_column)
     encoding = Encoding(
         resolve_model(model, download=download), batch_size=batch_size, device=device, pooling=pooling,
         normalize=normalize, progress=progress,
@@ -198,9 +201,9 @@ def _from_gguf(file: Path, device: str) -> SentenceTransformer:
     return SentenceTransformer(modules=[transformer, pooling], device=device)
 
 
-def checked(texts: Sequence[str], batch_size: int, pooling: str | None) -> list[str]:
+def checked(texts: Any, batch_size: int, pooling: str | None, *, column: str | None = None) -> list[str]:
     """Return the texts as a list; raise InputError if an argument is not valid."""
-    texts = checked_texts(texts)
+    texts = checked_texts(texts, column=column)
     if batch_size < 1:
         raise InputError(argument="batch_size", got=batch_size, wanted="at least 1")
     if pooling is not None and pooling not in POOLINGS:

@@ -11,15 +11,20 @@ from typing import Any
 import torch
 
 from isoscope.errors import ShapeError
+from isoscope.io.delimited import integers_or_strings
 from isoscope.io.files import check_file, reading, stem
 from isoscope.io.identity import of_file, of_knowledge
 from isoscope.io.label_files import column_labels, locate
+from isoscope.io.table import Table
+from isoscope.io.table_rows import TableRows
 from isoscope.io.text_files import FileTexts, open_text_file
 from isoscope.labels import Labels, as_labels
 from isoscope.models.resolve import model_folder
 from isoscope.models.sentences import Encoding, checked
 from isoscope.space import Space
 from isoscope.table_columns import VECTORS
+
+_VECTOR = "vector"  # the column of vectors, where they are written
 
 
 class TextFile:
@@ -59,6 +64,7 @@ class TextFile:
             if kind == VECTORS
         ]
         self._encoding, self._prefix, self._columns = encoding, prefix, content.columns
+        self._used = {content.column, content.label_column}
 
     def __repr__(self) -> str:
         return f"TextFile({self.path.name}, {self.n_rows:,} texts, {self.model})"
@@ -88,6 +94,30 @@ class TextFile:
         self._columns.check(name)
         with reading(self.path):
             return list(column_labels(self._columns, name))
+
+    def table_rows(self) -> TableRows | None:
+        """Return the columns to write beside the vectors; None where the file has no columns.
+
+        They are the labels as `label`, the texts as `text`, and every other column under its own name, with
+        "_" after it where that is one of these names.
+        """
+        import pyarrow as pa
+
+        if not self._columns.names:
+            return None
+        columns = {"text": pa.array(self.texts, pa.string())}
+        if self.labels is not None:
+            columns = {"label": pa.array([self.labels.names[code] for code in self.labels.codes])} | columns
+        for name in self._columns.names:
+            if name not in self._used:
+                new = name
+                while new in columns or new == _VECTOR:
+                    new += "_"
+                columns[new] = _arrow_column(self._columns, name)
+        table = pa.table(columns)
+        return TableRows(
+            (_VECTOR, *columns), (_VECTOR,), pa.list_(pa.float32(), 1), True, lambda: iter(table.to_batches())
+        )
 
     @property
     def identity(self) -> list[Any]:
@@ -184,6 +214,21 @@ def _labels(path: Path, content: FileTexts, labels: str | os.PathLike[str] | Non
             wanted="one label for each text",
         )
     return coded
+
+
+def _arrow_column(columns: Table, name: str) -> Any:
+    """Return a column as an Arrow array of its own type, or of strings where its values are of several."""
+    import pyarrow as pa
+
+    if columns.is_typed and columns.can_rewrite:
+        return pa.Table.from_batches(columns.beside([columns.places[name]])).column(0)
+    values = columns.read(name)
+    if not columns.is_typed:
+        values = integers_or_strings(values)
+    try:
+        return pa.array(values)
+    except (pa.ArrowInvalid, pa.ArrowTypeError):
+        return pa.array([None if value is None else str(value) for value in values])
 
 
 def _counted(content: FileTexts) -> str:

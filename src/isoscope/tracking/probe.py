@@ -125,7 +125,7 @@ def _checked(inputs: Any) -> list[str] | dict[str, Tensor] | Tensor:
     if isinstance(inputs, str | bytes) or (
         isinstance(inputs, Sequence) and (not inputs or isinstance(inputs[0], str))
     ):
-        return checked_texts(inputs, name="probe", filled=True)  # type: ignore[arg-type]
+        return checked_texts(inputs, name="probe", filled=True)
     tensor = _tensor(inputs, "probe")
     if tensor.ndim == 0 or not len(tensor):
         raise ShapeError(f"has shape {tuple(tensor.shape)}", argument="probe", wanted="at least 2 items")
