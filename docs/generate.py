@@ -124,7 +124,7 @@ API = {
         "isoscope.training.frontier_figure",
         "isoscope.training.trade_off",
     ),
-    "Manifold": ("isoscope.metrics.manifold",),
+    "Manifold": ("isoscope.metrics.manifold", "isoscope.metrics.scales"),
     "The first look": ("isoscope.look",),
     "Two spaces": ("isoscope.comparison", "isoscope.metrics.correspondence"),
     "Advice": ("isoscope.advice", "isoscope.engine.slices"),

@@ -10,11 +10,13 @@ from isoscope.report.plots import (
     plot_spectrum,
     plot_trajectory,
 )
+from isoscope.report.space_plots import plot_dimension_scales
 from isoscope.training.frontier_figure import plot_against_frontier
 
 __all__ = [
     "plot_against_frontier",
     "plot_cosines",
+    "plot_dimension_scales",
     "plot_dimensions",
     "plot_frontier",
     "plot_layers",

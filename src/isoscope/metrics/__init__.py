@@ -77,6 +77,13 @@ from isoscope.metrics.objectives import (
 )
 from isoscope.metrics.registry import Metric, metric, registered
 from isoscope.metrics.removed_dimensions import informativity, informativity_curve
+from isoscope.metrics.scales import (
+    DimensionAtScale,
+    DimensionScales,
+    correlation_dimension,
+    dimension_scales,
+    gride,
+)
 from isoscope.metrics.silhouette_estimate import SilhouetteEstimate, estimate_silhouette
 from isoscope.metrics.silhouettes import (
     silhouette_by_cluster,
@@ -108,6 +115,8 @@ silhouette, calinski_harabasz, davies_bouldin = (
 __all__ = [
     "Attribution",
     "ClusterAdjustedSimilarities",
+    "DimensionAtScale",
+    "DimensionScales",
     "DimensionShares",
     "DirectionPart",
     "FrontierPosition",
@@ -133,9 +142,11 @@ __all__ = [
     "classifier_objective_expansion",
     "cluster_adjusted_similarities",
     "condition_number",
+    "correlation_dimension",
     "davies_bouldin",
     "davies_bouldin_score",
     "dimension_contributions",
+    "dimension_scales",
     "dimensions_for_half",
     "dimensions_for_share",
     "dimensions_for_variance",
@@ -148,6 +159,7 @@ __all__ = [
     "frontier_curve",
     "frontier_position",
     "frontier_space",
+    "gride",
     "hubness",
     "informativity",
     "informativity_curve",
