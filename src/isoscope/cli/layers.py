@@ -105,6 +105,24 @@ def layers(
     seed: Seed = 0,
     output: Annotated[Path | None, output_folder("Folder for layers.json and layers.png.")] = None,
     device: Device = None,
+    dtype: Annotated[
+        str,
+        typer.Option(
+            "--dtype",
+            help="Type of the model's weights and states: float32, bfloat16, float16, or auto (as saved).",
+            metavar="TYPE",
+        ),
+    ] = "float32",
+    device_map: Annotated[
+        str | None,
+        typer.Option(
+            "--device-map",
+            help="Let accelerate place the model on several devices, the CPU and the disk: auto, balanced, "
+            "sequential. It replaces --device.",
+            metavar="HOW",
+        ),
+    ] = None,
+    compile: Annotated[bool, typer.Option("--compile", help="Compile the model by torch.compile.")] = False,
     download: Download = False,
     json: Json = False,
 ) -> None:
@@ -143,7 +161,7 @@ def layers(
             read, model=model, layers=None if layers is None else parse_numbers("layers", layers),
             window=window, truncate=truncate, max_tokens=max_tokens, special=special,
             metrics=chosen, clusters=clusters, sample=sample, device=device, seed=seed, download=download,
-            memory=memory,
+            memory=memory, dtype=dtype, device_map=device_map, compile=compile,
         )
         for model in models
     ]  # fmt: skip

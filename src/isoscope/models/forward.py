@@ -170,14 +170,14 @@ class _Forward:
                 raise InputError(argument="layers", got=layer, wanted=wanted)
         if self._language is not None:
             _check_width(hidden, self._language)
-        return tuple(hidden)
+        return tuple(_valued(states, layer, core) for layer, states in enumerate(hidden))
 
     def _named(self, batch: InputBatch, outputs: Sequence[Layer]) -> dict[Layer, Tensor]:
         """Return the outputs of the named modules in one forward pass, and the output of the model."""
         model, inputs = self.model, _placed(batch.inputs, self.model)
         hooked = {name: self.modules[name] for name in self.names if name in self.modules}
         by_name: dict[Layer, Tensor] = {}
-        with _hooks(hooked, by_name):
+        with _hooks(hooked, by_name, model):
             if not isinstance(inputs, Mapping) or _is_sentence_model(model):
                 output = self._call(model, inputs)
             else:
@@ -235,6 +235,16 @@ def _is_sentence_model(model: Any) -> bool:
     return isinstance(model, nn.Sequential) and hasattr(model, "encode")
 
 
+def _valued(states: Tensor, layer: Layer, model: Any) -> Tensor:
+    """Return states on the model's device; raise InputError if they have no values."""
+    if states.device.type == "meta":
+        raise InputError(
+            f"layer {layer} of {_name(model)} has states on the meta device, which have no values",
+            hint="load the weights of every module",
+        )
+    return states.to(device_of(model))
+
+
 def _check_width(hidden: Sequence[Tensor], model: LanguageModel) -> None:
     widths = {states.shape[-1] for states in hidden} - {model.n_dims}
     if widths:
@@ -255,12 +265,14 @@ def _name(model: Any) -> str:
 
 
 @contextmanager
-def _hooks(modules: Mapping[str, nn.Module], outputs: dict[Layer, Tensor]) -> Iterator[None]:
+def _hooks(
+    modules: Mapping[str, nn.Module], outputs: dict[Layer, Tensor], model: nn.Module
+) -> Iterator[None]:
     """Record the output of each module's last call in `outputs`; remove the hooks afterwards."""
 
     def hook(name: str) -> Callable[..., None]:
         def record(_module: nn.Module, _inputs: Any, output: Any) -> None:
-            outputs[name] = _tensor_of(output, f"layer {name!r}").detach()
+            outputs[name] = _valued(_tensor_of(output, f"layer {name!r}").detach(), name, model)
 
         return record
 

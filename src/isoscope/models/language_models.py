@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import logging
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -19,15 +19,17 @@ from isoscope.io.files import reason
 from isoscope.io.structure import read_json
 from isoscope.models.model_files import check_model, modules_of, running
 from isoscope.models.resolve import is_gguf, model_folder
+from isoscope.models.untouched import device_of
 
 # their position embeddings start after the id of the padding token: 514 rows are for 512 tokens
 _OFFSET_POSITIONS = {"roberta", "xlm-roberta", "camembert", "mpnet", "longformer"}
 UNLIMITED = 10**9  # a tokenizer without a limit has a maximum of 10³⁰ tokens
+DTYPES = ("auto", "bfloat16", "float16", "float32")
 
 
 @dataclass(frozen=True, eq=False)
 class LanguageModel:
-    """A loaded model in eval mode and float32, with its tokenizer.
+    """A loaded model in eval mode, with its tokenizer.
 
     Attributes:
         name: the name of the model, its folder or its file.
@@ -51,36 +53,55 @@ class LanguageModel:
 
     @property
     def device(self) -> torch.device:
-        """The device of the model."""
-        return torch.device(self.model.device)
+        """The device that inputs are moved to; of several devices, the first."""
+        return device_of(self.model)
 
 
 def load_language_model(
     model: str | os.PathLike[str] | LanguageModel,
     *,
     device: str | torch.device | None = None,
+    dtype: str | torch.dtype = "float32",
+    device_map: str | Mapping[str, Any] | None = None,
+    compile: bool = False,
     download: bool = False,
 ) -> LanguageModel:
     """Load a model and its tokenizer by name, folder, .gguf file or hub id.
 
-    Only safetensors and GGUF files are read as weights. Code that comes with a model is never run.
+    Only safetensors and GGUF files are read as weights. Code that comes with a model is never run. Quantised
+    weights are loaded if transformers and its packages for them can do so.
 
     Args:
         model: the model to load, see `resolve_model`; a LanguageModel is returned as it is.
         device: the device to compute on; by default a CUDA device if there is one.
+        dtype: the type of the weights and states: "float32", "bfloat16", "float16", or "auto" for the type
+            that the weights were saved in. Statistics are computed in float32 and float64 in any case.
+        device_map: how accelerate places the modules on several devices, the CPU and the disk: "auto",
+            "balanced", …, or a mapping from names of modules to devices. It replaces `device`.
+        compile: compile the model by torch.compile, which takes a while at the first batch of each shape.
         download: download the model if it is not on this machine. Nothing is downloaded otherwise.
     """
     if isinstance(model, LanguageModel):
         return model
+    kind = _checked_dtype(dtype)
+    if device_map is not None:
+        _check_map(device)
     path = model_folder(model, download=download)
     transformers = _transformers()
     folder, options = pretrained(path)
     with quiet_loading(), running(path):
         tokenizer = transformers.AutoTokenizer.from_pretrained(folder, **options)
-        weights = {} if is_gguf(path) else {"use_safetensors": True}
-        loaded = transformers.AutoModel.from_pretrained(folder, dtype=torch.float32, **weights, **options)
+        weights: dict[str, Any] = {} if is_gguf(path) else {"use_safetensors": True}
+        if device_map is None and _is_quantized(folder):
+            device_map = {"": str(best_device(device))}  # such weights cannot be moved afterwards
+        weights |= {} if device_map is None else {"device_map": device_map}
+        loaded = transformers.AutoModel.from_pretrained(folder, dtype=kind, **weights, **options)
         loaded.config.use_cache = False  # the model does not generate text
-        loaded = _placed(_decoder_or_encoder(loaded, path), device)
+        loaded = _decoder_or_encoder(loaded, path)
+        if device_map is None:
+            loaded = _placed(loaded, device)
+        if compile:
+            loaded.compile()
         config = loaded.config.get_text_config()
         return LanguageModel(
             name=Path(os.fspath(model)).name,
@@ -185,6 +206,29 @@ def _decoder_or_encoder(model: Any, path: Path) -> Any:
     if not hasattr(chosen.config.get_text_config(), "num_hidden_layers"):
         raise InputError(f"the model in {path} has no hidden states", wanted="a transformer for text")
     return chosen
+
+
+def _checked_dtype(dtype: str | torch.dtype) -> str | torch.dtype:
+    name = str(dtype).removeprefix("torch.")
+    if name not in DTYPES:
+        raise InputError(argument="dtype", got=dtype, wanted=f"one of {', '.join(DTYPES)}")
+    return name if name == "auto" else getattr(torch, name)
+
+
+def _check_map(device: str | torch.device | None) -> None:
+    if device is not None:
+        raise InputError("cannot be given with device_map, which replaces it", argument="device")
+    if importlib.util.find_spec("accelerate") is None:
+        raise InputError(
+            "needs accelerate, which is not installed",
+            argument="device_map",
+            hint="pip install 'isoscope[large]'",
+        )
+
+
+def _is_quantized(folder: Path) -> bool:
+    config = folder / "config.json"
+    return config.is_file() and read_json(config).get("quantization_config") is not None
 
 
 def _placed(model: Any, device: str | torch.device | None) -> Any:

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from isoscope.errors import InputError
+from isoscope.errors import InputError, NotFiniteError, Setting
 from isoscope.metrics.sinks import Sinks, find_sinks, sink_thresholds
 from isoscope.models.batches import text_batches, token_batches, usual_batch
 from isoscope.models.forward import StateBatch, hidden_states
@@ -165,16 +165,28 @@ class States:
         assert rows is not None
         counted = self.counted[rows]
         of_counted = norms[:, counted.to(norms.device)]
-        if number == 0:
-            self._thresholds = sink_thresholds(of_counted, ratio=self.sink_ratio)
         tokens = self.tokenized.rows.select(rows[counted])
-        sinks = find_sinks(
-            of_counted, positions=tokens.positions, token_types=tokens.types, ratio=self.sink_ratio,
-            thresholds=self._thresholds,
-        )  # fmt: skip
+        try:
+            if number == 0:
+                self._thresholds = sink_thresholds(of_counted, ratio=self.sink_ratio)
+            sinks = find_sinks(
+                of_counted, positions=tokens.positions, token_types=tokens.types, ratio=self.sink_ratio,
+                thresholds=self._thresholds,
+            )  # fmt: skip
+        except NotFiniteError:
+            raise self._not_finite(of_counted) from None
         is_sink = torch.zeros(len(rows), dtype=torch.bool)
         is_sink[counted] = sinks.mask
         return TokenBatch(states, rows, norms, sinks, is_sink)
+
+    def _not_finite(self, norms: Tensor) -> NotFiniteError:
+        """Return the error that names the layers whose norms are not finite."""
+        bad = (~norms.isfinite()).any(dim=1).nonzero().flatten().tolist()
+        others = f", and {len(bad) - 1} other layers" if len(bad) > 1 else ""
+        return NotFiniteError(
+            f"layer {bad[0]}{others} of {self.name} has states with NaN or infinity",
+            hint=Setting("dtype", "float32", to="compute in a wider range of numbers"),
+        )
 
     def blocks(self, n_rows: int | None = None) -> Iterator[Space]:
         """Yield the states batch by batch and layer by layer, as Spaces with token types and sentences."""

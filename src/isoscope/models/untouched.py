@@ -27,7 +27,8 @@ def untouched(model: Any) -> Iterator[None]:
     """
     modules = list(model.modules()) if isinstance(model, nn.Module) else []
     modes = [(module, module.training) for module in modules]
-    device = device_of(model).type
+    kind = device_of(model).type
+    device = "cpu" if kind == "meta" else kind  # autocast knows nothing of a model without values
     with own_randomness(_cuda_devices(model)), torch.no_grad():
         try:
             if isinstance(model, nn.Module):
@@ -56,12 +57,26 @@ def own_randomness(devices: list[int] | None = None) -> Iterator[None]:
 
 
 def device_of(model: Any) -> torch.device:
-    """Return the device of a model's first parameter or buffer; the CPU where it has none."""
+    """Return the device of a model's first parameter or buffer; the CPU where it has none.
+
+    Parameters that accelerate has offloaded are on no device: there, it is the device they are computed on.
+    """
     if isinstance(model, nn.Module):
         for tensors in (model.parameters(), model.buffers()):
             for tensor in tensors:
-                return tensor.device
+                return tensor.device if tensor.device.type != "meta" else _execution_device(model)
     return torch.device("cpu")
+
+
+def _execution_device(model: nn.Module) -> torch.device:
+    """Return the device of the first of accelerate's hooks that has one."""
+    for module in model.modules():
+        hook = getattr(module, "_hf_hook", None)
+        for one in getattr(hook, "hooks", (hook,)):
+            device = getattr(one, "execution_device", None)
+            if device is not None:
+                return torch.device("cuda", device) if isinstance(device, int) else torch.device(device)
+    return torch.device("meta")
 
 
 def _cuda_devices(model: Any) -> list[int]:

@@ -60,6 +60,9 @@ def layers(
     batch_tokens: int | None = None,
     memory: str | float | None = None,
     device: str | torch.device | None = None,
+    dtype: str | torch.dtype = "float32",
+    device_map: str | Mapping[str, Any] | None = None,
+    compile: bool = False,
     seed: int = 0,
     progress: bool | None = None,
     download: bool = False,
@@ -90,6 +93,11 @@ def layers(
         memory: the memory limit for the sums of all layers, such as "2GB"; by default 1 GiB. Where they
             exceed it, the texts are read more than once, each time for some of the layers.
         device: the device to run the model on; by default a CUDA device if there is one.
+        dtype: the type of the weights and states of a model that is loaded: "float32", "bfloat16", "float16",
+            or "auto" for the type that the weights were saved in. Sums are in float32 and float64.
+        device_map: how accelerate places a model on several devices, the CPU and the disk; "auto" or a
+            mapping. It replaces `device`.
+        compile: compile the model by torch.compile.
         seed: the seed of random choices.
         progress: show a progress bar; by default on a terminal.
         download: download the model if it is not on this machine.
@@ -101,7 +109,9 @@ def layers(
     limit = parse_memory(memory) or MEMORY
     with Bar(show=progress) as bar:
         bar.step("loading the model", at_once=True)
-        loaded = load_language_model(model, device=device, download=download)
+        loaded = load_language_model(
+            model, device=device, dtype=dtype, device_map=device_map, compile=compile, download=download
+        )
         bar.step("tokenizing")
         states = States(
             texts, model=loaded, layers=layers, window=window, truncate=truncate, max_tokens=max_tokens,
@@ -116,7 +126,7 @@ def layers(
             bar.step(f"{len(states.counted):,} tokens through {loaded.name}{of_many}")
             found |= run.layers(group)
         readings = _readings(found, quantities, run, bar)
-    notes = [*states.notes, *_sample_notes(len(plan.sample), k)]
+    notes = [*states.notes, *_sample_notes(len(plan.sample), k), *_zero_notes(found)]
     if len(groups) > 1:
         within = f"{limit / 10**6:,.0f} MB"
         notes.append(f"the texts were read {len(groups)} times to keep the sums within {within}")
@@ -264,6 +274,11 @@ def _sample_notes(n: int, k: int) -> list[str]:
             f"{k} neighbours among {n:,} tokens reach far: the local dimension reads low; hold more tokens"
         ]
     return []
+
+
+def _zero_notes(found: Mapping[int, tuple[LayerStatistics, LayerStatistics]]) -> list[str]:
+    zero = [str(layer) for layer, (everyone, _) in found.items() if not everyone.directions.count]
+    return [f"every state is zero in layer{'s' if len(zero) > 1 else ''} {', '.join(zero)}"] if zero else []
 
 
 def layer_groups(layers: list[int], plan: LayerPlan, n_dims: int, memory: int) -> list[list[int]]:
