@@ -132,7 +132,7 @@ def test_results_come_back_as_the_callers_kind() -> None:
         ({"a": 1}, InputError, "`X` is a dict"),
         ((row for row in ROWS), InputError, "`X` is a generator"),
         (pa.array([[1.0], [1.0, 2.0]]), ShapeError, "a vector of length 2 in row 1, where the first has 1"),
-        (pa.array([[1.0], None]), NotFiniteError, r"no vector in row 1 \(null\)"),
+        (pa.array([[1.0], None]), NotFiniteError, r"no vector in 1 of 2 rows \(row 1, "),
         (pa.array([[1.0, 2.0], [None, 2.0]]), NotFiniteError, "missing numbers, the first in row 1"),
         (pa.chunked_array([], type=pa.list_(pa.float32())), ShapeError, "empty"),
     ],
@@ -180,7 +180,7 @@ def test_columns_of_texts_are_left_out_with_a_warning(library) -> None:
     with pytest.warns(UserWarning, match="^X: left out non-numeric columns: word$"):
         assert as_matrix(frame).tolist() == [[1, 0.5], [2, 1.5]]
     assert as_matrix(frame, apart="word").shape == (2, 2)
-    with pytest.raises(InputError, match="`X` has texts in column 'word'"):
+    with pytest.raises(InputError, match="only texts in column 'word'"):
         as_matrix(frame[["word"]])
 
 

@@ -267,6 +267,8 @@ def _from_foreign(X: Any, name: str) -> Tensor:
         raise InputError(
             f"is a {type(X).__name__}", argument=name, wanted="an array, a table or nested lists"
         )
+    if isinstance(X, list | tuple) and (rows := [row for row, vector in enumerate(X) if vector is None]):
+        raise frames.no_vectors(rows, len(X), name)
     try:
         array = np.asarray(X)
     except ValueError as error:
@@ -300,6 +302,8 @@ def _share(array: np.ndarray, name: str) -> Tensor:
 
 def _from_object_array(array: np.ndarray, name: str) -> np.ndarray:
     """Stack rows that are separate lists or arrays, such as a pandas column of vectors."""
+    if array.ndim == 1 and (missing := [row for row, vector in enumerate(array) if vector is None]):
+        raise frames.no_vectors(missing, len(array), name)
     rows = [np.asarray(row) for row in array.ravel()]
     lengths = {row.shape for row in rows}
     if len(lengths) > 1:

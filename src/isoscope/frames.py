@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from functools import cached_property
 from typing import Any
@@ -24,7 +25,9 @@ from isoscope.table_columns import (
     no_column,
     whole_numbers,
 )
+from isoscope.written_lists import are_lists, parsed_lists
 
+_N_SHOWN = 5  # rows that a message names
 _MIXED = "objects"  # Python objects of several types
 
 
@@ -107,9 +110,9 @@ class Frame:
         return self.names.index(column)
 
     def _lists(self, place: int) -> np.ndarray:
-        if self._is_pandas:
-            return np.asarray(self.table.iloc[:, place].to_numpy())
-        return _arrow_lists(self.table.column(place), self.name)
+        if not self._is_pandas:
+            return _arrow_lists(self.table.column(place), self.name)
+        return _pandas_lists(self.table.iloc[:, place], self.name, self.names[place])
 
     def _matrix(self, places: list[int]) -> np.ndarray:
         if not self._is_pandas:
@@ -165,8 +168,10 @@ def from_frame(X: Any, name: str, apart: Collection[str] = ()) -> np.ndarray:
             warnings.warn(f"{name}: {note}", stacklevel=2)
         return vectors
     X = X.to_arrow() if type(X).__module__.startswith("polars") else X
-    if hasattr(X, "type") and _is_list(X.type):
+    if hasattr(X, "type") and arrow_kind(X.type) in (VECTORS, LISTS, TEXTS):
         return _arrow_lists(X, name)
+    if hasattr(X, "isna") and len(X) and X.dtype.kind == "O":
+        return _pandas_lists(X, name)
     return np.asarray(X.to_numpy() if hasattr(X, "to_numpy") else X)
 
 
@@ -174,10 +179,16 @@ def _refuse_no_dimensions(columns: list[Column], name: str) -> None:
     """Raise InputError over columns that are no dimensions, or may be none."""
     verdict = judge(columns)
     others = [columns[place] for place in verdict.others]
-    if others:
-        kinds = " and ".join(dict.fromkeys(column.holds for column in others))
+    if len(others) == len(columns) and any(column.holds == TEXTS for column in others):
         raise InputError(
-            f"has {kinds} in column{_shown(column.name for column in others)}",
+            f"has no numbers, only {_kinds(others)} in column{_shown(column.name for column in others)}",
+            argument=name,
+            wanted="vectors",
+            hint=f"encode texts with isoscope.encode({name}) first",
+        )
+    if others:
+        raise InputError(
+            f"has {_kinds(others)} in column{_shown(column.name for column in others)}",
             argument=name,
             wanted="numbers in each",
             hint=f"pass {name}.drop(columns=[…]), and texts that are labels as labels=…",
@@ -192,6 +203,10 @@ def _refuse_no_dimensions(columns: list[Column], name: str) -> None:
             wanted="dimensions only",
             hint=[f"pass {name}.drop(columns=[…])", f"{name}.to_numpy() if all columns are dimensions"],
         )
+
+
+def _kinds(columns: list[Column]) -> str:
+    return " and ".join(dict.fromkeys(column.holds for column in columns))
 
 
 def _shown(names: Iterable[str]) -> str:
@@ -224,8 +239,9 @@ def _object_kind(column: Any, dtype: Any) -> str:
     for cell in cells:
         if isinstance(cell, list | tuple | np.ndarray):
             return {"f": VECTORS, "i": LISTS, "u": LISTS}.get(np.asarray(cell).dtype.kind, _MIXED)
-    if cells and all(isinstance(cell, str) for cell in cells):
-        return TEXTS
+    strings = [cell for cell in cells if isinstance(cell, str)]
+    if strings and all(isinstance(cell, str) or _is_nan(cell) for cell in cells):
+        return VECTORS if are_lists(strings) else TEXTS
     if dtype.name == "category":
         return "categories"
     are_numbers = all(isinstance(cell, float | int | Decimal | np.number) for cell in cells)
@@ -233,8 +249,19 @@ def _object_kind(column: Any, dtype: Any) -> str:
     return "f" if cells and are_numbers and not has_truths else _MIXED
 
 
+def _is_nan(cell: Any) -> bool:
+    return isinstance(cell, float) and cell != cell
+
+
 def _arrow(X: Any) -> list[Column]:
-    return arrow_columns(X.schema, lambda places: X.select(places).slice(0, N_JUDGED))
+    first = X.slice(0, N_JUDGED)
+    columns = arrow_columns(X.schema, first.select)
+    return [
+        replace(column, holds=VECTORS)
+        if column.holds == TEXTS and are_lists(first.column(place).to_pylist())
+        else column
+        for place, column in enumerate(columns)
+    ]
 
 
 def arrow_columns(schema: Any, read: Callable[[list[int]], Any]) -> list[Column]:
@@ -294,12 +321,38 @@ def _is_list(kind: Any) -> bool:
     return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
 
 
+def _pandas_lists(column: Any, name: str, of: str | None = None) -> np.ndarray:
+    """Return the vectors of a column, called `of` in its data frame: lists, or lists written as text."""
+    if (missing := column.isna().to_numpy()).any():
+        rows = np.flatnonzero(missing).tolist()
+        dropped = f"{name}.dropna()" if of is None else f"{name}.dropna(subset=[{of!r}])"
+        raise no_vectors(rows, len(column), name, hint=f"pass {dropped}")
+    if isinstance(column.iloc[0], str):
+        import pyarrow as pa
+
+        return _arrow_lists(pa.array(column, pa.string()), name)
+    return np.asarray(column.to_numpy())
+
+
 def _arrow_lists(column: Any, name: str) -> np.ndarray:
     import pyarrow as pa
 
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
-    return lists_array(column, name)
+    return lists_array(parsed_lists(column, name) if arrow_kind(column.type) == TEXTS else column, name)
+
+
+def no_vectors(
+    rows: Sequence[int], n_rows: int, name: object, hint: str = "drop the rows without one"
+) -> NotFiniteError:
+    """Return the error over rows without a vector: how many there are, and the first of them."""
+    shown = ", ".join(map(str, rows[:_N_SHOWN])) + (", …" if len(rows) > _N_SHOWN else "")
+    return NotFiniteError(
+        f"has no vector in {len(rows):,} of {n_rows:,} rows (row {shown}, counted from 0)",
+        argument=name,
+        wanted="a vector in every row",
+        hint=hint,
+    )
 
 
 def lists_array(column: Any, name: object, n_dims: int | None = None, start: int = 0) -> np.ndarray:
@@ -316,10 +369,8 @@ def lists_array(column: Any, name: object, n_dims: int | None = None, start: int
     if len(column) == 0:
         return np.empty((0, n_dims or 0), dtype=np.float32)
     if column.null_count:
-        row = start + column.is_null().index(True).as_py()
-        raise NotFiniteError(
-            f"has no vector in row {row} (null)", argument=name, hint="drop the rows without one"
-        )
+        rows = np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False)) + start
+        raise no_vectors(rows.tolist(), len(column), name)
     lengths = pc.list_value_length(column)
     n_dims = lengths[0].as_py() if n_dims is None else n_dims
     ragged = pc.not_equal(lengths, n_dims).index(True).as_py()

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 import torch
 from pyarrow import parquet
+from tests.raising import raises
 
 import isoscope as iso
 from isoscope.errors import InputError
@@ -63,8 +64,17 @@ def saved(folder: Path) -> str:
     return str(place)
 
 
-def file(folder: Path) -> Path:
-    parquet.write_table(pa.table(columns(ROWS.tolist())), path := folder / "docs.parquet")
+def written() -> list[str]:
+    """Vectors as JSON and NumPy print them."""
+    return [
+        str(row.tolist()) if i % 2 else f" [{' '.join(map(repr, row.tolist()))}]"
+        for i, row in enumerate(ROWS)
+    ]
+
+
+def file(folder: Path, vectors: Any = None) -> Path:
+    rows = ROWS.tolist() if vectors is None else vectors
+    parquet.write_table(pa.table(columns(rows)), path := folder / "docs.parquet")
     return path
 
 
@@ -92,6 +102,8 @@ TABLES: dict[str, Callable[[Path], Any]] = {
     "opened shards": lambda folder: iso.open_vectors(shards(folder)),
     "pandas, a vector column": lambda _: pd.DataFrame(columns(list(ROWS))),
     "pandas, a column a dimension": lambda _: pd.DataFrame(wide()),
+    "pandas, vectors as text": lambda _: pd.DataFrame(columns(written())),
+    "table, vectors as text": lambda folder: file(folder, written()),
     "polars, a vector column": lambda _: pl.DataFrame(columns(ROWS.tolist())),
     "polars, an array column": lambda _: pl.DataFrame(
         columns(ROWS), schema_overrides={"emb": pl.Array(float, D)}
@@ -301,3 +313,39 @@ def test_splits_on_disk(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="splits has several splits of a dataset: test"):
         iso.measure(place)
     assert iso.measure(place / "test", metrics="isoscore").notes == ("2 files",)
+
+
+def with_gaps() -> list[Any]:
+    rows: list[Any] = ROWS.tolist()
+    for row in (3, 7, 8, 9, 20, 50):
+        rows[row] = None
+    return rows
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda folder: with_gaps(),
+        lambda folder: pd.DataFrame({"emb": with_gaps(), "topic": LABELS}),
+        lambda folder: pd.Series(with_gaps()),
+        lambda folder: pd.DataFrame({"emb": [row and str(row) for row in with_gaps()]}),
+        lambda folder: pl.DataFrame({"emb": with_gaps(), "topic": LABELS}),
+        lambda folder: pa.table({"emb": with_gaps()}),
+        lambda folder: file(folder, with_gaps()),
+        lambda folder: file(folder, [row and str(row) for row in with_gaps()]),
+    ],
+)
+def test_rows_without_a_vector_are_counted(tmp_path: Path, make: Callable[[Path], Any]) -> None:
+    shown = r"6 of 60 rows \(row 3, 7, 8, 9, 20, …"
+    with raises(iso.NotFiniteError, message=shown, hint="drop"):
+        iso.measure(make(tmp_path))
+
+
+def test_an_array_that_is_refused_is_called_x() -> None:
+    with raises(iso.NotFiniteError, argument="X", hint=r"X\[np.isfinite"):
+        iso.measure(np.full((4, 3), np.nan))
+
+
+def test_a_table_of_texts_alone() -> None:
+    with raises(InputError, argument="X", hint=r"isoscope.encode\(X\)"):
+        iso.measure(pd.DataFrame({"review": ["a", "b"]}))

@@ -148,7 +148,7 @@ def test_missing_vectors_name_the_row(path: Path, row: int) -> None:
     rows: list[list[float] | None] = [[1.0, 2.0] for _ in range(8)]
     rows[row] = None
     write(path, pa.table({"v": pa.array(rows, pa.list_(pa.float32()))}))
-    with pytest.raises(NotFiniteError, match=rf"has no vector in row {row} \(null\)"):
+    with pytest.raises(NotFiniteError, match=rf"has no vector in 1 of \d+ rows \(row {row}, "):
         read(path)
 
 
@@ -238,3 +238,20 @@ def test_columns_of_bytes_may_be_packed_bits(path: Path) -> None:
         read(path)
     assert read(path, unpack_bits=False).vectors.tolist() == X.tolist()
     assert read(path, unpack_bits=True).vectors.tolist() == np.unpackbits(X, axis=1).tolist()
+
+
+def test_vectors_written_as_text(path: Path) -> None:
+    cells = ["[1, 2.5]", " [3.0 -4e1]"] * 12
+    write(path, pa.table({"id": list(range(24)), "v": cells, "c": ["a", "b"] * 12}))
+    space = read(path, labels="c")
+    assert space.vectors.tolist() == [[1, 2.5], [3, -40]] * 12
+    wide = {"v": cells} | {f"x{j}": np.random.default_rng(j).normal(size=24) for j in range(3)}
+    write(path, pa.table(wide))
+    assert read(path).n_dims == 3  # columns of numbers are the dimensions, unless the column is named
+    assert read(path, vectors="v").n_dims == 2
+    write(path, pa.table({"v": [*cells, "[1, two]"]}))
+    with raises(FileError, message="a word that is no number"):
+        read(path)
+    write(path, pa.table({"v": [*cells, "nothing"]}))
+    with raises(FileError, message="'nothing' in row 24", wanted="brackets"):
+        read(path)

@@ -9,7 +9,7 @@ import pytest
 from file_writers import write_text
 from tests.raising import raises
 
-from isoscope.errors import FileError, InputError, ShapeError
+from isoscope.errors import FileError, InputError, NotFiniteError, ShapeError
 from isoscope.io import open_vectors, read
 
 X = np.random.default_rng(0).normal(size=(40, 3))
@@ -149,12 +149,12 @@ def test_vectors_as_lists_in_a_column(path: Path, style) -> None:
         ("[0.5]", "has a vector of length 1 in row 40, where the first has 3"),
         ("[0.5, x, 1]", "a word that is no number"),
         ("0.5, 1, 2", "in row 40"),
-        ("", "in row 40"),
+        ("", r"no vector in 1 of 42 rows \(row 40"),
     ],
 )
 def test_a_list_that_is_none(path: Path, cell: str, message: str) -> None:
     pd.DataFrame({"v": [*map(str, X.tolist()), cell, str([1.0, 2.0, 3.0])]}).to_csv(path, index=False)
-    with pytest.raises((FileError, ShapeError), match=message):
+    with pytest.raises((FileError, NotFiniteError, ShapeError), match=message):
         read(path)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from torch import Tensor
 
-from isoscope.arrays import as_device
+from isoscope.arrays import as_device, as_matrix
 from isoscope.engine.dask_arrays import DaskVectors, is_dask_array
 from isoscope.engine.on_device import OnDevice
 from isoscope.engine.slice_names import By, columns_of_values, slices_of
@@ -78,9 +78,18 @@ def as_input(
         if vectors is not None:
             raise InputError("names a column of a table; X is an array", argument="vectors")
         columns = _looked_up(X, rows)
-        space = X if isinstance(X, Space) else Space(X, **columns)
+        space = X if isinstance(X, Space) else _space(X, columns)
         opened = Input(replace(X, **columns) if space is X and columns else space, by)
     return replace(opened, source=_placed(opened.source, device), how={**opened.how, "device": device})
+
+
+def _space(X: Any, columns: Mapping[str, Any]) -> Space:
+    try:
+        return Space(X, **columns)
+    except InputError as error:
+        if error.argument == "vectors":
+            as_matrix(X)  # raises the same error over X, which is the caller's name
+        raise
 
 
 def _looked_up(X: Any, rows: Mapping[str, Any]) -> dict[str, Any]:

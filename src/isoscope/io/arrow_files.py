@@ -14,7 +14,7 @@ import numpy as np
 from isoscope.errors import FileError
 from isoscope.frames import arrow_columns, arrow_kind, column_values
 from isoscope.io.files import first_bytes, is_gzip
-from isoscope.io.table import Table, Wanted
+from isoscope.io.table import ROWS_BESIDE, Table, Wanted
 from isoscope.table_columns import (
     LISTS,
     N_JUDGED,
@@ -23,11 +23,14 @@ from isoscope.table_columns import (
     TEXTS,
     VECTORS,
     Column,
+    names_no_dimension,
 )
+from isoscope.written_lists import are_lists, parsed_lists
 
 if TYPE_CHECKING:
     from isoscope.io.addresses import FilePath
 
+_N_FIRST = 20  # rows that columns of strings are judged by
 _VALUE_BYTES = 8  # of a value in memory, at least
 _BUFFER_BYTES = 64 * 2**20  # of all columns together, read ahead at an address
 _HOLDS = {"f": NUMBERS, "i": NUMBERS, TEXTS: TEXTS, VECTORS: VECTORS, LISTS: LISTS}
@@ -52,12 +55,64 @@ class ArrowTable(Table):
 
     @cached_property
     def kinds(self) -> tuple[str, ...]:
-        """By the columns' types."""
+        """By the columns' types; of strings, by the first rows."""
+        return tuple(
+            VECTORS if place in self._written_lists else held for place, held in enumerate(self._types)
+        )
+
+    @cached_property
+    def _types(self) -> tuple[str, ...]:
         return tuple(_HOLDS.get(arrow_kind(field.type), OTHER) for field in self.schema)
 
+    @cached_property
+    def _written_lists(self) -> frozenset[int]:
+        """The columns of strings that hold vectors, such as "[0.5, 1]".
+
+        Their first rows are read only where no other column can hold vectors, or the caller names one.
+        """
+        types, named = self._types, self.wanted.named
+        strings = [place for place, held in enumerate(types) if held == TEXTS]
+        n_numbers = sum(
+            held == NUMBERS and not names_no_dimension(name)
+            for name, held in zip(self.written, types, strict=True)
+        )
+        if VECTORS in types or LISTS in types or n_numbers > 1:
+            strings = [place for place in strings if self.written[place] in named]
+        if not strings or (first := next(self._stored(strings, _N_FIRST), None)) is None:
+            return frozenset()
+        cells = (column.to_pylist() for column in first.columns)
+        return frozenset(place for place, some in zip(strings, cells, strict=True) if are_lists(some))
+
+    def batches(self, places: list[int], n_rows: int) -> Iterator[Any]:
+        """Yield batches as the file has them; vectors that are written as strings are parsed."""
+        import pyarrow as pa
+
+        lists = self._written_lists & set(places)
+        start = 0
+        for batch in self._stored(places, n_rows):
+            if not lists:
+                yield batch
+                continue
+            columns = [
+                parsed_lists(column, self.path, start=start, error=FileError) if place in lists else column
+                for place, column in zip(places, batch.columns, strict=True)
+            ]
+            yield pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
+            start += len(batch)
+
+    @abstractmethod
+    def _stored(self, places: list[int], n_rows: int) -> Iterator[Any]:
+        """Yield batches as the file has them."""
+
+    def beside(self, places: list[int]) -> Iterator[Any]:
+        """Yield columns as the file has them."""
+        return self._stored(places, ROWS_BESIDE)
+
     def type_of(self, place: int) -> Any:
-        """Return the Arrow type."""
-        return self.schema.field(place).type
+        """Return the Arrow type; of vectors that are written as strings, the type that they are read as."""
+        import pyarrow as pa
+
+        return pa.list_(pa.float64()) if place in self._written_lists else self.schema.field(place).type
 
     def n_numbers(self, place: int) -> int:
         """Return the list length of the type, else the length of the first list."""
@@ -94,7 +149,8 @@ class ParquetTable(ArrowTable):
     def n_numbers(self, place: int) -> int:
         """Return the length of the first list; at an address it is computed from the counts in the footer."""
         n_rows, name = self.count(), self.written[place]
-        if isinstance(self.path, Path) or not n_rows or self.type_of(place).num_fields != 1:
+        is_nested = place not in self._written_lists and self.type_of(place).num_fields == 1
+        if isinstance(self.path, Path) or not n_rows or not is_nested:
             return super().n_numbers(place)
         groups = map(self._metadata.row_group, range(self._metadata.num_row_groups))
         chunks = (group.column(at) for group in groups for at in range(group.num_columns))
@@ -102,7 +158,7 @@ class ParquetTable(ArrowTable):
         n_dims, rest = divmod(sum(chunk.num_values for chunk in of_column), n_rows)
         return n_dims if n_dims and not rest else super().n_numbers(place)
 
-    def batches(self, places: list[int], n_rows: int) -> Iterator[Any]:
+    def _stored(self, places: list[int], n_rows: int) -> Iterator[Any]:
         """Decode batches as they are asked for."""
         columns = [self.written[place] for place in places]
         with self._opened(self._metadata, n_columns=len(columns)) as file:
@@ -147,7 +203,7 @@ class IpcTable(ArrowTable):
         # the dataset counts by the batches' headers; asking the batches would decompress them
         return int(dataset.dataset(self.path, format="ipc").count_rows())
 
-    def batches(self, places: list[int], n_rows: int) -> Iterator[Any]:
+    def _stored(self, places: list[int], n_rows: int) -> Iterator[Any]:
         """Yield the batches of the file, cut to size; they are mapped unless they are compressed."""
         chosen = [sorted(places).index(place) for place in places]
         with self._opened(sorted(places)) as file:

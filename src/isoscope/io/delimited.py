@@ -14,12 +14,13 @@ import numpy as np
 
 from isoscope.errors import FileError, Setting, ShapeError
 from isoscope.io.arrow_files import arrow_input
-from isoscope.io.delimited_layout import MISSING, NULLS, Layout, is_list, is_number, layout, long_cells
+from isoscope.io.delimited_layout import MISSING, NULLS, Layout, is_number, layout, long_cells
 from isoscope.io.files import check_utf8, is_gzip, open_bytes, reason
 from isoscope.io.structure import check_growth
 from isoscope.io.table import Table, Wanted
 from isoscope.printable import listed
 from isoscope.table_columns import NUMBERS, VECTORS, Column
+from isoscope.written_lists import is_list, parsed_lists
 
 if TYPE_CHECKING:
     from isoscope.io.addresses import FilePath
@@ -74,7 +75,7 @@ class DelimitedTable(Table):
         start = 0
         for batch in self._read(types):
             columns = [
-                _parsed(self.path, column, start) if place in lists else column
+                parsed_lists(column, self.path, start=start, error=FileError) if place in lists else column
                 for place, column in zip(places, batch.columns, strict=True)
             ]
             yield pa.RecordBatch.from_arrays(columns, names=[self.written[place] for place in places])
@@ -179,28 +180,6 @@ def _stream(path: FilePath) -> Any:
     if isinstance(path, Path):
         return pa.input_stream(path, compression=packing)
     return pa.CompressedInputStream(arrow_input(path), packing) if packing else arrow_input(path)
-
-
-def _parsed(path: FilePath, column: Any, start: int) -> Any:
-    """Parse lists in brackets into an Arrow column of lists of numbers."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    cells = pc.utf8_trim_whitespace(column)
-    whole = pc.and_(pc.starts_with(cells, "["), pc.ends_with(cells, "]"))
-    bad = pc.index(pc.fill_null(whole, False), False).as_py()
-    if bad >= 0:
-        raise FileError(
-            f"{path} has {str(column[bad])[:40]!r} in row {start + bad}",
-            wanted="a list of numbers in brackets",
-        )
-    inside = pc.replace_substring(pc.utf8_trim(cells, "[]"), ",", " ")
-    words = pc.utf8_split_whitespace(pc.utf8_trim_whitespace(inside))
-    try:
-        numbers = words.flatten().cast(pa.float64())
-    except pa.ArrowInvalid as error:
-        raise FileError(f"{path} has a list with a word that is no number: {reason(error)}") from error
-    return pa.ListArray.from_arrays(words.offsets, numbers)
 
 
 def integers_or_strings(cells: list[str]) -> list[str] | np.ndarray:

@@ -23,6 +23,7 @@ from isoscope.table_columns import (
     check_n_columns,
     whole_numbers,
 )
+from isoscope.written_lists import are_lists, is_list
 
 if TYPE_CHECKING:
     from isoscope.io.addresses import FilePath
@@ -277,17 +278,9 @@ def _holds(cells: list[str], decimal: str) -> str:
         return NUMBERS
     if present and all(cell.lower() in _TRUTH_VALUES for cell in present):
         return _TRUTHS
-    return VECTORS if 2 * sum(map(is_list, present)) > len(present) else TEXTS
+    return VECTORS if are_lists(present) else TEXTS
 
 
 def _is_value(cell: str) -> bool:
     """Whether a cell that is no number is no name either."""
     return is_list(cell) or cell.lower() in _TRUTH_VALUES
-
-
-def is_list(cell: str) -> bool:
-    """Whether a cell is a list of numbers in brackets, as JSON and NumPy write it."""
-    if cell[:1] != "[" or cell[-1:] != "]":
-        return False
-    first = cell[1:200].strip(" \n]").replace(",", " ").split(maxsplit=1)
-    return bool(first) and is_number(first[0])

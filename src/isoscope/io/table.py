@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from isoscope.errors import FileError, ShapeError
-from isoscope.frames import lists_array
+import numpy as np
+
+from isoscope.errors import FileError, NotFiniteError, ShapeError
+from isoscope.frames import lists_array, no_vectors
 from isoscope.io.structure import check_growth
 from isoscope.printable import listed, nearest
 from isoscope.table_columns import OTHER, Column
@@ -17,7 +19,7 @@ from isoscope.table_columns import OTHER, Column
 if TYPE_CHECKING:
     from isoscope.io.addresses import FilePath
 
-_ROWS_BESIDE = 1024  # read at a time, each with texts of any length
+ROWS_BESIDE = 1024  # read at a time, each with texts of any length
 
 
 @dataclass(frozen=True)
@@ -88,7 +90,7 @@ class Table(ABC):
 
     def beside(self, places: list[int]) -> Iterator[Any]:
         """Yield record batches of columns as they are, to be written again."""
-        return self.batches(places, _ROWS_BESIDE)
+        return self.batches(places, ROWS_BESIDE)
 
     def type_of(self, place: int) -> Any:
         """Return the type of a column for messages; for lists, the Arrow type."""
@@ -97,8 +99,21 @@ class Table(ABC):
     def n_numbers(self, place: int) -> int:
         """Return the length of the first list of a column."""
         for batch in self.batches([place], 1):
+            if batch.column(0).null_count:
+                raise self.without_vectors(place)
             return lists_array(batch.column(0).slice(0, 1), self.path).shape[1]
         raise ShapeError(f"{self.path} has no rows", wanted="at least one vector")
+
+    def without_vectors(self, place: int) -> NotFiniteError:
+        """Return the error over nulls in a column of vectors, with their number and the first rows."""
+        rows: list[int] = []
+        n_rows = 0
+        for batch in self.batches([place], 2**16):
+            rows += (
+                np.flatnonzero(batch.column(0).is_null().to_numpy(zero_copy_only=False)) + n_rows
+            ).tolist()
+            n_rows += len(batch)
+        return no_vectors(rows, n_rows, self.path)
 
     def doubt(self, places: list[int]) -> FileError | None:
         """Return a question where these columns of numbers may be no dimensions; None where they are."""

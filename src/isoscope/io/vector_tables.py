@@ -44,9 +44,10 @@ class TableReader(Reader):
         """Choose the columns; a list's length is that of its first row."""
         asked = self.request
         written = {"header": asked.header, "delimiter": asked.delimiter, "decimal": asked.decimal}
+        named = () if asked.vectors is None else (asked.vectors,)
         self._table = table = open_table(
             self.path,
-            Wanted("vectors", heads=None, lone="vector", **written),  # type: ignore[arg-type]
+            Wanted("vectors", heads=None, named=named, lone="vector", **written),  # type: ignore[arg-type]
         )
         check_n_columns(len(table.written), self.path)
         self.columns = table.written
@@ -78,6 +79,8 @@ class TableReader(Reader):
         start = 0
         for batch in self._table.batches([*self._places, *self._texts], block_rows(self.n_dims)):
             if self._is_list:
+                if batch.column(0).null_count:
+                    raise self._table.without_vectors(self._places[0])
                 vectors = lists_array(batch.column(0), self.path, self.n_dims, start)
             else:
                 vectors = _as_bytes(table_array(batch), batch)

@@ -1,0 +1,63 @@
+"""Vectors written as text, such as "[0.5, 1]": how they are recognised and parsed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from isoscope.errors import InputError
+
+
+def is_list(cell: str) -> bool:
+    """Return whether a cell is a list of numbers in brackets, as JSON and NumPy write it.
+
+    >>> is_list("[0.5, 1]"), is_list("[0.5 1.]"), is_list("[sic]")
+    (True, True, False)
+    """
+    if cell[:1] != "[" or cell[-1:] != "]":
+        return False
+    first = cell[1:200].strip(" \n]").replace(",", " ").split(maxsplit=1)
+    try:
+        return bool(first) and "_" not in first[0] and isinstance(float(first[0]), float)
+    except ValueError:
+        return False
+
+
+def are_lists(cells: Sequence[Any]) -> bool:
+    """Return whether most of the cells that are not missing are lists of numbers."""
+    present = [cell for cell in cells if isinstance(cell, str)]
+    return 2 * sum(is_list(cell.strip()) for cell in present) > len(present)
+
+
+def parsed_lists(column: Any, name: object, *, start: int = 0, error: type[InputError] = InputError) -> Any:
+    """Parse an Arrow column of lists in brackets into lists of numbers; empty cells are null.
+
+    Args:
+        column: strings.
+        name: what has the column, for messages.
+        start: the number of the first row, for messages.
+        error: the class of the error over a cell that is not a list.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    cells = pc.utf8_trim_whitespace(column)
+    cells = pc.if_else(pc.equal(cells, ""), pa.scalar(None, cells.type), cells)
+    whole = pc.and_(pc.starts_with(cells, "["), pc.ends_with(cells, "]"))
+    bad = pc.index(pc.fill_null(whole, True), False).as_py()
+    if bad >= 0:
+        got = f"has {str(column[bad])[:40]!r} in row {start + bad}"
+        raise error(got, argument=name, wanted="a list of numbers in brackets")
+    inside = pc.replace_substring(pc.utf8_trim(cells, "[]"), ",", " ")
+    words = pc.utf8_split_whitespace(pc.utf8_trim_whitespace(inside))
+    try:
+        numbers = words.flatten().cast(pa.float64())
+    except pa.ArrowInvalid as reason:
+        raise error(
+            f"has a list with a word that is no number ({reason})",
+            argument=name,
+            wanted="numbers only",
+        ) from reason
+    return pa.ListArray.from_arrays(
+        words.offsets, numbers, mask=words.is_null() if words.null_count else None
+    )
