@@ -69,6 +69,7 @@ def test_every_flag_changes_something(folder: Path) -> None:
     assert by_distance["correspondences"]["overlap"] != plain["correspondences"]["overlap"]
     assert len(found("a.npy", "b.npy", "--moved", "4")["moved_rows"]) == 4
     assert found("a.npy", "b.npy", "--no-errors")["metrics"]["isoscore"]["interval"] is None
+    assert len(found("a.npy", "b.npy", "--by", "labels.txt")["slice_overlaps"]) == 2
     other = found("a.npy", "b.npy", "--seed", "5")
     assert other["metrics"]["isoscore"]["interval"] != plain["metrics"]["isoscore"]["interval"]
     keyed = found("two.npz", "--key", "first", "--key", "second")
@@ -85,6 +86,26 @@ def test_ids(folder: Path) -> None:
     part = found("old.csv", "part.csv", "--ids", "id", "--texts", "texts.txt")
     assert part["n"] == 60
     assert all(one["text"] == f"the item {one['row']}" for one in part["moved_rows"])
+
+
+def test_slices_and_their_gates(folder: Path) -> None:
+    B = np.load("b.npy")
+    B[::2] = np.random.default_rng(0).normal(size=(40, 5))
+    np.save("worse.npy", B)
+    Path("rows.csv").write_text(
+        "v,w,x,y,z,month\n"
+        + "\n".join(
+            f"{','.join(map(str, row))},{7 + place % 2}" for place, row in enumerate(np.load("a.npy"))
+        )
+    )
+    arguments = ("rows.csv", "worse.npy", "--by", "month", "-m", "isoscore", "--gate", "worst:overlap>=0.5")
+    result = run(*arguments, "--json")
+    facts = json.loads(result.stdout)
+    assert result.exit_code == 1
+    assert (facts["by"], facts["gates"][0]["slice"], facts["a"]["d"]) == (["month"], "7", 5)
+    assert [one["slice"] for one in facts["slice_overlaps"]] == ["7", "8"]
+    both = found(*arguments[:4], "--by", "labels.txt", "-m", "isoscore", "--no-errors")
+    assert {one["slice"] for one in both["slices"]} == {"7, x", "8, y"}
 
 
 def test_two_models(folder: Path, tiny_model: Path, tiny_bert: Path) -> None:

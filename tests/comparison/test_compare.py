@@ -12,7 +12,7 @@ from tests.raising import raises
 
 import isoscope as iso
 from isoscope.comparison import compare, parse_gates, resampling
-from isoscope.comparison.moved import displacements, overlap_error, wide_neighbors
+from isoscope.comparison.moved import displacements, overlap_error, shares_left_out, wide_neighbors
 from isoscope.comparison.resampling import N_GROUPS, Groups
 from isoscope.space import Space
 from isoscope.statistics.cross import CrossMoments
@@ -232,11 +232,8 @@ def test_zero_rows_are_named_as_they_came_where_ids_match_them(rng: np.random.Ge
 def error_of_overlap(A: np.ndarray, B: np.ndarray, *, k: int, metric: str, seed: int) -> float | None:
     groups = Groups.dealt(len(A), seed=seed)
     found = wide_neighbors(torch.tensor(A), torch.tensor(B), groups.rows, k=k, metric=metric)
-    return (
-        None
-        if found is None
-        else overlap_error(found, groups, torch.ones(len(groups.rows), dtype=torch.bool), k=k)
-    )
+    every = torch.ones(len(groups.rows), dtype=torch.bool)
+    return None if found is None else overlap_error(shares_left_out(found, groups, every, k=k), groups, every)
 
 
 def test_the_interval_of_the_overlap_covers_it() -> None:

@@ -93,7 +93,8 @@ def compare(
         typer.Option(
             "--gate",
             help='A condition on a metric of B ("isoscore>=0.1"), on the difference B − A '
-            '("delta:isoscore>=-0.02"), or on cka, cka_debiased, procrustes or overlap. Can be repeated. '
+            '("delta:isoscore>=-0.02"), or on cka, cka_debiased, procrustes or overlap; with --by, "worst:" '
+            'before it is on the worst slice ("worst:overlap>=0.8"). Can be repeated. '
             "The exit code is 1 unless all conditions hold.",
             metavar="CONDITION",
         ),
@@ -114,6 +115,15 @@ def compare(
         int,
         typer.Option("--moved", help="How many of the rows and labels that moved most to list.", metavar="N"),
     ] = 10,
+    by: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--by",
+            help="Also compare each slice by a column of A, or a file with one value a line; repeated, by "
+            "several columns.",
+            metavar="WHERE",
+        ),
+    ] = None,
     source: TwoInputs,
     errors: Annotated[
         bool, typer.Option("--errors/--no-errors", help="Also compute intervals of the differences.")
@@ -135,6 +145,8 @@ def compare(
 
     Rows in a different order: `isoscope compare old.parquet new.parquet --ids id`
 
+    Each language, the worst first: `isoscope compare old.parquet new.parquet --by language`
+
     A check in a pipeline: `isoscope compare old.npy new.npy --gate "isoscore>=0.1" --gate "overlap>=0.8"`
 
     On changes: `isoscope compare old.npy new.npy --gate "delta:silhouette>=-0.02" --json -o comparison.json`
@@ -151,7 +163,7 @@ def compare(
     wanted = [*(metrics.chosen() or ["default"]), *(one.metric for one in gates if one.metric)]
     opened = list(zip((first, second), (a, b or a), strict=True))
     comparison = compare_spaces(
-        first.open(a, labels=labels),
+        first.open(a, labels=labels, by=by),
         second.open(b or a),
         ids=_ids(opened, two("ids", ids)),
         texts=texts,
@@ -161,6 +173,7 @@ def compare(
         n_moved=n_moved,
         errors=errors,
         seed=seed,
+        by=tuple(by) if by else None,
     )
     results = comparison.check(gates)
     more = {"gates": [one.to_dict() for one in results]}

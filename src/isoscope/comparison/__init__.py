@@ -8,7 +8,14 @@ parse_gates(texts)          conditions such as "isoscore>=0.1", which `Compariso
 
 from __future__ import annotations
 
-from isoscope.comparison.changes import Change, Correspondence, MovedLabel, MovedRow
+from isoscope.comparison.changes import (
+    Change,
+    Correspondence,
+    MovedLabel,
+    MovedRow,
+    SliceChange,
+    SliceOverlap,
+)
 from isoscope.comparison.compare import compare
 from isoscope.comparison.gates import Gate, GateResult, parse_gates
 from isoscope.comparison.result import Comparison
@@ -21,6 +28,8 @@ __all__ = [
     "GateResult",
     "MovedLabel",
     "MovedRow",
+    "SliceChange",
+    "SliceOverlap",
     "compare",
     "parse_gates",
 ]

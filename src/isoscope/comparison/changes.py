@@ -9,6 +9,7 @@ from typing import Any
 from isoscope.results import plain
 
 Interval = tuple[float, float]
+_LEVEL = 0.05  # of the p-values
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,52 @@ class Change:
         """Return JSON-ready values; infinities as None."""
         sides = {"a": self.before, "b": self.after, "difference": self.difference}
         return {**plain(sides), "interval": plain(self.interval), "meaning": self.meaning}
+
+
+@dataclass(frozen=True)
+class SliceChange(Change):
+    """A metric of both spaces on one slice of the rows, and its change.
+
+    Attributes:
+        meaning: what the value for B means, in words; the reason where a value is undefined.
+        slice: the name of the slice.
+        n: the number of its rows.
+        p_value: of no change, two-sided, adjusted by Holm for all changes that are tested.
+    """
+
+    slice: str = ""
+    n: int = 0
+    p_value: float | None = None
+
+    @property
+    def differs(self) -> bool | None:
+        """Whether the adjusted p-value is below 0.05; None where there is none."""
+        return None if self.p_value is None else self.p_value < _LEVEL
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return JSON-ready values; infinities as None."""
+        named = {"slice": self.slice, "n": self.n, "metric": self.name}
+        return {**named, **super().to_dict(), "p_value": plain(self.p_value)}
+
+
+@dataclass(frozen=True)
+class SliceOverlap:
+    """The overlap of neighbours of the rows of one slice, searched among all rows; None without such rows.
+
+    Attributes:
+        slice: the name of the slice.
+        n: the number of its rows.
+        overlap, interval: the share of neighbours that both spaces have, and its 95 % interval.
+    """
+
+    slice: str
+    n: int
+    overlap: float | None
+    interval: Interval | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return JSON-ready values."""
+        return {name: plain(value) for name, value in vars(self).items()}
 
 
 @dataclass(frozen=True)

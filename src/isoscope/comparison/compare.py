@@ -10,13 +10,14 @@ from typing import Any
 
 import torch
 
-from isoscope.comparison.changes import Change, Correspondence, Interval, MovedRow
+from isoscope.comparison.changes import Change, Correspondence, Interval, MovedRow, SliceChange
 from isoscope.comparison.moved import Moved, find_moved
-from isoscope.comparison.resampling import CrossLeftOut, Figures, Groups, LeftOut
+from isoscope.comparison.resampling import MIN_ROWS, Figures, Groups, difference_errors
 from isoscope.comparison.result import Comparison
 from isoscope.comparison.row_order import order_note
-from isoscope.engine.kept import rows_of, shelf_of
-from isoscope.engine.measure import measure, values
+from isoscope.comparison.slices import slice_changes
+from isoscope.engine.kept import rows_of, shelf_of, sliced_shelf_of
+from isoscope.engine.measure import measure
 from isoscope.errors import InputError, ShapeError, UndefinedError, check_seed
 from isoscope.labels import Labels, as_labels
 from isoscope.metrics.correspondence import linear_cka, procrustes_distance
@@ -29,10 +30,6 @@ from isoscope.statistics.gathered import Statistics
 _N_NEIGHBORS = 10
 _LISTED = 5  # row numbers in a note
 _MANY = 20_000  # rows from which on the progress bar is shown at once
-_MIN_ROWS = 40  # two for each group: fewer give no standard error
-# whole numbers and extremes: leaving out rows does not show their standard error
-_NO_ERROR = frozenset({"dimensions_for_variance", "dimensions_for_half", "dunn_index"})
-_GROWS = frozenset({"calinski_harabasz"})  # with the number of rows: a sample does not show its error
 
 
 def compare(
@@ -51,6 +48,7 @@ def compare(
     progress: bool | None = None,
     vectors: str | tuple[str | None, str | None] | None = None,
     device: Any = None,
+    by: Any = None,
 ) -> Comparison:
     """Compare two spaces of the same items: what changed, by how much, and for which items.
 
@@ -76,6 +74,9 @@ def compare(
         progress: show a progress bar; None shows it on a terminal when the work takes over a second.
         vectors: the column of a table that holds the vectors, where it has several; a pair for A and B.
         device: the device to compute on, such as "cuda"; by default that of the vectors.
+        by: also compare each slice of the rows: a column of A, several, one value a row, or values by name,
+            as for `measure`. Every slice has its changes with intervals and p-values, adjusted by Holm for
+            their number, and its overlap; the worst slice comes first.
 
     >>> import numpy as np
     >>> A = np.random.default_rng(0).normal(size=(200, 6))
@@ -94,32 +95,28 @@ def compare(
         )
     named = [name for name in (labels, texts) if isinstance(name, str)]  # in B they are no dimensions either
     columns = vectors if isinstance(vectors, tuple) else (vectors, vectors)
-    first_shelf, second_shelf = (
-        _shelf(
-            X,
-            side,
-            seed,
-            vectors=column,
-            device=device,
-            apart=[*named, own] if isinstance(own, str) else named,
-            **known,
-        )
-        for X, side, own, column, known in zip(
-            (A, B), "AB", both, columns, ({"labels": labels, "texts": texts}, {}), strict=True
-        )
+    of_a, of_b = (
+        {"seed": seed, "vectors": column, "device": device, "apart": [*named, *_named(own)]}
+        for column, own in zip(columns, both, strict=True)
     )
+    first_shelf, slices, columns_by = sliced_shelf_of(A, by, labels=labels, texts=texts, **of_a)
+    second_shelf = shelf_of(B, **{**of_b, "apart": [*of_b["apart"], *columns_by]})
+    for shelf, side in zip((first_shelf, second_shelf), "AB", strict=True):
+        _refuse_weights(shelf, side)
     matched = _match(
         first_shelf,
         second_shelf,
         None
         if ids is None
         else tuple(
-            rows_of(X, own, "ids", vectors=column)
+            rows_of(X, own, "ids", vectors=column, apart=[*named, *columns_by])
             for X, own, column in zip((A, B), both, columns, strict=True)
         ),
     )
     shelves = matched.first, matched.second
     first, second = matched.first.space, matched.second.space
+    if slices is not None and ids is not None:
+        slices = Labels(slices.codes[torch.tensor(matched.rows[0])], slices.names).seen()
     n = len(first)
     # at most half of the other rows: all of them would be neighbours in any space
     n_neighbors = max(1, min(_N_NEIGHBORS, (n - 1) // 2)) if k is None else k
@@ -133,8 +130,9 @@ def compare(
         bar.step("correspondence", at_once=n > _MANY)
         sums = CrossMoments.of(first.vectors, second.vectors)
         moved = find_moved(
-            first, second, sums, k=n_neighbors, metric=metric, n_moved=n_moved, seed=seed, errors=errors
-        )
+            first, second, sums, k=n_neighbors, metric=metric, n_moved=n_moved, seed=seed, errors=errors,
+            slices=slices,
+        )  # fmt: skip
         notes += [*matched.zero_notes(moved), *moved.notes]
         if n_neighbors < _N_NEIGHBORS and k is None:
             notes.append(
@@ -142,14 +140,29 @@ def compare(
             )
         bar.step("intervals")
         half_widths: dict[str, float] = {}
-        if errors and n >= _MIN_ROWS:
+        if errors and n >= MIN_ROWS:
             groups = Groups.dealt(n, None if first.labels is None else first.labels.codes, seed=seed)
-            half_widths = _half_widths(first, second, groups, tuple(a), seed, bar)
+            standard_errors = difference_errors(
+                first,
+                second,
+                groups,
+                tuple(a),
+                seed=seed,
+                correspondences=_correspondences,
+                progress=bar.share,
+            )
+            half_widths = {name: groups.half_width(error) for name, error in standard_errors.items()}
             m = len(groups.rows)
             part = f" over a random {m:,} of the {n:,} rows" if m < n else ""
             notes.append(
                 f"the 95 % intervals are from a jackknife with {groups.n_groups} groups of rows{part} "
                 f"(seed {seed}); each interval holds for one metric by itself"
+            )
+        changed: list[SliceChange] = []
+        if slices is not None:
+            bar.step("slices")
+            changed = slice_changes(
+                first, second, slices, tuple(a), errors=errors, seed=seed, progress=bar.share
             )
 
     def interval(name: str, value: float | None) -> Interval | None:
@@ -180,16 +193,21 @@ def compare(
         notes=tuple(map(printable, notes)),
         seed=seed,
         seconds=time.perf_counter() - began,
+        by=columns_by,
+        slices=tuple(changed),
+        slice_overlaps=moved.slices,
     )
 
 
-def _shelf(X: Any, side: str, seed: int, **given: Any) -> Statistics:
-    shelf = shelf_of(X, seed=seed, **given)
+def _named(ids: Any) -> list[str]:
+    return [ids] if isinstance(ids, str) else []
+
+
+def _refuse_weights(shelf: Statistics, side: str) -> None:
     if shelf.space.weights is not None:
         raise InputError(
             "has weights, and a comparison counts every row once", argument=side, hint="leave the weights out"
         )
-    return shelf
 
 
 def _with(space: Space, side: str, labels: Labels | None, texts: Sequence[str] | None) -> Space:
@@ -282,31 +300,6 @@ def _places(entries: Any, space: Space, side: str) -> dict[str, int]:
             f"{int(coded.counts[repeated[0]])} times"
         )
     return {str(coded.names[code]): row for row, code in enumerate(coded.codes.tolist())}
-
-
-def _half_widths(
-    first: Space, second: Space, groups: Groups, names: tuple[str, ...], seed: int, bar: Bar
-) -> dict[str, float]:
-    """Return half the width of the 95 % interval of each difference, by the jackknife."""
-    some = [space.take(groups.rows) for space in (first, second)]
-    sides = [LeftOut(space, groups, names, seed) for space in some]
-    cross = CrossLeftOut(some[0].vectors, some[1].vectors, groups)
-
-    def figures(group: int) -> Figures:
-        results = _correspondences(cross.without(group))
-        before, after = (values(side.without(group), names) for side in sides)
-        for name in names:
-            old, new = before[name], after[name]
-            results[name] = None if old is None or new is None else new - old
-        return results
-
-    errors = groups.jackknife(figures, progress=bar.share)
-    without = _NO_ERROR if len(groups.rows) == len(first) else _NO_ERROR | _GROWS
-    return {
-        name: groups.half_width(error)
-        for name, error in errors.items()
-        if error is not None and name not in without
-    }
 
 
 _MEANINGS = {

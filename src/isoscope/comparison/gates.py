@@ -5,19 +5,21 @@ from __future__ import annotations
 import math
 import operator
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
 from isoscope.errors import InputError
 from isoscope.metrics.registry import registered
+from isoscope.printable import printable
 from isoscope.results import plain
 from isoscope.tables import shown
 
 # names that a gate may have besides metrics
 CORRESPONDENCES = ("cka", "cka_debiased", "procrustes", "overlap")
 DELTA = "delta:"
+WORST = "worst:"  # of all slices
 _COMPARE: dict[str, Callable[[float, float], bool]] = {
     ">=": operator.ge,
     "<=": operator.le,
@@ -25,7 +27,9 @@ _COMPARE: dict[str, Callable[[float, float], bool]] = {
     "<": operator.lt,
 }
 _NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
-_GATE = re.compile(rf"\s*(?P<name>(?:delta:)?\s*\w+)\s*(?P<sign>>=|<=|>|<)\s*(?P<bound>{_NUMBER})\s*")
+_GATE = re.compile(
+    rf"\s*(?P<name>(?:worst:)?\s*(?:delta:)?\s*\w+)\s*(?P<sign>>=|<=|>|<)\s*(?P<bound>{_NUMBER})\s*"
+)
 
 
 @dataclass(frozen=True)
@@ -33,7 +37,7 @@ class Gate:
     """A condition on a metric of B, on its difference B − A ("delta:isoscore"), or on a correspondence.
 
     Attributes:
-        name: the name of the quantity.
+        name: the name of the quantity; with "worst:" before it, that of the worst slice.
         sign: ">=", "<=", ">" or "<".
         bound: the number that the quantity is compared with.
     """
@@ -48,8 +52,13 @@ class Gate:
     @property
     def metric(self) -> str | None:
         """The metric that has to be measured; None for a correspondence."""
-        name = self.name.removeprefix(DELTA)
+        name = self.name.removeprefix(WORST).removeprefix(DELTA)
         return None if name in CORRESPONDENCES else name
+
+    def worst(self, values: Mapping[str, float | None]) -> tuple[str, float | None]:
+        """Return the slice whose value is the furthest from passing; an undefined one is."""
+        sign = 1 if self.sign.startswith(">") else -1
+        return min(values.items(), key=lambda one: -math.inf if one[1] is None else sign * one[1])
 
     def holds(self, value: float | None) -> bool:
         """Return whether a value passes; an undefined one does not."""
@@ -58,10 +67,11 @@ class Gate:
 
 @dataclass(frozen=True)
 class GateResult:
-    """A gate and the value that it was tested with; None where the value is undefined."""
+    """A gate, the value that it was tested with (None where it is undefined), and the slice of this value."""
 
     gate: Gate
     value: float | None
+    slice: str | None = None
 
     @property
     def passed(self) -> bool:
@@ -70,11 +80,13 @@ class GateResult:
 
     def __str__(self) -> str:
         value = "undefined" if self.value is None else shown(self.value)
+        value += "" if self.slice is None else f" in slice {printable(self.slice)}"
         return f"gate {'pass' if self.passed else 'FAIL'}: {self.gate} (is {value})"
 
     def to_dict(self) -> dict[str, Any]:
         """Return JSON-ready values."""
-        return {"gate": str(self.gate), "value": plain(self.value), "passed": self.passed}
+        result = {"gate": str(self.gate), "value": plain(self.value), "passed": self.passed}
+        return result if self.slice is None else {**result, "slice": self.slice}
 
 
 def parse_gates(texts: Iterable[str]) -> list[Gate]:
@@ -96,9 +108,11 @@ def _parsed(text: str) -> Gate:
             hint='for example "isoscore>=0.1", "delta:isoscore>=-0.02" or "cka>=0.9"',
         )
     name = match["name"].replace(" ", "")
-    quantity = name.removeprefix(DELTA)
-    if quantity in CORRESPONDENCES and name != quantity:
+    quantity = name.removeprefix(WORST).removeprefix(DELTA)
+    if quantity in CORRESPONDENCES and DELTA in name:
         raise InputError(f"gate {text!r}: {quantity} compares both spaces and has no delta")
+    if quantity in CORRESPONDENCES and name.startswith(WORST) and quantity != "overlap":
+        raise InputError(f"gate {text!r}: {quantity} is of all rows; of slices there is overlap")
     known = [*registered(), *CORRESPONDENCES]
     if quantity not in known:
         close = get_close_matches(quantity, known, n=2)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from isoscope.comparison.changes import Interval, MovedLabel, MovedRow
-from isoscope.comparison.resampling import N_GROUPS, Groups
+from isoscope.comparison.changes import Interval, MovedLabel, MovedRow, SliceOverlap
+from isoscope.comparison.resampling import MIN_ROWS, N_GROUPS, Groups
 from isoscope.errors import InputError, UndefinedError
+from isoscope.labels import Labels
 from isoscope.metrics.correspondence import neighbor_overlap_samples, rows_with_neighbors, shared_counts
 from isoscope.space import Space
 from isoscope.statistics.cross import CrossMoments
@@ -30,6 +32,7 @@ class Moved:
         notes: notes for the reader.
         k: the number of nearest neighbours.
         zero: the rows without a cosine: zero vectors in A alone, in B alone, and in both.
+        slices: the overlap of each slice, the lowest first.
         reason: why the overlap is undefined, if it is.
     """
 
@@ -40,6 +43,7 @@ class Moved:
     notes: tuple[str, ...]
     k: int
     zero: tuple[Tensor, Tensor, Tensor]
+    slices: tuple[SliceOverlap, ...] = ()
     reason: str = ""
 
 
@@ -53,6 +57,7 @@ def find_moved(
     n_moved: int,
     seed: int,
     errors: bool = True,
+    slices: Labels | None = None,
 ) -> Moved:
     """Return the rows whose neighbours changed most; ties are ordered by distance after the best rotation."""
     if n_moved < 0:
@@ -63,7 +68,8 @@ def find_moved(
         mask.nonzero().flatten() for mask in (~in_a & in_b, in_a & ~in_b, ~in_a & ~in_b, in_a | in_b)
     )
     zero = only_b, only_a, neither
-    groups = Groups.dealt(len(compared), seed=seed)
+    codes = torch.zeros(n, dtype=torch.int64) if slices is None else slices.codes.cpu()
+    groups = Groups.dealt(len(compared), None if slices is None else codes[compared], seed=seed)
     some = compared[groups.rows]
     searched = (in_a & in_b)[some]
     neighbors = (
@@ -79,26 +85,39 @@ def find_moved(
                 first.vectors, second.vectors, k=k, metric=metric, sample=sample, seed=seed
             )
     except UndefinedError as undefined:
-        return Moved(None, None, (), (), (), k, zero, undefined.problem)
-    overlap, interval = float(shares.mean()), None
-    error = None if neighbors is None else overlap_error(neighbors, groups, searched, k=k)
-    if error is not None:
+        return Moved(None, None, (), (), (), k, zero, reason=undefined.problem)
+    left_out = [] if neighbors is None else list(shares_left_out(neighbors, groups, searched, k=k))
+
+    def interval(inside: Tensor, of: Tensor) -> Interval | None:
+        """Return the interval of the mean of shares, by the jackknife over the rows `inside`."""
+        error = overlap_error(left_out, groups, inside) if left_out else None
+        if error is None:
+            return None
         if sample:
-            error = math.hypot(error, float(shares.std()) / math.sqrt(sample))  # and the error of the sample
-        half = groups.half_width(error)
-        interval = max(overlap - half, 0.0), min(overlap + half, 1.0)
+            error = math.hypot(error, float(of.std()) / math.sqrt(len(of)))  # and the error of the sample
+        mean, half = float(of.mean()), groups.half_width(error)
+        return max(mean - half, 0.0), min(mean + half, 1.0)
+
+    overlaps = []
+    for code, name in enumerate(() if slices is None else slices.names):
+        own, inside = shares[codes[rows] == code], codes[some] == code
+        within = interval(inside, own) if len(own) and int(inside.sum()) >= MIN_ROWS else None
+        mean = float(own.mean()) if len(own) else None
+        overlaps.append(SliceOverlap(str(name), int((codes == code).sum()), mean, within))
+    overlaps.sort(key=lambda one: math.inf if one.overlap is None else one.overlap)
     notes = (
         f"the overlap is that of a random {len(rows):,} of the {n:,} rows, searched among all (seed {seed})",
     )
     moves = displacements(first.vectors, second.vectors, sums, rows=rows)
     return Moved(
-        overlap,
-        interval,
+        float(shares.mean()),
+        interval(torch.ones_like(searched), shares),
         _moved_rows(first, shares, moves, rows, n_moved),
         _moved_labels(first, shares, rows, n_moved),
         notes if sample else (),
         k,
         zero,
+        tuple(overlaps),
     )
 
 
@@ -119,14 +138,12 @@ def wide_neighbors(
     return first, second
 
 
-def overlap_error(
+def shares_left_out(
     neighbors: tuple[Neighbors, Neighbors], groups: Groups, searched: Tensor, *, k: int
-) -> float | None:
-    """Return the standard error of the overlap, by the jackknife.
+) -> Iterator[Tensor]:
+    """Yield without each group, (m,) the share of neighbours that both spaces have; NaN for its own rows.
 
-    A row that is a neighbour of many others affects all of their shares. The standard deviation of the shares
-    would therefore give too small an error. Without a group, the neighbours of a row are the first k of its
-    remaining ones.
+    Without a group, the neighbours of a row are the first k of its remaining ones.
 
     Args:
         neighbors: in both spaces, of the rows that were searched.
@@ -134,13 +151,27 @@ def overlap_error(
         searched: (m,) which of these rows were searched; the others share no neighbours.
         k: the number of nearest neighbours.
     """
-    values: list[float | None] = []
     for group in range(groups.n_groups):
         remains = groups.codes != group
         among = remains[searched]
         first, second = (_first(one.indices.cpu()[among], among, k) for one in neighbors)
-        values.append(float(shared_counts(first, second).sum()) / (k * int(remains.sum())))
-    return groups.error(values)
+        shares = torch.where(remains, 0.0, math.nan).double()
+        shares[remains & searched] = shared_counts(first, second) / k
+        yield shares
+
+
+def overlap_error(left_out: Iterable[Tensor], groups: Groups, inside: Tensor) -> float | None:
+    """Return the standard error of the overlap of some rows, by the jackknife.
+
+    A row that is a neighbour of many others affects all of their shares. The standard deviation of the shares
+    would therefore give too small an error.
+
+    Args:
+        left_out: from `shares_left_out`.
+        groups: the rows of the jackknife.
+        inside: (m,) the rows that are meant.
+    """
+    return groups.error([float(shares[inside].nanmean()) for shares in left_out])
 
 
 def _first(indices: Tensor, remains: Tensor, k: int) -> Tensor:

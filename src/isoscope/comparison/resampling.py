@@ -19,6 +19,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from isoscope.engine.measure import values
 from isoscope.errors import LabelError
 from isoscope.kernels.tiles import Progress
 from isoscope.metrics.registry import registered
@@ -29,7 +30,11 @@ from isoscope.statistics.pairs import ClusterDistances, Separation
 
 N_GROUPS = 20
 MAX_ROWS = 2500  # of the jackknife
+MIN_ROWS = 40  # two for each group: fewer give no standard error
 Figures = dict[str, float | None]
+# whole numbers and extremes: leaving out rows does not show their standard error
+_NO_ERROR = frozenset({"dimensions_for_variance", "dimensions_for_half", "dunn_index"})
+_GROWS = frozenset({"calinski_harabasz"})  # with the number of rows: a sample does not show its error
 _SUMS_BYTES = 64 * 2**20  # of sums of distances by label and group
 
 
@@ -91,6 +96,14 @@ class Groups:
         mean = math.fsum(known) / len(known)
         spread = math.fsum((value - mean) ** 2 for value in known)
         return math.sqrt(len(self.rows) / self.n) * math.sqrt((len(known) - 1) / len(known) * spread)
+
+    def p_value(self, difference: float, standard_error: float) -> float | None:
+        """Return the two-sided p-value of a difference by the same t; None without a standard error."""
+        from scipy.special import stdtr
+
+        if not standard_error > 0:
+            return None
+        return float(2 * stdtr(self.n_groups - 1, -abs(difference) / standard_error))
 
     def half_width(self, standard_error: float) -> float:
         """Return half the width of the 95 % interval, by Student's t with G − 1 degrees of freedom."""
@@ -169,3 +182,40 @@ class CrossLeftOut:
             q @ q,
             p @ q,
         )
+
+
+def difference_errors(
+    first: Space,
+    second: Space,
+    groups: Groups,
+    metrics: Sequence[str],
+    *,
+    seed: int,
+    correspondences: Callable[[CrossMoments], Figures] | None = None,
+    progress: Progress | None = None,
+) -> dict[str, float]:
+    """Return the standard errors of the differences B − A of metrics, and of correspondences, by name.
+
+    Args:
+        first, second: both spaces, with all rows.
+        groups: the rows of the jackknife.
+        metrics: the names of the metrics.
+        seed: the seed of everything that is sampled.
+        correspondences: computes values of both spaces from their moments.
+        progress: is called with the share of the work that is done.
+    """
+    some = [space.take(groups.rows) for space in (first, second)]
+    sides = [LeftOut(space, groups, metrics, seed) for space in some]
+    cross = correspondences and CrossLeftOut(some[0].vectors, some[1].vectors, groups)
+
+    def figures(group: int) -> Figures:
+        results = correspondences(cross.without(group)) if correspondences and cross else {}
+        before, after = (values(side.without(group), metrics) for side in sides)
+        for name in metrics:
+            old, new = before[name], after[name]
+            results[name] = None if old is None or new is None else new - old
+        return results
+
+    without = _NO_ERROR if len(groups.rows) == len(first) else _NO_ERROR | _GROWS
+    errors = groups.jackknife(figures, progress=progress)
+    return {name: error for name, error in errors.items() if error is not None and name not in without}

@@ -7,9 +7,19 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from isoscope._version import __version__
-from isoscope.comparison.changes import Change, Correspondence, MovedLabel, MovedRow
-from isoscope.comparison.gates import DELTA, Gate, GateResult
+from isoscope.comparison.changes import (
+    Change,
+    Correspondence,
+    MovedLabel,
+    MovedRow,
+    SliceChange,
+    SliceOverlap,
+)
+from isoscope.comparison.gates import DELTA, WORST, Gate, GateResult
+from isoscope.comparison.resampling import MIN_ROWS
 from isoscope.engine.readings import Reading, Readings, View
+from isoscope.engine.sliced_measurement import shown_p_value, with_total
+from isoscope.errors import InputError
 from isoscope.measurement import Measurement
 from isoscope.printable import shortened
 from isoscope.tables import Cell, Grid, signed, span
@@ -31,6 +41,10 @@ class Comparison(View):
         notes: notes for the reader.
         seed: the seed of everything that was sampled.
         seconds: how long it took.
+        by: the columns that name the slices; empty where their values were given.
+        slices: the changes of every slice, metric by metric, the worst slice of each metric first; empty
+            without `by`.
+        slice_overlaps: the overlap of neighbours of every slice, the lowest first.
     """
 
     a: Measurement
@@ -43,6 +57,9 @@ class Comparison(View):
     notes: tuple[str, ...]
     seed: int
     seconds: float
+    by: tuple[str, ...] = ()
+    slices: tuple[SliceChange, ...] = ()
+    slice_overlaps: tuple[SliceOverlap, ...] = ()
 
     def __getitem__(self, name: str) -> Change:
         for change in self.changes:
@@ -63,9 +80,37 @@ class Comparison(View):
                 return one.value
         raise KeyError(f"{name!r} is not one of {', '.join(one.name for one in self.correspondences)}")
 
+    def of(self, name: str) -> dict[str, SliceChange]:
+        """Return a slice's changes by metric."""
+        changes = {change.name: change for change in self.slices if change.slice == name}
+        if not changes:
+            names = dict.fromkeys(change.slice for change in self.slices)
+            raise KeyError(f"there is no slice {name!r}; there are {', '.join(names) or 'none without by'}")
+        return changes
+
     def check(self, gates: Iterable[Gate]) -> list[GateResult]:
         """Return every gate with the value that it was tested with."""
-        return [GateResult(gate, self._value(gate)) for gate in gates]
+        return [
+            GateResult(gate, *self._worst(gate))
+            if gate.name.startswith(WORST)
+            else GateResult(gate, self._value(gate))
+            for gate in gates
+        ]
+
+    def _worst(self, gate: Gate) -> tuple[float | None, str | None]:
+        """Return the worst value of all slices, and its slice; what A has no value of is not asked for."""
+        if not self.slices:
+            raise InputError(f"gate {str(gate)!r} is on slices", hint="pass by to compare slices")
+        if gate.metric is None:
+            values = {one.slice: one.overlap for one in self.slice_overlaps}
+        else:
+            changes = [one for one in self.slices if one.name == gate.metric and one.before is not None]
+            is_delta = DELTA in gate.name
+            values = {one.slice: one.difference if is_delta else one.after for one in changes}
+        if not values:
+            return None, None
+        name, value = gate.worst(values)
+        return value, name
 
     def _value(self, gate: Gate) -> float | None:
         if gate.metric is None:
@@ -89,11 +134,21 @@ class Comparison(View):
             "metrics": {one.name: one.to_dict() for one in self.changes},
             "moved_rows": [one.to_dict() for one in self.moved_rows],
             "moved_labels": [one.to_dict() for one in self.moved_labels],
+            **self._sliced(),
         }
+
+    def _sliced(self) -> dict[str, Any]:
+        if not self.slices:
+            return {}
+        slices, overlaps = ([one.to_dict() for one in some] for some in (self.slices, self.slice_overlaps))
+        return {"by": list(self.by), "slices": slices, "slice_overlaps": overlaps}
 
     @property
     def readings(self) -> Readings:
-        """The metrics of each side ("a", "b"), their "difference", and the correspondences ("both")."""
+        """The metrics of each side ("a", "b"), their "difference", and the correspondences ("both").
+
+        With `by` also the differences and the overlap of each slice.
+        """
         sides = {"a": self.a, "b": self.b}
         rows = [replace(r, group={"side": side}) for side, one in sides.items() for r in one.readings]
         for side, parts in (("difference", self.changes), ("both", self.correspondences)):
@@ -101,6 +156,20 @@ class Comparison(View):
                 value = one.difference if isinstance(one, Change) else one.value
                 group = {"side": side}
                 rows.append(Reading(one.name, value, interval=one.interval, meaning=one.meaning, group=group))
+        for change in self.slices:
+            group = {"side": "difference", "slice": change.slice}
+            rows.append(
+                Reading(
+                    change.name,
+                    change.difference,
+                    interval=change.interval,
+                    meaning=change.meaning,
+                    group=group,
+                )
+            )
+        for part in self.slice_overlaps:
+            group = {"side": "both", "slice": part.slice}
+            rows.append(Reading("overlap", part.overlap, interval=part.interval, group=group))
         return Readings(rows)
 
     @property
@@ -109,11 +178,19 @@ class Comparison(View):
         sides = {"A": self.a, "B": self.b}
         a, b = (_side(letter, one) for letter, one in sides.items())
         labels = f", {self.a.n_labels:,} labels" if self.a.n_labels else ""
-        return f"{a}, {b}; {self.a.n:,} items{labels}"
+        by = f", by {', '.join(self.by) or 'slice'}" if self.slices else ""
+        return f"{a}, {b}; {self.a.n:,} items{labels}{by}"
 
     def lines(self) -> list[str]:
-        """Return the notes below the tables."""
-        return [f"note: {note}" for note in self.notes]
+        """Return what the columns of slices are, and the notes below the tables."""
+        lines = []
+        if self.slices:
+            lines.append("slices: the worst change comes first, or the largest where neither way is better")
+            if any(one.interval is None and one.n < MIN_ROWS for one in self.slices):
+                lines.append(f"slices of fewer than {MIN_ROWS} rows have no intervals")
+        if n_tests := sum(one.p_value is not None for one in self.slices):
+            lines.append(f"p: of no change, adjusted for the {n_tests:,} changes tested (Holm)")
+        return [*lines, *(f"note: {note}" for note in self.notes)]
 
     def grids(self) -> Iterable[Grid]:
         """Return the correspondences, the metrics, and the rows and labels that moved most."""
@@ -123,20 +200,34 @@ class Comparison(View):
         ]
         yield Grid("", heads, correspondences)
         heads = ("metric", "A", "B", "B − A", "95 % interval", "")
-        metrics = [
-            (
-                one.name, one.before, one.after, signed(one.difference), span(one.interval, signed),
-                _DIFFERS[one.differs],
-            )
-            for one in self.changes
-        ]  # fmt: skip
+        metrics = [(one.name, *_difference(one), _DIFFERS[one.differs]) for one in self.changes]
         yield Grid("", heads, metrics, ("B − A",))
+        if self.slices:
+            yield from self._slices()
         if self.moved_rows:
             yield self._moved_rows()
         if self.moved_labels:
             labels = [(shortened(str(one.label)), f"{one.overlap:.0%}", one.n) for one in self.moved_labels]
             heads = ("label", "shared neighbours", "rows")
             yield Grid("labels that moved most", heads, labels, ("shared neighbours",))
+
+    def _slices(self) -> Iterable[Grid]:
+        """Return the overlap of each slice, then a table a metric."""
+        (overlap,) = (one for one in self.correspondences if one.name == "overlap")
+        heads: tuple[str, ...] = ("slice", "n", "overlap", "95 % interval")
+        yield with_total(
+            "overlap", heads,
+            [(one.slice, one.n, one.overlap, span(one.interval)) for one in self.slice_overlaps],
+            (self.a.n, overlap.value, span(overlap.interval)),
+        )  # fmt: skip
+        heads = ("slice", "n", "A", "B", "B − A", "95 % interval", "p")
+        for change in self.changes:
+            rows = [
+                (one.slice, one.n, *_sliced_difference(one), shown_p_value(one.p_value))
+                for one in self.slices
+                if one.name == change.name
+            ]
+            yield with_total(change.name, heads, rows, (self.a.n, *_difference(change), ""), heads[4:])
 
     def _moved_rows(self) -> Grid:
         columns: dict[str, list[Cell]] = {
@@ -153,6 +244,15 @@ class Comparison(View):
         return Grid(
             "rows that moved most", tuple(columns), list(zip(*columns.values(), strict=True)), numbers
         )
+
+
+def _difference(one: Change) -> tuple[Cell, ...]:
+    return one.before, one.after, signed(one.difference), span(one.interval, signed)
+
+
+def _sliced_difference(one: Change) -> tuple[Cell, ...]:
+    before, after, difference, interval = _difference(one)
+    return before, after, one.meaning if one.difference is None else difference, interval
 
 
 def _facts(one: Measurement) -> dict[str, Any]:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any
 
 from isoscope.engine.checksums import checksums
-from isoscope.engine.inputs import as_input
+from isoscope.engine.inputs import Input, as_input, slices_by
+from isoscope.engine.slice_names import slices_of
 from isoscope.engine.source import Source, is_source
 from isoscope.errors import InputError
-from isoscope.io.sources import row_values
+from isoscope.io.sources import open_vectors, row_values
+from isoscope.labels import Labels
 from isoscope.measurement import Measurement
 from isoscope.space import Space
 from isoscope.statistics.gathered import Statistics
@@ -68,7 +71,7 @@ class Kept:
         X = self.vectors()
         if _identity(X) != self._identity:  # before a file that has changed is read
             raise _changed()
-        space, notes = _loaded(X, **self._how)
+        space, notes = _loaded(as_input(X, **self._how))
         space = replace(space, **self._columns)
         if self._checksums and checksums(space) != self._checksums:
             raise _changed()
@@ -96,39 +99,74 @@ def shelf_of(
         rows: what else is known of the rows: labels, weights, token_types, sentences, partners, texts. All
             but texts change the statistics: a measurement is measured again with them.
     """
+    return sliced_shelf_of(X, None, seed=seed, vectors=vectors, device=device, apart=apart, **rows)[0]
+
+
+def sliced_shelf_of(
+    X: Any,
+    by: Any,
+    *,
+    seed: int = 0,
+    vectors: str | None = None,
+    device: Any = None,
+    apart: Sequence[str] = (),
+    **rows: Any,
+) -> tuple[Statistics, Labels | None, tuple[str, ...]]:
+    """Return what `shelf_of` does, the slice of every row, and the columns that name the slices.
+
+    Args:
+        X: what `measure` takes.
+        by: as `measure` takes it; None for no slices.
+        seed, vectors, device, apart, rows: as `shelf_of` takes them.
+    """
     rows = {name: value for name, value in rows.items() if value is not None}
     if not isinstance(X, Measurement):
-        space, notes = _loaded(X, rows, vectors=vectors, device=device, apart=apart)
+        opened = as_input(X, rows, by=by, vectors=vectors, device=device, apart=apart)
+        space, notes = _loaded(opened)
         shelf = Statistics(space, seed=seed)
         shelf.notes += notes
-        return shelf
+        return shelf, *_slices(opened)
     if X._kept is None:
         raise InputError("is a measurement without its vectors", argument="X", hint="pass the vectors")
     for name, option in (("vectors", vectors), ("device", device)):
         if option is not None:
             raise InputError("goes with vectors; X is a measurement of them", argument=name)
     shelf = X._kept.shelf()
+    slices: tuple[Labels | None, tuple[str, ...]] = None, ()
+    if by is not None:
+        slices = _slices(as_input(X._kept.vectors(), by=by, **X._kept._how))
     if not rows and seed == X.seed:
-        return shelf
+        return shelf, *slices
     space = replace(shelf.space, **{name: rows_of(X, value, name) for name, value in rows.items()})
     if seed == X.seed and set(rows) <= _NOT_COMPUTED_FROM:
-        return shelf.over(space)
-    return Statistics(space, seed=seed)
+        return shelf.over(space), *slices
+    return Statistics(space, seed=seed), *slices
 
 
-def rows_of(X: Any, value: Any, argument: str, *, vectors: str | None = None) -> Any:
-    """Return one value a row, as `row_values` does; X may be a Measurement."""
+def rows_of(
+    X: Any, value: Any, argument: str, *, vectors: str | None = None, apart: Sequence[str] = ()
+) -> Any:
+    """Return one value a row, as `row_values` does; X may be a Measurement. `apart` is as for `shelf_of`."""
     X = X._kept.vectors() if isinstance(X, Measurement) and X._kept else X
+    if apart and isinstance(X, str | os.PathLike) and isinstance(value, str | os.PathLike):
+        X = open_vectors(X, by=(os.fspath(value), *apart), vectors=vectors)
     return row_values(X, value, argument, vectors=vectors)
 
 
-def _loaded(X: Any, rows: Mapping[str, Any] | None = None, **how: Any) -> tuple[Space, list[str]]:
+def _loaded(opened: Input) -> tuple[Space, list[str]]:
     """Return the vectors in memory or mapped, without a gradient, and notes on how they were read."""
-    opened = as_input(X, rows, **how)
     space = opened.source.load()
     if space.vectors.requires_grad:
         space = space.with_vectors(space.vectors.detach())
     return space, [*opened.notes, *opened.source.notes]
+
+
+def _slices(opened: Input) -> tuple[Labels | None, tuple[str, ...]]:
+    """Return the slice of every row and the columns that name it; None without `by`."""
+    if opened.by is None:
+        return None, ()
+    slices, names = slices_by(opened.by, opened.source, skip_bad=False)
+    return slices if isinstance(slices, Labels) else slices_of(opened.source, slices), names
 
 
 def _identity(X: Any) -> list[Any] | None:

@@ -116,12 +116,8 @@ class SlicedMeasurement(Measurement):
         heads = ("slice", "n", "value", "± 95 %", "difference", "± 95 % ", "p")
         for whole_reading in self.of_all_rows:
             metric, half = whole_reading.metric, shown_half_width(whole_reading)
-            slices = [reading for reading in self.slices if reading.metric == metric]
-            rows: list[Sequence[Cell]] = [_cells(reading) for reading in slices[:_SHOWN]]
-            if len(slices) > _SHOWN:
-                rows.append((f"… {len(slices) - _SHOWN:,} more", *("" for _ in heads[1:])))
-            rows.append((_ALL_ROWS, self.n, whole_reading.value, half, "", "", ""))
-            yield Grid(metric, heads, rows, numbers=heads[4:])
+            rows = [_cells(reading) for reading in self.slices if reading.metric == metric]
+            yield with_total(metric, heads, rows, (self.n, whole_reading.value, half, "", "", ""), heads[4:])
 
     def lines(self) -> list[str]:
         """Return what the columns are, and the notes."""
@@ -155,13 +151,36 @@ def tests_of(readings: Sequence[SliceReading]) -> list[tuple[str, ...]]:
     return [(reading.metric,) if is_two else (reading.metric, reading.group["slice"]) for reading in readings]
 
 
+def with_total(
+    title: str,
+    heads: tuple[str, ...],
+    slices: Sequence[Sequence[Cell]],
+    total: Sequence[Cell],
+    numbers: tuple[str, ...] = (),
+) -> Grid:
+    """Return a table of slices: the first of them, by name, and a row of all rows."""
+    rows: list[Sequence[Cell]] = [(_slice_name(str(name)), *cells) for name, *cells in slices[:_SHOWN]]
+    if len(slices) > _SHOWN:
+        rows.append((f"… {len(slices) - _SHOWN:,} more", *("" for _ in heads[1:])))
+    rows.append((_ALL_ROWS, *total))
+    return Grid(title, heads, rows, numbers=numbers)
+
+
+def _slice_name(name: str) -> str:
+    """Return the name of a slice, in quotes where it could be taken for that of all rows."""
+    return repr(name) if name == _ALL_ROWS else name
+
+
+def shown_p_value(p_value: float | None) -> str:
+    """Return a p-value as tables show it."""
+    return "" if p_value is None else "<0.0001" if p_value < 1e-4 else f"{p_value:.4f}"
+
+
 def _cells(reading: SliceReading) -> tuple[Cell, ...]:
-    name = str(reading.group["slice"])
-    name = repr(name) if name == _ALL_ROWS else name
+    name = reading.group["slice"]
     if reading.value is None:
         return name, reading.n, None, "", reading.reason or "", "", ""
     half = f"± {shown(reading.difference_half_width)}" if reading.difference_half_width else ""
-    p = "" if reading.p_value is None else "<0.0001" if reading.p_value < 1e-4 else f"{reading.p_value:.4f}"
     return (
         name,
         reading.n,
@@ -169,5 +188,5 @@ def _cells(reading: SliceReading) -> tuple[Cell, ...]:
         shown_half_width(reading),
         signed(reading.difference),
         half,
-        p,
+        shown_p_value(reading.p_value),
     )

@@ -8,6 +8,8 @@ from dataclasses import fields, replace
 from functools import partial
 from typing import Any, TypeVar
 
+from torch import Tensor
+
 from isoscope.engine.passes import ALL, Group
 from isoscope.engine.plan import Plan
 from isoscope.engine.readings import Reading
@@ -96,7 +98,7 @@ def measure_slices(
         named = {"slice": name}
         if why_not is not None:
             shelf = _shelf(statistics[inside], partial(_rows, space, by, inside), False, about)
-            readings += [_of_few(measured, shelf, read, why_not, named, n) for measured in plan.metrics]
+            readings += [_sliced(_of_few(one, shelf, read, why_not), named, n) for one in plan.metrics]
             continue
         shelves = {
             key: _shelf(statistics[key], partial(_rows, space, by, key), space is not None, about)
@@ -113,15 +115,26 @@ def measure_slices(
     return everything, _ordered(adjusted(readings, tests_of(readings)), plan.metrics)
 
 
-def _of_few(
-    metric: Metric, shelf: Statistics, read: Read, why_not: str, group: Mapping[str, Any], n: int
-) -> SliceReading:
+def read_rows(space: Space, metrics: Sequence[Metric], *, read: Read, seed: int) -> list[Reading]:
+    """Return the readings of a slice that is in memory, without standard errors."""
+    shelf = Statistics(space, seed=seed)
+    why_not = _why_not({"moments": shelf.moments})
+    if why_not is None:
+        return [read(metric, shelf, errors=False) for metric in metrics]
+    return [_of_few(metric, shelf, read, why_not) for metric in metrics]
+
+
+def _of_few(metric: Metric, shelf: Statistics, read: Read, why_not: str) -> Reading:
     """Return the reading of a slice of one vector or of equal ones, where the metric is defined on it."""
-    reading = None
-    if metric.needs - set(KNOWN) <= set(vars(shelf)):
+    first_pass = {name for name in streamed() if not declared()[name].builds_on}
+    if metric.needs <= first_pass | set(KNOWN):
         reading = read(metric, shelf, errors=False)
-    if reading is None or reading.value is None:
-        return SliceReading(metric.name, None, meaning=why_not, group=group, n=n)
+        if reading.value is not None:
+            return reading
+    return Reading(metric.name, None, meaning=why_not)
+
+
+def _sliced(reading: Reading, group: Mapping[str, Any], n: int) -> SliceReading:
     common = {field.name: getattr(reading, field.name) for field in fields(Reading)}
     return SliceReading(**{**common, "group": group}, n=n)
 
@@ -135,11 +148,15 @@ def _shelf(
 
 
 def _rows(space: Space | None, by: Any, group: Group) -> Space:
-    """Return the rows of a group, with the names of labels that occur."""
     assert space is not None
     kind, name = group
     inside = by.codes == by.names.index(name)
-    chosen = space.take((inside if kind == "slice" else ~inside).nonzero().flatten())
+    return rows_of_slice(space, inside if kind == "slice" else ~inside)
+
+
+def rows_of_slice(space: Space, inside: Tensor) -> Space:
+    """Return the rows of a mask, with the names of labels that occur."""
+    chosen = space.take(inside.nonzero().flatten())
     present = {
         key: value.seen() if isinstance(value, Labels) else value for key, value in vars(chosen).items()
     }
@@ -193,8 +210,7 @@ def _compared(
 
     A metric that is biased by the number of rows would find differences where there are none: no test.
     """
-    common = {field.name: getattr(inside, field.name) for field in fields(Reading)}
-    made = SliceReading(**{**common, "group": group}, n=n)
+    made = _sliced(inside, group, n)
     if rest is None or rest.value is None or inside.value is None:
         return made
     difference = inside.value - rest.value
@@ -256,14 +272,18 @@ def adjusted(readings: Sequence[Tested], tests: Sequence[Hashable]) -> list[Test
 
 def _ordered(readings: list[SliceReading], metrics: Sequence[Metric]) -> list[SliceReading]:
     """Return the readings metric by metric, the worst slice first, those without a value last."""
-    place = {metric.name: number for number, metric in enumerate(metrics)}
-    better = {metric.name: metric.better for metric in metrics}
+    places = {metric.name: (number, metric) for number, metric in enumerate(metrics)}
 
     def key(reading: SliceReading) -> tuple[Any, ...]:
-        if reading.value is None:
-            return place[reading.metric], 1, 0.0
-        sign = {"high": 1, "low": -1}.get(better[reading.metric] or "")
-        worst = -abs(reading.difference or 0.0) if sign is None else sign * reading.value
-        return place[reading.metric], 0, worst
+        place, metric = places[reading.metric]
+        return place, *worst_first(metric, reading.value, reading.difference)
 
     return sorted(readings, key=key)
+
+
+def worst_first(metric: Metric, value: float | None, difference: float | None) -> tuple[int, float]:
+    """Return a key that sorts slices: the worst value first, or the largest difference; no value is last."""
+    if value is None:
+        return 1, 0.0
+    sign = {"high": 1, "low": -1}.get(metric.better or "")
+    return 0, -abs(difference or 0.0) if sign is None else sign * value
