@@ -1,4 +1,7 @@
+import ast
 import pickle
+import re
+from pathlib import Path
 from typing import Annotated
 
 import numpy as np
@@ -6,6 +9,7 @@ import pytest
 import typer
 from tests.raising import raises
 
+import isoscope as iso
 from isoscope.cli.commands import Command
 from isoscope.errors import (
     FileError,
@@ -15,7 +19,11 @@ from isoscope.errors import (
     ShapeError,
     UndefinedError,
     check_seed,
+    not_installed,
 )
+
+SOURCE = Path(iso.__file__).parent
+_INSTALLED = re.compile(r"pip install|not installed")
 
 
 @pytest.mark.parametrize(
@@ -113,3 +121,39 @@ def test_the_command_line_spells_arguments_as_its_options() -> None:
     }
     for setting, typed in spelled.items():
         assert command.typed(setting) == typed
+
+
+def test_every_optional_package_that_is_missing_is_reported_in_one_form() -> None:
+    """Errors over packages come from `not_installed`, which names the command that installs them."""
+    strays = []
+    for path in sorted(SOURCE.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
+                texts = [part.value for part in ast.walk(node.exc) if isinstance(part, ast.Constant)]
+                if any(isinstance(text, str) and _INSTALLED.search(text) for text in texts):
+                    strays.append(f"{path.relative_to(SOURCE)}:{node.lineno}")
+    assert strays == [
+        where for where in strays if where.startswith("models/static.py")
+    ]  # a model, no package
+
+
+def test_an_import_that_fails_is_never_another_error() -> None:
+    for path in sorted(SOURCE.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if not isinstance(node, ast.ExceptHandler) or node.type is None:
+                continue
+            if {"ImportError", "ModuleNotFoundError"} & {getattr(n, "id", "") for n in ast.walk(node.type)}:
+                calls = [one.exc.func for one in ast.walk(node) if isinstance(one, ast.Raise) and one.exc]
+                assert {getattr(call, "id", "") for call in calls} <= {"not_installed"}, (
+                    f"{path}:{node.lineno}"
+                )
+
+
+def test_an_error_over_packages() -> None:
+    error = not_installed("A map", "umap-learn", "numba", extra="maps", error=FileError)
+    assert isinstance(error, FileError)
+    assert error.hint == ("pip install 'isoscope[maps]'",)
+    assert str(error) == (
+        "A map needs umap-learn and numba, which are not installed. Run `pip install 'isoscope[maps]'`."
+    )
+    assert not_installed("A map", "umap-learn").hint == ("pip install umap-learn",)

@@ -198,22 +198,29 @@ class ClusterError(IsoscopeError, RuntimeError):
     """A scheduler that cannot be reached or has stopped, or workers that failed repeatedly."""
 
 
-def not_installed(what: str, *packages: str, extra: str | None = None) -> InputError:
+def not_installed(
+    what: str,
+    *packages: str,
+    extra: str | None = None,
+    argument: str | None = None,
+    error: type[InputError] = InputError,
+) -> InputError:
     """Return the error for optional packages that are missing, with the command that installs them.
 
     Args:
-        what: what needs the packages, in the singular.
+        what: what needs the packages, in the singular; "" where it is the argument.
         packages: their names, as pip knows them.
         extra: the extra of isoscope that contains them; without one, pip installs them by name.
+        argument: the argument that needs them.
+        error: the class of the error.
 
     >>> print(not_installed("A figure", "matplotlib", extra="figures"))
     A figure needs matplotlib, which is not installed. Run `pip install 'isoscope[figures]'`.
     """
     verb = "is" if len(packages) == 1 else "are"
     target = " ".join(packages) if extra is None else f"'isoscope[{extra}]'"
-    return InputError(
-        f"{what} needs {' and '.join(packages)}, which {verb} not installed", hint=f"pip install {target}"
-    )
+    needs = f"needs {' and '.join(packages)}, which {verb} not installed"
+    return error(f"{what} {needs}".lstrip(), argument=argument, hint=f"pip install {target}")
 
 
 def check_seed(seed: object) -> None:

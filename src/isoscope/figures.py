@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from isoscope.errors import FileError, InputError
+from isoscope.errors import FileError, InputError, not_installed
 from isoscope.io.atomic import check_place, write_atomically
 
 if TYPE_CHECKING:
@@ -46,9 +46,7 @@ def new_figure(inches: tuple[float, float]) -> Iterator[Figure]:
         import matplotlib as mpl
         from matplotlib.figure import Figure
     except ImportError:
-        raise InputError(
-            "figures need matplotlib, which is not installed", hint="pip install 'isoscope[figures]'"
-        ) from None
+        raise not_installed("A figure", "matplotlib", extra="figures") from None
     with mpl.rc_context(_STYLE):  # type: ignore[arg-type]
         yield Figure(figsize=inches, layout="constrained")
 

@@ -4,7 +4,7 @@
     isoscope.commands    Typer apps, each under the name of its entry point
     isoscope.metrics     modules that register metrics
 
-The package `isoscope-papers` provides corpora and commands.
+The package `isoscope-papers` (in Python `isoscope_papers`) provides corpora and commands.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
-from isoscope.errors import InputError
+from isoscope.errors import InputError, not_installed
 
 
 def commands() -> dict[str, EntryPoint]:
@@ -32,7 +32,5 @@ def has_metrics() -> bool:
 
 
 def missing(what: str) -> InputError:
-    """Return the error for a part that is not installed."""
-    return InputError(
-        f"{what} is part of isoscope-papers, which is not installed", hint="pip install isoscope-papers"
-    )
+    """Return the error for a part of the package isoscope-papers, if it is not installed."""
+    return not_installed(what, "isoscope-papers")

@@ -10,7 +10,7 @@ from importlib import import_module
 from io import StringIO
 from typing import TYPE_CHECKING, Any
 
-from isoscope.errors import InputError
+from isoscope.errors import not_installed
 from isoscope.tables import Cell, Grid, escaped
 
 if TYPE_CHECKING:
@@ -181,9 +181,7 @@ def _library(name: str) -> Any:
     try:
         return import_module(name)
     except ImportError:
-        raise InputError(
-            f"to_{name} needs {name}, which is not installed: pip install 'isoscope[frames]'"
-        ) from None
+        raise not_installed(f"`to_{name}`", name, extra="frames") from None
 
 
 def _rows(columns: Mapping[str, Sequence[Any]]) -> Iterable[tuple[Any, ...]]:

@@ -177,7 +177,7 @@ def test_without_matplotlib_the_numbers_are_there(folder: Path, monkeypatch) -> 
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     result = runner.invoke(app, ["train", "vectors.npy", "-l", "labels.txt", *QUICK, "-o", "run"])
     assert result.exit_code == 0
-    assert "no figure: figures need matplotlib" in result.output
+    assert "no figure: A figure needs matplotlib" in result.output
     assert Path("run/trajectory.parquet").exists()
 
 

@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.raising import raises
 
 from isoscope import known_models
 from isoscope.errors import FileError, InputError
@@ -194,5 +195,5 @@ def test_without_the_hub_library(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
     with pytest.raises(InputError, match="is not on this machine"):
         resolve_model("someone/some-model")
-    with pytest.raises(InputError, match="without huggingface_hub"):
+    with raises(InputError, message="huggingface_hub", hint=r"isoscope\[text\]"):
         resolve_model("someone/some-model", download=True)

@@ -118,9 +118,9 @@ def test_figures_are_written_twice_each(labelled, tmp_path: Path) -> None:
 def test_without_matplotlib_there_is_a_page_and_a_word_about_figures(labelled, tmp_path, monkeypatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     assert iso.report(labelled[0]).n_bytes > 0
-    with pytest.raises(InputError, match="need matplotlib"):
+    with pytest.raises(InputError, match="needs matplotlib"):
         iso.report(labelled[0], figures=tmp_path)
-    with pytest.raises(InputError, match="need matplotlib"):
+    with pytest.raises(InputError, match="needs matplotlib"):
         iso.plots.plot_spectrum(labelled[0])
 
 

@@ -234,7 +234,7 @@ def test_packages_that_are_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     tracker = GeometryTracker(torch.eye(6))
     for make, package in (
         (iso.tracking.geometry_callback, "transformers"),
-        (iso.tracking.geometry_evaluator, "sentence_transformers"),
+        (iso.tracking.geometry_evaluator, "sentence-transformers"),
         (iso.tracking.lightning_callback, "lightning"),
     ):
         with pytest.raises(iso.InputError, match=f"needs {package}, which is not installed"):

@@ -47,7 +47,7 @@ def named_task(name: str, data: Path | None, *, download: bool) -> dict[str, Any
     """Return the arguments of `finetune` for a named task."""
     named = corpora()
     if named is None:
-        raise missing(f"the task {name!r}")
+        raise missing(f"The task {name!r}")
     arguments: dict[str, Any] = named.load_task(name, data=data, download=download)
     return arguments
 

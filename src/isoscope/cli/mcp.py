@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from isoscope.errors import InputError
+from isoscope.errors import not_installed
 from isoscope.terminal import unguarded
 
 
@@ -34,6 +34,6 @@ def mcp(
     except ModuleNotFoundError as error:
         if error.name is not None and error.name.partition(".")[0] == "isoscope":
             raise
-        raise InputError("`isoscope mcp` needs the package mcp", hint="pip install 'isoscope[mcp]'") from None
+        raise not_installed("`isoscope mcp`", "mcp", extra="mcp") from None
     with redirect_stdout(unguarded(sys.stdout)):  # the protocol writes bytes
         build(root).run("stdio")

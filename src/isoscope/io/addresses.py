@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO
 
-from isoscope.errors import FileError, IsoscopeError
+from isoscope.errors import FileError, IsoscopeError, not_installed
 from isoscope.io.atomic import why
 from isoscope.io.files import kind
 
@@ -124,8 +124,8 @@ def _file_system(address: str) -> tuple[Any, str]:
     try:
         from fsspec.core import url_to_fs
     except ImportError as error:
-        raise FileError(
-            f"{shown(address)} is an address, which needs fsspec", hint="pip install 'isoscope[scale]'"
+        raise not_installed(
+            f"{shown(address)}, an address,", "fsspec", extra="scale", error=FileError
         ) from error
     with _reaching(address):
         files, path = url_to_fs(address)

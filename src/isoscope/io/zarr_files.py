@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from isoscope.arrays import block_rows
-from isoscope.errors import FileError
+from isoscope.errors import FileError, not_installed
 from isoscope.io.chunks import Chunk, Reader, check_shape, choose
 from isoscope.io.files import SAVE_AGAIN
 from isoscope.io.formats import reads
@@ -153,9 +153,7 @@ def _library(path: object) -> Any:
     try:
         import zarr
     except ImportError as error:
-        raise FileError(
-            f"{path} is a zarr folder, which needs zarr", hint="pip install 'isoscope[scale]'"
-        ) from error
+        raise not_installed(f"{path}, a zarr folder,", "zarr", extra="scale", error=FileError) from error
     return zarr
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from isoscope.errors import InputError
+from isoscope.errors import InputError, not_installed
 from isoscope.io.files import reason
 from isoscope.io.structure import read_json
 from isoscope.models.model_files import check_model, modules_of, running
@@ -176,9 +176,7 @@ def _transformers() -> Any:
     try:
         import transformers
     except ImportError:
-        raise InputError(
-            "language models need transformers, which is not installed", hint="pip install 'isoscope[text]'"
-        ) from None
+        raise not_installed("A language model", "transformers", extra="text") from None
     return transformers
 
 
@@ -186,10 +184,7 @@ def need_gguf(path: Path) -> None:
     """Raise InputError unless the packages that read GGUF files are installed."""
     missing = [name for name in ("gguf", "accelerate") if importlib.util.find_spec(name) is None]
     if missing:
-        raise InputError(
-            f"{path.name} is a GGUF file, which needs {' and '.join(missing)}",
-            hint="pip install 'isoscope[gguf]'",
-        )
+        raise not_installed(f"{path.name}, a GGUF file,", *missing, extra="gguf")
 
 
 def _inner(folder: Path) -> Path:
@@ -219,11 +214,7 @@ def _check_map(device: str | torch.device | None) -> None:
     if device is not None:
         raise InputError("cannot be given with device_map, which replaces it", argument="device")
     if importlib.util.find_spec("accelerate") is None:
-        raise InputError(
-            "needs accelerate, which is not installed",
-            argument="device_map",
-            hint="pip install 'isoscope[large]'",
-        )
+        raise not_installed("", "accelerate", extra="large", argument="device_map")
 
 
 def _is_quantized(folder: Path) -> bool:

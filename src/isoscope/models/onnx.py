@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from isoscope.errors import FileError, InputError
+from isoscope.errors import FileError, InputError, not_installed
 from isoscope.io.files import reason
 
 _MAX_TOKENS = 512
@@ -41,9 +41,7 @@ class OnnxEncoder:
 
     def __init__(self, folder: Path, *, pooling: str | None = None, normalize: bool | None = None) -> None:
         if importlib.util.find_spec("onnxruntime") is None:
-            raise InputError(
-                "ONNX models need onnxruntime, which is not installed", hint="pip install 'isoscope[onnx]'"
-            )
+            raise not_installed("An ONNX model", "onnxruntime", extra="onnx")
         if pooling not in (None, "mean"):
             raise InputError(argument="pooling", got=pooling, wanted="'mean' for an ONNX model")
         os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # must be set before the import

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from isoscope.errors import FileError, InputError, Setting
+from isoscope.errors import FileError, InputError, Setting, not_installed
 from isoscope.io.files import reason
 from isoscope.known_models import KNOWN, KnownModel, known_model, package_folder
 from isoscope.models import archives
@@ -131,10 +131,7 @@ def _from_hub(hub: str, *, download: bool) -> Path | None:
         from huggingface_hub import snapshot_download
     except ImportError:
         if download:
-            raise InputError(
-                f"model {hub!r} cannot be downloaded without huggingface_hub",
-                hint="pip install 'isoscope[text]'",
-            ) from None
+            raise not_installed(f"The download of {hub}", "huggingface_hub", extra="text") from None
         return None
     try:
         with Bar(show=None if download else False) as bar:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from isoscope.errors import InputError
+from isoscope.errors import InputError, not_installed
 from isoscope.models.cache import VectorStore
 from isoscope.models.language_models import UNLIMITED, best_device, need_gguf, quiet_loading
 from isoscope.models.model_files import check_model, running
@@ -157,10 +157,7 @@ def load_encoder(
     if is_onnx(folder):
         return OnnxEncoder(folder, pooling=pooling, normalize=normalize)
     if importlib.util.find_spec("sentence_transformers") is None:
-        raise InputError(
-            "encoding texts needs sentence-transformers, which is not installed",
-            hint="pip install 'isoscope[text]'",
-        )
+        raise not_installed("An encoder of texts", "sentence-transformers", extra="text")
     place = str(best_device(device))
     if is_gguf(folder):
         need_gguf(folder)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from isoscope.engine.kept import shelf_of
 from isoscope.engine.readings import Readings, View
-from isoscope.errors import FileError, InputError, check_seed
+from isoscope.errors import FileError, InputError, check_seed, not_installed
 from isoscope.figures import ONE_COLUMN, new_figure
 from isoscope.io.atomic import check_place, why, write_atomically
 from isoscope.io.targets import PAGE, check_target
@@ -116,9 +116,7 @@ class Report(View):
         except ModuleNotFoundError as error:
             if error.name not in ("anywidget", "traitlets"):
                 raise
-            raise InputError(
-                "A widget needs anywidget, which is not installed", hint="pip install 'isoscope[widget]'"
-            ) from None
+            raise not_installed("A widget", "anywidget", extra="widget") from None
         if self.contents["what_if"] is None:
             raise InputError(
                 "varies along fewer than 2 directions", argument="X", wanted="2 or more for a widget"

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from isoscope.arrays import as_matrix, like
-from isoscope.errors import InputError, check_seed
+from isoscope.errors import InputError, check_seed, not_installed
 
 _MIN_POINTS = 50  # fewer points than a neighbourhood has
 _LIBRARIES = {"UMAP": ("umap", "umap-learn"), "PaCMAP": ("pacmap", "pacmap")}  # module, distribution
@@ -43,10 +43,7 @@ def projection(X: Any, *, method: str = "UMAP", seed: int = 0) -> Any:
         try:
             projector = _projector(method)
             if projector is None:
-                wanted = _LIBRARIES[method][1]
-                raise InputError(
-                    f"{method} needs {wanted}, which is not installed", hint=f"pip install {wanted}"
-                )
+                raise not_installed(method, _LIBRARIES[method][1])
             places = projector(n_components=2, random_state=seed).fit_transform(rows)
         finally:
             torch.set_num_threads(n_threads)  # numba sets OpenMP's threads for the whole process

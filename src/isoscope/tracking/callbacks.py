@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from isoscope.errors import InputError
+from isoscope.errors import InputError, not_installed
 from isoscope.tracking.tracker import GeometryTracker, Row
 
 _LOG = logging.getLogger("isoscope")
@@ -204,9 +204,7 @@ def _needed(module: str, extra: str) -> Any:
         return import_module(module)
     except ImportError:
         package = module.partition(".")[0]
-        raise InputError(
-            f"this callback needs {package}, which is not installed", hint=f"pip install 'isoscope[{extra}]'"
-        ) from None
+        raise not_installed("This callback", package.replace("_", "-"), extra=extra) from None
 
 
 def _lightning() -> Any:
@@ -215,4 +213,4 @@ def _lightning() -> Any:
             return import_module(name)
         except ImportError:
             continue
-    raise InputError("this callback needs lightning, which is not installed", hint="pip install lightning")
+    raise not_installed("This callback", "lightning")

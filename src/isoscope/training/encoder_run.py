@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from isoscope.errors import InputError, check_choice, check_positive, check_seed, check_whole
+from isoscope.errors import InputError, check_choice, check_positive, check_seed, check_whole, not_installed
 from isoscope.io.atomic import scratch_folder
 from isoscope.io.files import reading
 from isoscope.io.run_folder import RunFolder
@@ -273,4 +273,4 @@ def need_trainer(*more: str) -> None:
     wanted = ("transformers", "accelerate", *more)
     missing = [name.replace("_", "-") for name in wanted if importlib.util.find_spec(name) is None]
     if missing:
-        raise InputError(f"training a model needs {' and '.join(missing)}: pip install 'isoscope[training]'")
+        raise not_installed("Training a model", *missing, extra="training")

@@ -8,7 +8,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from isoscope.errors import InputError
+from isoscope.errors import InputError, not_installed
 from isoscope.training.recorder import Listener, Row
 
 
@@ -26,9 +26,7 @@ def as_listener(
     try:
         package = import_module(module)
     except ImportError:
-        raise InputError(
-            f"log={log!r} needs the package {log}, which is not installed: pip install {log}"
-        ) from None
+        raise not_installed("", log, argument="log") from None
     with ExitStack() as closing:
         write = open_logger(package, dict(configuration), run, closing)
         yield lambda row: write(row["seed"], row["step"], _values(row))
