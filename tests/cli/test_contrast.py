@@ -173,7 +173,7 @@ def test_files_without_pairs(folder: Path) -> None:
 
 def test_bad_input(tiny_bert: Path, folder: Path, fail: Any) -> None:
     own = ("contrast", str(tiny_bert), "--pairs", "pairs.jsonl", "--batch-size", "8")
-    assert "temperature is 0.0" in fail(*own, "--temperature", "0")
+    assert "--temperature must be a positive number, got 0.0" in fail(*own, "--temperature", "0")
     said = fail(*own, "--temperature", "nope")
     assert said == "isoscope: error: --temperature must be a finite number, such as 0.05, got 'nope'.\n"
     assert "--max-length must be at least 3" in fail(*own, "--max-length", "1")

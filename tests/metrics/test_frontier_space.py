@@ -166,7 +166,7 @@ def test_few_points():
         ([3, 2.5], 0.5, r"`n_per_label\[1\]` must be .*got 2.5"),
         ([3, 3], 1.5, r"`between` must be .*got 1.5"),
         ([5], 0.5, "one label"),
-        ([1, 1, 1], 0.5, "a label with one point"),
+        ([1, 1, 1], 0.5, "one point has no variance within"),
     ],
 )
 def test_bad_arguments(counts, between, message):

@@ -251,6 +251,6 @@ def test_jackknife_carries_no_gradient_and_says_so(rng) -> None:
 def test_a_covariance_that_is_not_finite_speaks_of_the_covariance(rng) -> None:
     C0 = np.eye(3)
     C0[1, 1] = np.nan
-    with pytest.raises(NotFiniteError, match="make it of finite vectors") as caught:
+    with raises(NotFiniteError, argument="covariance", hint="from finite vectors") as caught:
         iso.isoscore_star(rng.normal(size=(20, 3)), C0)
     assert "drop" not in str(caught.value)

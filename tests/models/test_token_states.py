@@ -155,5 +155,5 @@ def test_a_text_of_special_tokens_only_has_no_vector_without_them(tiny_bert: Pat
 
 def test_a_configuration_that_the_weights_contradict(model: LanguageModel) -> None:
     """A damaged GGUF file may lose its width, and the model's default takes its place."""
-    with pytest.raises(FileError, match="states of 16 dimensions where its configuration has 4,096"):
+    with raises(FileError, message="16 dimensions", wanted="4,096"):
         token_states(TEXTS, model=replace(model, n_dims=4096), progress=False)

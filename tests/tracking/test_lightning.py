@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from tests.raising import raises
 from torch import Tensor, nn
 
 import isoscope as iso
@@ -99,7 +100,7 @@ def test_lightning_measures_once_an_update_and_a_part_of_the_module() -> None:
     assert tracker.steps == [0, 1, 2]
     wanted = iso.mean_cosine(model.encoder[0](PROBE).detach())
     assert tracker.trajectory["mean_cosine"][-1] == pytest.approx(wanted, rel=1e-5)
-    with pytest.raises(iso.InputError, match="module is 'decoder', which Regression does not have: encoder"):
+    with raises(iso.InputError, argument="module", got="decoder", wanted="encoder"):
         fit(GeometryTracker(PROBE), module="decoder")
 
 

@@ -672,7 +672,7 @@ def test_layers_that_do_not_exist_are_named_with_those_that_do(probe: Tensor, ti
         GeometryTracker(TEXTS, tokenizer=tokens, layers="heads").read(model)
     with pytest.raises(iso.InputError, match="`probe` is a tensor, but BertModel takes inputs by name"):
         GeometryTracker(torch.ones(3, 4)).read(model)
-    with pytest.raises(iso.InputError, match="has no tokenizer; pass tokenizer="):
+    with raises(iso.InputError, argument="probe", hint="tokenizer"):
         GeometryTracker(TEXTS).read(model)
     model.forward = lambda **_: {"last_hidden_state": torch.ones(6, 3, 16)}
     with pytest.raises(iso.InputError, match="returned no hidden states"):

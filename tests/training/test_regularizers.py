@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from tests.raising import raises
 
 import isoscope as iso
 from isoscope.errors import InputError
@@ -13,7 +14,7 @@ from isoscope.training.regularizers import REGULARIZERS, Regularizer
 @pytest.mark.parametrize("kind", [*REGULARIZERS, lambda states, _: states[0].sum()])
 @pytest.mark.parametrize("strength", [1e39, -1e300])
 def test_a_strength_that_float32_cannot_hold_is_refused(kind: str, strength: float) -> None:
-    with pytest.raises(InputError, match=r"strength \(λ\) is .*float32"):
+    with raises(InputError, argument="strength", wanted="float32"):
         Regularizer(kind, strength)
 
 
