@@ -2,10 +2,10 @@
 
     python docs/generate.py             the reference pages, and the outputs shown in README.md and docs/
     python docs/generate.py --quick     what is written whole only (seconds)
-    python docs/generate.py --figures   the table of IsoScore's bias as well (about a minute)
+    python docs/generate.py --figures   the tables of docs/bias_tables.py as well (minutes)
 
 Pages written whole: reference/metrics.md, reference/api.md, reference/cli.md, theory-statements.md,
-contributing.md, concepts/bias-table.md; src/isoscope/__init__.pyi and
+contributing.md, concepts/*-table.md; src/isoscope/__init__.pyi and
 cli/metric_names.txt and cli/suffixes.txt. docs/figures.py draws the figures.
 On the other pages every ```python and ```console block is run, and a ```text block right after one is
 replaced by what it printed. Running it twice changes nothing.
@@ -27,7 +27,6 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-import numpy as np
 import typer
 from typer.testing import CliRunner
 
@@ -123,6 +122,11 @@ API = {
         "isoscope.metrics.attribution",
         "isoscope.training.frontier_figure",
         "isoscope.training.trade_off",
+    ),
+    "Neural collapse": (
+        "isoscope.metrics.neural_collapse",
+        "isoscope.metrics.collapse_debiased",
+        "isoscope.metrics.class_collapse",
     ),
     "Manifold": ("isoscope.metrics.manifold", "isoscope.metrics.scales"),
     "The first look": ("isoscope.look",),
@@ -383,67 +387,20 @@ def _trimmed(output: str) -> str:
     return "\n".join(lines).strip("\n") + "\n"
 
 
-# ---------------------------------------------------------------- the bias of IsoScore, measured
-
-N_DRAWS, N_DIMS, SIZES = 200, 768, (16, 64, 256)
-SPECTRA = {
-    "flat": np.ones(N_DIMS),
-    "geometric, 1 to 0.001": np.geomspace(1, 1e-3, N_DIMS),
-    "one direction of 50 times the variance": np.r_[50.0, np.ones(N_DIMS - 1)],
-}
-NOISES = ("normal", "Student t5")
-ESTIMATES: dict[str, bool | str] = {"plain": False, "debiased": True, "jackknife": "jackknife"}
-
-
-def bias_table() -> str:
-    """concepts/bias-table.md: mean and standard deviation over draws of every estimate."""
-    lines = [
-        f"| {N_DIMS} dimensions, {N_DRAWS} draws | truth | estimate | "
-        + " | ".join(f"n = {n}" for n in SIZES)
-        + " |",
-        "|---|---|---|" + "---|" * len(SIZES),
-    ]
-    for spectrum_name, variances in SPECTRA.items():
-        truth = (variances.sum() ** 2 / (variances**2).sum() - 1) / (N_DIMS - 1)
-        for noise in NOISES:
-            cells = [_bias_cells(variances, noise, n) for n in SIZES]
-            for row, estimate in enumerate(ESTIMATES):
-                first = f"{spectrum_name}; {noise}" if row == 0 else ""
-                shown = f"{truth:.3f}" if row == 0 else ""
-                values = " | ".join(column[estimate] for column in cells)
-                lines.append(f"| {first} | {shown} | {estimate} | {values} |")
-    return HEADER + "\n".join(lines) + "\n"
-
-
-def _bias_cells(variances: np.ndarray, noise: str, n: int) -> dict[str, str]:
-    rng = np.random.default_rng([n, NOISES.index(noise)])  # the same draws under every spectrum
-    draws = [_draw(rng, noise, n) * np.sqrt(variances) for _ in range(N_DRAWS)]
-    cells = {}
-    for name, debias in ESTIMATES.items():
-        scores = np.array([iso.isoscore(X, debias=debias) for X in draws])
-        cells[name] = f"{scores.mean():.3f} ± {scores.std(ddof=1):.3f}"
-    return cells
-
-
-def _draw(rng: np.random.Generator, noise: str, n: int) -> np.ndarray:
-    """(n, d) numbers of variance 1, independent of each other."""
-    if noise == "normal":
-        return rng.normal(size=(n, N_DIMS))
-    return rng.standard_t(5, size=(n, N_DIMS)) / np.sqrt(5 / 3)
-
-
 # ---------------------------------------------------------------- the command
 
 
 def main() -> None:
     """Write the pages and say which changed."""
     parser = argparse.ArgumentParser(description="Write the generated parts of the documentation.")
-    parser.add_argument("--figures", action="store_true", help="compute the table of IsoScore's bias too")
+    parser.add_argument("--figures", action="store_true", help="compute the tables of bias too")
     parser.add_argument("--quick", action="store_true", help="write the reference pages only")
     wanted = parser.parse_args()
     written = {(DOCS / name).resolve(): make() for name, make in REFERENCE.items()}
     if wanted.figures:
-        written[DOCS / "concepts/bias-table.md"] = bias_table()
+        from bias_tables import TABLES  # beside this file
+
+        written |= {DOCS / "concepts" / name: HEADER + make() for name, make in TABLES.items()}
     for page in () if wanted.quick else pages():
         with tempfile.TemporaryDirectory() as folder:
             try:

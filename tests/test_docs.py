@@ -31,7 +31,7 @@ def load(name: str) -> ModuleType:
     return module
 
 
-generate, figures, doctests = load("generate"), load("figures"), load("doctests")
+generate, figures, doctests, bias_tables = map(load, ("generate", "figures", "doctests", "bias_tables"))
 PAGES = generate.pages()
 REPRODUCTIONS = sorted((DOCS / "reproduction").glob("*.md"))
 LONG_PAGES = ("docs/finetune.md", "docs/layers.md")  # a model is trained, a language model loaded
@@ -102,10 +102,23 @@ def test_bias_table_is_what_its_command_computes() -> None:
     """The cheapest column of the first rows, computed again; `--figures` computes all."""
     table = (DOCS / "concepts/bias-table.md").read_text()
     rows = [[cell.strip() for cell in line.split("|")] for line in table.splitlines() if line.startswith("|")]
-    column = rows[0].index(f"n = {generate.SIZES[0]}")
-    cells = generate._bias_cells(generate.SPECTRA["flat"], generate.NOISES[0], generate.SIZES[0])
+    column = rows[0].index(f"n = {bias_tables.SIZES[0]}")
+    cells = bias_tables.bias_cells(bias_tables.SPECTRA["flat"], bias_tables.NOISES[0], bias_tables.SIZES[0])
     shown = {row[3]: row[column] for row in rows[2:5]}
     assert shown == cells
+
+
+def test_the_table_of_neural_collapse_is_what_its_command_computes() -> None:
+    """The first rows' smallest sample, as far as fewer draws show."""
+    n = bias_tables.ROWS_PER_LABEL[0]
+    table = (DOCS / "concepts/collapse-table.md").read_text()
+    rows = [[cell.strip() for cell in line.split("|")] for line in table.splitlines() if line.startswith("|")]
+    column = rows[0].index(f"n = {n * bias_tables.COLLAPSE_LABELS}")
+    cells = bias_tables.collapse_cells("simplex", "flat", "normal", n, n_draws=20)
+    for (name, (truth, value)), row in zip(cells.items(), rows[2:6], strict=True):
+        assert row[2:4] == [truth, name]
+        (mean, deviation), (shown, _) = (re.findall(r"-?[\d.]+", text)[:2] for text in (value, row[column]))
+        assert abs(float(mean) - float(shown)) < 1.5 * float(deviation)
 
 
 @pytest.mark.parametrize("name", generate.public())

@@ -4,6 +4,7 @@
 """
 
 from isoscope.metrics.attribution import Attribution, DirectionPart, LabelPart, attribute_anisotropy
+from isoscope.metrics.class_collapse import ClassCollapse, class_collapse
 from isoscope.metrics.cluster_adjusted import ClusterAdjustedSimilarities, cluster_adjusted_similarities
 from isoscope.metrics.clusters import (
     calinski_harabasz_score,
@@ -12,6 +13,7 @@ from isoscope.metrics.clusters import (
     knn_purity,
     linear_probe_accuracy,
 )
+from isoscope.metrics.collapse_debiased import nc1_debiased, nc2_debiased
 from isoscope.metrics.contextual import (
     adjusted_intra_similarity,
     adjusted_self_similarity,
@@ -67,6 +69,16 @@ from isoscope.metrics.isotropy import (
     partition_isotropy,
 )
 from isoscope.metrics.manifold import hubness, k_occurrence, lid, lid_samples, twonn
+from isoscope.metrics.neural_collapse import (
+    class_mean_simplex_angle,
+    nc1,
+    nc2,
+    nc2_equiangular,
+    nc2_equinorm,
+    nc3,
+    nc4,
+    nc4_debiased,
+)
 from isoscope.metrics.objectives import (
     classifier_objective,
     classifier_objective_expansion,
@@ -114,6 +126,7 @@ silhouette, calinski_harabasz, davies_bouldin = (
 
 __all__ = [
     "Attribution",
+    "ClassCollapse",
     "ClusterAdjustedSimilarities",
     "DimensionAtScale",
     "DimensionScales",
@@ -138,6 +151,8 @@ __all__ = [
     "between_share",
     "calinski_harabasz",
     "calinski_harabasz_score",
+    "class_collapse",
+    "class_mean_simplex_angle",
     "classifier_objective",
     "classifier_objective_expansion",
     "cluster_adjusted_similarities",
@@ -179,6 +194,15 @@ __all__ = [
     "mean_cosine",
     "mean_norm",
     "metric",
+    "nc1",
+    "nc1_debiased",
+    "nc2",
+    "nc2_debiased",
+    "nc2_equiangular",
+    "nc2_equinorm",
+    "nc3",
+    "nc4",
+    "nc4_debiased",
     "neighbor_overlap",
     "norm_statistics",
     "norm_variation",

@@ -47,7 +47,7 @@ def calinski_harabasz_score(X: Any, labels: Any = None) -> Any:
     >>> calinski_harabasz_score([[0.0], [1.0], [4.0], [5.0]], labels=[0, 0, 1, 1])
     32.0
     """
-    moments = X if isinstance(X, GroupMoments) else GroupMoments.of(*_clustered(X, labels))
+    moments = X if isinstance(X, GroupMoments) else GroupMoments.of(*clustered(X, labels))
     within = moments.within.sum()
     if not within > 0:
         raise UndefinedError("calinski_harabasz_score is undefined: every cluster has collapsed to a point")
@@ -81,7 +81,7 @@ def davies_bouldin_score(X: Any, labels: Any = None) -> float:
     """
     distances = X
     if not isinstance(X, CentroidDistances):
-        matrix, clusters = _clustered(X, labels)
+        matrix, clusters = clustered(X, labels)
         distances = CentroidDistances.of(matrix, clusters, GroupMoments.of(matrix, clusters))
     distances.moments.check_scale()
     spread = distances.distance_sums / distances.moments.counts
@@ -113,7 +113,7 @@ def dunn_index(X: Any, labels: Any = None, *, progress: Progress | None = None) 
     >>> round(dunn_index([[0.0], [1.0], [4.0], [5.0]], labels=[0, 0, 1, 1]), 9)
     3.0
     """
-    arranged = Arranged.of(*_clustered(X, labels))
+    arranged = Arranged.of(*clustered(X, labels))
 
     def extremes(rows: Tile, columns: Tile, tile: Tensor) -> tuple[float, float]:
         same = arranged.codes[rows.rows, None] == arranged.codes[columns.rows]
@@ -202,7 +202,7 @@ def linear_probe_accuracy(X: Any, labels: Any = None, *, folds: int = 5, seed: i
     check_seed(seed)
     if folds < 2:
         raise InputError(argument="folds", got=folds, wanted="at least 2")
-    matrix, clusters = _clustered(X, labels)
+    matrix, clusters = clustered(X, labels)
     clusters = clusters.to(torch.device("cpu"))
     kept = clusters.counts[clusters.codes] > 1
     codes = clusters.codes[kept]
@@ -230,7 +230,7 @@ def softmax_regression(penalty: float, *, n_labels: int, **options: Any) -> Any:
     return LogisticRegression(C=(2 if n_labels == 2 else 1) / penalty, **options)
 
 
-def _clustered(X: Any, labels: Any) -> tuple[Tensor, Labels]:
+def clustered(X: Any, labels: Any) -> tuple[Tensor, Labels]:
     """Return the vectors and their labels, checked to be clusters, on one device."""
     matrix = as_matrix(X, apart=labels)
     return matrix, as_clusters(known_rows(X, labels, "labels"), n=len(matrix)).to(matrix.device)

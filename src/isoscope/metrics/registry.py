@@ -28,6 +28,7 @@ FAMILIES = (  # in the order of tables and pages
     "spectrum",
     "dimensions",
     "clusters",
+    "collapse",
     "manifold",
     "contextual",
     "objectives",

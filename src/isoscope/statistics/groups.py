@@ -128,7 +128,7 @@ class GroupMoments(_Groups):
         moments: GroupMoments | None = None
         w = None
         if weights is not None:
-            X, groups, w = _counting(X, groups, weights)
+            X, groups, w = counting(X, groups, weights)
         start = 0
         for block, labels in labelled_blocks(X, groups):
             part = _moments_of_block(
@@ -186,6 +186,32 @@ class GroupMoments(_Groups):
         """(G, d) the means less the mean of all vectors."""
         steps = self.about[1]
         return steps - self.counts @ steps / self.counts.sum()
+
+    @cached_property
+    def _decomposed(self) -> tuple[Tensor, Tensor, Tensor]:
+        """U, s and V of the means about their mean over groups, each counting once; no s is rounding."""
+        present = (self.counts > 0)[:, None]
+        steps = torch.where(present, self.about[1], 0.0)
+        centred = torch.where(present, steps - steps.sum(dim=0) / present.sum(), 0.0)
+        U, s, V = torch.linalg.svd(centred.detach(), full_matrices=False)
+        kept = s[: max(int(present.sum()) - 1, 0)] > max(centred.shape) * 2**-52 * s[0]
+        rank = int(kept.sum())
+        return U[:, :rank], s[:rank], V[:rank]
+
+    @property
+    def axes(self) -> Tensor:
+        """(q, d) orthonormal axes of the span of the means, the longest first; q is at most G − 1."""
+        return self._decomposed[2]
+
+    @property
+    def lengths_along(self) -> Tensor:
+        """(q,) the root of the sum of squares of the means along each axis, about their mean over groups."""
+        return self._decomposed[1]
+
+    @property
+    def coordinates(self) -> Tensor:
+        """(G, q) the means on the axes, about their mean over groups: each group counts once."""
+        return self._decomposed[0] * self._decomposed[1]
 
     def residuals(self, rows: Tensor, codes: Tensor) -> Tensor:
         """Return rows less the means of their groups, in float64."""
@@ -273,7 +299,7 @@ class GroupDirections(_Groups):
         )
 
 
-def _counting(X: Any, groups: Any, weights: Any) -> tuple[Tensor, Labels, Tensor]:
+def counting(X: Any, groups: Any, weights: Any) -> tuple[Tensor, Labels, Tensor]:
     """Return the rows that count, with their groups and weights."""
     matrix = as_matrix(X)
     w = as_weights(weights, n=len(matrix)).to(matrix.device)

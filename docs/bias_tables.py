@@ -1,0 +1,143 @@
+"""Tables of bias and coverage: what each estimate gives on draws from spaces whose true value is known.
+
+`python docs/generate.py --figures` writes them; tests compute one cell of each again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+import isoscope as iso
+
+NOISES = ("normal", "Student t5")
+_Z = 1.959963984540054  # 97.5 % of a normal distribution lie below
+
+
+def draw(rng: np.random.Generator, noise: str, n: int, d: int) -> np.ndarray:
+    """(n, d) numbers of variance 1, independent of each other."""
+    if noise == "normal":
+        return rng.normal(size=(n, d))
+    return rng.standard_t(5, size=(n, d)) / np.sqrt(5 / 3)
+
+
+def covering(readings: list[tuple[float, float]], truth: float, n_draws: int, digits: int = 4) -> str:
+    """Return mean ± standard deviation, the share of 95 % intervals with the truth, and of draws defined."""
+    if len(readings) < 2:
+        return "undefined"
+    values, errors = np.array(readings).T
+    held = np.abs(values - truth) <= _Z * errors
+    of = "" if len(readings) == n_draws else f" of {len(readings)} draws"
+    return f"{values.mean():.{digits}f} ± {values.std(ddof=1):.{digits}f} ({held.mean():.0%}{of})"
+
+
+def measured(X: np.ndarray, names: list[str], **known: np.ndarray) -> dict[str, tuple[float, float]]:
+    """Return the values and standard errors of the metrics that have both."""
+    return {
+        reading.metric: (reading.value, reading.standard_error)
+        for reading in iso.measure(X, metrics=names, progress=False, **known).readings
+        if reading.value is not None and reading.standard_error is not None
+    }
+
+
+# ---------------------------------------------------------------- IsoScore
+
+N_DRAWS, N_DIMS, SIZES = 200, 768, (16, 64, 256)
+SPECTRA = {
+    "flat": np.ones(N_DIMS),
+    "geometric, 1 to 0.001": np.geomspace(1, 1e-3, N_DIMS),
+    "one direction of 50 times the variance": np.r_[50.0, np.ones(N_DIMS - 1)],
+}
+ESTIMATES: dict[str, bool | str] = {"plain": False, "debiased": True, "jackknife": "jackknife"}
+
+
+def bias_table() -> str:
+    """concepts/bias-table.md: mean and standard deviation over draws of every estimate."""
+    lines = [
+        f"| {N_DIMS} dimensions, {N_DRAWS} draws | truth | estimate | "
+        + " | ".join(f"n = {n}" for n in SIZES)
+        + " |",
+        "|---|---|---|" + "---|" * len(SIZES),
+    ]
+    for spectrum_name, variances in SPECTRA.items():
+        truth = (variances.sum() ** 2 / (variances**2).sum() - 1) / (N_DIMS - 1)
+        for noise in NOISES:
+            cells = [bias_cells(variances, noise, n) for n in SIZES]
+            for row, estimate in enumerate(ESTIMATES):
+                first = f"{spectrum_name}; {noise}" if row == 0 else ""
+                shown = f"{truth:.3f}" if row == 0 else ""
+                values = " | ".join(column[estimate] for column in cells)
+                lines.append(f"| {first} | {shown} | {estimate} | {values} |")
+    return "\n".join(lines) + "\n"
+
+
+def bias_cells(variances: np.ndarray, noise: str, n: int) -> dict[str, str]:
+    """Return every estimate of n rows."""
+    rng = np.random.default_rng([n, NOISES.index(noise)])  # the same draws under every spectrum
+    draws = [draw(rng, noise, n, N_DIMS) * np.sqrt(variances) for _ in range(N_DRAWS)]
+    cells = {}
+    for name, debias in ESTIMATES.items():
+        scores = np.array([iso.isoscore(X, debias=debias) for X in draws])
+        cells[name] = f"{scores.mean():.3f} ± {scores.std(ddof=1):.3f}"
+    return cells
+
+
+# ---------------------------------------------------------------- neural collapse
+
+COLLAPSE_DRAWS, COLLAPSE_DIMS, COLLAPSE_LABELS, ROWS_PER_LABEL = 100, 256, 10, (5, 10, 20)
+LENGTHS = {"simplex": np.ones(COLLAPSE_LABELS), "lengths 1 to 4": np.linspace(1, 4, COLLAPSE_LABELS)}
+COLLAPSE_SPECTRA = {"flat": np.ones(COLLAPSE_DIMS), "geometric": np.geomspace(1, 1e-3, COLLAPSE_DIMS)}
+
+
+def collapse_table() -> str:
+    """concepts/collapse-table.md: NC1 and NC2, plain and debiased, with n ≤ d."""
+    sizes = " | ".join(f"n = {n * COLLAPSE_LABELS}" for n in ROWS_PER_LABEL)
+    lines = [
+        f"| {COLLAPSE_DIMS} dimensions, {COLLAPSE_LABELS} labels, {COLLAPSE_DRAWS} draws | truth | estimate "
+        f"| {sizes} |",
+        "|---|---|---|" + "---|" * len(ROWS_PER_LABEL),
+    ]
+    for means in LENGTHS:
+        for spectrum in COLLAPSE_SPECTRA:
+            for noise in NOISES:
+                cells = [collapse_cells(means, spectrum, noise, n) for n in ROWS_PER_LABEL]
+                for row, estimate in enumerate(cells[0]):
+                    first = f"{means}; {spectrum}; {noise}" if row == 0 else ""
+                    values = " | ".join(column[estimate][1] for column in cells)
+                    lines.append(f"| {first} | {cells[0][estimate][0]} | {estimate} | {values} |")
+    return "\n".join(lines) + "\n"
+
+
+def collapse_cells(
+    lengths: str, spectrum: str, noise: str, n: int, n_draws: int = COLLAPSE_DRAWS
+) -> dict[str, tuple[str, str]]:
+    """Return the truth and the estimates of n rows a label, by metric."""
+    variances = COLLAPSE_SPECTRA[spectrum]
+    axes = np.linalg.qr(np.random.default_rng(0).normal(size=(COLLAPSE_DIMS, COLLAPSE_LABELS)))[0].T
+    means = axes * LENGTHS[lengths][:, None]
+    means = means - means.mean(axis=0)
+    means *= np.sqrt(variances.sum() / (means**2).sum(axis=1).mean())  # as long as rows are far from them
+    gram, simplex = means @ means.T, np.eye(COLLAPSE_LABELS) - 1 / COLLAPSE_LABELS
+    truth = {
+        "nc1": float((np.linalg.pinv(means.T @ means).diagonal() * variances).sum()),
+        "nc2": float(np.linalg.norm(gram / np.linalg.norm(gram) - simplex / np.linalg.norm(simplex))),
+    }
+    labels = np.repeat(np.arange(COLLAPSE_LABELS), n)
+    rng = np.random.default_rng([n, NOISES.index(noise)])  # the same draws for all means and spectra
+    names = ["nc1", "nc1_debiased", "nc2", "nc2_debiased"]
+    readings = []
+    for _ in range(n_draws):
+        X = means[labels] + draw(rng, noise, len(labels), COLLAPSE_DIMS) * np.sqrt(variances)
+        readings.append(measured(X, names, labels=labels))
+    cells = {}
+    for name in names:
+        known, defined = truth[name[:3]], [reading[name] for reading in readings if name in reading]
+        cells[name] = (f"{known:.4f}", covering(defined, known, n_draws))
+    return cells
+
+
+TABLES: dict[str, Callable[[], str]] = {
+    "bias-table.md": bias_table,
+    "collapse-table.md": collapse_table,
+}
