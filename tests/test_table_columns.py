@@ -132,7 +132,7 @@ def test_a_categorical_column_is_no_dimension(categories: list[object]) -> None:
 
     column = pd.Categorical([categories[i % 3] for i in range(30)])
     frame = pd.DataFrame({"a": rng.normal(size=30), "c": column, "b": rng.normal(size=30)})
-    with pytest.warns(UserWarning, match="non-numeric columns: c"):
+    with pytest.warns(UserWarning, match="not dimensions: c"):
         assert from_frame(frame, "X").shape == (30, 2)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from isoscope.errors import InputError, NotFiniteError, Setting, ShapeError
-from isoscope.printable import listed
+from isoscope.printable import listed, some_rows
 from isoscope.table_columns import (
     LISTS,
     N_JUDGED,
@@ -22,12 +22,12 @@ from isoscope.table_columns import (
     are_truth_values,
     dimensions_among,
     judge,
+    left_out,
     no_column,
     whole_numbers,
 )
 from isoscope.written_lists import are_lists, parsed_lists
 
-_N_SHOWN = 5  # rows that a message names
 _MIXED = "objects"  # Python objects of several types
 
 
@@ -90,7 +90,7 @@ class Frame:
             plain = [place for place in rest if columns[place].is_number or columns[place].holds == _MIXED]
             _refuse_no_dimensions([self.columns[place] for place in plain or rest], self.name)
             names = [self.names[place] for place in rest if place not in set(plain)]
-            return self._matrix(plain), [f"left out non-numeric columns: {listed(names)}"] if names else []
+            return self._matrix(plain), left_out(names)
         taken, doubtful, notes = dimensions_among(self.columns, rest)
         if doubtful or not taken:
             places = sorted([*taken, *doubtful]) or rest
@@ -346,9 +346,8 @@ def no_vectors(
     rows: Sequence[int], n_rows: int, name: object, hint: str = "drop the rows without one"
 ) -> NotFiniteError:
     """Return the error over rows without a vector: how many there are, and the first of them."""
-    shown = ", ".join(map(str, rows[:_N_SHOWN])) + (", …" if len(rows) > _N_SHOWN else "")
     return NotFiniteError(
-        f"has no vector in {len(rows):,} of {n_rows:,} rows (row {shown}, counted from 0)",
+        f"has no vector in {some_rows(rows, len(rows), n_rows)}",
         argument=name,
         wanted="a vector in every row",
         hint=hint,

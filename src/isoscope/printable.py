@@ -53,6 +53,17 @@ def listed(names: Iterable[object], *, at_most: int = 12) -> str:
     return ", ".join(texts[:at_most]) + (f", … ({len(texts)} in all)" if len(texts) > at_most else "")
 
 
+def some_rows(rows: Iterable[int], n_found: int, n_rows: int) -> str:
+    """Return how many rows were found, with the numbers of the first ones.
+
+    >>> some_rows([3, 17], 2, 300)
+    '2 of 300 rows (row 3, 17, counted from 0)'
+    """
+    first = [str(row) for row in rows][:5]
+    more = ", …" if n_found > len(first) else ""
+    return f"{n_found:,} of {n_rows:,} rows (row {', '.join(first)}{more}, counted from 0)"
+
+
 def nearest(name: str, names: Iterable[str]) -> str:
     """Return a question that names the nearest spelling, or "" where none is near.
 

@@ -179,18 +179,19 @@ def dimensions_among(
         [places[number] for number in numbers]
         for numbers in (verdict.dimensions, verdict.others, verdict.named, verdict.doubtful)
     )
-    notes = []
-    if others:
-        notes.append(f"left out non-numeric columns: {listed(columns[place].name for place in others)}")
-    if 0 in named and not columns[0].name.strip():
-        named.remove(0)
-        notes.append("left out the unnamed first column, a row index")
     names = [columns[place].name for place in named if not columns[place].name.startswith(_INDEX)]
-    if names:
-        notes.append(
-            f"left out as no dimensions, by their names: {listed(names)} (`columns` would take them)"
-        )
-    return taken, doubtful, notes
+    return taken, doubtful, left_out((columns[place].name for place in others), names)
+
+
+def left_out(others: Iterable[str], named: Iterable[str] = ()) -> list[str]:
+    """Return the note on columns that are no dimensions: without numbers, or by their names.
+
+    >>> left_out(["text"], ["", "id"])
+    ['columns that are not dimensions: text (no numbers), an unnamed one (row index), id (by its name)']
+    """
+    whys = [f"{name} (no numbers)" for name in others]
+    whys += [f"{name} (by its name)" if name.strip() else "an unnamed one (row index)" for name in named]
+    return [f"columns that are not dimensions: {listed(whys)}"] if whys else []
 
 
 def no_column(

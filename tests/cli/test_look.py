@@ -55,6 +55,18 @@ def test_every_command_it_suggests_works(folder: Path, command) -> None:
         assert done.code == 0, (line, done.err)
 
 
+def test_columns_that_may_be_labels_are_named(folder: Path, command) -> None:
+    import pandas as pd
+
+    X = np.load("my vectors.npy")
+    table = pd.DataFrame({"id": range(400), "topic": list("abcd") * 100, "vector": list(X), "score": 0.5})
+    table.assign(ids=[[1, 2]] * 400, text=[f"text {i}" for i in range(400)]).to_parquet("t.parquet")
+    line = "columns that may be labels: topic; to use one: isoscope look t.parquet --labels topic\n"
+    assert command("t.parquet").out.endswith(line)
+    assert "may be labels" not in command("t.parquet", "--labels", "topic").out
+    assert "may be labels" not in command("t.parquet", "--json").err
+
+
 def test_a_mistyped_command_is_not_a_file(folder: Path, command) -> None:
     found = command("mesure", "my vectors.npy")
     assert found.code == 2

@@ -140,10 +140,17 @@ def test_bad_input_is_one_line_and_code_2(folder: Path, fail, arguments: list[st
     assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
 
 
+@pytest.mark.parametrize("how", [[], ["--json"], ["--csv"], ["--plan"]])
+def test_output_is_the_json_whatever_is_printed(folder: Path, how: list[str]) -> None:
+    assert run("measure", "vectors.npy", "-m", "isoscore", "-o", "result.json", *how).exit_code == 0
+    written = json.loads(Path("result.json").read_text())
+    assert ("statistics" in written) == (how == ["--plan"])
+    assert list(written["metrics"]) == ["isoscore"]
+
+
 def test_usage_errors_are_code_2(folder: Path) -> None:
     assert run("measure").exit_code == 2
     assert run("measure", "vectors.npy", "--no-such-flag").exit_code == 2
-    assert run("no-such-command").exit_code == 2
 
 
 def test_a_pattern_that_the_shell_has_spread(folder: Path, fail) -> None:

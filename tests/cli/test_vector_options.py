@@ -75,15 +75,23 @@ def test_columns_by_name_and_range() -> None:
     assert d("--columns", ":", "--exclude", "year,a") == 3
 
 
+def test_columns_that_are_no_dimensions_say_what_to_pass() -> None:
+    assert refused("measure", "year.csv", "--columns", "a").endswith("Give a range, such as d0:d767.")
+    rows = "".join(f'{i},"[{i}.5, {i % 3}.25]"\n' for i in range(9))
+    Path("lists.csv").write_text(f"n,embedding\n{rows}")
+    assert refused("measure", "lists.csv", "--columns", "embedding").endswith("Pass --vectors embedding.")
+    assert refused("measure", "lists.csv", "--vectors", "n").endswith("Pass --vectors embedding.")
+
+
 def test_identifiers_change_no_number() -> None:
     wanted, found = (ran("measure", name, "-m", "isoscore") for name in ("plain.csv", "id.csv"))
     assert found["metrics"] == wanted["metrics"]
-    assert found["notes"][0] == "left out as no dimensions, by their names: id (`columns` would take them)"
+    assert found["notes"][0] == "columns that are not dimensions: id (by its name)"
 
 
 @pytest.mark.parametrize("command", [["frontier"], ["train", "--steps", "2"], ["advise", "--repeats", "1"]])
 def test_every_command_says_once_how_a_table_was_read(command: list[str]) -> None:
-    note = "note: left out as no dimensions, by their names: id"
+    note = "note: columns that are not dimensions: id"
     typed = [*command, "id.csv", "--labels", "labels.txt"]
     assert runner.invoke(app, typed).output.count(note) == 1
     as_json = runner.invoke(app, [*typed, "--json"])

@@ -146,14 +146,14 @@ def expected() -> dict[str, float]:
     return {name: function(ROWS, LABELS) for name, function in FUNCTIONS.items()}
 
 
-@pytest.mark.filterwarnings("ignore:X. left out non-numeric columns")
+@pytest.mark.filterwarnings("ignore:X. columns that are not dimensions")
 @pytest.mark.parametrize("function", FUNCTIONS)
 @pytest.mark.parametrize("kind", INPUTS)
 def test_every_input_with_labels_as_values(tmp_path: Path, expected: Any, function: str, kind: str) -> None:
     assert FUNCTIONS[function](INPUTS[kind](tmp_path), LABELS) == pytest.approx(expected[function], abs=1e-6)
 
 
-@pytest.mark.filterwarnings("ignore:X. left out non-numeric columns")
+@pytest.mark.filterwarnings("ignore:X. columns that are not dimensions")
 @pytest.mark.parametrize("function", FUNCTIONS)
 @pytest.mark.parametrize("kind", INPUTS)
 def test_every_input_with_labels_by_name(tmp_path: Path, expected: Any, function: str, kind: str) -> None:
@@ -166,7 +166,7 @@ def test_every_input_with_labels_by_name(tmp_path: Path, expected: Any, function
 
 
 LABELLED = ("calinski_harabasz", "davies_bouldin", "dunn_index", "knn_purity", "silhouette_by_cluster")
-WARNED = "ignore:X. left out non-numeric columns"
+WARNED = "ignore:X. columns that are not dimensions"
 
 
 @pytest.mark.filterwarnings(WARNED)

@@ -68,9 +68,9 @@ def test_columns_left_out_are_named(path: Path) -> None:
         {"x": [1.0, 2.0], "id": ["p", "q"], "y": [3.0, 4.0], "text": ["s", "t"], "__index_level_0__": [0, 1]}
     )
     file = open_vectors(write(path, table))
-    assert file.notes == ["left out non-numeric columns: id, text"]
+    assert file.notes == ["columns that are not dimensions: id (no numbers), text (no numbers)"]
     assert file.n_dims == 2
-    assert open_vectors(path, labels="id").notes == ["left out non-numeric columns: text"]
+    assert open_vectors(path, labels="id").notes == ["columns that are not dimensions: text (no numbers)"]
     assert open_vectors(path, labels="y").n_dims == 1
 
 
@@ -157,7 +157,7 @@ def test_missing_numbers_name_the_row(path: Path) -> None:
     with pytest.raises(NotFiniteError, match="has missing numbers, the first in row 6"):
         read(path)
     write(path, pa.table({"x": [1.0] * 5 + [None], "y": [2.0] * 6}))
-    with pytest.raises(NotFiniteError, match=r"in 1 of 6 rows \(row 5, counting from 0\)"):
+    with pytest.raises(NotFiniteError, match=r"in 1 of 6 rows \(row 5, counted from 0\)"):
         read(path)
 
 

@@ -61,10 +61,7 @@ def test_every_digit_is_kept(path: Path) -> None:
 def test_notes(path: Path) -> None:
     write_text(path, ',id,x,text,y\n0,a,1,"s, t",2\n1,b,3,u,4\n')
     file = open_vectors(path, labels="id")
-    assert file.notes == [
-        "left out non-numeric columns: text",
-        "left out the unnamed first column, a row index",
-    ]
+    assert file.notes == ["columns that are not dimensions: text (no numbers), an unnamed one (row index)"]
     assert file.load().vectors.tolist() == [[1, 2], [3, 4]]
     assert file.labels.names == ("a", "b")
 
@@ -135,7 +132,7 @@ def test_a_slip_in_the_first_line(path: Path) -> None:
 @pytest.mark.parametrize("cell", ["", "nan", "NaN", "NA", "null", "None", "inf", "-Infinity", "1e999"])
 def test_missing_and_infinite_cells(path: Path, cell: str) -> None:
     write_text(path, f"x,y\n1,2\n3,{cell}\n5,6\n")
-    with pytest.raises(NotFiniteError, match=r"missing numbers in 1 of 3 rows \(row 1, counting from 0\)"):
+    with pytest.raises(NotFiniteError, match=r"missing numbers in 1 of 3 rows \(row 1, counted from 0\)"):
         read(path)
 
 

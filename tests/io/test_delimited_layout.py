@@ -42,7 +42,7 @@ def test_an_index_of_whole_numbers_beside_whole_numbers(path: Path) -> None:
     pd.DataFrame(WHOLE, index=range(7, 47), columns=list("abc")).to_csv(path)
     file = open_vectors(path)
     assert file.load().vectors.tolist() == WHOLE.tolist()
-    assert file.notes == ["left out the unnamed first column, a row index"]
+    assert file.notes == ["columns that are not dimensions: an unnamed one (row index)"]
 
 
 def test_an_index_without_a_header_is_asked_about(path: Path) -> None:

@@ -115,7 +115,7 @@ def test_missing_file(tmp_path: Path) -> None:
         FileError,
         message=r"lables\.txt does not exist",
         wanted="a file of labels",
-        hint=r"did you mean labels\.txt",
+        hint=r"did you mean .*/labels\.txt",
     ):
         read_labels(tmp_path / "lables.txt")
 

@@ -92,10 +92,35 @@ def test_blocks_refuse_no_rows(any_file: Path) -> None:
 
 def test_missing_file_suggests(tmp_path: Path, vectors: np.ndarray) -> None:
     np.save(tmp_path / "vectors.npy", vectors)
-    with raises(FileError, message=r"vector\.npy does not exist$", hint=r"did you mean vectors\.npy\?$"):
+    with raises(FileError, message=r"vector\.npy does not exist$", hint=r"did you mean .*/vectors\.npy\?$"):
         open_vectors(tmp_path / "vector.npy")
-    with raises(FileError, hint=r"did you mean vectors\.npy"):
+    with raises(FileError, hint=r"did you mean .*/vectors\.npy"):
         open_vectors(tmp_path / "vectors.parquet")
+
+
+def test_a_missing_file_is_compared_by_its_name_before_the_suffix(tmp_path: Path) -> None:
+    for name in ("normalized.npy", "cn.npy", "emb.npy", "emb.pkl"):
+        (tmp_path / name).touch()
+    with raises(FileError, hint=r"did you mean \S*/emb\.npy\?$"):
+        open_vectors(tmp_path / "EMB.NPY")
+    with pytest.raises(FileError) as caught:
+        open_vectors(tmp_path / "nofile.npy")
+    assert not caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("a.xlsx", "as .csv"),
+        ("a.h5", "as .npy"),
+        ("a.ZIP", "unpack"),
+        ("a.md", ".txt"),
+    ],
+)
+def test_formats_that_are_not_read_say_what_to_do(tmp_path: Path, name: str, hint: str) -> None:
+    (tmp_path / name).write_text("a")
+    with raises(FileError, message="which is not read$", hint=hint):
+        open_vectors(tmp_path / name)
 
 
 def test_missing_folder(tmp_path: Path) -> None:
@@ -187,7 +212,7 @@ def test_not_finite_names_the_rows_of_the_file(tmp_path: Path, name: str, vector
     X[[4, 9]] = [[np.nan] * D, [np.inf] * D]
     path = tmp_path / name
     WRITERS[name](path, X)
-    wanted = rf"{name} has NaN, Inf or missing numbers in 2 of 11 rows \(row 4, 9, counting from 0\)"
+    wanted = rf"{name} has NaN, Inf or missing numbers in 2 of 11 rows \(row 4, 9, counted from 0\)"
     with pytest.raises(NotFiniteError, match=wanted):
         read(path)
     blocks = open_vectors(path).blocks(3)
@@ -203,13 +228,13 @@ def test_not_finite_in_a_later_block_of_the_search(
     X = vectors.copy()
     X[[4, 10], 1] = np.nan
     np.save(tmp_path / "a.npy", X)
-    with pytest.raises(NotFiniteError, match=r"in 2 of 11 rows \(row 4, 10, counting from 0\)"):
+    with pytest.raises(NotFiniteError, match=r"in 2 of 11 rows \(row 4, 10, counted from 0\)"):
         list(open_vectors(tmp_path / "a.npy").blocks())
 
 
 def test_many_bad_rows_are_cut_short(tmp_path: Path) -> None:
     np.save(tmp_path / "a.npy", np.full((7, 2), np.nan))
-    with pytest.raises(NotFiniteError, match=r"in 7 of 7 rows \(row 0, 1, 2, 3, 4, …, counting"):
+    with pytest.raises(NotFiniteError, match=r"in 7 of 7 rows \(row 0, 1, 2, 3, 4, …, counted"):
         read(tmp_path / "a.npy")
 
 
@@ -309,10 +334,8 @@ def test_columns_that_are_no_dimensions_are_named(tmp_path, suffix: str) -> None
     path = tmp_path / f"t{suffix}"
     (pa.csv.write_csv if suffix == ".csv" else pa.parquet.write_table)(table, path)
     notes = open_vectors(path).notes
-    assert notes == ["left out as no dimensions, by their names: id, Label (`columns` would take them)"]
-    assert open_vectors(path, labels="Label").notes == [
-        "left out as no dimensions, by their names: id (`columns` would take them)"
-    ]
+    assert notes == ["columns that are not dimensions: id (by its name), Label (by its name)"]
+    assert open_vectors(path, labels="Label").notes == ["columns that are not dimensions: id (by its name)"]
     assert open_vectors(path, exclude="id,Label").notes == []
     assert open_vectors(path).load().vectors.tolist() == [[1, 3], [2, 4.5]]
     assert open_vectors(path, columns=":").load().vectors.tolist() == [[1, 3, 7, 0], [2, 4.5, 8, 1]]

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from isoscope.cli.options import MetricOptions
+from isoscope.io.files import check_file
 from isoscope.terminal import show
 
 
@@ -16,8 +17,8 @@ def cite(
     file: Annotated[
         Path | None,
         typer.Argument(
-            help="A result as JSON, as `isoscope measure … --output FILE` writes it: its metrics are cited.",
-            metavar="[FILE]",
+            help="A result as JSON, as `isoscope measure FILE -o RESULT` writes it: its metrics are cited.",
+            metavar="[RESULT]",
             show_default=False,
         ),
     ] = None,
@@ -28,12 +29,14 @@ def cite(
 
     **Examples**
 
-    `isoscope cite` prints the entry of isoscope alone.
+    The entry of isoscope alone: `isoscope cite`
 
-    `isoscope cite -m isoscore,silhouette` adds the papers of two metrics.
+    The papers of two metrics too: `isoscope cite -m isoscore,silhouette`
 
-    `isoscope measure vectors.npy --output result.json && isoscope cite result.json > papers.bib`
+    The papers behind a result: `isoscope measure vectors.npy -o result.json && isoscope cite result.json`
     """
+    if file is not None:
+        check_file(file, what="results")
     from isoscope.citations import cite as cited
     from isoscope.io.structure import read_json
 

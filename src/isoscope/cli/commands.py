@@ -23,7 +23,7 @@ from typer.core import TyperCommand, TyperGroup
 from isoscope import plugins
 from isoscope.cli.usage import long_name, usage_message
 from isoscope.errors import FileError, InputError, IsoscopeError, Setting
-from isoscope.terminal import as_json, say, show_json, unguarded
+from isoscope.terminal import as_json, say, show, show_json, unguarded
 
 FAULT = 1  # exit code of an error in isoscope itself
 BAD_INPUT = 2
@@ -147,10 +147,20 @@ class Command(_Typed, TyperCommand):
 def check_input(path: str | Path, *, what: str) -> None:
     """Raise FileError if the path names a single local file that does not exist or cannot be read."""
     from isoscope.io.addresses import is_many
-    from isoscope.io.files import check_file, kind
+    from isoscope.io.files import check_file, kind, no_such_format
 
-    if not is_many(path) and kind(Path(path)) != ".zarr":
-        check_file(Path(path), what=what)
+    if is_many(path) or kind(Path(path)) == ".zarr":
+        return
+    check_file(Path(path), what=what)
+    vectors, texts = file_suffixes()
+    if kind(Path(path)) not in {*vectors, *texts}:
+        raise no_such_format(Path(path), texts if what == "texts" else vectors, what=what)
+
+
+def file_suffixes() -> list[list[str]]:
+    """Return the suffixes of files of vectors and of texts from a list, since importing readers is slow."""
+    lines = Path(__file__).with_name("suffixes.txt").read_text(encoding="utf-8").splitlines()
+    return [line.split() for line in lines]
 
 
 def metric_names() -> list[str]:
@@ -222,9 +232,11 @@ def present(
     json: bool,
     output: Path | None = None,
     more: Mapping[str, Any] | None = None,
+    csv: bool = False,
 ) -> None:
     """Print a result and notes on it. With `json`, print JSON, and the notes to standard error.
 
+    csv: print CSV instead.
     output: also write the JSON to this file.
     more: additional entries of the JSON.
     """
@@ -236,6 +248,8 @@ def present(
         write_atomically(output, lambda beside: beside.write_text(text, encoding="utf-8"))
     if json:
         show_json(content)
+    elif csv:
+        show(result.to_csv().removesuffix("\n"))
     else:
         result.show()
     for line in lines:

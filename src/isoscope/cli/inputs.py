@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from isoscope.engine.source import Source
     from isoscope.models import TextFile
 
+_EACH = 2  # rows that labels have at least, on average
 _MODEL = Setting("model", "all-MiniLM-L6-v2", to="encode its texts")
 
 
@@ -93,6 +94,13 @@ class VectorOptions:
         from isoscope.space import as_counts
 
         opened = open_vectors(file, **self.of_vectors(), **more)
+        if self.columns and opened.n_dims == 1:
+            raise InputError(
+                "names 1 column",
+                argument="columns",
+                wanted="2 or more, one for each dimension",
+                hint="give a range, such as d0:d767",
+            )
         if isinstance(opened, VectorFile) and opened.weights is not None:  # of many files one may hold little
             as_counts(opened.weights, n=len(opened.weights), name=f"--weights {more['weights']}")
         return opened
@@ -212,6 +220,27 @@ def notes_of(source: Source) -> list[str]:
     labels = source.labels
     notes = [*source.notes, *([] if labels is None else label_notes(labels, n=len(labels)))]
     return [f"note: {note}" for note in notes]
+
+
+def label_columns(source: Source) -> list[str]:
+    """Return the columns of a table that may hold labels: whole numbers or texts, most of them repeated.
+
+    They are judged by the first rows.
+    """
+    from isoscope.frames import arrow_kind
+    from isoscope.io import VectorFile
+    from isoscope.table_columns import TEXTS
+
+    rows = source.table_rows() if isinstance(source, VectorFile) else None
+    first = None if rows is None or not rows.others else next(rows.read(), None)
+    if first is None:
+        return []
+    columns = {
+        name: column
+        for name, column in zip(first.schema.names, first.columns, strict=True)
+        if arrow_kind(column.type) in ("i", "b", TEXTS)
+    }
+    return [name for name, column in columns.items() if 2 <= len(column.unique()) <= len(first) / _EACH]
 
 
 def _has_only_texts(file: str) -> bool:

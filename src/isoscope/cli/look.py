@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import Annotated
 
 import typer
 
 from isoscope.cli.commands import present
-from isoscope.cli.inputs import InputOptions
+from isoscope.cli.inputs import InputOptions, label_columns
 from isoscope.cli.options import File, Json, Labels, Seed
+from isoscope.printable import listed
 
 
 def look(
@@ -50,4 +52,9 @@ def look(
         (file, *source.words()), source.text_words(), labels, labels is not None, source.model is None
     )
     opened = source.open(file, labels=labels)
-    present(look_at(opened, max_rows=max_rows, memory=memory, seed=seed, steps=steps), json=json)
+    found = look_at(opened, max_rows=max_rows, memory=memory, seed=seed, steps=steps)
+    lines = []
+    if labels is None and not json and (columns := label_columns(opened)):
+        words = ["isoscope", "look", *steps.file, "--labels", columns[0]]
+        lines.append(f"columns that may be labels: {listed(columns)}; to use one: {shlex.join(words)}")
+    present(found, lines, json=json)

@@ -9,9 +9,8 @@ import typer
 
 from isoscope.cli.commands import present
 from isoscope.cli.inputs import InputOptions
-from isoscope.cli.options import File, Json, Labels, MetricOptions, Seed
+from isoscope.cli.options import File, Json, JsonOutput, Labels, MetricOptions, Seed
 from isoscope.errors import InputError
-from isoscope.terminal import show
 
 
 def measure(
@@ -65,6 +64,7 @@ def measure(
     plan: Annotated[
         bool, typer.Option("--plan", help="Print what would be measured and how, and measure nothing.")
     ] = False,
+    output: JsonOutput = None,
     csv: Annotated[bool, typer.Option("--csv", help="Print CSV instead of tables, a row a reading.")] = False,
     json: Json = False,
 ) -> None:
@@ -114,7 +114,4 @@ def measure(
         found = plan_of(metrics.chosen(), opened, budget=memory, **options)
     else:
         found = measure_space(opened, metrics=metrics.chosen(), memory=memory, **options)
-    if csv:
-        show(found.to_csv().removesuffix("\n"))
-    else:
-        present(found, json=json)
+    present(found, json=json, output=output, csv=csv)

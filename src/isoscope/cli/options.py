@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from isoscope.cli.commands import TOO_LARGE, metric_names
+from isoscope.cli.commands import TOO_LARGE, file_suffixes, metric_names
 from isoscope.errors import InputError, IsoscopeError
 from isoscope.io.targets import check_folder, check_target
 
@@ -36,8 +36,7 @@ def complete_models(incomplete: str) -> list[str]:
     return [name for name in installed_models() if name.lower().startswith(incomplete.lower())]
 
 
-# the readers are not imported for a help text
-_VECTORS, _TEXTS = Path(__file__).with_name("suffixes.txt").read_text(encoding="utf-8").splitlines()
+_VECTORS, _TEXTS = map(" ".join, file_suffixes())
 BatchSize = Annotated[int, typer.Option("--batch-size", help="Items in each update.", metavar="N")]
 Data = Annotated[
     Path | None,

@@ -15,7 +15,7 @@ from isoscope.errors import IsoscopeError
 from isoscope.io import open_vectors
 from isoscope.io.targets import check_targets
 from isoscope.io.writers import write_blocks
-from isoscope.printable import counted
+from isoscope.printable import counted, listed
 from isoscope.progress import Bar
 from isoscope.results import Result
 from isoscope.space import Space
@@ -142,11 +142,13 @@ def correct(
 
 def _written(source: Any, corrected: Source, output: Path, n_dims: int, notes: list[str]) -> Source:
     is_table = output.suffix.lower() == ".parquet"
-    rows = source.table_rows() if is_table else None
-    write_blocks(corrected.blocks(), output, table=rows)
+    rows = source.table_rows()
+    write_blocks(corrected.blocks(), output, table=rows if is_table else None)
     if is_table and rows is None and source.columns:
         notes.append("only vectors, labels and texts are written")
-    return open_vectors(output, **({} if rows is None else rows.where(n_dims)))
+    if not is_table and rows is not None and rows.others:
+        notes.append(f"{output} has the vectors alone: a .parquet file also keeps {listed(rows.others)}")
+    return open_vectors(output, **(rows.where(n_dims) if is_table and rows is not None else {}))
 
 
 class _Watched(Wrapped):

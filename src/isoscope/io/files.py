@@ -7,7 +7,7 @@ import gzip
 import io
 import itertools
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePath
 from typing import IO, TYPE_CHECKING, BinaryIO, cast
@@ -28,6 +28,27 @@ SAVE_AGAIN = (
     "isoscope never unpickles, since a pickle can run code: "
     "where you trust it, load it yourself and np.save a float array"
 )
+
+
+# what to do with formats that are not read
+_INSTEAD = {
+    "save the sheet as .csv": (".xlsx", ".xls", ".ods"),
+    "save the array as .npy": (".h5", ".hdf5", ".mat", ".nc", ".rds", ".tfrecord", ".ckpt"),
+    "save the table as .parquet": (".db", ".sqlite", ".sqlite3", ".duckdb", ".orc", ".avro"),
+    "save the vectors of the index as .npy": (".faiss", ".index", ".ann", ".hnsw"),
+    "unpack it first": (".zip", ".tar", ".tgz", ".7z", ".zst", ".bz2", ".xz"),
+    "save its texts as .txt, one a line": (".md", ".pdf", ".docx", ".html", ".log"),
+}
+
+
+def no_such_format(path: FilePath, kinds: Iterable[str], *, what: str = "vectors") -> FileError:
+    """Return the error over a file of a format that is not read, with what to do instead."""
+    suffix = kind(path)
+    message = f"{path} has the suffix {suffix!r}" if suffix else f"{path} has no suffix"
+    for hint, suffixes in _INSTEAD.items():
+        if suffix in suffixes:
+            return FileError(f"{message}, which is not read", hint=hint)
+    return FileError(message, wanted=f"{what} in one of {', '.join(kinds)}")
 
 
 def check_file(path: FilePath, *, what: str = "vectors") -> None:
@@ -169,9 +190,14 @@ def _without_gz(path: FilePath) -> PurePath:
 
 
 def _similar(path: Path) -> list[str]:
-    names = [entry.name for entry in path.parent.iterdir()] if path.parent.is_dir() else []
-    close = difflib.get_close_matches(path.name, names, n=3)
-    close += [name for name in sorted(names) if Path(name).stem == path.stem and name not in close]
+    """Return the hint that names the files whose names are nearest, by what stands before the suffix."""
+    names = sorted(entry.name for entry in path.parent.iterdir()) if path.parent.is_dir() else []
+    by_stem: dict[str, list[str]] = {}
+    for name in names:
+        by_stem.setdefault(Path(name).stem.lower(), []).append(name)
+    stems = difflib.get_close_matches(path.stem.lower(), by_stem, n=3, cutoff=0.7)
+    close = [str(path.parent / name) for stem in stems for name in by_stem[stem]]
+    close = [name for name in close if Path(name).suffix.lower() == path.suffix.lower()] or close
     return [f"did you mean {' or '.join(close[:3])}?"] if close else []
 
 

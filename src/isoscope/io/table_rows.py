@@ -29,6 +29,11 @@ class TableRows:
     read: Callable[[], Iterator[Any]]
     pandas: bytes | None = None
 
+    @property
+    def others(self) -> list[str]:
+        """The columns that do not hold the vectors."""
+        return [name for name in self.names if name not in self.vectors]
+
     def where(self, n_dims: int) -> dict[str, Any]:
         """Return the options that read vectors of n_dims from the table after it is written."""
         if self.list_type is None and n_dims == len(self.vectors):

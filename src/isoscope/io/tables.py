@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from isoscope.errors import FileError
 from isoscope.io.arrow_files import IpcTable, ParquetTable
 from isoscope.io.delimited import DelimitedTable
-from isoscope.io.files import check_file, kind, reading, text_lines
+from isoscope.io.files import check_file, kind, no_such_format, reading, text_lines
 from isoscope.io.json_files import JsonLinesTable, JsonTable
 from isoscope.io.numpy_files import map_npy, npz_members, read_member
 from isoscope.io.table import Table, Wanted
@@ -69,8 +68,6 @@ def open_table(path: FilePath, wanted: Wanted, kinds: tuple[str, ...] = KINDS) -
     """Return the columns of a file; raise FileError where it is absent, broken, or of none of the kinds."""
     check_file(path, what=wanted.what)
     if kind(path) not in kinds:
-        raise FileError(
-            f"{path} has the suffix {kind(path)!r}", wanted=f"{wanted.what} in one of {', '.join(kinds)}"
-        )
+        raise no_such_format(path, kinds, what=wanted.what)
     with reading(path):
         return _TABLES[kind(path)](path, wanted)

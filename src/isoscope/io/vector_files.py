@@ -16,14 +16,14 @@ from isoscope.arrays import as_tensor, block_rows
 from isoscope.errors import FileError, InputError, NotFiniteError, ShapeError
 from isoscope.io.addresses import Address, FilePath, fetched
 from isoscope.io.chunks import Chunk, Reader, Request, as_coordinates, regroup, stack
-from isoscope.io.files import check_file, kind, reading, stem
+from isoscope.io.files import check_file, kind, no_such_format, reading, stem
 from isoscope.io.formats import formats, refuse_options
 from isoscope.io.identity import of_file, of_knowledge
 from isoscope.io.raw_rows import fill_memory
 from isoscope.io.row_knowledge import Known, LabelsFrom, WeightsFrom
 from isoscope.io.table_rows import TableRows
 from isoscope.labels import Labels
-from isoscope.printable import listed, nearest
+from isoscope.printable import listed, nearest, some_rows
 from isoscope.space import Space, weighted
 
 _WIDENED = 2  # times the bytes of a file at an address: half precision is read as float32
@@ -224,10 +224,8 @@ class VectorFile:
             bad += [n_rows + int(row) for row in rows[: 5 - len(bad)]]
             n_bad += len(rows)
             n_rows += len(chunk)
-        shown = ", ".join(map(str, bad)) + (", …" if n_bad > len(bad) else "")
         return NotFiniteError(
-            f"{self.path} has NaN, Inf or missing numbers in {n_bad} of {n_rows} rows "
-            f"(row {shown}, counting from 0)",
+            f"{self.path} has NaN, Inf or missing numbers in {some_rows(bad, n_bad, n_rows)}",
             wanted="finite numbers",
             hint="drop or fill those rows and save the file again",
         )
@@ -251,9 +249,7 @@ def open_file(
         check_file(path)
     form = formats().get(kind(path))
     if form is None:
-        raise FileError(
-            f"{path} has the suffix {kind(path)!r}", wanted=f"one of {', '.join(sorted(formats()))}"
-        )
+        raise no_such_format(path, sorted(formats()))
     refuse_options(path, form, where)
     column = labels if isinstance(labels, str) else None  # a Path is a path, whatever columns there are
     beside = weights if isinstance(weights, str) else None

@@ -26,6 +26,7 @@ from isoscope.table_columns import (
     Column,
     check_n_columns,
     dimensions_among,
+    left_out,
     no_column,
     places_of,
 )
@@ -124,15 +125,23 @@ class TableReader(Reader):
         if asked is not None:
             if asked not in table.written:
                 raise no_column(asked, table.written, argument="vectors", of=self.path, error=FileError)
-            lists = [place for place in lists if table.written[place] == asked]
+            all_lists, lists = lists, [place for place in lists if table.written[place] == asked]
             if not lists:
                 held = table.type_of(table.places[asked])
                 raise FileError(
                     f"{self.path} has {held} in column {asked!r}",
                     wanted="lists of numbers, one vector a row",
+                    hint=[Setting("vectors", table.written[place]) for place in all_lists[:1]],
                 )
             return lists
         if self.request.columns is not None:
+            for name in (table.written[place] for place in lists):
+                if name in self.request.columns:
+                    raise InputError(
+                        f"has {name!r}, which holds a vector in each row",
+                        argument="columns",
+                        hint=Setting("vectors", name),
+                    )
             return []
         out = _excluded(self.request, table.written)
         lists = [
@@ -197,8 +206,7 @@ def _asked(request: Request, columns: Sequence[Column], rest: list[int]) -> tupl
             argument="columns",
             hint="leave it out",
         )
-    notes = [f"left out non-numeric columns: {listed(others)}"] if others else []
-    return [place for place in chosen if columns[place].is_number], notes
+    return [place for place in chosen if columns[place].is_number], left_out(others)
 
 
 def _question(request: Request, names: list[str], doubtful: list[int], taken: list[int]) -> FileError:
