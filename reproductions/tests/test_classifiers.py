@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from tests.raising import raises
 
 from isoscope.errors import FileError, InputError
 from isoscope.training import train_embeddings
@@ -159,7 +160,7 @@ def test_words_with_one_label_only(monkeypatch) -> None:
 def test_setups_are_chosen_by_name() -> None:
     assert [setup.name for setup in STUDY.chosen(["snli,polarity"], Options())] == ["polarity", "snli"]
     assert STUDY.chosen(["all"], Options()) == list(SETUPS.values())
-    with pytest.raises(InputError, match="setup 'poalrity' is not known"):
+    with raises(InputError, argument="setup", got="poalrity"):
         STUDY.chosen(["poalrity"], Options())
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from tests.raising import raises
 
 from isoscope.advice import Outcome as Tried
 from isoscope.errors import FileError, InputError
@@ -353,7 +354,7 @@ def test_sections_without_figures() -> None:
 
 
 def test_bad_input(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="dataset 'mnli' is not known"):
+    with raises(InputError, argument="dataset", got="mnli"):
         chosen_datasets(["mnli"])
     with pytest.raises(FileError, match=r"has no wordsim/google_analogies\.tsv\.gz"):
         run_setup(SETUPS["glove-analogies"], Options(), Place(tmp_path))

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from tests.raising import raises
 
 import isoscope as iso
 from isoscope.errors import InputError
@@ -396,9 +397,9 @@ def test_fewer_tokens_and_another_seed(tiny_bert: Path, corpus: Path) -> None:
     other = run_setup(setup, replace(options, seed=5), Place(corpus))
     assert other.layers[0].cosines.s_inter_sampled != few.layers[0].cosines.s_inter_sampled
     assert other.layers[0].cosines.s_inter == few.layers[0].cosines.s_inter
-    with pytest.raises(InputError, match="`max_tokens` is 20; wanted at least 24"):
+    with raises(InputError, argument="max_tokens", got=20, wanted="at least 24"):
         run_setup(setup, Options(max_tokens=20), Place(corpus))
-    with pytest.raises(InputError, match="`seed` is -1"):
+    with raises(InputError, argument="seed", got=-1):
         run_setup(setup, Options(seed=-1), Place(corpus))
 
 

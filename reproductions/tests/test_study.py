@@ -38,9 +38,9 @@ def test_a_folder_without_runs_or_with_broken_ones_is_one_line(
     name: str, tmp_path: Path, fail: Callable[..., str]
 ) -> None:
     command = ("reproduce", name)
-    assert "--report-only goes with --output" in fail(*command, "--report-only")
-    assert "setup 'nope' is not known; wanted all, " in fail(*command, "--setup", "nope")
-    assert f"holds no runs of {name}" in fail(*command, "--report-only", "-o", str(tmp_path))
+    assert "--report-only needs the folder of the runs. Pass --output" in fail(*command, "--report-only")
+    assert "--setup must be all, " in fail(*command, "--setup", "nope")
+    assert f"has no runs of {name}" in fail(*command, "--report-only", "-o", str(tmp_path))
     broken = tmp_path / "runs" / ("x/setup.json" if name == "classifiers" else f"{name}-x.json")
     broken.parent.mkdir(parents=True)
     broken.write_text("{}")

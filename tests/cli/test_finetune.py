@@ -154,7 +154,7 @@ def test_bad_input(tiny_bert: Path, texts: Path, fail: Any) -> None:
     assert "Pass --task NAME" in fail("finetune", model)
     assert "error: --labels is missing; expected the column of texts.jsonl" in fail("finetune", model, *own)
     assert "error: --texts is missing" in fail("finetune", model, "--labels", "kind")
-    assert "is not known; wanted one of" in fail("finetune", model, "--task", "xyz")
+    assert "--task must be one of" in fail("finetune", model, "--task", "xyz")
     missing = fail("finetune", model, *own, "--labels", "nothing")
     assert "--labels must be a column or a file, got 'nothing'" in missing
     assert "labels has only the value 'x'" in fail("finetune", model, *own, "--labels", "same")

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from isoscope.cli import Command, Commands, Data, Device, Json, KeepGoing, ReportOnly, options_in
-from isoscope.errors import InputError
+from isoscope.errors import InputError, Setting
 from isoscope.terminal import say, show, show_json, unguarded
 from isoscope_papers.study import STUDIES, Place, Study, study
 
@@ -87,7 +87,7 @@ def _reproduce(chosen: Study[Any, Any], options: Any, given: Shared) -> None:
     output = given.output
     for flag, is_given in (("--page", given.page is not None), ("--report-only", given.report_only)):
         if is_given and output is None:
-            raise InputError(f"{flag} goes with --output, the folder that holds the runs")
+            raise InputError(f"{flag} needs the folder of the runs", hint=Setting("output", to="name it"))
     folder = None if output is None else output / "runs"
     if not given.report_only:
         place = Place(given.data, given.download, given.device, folder)

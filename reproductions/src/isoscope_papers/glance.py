@@ -199,6 +199,6 @@ def write_index(folder: Path, *, readme: Path | None = None) -> list[Path]:
 def in_readme(text: str, claims: Sequence[Claim]) -> str:
     """Return a README with a new table of claims between its two marks."""
     if BEGIN not in text or END not in text:
-        raise InputError(f"the README has no place for the claims; wanted the lines {BEGIN} and {END}")
+        raise InputError("The README has no place for the claims", wanted=f"the lines {BEGIN} and {END}")
     table = "\n".join([BEGIN, headline(claims), "", *readme_table(claims), END])
     return re.sub(re.escape(BEGIN) + ".*?" + re.escape(END), lambda _: table, text, flags=re.DOTALL)

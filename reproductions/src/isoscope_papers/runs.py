@@ -45,7 +45,9 @@ def read_all(folder: Path, study: str, kind: type[R], setups: Iterable[str] = ()
     order = {f"{study}-{setup}.json": place for place, setup in enumerate(setups)}
     paths = sorted(folder.glob(f"{study}-*.json"), key=lambda path: (order.get(path.name, len(order)), path))
     if not paths:
-        raise InputError(f"{folder} holds no runs of {study}; wanted {study}-….json, as --output keeps them")
+        raise InputError(
+            f"{folder} has no runs of {study}", wanted=f"{study}-….json, as --output writes them"
+        )
     return [read(path, kind) for path in paths]
 
 

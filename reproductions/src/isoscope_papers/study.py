@@ -108,7 +108,7 @@ class Study(Generic[S, R]):
         by_name = {setup.name: setup for setup in chosen}
         if twice := next((setup.name for setup in chosen if by_name[setup.name] != setup), None):
             raise InputError(
-                f"two models are called {twice!r}, and runs are kept by name; wanted other names"
+                f"Two models are called {twice!r}, and runs are saved by name", wanted="different names"
             )
         return list(by_name.values())
 
@@ -205,7 +205,7 @@ def chosen_setups(setups: Mapping[str, S], names: Sequence[str]) -> list[S]:
     """Return the setups with these names, in their order; "all" means all setups."""
     unknown = [name for name in names if name != "all" and name not in setups]
     if unknown:
-        raise InputError(f"setup {unknown[0]!r} is not known; wanted all, or some of {', '.join(setups)}")
+        raise InputError(argument="setup", got=unknown[0], wanted=f"all, or some of {', '.join(setups)}")
     return [setup for name, setup in setups.items() if "all" in names or name in names]
 
 

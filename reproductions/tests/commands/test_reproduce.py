@@ -80,7 +80,7 @@ def test_options_reach_the_run(fake, tmp_path) -> None:
 def test_an_encoder_that_no_setup_takes_is_refused(fake, tmp_path) -> None:
     refused = run("-s", "pos", "--encoder", "all-mpnet-base-v2")
     assert isinstance(refused.exception, InputError)
-    assert "serves none of pos; wanted a file of word vectors" in str(refused.exception)
+    assert "serves none of pos; expected a file of word vectors" in str(refused.exception)
     kept = run("-s", "polarity", "--encoder", "all-mpnet-base-v2", "--seeds", "1", "--log", "nowhere")
     assert "log" in str(kept.exception)
     assert isinstance(run("-s", "polarity", "--device", "cuda:99").exception, InputError)

@@ -79,10 +79,8 @@ def test_bad_input_is_one_line(fail: Callable[..., str], tmp_path: Path, tiny_be
     reproduce = ("reproduce", "manifolds")
     assert "has no wikitext2/" in fail(*reproduce, "--setup", "minilm", "--data", str(tmp_path))
     model = ("--model", str(tiny_bert), "--data", str(data))
-    assert "split is 'dev'" in fail(*reproduce, *model, "--split", "dev")
-    assert "--max-tokens is 5; wanted at least 24" in fail(*reproduce, *model, "--max-tokens", "5")
-    assert "--layers must be numbers from 0 (the" in fail(
-        *reproduce, *model, "--layers", "9"
-    )
+    assert "--split must be one of test" in fail(*reproduce, *model, "--split", "dev")
+    assert "--max-tokens must be at least 24" in fail(*reproduce, *model, "--max-tokens", "5")
+    assert "--layers must be numbers from 0 (the" in fail(*reproduce, *model, "--layers", "9")
     assert "--layers must be comma-separated whole numbers" in fail(*reproduce, *model, "--layers", "x")
     assert "--device must be a device such as" in fail(*reproduce, *model, "--device", "mars")

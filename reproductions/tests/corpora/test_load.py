@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.raising import raises
 
 from isoscope.errors import FileError, InputError
 from isoscope_papers.corpora import (
@@ -139,8 +140,8 @@ def test_a_pair_task_from_a_folder(tmp_path: Path) -> None:
     [
         ({"sentence": "a", "label": 7}, r"cola_train.*line 2: the label '7' is not one of unacceptable"),
         ({"sentence": "a", "label": None}, "line 2: the label is None"),
-        ({"sentence": "a", "label": 1.0}, r"line 2: the label is 1\.0; wanted a name or a whole number"),
-        ({"sentence": 3, "label": 1}, "line 2: sentence is 3; wanted a text"),
+        ({"sentence": "a", "label": 1.0}, r"line 2: the label is 1\.0; expected a name or a whole number"),
+        ({"sentence": 3, "label": 1}, "line 2: sentence is 3; expected a text"),
         ({"label": 1}, "no 'sentence' in line 2"),
     ],
 )
@@ -177,7 +178,7 @@ def test_a_folder_means_the_same_by_argument_and_by_environment(
 
 
 def test_what_is_missing_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(InputError, match="corpus 'colla' is not known; wanted one of polarity, snli, cola"):
+    with raises(InputError, argument="corpus", got="colla", wanted="one of polarity, snli, cola"):
         load_corpus("colla")
     with pytest.raises(
         InputError, match=r"ISOSCOPE_DATA names no folder with glue/cola_train.*download=True"
@@ -187,7 +188,7 @@ def test_what_is_missing_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         FileError, match=r"has no glue/cola_train.jsonl.gz, .*fields sentence, label\. Pass `download=True`"
     ):
         load_corpus("cola", data=tmp_path)
-    with pytest.raises(FileError, match=r"data names .*nowhere, which is no folder"):
+    with pytest.raises(FileError, match=r"`data` names .*nowhere, which is no folder"):
         load_corpus("cola", data=tmp_path / "nowhere")
     with pytest.raises(InputError, match="does not come with isoscope-papers"):
         load_corpus("cola", source="embedded")
@@ -198,7 +199,7 @@ def test_what_is_missing_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     with pytest.raises(InputError, match="It is not on the hub"):
         load_corpus("stackoverflow", source="hub", download=True)
     monkeypatch.setenv("ISOSCOPE_DATA", str(tmp_path / "nowhere"))
-    with pytest.raises(FileError, match=r"ISOSCOPE_DATA names .*nowhere"):
+    with pytest.raises(FileError, match=r"ISOSCOPE_DATA` names .*nowhere"):
         load_corpus("polarity")
     monkeypatch.setenv("ISOSCOPE_DATA", str(tmp_path))
     assert load_corpus("polarity").split == "embedded"
@@ -275,7 +276,7 @@ def test_another_label_column_on_the_hub(hub: dict[tuple[str, str | None, str], 
 
 def test_the_hub_fails_in_one_line(hub: dict[tuple[str, str | None, str], Table]) -> None:
     with pytest.raises(
-        InputError, match=r"nyu-mll/glue cannot be fetched: no nyu-mll/glue; pass a data folder"
+        InputError, match=r"nyu-mll/glue cannot be fetched: no nyu-mll/glue. Pass `data`"
     ):
         load_corpus("cola", download=True)
     hub["nyu-mll/glue", "cola", "train"] = Table([{"text": "a"}])
@@ -293,7 +294,7 @@ def test_a_long_refusal_of_the_hub_is_cut(
         raise ConnectionError("no way. " * 100)
 
     monkeypatch.setattr(sys.modules["datasets"], "load_dataset", refuse)
-    with pytest.raises(InputError, match=r"cannot be fetched: (no way\. ){19}no way; pass") as refusal:
+    with pytest.raises(InputError, match=r"cannot be fetched: (no way\. ){19}no way. Pass") as refusal:
         load_corpus("cola", download=True)
     assert len(str(refusal.value)) < 300
 
@@ -337,7 +338,7 @@ def test_declarations_hold_together(name: str) -> None:
 
 
 def test_an_unknown_source_is_refused() -> None:
-    with pytest.raises(InputError, match="source is 'zzz'; wanted one of folder, hub, embedded"):
+    with raises(InputError, argument="source", got="zzz", wanted="one of folder, hub, embedded"):
         load_corpus("pos", source="zzz")
 
 
@@ -362,8 +363,8 @@ def test_scored_pairs_of_a_folder(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("record", "said"),
     [
-        ({"sentence1": "A", "sentence2": " ", "score": 1}, "line 1: sentence2 is ' '; wanted a text"),
-        ({"sentence1": "A", "sentence2": 3, "score": 1}, "line 1: sentence2 is 3; wanted a text"),
+        ({"sentence1": "A", "sentence2": " ", "score": 1}, "line 1: sentence2 is ' '; expected a text"),
+        ({"sentence1": "A", "sentence2": 3, "score": 1}, "line 1: sentence2 is 3; expected a text"),
         ({"sentence1": "A", "sentence2": "B", "score": None}, "the score is None"),
         ({"sentence1": "A", "sentence2": "B", "score": "nan"}, "finite"),
         ({"sentence1": "A", "sentence2": "B"}, "has no 'score'"),
@@ -378,7 +379,7 @@ def test_no_other_split_stands_for_that_of_pairs_and_texts(tmp_path: Path) -> No
     write(tmp_path, "sts/stsb_en_dev.jsonl.gz", [{"sentence1": "a", "sentence2": "b", "score": 1}])
     with pytest.raises(FileError, match="has no sts/stsb_en_test"):
         load_corpus("stsb", data=tmp_path)
-    with pytest.raises(InputError, match="split is 'dev'; wanted one of test of sts12"):
+    with raises(InputError, argument="split", got="dev", wanted="one of test of sts12"):
         load_corpus("sts12", data=tmp_path, split="dev")
 
 
@@ -391,7 +392,7 @@ def test_wikitext_is_its_lines_that_are_not_blank(tmp_path: Path) -> None:
     assert (len(texts), texts.split, texts.source) == (2, "valid", "wikitext2_valid.txt.gz")
     with pytest.raises(FileError, match=r"has no wikitext2/wikitext2_test\.txt\.gz"):
         load_texts("wikitext2", data=tmp_path)
-    with pytest.raises(InputError, match="texts 'men' are not known; wanted one of stsb, wikitext2"):
+    with raises(InputError, argument="texts", got="men", wanted="one of stsb, wikitext2"):
         load_texts("men")
 
 
@@ -438,7 +439,7 @@ def test_entailment_of_several_corpora_each_pair_once(tmp_path: Path) -> None:
     assert found.split == "snli dev + snli test + mnli dev matched"
     assert "CC BY-SA" in found.licence
     assert [len(load_pairs(name, data=tmp_path)) for name in ("snli", "mnli")] == [3, 2]
-    with pytest.raises(InputError, match="pairs 'x' are not known; wanted one of mnli, nli, snli"):
+    with raises(InputError, argument="pairs", got="x", wanted="one of mnli, nli, snli"):
         load_pairs("x", data=tmp_path)
     assert pair_names() == ["mnli", "nli", "snli"]
 
@@ -468,9 +469,9 @@ def test_a_task_is_trained_on_train_and_scored_on_dev(tmp_path: Path) -> None:
     glue(tmp_path, "rte_train", 2)
     with pytest.raises(FileError, match="has no glue/rte_dev"):
         load_task("rte", data=tmp_path)
-    with pytest.raises(InputError, match="split is 'validation'; wanted one of train, dev"):
+    with raises(InputError, argument="split", got="validation", wanted="one of train, dev"):
         load_corpus("rte", data=tmp_path, split="validation")
-    with pytest.raises(InputError, match="task 'pos' is not known; wanted one of banking77"):
+    with raises(InputError, argument="task", got="pos", wanted="one of banking77"):
         load_task("pos", data=tmp_path)
     assert {"sst2", "rte", "mrpc", "cola"} <= set(task_names())
 

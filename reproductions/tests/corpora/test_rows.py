@@ -64,11 +64,11 @@ def test_a_byte_order_mark_is_no_part_of_the_header(tmp_path: Path) -> None:
         ("a.jsonl", b'{"t": "a"}\n{"u": "a"}\n', r"no 't' in line 2; it has u, and wanted is t"),
         ("a.jsonl", b'{"t": "a"}\n{"t": "\xff"}\n', "not UTF-8 in line 2"),
         ("a.jsonl", b"\n\n", "has no rows"),
-        ("a.tsv", b"t\tu\na\tb\na\n", "1 cells in line 3; wanted 2"),
+        ("a.tsv", b"t\tu\na\tb\na\n", "1 cells in line 3; expected 2"),
         ("a.tsv", b"t\tu\n", "has no rows"),
         ("a.tsv", b"v\tu\na\tb\n", "no 't' in line 2"),
         ("a.tsv", b"", "has no rows"),
-        ("a.csv", b"t\n", "unknown kind '.csv'"),
+        ("a.csv", b"t\n", "has the suffix '.csv'"),
     ],
 )
 def test_broken_files_are_named_with_the_line(tmp_path: Path, name: str, content: bytes, match: str) -> None:

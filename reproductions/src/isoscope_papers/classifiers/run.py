@@ -201,7 +201,7 @@ def read_outcomes(folder: Path) -> list[Outcome]:
     found = [_read(path.parent) for path in sorted(folder.glob(f"*/{_ABOUT}"))]
     if not found:
         raise InputError(
-            f"{folder} holds no runs of classifiers; wanted folders with {_ABOUT}, as --output keeps them"
+            f"{folder} has no runs of classifiers", wanted=f"folders with {_ABOUT}, as --output writes them"
         )
     order = list(SETUPS)
     return sorted(found, key=lambda one: (one.encoder, order.index(one.setup.name)))

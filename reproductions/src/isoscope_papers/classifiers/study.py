@@ -57,7 +57,9 @@ def _choose(names: Sequence[str], options: Options) -> list[Setup]:
     if len(others) == len(setups):
         is_file = Path(options.encoder).is_file()
         wanted = "the name or folder of a model" if is_file else "a file of word vectors"
-        raise InputError(f"--encoder {options.encoder} serves none of {', '.join(others)}; wanted {wanted}")
+        raise InputError(
+            f"{options.encoder} serves none of {', '.join(others)}", argument="encoder", wanted=wanted
+        )
     if others:
         say(f"{', '.join(others)}: own vectors, not {options.encoder}", err=True)
     return setups

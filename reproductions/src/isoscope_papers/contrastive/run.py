@@ -97,7 +97,9 @@ def geometry_of(
     """Measure states that are there already."""
     numbers = list(range(seeds)) if isinstance(seeds, int) else list(seeds)
     if len(numbers) < 2:
-        raise InputError(f"seeds is {seeds}; wanted at least 2, whose spread says how near a sample is")
+        raise InputError(
+            argument="seeds", got=seeds, wanted="at least 2, to estimate the spread over samples"
+        )
     rows, last = states.rows, states.layers[-1]
     sinks, keep = _sinks(states)
 

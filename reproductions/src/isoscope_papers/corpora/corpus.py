@@ -45,7 +45,8 @@ class Corpus:
         if len(lengths) > 1 or 0 in lengths:
             raise ShapeError(
                 f"{self.name} has columns of {[len(column) for column in self.columns]} texts and "
-                f"{len(self.labels)} labels; wanted as many of each, and at least one"
+                f"{len(self.labels)} labels",
+                wanted="as many of each, and at least one",
             )
 
     def __len__(self) -> int:

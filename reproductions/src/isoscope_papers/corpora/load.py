@@ -58,7 +58,7 @@ def load_corpus(
     """
     wanted = declared(name)
     if source not in (None, *_SOURCES):
-        raise InputError(f"source is {source!r}; wanted one of {', '.join(_SOURCES)}")
+        raise InputError(argument="source", got=source, wanted=f"one of {', '.join(_SOURCES)}")
     part = wanted.part(split)
     folder = rows.data_folder(data)
     first = "embedded" if wanted.prefers_embedded and part is None else None
@@ -107,7 +107,7 @@ def _corpus(
 
 def _text(wanted: Declaration, text: Any, field: str, where: str) -> str:
     if not isinstance(text, str) or (wanted.is_scored and not text.strip()):
-        raise FileError(f"{where}: {field} is {text!r:.40}; wanted a text")
+        raise FileError(f"{where}: {field} is {text!r:.40}", wanted="a text")
     return text.strip() if wanted.is_scored or not wanted.label else text
 
 
@@ -117,13 +117,13 @@ def _score(value: Any, where: str) -> float:
     except (TypeError, ValueError):
         score = math.nan
     if not math.isfinite(score):
-        raise FileError(f"{where}: the score is {value!r:.40}; wanted a finite number")
+        raise FileError(f"{where}: the score is {value!r:.40}", wanted="a finite number")
     return score
 
 
 def _label(wanted: Declaration, code: Any, where: str) -> str | frozenset[str]:
     if code is None or code == "" or isinstance(code, float | list | dict):
-        raise FileError(f"{where}: the label is {code!r:.40}; wanted a name or a whole number")
+        raise FileError(f"{where}: the label is {code!r:.40}", wanted="a name or a whole number")
     names = wanted.label_names
     codes = str(code).split(",") if wanted.is_set else [str(code)]
     for one in codes:

@@ -68,7 +68,9 @@ class Declaration:
             return None if self.kind == "corpora" else next(iter(self.files))
         known = next((one for one in self.files if split in (one, one.split()[0])), None)
         if known is None:
-            raise InputError(f"split is {split!r}; wanted one of {', '.join(self.files)} of {self.name}")
+            raise InputError(
+                argument="split", got=split, wanted=f"one of {', '.join(self.files)} of {self.name}"
+            )
         return known
 
     def on_hub(self, part: str | None) -> Sequence[str]:
@@ -100,5 +102,4 @@ def declared(name: str) -> Declaration:
 def check_name(what: str, name: str, known: Sequence[str] | Mapping[str, Any]) -> None:
     """Raise InputError unless a name is known."""
     if name not in known:
-        verb = "are" if what in ("texts", "pairs") else "is"
-        raise InputError(f"{what} {name!r} {verb} not known; wanted one of {', '.join(known)}")
+        raise InputError(argument=what, got=name, wanted=f"one of {', '.join(known)}")

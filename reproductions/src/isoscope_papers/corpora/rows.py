@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from isoscope.errors import FileError, InputError
+from isoscope.errors import FileError, InputError, Setting
 from isoscope_papers.corpora.registry import Hub
 
 DATA_VARIABLE = "ISOSCOPE_DATA"
@@ -27,7 +27,9 @@ def data_folder(data: str | os.PathLike[str] | None) -> Path | None:
     folder = Path(named).expanduser()
     if not folder.is_dir():
         asked = "data" if data is not None else DATA_VARIABLE
-        raise FileError(f"{asked} names {folder}, which is no folder; wanted the folder of the corpora")
+        raise FileError(
+            f"names {folder}, which is no folder", argument=asked, wanted="the folder of the corpora"
+        )
     return folder
 
 
@@ -41,7 +43,7 @@ def read_rows(path: Path, fields: Sequence[str]) -> Rows:
     """
     suffix = path.with_suffix("").suffix if path.suffix == ".gz" else path.suffix
     if suffix not in _PARSERS:
-        raise FileError(f"{path} is of an unknown kind {suffix!r}; wanted one of {', '.join(_PARSERS)}")
+        raise FileError(f"{path} has the suffix {suffix!r}", wanted=f"one of {', '.join(_PARSERS)}")
     number = 0
     for number, record in _PARSERS[suffix](path):
         if absent := [field for field in fields if field not in record]:
@@ -49,7 +51,7 @@ def read_rows(path: Path, fields: Sequence[str]) -> Rows:
             raise FileError(f"{path} has no {absent[0]!r} in line {number}; {has}")
         yield f"{path}, line {number}", record
     if not number:
-        raise FileError(f"{path} has no rows; wanted at least one")
+        raise FileError(f"{path} has no rows", wanted="at least one")
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
@@ -66,7 +68,7 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
     except UnicodeDecodeError as error:
         raise FileError(f"{path} is not UTF-8 in line {number}: {error.reason}") from error
     except (OSError, EOFError, zlib.error) as error:
-        raise FileError(f"{path} cannot be read: {error}; is it truncated?") from error
+        raise FileError(f"{path} cannot be read: {error}", hint="check that it is not truncated") from error
 
 
 def _json_lines(path: Path) -> Iterator[tuple[int, Record]]:
@@ -78,7 +80,7 @@ def _json_lines(path: Path) -> Iterator[tuple[int, Record]]:
         except json.JSONDecodeError as error:
             raise FileError(f"{path} has no JSON in line {number}: {error.msg}") from error
         if not isinstance(record, dict):
-            raise FileError(f"{path} has no object in line {number}; wanted {{field: value}} in each")
+            raise FileError(f"{path} has no object in line {number}", wanted="{field: value} in each")
         yield number, record
 
 
@@ -88,7 +90,7 @@ def _tab_lines(path: Path) -> Iterator[tuple[int, Record]]:
     for number, line in lines:
         cells = line.split("\t")
         if len(cells) != len(header):
-            raise FileError(f"{path} has {len(cells)} cells in line {number}; wanted {len(header)}")
+            raise FileError(f"{path} has {len(cells)} cells in line {number}", wanted=f"{len(header)}")
         yield number, dict(zip(header, cells, strict=True))
 
 
@@ -108,14 +110,17 @@ def hub_rows(hub: Hub, splits: Sequence[str], fields: Sequence[str]) -> Rows:
     try:
         import datasets
     except ImportError:
-        extra = "pip install 'isoscope-papers[hub]'"
-        raise InputError(f"{hub.path} cannot be fetched without the datasets package: {extra}") from None
+        raise InputError(
+            f"{hub.path} needs datasets, which is not installed", hint="pip install 'isoscope-papers[hub]'"
+        ) from None
     for split in splits:
         try:
             rows: Any = datasets.load_dataset(hub.path, hub.config, split=split)
         except Exception as error:  # many kinds, by the library's version: absent, refused, no connection
             reason = str(error).partition("\n")[0][:160].rstrip(" .;:")
-            raise InputError(f"{hub.path} cannot be fetched: {reason}; pass a data folder instead") from error
+            raise InputError(
+                f"{hub.path} cannot be fetched: {reason}", hint=Setting("data", to="read a folder")
+            ) from error
         if absent := [field for field in fields if field not in rows.column_names]:
             raise FileError(f"{hub.path} has no column {absent[0]!r}; it has {', '.join(rows.column_names)}")
         for number, record in enumerate(rows.select_columns(list(fields))):

@@ -83,7 +83,7 @@ def run_setup(setup: Setup, options: Options, place: Place, *, progress: bool | 
     are in no held-out pair; for labels, on the training folds.
     """
     if options.seed < 0:
-        raise InputError(f"is {options.seed}; wanted a whole number from 0 on", argument="seed")
+        raise InputError(argument="seed", got=options.seed, wanted="a whole number of at least 0")
     began = time.perf_counter()
     chosen = setups.chosen_datasets(split_names(options.dataset or []))
     with Bar(show=progress) as bar:

@@ -85,5 +85,5 @@ def chosen_datasets(wanted: Sequence[str]) -> list[Dataset]:
     known = {*DATASETS, *(one.kind for one in DATASETS.values())}
     unknown = [name for name in wanted if name not in known]
     if unknown:
-        raise InputError(f"dataset {unknown[0]!r} is not known; wanted some of {', '.join(sorted(known))}")
+        raise InputError(argument="dataset", got=unknown[0], wanted=f"some of {', '.join(sorted(known))}")
     return [one for one in DATASETS.values() if not wanted or one.name in wanted or one.kind in wanted]

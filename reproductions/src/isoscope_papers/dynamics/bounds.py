@@ -33,9 +33,9 @@ def contrastive_loss(temperature: float, n: int, *, positive: float = 1.0, negat
     0.693147
     """
     if not (temperature > 0 and math.isfinite(temperature)):
-        raise InputError(f"temperature is {temperature!r}; wanted a number above 0")
+        raise InputError(argument="temperature", got=temperature, wanted="a positive number")
     if n < 2:
-        raise InputError(f"n is {n}; wanted a batch of at least 2: one pair has no negatives")
+        raise InputError(argument="n", got=n, wanted="at least 2, since one pair has no negatives")
     return float(np.logaddexp(0, math.log(n - 1) - (positive - negative) / temperature))
 
 

@@ -18,7 +18,7 @@ from scipy.stats import spearmanr
 from torch import Tensor
 
 import isoscope as iso
-from isoscope.errors import InputError
+from isoscope.errors import InputError, Setting
 from isoscope.models import load_tokenizer
 from isoscope.training import Contrasted, MaskedLM, train_masked_lm
 from isoscope_papers.contrastive.run import token_rows
@@ -98,7 +98,9 @@ class Material:
             loaded = iso.models.load_language_model(start.model, device=place.device, download=place.download)
             return replace(loaded, tokenizer=load_tokenizer(loaded.path)), {}
         if place.runs is None:
-            raise InputError(f"{start.name} is trained first, and kept: pass --output with a folder for it")
+            raise InputError(
+                f"{start.name} is trained first, and saved", hint=Setting("output", to="say in which folder")
+            )
         trained = self._masked_model(place.runs.parent / "models" / start.name)
         assert trained.model_folder is not None
         names = ("steps", "batch_size", "window", "n_tokens", "n_layers", "n_dims")
@@ -139,12 +141,15 @@ def run_dynamics(
 ) -> Dynamics:
     """Run one setup: what is read before, the training with its measurements, what is read after."""
     if precision not in PRECISIONS:
-        raise InputError(f"precision is {precision!r}; wanted one of {', '.join(PRECISIONS)}")
+        raise InputError(argument="precision", got=precision, wanted=f"one of {', '.join(PRECISIONS)}")
     began = time.perf_counter()
     before, pretraining = material.begin(setup.start)
     probe = material.probe
     if before.is_causal and setup.pooling == "cls":
-        raise InputError(f"{setup.name}: the first token of a causal model sees no other; take lasttoken")
+        raise InputError(
+            f"{setup.name} uses the first token of a causal model, which sees no other",
+            hint="use the pooling lasttoken",
+        )
     tracker = iso.GeometryTracker(
         probe, tokenizer=before.tokenizer, every=setup.every, metrics=METRICS, contextual=True, sinks=True,
         max_length=MAX_LENGTH, seed=seed,

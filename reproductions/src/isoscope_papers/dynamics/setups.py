@@ -115,7 +115,9 @@ def chosen_runs(names: Sequence[str], model: str | None = None) -> list[Setup]:
     if unknown:
         starts = ", ".join(dict.fromkeys(setup.start.name for setup in setups))
         raise InputError(
-            f"setup {unknown[0]!r} is not known; wanted all, {starts}, or one run of it such as "
-            f"{setups[0].name}: {', '.join(setup.variant for setup in variants(setups[0].start))}"
+            argument="setup",
+            got=unknown[0],
+            wanted=f"all, {starts}, or one run of it such as "
+            f"{setups[0].name}: {', '.join(setup.variant for setup in variants(setups[0].start))}",
         )
     return [setup for setup in setups if named(setup) & set(names)]

@@ -107,8 +107,8 @@ def averaged(runs: Iterable[Dynamics]) -> list[Dynamics]:
     found = []
     for (start, variant), own in groups.items():
         if len({tuple(run.rows["step"]) for run in own}) > 1:
-            epochs = ", ".join(f"{run.epochs} of seed {run.seed}" for run in own)
-            raise InputError(f"{start}:{variant}: epochs are {epochs}; wanted the same of every seed")
+            epochs = ", ".join(f"{run.epochs} epochs of seed {run.seed}" for run in own)
+            raise InputError(f"{start}:{variant} has {epochs}", wanted="as many for every seed")
         rows = {name: [_mean(values) for values in zip(*(run.rows[name] for run in own), strict=True)]
                 for name in own[0].rows}  # fmt: skip
         task = {name: fmean(run.task[name] for run in own) for name in own[0].task}

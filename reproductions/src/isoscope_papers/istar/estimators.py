@@ -223,5 +223,5 @@ def read_estimates(folder: Path) -> list[Estimates]:
         return []
     found = read(path, Estimates)
     if found.estimators != ESTIMATORS:
-        raise FileError(f"{path} has other estimators than these; delete it and run the setup again")
+        raise FileError(f"{path} has other estimators than these", hint="delete it, and run the setup again")
     return [found]

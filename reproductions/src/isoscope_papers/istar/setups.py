@@ -112,7 +112,7 @@ def chosen_strengths(regularizers: str | None, strengths: str | None) -> dict[st
         named = [name.strip() for name in regularizers.split(",")]
     unknown = [name for name in named if name not in STRENGTHS]
     if unknown:
-        raise InputError(f"--regularizers has {unknown[0]!r}; wanted some of {', '.join(STRENGTHS)}")
+        raise InputError(argument="regularizers", got=unknown[0], wanted=f"some of {', '.join(STRENGTHS)}")
     if strengths is None:
         return {name: STRENGTHS[name] for name in named}
     try:
@@ -121,7 +121,9 @@ def chosen_strengths(regularizers: str | None, strengths: str | None) -> dict[st
         numbers = []
     if not numbers or not all(map(math.isfinite, numbers)):
         raise InputError(
-            f"--strengths is {strengths!r}; wanted finite numbers with commas between them: -1,-0.1,0.1,1"
+            argument="strengths",
+            got=strengths,
+            wanted="finite numbers with commas between them, such as -1,-0.1,0.1,1",
         )
     return dict.fromkeys(named, tuple(sorted({value for value in numbers if value})))
 

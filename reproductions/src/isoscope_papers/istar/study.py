@@ -76,7 +76,7 @@ def _read(folder: Path) -> list[Run]:
     runs = [read(path, SweepRun) for path in sorted(folder.glob("istar-*.json")) if path.name != FILE]
     estimates = read_estimates(folder)
     if not runs and not estimates:
-        raise InputError(f"{folder} holds no runs of istar; wanted istar-….json, as --output keeps them")
+        raise InputError(f"{folder} has no runs of istar", wanted="istar-….json, as --output writes them")
     runs.sort(key=lambda run: (run.settings.title, run.task, run.regularizer, run.strength, run.seed))
     return [*runs, *estimates]
 

@@ -115,7 +115,7 @@ class Outcome:
 def run_setup(setup: Setup, options: Options, place: Place, *, progress: bool | None = None) -> Outcome:
     """Measure every layer of a model on WikiText-2, or a table of word vectors."""
     if options.seed < 0:
-        raise InputError(f"is {options.seed}; wanted a whole number from 0 on", argument="seed")
+        raise InputError(argument="seed", got=options.seed, wanted="a whole number of at least 0")
     device = best_device(place.device)
     began = time.perf_counter()
     if setup.is_static:
@@ -126,7 +126,7 @@ def run_setup(setup: Setup, options: Options, place: Place, *, progress: bool | 
     max_tokens = setups.PARTS_TOKENS if setup.parts and options.max_tokens is None else options.max_tokens
     if max_tokens is not None and max_tokens < window:
         raise InputError(
-            f"is {max_tokens}; wanted at least {window}, the window {model.name} reads", argument="max_tokens"
+            argument="max_tokens", got=max_tokens, wanted=f"at least {window}, the window of {model.name}"
         )
     layers = None if options.layers is None else parse_numbers("layers", options.layers)
     states = iso.models.token_states(
