@@ -29,6 +29,15 @@ def shortened(text: str, length: int = 60) -> str:
     return text if len(text) <= length else text[: length - 1] + "…"
 
 
+def capitalized(sentence: str) -> str:
+    """Return a sentence with its first letter in upper case, and the others as they are.
+
+    >>> capitalized("the IsoScore")
+    'The IsoScore'
+    """
+    return sentence[:1].upper() + sentence[1:]
+
+
 def counted(n: float, noun: str) -> str:
     """Return a number with its noun, in the plural unless the number is 1.
 

@@ -49,6 +49,15 @@ def shown(value: float | None, digits: int | None = None) -> str:
     return f"{value:.4f}" if size < 100 else f"{value:.2f}"
 
 
+def percent(share: float, digits: int = 0) -> str:
+    """Return a share in per cent, with so many decimals.
+
+    >>> percent(0.256), percent(-0.0001, 1)
+    ('26 %', '0.0 %')
+    """
+    return f"{100 * share:z,.{digits}f} %"
+
+
 def signed(value: float | None) -> str:
     """Return a difference as tables show it, with its sign; one that is rounding alone as 0."""
     if value is None or math.isnan(value) or abs(value) < _ROUNDING:

@@ -139,7 +139,7 @@ def test_what_the_rows_are_decides_what_is_measured(rng) -> None:
     assert "silhouette" in iso.measure(space)
     assert iso.measure(space, labels=np.arange(60) % 2).n_labels == 2
     everything = iso.measure(X, metrics="all")
-    assert any("left out for want of labels: silhouette" in note for note in everything.notes)
+    assert any("not computed without labels: silhouette" in note for note in everything.notes)
 
 
 def test_partners_and_a_reference_covariance(rng) -> None:
@@ -186,10 +186,10 @@ def test_words_follow_the_debiased_score_of_few_vectors(rng) -> None:
     few = iso.measure(rng.normal(size=(100, 384)), metrics="isoscore")
     assert few["isoscore"] < 0.25
     assert few.readings[0].meaning == (
-        "the variance is spread over most dimensions, once the bias of few vectors is removed"
+        "the variance is spread almost evenly, once the bias of few vectors is removed"
     )
     many = iso.measure(rng.normal(size=(500, 10)), metrics="isoscore")
-    assert many.readings[0].meaning == "the variance is spread over most dimensions"
+    assert many.readings[0].meaning == "the variance is spread almost evenly"
     for n in (3, 9):
         three = iso.measure(rng.normal(size=(n, 24)), metrics="isoscore,isoscore_debiased")
         assert three.readings[0].meaning == "too few vectors to say how the variance is spread"
@@ -202,10 +202,11 @@ def test_a_share_between_labels_by_chance_is_told(rng) -> None:
     fair = max(0.0, iso.frontier_position(X, y, debias=True).between_share)
     assert reading.value > 0.3
     assert reading.meaning == (
-        f"{fair:.0%} of the variance lies between labels, once the chance of few vectors a label is removed"
+        f"{100 * fair:.0f} % of the variance lies between labels, "
+        "once the chance of few vectors a label is removed"
     )
     clear = iso.measure(X, labels=X[:, 0] > 0, metrics="between_share").readings[0]
-    assert clear.meaning == f"{clear.value:.0%} of the variance lies between labels"
+    assert clear.meaning == f"{100 * clear.value:.0f} % of the variance lies between labels"
 
 
 def test_counts_are_shown_whole(rng) -> None:
@@ -246,7 +247,7 @@ def test_seed_decides_what_is_sampled(rng) -> None:
             np.eye(4),
             {"metrics": "contextual"},
             InputError,
-            "nothing to measure: left out for want of token_types",
+            "nothing to measure: not computed without token_types",
         ),
         (np.eye(4), {"metrics": 3}, InputError, "`metrics` must be"),
         (np.eye(4), {"seed": -1}, InputError, "`seed` must be a whole number"),

@@ -15,8 +15,8 @@ from isoscope.errors import InputError, NotFiniteError, ShapeError
 from isoscope.look import THRESHOLDS, references
 from isoscope.look.next_steps import NextSteps
 from isoscope.look.references import nearest_and_ends
-from isoscope.look.thresholds import SEVERITIES
 from isoscope.metrics.registry import registered
+from isoscope.metrics.thresholds import SEVERITIES
 
 N, D = 600, 16
 
@@ -150,11 +150,22 @@ def test_steps_have_files_of_their_own_and_encode_texts_first() -> None:
     )
 
 
-def test_the_report_says_of_the_variance_what_the_look_says() -> None:
-    for scale in (1.0, 0.8, 0.5, 0.1):
-        X = gaussian(3000) * scale ** np.arange(D)
-        said = iso.look(X)["dimensions_used"].headline.split(":")[0]
-        assert iso.report(X).headline[0].startswith(said)
+@pytest.mark.parametrize("scale", [1.0, 0.8, 0.5, 0.1])
+@pytest.mark.parametrize("offset", [0.0, 0.5, 2.0])
+def test_look_measure_and_report_use_the_same_words(scale: float, offset: float) -> None:
+    X = gaussian(3000) * scale ** np.arange(D) + offset
+    found, measured = iso.look(X), iso.measure(X, metrics="default,manifold")
+    meanings = {one.metric: one.meaning for one in measured.readings}
+    reported = iso.report(measured).headline
+    for name, metric, said in (
+        ("dimensions_used", "isoscore", reported[0]),
+        ("common_direction", "mean_cosine", reported[1]),
+        ("hubness", "hubness", None),
+        ("intrinsic_dimension", "twonn", None),
+    ):
+        words = found[name].headline.removesuffix(".").split(":")[0]
+        assert meanings[metric].lower().startswith(words.lower())
+        assert said is None or said.startswith(words)
 
 
 def test_it_says_what_was_sampled() -> None:

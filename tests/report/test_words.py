@@ -26,7 +26,7 @@ def test_a_cone_with_one_strong_dimension(rng) -> None:
     assert said[1].startswith(
         "All vectors point in a similar direction: two random vectors have a mean cosine"
     )
-    assert said[2] == "Dimension 7 alone makes up 100\u00a0% of all contributions to the mean cosine."
+    assert said[2] == "Dimension 7 alone makes 100\u00a0% of the mean cosine."
 
 
 def test_a_space_in_few_directions(rng) -> None:

@@ -343,7 +343,7 @@ def _applicable(metrics: Any, columns: set[str]) -> tuple[list[Metric], list[str
             raise InputError(f"{metric.name} needs {missing[0]}", hint=Setting(missing[0]))
         elif names and not (metric.default and "default" in names):
             left_out.setdefault(missing[0], []).append(metric.name)
-    notes = [f"left out for want of {name}: {', '.join(which)}" for name, which in left_out.items()]
+    notes = [f"not computed without {name}: {', '.join(which)}" for name, which in left_out.items()]
     if not chosen:
         raise InputError(f"metrics: nothing to measure: {'; '.join(notes)}")
     return chosen, notes

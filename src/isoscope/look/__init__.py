@@ -11,6 +11,6 @@ from isoscope.look.finding import Finding
 from isoscope.look.first_look import look
 from isoscope.look.references import Reference, references
 from isoscope.look.result import Look
-from isoscope.look.thresholds import THRESHOLDS, Threshold
+from isoscope.metrics.thresholds import THRESHOLDS, Threshold
 
 __all__ = ["THRESHOLDS", "Finding", "Look", "Reference", "Threshold", "look", "references"]

@@ -8,8 +8,9 @@ from typing import Any
 
 from isoscope.engine.readings import Reading
 from isoscope.look.next_steps import Step
-from isoscope.look.thresholds import SEVERITIES, THRESHOLDS, Severity
+from isoscope.metrics.thresholds import SEVERITIES, THRESHOLDS, Severity
 from isoscope.results import plain
+from isoscope.tables import percent
 
 _MORE_DECIMALS = 3
 
@@ -18,22 +19,17 @@ Write = Callable[..., str]
 
 def decimal(value: float, more: int = 0) -> str:
     """Return a number with two decimals, or more."""
-    return f"{value:.{2 + more}f}"
+    return f"{value:z.{2 + more}f}"
 
 
 def tenths(value: float, more: int = 0) -> str:
     """Return a number with one decimal, or more."""
-    return f"{value:.{1 + more}f}"
+    return f"{value:z.{1 + more}f}"
 
 
-def percent(value: float, more: int = 0) -> str:
+def per_cent(value: float, more: int = 0) -> str:
     """Return a share in per cent with one decimal, or more."""
-    return f"{100 * value:.{1 + more}f} %"
-
-
-def whole_percent(value: float) -> str:
-    """Return a share in whole per cent, for sentences."""
-    return f"{100 * value:.0f} %"
+    return percent(value, 1 + more)
 
 
 @dataclass(frozen=True)

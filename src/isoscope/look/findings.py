@@ -8,13 +8,23 @@ from typing import Any
 
 from isoscope.engine.readings import Reading
 from isoscope.engine.sample import Sample
-from isoscope.look.finding import Finding, Write, decimal, percent, tenths, whole_percent
+from isoscope.look.finding import Finding, Write, decimal, per_cent, tenths
 from isoscope.look.next_steps import Step
 from isoscope.look.references import values_of
-from isoscope.look.thresholds import THRESHOLDS, Severity, spread
-from isoscope.printable import counted
+from isoscope.metrics.thresholds import (
+    THRESHOLDS,
+    Severity,
+    common_direction,
+    hubs,
+    lengths,
+    local_directions,
+    severity_of,
+    variance,
+)
+from isoscope.printable import capitalized, counted
+from isoscope.tables import percent
 
-ROWS = "unusable_rows"  # the one number that is no metric of the registry
+ROWS = "unusable_rows"  # the share of zero vectors and copies, which no metric measures
 _FEWEST_NEIGHBORS = 100  # rows, below which nothing is said of neighbours
 _FULL = 0.95  # an attainable purity from which on it is not mentioned
 _FEWEST_OWN = 0.1  # of a purity: with less to reach above chance, labels cannot be judged
@@ -22,6 +32,9 @@ _LISTED = 1000  # rows or dimensions of a kind that a finding lists
 _NAMED = 3  # of them that its sentence names
 _CENTERED = 0.02  # a mean cosine below it is that of centred vectors
 _UNIT = 1e-3  # lengths that differ from 1 by less are 1
+_MORE_ROWS = "More rows are needed to judge this."
+
+Unclear = tuple[str, str] | None  # a headline that says why nothing can be said, and what would help
 
 
 @dataclass(frozen=True)
@@ -81,10 +94,6 @@ def _findings(e: Evidence) -> Iterator[Finding]:
         yield _labels(e)
 
 
-def _severity(excess: float) -> Severity:
-    return "serious" if excess >= 1 else "moderate" if excess >= 0 else "healthy"
-
-
 def _finding(
     e: Evidence,
     name: str,
@@ -95,7 +104,7 @@ def _finding(
     meanings: Mapping[str, str],
     steps: Mapping[str, Step],
     excess: float | None = None,
-    unclear: str = "",
+    unclear: Unclear = None,
     sampled: bool = False,
     write: Write = decimal,
     listed: Mapping[str, Sequence[int]] | None = None,
@@ -108,7 +117,7 @@ def _finding(
         name, metric, quantity: of the finding.
         words, meanings, steps: the headline, what it means, and what to try next.
         excess: how far beyond the threshold; by default that of the metric's value.
-        unclear: why nothing can be said, if so.
+        unclear: why nothing can be said, if so, and what would help.
         sampled: whether it was computed from the sample.
         write: how the number is written.
         listed: the rows or dimensions that it is about.
@@ -116,9 +125,10 @@ def _finding(
     """
     reading = e.readings[metric]
     if reading.value is None:
-        unclear = f"{quantity[0].upper()}{quantity[1:]} could not be computed: {reading.reason}."
+        headline = f"{capitalized(quantity)} could not be computed: {reading.reason}."
+        unclear = headline, f"The metric `{metric}` has no value for these vectors."
     excess = THRESHOLDS[name].excess(reading.value or 0.0) if excess is None else excess
-    severity: Severity = "unclear" if unclear else _severity(excess)
+    severity: Severity = "unclear" if unclear else severity_of(excess)
 
     def chosen(texts: Mapping[str, Any]) -> Any:
         bad = texts["healthy"] if severity == "unclear" else texts.get("bad")
@@ -127,11 +137,11 @@ def _finding(
     return Finding(
         name=name,
         severity=severity,
-        headline=unclear or chosen(words),
+        headline=unclear[0] if unclear else chosen(words),
         quantity=quantity,
         reading=reading,
         references=values_of(metric) if compared else {},
-        meaning="More rows are needed to say what this means." if unclear else chosen(meanings),
+        meaning=unclear[1] if unclear else chosen(meanings),
         step=chosen(steps),
         n_rows=e.n_sampled if sampled else e.n,
         write=write,
@@ -140,16 +150,17 @@ def _finding(
     )
 
 
+def _any(words: str) -> dict[str, str]:
+    """Return words that say by themselves how severe the finding is."""
+    return dict.fromkeys(("bad", "healthy"), f"{capitalized(words)}.")
+
+
 def _common_direction(e: Evidence) -> Finding:
     cosine = e.value("mean_cosine") or 0.0
     pair = f"two random rows have a cosine of {cosine:z.2f} on average"
     return _finding(
         e, "common_direction", "mean_cosine", "mean cosine",
-        words={
-            "serious": f"All vectors point in a similar direction: {pair}.",
-            "moderate": f"The vectors share a common direction: {pair}.",
-            "healthy": f"The vectors share no common direction: {pair}.",
-        },
+        words=_any(f"{common_direction(cosine)}: {pair}"),
         meanings={
             "bad": "Search: unrelated rows also get a high cosine, so a fixed similarity threshold misleads. "
             "Subtract the mean vector, or use only the order of the results.",
@@ -162,17 +173,19 @@ def _common_direction(e: Evidence) -> Finding:
 def _dimensions_used(e: Evidence) -> Finding:
     score = e.value("isoscore_debiased") or 0.0
     used = min(float(e.d), 1 + score * (e.d - 1))
-    carried = f"The variance {spread(score)}: about {used:,.0f} of {e.d:,} dimensions carry it"
+    carried = f"{variance(score)}: about {used:,.0f} of {e.d:,} dimensions carry it"
     shown = f", as far as {e.n:,} rows can show" if e.few else ""
     return _finding(
         e, "dimensions_used", "isoscore_debiased", "debiased IsoScore",
-        words=dict.fromkeys(("bad", "healthy"), f"{carried}{shown}."),
+        words=_any(f"{carried}{shown}"),
         meanings={
             "bad": "Search and clustering: a few directions decide most distances. Far fewer dimensions "
             "could be stored, or the directions be weighted more evenly.",
             "healthy": "Search and clustering: many directions contribute to every distance.",
         },
-        unclear=f"{e.n:,} rows are too few to tell how {e.d:,} dimensions are used." if e.too_few else "",
+        unclear=(f"{e.n:,} rows are too few to tell how {e.d:,} dimensions are used.", _MORE_ROWS)
+        if e.too_few
+        else None,
         steps={"bad": e.steps("correct", "whiten", strength=0.5), "healthy": e.steps("measure", "spectrum")},
     )  # fmt: skip
 
@@ -182,7 +195,7 @@ def _dominating_dimension(e: Evidence) -> Finding:
     excess = THRESHOLDS["dominating_dimension"].excess(share / e.rogue_limit)
     if cosine < THRESHOLDS["common_direction"].moderate:
         excess = min(excess, -1.0)
-    alone = f"Dimension {e.strongest} alone makes {whole_percent(share)} of the mean cosine"
+    alone = f"Dimension {e.strongest} alone makes {percent(share)} of the mean cosine"
     return _finding(
         e, "dominating_dimension", "top_dimension_share", "share of the strongest dimension",
         words={"bad": f"{alone}.", "healthy": "No single dimension dominates the similarities."},
@@ -193,25 +206,33 @@ def _dominating_dimension(e: Evidence) -> Finding:
         },
         excess=excess,
         steps={"bad": e.steps("correct", "standardize"), "healthy": e.steps("measure", "dimensions")},
-        write=percent,
+        write=per_cent,
     )  # fmt: skip
 
 
-def _is_unit(e: Evidence) -> bool:
+def _nonzero_lengths(e: Evidence) -> tuple[float, float]:
+    """Return the mean length of the vectors that are not zero, and the variation of their lengths."""
     variation, mean = e.value("norm_variation") or 0.0, e.value("mean_norm") or 0.0
+    share = 1 - e.n_zero / e.n
+    return mean / share if share else 0.0, max(0.0, (variation**2 + 1) * share - 1) ** 0.5
+
+
+def _is_unit(e: Evidence) -> bool:
+    mean, variation = _nonzero_lengths(e)
     return variation < _UNIT and abs(mean - 1) < _UNIT
 
 
 def _lengths(e: Evidence) -> Finding:
-    variation, mean = e.value("norm_variation") or 0.0, e.value("mean_norm") or 0.0
+    variation = e.value("norm_variation") or 0.0
+    mean, _ = _nonzero_lengths(e)
     is_unit = _is_unit(e)
-    alike = "length 1" if is_unit else f"nearly the same length ({mean:.3g})"
+    zeros = f"; the variation of {percent(variation, 1)} is from {counted(e.n_zero, 'zero vector')}"
+    same = f"all vectors have length 1{zeros if e.n_zero else ''}"
     return _finding(
         e, "lengths", "norm_variation", "variation of the lengths",
         words={
-            "bad": "The vectors are not normalised: their lengths vary by "
-            f"{whole_percent(variation)} about {mean:.3g}.",
-            "healthy": f"All vectors have {alike}.",
+            "bad": f"The vectors are not normalised: {lengths(variation)}, {mean:.3g}.",
+            "healthy": f"{capitalized(same if is_unit else lengths(variation))}.",
         },
         meanings={
             "bad": "Search: cosine and dot product rank results differently. Normalise the vectors, or use "
@@ -219,8 +240,9 @@ def _lengths(e: Evidence) -> Finding:
             "healthy": "Search: cosine, dot product and Euclidean distance rank results "
             + ("alike." if is_unit else "almost alike."),
         },
+        excess=min(THRESHOLDS["lengths"].excess(variation), -1.0) if is_unit else None,
         steps={"bad": e.steps("correct", "normalize"), "healthy": e.steps("measure", "cosine")},
-        write=percent,
+        write=per_cent,
     )  # fmt: skip
 
 
@@ -262,7 +284,7 @@ def _rows(e: Evidence) -> Finding:
         },
         excess=excess,
         steps={"bad": e.steps("look"), "healthy": e.steps("report")},
-        write=percent,
+        write=per_cent,
         listed={
             "zero_vectors": zeros,
             "copies": e.drawn.copies[:_LISTED].tolist(),
@@ -272,9 +294,10 @@ def _rows(e: Evidence) -> Finding:
     )  # fmt: skip
 
 
-def _too_few_neighbors(e: Evidence) -> str:
-    few = e.n_sampled < _FEWEST_NEIGHBORS
-    return f"{counted(e.n_sampled, 'row')} are too few to judge neighbours." if few else ""
+def _too_few_neighbors(e: Evidence) -> Unclear:
+    if e.n_sampled >= _FEWEST_NEIGHBORS:
+        return None
+    return f"{counted(e.n_sampled, 'row')} are too few to judge neighbours.", _MORE_ROWS
 
 
 def _hubness(e: Evidence) -> Finding:
@@ -291,11 +314,7 @@ def _hubness(e: Evidence) -> Finding:
         advice = "Centring and normalising often lowers it: look at the corrected vectors again."
     return _finding(
         e, "hubness", "hubness", "hubness, by Euclidean distance",
-        words={
-            "serious": "A few rows are among the nearest neighbours of very many others.",
-            "moderate": "Some rows are among the nearest neighbours of many others.",
-            "healthy": "No row is a neighbour of unusually many others.",
-        },
+        words=_any(hubs(e.value("hubness") or 0.0)),
         meanings={
             "bad": "Search: the same few rows come up for many queries, and others are hardly ever found. "
             + advice,
@@ -309,13 +328,9 @@ def _hubness(e: Evidence) -> Finding:
 
 def _intrinsic_dimension(e: Evidence) -> Finding:
     dimension = e.value("twonn") or 0.0
-    few = "less than 1 independent direction"
-    directions = f"about {counted(round(dimension), 'independent direction')}" if dimension >= 1 else few
     return _finding(
         e, "intrinsic_dimension", "twonn", "intrinsic dimension",
-        words=dict.fromkeys(
-            ("bad", "healthy"), f"Around each row the vectors vary in {directions}."
-        ),
+        words=_any(local_directions(dimension)),
         meanings={
             "bad": "Clustering and classifiers: the likely cause is that many rows nearly equal another row; "
             "remove such near copies and look again."
@@ -332,20 +347,24 @@ def _intrinsic_dimension(e: Evidence) -> Finding:
     )  # fmt: skip
 
 
-def _labels_too_small(e: Evidence) -> str:
+def _labels_too_small(e: Evidence) -> Unclear:
     if e.attainable - (e.chance or 0.0) >= _FEWEST_OWN:
-        return ""
-    return f"The labels have too few rows each among the {e.n_sampled:,} sampled ones to judge neighbours."
+        return None
+    which = f"the {e.n_sampled:,} sampled rows" if e.n_sampled < e.n else f"the {e.n:,} rows"
+    return (
+        f"The labels have too few rows each among {which} to judge neighbours.",
+        "More rows of each label are needed, or labels that are less fine.",
+    )
 
 
 def _labels(e: Evidence) -> Finding:
     purity, chance = e.value("knn_purity") or 0.0, e.chance or 0.0
     silhouette = e.readings["silhouette"]
     also = "" if silhouette.value is None else f"; the silhouette is {silhouette.value:.2f}"
-    most = f", {whole_percent(e.attainable)} at most" if e.attainable < _FULL else ""
+    most = f", {percent(e.attainable)} at most" if e.attainable < _FULL else ""
     share = (
-        f"{whole_percent(purity)} of the 10 nearest neighbours have the same label "
-        f"({whole_percent(chance)} by chance{most}){also}"
+        f"{percent(purity)} of the 10 nearest neighbours have the same label "
+        f"({percent(chance)} by chance{most}){also}"
     )
     return _finding(
         e, "labels", "knn_purity", "neighbours with the same label",
@@ -363,5 +382,5 @@ def _labels(e: Evidence) -> Finding:
         unclear=_too_few_neighbors(e) or _labels_too_small(e),
         sampled=True,
         steps=dict.fromkeys(("bad", "healthy"), e.steps("advise")),
-        write=percent,
+        write=per_cent,
     )  # fmt: skip

@@ -11,7 +11,7 @@ from isoscope._version import __version__
 from isoscope.engine.readings import Readings, View
 from isoscope.look.finding import Finding
 from isoscope.look.references import nearest_and_ends
-from isoscope.look.thresholds import SEVERITIES, THRESHOLDS
+from isoscope.metrics.thresholds import SEVERITIES, THRESHOLDS
 from isoscope.tables import escaped
 
 if TYPE_CHECKING:

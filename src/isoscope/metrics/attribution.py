@@ -19,7 +19,7 @@ from isoscope.space import known_rows
 from isoscope.statistics.groups import GroupMoments, group_sums
 from isoscope.statistics.moments import Moments
 from isoscope.statistics.strata import Strata
-from isoscope.tables import Grid
+from isoscope.tables import Grid, percent
 
 _ROUNDING = 1e-12  # a share of the variance that is none
 
@@ -102,8 +102,8 @@ class Attribution(Result):
         first = sorted(self.labels, key=lambda part: -part.excess)[:top]
         labels = [
             (
-                shortened(str(part.name)), f"{part.n:,}", f"{part.variance:.1%}", f"{part.part:.1%}",
-                f"{part.excess:.1%}",
+                shortened(str(part.name)), f"{part.n:,}", percent(part.variance, 1), percent(part.part, 1),
+                percent(part.excess, 1),
             )
             for part in first
         ]  # fmt: skip
@@ -111,9 +111,9 @@ class Attribution(Result):
         yield Grid("", heads, labels, heads[1:])
         directions = [
             (
-                str(place), f"{part.variance:.1%}",
-                f"{part.between / part.variance:.0%} of it" if some else "–", f"{part.excess:.1%}",
-                f"{shortened(str(part.label))} ({part.label_share:.0%})" if some else "–",
+                str(place), percent(part.variance, 1),
+                f"{percent(part.between / part.variance)} of it" if some else "–", percent(part.excess, 1),
+                f"{shortened(str(part.label))} ({percent(part.label_share)})" if some else "–",
             )
             for place, part in enumerate(self.directions[:top], 1)
             for some in [part.variance > _ROUNDING]
@@ -124,7 +124,8 @@ class Attribution(Result):
     def lines(self) -> list[str]:
         """Return how much lies within labels and between them."""
         return [
-            f"of ‖Σ‖²: within labels {self.within:.0%}, between {self.between:.0%}, both {self.cross:.0%}"
+            f"of ‖Σ‖²: within labels {percent(self.within)}, between {percent(self.between)}, "
+            f"both {percent(self.cross)}"
         ]
 
     def _columns(self) -> dict[str, list[Any]]:

@@ -18,6 +18,7 @@ from isoscope.statistics.centroids import CentroidDistances
 from isoscope.statistics.groups import GroupMoments
 from isoscope.statistics.leave_one_out import jackknife
 from isoscope.statistics.neighbors import Neighbors
+from isoscope.tables import percent
 
 _COINCIDE = 1e-14  # means nearer than this share of the spreads about them differ by rounding
 PURITY_NEIGHBORS = 10
@@ -34,7 +35,7 @@ _metric = family(
     needs=("label_moments",),
     differentiable=True,
     paper="Caliński, Harabasz 1974, A dendrite method for cluster analysis",
-    sentence="labels differ {value:.3g} times as much as chance would have it (1 is chance)",
+    sentence="labels differ {value:.3g} times as much as random labels would",
 )
 def calinski_harabasz_score(X: Any, labels: Any = None) -> Any:
     """Compute the spread between clusters over the spread within, each per degree of freedom.
@@ -66,7 +67,7 @@ def calinski_harabasz_score(X: Any, labels: Any = None) -> Any:
     high="badly clustered",
     better="low",
     paper="Davies, Bouldin 1979, A cluster separation measure",
-    sentence="the closest labels' spreads add up to {value:.2g} times the gap between their means",
+    sentence="the spreads of the closest labels add up to {value:.2g} times the distance of their means",
 )
 def davies_bouldin_score(X: Any, labels: Any = None) -> float:
     """Compute the mean over clusters of the worst ratio of spreads to the distance between means.
@@ -99,7 +100,7 @@ def davies_bouldin_score(X: Any, labels: Any = None) -> float:
     needs=("vectors", "labels"),
     call=lambda metric, shelf: metric(shelf.vectors, shelf.labels, progress=shelf.progress),
     paper="Dunn 1974, Well-separated clusters and optimal fuzzy partitions",
-    sentence="the narrowest gap between labels is {value:.2g} of the widest label",
+    sentence="the smallest distance between labels is {value:.2g} times the largest within a label",
     default=False,
 )
 def dunn_index(X: Any, labels: Any = None, *, progress: Progress | None = None) -> float:
@@ -134,7 +135,7 @@ def dunn_index(X: Any, labels: Any = None, *, progress: Progress | None = None) 
     ),
     high="neighbours share labels",
     paper="nearest-neighbour purity",
-    sentence="{value:.0%} of a point's nearest neighbours carry its label",
+    sentence=lambda value: f"{percent(value)} of the nearest neighbours have the same label",
     error=lambda shelf: _purity_error(shelf.neighbors, shelf.labels.codes),
     biased_by_rows=True,
     default=False,
@@ -178,7 +179,7 @@ def _purity_error(neighbors: Neighbors, codes: Tensor) -> float:
     high="linearly separable",
     invariances=("translation", "scale"),
     paper="logistic regression, 5-fold cross-validation (scikit-learn)",
-    sentence="a linear classifier gets {value:.0%} of unseen points right",
+    sentence=lambda value: f"a linear classifier finds the label of {percent(value)} of unseen rows",
     default=False,
 )
 def linear_probe_accuracy(X: Any, labels: Any = None, *, folds: int = 5, seed: int = 0) -> float:

@@ -31,7 +31,7 @@ _metric = family(
 
 @_metric(
     high="context changes a token little",
-    sentence="two occurrences of one token have a cosine of {value:.2f} on average",
+    sentence="two occurrences of one token have a cosine of {value:z.2f} on average",
 )
 def self_similarity(X: Any, *, token_types: Any = None, weight: Literal["types", "tokens"] = "types") -> Any:
     """Compute the mean cosine between the vectors of one token in all its contexts.
@@ -60,7 +60,7 @@ def self_similarity(X: Any, *, token_types: Any = None, weight: Literal["types",
 @_metric(
     range=(-2.0, 2.0),
     high="context changes a token little",
-    sentence="two occurrences of one token have a cosine {value:+.2f} from that of any two tokens",
+    sentence="two occurrences of one token have a cosine {value:+z.2f} above that of any two tokens",
 )
 def adjusted_self_similarity(X: Any, *, token_types: Any = None, anisotropy: float | None = None) -> Any:
     """Compute the self-similarity less the mean cosine of all pairs.
@@ -100,7 +100,7 @@ def type_similarities(X: Any, *, token_types: Any = None) -> dict[Any, float]:
     needs=("sentence_directions", "sentence_moments"),
     call=lambda metric, shelf: metric(shelf.sentence_directions, moments=shelf.sentence_moments),
     high="the tokens of a sentence point one way",
-    sentence="a token has a cosine of {value:.2f} with the mean of its sentence on average",
+    sentence="a token has a cosine of {value:z.2f} with the mean of its sentence on average",
 )
 def intra_similarity(
     X: Any,
@@ -143,7 +143,7 @@ def intra_similarity(
     call=lambda metric, shelf: metric(shelf.sentence_directions, moments=shelf.sentence_moments),
     range=(-2.0, 2.0),
     high="the tokens of a sentence point one way",
-    sentence="a token has a cosine {value:+.2f} higher with its sentence's mean than any two tokens have",
+    sentence="a token has a cosine {value:+z.2f} higher with its sentence's mean than any two tokens have",
 )
 def adjusted_intra_similarity(
     X: Any,
@@ -200,7 +200,7 @@ def s_intra(X: Any, *, token_types: Any = None, max_instances: int | None = None
     high="anisotropic",
     better="low",
     paper="Cai, Huang, Bian, Church 2021, Isotropy in the Contextual Embedding Space: Clusters and Manifolds",
-    sentence="occurrences of two different tokens have a cosine of {value:.2f} on average",
+    sentence="occurrences of two different tokens have a cosine of {value:z.2f} on average",
 )
 def s_inter(X: Any, *, token_types: Any = None, sampled: bool = False, seed: int = 0) -> Any:
     """Compute the mean cosine between occurrences of different types, with equal weight for each type.

@@ -14,19 +14,23 @@ from isoscope.errors import InputError, ShapeError, UndefinedError
 from isoscope.kernels.precision import check_spread
 from isoscope.kernels.tiles import Arranged, Progress, Tile
 from isoscope.metrics.registry import family
+from isoscope.metrics.thresholds import THRESHOLDS, common_direction, lengths
 from isoscope.results import Record
 from isoscope.statistics.directions import Directions, pair_cosine, unit_rows
 from isoscope.statistics.leave_one_out import LeftOutCosines, jackknife
+from isoscope.tables import percent
 
 _WANG_2020 = "Wang, Isola 2020, Understanding contrastive representation learning"
+_ROUNDING = 1e-14  # of the squared variation of lengths
+_CONSEQUENCES = {
+    "serious": ", so unrelated ones have a high cosine too",
+    "moderate": ", which subtracting the mean would remove",
+}
 
 
 def _cosine_sentence(value: float) -> str:
-    if value > 0.5:
-        return "two random vectors look alike: the space is a narrow cone, and cosine thresholds must be high"
-    if value > 0.1:
-        return "random vectors share a direction: subtracting the mean would spread them"
-    return "random vectors point nowhere in common"
+    severity = THRESHOLDS["common_direction"].severity(value)
+    return f"{common_direction(value)}{_CONSEQUENCES.get(severity, '')}"
 
 
 _metric = family("cosine", needs=("directions",), invariances=("rotation", "scale"), differentiable=True)
@@ -73,7 +77,7 @@ def mean_cosine_error(directions: Directions, left_out: LeftOutCosines) -> float
     high="long vectors",
     invariances=("rotation",),
     paper="Euclidean length",
-    sentence="vectors are {value:.3g} long on average",
+    sentence="the vectors have a mean length of {value:.3g}",
 )
 def mean_norm(X: Any) -> Any:
     """Compute the mean length of the vectors, Σ‖x‖/n.
@@ -92,15 +96,13 @@ def mean_norm(X: Any) -> Any:
     high="lengths differ",
     differentiable=False,  # a square root at 0 when all lengths are equal
     paper="coefficient of variation of the lengths",
-    sentence=lambda value: (
-        "all vectors have one length" if value < 1e-3 else f"lengths vary by {value:.0%} of their mean"
-    ),
+    sentence=lengths,
 )
 def norm_variation(X: Any) -> Any:
     """Compute the standard deviation of the lengths (divisor n) over their mean.
 
-    Range [0, ∞); 0 where all vectors have one length. Known to about 1e-8: of lengths that differ by less
-    it may read 0. Invariant to rotation and one scale.
+    Range [0, ∞); 0 where all vectors have one length, and below 1e-7, which is the rounding of unit vectors.
+    Invariant to rotation and one scale.
 
     >>> norm_variation([[3.0, 4.0], [0.0, 0.0]])
     1.0
@@ -111,7 +113,8 @@ def norm_variation(X: Any) -> Any:
         raise UndefinedError("norm_variation is undefined: every vector is zero")
     n = directions.count + directions.n_zero
     check_spread(float(directions.norm_square_sum.detach()), differ=True)
-    return scalar((directions.norm_square_sum / mean / mean / n - 1).clamp(min=0).sqrt())
+    square = directions.norm_square_sum / mean / mean / n - 1
+    return scalar(torch.where(square > _ROUNDING, square.clamp(min=_ROUNDING).sqrt(), 0.0))
 
 
 @_metric(
@@ -163,7 +166,7 @@ def uniformity(X: Any, *, t: float = 2.0, progress: Progress | None = None) -> A
     better="low",
     invariances=("scale",),
     paper=_WANG_2020,
-    sentence=lambda value: f"partners are {value / 2:.0%} as far apart as vectors at right angles",
+    sentence=lambda value: f"partners are {percent(value / 2)} as far apart as vectors at right angles",
 )
 def alignment(X: Any, Y: Any, *, alpha: float = 2.0) -> Any:
     """Compute the mean distance between the directions of matching rows; low is well aligned.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,15 +13,37 @@ from isoscope.arrays import as_matrix, like, scalar
 from isoscope.errors import InputError, UndefinedError
 from isoscope.metrics.registry import family
 from isoscope.metrics.spectrum import first_reaching
+from isoscope.metrics.thresholds import THRESHOLDS
 from isoscope.results import Record, Result
 from isoscope.space import known_rows
 from isoscope.statistics.directions import Directions
+from isoscope.statistics.gathered import Statistics
 from isoscope.statistics.groups import GroupDirections
+from isoscope.tables import percent
 
 _TIMKEY = "Timkey, van Schijndel 2021, All Bark and No Bite: Rogue Dimensions in Transformer Language Models"
 
 
 _metric = family("dimensions", needs=("directions",), invariances=("scale",))
+
+
+def _share_sentence(value: float) -> str:
+    return f"the strongest dimension makes {percent(value)} of the mean cosine"
+
+
+def _half_sentence(value: float) -> str:
+    return f"{value:.0f} dimension{'s make' if value > 1 else ' makes'} half of the mean cosine"
+
+
+def _of_the_mean_cosine(sentence: Callable[[float], str]) -> Callable[[float, Statistics], str]:
+    """Return what explains a value: shares of a mean cosine near 0 say little, whatever they are."""
+
+    def explain(value: float, shelf: Statistics) -> str:
+        cosine = float(contributions_of(shelf.directions).sum())
+        is_low = THRESHOLDS["common_direction"].severity(cosine) == "healthy"
+        return f"{sentence(value)}, which is near 0, so this says little" if is_low else sentence(value)
+
+    return explain
 
 
 @dataclass(frozen=True)
@@ -89,7 +112,8 @@ def dimension_contributions(X: Any) -> Any:
     better="low",
     differentiable=True,
     paper=_TIMKEY,
-    sentence="the strongest dimension makes {value:.0%} of the mean cosine's contributions",
+    sentence=_share_sentence,
+    explain=_of_the_mean_cosine(_share_sentence),
 )
 def top_dimension_share(X: Any) -> Any:
     """Compute the share of the largest contribution to the mean cosine among all contributions.
@@ -136,9 +160,8 @@ def dimensions_for_share(X: Any, *, share: float = 0.5) -> int:
     high="many dimensions share the mean cosine",
     better="high",
     paper="Xiao, Long, Al Moubayed 2023, On Isotropy, Contextualization and Learning Dynamics",
-    sentence=lambda value: (
-        f"{value:.0f} dimension{'s make' if value > 1 else ' makes'} half of the mean cosine"
-    ),
+    sentence=_half_sentence,
+    explain=_of_the_mean_cosine(_half_sentence),
 )
 def dimensions_for_half(X: Any) -> int:
     """Return the number of top dimensions that make up half of the mean cosine: `dimensions_for_share(X)`.

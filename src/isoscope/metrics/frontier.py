@@ -20,6 +20,7 @@ from isoscope.results import Record
 from isoscope.statistics.gathered import Statistics
 from isoscope.statistics.groups import GroupMoments
 from isoscope.statistics.moments import Moments
+from isoscope.tables import percent
 
 _WORTH_TELLING = 0.02  # a share of the variance
 
@@ -59,7 +60,7 @@ class ScatterDecomposition(Record):
 
 
 def _share_sentence(value: float) -> str:
-    return f"{value:.0%} of the variance lies between labels"
+    return f"{percent(value)} of the variance lies between labels"
 
 
 def _explain_share(value: float, shelf: Statistics) -> str:
@@ -116,7 +117,7 @@ def between_share(X: Any, labels: Any = None) -> Any:
 @_metric(
     call=_ceiling_of,
     high="these labels leave room for isotropy",
-    sentence="with labels this far apart no space of this many dimensions has an IsoScore over {value:.3f}",
+    sentence="labels this far apart limit the IsoScore to {value:.3f}",
     default=False,  # stands beside isoscore already
 )
 def isotropy_ceiling(

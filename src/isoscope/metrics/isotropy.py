@@ -12,10 +12,12 @@ from isoscope.arrays import as_matrix, scalar
 from isoscope.errors import InputError, NotFiniteError, ShapeError, UndefinedError
 from isoscope.kernels.precision import LEAST_SUM
 from isoscope.metrics.registry import ALL_INVARIANCES, family
+from isoscope.metrics.thresholds import variance
 from isoscope.statistics.gathered import Statistics
 from isoscope.statistics.leave_one_out import LeftOutMoments, jackknife
 from isoscope.statistics.moments import Moments
 from isoscope.statistics.partition import LogPartition
+from isoscope.tables import percent
 
 _JACKKNIFE_MIN = 5  # leaving one out of fewer says nothing: any two points score 0
 _NO_SQUARE = 1e-12  # an estimate of tr Σ² under this share of (tr Σ)² is rounding, not variance
@@ -40,29 +42,21 @@ def is_too_few(n: float, d: int) -> bool:
     return is_few(n, d) and n < _FEWEST
 
 
-def _spread_sentence(value: float) -> str:
-    if value >= 0.5:
-        return "the variance is spread over most dimensions"
-    if value >= 0.1:
-        return "the variance favours some dimensions clearly"
-    return "the variance lies in few directions"
-
-
 def _explain_isoscore(value: float, shelf: Statistics) -> str:
     n, d = shelf.moments.count, shelf.moments.n_dims
     if not is_few(n, d):
-        return _spread_sentence(value)
+        return variance(value)
     try:
         fair = float(isoscore(shelf.moments, debias=True))
     except UndefinedError:
         fair = math.nan
     if is_too_few(n, d) or math.isnan(fair):
         return _TOO_FEW
-    return _spread_sentence(fair) + ", once the bias of few vectors is removed"
+    return variance(fair) + ", once the bias of few vectors is removed"
 
 
 def _debiased_sentence(value: float) -> str:
-    return _spread_sentence(value) + ", with the bias of a small sample removed"
+    return variance(value) + ", with the bias of a small sample removed"
 
 
 def _explain_debiased(value: float, shelf: Statistics) -> str:
@@ -72,8 +66,10 @@ def _explain_debiased(value: float, shelf: Statistics) -> str:
 
 def _partition_sentence(value: float) -> str:
     if value < 1e-6:
-        return "far from 1: the mean or the longest direction outweighs all others"
-    return f"the weakest direction carries {value:.2g} of the strongest one's partition mass"
+        return "far from isotropic about the origin: the mean or a long direction outweighs all others"
+    return (
+        f"the partition function is {value:.2g} times as large in its weakest direction as in its strongest"
+    )
 
 
 _metric = family(
@@ -89,7 +85,7 @@ _metric = family(
 
 @_metric(
     paper=_RUDMAN_2022,
-    sentence=_spread_sentence,
+    sentence=variance,
     explain=_explain_isoscore,
     fair="isoscore_debiased",
     error=lambda shelf: isoscore_jackknife(shelf.moments, shelf.left_out_moments, debias=False)[0],
@@ -183,7 +179,7 @@ def left_out_scores(moments: Moments, left_out: LeftOutMoments, *, debias: bool)
     better="low",
     differentiable=False,  # a square root at 0: no slope at the flat spectrum
     paper=_RUDMAN_2022,
-    sentence="the variance profile is {value:.0%} of the way from flat to a single direction",
+    sentence=lambda value: f"the spectrum is {percent(value)} of the way from flat to a single direction",
     default=False,
 )
 def isotropy_defect(X: Any) -> Any:
@@ -234,7 +230,7 @@ def partition_isotropy(X: Any, *, log: bool = False) -> float:
     needs=("moments", "covariance"),
     invariances=("translation",),
     paper="Rudman, Eickhoff 2024, Stable Anisotropic Regularization",
-    sentence=lambda value: _spread_sentence(value) + ", shrunk towards the covariance given",
+    sentence=lambda value: variance(value) + ", shrunk towards the covariance given",
 )
 def isoscore_star(X: Any, covariance: Any, *, zeta: float = 0.2) -> Any:
     """Compute IsoScore of a covariance shrunk towards a known one: stable on mini-batches, differentiable.

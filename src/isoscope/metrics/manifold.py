@@ -12,6 +12,7 @@ from torch import Tensor
 from isoscope.arrays import like
 from isoscope.errors import InputError, UndefinedError
 from isoscope.metrics.registry import ALL_INVARIANCES, family
+from isoscope.metrics.thresholds import hubs, local_directions
 from isoscope.statistics.neighbors import Neighbors
 
 _LID_NEIGHBORS = 100
@@ -52,7 +53,7 @@ def lid_samples(X: Any, *, k: int = _LID_NEIGHBORS, squared: bool = False) -> An
     call=lambda metric, shelf: metric(shelf.neighbors, k=shelf.neighbors.k),
     high="locally high-dimensional",
     paper="Levina, Bickel 2004; Amsaleg et al. 2015; as used by Cai et al. 2021",
-    sentence="around a point the space has about {value:.0f} dimensions",
+    sentence=lambda value: f"{local_directions(value)}, by {_LID_NEIGHBORS} neighbours",
 )
 def lid(X: Any, *, k: int = _LID_NEIGHBORS, squared: bool = False) -> float:
     """Compute the mean local intrinsic dimension over the points that have one; see `lid_samples`."""
@@ -68,7 +69,7 @@ def lid(X: Any, *, k: int = _LID_NEIGHBORS, squared: bool = False) -> float:
 @_metric(
     high="high-dimensional manifold",
     paper="Facco, d'Errico, Rodriguez, Laio 2017, Estimating the intrinsic dimension",
-    sentence="the two nearest neighbours suggest a manifold of {value:.0f} dimensions",
+    sentence=lambda value: f"{local_directions(value)}, by the two nearest neighbours",
     error=lambda shelf: _leave_groups_out(shelf.neighbors.nearest(2).distances, _slope),
     biased_by_rows=True,
 )
@@ -122,7 +123,7 @@ def k_occurrence(X: Any, *, k: int = _HUBNESS_NEIGHBORS) -> Any:
     high="a few hubs are everyone's neighbour",
     better="low",
     paper="Radovanović, Nanopoulos, Ivanović 2010, Hubs in space",
-    sentence=lambda value: "a few points are everyone's neighbour" if value > 1.5 else "no strong hubs",
+    sentence=hubs,
     error=lambda shelf: _leave_groups_out(
         _searched_occurrences(shelf.neighbors.nearest(min(_HUBNESS_NEIGHBORS, shelf.neighbors.k))), _skewness
     ),

@@ -15,6 +15,7 @@ from isoscope.kernels.products import symmetric_product
 from isoscope.metrics.dimensions import contributions_of
 from isoscope.metrics.registry import metric
 from isoscope.statistics.directions import Directions, unit_rows
+from isoscope.tables import percent
 
 _EQUAL_COSINES = 1e-14  # a spread of cosines below this is the rounding of unit vectors in float64
 _CANCELLED = 1e-12  # a variance this far below the terms it is the difference of is rounding
@@ -28,7 +29,9 @@ _SMALL = 2048  # rows up to which all cosines are held at once: 32 MB, and far c
     better="high",
     invariances=("scale",),
     paper="Xiao, Long, Al Moubayed 2023, On Isotropy, Contextualization and Learning Dynamics",
-    sentence="without its top dimension the space keeps {value:.0%} of its pattern of similarities",
+    sentence=lambda value: (
+        f"without the strongest dimension, {percent(value)} of the pattern of similarities remains"
+    ),
 )
 @renamed(k="n_dimensions")
 def informativity(X: Any, *, n_dimensions: int = 1, order: Any = None) -> float:

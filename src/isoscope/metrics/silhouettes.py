@@ -14,6 +14,7 @@ from isoscope.arrays import as_matrix, as_spaces, like
 from isoscope.errors import InputError, ShapeError
 from isoscope.labels import Labels, as_labels
 from isoscope.metrics.registry import ALL_INVARIANCES, family
+from isoscope.metrics.thresholds import clusters
 from isoscope.space import known_rows
 from isoscope.statistics.anchors import AnchorRows
 from isoscope.statistics.pairs import ClusterDistances, Separation
@@ -23,14 +24,14 @@ _METRICS = ("euclidean", "sqeuclidean", "cosine")
 _INFLUENCE_POINTS = 1000  # sampled for a standard error: itself known to about 1/√2000
 
 
-def _silhouette_sentence(value: float) -> str:
-    if value > 0.5:
-        return "labels form clear clusters"
-    if value > 0.1:
-        return "labels form clusters that overlap"
-    if value > -0.05:
-        return "labels are hardly visible as clusters"
-    return "many points lie nearer to another label than to their own"
+def _sentence(value: float) -> str:
+    return f"the labels {clusters(value)}"
+
+
+def _of_squares(value: float) -> str:
+    """Return the sentence of a silhouette by squared distances: in words as the one by distances would be."""
+    by_distances = 1 - math.sqrt(max(0.0, 1 - value))  # 1 − a/b, where this one is 1 − (a/b)²
+    return f"{_sentence(by_distances)}: {value:.2f} is like {by_distances:z.2f} by distances"
 
 
 _metric = family(
@@ -93,7 +94,7 @@ def silhouette_samples(
 
 @_metric(
     name="silhouette",  # the function has scikit-learn's name
-    sentence=_silhouette_sentence,
+    sentence=_sentence,
     error=lambda shelf: silhouette_error(shelf.rows, shelf.separation, seed=shelf.seed),
     error_needs=("vectors",),
 )
@@ -139,7 +140,7 @@ def silhouette_score(
     return like(scores.mean(dim=-1), X) if _is_stack(X) else float(scores.mean())
 
 
-@_metric(sentence=lambda value: _silhouette_sentence(value) + ", every label counted alike")
+@_metric(sentence=lambda value: f"{_sentence(value)}, every label counted alike")
 def silhouette_macro(X: Any, labels: Any = None, **options: Any) -> Any:
     """Compute the mean silhouette over clusters: `silhouette_score(X, labels, average="macro")`.
 
@@ -155,7 +156,7 @@ def silhouette_macro(X: Any, labels: Any = None, **options: Any) -> Any:
     high="well clustered by direction",
     better="high",
     invariances=("rotation", "scale"),
-    sentence=lambda value: _silhouette_sentence(value) + ", by direction alone",
+    sentence=lambda value: f"by direction alone, {_of_squares(value)}",
 )
 def silhouette_cosine(X: Any, labels: Any = None, **options: Any) -> Any:
     """Compute the mean silhouette by 1 − cosine: `silhouette_score(X, labels, metric="cosine")`.
@@ -169,7 +170,7 @@ def silhouette_cosine(X: Any, labels: Any = None, **options: Any) -> Any:
 @_metric(
     needs=("vectors", "labels"),
     call=lambda metric, shelf: metric(shelf.vectors, shelf.labels),
-    sentence=lambda value: _silhouette_sentence(value) + ", by squared distance",
+    sentence=lambda value: f"by squared distances, {_of_squares(value)}",
     default=False,
 )
 def silhouette_squared(X: Any, labels: Any = None, **options: Any) -> Any:

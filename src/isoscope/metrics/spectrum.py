@@ -86,7 +86,7 @@ def effective_rank(X: Any) -> Any:
 
 
 @_metric(
-    sentence="mean included, the vectors use about {value:.1f} dimensions",
+    sentence="with the mean included, the vectors use about {value:.1f} dimensions",
     paper="Garrido, Balestriero, Najman, LeCun 2023, RankMe",
     range=(1.0 - 1e-6, math.inf),
     high="isotropic about the origin",

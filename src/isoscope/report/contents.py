@@ -36,7 +36,7 @@ _TEXT_LENGTH, _LABEL_LENGTH = 240, 80
 _MOST_LABELS = 100  # rows of the silhouette plot
 _BINS = 120
 _MINUS = re.compile(r"(?<![\w.])-(?=[\d∞])|(?<=\de)-(?=\d)")
-_PERCENT = re.compile(r"(?<=\d)%")
+_PERCENT = re.compile(r"(?<=\d) ?%")
 _TOP_DIMENSIONS = 24
 _MAX_REMOVED = 16  # directions: the end of the slider
 
@@ -97,7 +97,7 @@ def _metric(reading: Reading) -> dict[str, Any]:
 
 
 def _written(text: str) -> str:
-    """Return a text with the minus sign in numbers, and a space before %."""
+    """Return a text with the minus sign in numbers, and a space before % that no line breaks at."""
     return _MINUS.sub("−", _PERCENT.sub("\u00a0%", text))
 
 

@@ -13,6 +13,7 @@ from isoscope.errors import InputError, UndefinedError
 from isoscope.metrics.registry import registered
 from isoscope.metrics.silhouette_estimate import estimate_silhouette
 from isoscope.statistics.gathered import Statistics
+from isoscope.tables import percent
 
 MOST_ROWS = 20_000  # corrected and measured; of more rows a random sample
 METRICS = ("isoscore", "mean_cosine", "effective_rank", "silhouette")
@@ -78,7 +79,7 @@ def _regularized(correction: Any) -> str:
     """Return a note where the covariance was regularised, because variances do not become equal then."""
     share = float(getattr(correction, "regularization_", 0.0))
     return (
-        f"; the covariance is regularised by {share:.1%}, because some directions have no variance"
+        f"; the covariance is regularised by {percent(share, 1)}, because some directions have no variance"
         if share
         else ""
     )

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from isoscope.look.thresholds import NEAR_ONE, THRESHOLDS, spread
 from isoscope.measurement import Measurement
+from isoscope.metrics.dimensions import rogue_limit
 from isoscope.metrics.frontier import ScatterDecomposition, is_by_chance, isotropy_ceiling
 from isoscope.metrics.isotropy import is_few, is_too_few
+from isoscope.metrics.thresholds import NEAR_ONE, THRESHOLDS, clusters, common_direction, variance
+from isoscope.printable import capitalized
 from isoscope.report.pair_cosines import PairCosines
-from isoscope.tables import shown
+from isoscope.tables import percent, shown
 
 _COMMON = THRESHOLDS["common_direction"].moderate  # mean cosine above which vectors share a direction
 _ROUNDING = 1e-12  # an IsoScore below it is 0
-_ROGUE = 0.1  # share of the mean cosine above which a dimension is mentioned
 
 
 def headline(
@@ -50,14 +51,14 @@ def _shape(measured: Measurement) -> str:
     if not is_few(n, d):
         kind = _spread(score, _value(measured, "mean_cosine"))
         used = f"about {min(d, 1 + score * (d - 1)):,.0f} of {d:,} dimensions carry it"
-        return f"The variance {kind}: {used} (IsoScore {_score(score)}, effective rank {rank:,.0f})."
+        return f"{capitalized(kind)}: {used} (IsoScore {_score(score)}, effective rank {rank:,.0f})."
     fair = _value(measured, "isoscore_debiased")
     debiased = "" if fair is None else f"; {_score(fair)} without the bias of few vectors"
     if fair is None or is_too_few(n, d):
         sentence = f"{n:,} vectors are too few to tell how the variance is spread over {d:,} dimensions"
     else:
         kind = _spread(fair, _value(measured, "mean_cosine"))
-        sentence = f"{n:,} vectors are few for {d:,} dimensions; as far as they show, the variance {kind}"
+        sentence = f"{n:,} vectors are few for {d:,} dimensions; as far as they show, {kind}"
     return f"{sentence} (IsoScore {_score(score)}{debiased})."
 
 
@@ -65,44 +66,27 @@ def _spread(score: float, mean_cosine: float | None) -> str:
     """Return how the variance is spread, by IsoScore, which ignores the mean: a large one is mentioned."""
     if score >= NEAR_ONE:
         about = " about its mean" if mean_cosine is not None and mean_cosine > _COMMON else ""
-        return f"{spread(score)}, so the space is close to isotropic{about}"
-    return spread(score)
+        return f"{variance(score)}, so the space is close to isotropic{about}"
+    return variance(score)
 
 
 def _cosine(measured: Measurement, cosines: PairCosines | None) -> str:
     mean = _value(measured, "mean_cosine")
     if mean is None or cosines is None:
         return ""
-    if mean > THRESHOLDS["common_direction"].serious:
-        kind = (
-            f"All vectors point in a similar direction: two random vectors have a mean cosine of {mean:.2f}"
-        )
-    elif mean > _COMMON:
-        kind = f"The vectors share a common direction: two random vectors have a mean cosine of {mean:.2f}"
-    else:
-        kind = (
-            f"The vectors share no common direction: two random vectors have a mean cosine of {_signed(mean)}"
-        )
+    kind = f"{capitalized(common_direction(mean))}: two random vectors have a mean cosine of {_signed(mean)}"
     if not cosines.knows(0.01):
         return f"{kind}."
-    return f"{kind}, and 1% of pairs exceed {_signed(cosines.threshold(0.01))}."
+    return f"{kind}, and 1 % of pairs exceed {_signed(cosines.threshold(0.01))}."
 
 
 def _labels(measured: Measurement, split: ScatterDecomposition, fair_share: float | None) -> str:
     score = _value(measured, "silhouette")
     if score is None:
         return ""
-    if score > 0.5:
-        kind = "form clear clusters"
-    elif score > 0.1:
-        kind = "form clusters that overlap"
-    elif score > -0.05:
-        kind = "hardly form clusters"
-    else:
-        kind = "do not match the clusters of the space"
     share, ceiling, chance = split.between_share, split.ceiling, ""
     if fair_share is not None and is_by_chance(share, fair_share):
-        chance = f" ({share:.0%} before a correction for chance)"
+        chance = f" ({percent(share)} before a correction for chance)"
         share = max(0.0, fair_share)
         ceiling = isotropy_ceiling(split.n_labels, split.n_dims, between=share)
     room = (
@@ -111,16 +95,18 @@ def _labels(measured: Measurement, split: ScatterDecomposition, fair_share: floa
         else f"with such labels the IsoScore is at most {shown(ceiling)}"
     )
     return (
-        f"The {split.n_labels:,} labels explain {share:.0%} of the variance{chance} and {kind} "
-        f"(silhouette {_signed(score)}); {room}."
+        f"The {split.n_labels:,} labels explain {percent(share)} of the variance{chance} and "
+        f"{clusters(score)} (silhouette {_signed(score)}); {room}."
     )
 
 
 def _dimension(measured: Measurement, strongest: int | None) -> str:
     share, mean = _value(measured, "top_dimension_share"), _value(measured, "mean_cosine")
-    if share is None or mean is None or strongest is None or share < _ROGUE or mean < _COMMON:
+    if share is None or mean is None or strongest is None:
         return ""
-    return f"Dimension {strongest} alone makes up {share:.0%} of all contributions to the mean cosine."
+    if mean < _COMMON or share < rogue_limit(measured.d):
+        return ""
+    return f"Dimension {strongest} alone makes {percent(share)} of the mean cosine."
 
 
 def _score(value: float | None) -> str:
