@@ -72,10 +72,10 @@ def test_zero_vectors_are_left_out(rng) -> None:
     with_zeros, with_labels = np.insert(X, places, 0, axis=0), np.insert(y, places, 2)
     assert iso.metrics.k_occurrence(with_zeros)[(with_zeros == 0).all(axis=1)].tolist() == [0] * 5
     assert np.isnan(iso.metrics.lid_samples(with_zeros)).sum() == 5
-    for metric in (iso.hubness, iso.lid, iso.twonn):
+    for metric in (iso.hubness, iso.lid, iso.twonn, iso.metrics.gride, iso.metrics.correlation_dimension):
         assert metric(with_zeros) == pytest.approx(metric(X), rel=1e-9)
     assert iso.knn_purity(with_zeros, with_labels) == iso.knn_purity(X, y)
-    names = ["hubness", "lid", "twonn", "knn_purity"]
+    names = ["hubness", "lid", "twonn", "gride", "correlation_dimension", "knn_purity"]
     without = iso.measure(X, labels=y, metrics=names)
     for one in iso.measure(with_zeros, labels=with_labels, metrics=names).readings:
         assert one.value == pytest.approx(without[one.metric], rel=1e-9)

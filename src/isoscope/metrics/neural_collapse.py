@@ -17,6 +17,7 @@ from isoscope.statistics.collapse import LabelCollapse
 from isoscope.statistics.groups import GroupMoments
 from isoscope.statistics.moments import Moments
 from isoscope.statistics.principal import ledoit_wolf
+from isoscope.tables import percent
 
 _metric = family(
     "collapse",
@@ -91,7 +92,9 @@ def nc2(X: Any, labels: Any = None) -> float:
 
 @_metric(
     high="means of labels differ in length",
-    sentence="the lengths of the means of labels vary by {value:.0%} of their mean (0 % in a simplex)",
+    sentence=lambda value: (
+        f"the lengths of the means of labels vary by {percent(value)} of their mean (0 % in a simplex)"
+    ),
 )
 def nc2_equinorm(X: Any, labels: Any = None) -> float:
     """Compute how much the means of labels differ in length about their own mean: NC2, equal lengths.
@@ -201,7 +204,9 @@ def nc3(X: Any, labels: Any = None, *, classifier: Any = None) -> float:
     needs=("label_collapse",),
     range=(0.0, 1.0),
     high="rows nearer to the mean of another label",
-    sentence="{value:.1%} of rows are nearer to the mean of another label than to their own",
+    sentence=lambda value: (
+        f"{percent(value, 1)} of rows are nearer to the mean of another label than to their own"
+    ),
     error=lambda shelf: _share_error(shelf.label_collapse.wrong, shelf.label_collapse),
     fair="nc4_debiased",
 )
@@ -248,7 +253,9 @@ def nc4(X: Any, labels: Any = None, *, classifier: Any = None) -> float:
     needs=("label_collapse",),
     range=(0.0, 1.0),
     high="rows nearer to the mean of another label",
-    sentence="{value:.1%} of unseen rows would be nearer to the mean of another label than to their own",
+    sentence=lambda value: (
+        f"{percent(value, 1)} of unseen rows would be nearer to the mean of another label than to their own"
+    ),
     error=lambda shelf: _share_error(shelf.label_collapse.wrong_left_out, shelf.label_collapse),
 )
 def nc4_debiased(X: Any, labels: Any = None) -> float:

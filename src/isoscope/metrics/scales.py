@@ -13,9 +13,10 @@ from torch import Tensor
 from isoscope.arrays import as_matrix
 from isoscope.errors import InputError, UndefinedError
 from isoscope.metrics.registry import ALL_INVARIANCES, family
+from isoscope.metrics.thresholds import local_directions
 from isoscope.results import Result
 from isoscope.statistics.close_pairs import CLOSE_NEIGHBORS, ClosePairs, median_radii
-from isoscope.statistics.neighbors import Neighbors
+from isoscope.statistics.neighbors import Neighbors, nonzero_rows
 
 _GRIDE_NEIGHBORS = 16
 _MAX_STEPS = 100  # of Newton's method
@@ -37,7 +38,7 @@ _metric = family(
     needs=("neighbors",),
     call=lambda metric, shelf: metric(_of_rank(shelf.neighbors, 2 * _GRIDE_NEIGHBORS)),
     paper="Denti, Doimo, Laio, Mira 2022, The generalized ratios intrinsic dimension estimator",
-    sentence="the 16th and the 32nd neighbours suggest a manifold of {value:.0f} dimensions",
+    sentence=lambda value: f"{local_directions(value)}, by the 16th and the 32nd neighbours",
     error=lambda shelf: gride_error(shelf.neighbors, _GRIDE_NEIGHBORS),
 )
 def gride(X: Any, *, k: int = _GRIDE_NEIGHBORS) -> float:
@@ -46,7 +47,8 @@ def gride(X: Any, *, k: int = _GRIDE_NEIGHBORS) -> float:
         the d that maximises Σ_i log f(μ_i),   μ = r_2k/r_k,   f(μ) ∝ d (μ^d − 1)^(k−1) / μ^((2k−1)d + 1)
 
     k sets the scale: k = 1 is the maximum-likelihood form of TwoNN, and a larger k looks farther from each
-    point and is less affected by noise. Points whose k-th neighbour is a duplicate (r = 0) are dropped.
+    point and is less affected by noise. Points whose k-th neighbour is a duplicate (r = 0) are dropped, and
+    zero vectors left out.
     Range [0, ∞); high means a high-dimensional manifold. Invariant to rotation, translation and scale.
     Paper: Denti et al. 2022.
 
@@ -60,7 +62,7 @@ def gride(X: Any, *, k: int = _GRIDE_NEIGHBORS) -> float:
     """
     if isinstance(k, bool) or not isinstance(k, int) or k < 1:
         raise InputError(argument="k", got=k, wanted="a whole number from 1 on")
-    distances = Neighbors.of(X, k=2 * k, metric="euclidean").distances
+    distances = Neighbors.of_nonzero(X, k=2 * k, metric="euclidean").distances
     return _most_likely(_log_ratios(distances[:, k - 1], distances[:, -1]), k)
 
 
@@ -121,7 +123,7 @@ def _derivatives(logs: Tensor, d: float, k: int) -> tuple[Tensor, Tensor]:
     needs=("close_pairs",),
     call=lambda _metric, shelf: _slope(shelf.close_pairs, 0),
     paper="Grassberger, Procaccia 1983, Measuring the strangeness of strange attractors",
-    sentence="the number of close pairs grows with the distance as in {value:.0f} dimensions",
+    sentence=lambda value: f"{local_directions(value)}, by the growth of close pairs with the distance",
     error=lambda shelf: _slope_error(shelf.close_pairs, 0),
 )
 def correlation_dimension(X: Any, *, k: int = CLOSE_NEIGHBORS) -> float:
@@ -129,9 +131,9 @@ def correlation_dimension(X: Any, *, k: int = CLOSE_NEIGHBORS) -> float:
 
         (log C(r₂) − log C(r₁)) / (log r₂ − log r₁),   C(r) the share of pairs closer than r
 
-    over all pairs, with r₁ and r₂ the median distances to the k-th and the 2k-th neighbour. Range [0, ∞);
-    high means a high-dimensional manifold. Invariant to rotation, translation and scale. Paper: Grassberger
-    and Procaccia 1983.
+    over all pairs, with r₁ and r₂ the median distances to the k-th and the 2k-th neighbour. Zero vectors are
+    left out. Range [0, ∞); high means a high-dimensional manifold. Invariant to rotation, translation and
+    scale. Paper: Grassberger and Procaccia 1983.
 
     Args:
         X: (n, d) vectors in any array.
@@ -141,8 +143,14 @@ def correlation_dimension(X: Any, *, k: int = CLOSE_NEIGHBORS) -> float:
     >>> bool(abs(correlation_dimension(np.random.default_rng(0).uniform(size=(1000, 2))) - 2) < 0.2)
     True
     """
-    neighbors = Neighbors.of(X, k=2 * k, metric="euclidean")
-    return _slope(ClosePairs.of(X, median_radii(neighbors, (k, 2 * k))), 0)
+    points = _nonzero(X)
+    neighbors = Neighbors.of(points, k=2 * k)
+    return _slope(ClosePairs.of(points, median_radii(neighbors, (k, 2 * k))), 0)
+
+
+def _nonzero(X: Any) -> Tensor:
+    points = as_matrix(X).detach()
+    return points[nonzero_rows(points)]
 
 
 def _slope(pairs: ClosePairs, column: int) -> float:
@@ -242,7 +250,7 @@ def dimension_scales(X: Any, *, max_k: int = _MAX_K) -> DimensionScales:
     """
     if max_k < 1:
         raise InputError(argument="max_k", got=max_k, wanted="a whole number from 1 on")
-    points = as_matrix(X).detach()
+    points = _nonzero(X)
     n = len(points)
     ranks = [2**power for power in range(max_k.bit_length()) if 2 ** (power + 1) < n]
     if not ranks:

@@ -13,7 +13,7 @@ from isoscope.arrays import as_matrix
 from isoscope.errors import UndefinedError
 from isoscope.kernels.tiles import Arranged, Progress, Tile
 from isoscope.statistics.declared import declare
-from isoscope.statistics.neighbors import Neighbors
+from isoscope.statistics.neighbors import Neighbors, nonzero_rows
 
 CLOSE_NEIGHBORS = 10  # the radii are median distances to this neighbour and to the one of twice this rank
 _ROUNDING = 1e-9  # a pair at a radius is not within it, whatever its distance is rounded to
@@ -67,7 +67,8 @@ def median_radii(neighbors: Neighbors, ranks: Sequence[int]) -> Tensor:
     """Return (m,) the median distances to the neighbours of these ranks, the nearest being 1."""
     if max(ranks) > neighbors.k:
         raise UndefinedError(f"a radius needs {max(ranks)} neighbours; there are {neighbors.k}")
-    ordered = neighbors.distances[:, [rank - 1 for rank in ranks]].sort(dim=0).values
+    distances = neighbors.distances[neighbors.has_any]
+    ordered = distances[:, [rank - 1 for rank in ranks]].sort(dim=0).values
     n = len(ordered)
     return (ordered[(n - 1) // 2] + ordered[n // 2]) / 2
 
@@ -76,7 +77,7 @@ declare(
     "close_pairs",
     ClosePairs,
     lambda space, shelf: ClosePairs.of(
-        space,
+        space.vectors[nonzero_rows(space.vectors)],
         median_radii(shelf.neighbors, (CLOSE_NEIGHBORS, 2 * CLOSE_NEIGHBORS)),
         progress=shelf.progress,
     ),

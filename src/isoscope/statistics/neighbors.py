@@ -74,7 +74,7 @@ class Neighbors:
         if isinstance(X, Neighbors):
             return cls.of(X, k=k, metric=metric)
         points = as_matrix(X).detach()
-        rows = _searched(points)
+        rows = nonzero_rows(points)
         if len(rows) == len(points):
             return cls.of(points, k=k, metric=metric, progress=progress)
         among = cls.of(points[rows], k=k, metric=metric, progress=progress)
@@ -178,7 +178,7 @@ def _neighbors(nearest: tuple[Tensor, Tensor], metric: str) -> Neighbors:
     return Neighbors(distances, indices, metric)
 
 
-def _searched(points: Tensor) -> Tensor:
+def nonzero_rows(points: Tensor) -> Tensor:
     """Return the rows that are not zero; all rows where fewer than two are not."""
     rows = has_direction(points).nonzero().flatten()
     return rows if len(rows) >= 2 else torch.arange(len(points), device=points.device)
@@ -188,7 +188,7 @@ declare(
     "neighbors",
     Neighbors,
     lambda space, shelf: Neighbors.of_nonzero(
-        space, k=min(_MOST, len(_searched(space.vectors)) - 1), progress=shelf.progress
+        space, k=min(_MOST, len(nonzero_rows(space.vectors)) - 1), progress=shelf.progress
     ),
     merges=False,
     bytes_held=lambda n, _d, _k: 16 * n * min(_MOST, n - 1),
