@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import isoscope as iso
+from isoscope.console import Terminal
 from isoscope.errors import InputError, NotFiniteError, ShapeError
 from isoscope.look import THRESHOLDS, references
 from isoscope.look.next_steps import NextSteps
@@ -131,6 +132,17 @@ def test_hubness_of_corrected_vectors_suggests_another_step() -> None:
         assert ("centred and normalised already" in found.meaning) is is_corrected
 
 
+@pytest.mark.parametrize("width", [60, 80, 100])
+def test_lines_fit_the_terminal_and_end_without_a_blank(
+    width: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    iso.look(gaussian() + 0.3, labels=np.arange(N) % 3).show(Terminal(width=width))
+    lines = capsys.readouterr().out.splitlines()
+    for line in lines:
+        assert line == line.rstrip()
+        assert len(line) <= width or line.startswith("try") or " " not in line.strip()
+
+
 def test_near_copies_are_named_as_the_cause() -> None:
     X = gaussian()
     X[1::2] = X[::2] + 1e-9 * gaussian(N // 2, seed=4)
@@ -143,6 +155,8 @@ def test_steps_have_files_of_their_own_and_encode_texts_first() -> None:
     steps = NextSteps(("v.npy",))
     assert str(steps("correct", "center")).endswith("-o centered.npy")
     assert str(steps("correct", "center,normalize")).endswith("-o centered-normalized.npy")
+    assert str(NextSteps(("centered.npy",))("correct", "center")).endswith("-o centered-2.npy")
+    assert str(NextSteps(("./t.csv",))("correct", "center")).endswith("-o centered.parquet")
     of_texts = NextSteps(("t.txt",), ("--model", "m"), can_correct=False)
     assert str(of_texts("correct", "center")) == (
         "isoscope encode t.txt --model m -o vectors.npy && "

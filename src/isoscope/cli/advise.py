@@ -133,9 +133,10 @@ def advise(
         say(note, err=True)
     if file is not None and source.model is None and advice.fitted is not None and not json:
         from isoscope.cli.correct import words_of
+        from isoscope.look.next_steps import output_of
 
         how = words_of(advice.fitted) if save is None else ["--load", str(save)]
-        words = ["isoscope", "correct", file, *how, *source.words(), "-o", "corrected.npy"]
+        words = ["isoscope", "correct", file, *how, *source.words(), "-o", output_of(file, "corrected")]
         lines.append(f"to apply it: {shlex.join(words)}")
     present(advice, lines, json=json, output=output)
 

@@ -79,8 +79,10 @@ class Finding:
         if half is None:
             return self.write(self.reading.value)
         more = 0  # decimals, until the interval is not written as 0
-        while more < _MORE_DECIMALS and not any(mark in "123456789" for mark in self.write(half, more)):
+        while not any(mark in "123456789" for mark in self.write(half, more)):
             more += 1
+            if more > _MORE_DECIMALS:
+                return self.write(self.reading.value)
         return f"{self.write(self.reading.value, more)} ± {self.write(half, more)}"
 
     def to_dict(self) -> dict[str, Any]:

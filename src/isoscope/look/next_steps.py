@@ -5,11 +5,24 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+_TABLES = {".csv", ".tsv", ".parquet", ".arrow", ".feather", ".jsonl"}  # their other columns are kept
 _ENCODED = "vectors.npy"  # where vectors of texts are written before they are corrected
 _CLASSES = {"center": "Center", "normalize": "Normalize", "standardize": "Standardize", "whiten": "Whiten"}
 _PAST = {"center": "centered", "normalize": "normalized", "standardize": "standardized", "whiten": "whitened"}
+
+
+def output_of(file: str, name: str) -> str:
+    """Return where to write corrected vectors: a table stays one, and FILE is never written over.
+
+    >>> output_of("v.npy", "centered"), output_of("t.csv", "centered"), output_of("centered.npy", "centered")
+    ('centered.npy', 'centered.parquet', 'centered-2.npy')
+    """
+    suffix = ".parquet" if Path(file).suffix in _TABLES else ".npy"
+    path = Path(f"{name}{suffix}")
+    return f"{name}-2{suffix}" if path.resolve() == Path(file).resolve() else str(path)
 
 
 @dataclass(frozen=True)
@@ -54,7 +67,7 @@ class NextSteps:
         elif kind == "correct":
             words += ["--method", what]
             words += [word for name, value in settings.items() for word in (f"--{name}", str(value))]
-            words += ["-o", f"{'-'.join(_PAST[name] for name in what.split(','))}.npy"]
+            words += ["-o", output_of(self.file[0], "-".join(_PAST[name] for name in what.split(",")))]
         elif kind == "look":
             words += ["--json"]
         elif self.labels is not None:

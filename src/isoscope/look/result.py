@@ -98,11 +98,12 @@ class Look(View):
             if self.n_sampled < self.n
             else f"Everything was computed from all {self.n:,} rows."
         )
+        is_command = any(finding.step.is_command for finding in self.findings)
+        advise = "isoscope advise FILE --labels LABELS" if is_command else "iso.advise(X, labels=labels)"
         return [
             f"{sampled} ± is half of a 95 % interval.",
             "Comparisons run from the lowest value to the highest; each name is a model and what it encoded.",
-            "The limits are rules of thumb: `isoscope advise FILE --labels LABELS` tests on your own task "
-            "whether a correction helps.",
+            f"The thresholds are rules of thumb; `{advise}` tests whether a correction helps your task.",
             *(f"note: {note}" for note in self.notes),
         ]
 
@@ -170,16 +171,15 @@ def _compared(finding: Finding, width: int) -> Text:
     from rich.text import Text
 
     indent = " " * _INDENT
-    text = Text(f"{indent}{_quantity(finding)}: ")
-    at = len(text)
-    for place, (name, number, own) in enumerate(comparison(finding)):
-        part = f"{name} {number}"
-        gap = " · " if place else ""
-        if at + len(gap) + len(part) > width:
-            text.append(f"{' ·' if place else ''}\n{indent}")
-            at, gap = _INDENT, ""
-        text.append(gap, "dim").append(part, "bold" if own else "dim")
-        at += len(gap) + len(part)
+    text = Text(f"{indent}{_quantity(finding)}:")
+    at, compared = len(text), comparison(finding)
+    for place, (name, number, own) in enumerate(compared, 1):
+        part = f" {name} {number}{' ·' if place < len(compared) else ''}"
+        if at + len(part) > width:
+            text.append(f"\n{indent}")
+            at, part = _INDENT, part[1:]
+        text.append(part, "bold" if own else "dim")
+        at += len(part)
     return text
 
 
