@@ -21,7 +21,7 @@ ROOT = Path(isoscope.__file__).parent
 ORDER = (
     ("_version", "printable"),
     ("errors",),
-    ("arguments", "table_columns", "written_lists"),
+    ("arguments", "list_columns", "table_columns"),
     ("frames",),
     ("arrays", "terminal"),
     ("console", "labels"),

@@ -20,6 +20,7 @@ from torch import Tensor
 
 from isoscope import frames
 from isoscope.errors import InputError, NotFiniteError, ShapeError
+from isoscope.list_columns import no_vectors
 
 BLOCK_BYTES = 16 * 2**20  # of float32: large enough for a fast product, small enough for any cache
 _CUDA_BLOCK_BYTES = 256 * 2**20  # of float32: every launch costs the same, so there are few
@@ -268,7 +269,7 @@ def _from_foreign(X: Any, name: str) -> Tensor:
             f"is a {type(X).__name__}", argument=name, wanted="an array, a table or nested lists"
         )
     if isinstance(X, list | tuple) and (rows := [row for row, vector in enumerate(X) if vector is None]):
-        raise frames.no_vectors(rows, len(X), name)
+        raise no_vectors(rows, len(X), name)
     try:
         array = np.asarray(X)
     except ValueError as error:
@@ -303,7 +304,7 @@ def _share(array: np.ndarray, name: str) -> Tensor:
 def _from_object_array(array: np.ndarray, name: str) -> np.ndarray:
     """Stack rows that are separate lists or arrays, such as a pandas column of vectors."""
     if array.ndim == 1 and (missing := [row for row, vector in enumerate(array) if vector is None]):
-        raise frames.no_vectors(missing, len(array), name)
+        raise no_vectors(missing, len(array), name)
     rows = [np.asarray(row) for row in array.ravel()]
     lengths = {row.shape for row in rows}
     if len(lengths) > 1:

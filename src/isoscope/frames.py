@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from decimal import Decimal
 from functools import cached_property
@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from isoscope.errors import InputError, NotFiniteError, Setting, ShapeError
-from isoscope.printable import listed, some_rows
+from isoscope.errors import InputError, Setting
+from isoscope.list_columns import are_lists, lists_array, no_vectors, parsed_lists
+from isoscope.printable import listed
 from isoscope.table_columns import (
     LISTS,
     N_JUDGED,
@@ -26,7 +27,6 @@ from isoscope.table_columns import (
     no_column,
     whole_numbers,
 )
-from isoscope.written_lists import are_lists, parsed_lists
 
 _MIXED = "objects"  # Python objects of several types
 
@@ -67,13 +67,25 @@ class Frame:
             strict: raise an error over numbers that are no dimensions by their name or values, rather than
                 leave them out.
         """
+        places, is_list, notes = self._chosen(column, apart, strict=strict)
+        return self._lists(places[0]) if is_list else self._matrix(places), notes
+
+    def beside(self, column: str | None = None) -> dict[str, Any]:
+        """Return the columns that are not the vectors, as Arrow arrays; `column` is that of `vectors`."""
+        places, _, _ = self._chosen(column, ())
+        return {name: self._arrow(at) for at, name in enumerate(self.names) if at not in set(places)}
+
+    def _chosen(
+        self, column: str | None, apart: Collection[str], *, strict: bool = False
+    ) -> tuple[list[int], bool, list[str]]:
+        """Return the places of the vectors, whether that is one column of lists, and notes."""
         if column is not None:
             place = self._place(column, "vectors")
             if (holds := self.columns[place].holds or "numbers") not in (VECTORS, LISTS):
                 raise InputError(
                     argument="vectors", got=column, wanted=f"a column of lists of numbers (it holds {holds})"
                 )
-            return self._lists(place), []
+            return [place], True, []
         rest = [place for place, name in enumerate(self.names) if name not in apart]
         # beside a column of float vectors, lists of integers are token ids or the like
         lists = self._holding(VECTORS, rest) or self._holding(LISTS, rest)
@@ -84,18 +96,18 @@ class Frame:
                 hint=Setting("vectors", self.names[lists[0]], to="choose one"),
             )
         if lists:
-            return self._lists(lists[0]), []
+            return lists, True, []
         if strict:  # a column of numbers may be meant; one without any cannot be
             columns = self.columns
             plain = [place for place in rest if columns[place].is_number or columns[place].holds == _MIXED]
             _refuse_no_dimensions([self.columns[place] for place in plain or rest], self.name)
             names = [self.names[place] for place in rest if place not in set(plain)]
-            return self._matrix(plain), left_out(names)
+            return plain, False, left_out(names)
         taken, doubtful, notes = dimensions_among(self.columns, rest)
         if doubtful or not taken:
             places = sorted([*taken, *doubtful]) or rest
             _refuse_no_dimensions([self.columns[place] for place in places], self.name)
-        return self._matrix(taken), notes
+        return taken, False, notes
 
     def holds(self, column: str, what: str) -> bool:
         """Return whether there is such a column, and it holds TEXTS, VECTORS or LISTS."""
@@ -108,6 +120,18 @@ class Frame:
         if column not in self.names:
             raise no_column(column, self.names, argument=argument, of=self.name)
         return self.names.index(column)
+
+    def _arrow(self, place: int) -> Any:
+        import pyarrow as pa
+
+        if not self._is_pandas:
+            return self.table.column(place)
+        column = self.table.iloc[:, place]
+        try:
+            return pa.array(column, from_pandas=True)
+        except (pa.ArrowInvalid, pa.ArrowTypeError):  # values of several types
+            texts = column.astype(str).where(column.notna(), None)
+            return pa.array(texts, pa.string(), from_pandas=True)
 
     def _lists(self, place: int) -> np.ndarray:
         if not self._is_pandas:
@@ -340,49 +364,3 @@ def _arrow_lists(column: Any, name: str) -> np.ndarray:
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
     return lists_array(parsed_lists(column, name) if arrow_kind(column.type) == TEXTS else column, name)
-
-
-def no_vectors(
-    rows: Sequence[int], n_rows: int, name: object, hint: str = "drop the rows without one"
-) -> NotFiniteError:
-    """Return the error over rows without a vector: how many there are, and the first of them."""
-    return NotFiniteError(
-        f"has no vector in {some_rows(rows, len(rows), n_rows)}",
-        argument=name,
-        wanted="a vector in every row",
-        hint=hint,
-    )
-
-
-def lists_array(column: Any, name: object, n_dims: int | None = None, start: int = 0) -> np.ndarray:
-    """Return an Arrow column of equally long lists as an (n, d) array, without a Python object per row.
-
-    Args:
-        column: lists of numbers.
-        name: what has the column, for messages.
-        n_dims: how many numbers each must have; by default as many as the first.
-        start: the number of the first row, for messages.
-    """
-    import pyarrow.compute as pc
-
-    if len(column) == 0:
-        return np.empty((0, n_dims or 0), dtype=np.float32)
-    if column.null_count:
-        rows = np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False)) + start
-        raise no_vectors(rows.tolist(), len(column), name)
-    lengths = pc.list_value_length(column)
-    n_dims = lengths[0].as_py() if n_dims is None else n_dims
-    ragged = pc.not_equal(lengths, n_dims).index(True).as_py()
-    if ragged >= 0:
-        raise ShapeError(
-            f"has a vector of length {lengths[ragged]} in row {start + ragged}, where the first has {n_dims}",
-            argument=name,
-            wanted="rows of one length",
-        )
-    values = column.flatten()
-    if values.null_count:
-        row = start + values.is_null().index(True).as_py() // n_dims
-        raise NotFiniteError(
-            f"has missing numbers, the first in row {row}", argument=name, hint="drop or fill those rows"
-        )
-    return np.asarray(values.to_numpy(zero_copy_only=False)).reshape(len(column), n_dims)

@@ -6,6 +6,8 @@ import importlib.util
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -97,6 +99,43 @@ def test_a_table_keeps_its_columns(vectors: np.ndarray, tmp_path: Path) -> None:
     assert set(table.column_names) == {"id", "year", *COLUMNS}
     assert table["id"].to_pylist() == list(range(80))
     assert "--text text" in atlas_command(tmp_path / "a.parquet")
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "folder"])
+def test_frames_and_folders_keep_their_columns(vectors: np.ndarray, tmp_path: Path, kind: str) -> None:
+    columns = {
+        "vector": vectors.tolist(),
+        "label": ["a", "b"] * 40,
+        "neighbors": range(80),
+        "year": [2000] * 80,
+    }
+    X: object = pd.DataFrame(columns) if kind == "pandas" else pl.DataFrame(columns)
+    if kind == "folder":
+        (tmp_path / "in").mkdir()
+        for part in (0, 1):
+            rows = pl.DataFrame(columns)[40 * part : 40 * part + 40]
+            rows.write_parquet(tmp_path / "in" / f"{part}.parquet")
+        X = tmp_path / "in"
+    table = pq.read_table(save_atlas(X, tmp_path / "a.parquet", labels="year"))
+    names = {"label_", "neighbors_", "year", "label", "projection_x", "projection_y", "neighbors"}
+    assert set(table.column_names) == names  # a column of the same name stays, under another
+    assert table["label_"].to_pylist() == columns["label"]
+    assert table["neighbors_"].to_pylist() == list(range(80))
+    assert set(table["label"].to_pylist()) == {"2000"}
+    again = pq.read_table(save_atlas(X, tmp_path / "b.parquet", labels="label"))
+    assert "label_" not in again.column_names
+    assert again["label"].to_pylist() == columns["label"]
+
+
+def test_values_of_several_types_are_written_as_texts(vectors: np.ndarray, tmp_path: Path) -> None:
+    frame = pd.DataFrame({"vector": list(vectors), "mixed": [1, "a", None, 2.5] * 20})
+    table = pq.read_table(save_atlas(frame, tmp_path / "a.parquet"))
+    assert table["mixed"].to_pylist() == ["1", "a", None, "2.5"] * 20
+
+
+def test_one_row_has_no_neighbours(tmp_path: Path) -> None:
+    table = pq.read_table(save_atlas([[1.0, 2.0]], tmp_path / "a.parquet"))
+    assert table.to_pydict() == {"projection_x": [0.0], "projection_y": [0.0]}
 
 
 @pytest.mark.parametrize(

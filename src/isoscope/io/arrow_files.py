@@ -15,6 +15,7 @@ from isoscope.errors import FileError
 from isoscope.frames import arrow_columns, arrow_kind, column_values
 from isoscope.io.files import first_bytes, is_gzip
 from isoscope.io.table import ROWS_BESIDE, Table, Wanted
+from isoscope.list_columns import are_lists, parsed_lists
 from isoscope.table_columns import (
     LISTS,
     N_JUDGED,
@@ -25,7 +26,6 @@ from isoscope.table_columns import (
     Column,
     names_no_dimension,
 )
-from isoscope.written_lists import are_lists, parsed_lists
 
 if TYPE_CHECKING:
     from isoscope.io.addresses import FilePath

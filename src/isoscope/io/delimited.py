@@ -18,9 +18,9 @@ from isoscope.io.delimited_layout import MISSING, NULLS, Layout, is_number, layo
 from isoscope.io.files import check_utf8, is_gzip, open_bytes, reason
 from isoscope.io.structure import check_growth
 from isoscope.io.table import Table, Wanted
+from isoscope.list_columns import is_list, parsed_lists
 from isoscope.printable import listed
 from isoscope.table_columns import NUMBERS, VECTORS, Column
-from isoscope.written_lists import is_list, parsed_lists
 
 if TYPE_CHECKING:
     from isoscope.io.addresses import FilePath

@@ -14,6 +14,7 @@ import numpy as np
 
 from isoscope.errors import FileError, Hint, InputError, Setting, ShapeError
 from isoscope.io.files import MAX_LINE_BYTES, check_utf8, kind, sample_lines
+from isoscope.list_columns import are_lists, is_list
 from isoscope.table_columns import (
     MAX_COLUMNS,
     NUMBERS,
@@ -23,7 +24,6 @@ from isoscope.table_columns import (
     check_n_columns,
     whole_numbers,
 )
-from isoscope.written_lists import are_lists, is_list
 
 if TYPE_CHECKING:
     from isoscope.io.addresses import FilePath

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from isoscope.errors import FileError, NotFiniteError, ShapeError
-from isoscope.frames import lists_array, no_vectors
 from isoscope.io.structure import check_growth
+from isoscope.list_columns import lists_array, no_vectors
 from isoscope.printable import listed, nearest
 from isoscope.table_columns import OTHER, Column
 

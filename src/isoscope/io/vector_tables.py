@@ -10,7 +10,6 @@ import numpy as np
 
 from isoscope.arrays import block_rows
 from isoscope.errors import FileError, InputError, Setting, ShapeError
-from isoscope.frames import lists_array
 from isoscope.io.arrow_files import table_array
 from isoscope.io.chunks import Chunk, Reader, Request
 from isoscope.io.delimited import integers_or_strings
@@ -18,6 +17,7 @@ from isoscope.io.formats import reads
 from isoscope.io.table import Wanted
 from isoscope.io.table_rows import TableRows
 from isoscope.io.tables import open_table
+from isoscope.list_columns import lists_array
 from isoscope.printable import listed
 from isoscope.table_columns import (
     LISTS,

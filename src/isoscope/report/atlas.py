@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,12 +13,15 @@ import torch
 from torch import Tensor
 
 from isoscope.engine.inputs import as_input
+from isoscope.engine.source import Source
 from isoscope.errors import FileError, check_choice, check_seed, check_whole
+from isoscope.frames import as_frame
 from isoscope.io.atomic import write_atomically
 from isoscope.io.files import reason
+from isoscope.io.shards import VectorShards
 from isoscope.io.sources import row_values
 from isoscope.io.targets import check_target
-from isoscope.io.vector_files import VectorFile
+from isoscope.io.vector_files import LateFile, VectorFile
 from isoscope.report.projections import projection as project
 from isoscope.space import Space
 from isoscope.statistics.neighbors import METRICS, Neighbors
@@ -43,8 +47,8 @@ def save_atlas(
     """Write a space as a .parquet file that Embedding Atlas opens; `atlas_command` returns the command.
 
     The columns are `text` and `label` where they are known, `projection_x` and `projection_y`, the place of
-    each row in the plane, and `neighbors`, its nearest rows as {"ids": […], "distances": […]}. Of a table,
-    the other columns are written too.
+    each row in the plane, and `neighbors`, its nearest rows as {"ids": […], "distances": […]}. Of a table or
+    data frame, the other columns are written too, with "_" after a name that is one of these.
 
     Args:
         X: (n, d) vectors in any array, a Space, or an opened file.
@@ -74,9 +78,10 @@ def save_atlas(
     check_whole("k", k, least=0)
     check_seed(seed)
     source = as_input(X, {"labels": labels}, vectors=vectors).source
-    space, columns = source.load(), _columns_beside(source)
+    space = source.load()
     if texts is not None:
-        space = replace(space, texts=row_values(source, texts, "texts"))
+        space = replace(space, texts=row_values(X if as_frame(X) else source, texts, "texts"))
+    columns: dict[str, Any] = {}
     if space.texts is not None:
         columns[_TEXT] = pa.array(list(space.texts), pa.string())
     if space.labels is not None:
@@ -84,13 +89,17 @@ def save_atlas(
         columns[_LABEL] = pa.array([str(name) for name in names])
     places = _places(space, projection, seed)
     columns |= {name: pa.array(places[:, axis].numpy()) for axis, name in enumerate((_X, _Y))}
-    if k:
+    if k and len(space) > 1:
         nearest = Neighbors.of(space.vectors, k=min(k, len(space) - 1), metric=metric)
         columns[_NEIGHBORS] = pa.StructArray.from_arrays(
             [_lists(nearest.indices), _lists(nearest.distances)], names=["ids", "distances"]
         )
+    own = {_TEXT: texts, _LABEL: labels}
+    replaced = {
+        name for name, given in own.items() if given is None or (isinstance(given, str) and given == name)
+    }
     try:
-        table = pa.table(columns)
+        table = pa.table(_columns_beside(X, source, vectors, taken=columns, replaced=replaced) | columns)
         return write_atomically(place, lambda beside: pq.write_table(table, beside))
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise FileError(f"a column cannot be written to Parquet: {reason(error)}") from error
@@ -107,11 +116,32 @@ def atlas_command(path: str | os.PathLike[str]) -> str:
     return shlex.join(words)
 
 
-def _columns_beside(X: Any) -> dict[str, Any]:
-    """Return the columns of a table that are not its vectors."""
+def _columns_beside(
+    X: Any, source: Source, vectors: str | None, *, taken: Collection[str], replaced: Collection[str]
+) -> dict[str, Any]:
+    """Return the columns of a table that are not its vectors.
+
+    A column whose name is `taken` is left out where it is `replaced`, and has "_" after its name elsewhere.
+    """
+    columns = {}
+    for name, values in _all_beside(X, source, vectors).items():
+        if name not in taken:
+            columns[name] = values
+        elif name not in replaced:
+            new = name
+            while new in taken or new in columns:
+                new += "_"
+            columns[new] = values
+    return columns
+
+
+def _all_beside(X: Any, source: Source, vectors: str | None) -> dict[str, Any]:
     import pyarrow as pa
 
-    rows = X.table_rows() if isinstance(X, VectorFile) else None
+    frame = as_frame(X)
+    if frame is not None:
+        return frame.beside(vectors)
+    rows = source.table_rows() if isinstance(source, VectorFile | LateFile | VectorShards) else None
     if rows is None or len(rows.names) == len(rows.vectors):
         return {}
     table = pa.Table.from_batches(list(rows.read()))
@@ -120,6 +150,8 @@ def _columns_beside(X: Any) -> dict[str, Any]:
 
 def _places(space: Space, projection: str, seed: int) -> Tensor:
     """Return (n, 2) float64 places in the plane; a space along one direction has 0 in the second."""
+    if len(space) == 1:
+        return torch.zeros(1, 2, dtype=torch.float64)
     if projection != PRINCIPAL:
         return torch.as_tensor(project(space.vectors, method=projection, seed=seed)).cpu()
     coordinates = Principal.of(space.vectors).coordinates(space.vectors)[:, :2].cpu()

@@ -1,11 +1,14 @@
-"""Vectors written as text, such as "[0.5, 1]": how they are recognised and parsed."""
+"""Columns of lists of numbers: as arrays, and as they are written in text, such as "[0.5, 1]"."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from isoscope.errors import InputError
+import numpy as np
+
+from isoscope.errors import InputError, NotFiniteError, ShapeError
+from isoscope.printable import some_rows
 
 
 def is_list(cell: str) -> bool:
@@ -61,3 +64,49 @@ def parsed_lists(column: Any, name: object, *, start: int = 0, error: type[Input
     return pa.ListArray.from_arrays(
         words.offsets, numbers, mask=words.is_null() if words.null_count else None
     )
+
+
+def no_vectors(
+    rows: Sequence[int], n_rows: int, name: object, hint: str = "drop the rows without one"
+) -> NotFiniteError:
+    """Return the error over rows without a vector: how many there are, and the first of them."""
+    return NotFiniteError(
+        f"has no vector in {some_rows(rows, len(rows), n_rows)}",
+        argument=name,
+        wanted="a vector in every row",
+        hint=hint,
+    )
+
+
+def lists_array(column: Any, name: object, n_dims: int | None = None, start: int = 0) -> np.ndarray:
+    """Return an Arrow column of equally long lists as an (n, d) array, without a Python object per row.
+
+    Args:
+        column: lists of numbers.
+        name: what has the column, for messages.
+        n_dims: how many numbers each must have; by default as many as the first.
+        start: the number of the first row, for messages.
+    """
+    import pyarrow.compute as pc
+
+    if len(column) == 0:
+        return np.empty((0, n_dims or 0), dtype=np.float32)
+    if column.null_count:
+        rows = np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False)) + start
+        raise no_vectors(rows.tolist(), len(column), name)
+    lengths = pc.list_value_length(column)
+    n_dims = lengths[0].as_py() if n_dims is None else n_dims
+    ragged = pc.not_equal(lengths, n_dims).index(True).as_py()
+    if ragged >= 0:
+        raise ShapeError(
+            f"has a vector of length {lengths[ragged]} in row {start + ragged}, where the first has {n_dims}",
+            argument=name,
+            wanted="rows of one length",
+        )
+    values = column.flatten()
+    if values.null_count:
+        row = start + values.is_null().index(True).as_py() // n_dims
+        raise NotFiniteError(
+            f"has missing numbers, the first in row {row}", argument=name, hint="drop or fill those rows"
+        )
+    return np.asarray(values.to_numpy(zero_copy_only=False)).reshape(len(column), n_dims)
