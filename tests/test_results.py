@@ -30,9 +30,8 @@ SPACE = np.random.default_rng(0).normal(size=(60, 6)) + np.eye(3, 6)[np.arange(6
 NO_RESULTS = {
     "Change", "ClusterDistances", "Correspondence", "DirectionPart", "Directions", "Gain", "Gate",
     "GateResult", "GroupDirections", "GroupMoments", "LabelPart", "Labels", "LanguageModel", "Metric",
-    "Moments", "MovedLabel", "MovedRow", "SliceChange", "SliceOverlap", "Neighbors", "Outcome", "Reading",
-    "Separation", "Space",
-    "TaskAdvice", "TokenRows", "TokenStates", "TradeOffPoint",
+    "Moments", "MovedLabel", "MovedRow", "Neighbors", "Outcome", "Reading", "Separation", "SliceChange",
+    "SliceOverlap", "Space", "TaskAdvice", "TokenRows", "TokenStates", "TradeOffPoint",
 }  # fmt: skip
 
 

@@ -195,6 +195,28 @@ def test_standard_error_agrees_with_leaving_each_point_out(rng, gap: float) -> N
     assert silhouette_error(X, Separation.of(X, y)) == pytest.approx(jackknife, rel=0.08)
 
 
+@pytest.mark.parametrize("n_labels", [3, 70])  # by a product for few clusters, pair by pair for many
+def test_standard_error_is_that_of_the_influences(rng, n_labels: int) -> None:
+    """The influence of point j by its definition, one point after the other."""
+    n = 210
+    y = np.arange(n) % n_labels
+    X = rng.normal(size=(n, 3)) + rng.normal(size=(n_labels, 3))[y]
+    D, size = cdist(X, X), n / n_labels
+    means = np.stack([D[:, y == k].sum(axis=1) / (size - (y == k)) for k in range(n_labels)], axis=1)
+    a = means[np.arange(n), y].copy()
+    means[np.arange(n), y] = np.inf
+    b, nearest = means.min(axis=1), means.argmin(axis=1)
+    influence = sk.silhouette_samples(X, y)
+    for j in range(n):
+        for i in range(n):
+            if y[i] == y[j]:  # ∂s/∂a, and a moves by (d − a)/n
+                influence[j] += (-1 / b[i] if a[i] < b[i] else -b[i] / a[i] ** 2) * (D[i, j] - a[i]) / size
+            elif nearest[i] == y[j]:
+                influence[j] += (a[i] / b[i] ** 2 if a[i] < b[i] else 1 / a[i]) * (D[i, j] - b[i]) / size
+    expected = influence.std(ddof=1) / np.sqrt(n)
+    assert silhouette_error(X, Separation.of(X, y)) == pytest.approx(expected, rel=1e-10)
+
+
 def test_all_points_at_one_place_score_zero() -> None:
     assert iso.silhouette_samples(np.ones((4, 3)), [0, 0, 1, 1]).tolist() == [0, 0, 0, 0]
 

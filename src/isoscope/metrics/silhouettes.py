@@ -22,6 +22,7 @@ from isoscope.statistics.rows import FileRows, HeldRows, Rows
 
 _METRICS = ("euclidean", "sqeuclidean", "cosine")
 _INFLUENCE_POINTS = 1000  # sampled for a standard error: itself known to about 1/√2000
+_FEW_CLUSTERS = 64  # up to so many, a product with a column for each is faster than weights for each pair
 
 
 def _sentence(value: float) -> str:
@@ -255,13 +256,24 @@ def _influence_on_others(points: Rows, separation: Separation, chosen: Tensor) -
     counted = (labels.counts[labels.codes] > 1).double()
     slope_a = counted * torch.where(a < b, -1 / larger, -b / larger**2)
     slope_b = counted * torch.where(a < b, a / larger**2, 1 / larger)
-    own = labels.codes[chosen]
+    codes, nearest, own = labels.codes, separation.nearest, labels.codes[chosen]
     effect = torch.zeros(len(chosen), dtype=torch.float64, device=chosen.device)
     for rows, distances in AnchorRows.of(points, labels).distances(chosen):
-        inside = (labels.codes[rows, None] == own) * slope_a[rows, None]
-        nearest = (separation.nearest[rows, None] == own) * slope_b[rows, None]
-        effect += (inside * (distances - a[rows, None]) + nearest * (distances - b[rows, None])).sum(dim=0)
-    return effect / labels.counts.double()[own]
+        if labels.n_labels <= _FEW_CLUSTERS:
+            weights = distances.new_zeros(len(distances), labels.n_labels)  # w by cluster
+            weights.scatter_(1, codes[rows, None], slope_a[rows, None])
+            weights.scatter_(1, nearest[rows, None], slope_b[rows, None])
+            effect += (weights.T @ distances).gather(0, own[None])[0]
+        else:
+            of_nearest = torch.where(nearest[rows, None] == own, slope_b[rows, None], 0.0)
+            effect += (
+                torch.where(codes[rows, None] == own, slope_a[rows, None], of_nearest)
+                .mul_(distances)
+                .sum(dim=0)
+            )
+    means = torch.zeros(labels.n_labels, dtype=torch.float64, device=chosen.device)  # Σ_i w_i m_i by cluster
+    means.index_add_(0, codes, slope_a * a).index_add_(0, nearest, slope_b * b)
+    return (effect - means[own]) / labels.counts.double()[own]
 
 
 def _separation(
