@@ -10,6 +10,7 @@ from collections.abc import Callable
 import numpy as np
 
 import isoscope as iso
+from isoscope.statistics import KernelAlignment
 
 NOISES = ("normal", "Student t5")
 _Z = 1.959963984540054  # 97.5 % of a normal distribution lie below
@@ -83,6 +84,51 @@ def bias_cells(variances: np.ndarray, noise: str, n: int) -> dict[str, str]:
     return cells
 
 
+# ---------------------------------------------------------------- linear CKA
+
+
+def cka_table() -> str:
+    """concepts/cka-table.md: mean and standard deviation of CKA over draws, and how often intervals hold."""
+    lines = [
+        f"| {N_DIMS} dimensions, {N_DRAWS} draws | truth | | " + " | ".join(f"n = {n}" for n in SIZES) + " |",
+        "|---|---|---|" + "---|" * len(SIZES),
+    ]
+    for shared in (0.0, 0.25):
+        for spectrum_name in ("flat", "geometric, 1 to 0.001"):
+            for noise in NOISES:
+                cells = [cka_cells(spectrum_name, shared, noise, n) for n in SIZES]
+                for row, name in enumerate(cells[0]):
+                    first = (
+                        f"{shared:.0%} of the dimensions shared; {spectrum_name}; {noise}" if row == 0 else ""
+                    )
+                    values = " | ".join(column[name] for column in cells)
+                    lines.append(f"| {first} | {_cka(spectrum_name, shared):.3f} | {name} | {values} |")
+    return "\n".join(lines) + "\n"
+
+
+def cka_cells(spectrum: str, shared: float, noise: str, n: int, n_draws: int = N_DRAWS) -> dict[str, str]:
+    """Return CKA of n rows, plain and debiased, of spaces that have a share of their dimensions in common."""
+    rng = np.random.default_rng([n, NOISES.index(noise)])
+    readings: dict[str, list[tuple[float, float]]] = {"plain": [], "debiased": []}
+    for _ in range(n_draws):
+        X, Y = (draw(rng, noise, n, N_DIMS) * np.sqrt(SPECTRA[spectrum]) for _ in range(2))
+        Y[:, _common(shared)] = X[:, _common(shared)]
+        for name, values in readings.items():
+            cka, errors = KernelAlignment.of([X, Y], debias=name == "debiased").cka()
+            values.append((float(cka[0, 1]), float(errors[0, 1])))
+    truth = _cka(spectrum, shared)
+    return {name: covering(values, truth, n_draws, digits=3) for name, values in readings.items()}
+
+
+def _common(shared: float) -> np.ndarray:
+    return np.arange(N_DIMS) % 4 < 4 * shared
+
+
+def _cka(spectrum: str, shared: float) -> float:
+    squares = SPECTRA[spectrum] ** 2
+    return float(squares[_common(shared)].sum() / squares.sum())
+
+
 # ---------------------------------------------------------------- neural collapse
 
 COLLAPSE_DRAWS, COLLAPSE_DIMS, COLLAPSE_LABELS, ROWS_PER_LABEL = 100, 256, 10, (5, 10, 20)
@@ -139,5 +185,6 @@ def collapse_cells(
 
 TABLES: dict[str, Callable[[], str]] = {
     "bias-table.md": bias_table,
+    "cka-table.md": cka_table,
     "collapse-table.md": collapse_table,
 }

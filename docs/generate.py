@@ -130,7 +130,12 @@ API = {
     ),
     "Manifold": ("isoscope.metrics.manifold", "isoscope.metrics.scales"),
     "The first look": ("isoscope.look",),
-    "Two spaces": ("isoscope.comparison", "isoscope.metrics.correspondence"),
+    "Two spaces": (
+        "isoscope.comparison",
+        "isoscope.metrics.correspondence",
+        "isoscope.metrics.dissimilarity",
+        "isoscope.metrics.modalities",
+    ),
     "Advice": ("isoscope.advice", "isoscope.engine.slices"),
     "Corrections": ("isoscope.corrections",),
     "Contextual": (

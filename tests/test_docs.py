@@ -121,6 +121,15 @@ def test_the_table_of_neural_collapse_is_what_its_command_computes() -> None:
         assert abs(float(mean) - float(shown)) < 1.5 * float(deviation)
 
 
+def test_the_table_of_cka_is_what_its_command_computes() -> None:
+    n = bias_tables.SIZES[0]
+    table = (DOCS / "concepts/cka-table.md").read_text()
+    rows = [[cell.strip() for cell in line.split("|")] for line in table.splitlines() if line.startswith("|")]
+    column = rows[0].index(f"n = {n}")
+    cells = bias_tables.cka_cells("flat", 0.0, "normal", n)
+    assert {row[3]: row[column] for row in rows[2:4]} == cells
+
+
 @pytest.mark.parametrize("name", generate.public())
 def test_every_public_name_is_documented(name: str) -> None:
     value = generate.public()[name]

@@ -31,7 +31,12 @@ from isoscope.metrics.contextual_change import (
     running_correlation,
     self_similarity_change,
 )
-from isoscope.metrics.correspondence import linear_cka, neighbor_overlap, procrustes_distance
+from isoscope.metrics.correspondence import (
+    linear_cka,
+    linear_cka_debiased,
+    neighbor_overlap,
+    procrustes_distance,
+)
 from isoscope.metrics.cosine import (
     NormStatistics,
     alignment,
@@ -51,6 +56,7 @@ from isoscope.metrics.dimensions import (
     self_similarity_shares,
     top_dimension_share,
 )
+from isoscope.metrics.dissimilarity import rsa
 from isoscope.metrics.frontier import (
     ScatterDecomposition,
     between_ceiling,
@@ -69,6 +75,7 @@ from isoscope.metrics.isotropy import (
     partition_isotropy,
 )
 from isoscope.metrics.manifold import hubness, k_occurrence, lid, lid_samples, twonn
+from isoscope.metrics.modalities import modality_gap
 from isoscope.metrics.neural_collapse import (
     class_mean_simplex_angle,
     nc1,
@@ -190,10 +197,12 @@ __all__ = [
     "lid",
     "lid_samples",
     "linear_cka",
+    "linear_cka_debiased",
     "linear_probe_accuracy",
     "mean_cosine",
     "mean_norm",
     "metric",
+    "modality_gap",
     "nc1",
     "nc1_debiased",
     "nc2",
@@ -214,6 +223,7 @@ __all__ = [
     "rankme",
     "registered",
     "rogue_dimensions",
+    "rsa",
     "running_correlation",
     "s_inter",
     "s_intra",

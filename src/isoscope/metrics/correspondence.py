@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from functools import partial
 from typing import Any
 
 import torch
@@ -9,13 +11,41 @@ from torch import Tensor
 
 from isoscope.arrays import as_matrix
 from isoscope.errors import InputError, ShapeError, UndefinedError, check_seed
+from isoscope.metrics.registry import ALL_INVARIANCES, family
 from isoscope.statistics.cross import CrossMoments
 from isoscope.statistics.directions import has_direction
+from isoscope.statistics.gathered import Statistics
+from isoscope.statistics.kernel_alignment import KernelAlignment, block_rows
 from isoscope.statistics.neighbors import Neighbors
 
 _COMPARED_AT_ONCE = 2**22  # pairs of neighbours held against each other
+_KORNBLITH_2019 = (
+    "Kornblith, Norouzi, Lee, Hinton 2019, Similarity of neural network representations revisited"
+)
 
 
+def _cka_error(shelf: Statistics, debias: bool) -> float:
+    """Return the standard error of CKA; of many rows, where the bias is small, that of the debiased one."""
+    spaces = shelf.vectors, shelf.partners
+    alignment = KernelAlignment.of(spaces, debias=debias or len(spaces[0]) > block_rows(2))
+    return float(alignment.cka()[1][0, 1])
+
+
+_metric = family("correspondence", needs=("cross_moments",), invariances=ALL_INVARIANCES, default=False)
+_cka = partial(
+    _metric,
+    high="the spaces are alike",
+    error_needs=("vectors", "partners"),
+    sentence="linear CKA with the partners is {value:.2f}: 1 for the same space, rotated and scaled",
+)
+
+
+@_cka(
+    range=(0.0, 1.0),
+    paper=_KORNBLITH_2019,
+    error=lambda shelf: _cka_error(shelf, False),
+    fair="linear_cka_debiased",
+)
 def linear_cka(X: Any, Y: Any = None, *, debias: bool = False) -> float:
     """Compute the centred kernel alignment of two spaces with the linear kernel, from d × d products.
 
@@ -43,6 +73,25 @@ def linear_cka(X: Any, Y: Any = None, *, debias: bool = False) -> float:
     return min(value, 1.0)
 
 
+@_cka(
+    range=(-1.0, 1.0),
+    paper=f"Song et al. 2012; {_KORNBLITH_2019}; Nguyen, Raghu, Kornblith 2021",
+    error=lambda shelf: _cka_error(shelf, True),
+)
+def linear_cka_debiased(X: Any, Y: Any = None) -> float:
+    """Compute linear CKA without its bias for few rows: `linear_cka` with `debias=True`.
+
+    About 0 for spaces that have nothing in common, however few the rows. Range [−1, 1]. Unchanged by
+    rotation, translation and scale of either space. Papers: Song et al. 2012; Nguyen et al. 2021.
+
+    >>> import numpy as np
+    >>> X, Y = np.random.default_rng(0).normal(size=(2, 30, 100))
+    >>> round(linear_cka(X, Y), 1), abs(round(linear_cka_debiased(X, Y), 1))
+    (0.8, 0.0)
+    """
+    return linear_cka(X, Y, debias=True)
+
+
 def _plain(product: Tensor, _quartic: Tensor, _left: Tensor, _right: Tensor, _n: int) -> Tensor:
     return product.square().sum()
 
@@ -52,6 +101,13 @@ def _unbiased(product: Tensor, quartic: Tensor, left: Tensor, right: Tensor, n: 
     return product.square().sum() - n / (n - 2) * quartic + left.trace() * right.trace() / ((n - 1) * (n - 2))
 
 
+@_metric(
+    range=(0.0, math.sqrt(2)),
+    high="the spaces differ",
+    paper="Schönemann 1966, A generalized solution of the orthogonal Procrustes problem",
+    sentence="Procrustes distance to the partners {value:.2f}: 0 for the same space, 1.41 for unrelated ones",
+    biased_by_rows=True,
+)
 def procrustes_distance(X: Any, Y: Any = None, *, scale: bool = True) -> float:
     """Compute the distance between two spaces after the best translation, rotation and reflection.
 
@@ -74,6 +130,15 @@ def procrustes_distance(X: Any, Y: Any = None, *, scale: bool = True) -> float:
     return float(squared.clamp(min=0).sqrt())
 
 
+@_metric(
+    needs=("vectors", "partners"),
+    range=(0.0, 1.0),
+    high="the same neighbours in both spaces",
+    invariances=("rotation", "scale"),
+    paper="Huh, Cheung, Wang, Isola 2024, The Platonic representation hypothesis",
+    sentence="{value:.0%} of the 10 nearest neighbours are the same in both spaces",
+    biased_by_rows=True,
+)
 def neighbor_overlap(
     X: Any, Y: Any, *, k: int = 10, metric: str = "cosine", sample: int | None = None, seed: int = 0
 ) -> float:

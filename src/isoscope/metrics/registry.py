@@ -32,6 +32,7 @@ FAMILIES = (  # in the order of tables and pages
     "manifold",
     "contextual",
     "objectives",
+    "correspondence",
 )
 _PACKAGE = "isoscope.metrics"
 _Function = TypeVar("_Function", bound=Callable[..., Any])
