@@ -50,7 +50,22 @@ def milliseconds(call: Callable[[], Any], *, most_seconds: float = 4.0) -> dict[
         call()
         torch.cuda.synchronize()
         times.append(time.perf_counter() - began)
-    return {"best_ms": 1e3 * min(times), "median_ms": 1e3 * float(np.median(times))}
+    return {"best_ms": 1e3 * min(times), "median_ms": 1e3 * float(np.median(times))} | profile_of(call)
+
+
+def profile_of(call: Callable[[], Any]) -> dict[str, float]:
+    """Return the launches of a call, its waits for the device, and how long its kernels run in all."""
+    activities = [torch.profiler.ProfilerActivity.CPU, torch.profiler.ProfilerActivity.CUDA]
+    with torch.profiler.profile(activities=activities) as profile:
+        call()
+        torch.cuda.synchronize()
+    averages = profile.key_averages()
+    kernels = (one for one in averages if one.device_type == torch.autograd.DeviceType.CUDA)
+    return {
+        "launches": sum(one.count for one in averages if "Launch" in one.key),
+        "waits": sum(one.count for one in averages if one.key == "cudaStreamSynchronize"),
+        "device_ms": sum(one.self_device_time_total for one in kernels) / 1e3,
+    }
 
 
 def _with_other_labels(X: torch.Tensor, codes: torch.Tensor, K: int, turns: Iterator[int]) -> float:

@@ -63,18 +63,24 @@ def _call_lines(rows: list[Row]) -> list[str]:
         return ["", "Public calls as users make them: not measured yet (`make bench-gpu`)."]
     return [
         "",
-        "Public calls as users make them, plain arguments and the result read back:",
+        "Public calls as users make them, plain arguments and the result read back. A launch takes the host",
+        "10 to 20 µs, so a call with many is bound by them, whatever its kernels take:",
         "",
         *table(
-            "call | best, ms | median, ms | wanted",
-            rows,
+            "call | best, ms | median, ms | wanted | launches | waits | in kernels, ms",
+            [row | {"what": row["call"]} for row in rows],
             lambda row: (
                 f"`{row['call'].split('), ')[0]})`, {row['call'].split('), ')[1]} | {row['best_ms']:.2f} "
-                f"| {row['median_ms']:.2f} | ≤ {row['wanted_ms']:g}"
+                f"| {row['median_ms']:.2f} | ≤ {row['wanted_ms']:g} | {row.get('launches', '—')} "
+                f"| {row.get('waits', '—')} | {_milliseconds(row.get('device_ms'))}"
             ),
             missed=lambda row: row["best_ms"] > row["wanted_ms"],
         ),
     ]
+
+
+def _milliseconds(value: float | None) -> str:
+    return "—" if value is None else f"{value:.2f}"
 
 
 def _gpu_training_lines(rows: list[Row]) -> list[str]:
