@@ -64,7 +64,7 @@ def test_one_way_of_writing_numbers() -> None:
 
 def drawn(grid: Grid, width: int) -> str:
     console = Console(width=width, file=StringIO(), no_color=True, force_terminal=False)
-    console.print(grid.to_rich())
+    console.print(grid.to_rich(width))
     return console.file.getvalue()  # type: ignore[attr-defined]
 
 
@@ -74,8 +74,16 @@ def test_names_and_numbers_stay_whole_in_a_narrow_terminal() -> None:
     verdict = "no difference seen"
     row = (name, number, number, f"−{number}", f"−{number} … −{number}", verdict)
     text = drawn(Grid("", heads, [row], ("A", "B", "B − A")), 80)
-    assert f"{name}   {number}   {number}   −{number}" in text
+    assert f"{name}  {number}  {number}  −{number}" in text
     assert max(map(len, text.splitlines())) <= 80
+
+
+def test_only_a_table_that_would_not_fit_is_set_closer() -> None:
+    prose = Grid("", ("metric", "value", "meaning"), [("isoscore", 0.5, "a sentence " * 9)])
+    assert "isoscore   0.5000   a sentence" in drawn(prose, 80)
+    numbers = Grid("", [f"column {place}" for place in range(7)], [[0.5] * 7])  # 7 × 11
+    assert "column 0   column 1" in drawn(numbers, 80)
+    assert "column 0  column 1" in drawn(numbers, 72)
 
 
 def test_a_long_name_leaves_room_for_the_rest() -> None:

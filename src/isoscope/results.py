@@ -91,7 +91,7 @@ class Result:
         if self.title:
             console.say(self.title, style="bold")
         for grid in self.grids():
-            console.print(grid.to_rich())
+            console.print(grid.to_rich(console.width))
         for line in self.lines():
             console.say(line)
 

@@ -15,9 +15,11 @@ if TYPE_CHECKING:
 
 _ROOM = 66  # of the 80 characters of a terminal, for what is of no use in halves
 _LONGEST = 33
+_PROSE = 24  # characters that a column of sentences can be cut to and still be read
 _BETWEEN = 3  # characters from one column to the next
 _ROUNDING = 1e-12
-_MANY = 8  # columns; more are set closer
+_ROUNDING_FLOAT32 = 1e-7
+_MANY = 8  # columns; more are set closer, as are those that would not fit
 
 
 Cell = str | float | None
@@ -58,10 +60,17 @@ def percent(share: float, digits: int = 0) -> str:
     return f"{100 * share:z,.{digits}f} %"
 
 
-def signed(value: float | None) -> str:
-    """Return a difference as tables show it, with its sign; one that is rounding alone as 0."""
-    if value is None or math.isnan(value) or abs(value) < _ROUNDING:
-        return shown(0.0 if isinstance(value, float) and abs(value) < _ROUNDING else value)
+def signed(value: float | None, *, of: float = 0.0) -> str:
+    """Return a difference as tables show it, with its sign; one that is rounding alone as 0.
+
+    `of` is the size of what differs: below 1e-7 of it, a difference is the rounding of float32.
+
+    >>> signed(0.25), signed(2e-10), signed(2e-10, of=1.0)
+    ('+0.2500', '+2.000e-10', '0.0000')
+    """
+    least = max(_ROUNDING, _ROUNDING_FLOAT32 * of)
+    if value is None or math.isnan(value) or abs(value) < least:
+        return shown(0.0 if isinstance(value, float) and abs(value) < least else value)
     return f"{'+' if value > 0 else '−'}{shown(abs(value))}"
 
 
@@ -94,17 +103,20 @@ class Grid:
     rows: Sequence[Sequence[Cell]]
     numbers: Sequence[str] = ()
 
-    def to_rich(self) -> Table:
-        """Return the table for a terminal."""
+    def to_rich(self, width: int | None = None) -> Table:
+        """Return the table for a terminal of so many characters."""
         from rich import box
         from rich.table import Table
         from rich.text import Text
 
         title = Text(printable(self.title)) if self.title else None
-        padding = (0, 1) if len(self.heads) <= _MANY else (0, 0, 0, 1)
-        table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, padding=padding)
         texts, right = self.cells(), self._right()
         whole = self._whole(texts, right)
+        widths = [_width(head, [row[place] for row in texts]) for place, head in enumerate(self.heads)]
+        needed = sum(min(one, _PROSE) + _BETWEEN for one in widths)
+        is_close = len(self.heads) > _MANY or (width is not None and needed > width)
+        padding = (0, 0, 0, 1) if is_close else (0, 1)
+        table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, padding=padding)
         for place, head in enumerate(self.heads):
             side: Literal["right", "left"] = "right" if place in right else "left"
             table.add_column(
@@ -146,11 +158,15 @@ class Grid:
         """Return the columns that stay on one line in a narrow terminal, from the left: names and numbers."""
         room, whole = _ROOM, set()
         for place, head in enumerate(self.heads):
-            width = max([*map(len, head.split("\n")), *(len(row[place]) for row in texts)]) + _BETWEEN
+            width = _width(head, [row[place] for row in texts]) + _BETWEEN
             if (place == 0 or place in right) and width <= min(room, _LONGEST):
                 room -= width
                 whole.add(place)
         return whole
+
+
+def _width(head: str, cells: Sequence[str]) -> int:
+    return max(map(len, [*head.split("\n"), *cells]))
 
 
 def _number(cell: Cell) -> bool:

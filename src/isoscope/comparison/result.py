@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from isoscope._version import __version__
@@ -22,7 +23,7 @@ from isoscope.engine.sliced_measurement import shown_p_value, with_total
 from isoscope.errors import InputError
 from isoscope.measurement import Measurement
 from isoscope.printable import shortened
-from isoscope.tables import Cell, Grid, signed, span
+from isoscope.tables import Cell, Grid, percent, signed, span
 
 _DIFFERS = {True: "differs", False: "no difference seen", None: ""}
 
@@ -207,7 +208,7 @@ class Comparison(View):
         if self.moved_rows:
             yield self._moved_rows()
         if self.moved_labels:
-            labels = [(shortened(str(one.label)), f"{one.overlap:.0%}", one.n) for one in self.moved_labels]
+            labels = [(shortened(str(one.label)), percent(one.overlap), one.n) for one in self.moved_labels]
             heads = ("label", "shared neighbours", "rows")
             yield Grid("labels that moved most", heads, labels, ("shared neighbours",))
 
@@ -232,7 +233,7 @@ class Comparison(View):
     def _moved_rows(self) -> Grid:
         columns: dict[str, list[Cell]] = {
             "row": [str(one.row) for one in self.moved_rows],
-            "shared neighbours": [f"{one.overlap:.0%}" for one in self.moved_rows],
+            "shared neighbours": [percent(one.overlap) for one in self.moved_rows],
             "distance": [f"{one.displacement:.2f}" for one in self.moved_rows],
         }
         numbers = tuple(columns)
@@ -247,7 +248,8 @@ class Comparison(View):
 
 
 def _difference(one: Change) -> tuple[Cell, ...]:
-    return one.before, one.after, signed(one.difference), span(one.interval, signed)
+    write = partial(signed, of=max(abs(one.before or 0.0), abs(one.after or 0.0)))
+    return one.before, one.after, write(one.difference), span(one.interval, write)
 
 
 def _sliced_difference(one: Change) -> tuple[Cell, ...]:
