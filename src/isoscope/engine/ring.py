@@ -29,7 +29,8 @@ from isoscope.statistics.anchors import AnchorRows
 from isoscope.statistics.directions import Directions
 from isoscope.statistics.gathered import Statistics
 from isoscope.statistics.moments import Moments
-from isoscope.statistics.pairs import Separation, reduce_sums
+from isoscope.statistics.nearest_clusters import reduce_sums
+from isoscope.statistics.pairs import Separation
 from isoscope.statistics.processes import summed
 from isoscope.statistics.rows import HeldRows
 from isoscope.statistics.tree import Tree

@@ -20,7 +20,8 @@ from isoscope.kernels.tiles import Progress
 from isoscope.kernels.workers import in_order
 from isoscope.labels import Labels, as_clusters
 from isoscope.statistics.anchors import AnchorRows
-from isoscope.statistics.pairs import Separation, reduce_sums
+from isoscope.statistics.nearest_clusters import reduce_sums
+from isoscope.statistics.pairs import Separation
 from isoscope.statistics.rows import FileRows, HeldRows
 
 STRIP_ROWS = 16_384  # rows that meet all others in one pass; more passes cost reads, more rows memory

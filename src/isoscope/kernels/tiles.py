@@ -13,16 +13,14 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
-from torch.nn.functional import embedding_bag
 
-from isoscope.arrays import blocks
 from isoscope.kernels.precision import (
     CROWDED,
     NEAR,
@@ -33,17 +31,22 @@ from isoscope.kernels.precision import (
     length_unit,
     pair_dtype,
 )
-from isoscope.kernels.products import sum_of_squares
+from isoscope.kernels.products import sum_of_squares, weighted_sums
 from isoscope.kernels.selection import medians
-from isoscope.kernels.workers import in_order
+from isoscope.kernels.workers import Room, in_order, one_core
 from isoscope.labels import Labels
 
 R = TypeVar("R")
 
 Progress = Callable[[float], None]  # told the share of the work that is done
-TILE_ROWS = 768  # measured on two cores with 2 MB of L2 each: 512 to 1,024 within 5 %
+_L2_BYTES = torch.cpu.get_capabilities().get("l2_cache_size") or 2**20
+# Measured on cores with 1 and 2 MB of L2: products take as long in tiles of 384 to 900 rows, and all around
+# them least from 640 to 768. A smaller cache wants smaller tiles, which have to stay near it.
+TILE_ROWS = 768 if _L2_BYTES >= 2**20 else 512
 CUDA_TILE_ROWS = 8192  # one launch has to keep a whole device busy
-_MANY_CLUSTERS = 128  # in a tile; from here a transposed copy costs less than a product with an indicator
+_FEW_CLUSTERS = 16  # in a tile; up to here a sum for each costs less than a transposed copy of the tile
+_TILES_A_WORKER = 4  # that are centred, or starting a thread costs more than it saves
+_SPREAD_ROWS = 16  # looked at for the spread of a tile
 _FAR = 1e15  # distances further apart than so many times have squares at both ends of float32
 _UNIT_ROWS = 256  # looked at for the unit of length
 
@@ -105,26 +108,33 @@ class Arranged:
     center_of: tuple[int, ...]
     unit: float
     _left_cache: _LeftCache = field(default_factory=_LeftCache, init=False, repr=False)
+    _left_room: Room = field(default_factory=Room, init=False, repr=False)
+    _tile_room: Room = field(default_factory=Room, init=False, repr=False)
+    _sums_room: Room = field(default_factory=Room, init=False, repr=False)
 
     @classmethod
     def of(cls, X: Tensor, labels: Labels | None = None, *, tile_rows: int | None = None) -> Arranged:
         """Sort, plan and centre the rows of a checked matrix."""
-        X = X.detach()
+        with one_core() as n_cores:
+            return cls._of(X.detach(), labels, tile_rows, 1 if X.is_cuda else n_cores)
+
+    @classmethod
+    def _of(cls, X: Tensor, labels: Labels | None, tile_rows: int | None, n_workers: int) -> Arranged:
         n, d = X.shape
         codes = labels.codes if labels is not None else torch.zeros(n, dtype=torch.int64, device=X.device)
         order = torch.argsort(codes, stable=True)
         tile_rows = tile_rows or (CUDA_TILE_ROWS if X.is_cuda else TILE_ROWS)
         tiles = _plan(torch.bincount(codes).tolist(), tile_rows)
-        pure = sorted({tile.first for tile in tiles if tile.pure})
-        place = {cluster: 1 + row for row, cluster in enumerate(pure)}
-        center_of = tuple(place[tile.first] if tile.pure else 0 for tile in tiles)
-        points, unit = _centers(X, codes, pure)
-        augmented = points.new_ones(n, d + 2)
-        for tile, center in zip(tiles, center_of, strict=True):
+        rows = _SortedRows(X, order, n_workers)
+        points, center_of, unit = _centers(rows, tiles)
+        augmented = points.new_empty(n, d + 2)
+
+        def centered(tile: Tile, center: int) -> None:
             # a difference is rounded relative to itself, so the rows' own type loses nothing here
-            residuals = X[order[tile.rows]].to(points.dtype).sub_(points[center])
-            torch.mul(residuals, 1 / unit, out=augmented[tile.rows, :d])
-            augmented[tile.rows, -1] = sum_of_squares(augmented[tile.rows, :d])
+            residuals = torch.sub(rows[tile], points[center], out=augmented[tile.rows, :d]).mul_(1 / unit)
+            augmented[tile.rows, -2], augmented[tile.rows, -1] = 1, sum_of_squares(residuals)
+
+        rows.each(centered, tiles, center_of)
         centers = (points.double() - points[0].double()) / unit
         return cls(X, order, codes[order], tiles, augmented, centers, center_of, unit)
 
@@ -163,26 +173,24 @@ class Arranged:
         return reduce(self.tiles[i], self.tiles[j], self._tile(i, j))
 
     def sums_down(self, tile: Tensor, rows: Tile) -> Tensor:
-        """(clusters of the rows, columns) sums of a tile over the rows of each cluster."""
+        """(clusters of the rows, columns) sums of a tile over the rows of each cluster.
+
+        They may be overwritten by this thread's next sums.
+        """
         if rows.pure:
             return tile.sum(dim=0, keepdim=True)
-        starts = self._starts(rows)
-        return embedding_bag(torch.arange(len(tile), device=tile.device), tile, starts, mode="sum")
+        sums = self._sums_room.of(1 + rows.last - rows.first, tile.shape[1], tile)
+        return sums.zero_().index_add_(0, self.codes[rows.rows] - rows.first, tile)
 
     def sums_across(self, tile: Tensor, columns: Tile) -> Tensor:
-        """(clusters of the columns, rows) sums of a tile over the columns of each cluster."""
+        """(clusters of the columns, rows) sums of a tile over the columns of each cluster, likewise."""
         if columns.pure:
             return tile.sum(dim=1)[None]
-        if columns.last - columns.first >= _MANY_CLUSTERS:
-            return self.sums_down(tile.T.contiguous(), columns)
-        clusters = torch.arange(columns.first, columns.last + 1, device=tile.device)
-        indicator = clusters == self.codes[columns.rows, None]
-        return (tile @ indicator.to(tile.dtype)).T
-
-    def _starts(self, tile: Tile) -> Tensor:
-        """(clusters of the tile,) at which of its rows each begins."""
-        clusters = torch.arange(tile.first, tile.last + 1, device=self.codes.device)
-        return torch.searchsorted(self.codes[tile.rows], clusters)
+        if columns.last - columns.first >= _FEW_CLUSTERS:
+            return self.sums_down(_transposed(tile), columns)
+        later = torch.arange(columns.first + 1, columns.last + 1, device=tile.device)
+        cuts = torch.searchsorted(self.codes[columns.rows], later).tolist()
+        return torch.stack([part.sum(dim=1) for part in tile.tensor_split(cuts, dim=1)])
 
     def _share_done(self, i: int, symmetric: bool) -> float:
         """Return the share of the pairs that is done after tile i."""
@@ -192,7 +200,8 @@ class Arranged:
     def _tile(self, i: int, j: int) -> Tensor:
         rows, columns = self.tiles[i], self.tiles[j]
         left, largest = self._left_rows(i, self.center_of[j])
-        tile = left @ self.augmented[columns.rows].T
+        right = self.augmented[columns.rows]
+        tile = torch.mm(left, right.T, out=self._tile_room.of(len(left), len(right), left))
         scale = largest + self._largest[j]
         if i == j:
             tile.fill_diagonal_(scale)
@@ -208,9 +217,11 @@ class Arranged:
         cache = self._left_cache
         if cache.key != (i, center):
             rows = self.augmented[self.tiles[i].rows]
-            moved = rows[:, :-2] + (self.centers[self.center_of[i]] - self.centers[center]).to(rows.dtype)
-            squares = sum_of_squares(moved)
-            cache.left = torch.cat([moved.mul_(-2), squares[:, None], rows[:, -2:-1]], dim=1)
+            cache.left = self._left_room.of(len(rows), rows.shape[1], rows)
+            shift = (self.centers[self.center_of[i]] - self.centers[center]).to(rows.dtype)
+            moved = torch.add(-2 * shift, rows[:, :-2], alpha=-2, out=cache.left[:, :-2])
+            squares = sum_of_squares(moved) / 4
+            cache.left[:, -2], cache.left[:, -1] = squares, 1
             cache.key, cache.largest = (i, center), float(squares.max())
         return cache.left, cache.largest
 
@@ -227,6 +238,15 @@ class Arranged:
 
     def _exact(self, rows: slice) -> Tensor:
         return self.points[self.order[rows]].double() / self.unit
+
+
+def _transposed(tile: Tensor) -> Tensor:
+    """Return a transposed copy; shuffling the channels of one pixel is torch's quickest one on the CPU."""
+    if tile.is_cuda or tile.dtype != torch.float32:
+        return tile.T.contiguous()
+    n, m = tile.shape
+    pixel = tile.as_strided((1, n * m, 1, 1), (n * m, 1, n * m, n * m))
+    return torch.channel_shuffle(pixel, n).view(m, n)
 
 
 def _plan(counts: list[int], tile_rows: int) -> tuple[Tile, ...]:
@@ -255,28 +275,55 @@ def _plan(counts: list[int], tile_rows: int) -> tuple[Tile, ...]:
     return tuple(tiles)
 
 
-def _centers(X: Tensor, codes: Tensor, clusters: list[int]) -> tuple[Tensor, float]:
-    """(1 + C, d) a centre for all points and one for each cluster named, and a power of two as unit.
+class _SortedRows:
+    """The caller's rows tile by tile, in the order of their clusters."""
 
-    Any point near the points will do for a centre; the mean serves best. The centres are of the type the
-    products are taken in, so that subtracting them is exact to rounding.
+    def __init__(self, X: Tensor, order: Tensor, n_workers: int) -> None:
+        self.X, self._order, self._room, self._n_workers = X, order, Room(), n_workers
+
+    def __getitem__(self, tile: Tile) -> Tensor:
+        place = self._order[tile.rows]
+        return torch.index_select(self.X, 0, place, out=self._room.of(len(place), self.X.shape[1], self.X))
+
+    def each(self, work: Callable[..., R], *arguments: Sequence[Any]) -> list[R]:
+        """Return the results of the work for each tile; many are shared out to all cores of the CPU."""
+        tasks = [partial(work, *values) for values in zip(*arguments, strict=True)]
+        return list(in_order(tasks, n_workers=min(self._n_workers, len(tasks) // _TILES_A_WORKER)))
+
+
+@full_precision
+def _centers(rows: _SortedRows, tiles: Sequence[Tile]) -> tuple[Tensor, tuple[int, ...], float]:
+    """(1 + C, d) a centre for all points and one for each of C clusters, which one each tile has, and a unit.
+
+    Any point near the points will do for a centre; the mean serves best. A cluster that has tiles of its own
+    is centred on its own mean where that is further from the common one than its points are from it. The
+    centres are of the type the products are taken in, so that subtracting them is exact to rounding. The
+    unit is a power of two.
     """
-    n, d = X.shape
+    X = rows.X
     dtype = torch.float64 if _reaches_far(X) else pair_dtype(X)
-    parts = [block.mean(dim=0, dtype=dtype).double() * (len(block) / n) for block in blocks(X)]
-    origin = torch.stack(parts).sum(dim=0).to(dtype)
-    place = torch.full((int(codes.max()) + 1,), len(clusters), device=X.device)
-    place[clusters] = torch.arange(len(clusters), device=X.device)
-    sums = X.new_zeros(len(clusters) + 1, d, dtype=torch.float64)
-    start = 0
-    for block in blocks(X) if clusters else ():
-        here = place[codes[start : start + len(block)]]
-        indicator = torch.nn.functional.one_hot(here, len(clusters) + 1).to(dtype)
-        sums += (indicator.T @ (block.to(dtype) - origin)).double()
-        start += len(block)
-    counts = torch.bincount(place[codes], minlength=len(clusters) + 1)
-    means = (sums / counts.clamp(min=1)[:, None])[:-1]
-    return torch.cat([origin[None], (origin.double() + means).to(dtype)]), _unit(X, origin)
+
+    def summed(tile: Tile) -> tuple[Tensor, Tensor]:
+        here = rows[tile].to(dtype)
+        sums = weighted_sums(here.new_ones(1, len(here)), here)[0]
+        steps = here[:_SPREAD_ROWS].double() - sums / len(here)
+        return sums, steps.abs().sum(dim=1).mean() * len(here)
+
+    sums, spreads = (torch.stack(field) for field in zip(*rows.each(summed, tiles), strict=True))
+    sizes = sums.new_tensor([tile.stop - tile.start for tile in tiles])
+    origin = sums.sum(dim=0) / len(X)
+    place = {cluster: 1 + row for row, cluster in enumerate(sorted({t.first for t in tiles if t.pure}))}
+    center_of = [place[tile.first] if tile.pure else 0 for tile in tiles]
+    index = torch.tensor(center_of, device=X.device)
+    sums, spreads, sizes = (
+        field.new_zeros(1 + len(place), *field.shape[1:]).index_add_(0, index, field)
+        for field in (sums, spreads, sizes)
+    )
+    centers = sums / sizes.clamp(min=1)[:, None]
+    centers[0] = origin
+    is_own = ((centers - origin).abs().sum(dim=1) > spreads / sizes.clamp(min=1)).tolist()
+    centered_on = tuple(center if is_own[center] else 0 for center in center_of)
+    return centers.to(dtype), centered_on, _unit(X, origin.to(dtype))
 
 
 def _reaches_far(X: Tensor) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
@@ -13,9 +12,10 @@ from torch import Tensor
 
 from isoscope.kernels.precision import NEAR, Frame, crowded_squares, direct_squares, full_precision
 from isoscope.kernels.products import sum_of_squares
-from isoscope.kernels.workers import in_order
+from isoscope.kernels.workers import Room, in_order
 from isoscope.labels import Labels
-from isoscope.statistics.pairs import Separation, reduce_sums
+from isoscope.statistics.nearest_clusters import reduce_sums
+from isoscope.statistics.pairs import Separation
 from isoscope.statistics.rows import HeldRows, Rows
 
 _FRAME_ROWS = 256  # looked at for a centre and a unit
@@ -101,22 +101,6 @@ class ClusterMeans:
         return (inside * larger[codes]).clamp_(min=0).sqrt_(), outside.clamp_(min=0).sqrt_()
 
 
-class _Room(threading.local):
-    """Where a thread makes its tiles, one after another.
-
-    A new place for each costs half as much again where freed memory goes back at once: Dask has its workers
-    do so.
-    """
-
-    buffer: Tensor | None = None
-
-    def of(self, n: int, m: int, like: Tensor) -> Tensor:
-        """(n, m) to be overwritten, of the type of another tensor."""
-        if self.buffer is None or self.buffer.numel() < n * m or self.buffer.dtype != like.dtype:
-            self.buffer = like.new_empty(n * m)
-        return self.buffer[: n * m].view(n, m)
-
-
 @dataclass(frozen=True, eq=False)
 class AnchorRows:
     """The points in one frame, passed over block by block to meet clusters and anchors.
@@ -132,7 +116,7 @@ class AnchorRows:
     labels: Labels
     frame: Frame
     n_rows: int
-    _room: _Room = field(default_factory=_Room, init=False, repr=False)
+    _room: Room = field(default_factory=Room, init=False, repr=False)
 
     @classmethod
     def of(cls, rows: Tensor | Rows, labels: Labels) -> AnchorRows:

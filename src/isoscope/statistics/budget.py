@@ -9,7 +9,6 @@ import torch
 from torch import Tensor
 
 from isoscope.arguments import parse_memory
-from isoscope.arrays import block_rows
 from isoscope.errors import InputError, Setting
 from isoscope.kernels.precision import DIRECT_BYTES, pair_dtype
 from isoscope.kernels.tiles import CUDA_TILE_ROWS, TILE_ROWS
@@ -26,7 +25,7 @@ _VECTORS = 12  # of n numbers of 8 bytes: order, codes, squares, terms, results
 
 @dataclass(frozen=True)
 class TilePlan:
-    """Rows of a tile, whether the (n, K) sums are kept, and the memory that takes beyond the points.
+    """Rows of a tile, whether all sums over large clusters are kept, and the memory beyond the points.
 
     Attributes:
         tile_rows: the most rows a tile has.
@@ -50,13 +49,11 @@ class TilePlan:
         """Return the plan with an upper bound of its memory."""
         n, d = X.shape
         n_rows, size = min(tile_rows, n), pair_dtype(X).itemsize
-        n_centers = 1 + int((labels.counts >= tile_rows // 2).sum())
-        centering = min(n, block_rows(d)) * (2 * d * size + n_centers * (8 + size))
+        n_large = int((labels.counts >= tile_rows // 2).sum())
         n_workers = 1 if X.is_cuda else torch.get_num_threads()
-        sums = 8 * labels.n_labels * (n if keeps_sums else 3 * n_rows)
-        working = max(
-            centering, n_workers * _tile_bytes(n_rows, d, min(n_rows, labels.n_labels), size) + sums
-        )
+        sums = 8 * (2 + n_large) * (n if keeps_sums else 3 * n_rows)
+        sums += 8 * d * (1 + n_large + n // n_rows)  # centres, and what they are made of
+        working = n_workers * _tile_bytes(n_rows, d, min(n_rows, labels.n_labels), size) + sums
         arranged = n * ((d + 2) * size + 8 * _VECTORS)
         return cls(tile_rows, keeps_sums, arranged, working + _SCRATCH_BYTES)
 
@@ -66,8 +63,9 @@ def _tile_bytes(n_rows: int, d: int, n_clusters: int, size: int) -> int:
     pairs = n_rows * n_rows
     direct_again = 4 * min(DIRECT_BYTES, pairs * d) + 4 * pairs
     all_again = 16 * pairs + 32 * n_rows * d
-    to_come = 2 * AHEAD * n_clusters * n_rows
-    return size * (2 * pairs + 3 * n_rows * d + to_come) + pairs + max(direct_again, all_again)
+    to_come = 2 * AHEAD * 3 * 8 * n_rows
+    sums = size * 2 * n_clusters * n_rows
+    return size * (2 * pairs + 3 * n_rows * d) + sums + to_come + pairs + max(direct_again, all_again)
 
 
 def tile_plans(X: Tensor, labels: Labels, memory: str | float | None = None) -> list[TilePlan]:

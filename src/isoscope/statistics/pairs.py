@@ -22,8 +22,9 @@ from isoscope.printable import counted, quoted
 from isoscope.statistics.budget import TilePlan, no_room, tile_plans
 from isoscope.statistics.declared import declare
 from isoscope.statistics.directions import cone_axis, has_direction, unit_rows, unit_steps
-from isoscope.statistics.fused import fixed_order, fused_separation, fused_sums, reduced
+from isoscope.statistics.fused import fixed_order, fused_separation, fused_sums
 from isoscope.statistics.groups import GroupMoments, recoded
+from isoscope.statistics.nearest_clusters import NearestClusters, Part, part_of, reduce_sums
 from isoscope.statistics.tree import Tree
 
 _BETWEEN_BYTES = 128 * 2**20  # of distances between queries and a block of points
@@ -31,7 +32,6 @@ _KEPT_BYTES = 512 * 2**20  # of unit vectors kept for a second pass; more are ma
 _NEAR_MEAN = 1e-6  # a squared distance to a mean under this share of its terms is taken by difference
 _PLAIN_LENGTHS = (1e-100, 1e100)  # coordinates whose squares and their sums float64 holds in full
 _PARALLEL = 2e-31  # a mean of 1 − cos under this is rounding of unit vectors in float64
-_REDUCED_BYTES = 2**20  # of sums reduced at a time, so that every temporary stays in cache
 
 Blocks = Callable[[int, int], Tensor]  # rows from one place to another
 
@@ -187,8 +187,8 @@ def _arranged_sums(arranged: Arranged, n_clusters: int, progress: Progress | Non
     sums = arranged.points.new_zeros(n_clusters, len(arranged.order), dtype=torch.float64)
 
     def both_ways(rows: Tile, columns: Tile, tile: Tensor) -> tuple[Tensor, Tensor]:
-        tile.sqrt_()
-        return arranged.sums_across(tile, columns), arranged.sums_down(tile, rows)
+        across = arranged.sums_across(tile.sqrt_(), columns).clone()
+        return across, arranged.sums_down(tile, rows).clone()
 
     for rows, columns, (across, down) in arranged.reduced(both_ways, progress=progress):
         sums[columns.clusters, rows.rows].add_(across)
@@ -197,47 +197,45 @@ def _arranged_sums(arranged: Arranged, n_clusters: int, progress: Progress | Non
     return sums.mul_(arranged.unit)
 
 
-def reduce_sums(sums: Tensor, codes: Tensor, counts: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Cohesion, separation and nearest cluster from (m, K) summed distances."""
-    n_rows = len(sums) if sums.is_cuda else max(1, _REDUCED_BYTES // (8 * len(counts)))
-    parts = [
-        reduced(sums[start : start + n_rows], codes[start : start + n_rows], counts)
-        for start in range(0, len(sums), n_rows)
-    ]
-    cohesion, separation, nearest = (torch.cat(column) for column in zip(*parts, strict=True))
-    return cohesion, separation, nearest
-
-
 def _by_plan(plan: TilePlan, matrix: Tensor, clusters: Labels, progress: Progress | None) -> Separation:
     arranged = Arranged.of(matrix, clusters, tile_rows=plan.tile_rows)
     return (_in_tiles if plan.keeps_sums else _in_strips)(arranged, clusters, progress)
 
 
 def _in_tiles(arranged: Arranged, clusters: Labels, progress: Progress | None) -> Separation:
-    """Every pair once, the sums of all points kept until all pairs are met."""
-    sums = _arranged_sums(arranged, clusters.n_labels, progress)
-    parts = reduce_sums(sums.T, arranged.codes, clusters.counts.double())
-    cohesion, separation, nearest = (_unsorted(part, arranged.order) for part in parts)
+    """Every pair once, what is known of all points kept until all pairs are met."""
+    known = NearestClusters(arranged, clusters, 0, len(clusters))
+    reduce = partial(part_of, arranged, clusters.counts.to(arranged.augmented.dtype))
+
+    def both_ways(rows: Tile, columns: Tile, tile: Tensor) -> tuple[Part, Part | None]:
+        across = reduce(rows, columns, arranged.sums_across(tile.sqrt_(), columns))
+        return across, None if rows == columns else reduce(columns, rows, arranged.sums_down(tile, rows))
+
+    for rows, columns, (across, down) in arranged.reduced(both_ways, progress=progress):
+        known.add(rows, columns, across)
+        if down is not None:
+            known.add(columns, rows, down)
+    cohesion, separation, nearest = (_unsorted(field, arranged.order) for field in known.fields())
     return Separation(cohesion, separation, nearest, clusters)
 
 
 def _in_strips(arranged: Arranged, clusters: Labels, progress: Progress | None) -> Separation:
-    """Whole rows at a time, reduced at once: for so many clusters that their sums cannot be kept."""
-    counts = clusters.counts.double()
+    """Whole rows at a time, each pair twice: for so many large clusters that their sums cannot be kept."""
+    reduce = partial(part_of, arranged, clusters.counts.to(arranged.augmented.dtype))
+
+    def across(rows: Tile, columns: Tile, tile: Tensor) -> Part:
+        return reduce(rows, columns, arranged.sums_across(tile.sqrt_(), columns))
+
     parts = []
-    last = arranged.tiles[-1]
-
-    def across(_: Tile, columns: Tile, tile: Tensor) -> Tensor:
-        return arranged.sums_across(tile.sqrt_(), columns)
-
-    for rows, columns, tile_sums in arranged.reduced(across, symmetric=False, progress=progress):
+    for rows, columns, part in arranged.reduced(across, symmetric=False, progress=progress):
         if columns.start == 0:
-            sums = counts.new_zeros(clusters.n_labels, rows.stop - rows.start)
-        sums[columns.clusters].add_(tile_sums)
-        if columns == last:
-            parts.append(reduce_sums(sums.T * arranged.unit, arranged.codes[rows.rows], counts))
-    columns_of = (torch.cat(column) for column in zip(*parts, strict=True))
-    cohesion, separation, nearest = (_unsorted(column, arranged.order) for column in columns_of)
+            known = NearestClusters(arranged, clusters, rows.start, rows.stop)
+        known.add(rows, columns, part)
+        if columns == arranged.tiles[-1]:
+            parts.append(known.fields())
+    cohesion, separation, nearest = (
+        _unsorted(torch.cat(field), arranged.order) for field in zip(*parts, strict=True)
+    )
     return Separation(cohesion, separation, nearest, clusters)
 
 
