@@ -39,19 +39,25 @@ def renamed(
     """
 
     def decorate(function: Callable[_P, _R]) -> Callable[_P, _R]:
+        known = {**getattr(function, "former_names", {}), **names}
+        converts = {**getattr(function, "converts", {}), **dict.fromkeys(names, convert)}
+        if hasattr(function, "former_names"):  # decorated twice: one call converts all names
+            function = function.__wrapped__  # type: ignore[attr-defined]
+
         @wraps(function)
         def call(*args: _P.args, **kwargs: _P.kwargs) -> _R:
-            for old in names.keys() & kwargs.keys():
-                new = names[old]
+            for old in known.keys() & kwargs.keys():
+                new = known[old]
                 if new in kwargs:
                     raise InputError(f"is the former name of {new}; give only one", argument=old)
                 where = f"The argument `{old}` of `{function.__name__}`"
                 warn(f"{where} is deprecated: use `{new}`.", DeprecationWarning, stacklevel=2)
                 value = kwargs.pop(old)
-                kwargs[new] = value if convert is None else convert(value)
+                change = converts[old]
+                kwargs[new] = value if change is None else change(value)
             return function(*args, **kwargs)
 
-        call.former_names = names  # type: ignore[attr-defined]
+        call.former_names, call.converts = known, converts  # type: ignore[attr-defined]
         return call
 
     return decorate

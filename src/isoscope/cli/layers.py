@@ -77,6 +77,15 @@ def layers(
             metavar="NUMBERS",
         ),
     ] = None,
+    modules: Annotated[
+        str | None,
+        typer.Option(
+            "--modules",
+            help="Measure the outputs of modules instead of hidden states: residual, attention and mlp of "
+            "every block, or patterns such as encoder.layer.*.attention, comma-separated.",
+            metavar="NAMES",
+        ),
+    ] = None,
     metrics: MetricOptions,
     special: Annotated[
         bool,
@@ -159,6 +168,7 @@ def layers(
     profiles = [
         measure_layers(
             read, model=model, layers=None if layers is None else parse_numbers("layers", layers),
+            modules=modules and [name.strip() for name in modules.split(",")],
             window=window, truncate=truncate, max_tokens=max_tokens, special=special,
             metrics=chosen, clusters=clusters, sample=sample, device=device, seed=seed, download=download,
             memory=memory, dtype=dtype, device_map=device_map, compile=compile,

@@ -17,6 +17,7 @@ from isoscope.labels import Labels
 from isoscope.results import Result
 
 _NAMED = 0.9  # the share of rows at a position, or of a type, that must be sinks for it to be named
+_MOST_LAYERS = 4  # of the layers with a name, so many are listed
 _MOST_NAMES = 8  # what explains fewer sinks than these is counted, not named
 
 
@@ -28,7 +29,7 @@ class Sinks(Result):
         mask: (n,) bool, the rows whose norm passes the threshold in any layer.
         thresholds: (L,) float64, the norm that a sink exceeds in each layer.
         ratio: thresholds over the median norms they come from.
-        layers: the L layers' numbers; none where one list of norms came, of no layer in particular.
+        layers: the L layers' numbers or names; none where one list of norms came, of no layer in particular.
         largest: (L,) float64, the largest norm in each layer.
         sink_norms: (s, L) float64, the norms of the sinks, in the order of the rows.
         sink_keys: the position and token type of each sink, None where they are not known.
@@ -39,7 +40,7 @@ class Sinks(Result):
     mask: Tensor
     thresholds: Tensor
     ratio: float
-    layers: tuple[int, ...]
+    layers: tuple[int | str, ...]
     largest: Tensor
     sink_norms: Tensor
     sink_keys: tuple[tuple[int | None, Any], ...]
@@ -147,7 +148,7 @@ def find_sinks(
     *,
     positions: Any = None,
     token_types: Any = None,
-    layers: Sequence[int] | None = None,
+    layers: Sequence[int | str] | None = None,
     ratio: float = 10.0,
     thresholds: Any = None,
 ) -> Sinks:
@@ -164,7 +165,7 @@ def find_sinks(
         norms: (n,) lengths in one layer, or (L, n) in several.
         positions: the place of each token in its text, from 0.
         token_types: the type of each token.
-        layers: the numbers of the L layers; 0 … L − 1 where not given.
+        layers: the numbers or names of the L layers; 0 … L − 1 where not given.
         ratio: how many times the median a sink is.
         thresholds: (L,) of `sink_thresholds`, to judge batches alike; from these norms where not given.
 
@@ -194,7 +195,7 @@ def find_sinks(
         (places.name(row) if places else None, kinds.name(row) if kinds else None) for row in sinks.tolist()
     )
     return Sinks(
-        mask.cpu(), limits, ratio, tuple(map(int, layers)), lengths.amax(dim=1).cpu(),
+        mask.cpu(), limits, ratio, tuple(layers), lengths.amax(dim=1).cpu(),
         lengths[:, sinks].T.cpu(), keys, places.counts if places else Counter(),
         kinds.counts if kinds else Counter(),
     )  # fmt: skip
@@ -280,9 +281,12 @@ def _figure(value: Tensor) -> str:
     return f"{float(f'{float(value):.3g}'):,g}"
 
 
-def _ranges(layers: Sequence[int]) -> str:
-    """Return layers as text, with consecutive ones as ranges."""
-    runs: list[list[int]] = []
+def _ranges(layers: Sequence[int | str]) -> str:
+    """Return layers as text, with consecutive numbers as ranges and at most four names."""
+    if isinstance(layers[0], str):
+        names = ", ".join(map(str, layers[:_MOST_LAYERS]))
+        return names + (f" and {len(layers) - _MOST_LAYERS} more" if len(layers) > _MOST_LAYERS else "")
+    runs: list[list[Any]] = []
     for layer in layers:
         if runs and layer == runs[-1][-1] + 1:
             runs[-1].append(layer)

@@ -7,9 +7,11 @@
     vocabulary()                the words of such a table, most frequent first
     token_states(texts)         one vector a token and layer, of any language model
     States(texts)               the same as a source for `measure`, nothing kept
+    BatchStates(batches)        the states of any model on batches, as such a source
     hidden_states(model, …)     the states of any model on batches, as they pass
     measure_layers(texts)       every layer of a language model, measured on texts
     load_language_model(name)   a transformer with its tokenizer; load_tokenizer the tokenizer alone
+    load_model(name, kind)      a model of images or recordings with its processor
     resolve_model(name)         the folder or file a model lies in
     best_device(name)           the device asked for, or the best there is
 
@@ -19,8 +21,10 @@ What is encoded is kept on disk: see `isoscope.models.cache`.
 from __future__ import annotations
 
 from isoscope.models.averaged import averaged_vectors
+from isoscope.models.batch_states import BatchStates
 from isoscope.models.folders import cache_folder
 from isoscope.models.forward import hidden_states
+from isoscope.models.input_models import InputModel, load_model
 from isoscope.models.language_models import LanguageModel, best_device, load_language_model, load_tokenizer
 from isoscope.models.layers import LayerComparison, LayerProfile, measure_layers
 from isoscope.models.resolve import resolve_model
@@ -33,6 +37,8 @@ from isoscope.models.tokens import TokenRows
 
 __all__ = [
     "GLOVE",
+    "BatchStates",
+    "InputModel",
     "LanguageModel",
     "LayerComparison",
     "LayerProfile",
@@ -46,6 +52,7 @@ __all__ = [
     "encode",
     "hidden_states",
     "load_language_model",
+    "load_model",
     "load_tokenizer",
     "measure_layers",
     "open_texts",

@@ -37,14 +37,16 @@ class InputBatch:
     rows: Tensor | None = None
 
     @classmethod
-    def of(
-        cls, inputs: Mapping[str, Any], items: Tensor | None = None, *, special_ids: Sequence[int] = ()
-    ) -> InputBatch:
-        """Return a batch of named inputs.
+    def of(cls, inputs: Any, items: Tensor | None = None, *, special_ids: Sequence[int] = ()) -> InputBatch:
+        """Return a batch of named inputs, of a tensor, or of the first entry of a tuple (inputs, labels, …).
 
         Tokens that `attention_mask` excludes are padding. Special tokens are not counted: those marked in
         `special_tokens_mask`, or without it those whose id is in `special_ids`.
         """
+        if isinstance(inputs, tuple | list) and inputs:
+            inputs = inputs[0]
+        if not isinstance(inputs, Mapping):
+            return cls(inputs, torch.arange(len(inputs)) if items is None else items)
         arguments = dict(inputs)
         special, ids = arguments.pop("special_tokens_mask", None), arguments.get("input_ids")
         if items is None:

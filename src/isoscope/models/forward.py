@@ -22,13 +22,15 @@ from isoscope.io.files import reason
 from isoscope.models.batches import InputBatch
 from isoscope.models.language_models import LanguageModel
 from isoscope.models.model_files import running
+from isoscope.models.module_names import listed
 from isoscope.models.untouched import device_of, untouched
 
 Layer = int | str
 OUTPUT = "output"
 # the keys of the vectors in an output that is a mapping; the first that is present is used
 _KEYS = ("sentence_embedding", "last_hidden_state", "token_embeddings", "logits")
-_MAX_NAMES = 12  # names of modules shown in an error
+# the parts of a model of two modalities, such as CLIP, with the prefix of their layers
+_TOWERS = {"text_model": "text", "vision_model": "vision", "audio_model": "audio"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,9 +50,9 @@ class StateBatch:
     def __getitem__(self, layer: Layer) -> Tensor:
         return self.named[layer] if layer in self.named else self.hidden[layer]  # type: ignore[index]
 
-    def rows(self, layer: int) -> Tensor:
+    def rows(self, layer: Layer) -> Tensor:
         """Return the (m, d) states of the tokens that are not padding in float32, item by item."""
-        return self.present(self.hidden[layer]).float()
+        return self.present(self[layer]).float()
 
     def norms(self) -> Tensor:
         """Return the (layers, m) norms of the tokens that are not padding in float32, without a copy."""
@@ -61,20 +63,31 @@ class StateBatch:
     def present(self, values: Tensor) -> Tensor:
         """Return the entries of (b, t, …) values for tokens that are not padding, item by item."""
         flat = values.flatten(0, 1)
-        return flat if self._places is None else flat.index_select(0, self._places.to(values.device))
+        return flat if self._places is None else flat.index_select(0, self._places_on(values.device))
 
     @property
     def is_of_tokens(self) -> bool:
         """Whether the hidden states have one vector for each token of the batch."""
-        present = self.batch.present
-        return bool(self.hidden) and present is not None and present.shape == self.hidden[0].shape[:2]
+        present, first = self.batch.present, next(iter((*self.hidden, *self.named.values())), None)
+        return first is not None and present is not None and present.shape == first.shape[:2]
+
+    def _places_on(self, device: torch.device) -> Tensor:
+        """Return the places on a device; they are moved once."""
+        assert self._places is not None
+        if device not in self._moved:
+            self._moved[device] = self._places.to(device)
+        return self._moved[device]
+
+    @cached_property
+    def _moved(self) -> dict[torch.device, Tensor]:
+        return {}
 
     @cached_property
     def _places(self) -> Tensor | None:
         mask = self.batch.present
         if mask is None or not self.is_of_tokens or bool(mask.all()):
             return None
-        return mask.flatten().nonzero().squeeze(1).to(self.hidden[0].device)
+        return mask.flatten().nonzero().squeeze(1)
 
 
 def hidden_states(
@@ -114,6 +127,11 @@ def unwrapped(model: Any) -> Any:
             return model
 
 
+def returns_hidden_states(model: Any) -> bool:
+    """Return whether a model returns hidden states, as those of transformers do."""
+    return isinstance(model, LanguageModel) or _core(unwrapped(model)) is not None
+
+
 class _Forward:
     """A function from a batch to the states of the chosen layers of a model."""
 
@@ -122,6 +140,8 @@ class _Forward:
         self.model = unwrapped(model if self._language is None else self._language.model)
         self.owner = getattr(self.model, "__self__", self.model)  # the model of a method such as model.encode
         self.core = _core(self.model)
+        is_pair = getattr(getattr(self.model, "config", None), "is_encoder_decoder", False)
+        self._whole = self.model if is_pair and hasattr(self.model, "get_encoder") else None
         self.names = [layer for layer in layers or () if isinstance(layer, str)]
         self.numbers = [layer for layer in layers or () if isinstance(layer, int)]
         self.wants_hidden = layers is None or bool(self.numbers)
@@ -141,33 +161,72 @@ class _Forward:
                 raise InputError(argument="layers", got=layer, wanted=wanted)
 
     def __call__(self, batch: InputBatch) -> StateBatch:
-        hidden = self._hidden(batch) if self.core is not None and self.wants_hidden else ()
+        parts = self._parts(batch) if self.core is not None and self.wants_hidden else {}
+        hidden: tuple[Tensor, ...] = next(iter(parts.values()), ())
+        for layer in self.numbers if parts else ():
+            if not -len(hidden) <= layer < len(hidden):
+                wanted = f"numbers from 0 (the embedding layer) to {len(hidden) - 1} for {_name(self.core)}"
+                raise InputError(argument="layers", got=layer, wanted=wanted)
         outputs = [] if self.core is not None else self.numbers
-        return StateBatch(batch, hidden, self._named(batch, outputs) if self.names or outputs else {})
+        named = self._named(batch, outputs) if self.names or outputs else {}
+        for part, states in parts.items() if len(parts) > 1 else ():
+            named |= {f"{part}.{layer}": one for layer, one in enumerate(states)}
+        return StateBatch(batch, hidden, named)
 
-    def _hidden(self, batch: InputBatch) -> tuple[Tensor, ...]:
-        core = self.core
-        if not isinstance(batch.inputs, Mapping):
+    def _parts(self, batch: InputBatch) -> dict[str, tuple[Tensor, ...]]:
+        """Return the hidden states of each part of the model that the inputs are for: one, or two.
+
+        A model of two modalities runs the towers whose inputs are given, and an encoder-decoder runs its
+        decoder if `decoder_input_ids` are.
+        """
+        core, inputs = self.core, self._by_name(batch.inputs)
+        towers = {name: part for name in _TOWERS if isinstance(part := getattr(core, name, None), nn.Module)}
+        if len(towers) > 1:
+            given = {name: part for name, part in towers.items() if part.main_input_name in inputs}
+            if given:
+                return {_TOWERS[name]: self._states(part, inputs) for name, part in given.items()}
+        if self._whole is not None and "decoder_input_ids" in inputs:
+            output = self._output(self._whole, inputs)
+            sides = {"encoder": output.encoder_hidden_states, "decoder": output.decoder_hidden_states}
+            if self._language is not None:  # it was loaded for one side
+                sides = {"decoder": sides["decoder"]}
+            return {side: self._checked(states, self._whole) for side, states in sides.items()}
+        return {"": self._states(core, inputs)}
+
+    def _by_name(self, inputs: Any) -> dict[str, Any]:
+        main = getattr(self.core, "main_input_name", None)
+        if isinstance(inputs, Tensor) and inputs.is_floating_point() and main not in (None, "input_ids"):
+            inputs = {main: inputs}
+        if not isinstance(inputs, Mapping):
             raise InputError(
-                f"is a tensor, but {_name(core)} takes inputs by name",
+                f"is a tensor, but {_name(self.core)} takes inputs by name",
                 argument="probe",
                 wanted="texts, or a mapping such as {'input_ids': …, 'attention_mask': …}",
             )
+        return dict(inputs)
+
+    def _states(self, core: Any, inputs: Mapping[str, Any]) -> tuple[Tensor, ...]:
+        main = getattr(core, "main_input_name", None)
+        if main is not None and not {main, "inputs_embeds"} & inputs.keys():
+            raise InputError(
+                f"has {', '.join(inputs)}, but {_name(core)} takes {main}", argument="inputs", wanted=main
+            )
+        return self._checked(getattr(self._output(core, inputs), "hidden_states", None), core)
+
+    def _output(self, core: Any, inputs: Mapping[str, Any]) -> Any:
         parameters = inspect.signature(core.forward).parameters
         options = {"output_hidden_states": True} | ({"use_cache": False} if "use_cache" in parameters else {})
-        inputs = {
-            name: values for name, values in batch.inputs.items() if name != "labels" or name in parameters
-        }
-        output = self._call(core, **_placed(inputs, core), **options)
-        hidden = getattr(output, "hidden_states", None)
+        if core is self.core:
+            inputs = {name: value for name, value in inputs.items() if name != "labels" or name in parameters}
+        else:
+            inputs = {name: value for name, value in inputs.items() if name in parameters}
+        return self._call(core, **_placed(inputs, core), **options)
+
+    def _checked(self, hidden: Sequence[Tensor] | None, core: Any) -> tuple[Tensor, ...]:
         if not hidden:
             raise InputError(
                 f"{_name(core)} returned no hidden states", hint=f"name a module in layers: {_names(core)}"
             )
-        for layer in self.numbers:
-            if not -len(hidden) <= layer < len(hidden):
-                wanted = f"numbers from 0 (the embedding layer) to {len(hidden) - 1} for {_name(core)}"
-                raise InputError(argument="layers", got=layer, wanted=wanted)
         if self._language is not None:
             _check_width(hidden, self._language)
         return tuple(_valued(states, layer, core) for layer, states in enumerate(hidden))
@@ -185,7 +244,9 @@ class _Forward:
                 parameters = inspect.signature(function).parameters
                 if not any(one.kind is one.VAR_KEYWORD for one in parameters.values()):
                     inputs = {name: value for name, value in inputs.items() if name in parameters}
-                output = self._call(model, **inputs)
+                output = self._call(
+                    model, **inputs, **({"use_cache": False} if "use_cache" in parameters else {})
+                )
         for name in hooked:
             if name not in by_name:
                 raise InputError(
@@ -256,8 +317,7 @@ def _check_width(hidden: Sequence[Tensor], model: LanguageModel) -> None:
 
 def _names(model: Any) -> str:
     names = [name for name, _ in model.named_modules() if name] if isinstance(model, nn.Module) else []
-    listed = ", ".join([*(repr(name) for name in names[:_MAX_NAMES]), repr(OUTPUT)])
-    return listed + (f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else "")
+    return listed([*names, OUTPUT])
 
 
 def _name(model: Any) -> str:

@@ -24,6 +24,7 @@ from isoscope.models.untouched import device_of
 # their position embeddings start after the id of the padding token: 514 rows are for 512 tokens
 _OFFSET_POSITIONS = {"roberta", "xlm-roberta", "camembert", "mpnet", "longformer"}
 UNLIMITED = 10**9  # a tokenizer without a limit has a maximum of 10³⁰ tokens
+_TOWERS = {"texts": "text_model", "images": "vision_model", "recordings": "audio_model"}  # of CLIP and CLAP
 DTYPES = ("auto", "bfloat16", "float16", "float32")
 
 
@@ -83,36 +84,54 @@ def load_language_model(
     """
     if isinstance(model, LanguageModel):
         return model
-    kind = _checked_dtype(dtype)
-    if device_map is not None:
-        _check_map(device)
     path = model_folder(model, download=download)
-    transformers = _transformers()
-    folder, options = pretrained(path)
+    transformers = transformers_library()
     with quiet_loading(), running(path):
+        folder, options = pretrained(path)
         tokenizer = transformers.AutoTokenizer.from_pretrained(folder, **options)
-        weights: dict[str, Any] = {} if is_gguf(path) else {"use_safetensors": True}
-        if device_map is None and _is_quantized(folder):
-            device_map = {"": str(best_device(device))}  # such weights cannot be moved afterwards
-        weights |= {} if device_map is None else {"device_map": device_map}
-        loaded = transformers.AutoModel.from_pretrained(folder, dtype=kind, **weights, **options)
-        loaded.config.use_cache = False  # the model does not generate text
-        loaded = _decoder_or_encoder(loaded, path)
-        if device_map is None:
-            loaded = _placed(loaded, device)
-        if compile:
-            loaded.compile()
+        loaded = load_weights(
+            path, "texts", device=device, dtype=dtype, device_map=device_map, compile=compile
+        )
         config = loaded.config.get_text_config()
         return LanguageModel(
             name=Path(os.fspath(model)).name,
             path=path,
-            model=loaded.eval().requires_grad_(False),
+            model=loaded,
             tokenizer=tokenizer,
             n_layers=int(config.num_hidden_layers) + 1,
             n_dims=int(config.hidden_size),
             max_length=token_limit(tokenizer, config),
             is_causal=_is_causal(config),
         )
+
+
+def load_weights(
+    path: Path,
+    kind: str,
+    *,
+    device: str | torch.device | None = None,
+    dtype: str | torch.dtype = "float32",
+    device_map: str | Mapping[str, Any] | None = None,
+    compile: bool = False,
+) -> Any:
+    """Return the part of the model in a folder that reads inputs of a kind, in eval mode."""
+    folder, options = pretrained(path)
+    weights: dict[str, Any] = {} if is_gguf(path) else {"use_safetensors": True}
+    if device_map is not None:
+        _check_map(device)
+    elif _is_quantized(folder):
+        device_map = {"": str(best_device(device))}  # such weights cannot be moved afterwards
+    weights |= {} if device_map is None else {"device_map": device_map}
+    model = transformers_library().AutoModel.from_pretrained(
+        folder, dtype=_checked_dtype(dtype), **weights, **options
+    )
+    model.config.use_cache = False  # the model does not generate text
+    model = _part_for(model, kind, path)
+    if device_map is None:
+        model = _placed(model, device)
+    if compile:
+        model.compile()
+    return model.eval().requires_grad_(False)
 
 
 def pretrained(path: Path) -> tuple[Path, dict[str, Any]]:
@@ -129,7 +148,7 @@ def load_tokenizer(path: Path) -> Any:
 
     A tokenizer without a padding token uses its end-of-text token or unknown token; padding is masked anyway.
     """
-    transformers = _transformers()
+    transformers = transformers_library()
     folder, options = pretrained(path)
     with quiet_loading(), running(path):
         tokenizer = transformers.AutoTokenizer.from_pretrained(folder, **options)
@@ -172,7 +191,8 @@ def quiet_loading() -> Iterator[None]:
             messages.enable_progress_bar()
 
 
-def _transformers() -> Any:
+def transformers_library() -> Any:
+    """Return transformers; raise InputError where it is not installed."""
     try:
         import transformers
     except ImportError:
@@ -195,9 +215,15 @@ def _inner(folder: Path) -> Path:
     return folder / modules_of(read_json(listing))[0]
 
 
-def _decoder_or_encoder(model: Any, path: Path) -> Any:
-    """Return the model whose hidden states are used; for an encoder-decoder, its encoder."""
-    chosen = model.get_encoder() if getattr(model.config, "is_encoder_decoder", False) else model
+def _part_for(model: Any, kind: str, path: Path) -> Any:
+    """Return the model whose hidden states are used: of two towers the one for a kind, or the encoder."""
+    tower = getattr(model, _TOWERS[kind], None)
+    is_pair = sum(hasattr(model, name) for name in _TOWERS.values()) > 1
+    chosen = tower if is_pair and tower is not None else model
+    if getattr(model.config, "is_encoder_decoder", False):
+        chosen = model.get_encoder()
+    if kind != "texts":
+        return chosen
     if not hasattr(chosen.config.get_text_config(), "num_hidden_layers"):
         raise InputError(f"the model in {path} has no hidden states", wanted="a transformer for text")
     return chosen

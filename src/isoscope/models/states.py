@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import count
@@ -13,32 +13,37 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from isoscope.errors import InputError, NotFiniteError, Setting
+from isoscope.errors import InputError, NotFiniteError, Setting, ShapeError
 from isoscope.metrics.sinks import Sinks, find_sinks, sink_thresholds
 from isoscope.models.batches import text_batches, token_batches, usual_batch
-from isoscope.models.forward import StateBatch, hidden_states
+from isoscope.models.forward import Layer, StateBatch, hidden_states
 from isoscope.models.language_models import LanguageModel, load_language_model
+from isoscope.models.module_names import matching_modules
 from isoscope.models.tokens import tokenize
 from isoscope.space import Space
 
 
 @dataclass(frozen=True, eq=False)
 class TokenBatch:
-    """The states of a batch of texts in every layer, and its attention sinks.
+    """The states of a batch in layers that have the same rows, and its attention sinks.
 
     Attributes:
-        states: what the model returned.
-        rows: (m,) int64 on the CPU, the position of each token among all tokens.
-        norms: (layers, m) norms in every hidden state, on the model's device.
-        sinks: the attention sinks among the tokens that are counted.
+        layers: the layers that are measured.
+        vectors: a function from a layer to the (m, d) states in float32, on the model's device.
+        norms: by layer, the (m,) norms of the states, on the model's device.
+        sinks: the attention sinks among the rows that are counted.
         is_sink: (m,) bool on the CPU.
+        items: (m,) int64 on the CPU, the item (text, image, …) of each row.
+        rows: (m,) int64 on the CPU, the position of each token among all tokens, where it is known.
     """
 
-    states: StateBatch
-    rows: Tensor
-    norms: Tensor
+    layers: Sequence[Layer]
+    vectors: Callable[[Layer], Tensor]
+    norms: Mapping[Layer, Tensor]
     sinks: Sinks
     is_sink: Tensor
+    items: Tensor
+    rows: Tensor | None = None
 
 
 class States:
@@ -53,6 +58,8 @@ class States:
         texts: strings, none of them empty unless `window` is given.
         model: a short name, folder, .gguf file or hub id (see `resolve_model`), or a loaded LanguageModel.
         layers: the numbers of the layers, 0 for the embedding layer and −1 for the last; by default all.
+        modules: measure the outputs of these modules instead: names, patterns such as
+            "encoder.layer.*.attention", or "residual", "attention" and "mlp" of every block.
         window: join the texts into one stream and cut it into windows of this many tokens.
         truncate: truncate texts that exceed the model's maximum length; otherwise they raise an error.
         max_tokens: stop before the text or window that would exceed this many tokens.
@@ -66,8 +73,9 @@ class States:
         download: download the model if it is not on this machine.
     """
 
-    columns = ("layer", "token_type", "sentence", "position", "is_sink", "view")
+    columns: tuple[str, ...] = ("layer", "token_type", "sentence", "position", "is_sink", "view")
     labels = weights = None
+    first_seconds = 0.0  # the time in the model before the first pass
 
     def __init__(
         self,
@@ -75,6 +83,7 @@ class States:
         *,
         model: str | os.PathLike[str] | LanguageModel = "all-MiniLM-L6-v2",
         layers: Iterable[int] | None = None,
+        modules: str | Iterable[str] | None = None,
         window: int | None = None,
         truncate: bool = False,
         max_tokens: int | None = None,
@@ -90,8 +99,14 @@ class States:
         self.tokenized = tokenize(
             texts, self.model, window=window, truncate=truncate, max_tokens=max_tokens, padding=padding
         )
-        self.layers = chosen_layers(layers, self.model.n_layers)
+        self.layers: list[Any] = chosen_layers(layers, self.model.n_layers)
+        if modules is not None:
+            if layers is not None:
+                raise InputError("cannot be given with modules", argument="layers")
+            self.layers = matching_modules(self.model.model, modules)
+        self._of_modules = modules is not None
         self.sink_ratio, self._with_sinks = sink_ratio, sinks
+        self._thresholds: dict[int, Tensor] = {}
         n_tokens = usual_batch(self.model.device) if batch_tokens is None else batch_tokens
         self.groups = text_batches(self.tokenized, n_tokens)
         tokens = self.tokenized.rows
@@ -110,7 +125,15 @@ class States:
     @property
     def n_dims(self) -> int:
         """The number of dimensions of a state."""
-        return self.model.n_dims
+        return one_width(self.widths)
+
+    @cached_property
+    def widths(self) -> dict[Layer, int]:
+        """The number of dimensions of each layer."""
+        if not self._of_modules:
+            return dict.fromkeys(self.layers, self.model.n_dims)
+        first = next(hidden_states(self.model, token_batches(self.tokenized, [[0]]), layers=self.layers))
+        return {layer: first[layer].shape[-1] for layer in self.layers}
 
     @property
     def n_bytes(self) -> int:
@@ -153,7 +176,17 @@ class States:
 
     def forward(self) -> Iterator[StateBatch]:
         """Run the model on all texts and yield its hidden states batch by batch, with padding."""
-        return hidden_states(self.model, token_batches(self.tokenized, self.groups))
+        chosen = self.layers if self._of_modules else None
+        return hidden_states(self.model, token_batches(self.tokenized, self.groups), layers=chosen)
+
+    @property
+    def n_tokens(self) -> int | None:
+        """The number of tokens that pass through the model; None where it is not known before."""
+        return len(self.counted)
+
+    def row_sets(self, number: int, states: StateBatch) -> Sequence[TokenBatch]:
+        """Return a batch of `forward` by the layers that have the same rows: here, all of them."""
+        return [self.with_sinks(number, states)]
 
     def batches(self) -> Iterator[TokenBatch]:
         """Run the model on all texts and yield the batches of `forward` with their attention sinks."""
@@ -161,30 +194,49 @@ class States:
 
     def with_sinks(self, number: int, states: StateBatch) -> TokenBatch:
         """Return a batch of `forward` with its attention sinks; batch 0 determines the thresholds."""
-        rows, norms = states.batch.rows, states.norms()
+        rows, norms = states.batch.rows, self._norms(states)
         assert rows is not None
         counted = self.counted[rows]
         of_counted = norms[:, counted.to(norms.device)]
         tokens = self.tokenized.rows.select(rows[counted])
-        try:
-            if number == 0:
-                self._thresholds = sink_thresholds(of_counted, ratio=self.sink_ratio)
-            sinks = find_sinks(
-                of_counted, positions=tokens.positions, token_types=tokens.types, ratio=self.sink_ratio,
-                thresholds=self._thresholds,
-            )  # fmt: skip
-        except NotFiniteError:
-            raise self._not_finite(of_counted) from None
+        layers = self.layers if self._of_modules else range(len(norms))
+        sinks = self._sinks(
+            number, 0, of_counted, layers=layers, positions=tokens.positions, token_types=tokens.types
+        )
         is_sink = torch.zeros(len(rows), dtype=torch.bool)
         is_sink[counted] = sinks.mask
-        return TokenBatch(states, rows, norms, sinks, is_sink)
+        by_layer = dict(zip(layers, norms, strict=True))
+        items = self.tokenized.rows.sentences.codes[rows]
+        return TokenBatch(self.layers, states.rows, by_layer, sinks, is_sink, items, rows)
 
-    def _not_finite(self, norms: Tensor) -> NotFiniteError:
+    def _norms(self, states: StateBatch) -> Tensor:
+        """Return the (layers, m) norms in all hidden states, or in the modules that are measured."""
+        if not self._of_modules:
+            return states.norms()
+        for layer in self.layers:
+            if states[layer].ndim != 3 or states[layer].shape[:2] != states.batch.inputs["input_ids"].shape:
+                raise ShapeError(
+                    f"the output of {layer} has shape {tuple(states[layer].shape)}",
+                    wanted="one vector for each token",
+                    hint=Setting("modules", to="name other modules"),
+                )
+        return torch.stack([states.rows(layer).norm(dim=1) for layer in self.layers])
+
+    def _sinks(self, number: int, row_set: int, norms: Tensor, **about: Any) -> Sinks:
+        """Return the sinks by norms; batch 0 determines the thresholds of each set of rows."""
+        try:
+            if number == 0:
+                self._thresholds[row_set] = sink_thresholds(norms, ratio=self.sink_ratio)
+            return find_sinks(norms, ratio=self.sink_ratio, thresholds=self._thresholds[row_set], **about)
+        except NotFiniteError:
+            raise self._not_finite(norms, about["layers"]) from None
+
+    def _not_finite(self, norms: Tensor, layers: Sequence[Layer]) -> NotFiniteError:
         """Return the error that names the layers whose norms are not finite."""
         bad = (~norms.isfinite()).any(dim=1).nonzero().flatten().tolist()
         others = f", and {len(bad) - 1} other layers" if len(bad) > 1 else ""
         return NotFiniteError(
-            f"layer {bad[0]}{others} of {self.name} has states with NaN or infinity",
+            f"layer {layers[bad[0]]}{others} of {self.name} has states with NaN or infinity",
             hint=Setting("dtype", "float32", to="compute in a wider range of numbers"),
         )
 
@@ -246,8 +298,21 @@ class States:
         """(n,) bool, the attention sinks among all tokens."""
         is_sink = torch.zeros(len(self.counted), dtype=torch.bool)
         for batch in self.batches():
+            assert batch.rows is not None
             is_sink[batch.rows] = batch.is_sink
         return is_sink
+
+
+def one_width(widths: Mapping[Layer, int]) -> int:
+    """Return the number of dimensions that all layers have; raise ShapeError if they differ."""
+    if len(set(widths.values())) > 1:
+        first, last = min(widths, key=widths.__getitem__), max(widths, key=widths.__getitem__)
+        raise ShapeError(
+            f"layer {first} has {widths[first]} dimensions and layer {last} has {widths[last]}",
+            wanted="layers of one width",
+            hint="measure each layer with isoscope.layers",
+        )
+    return next(iter(widths.values()))
 
 
 def chosen_layers(layers: Iterable[int] | None, n_layers: int) -> list[int]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from isoscope.models.layers.plan import LayerPlan, TypePlan
+from isoscope.models.layers.plan import BatchRows, TypePlan
 
 _PIECE = 32  # rows of a group that one thread of a CUDA device adds up in turn
 
@@ -96,26 +96,26 @@ class Part:
     def of(
         cls,
         chosen: Tensor,
-        texts: Tensor,
-        types: Tensor,
-        baseline: Tensor,
+        known: BatchRows,
         plan: TypePlan,
         device: torch.device,
     ) -> Part:
-        """Return the part for a (m,) mask and the text, type and baseline mark of all m rows."""
-        rows = chosen.nonzero().flatten()
-        codes, groups = torch.unique(types[rows], return_inverse=True)
+        """Return the part for a (m,) mask of the rows of a batch."""
+        rows, texts = chosen.nonzero().flatten(), known.texts
+        typed = rows if known.types is not None else rows[:0]
+        types = typed if known.types is None else known.types[typed]
+        codes, groups = torch.unique(types, return_inverse=True)
         slots = plan.slots[codes]
         repeated = (slots >= 0).nonzero().flatten()
         return cls(
             rows.to(device),
             Bags.of(rows, texts[rows], int(texts.max()) + 1, device),
-            Bags.of(rows, groups, len(codes), device),
+            Bags.of(typed, groups, len(codes), device),
             codes.to(device),
             (1 / plan.counts[codes]).to(device),
             repeated.to(device),
             slots[repeated].to(device),
-            (chosen & baseline).nonzero().flatten().to(device),
+            (chosen & known.baseline).nonzero().flatten().to(device),
         )
 
 
@@ -136,23 +136,13 @@ class BatchIndex:
     held: tuple[Tensor, Tensor]
 
     @classmethod
-    def of(cls, number: int, rows: Tensor, is_sink: Tensor, plan: LayerPlan) -> BatchIndex:
-        """Return the index of a batch from its number, its rows among all tokens, and its sinks."""
-        device, is_sink, known = is_sink.device, is_sink.cpu(), plan.tokenized.rows
-        _, texts = torch.unique_consecutive(known.sentences.codes[rows], return_inverse=True)
-        facts = (texts, known.types.codes[rows], plan.baseline[rows], plan.types, device)
-        counted, completed = plan.counted[rows], plan.types.completed[number]
-        held, places = _held(rows, plan.sample)
+    def of(cls, known: BatchRows, is_sink: Tensor, plan: TypePlan) -> BatchIndex:
+        """Return the index of a batch from what is known of its rows, and its sinks."""
+        device, is_sink = is_sink.device, is_sink.cpu()
+        held, places = known.held
         return cls(
-            Part.of(counted & ~is_sink, *facts),
-            Part.of(counted & is_sink, *facts),
-            (completed.to(device), plan.types.slots[completed].to(device)),
+            Part.of(known.counted & ~is_sink, known, plan, device),
+            Part.of(known.counted & is_sink, known, plan, device),
+            (known.completed.to(device), plan.slots[known.completed].to(device)),
             (held.to(device), places.to(device)),
         )
-
-
-def _held(rows: Tensor, sample: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the rows that are in the sample, and their positions in it."""
-    places = torch.searchsorted(sample, rows).clamp(max=len(sample) - 1)
-    found = (sample[places] == rows).nonzero().flatten()
-    return found, places[found]

@@ -122,5 +122,7 @@ def _curve(
     points = [(layer, value) for layer, value in pairs if value is not None]
     if points:
         x, y = zip(*points, strict=True)
+        if isinstance(x[0], str):  # the positions of modules stand for their names
+            x = tuple(profile.layers.index(layer) for layer in x)
         ax.plot(x, y, style, color=colour, label=label, linewidth=1, markersize=2.5, marker=".")
     return [value for _, value in points]

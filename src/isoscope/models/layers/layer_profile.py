@@ -13,9 +13,10 @@ from torch import Tensor
 from isoscope.engine.readings import Readings, View
 from isoscope.errors import InputError, UndefinedError
 from isoscope.metrics.sinks import Sinks
-from isoscope.models.language_models import LanguageModel
-from isoscope.models.layers.plan import LayerPlan
+from isoscope.models.forward import Layer
+from isoscope.models.layers.plan import LayerPlan, OpenPlan
 from isoscope.models.layers.quantities import ALL_QUANTITIES, LayerStatistics, Quantity
+from isoscope.models.states import States
 from isoscope.statistics.group_cosines import GroupCosines
 from isoscope.tables import Grid, shown
 
@@ -42,8 +43,9 @@ class LayerProfile(View):
 
     Attributes:
         model: the name of the model.
-        n_tokens, n_texts, n_types: the numbers of tokens, texts and token types.
-        n_dims: the number of dimensions of a state.
+        n_tokens, n_texts, n_types: the numbers of tokens, texts and token types; for batches, the numbers of
+            rows and items, and 0.
+        n_dims: the number of dimensions of a state, of the widest layer where they differ.
         readings: every quantity by `layer` and `view` ("all tokens" or "without sinks").
         sinks: descriptions of the attention sinks; empty where there are none.
         n_sinks: the number of tokens that are sinks.
@@ -66,58 +68,58 @@ class LayerProfile(View):
     sample: int
     type_names: tuple[str, ...]
     type_counts: Tensor
-    type_similarities: Mapping[int, Tensor]
+    type_similarities: Mapping[Any, Tensor]
     seconds: Mapping[str, float]
     notes: tuple[str, ...]
 
     @classmethod
     def of(
         cls,
-        model: LanguageModel,
-        plan: LayerPlan,
-        sinks: Sinks,
+        states: States,
+        plan: LayerPlan | OpenPlan,
+        sinks: Sequence[Sinks],
         readings: Readings,
-        statistics: Mapping[int, tuple[LayerStatistics, LayerStatistics]],
+        statistics: Mapping[Layer, tuple[LayerStatistics, LayerStatistics]],
         seconds: Mapping[str, float],
         notes: tuple[str, ...],
     ) -> LayerProfile:
         """Return the profile of a run."""
         counts = plan.types.counts
-        if not bool((counts > 1).any()):
+        if len(counts) and not bool((counts > 1).any()):
             notes = (*notes, "no token type occurs twice: self-similarity is undefined")
         return cls(
-            model=model.name,
+            model=states.name,
             n_tokens=plan.n_counted,
-            n_texts=len(plan.tokenized.lengths),
+            n_texts=plan.n_items,
             n_types=int((counts > 0).sum()),
-            n_dims=model.n_dims,
+            n_dims=max(states.widths.values()),
             readings=readings,
-            sinks=sinks.names,
-            n_sinks=len(sinks),
-            sample=len(plan.sample),
-            type_names=plan.tokenized.rows.types.names,
+            sinks=tuple(name for part in sinks for name in part.names),
+            n_sinks=sum(map(len, sinks)),
+            sample=plan.n_sample,
+            type_names=plan.type_names,
             type_counts=counts,
             type_similarities={
                 layer: GroupCosines.of(views[1].type_directions).by_group.cpu()
-                for layer, views in statistics.items()
+                for layer, views in (statistics if len(counts) else {}).items()
             },
             seconds=dict(seconds),
             notes=notes,
         )
 
     @cached_property
-    def by_layer(self) -> dict[int, tuple[Values, Values]]:
-        """For each layer, the values with and without sinks."""
-        values: dict[int, tuple[Values, Values]] = {}
+    def by_layer(self) -> dict[Any, tuple[Values, Values]]:
+        """For each layer, by its number or name, the values with and without sinks."""
+        values: dict[Any, tuple[Values, Values]] = {}
         for reading in self.readings:
             views = values.setdefault(reading.group["layer"], ({}, {}))
             views[VIEWS.index(reading.group["view"])][reading.metric] = reading.value
         return values
 
     @property
-    def layers(self) -> list[int]:
-        """The numbers of the layers, in ascending order."""
-        return sorted(self.by_layer)
+    def layers(self) -> list[Any]:
+        """The numbers of the layers, or the names of the modules, in the order of the model."""
+        return list(self.by_layer)
 
     @property
     def metrics(self) -> tuple[str, ...]:
@@ -133,7 +135,7 @@ class LayerProfile(View):
 
     def adjusted_by_type(self, layer: int = -1) -> dict[str, float]:
         """Return the adjusted self-similarity of each token type, the most frequent type first."""
-        layer = self.layers[layer] if layer < 0 else layer
+        layer = self.layers[layer] if isinstance(layer, int) and layer < 0 else layer
         if layer not in self.type_similarities:
             raise InputError(argument="layer", got=layer, wanted=f"one of {', '.join(map(str, self.layers))}")
         if "mean_cosine" not in self.metrics:
@@ -160,17 +162,17 @@ class LayerProfile(View):
             "notes": list(self.notes),
             "layers": [
                 {"layer": layer, WITH_SINKS: first, WITHOUT_SINKS: second}
-                for layer, (first, second) in sorted(self.by_layer.items())
+                for layer, (first, second) in self.by_layer.items()
             ],
         }
 
     @property
     def title(self) -> str:
         """The model and the numbers of tokens, texts and layers in one line."""
-        return (
-            f"{self.model}: {self.n_tokens:,} tokens of {self.n_types:,} types in "
-            f"{self.n_texts:,} texts, {len(self.layers)} layers × {self.n_dims}"
-        )
+        rows = f"{self.n_tokens:,} tokens of {self.n_types:,} types in {self.n_texts:,} texts"
+        if not self.n_types:
+            rows = f"{self.n_tokens:,} vectors of {self.n_texts:,} items"
+        return f"{self.model}: {rows}, {len(self.layers)} layers × {self.n_dims}"
 
     def speed(self) -> str:
         """Return the tokens per second with and without measuring, and the time on the sample."""

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from isoscope.errors import InputError, ShapeError
 from isoscope.labels import Labels
-from isoscope.models.states import States
+from isoscope.models.states import States, TokenBatch
 from isoscope.models.tokens import Tokenized
 from isoscope.statistics.strata import draw_rows
 
@@ -71,6 +72,27 @@ def _by_batch(types: Tensor, batch: Tensor, n_batches: int) -> list[Tensor]:
 
 
 @dataclass(frozen=True, eq=False)
+class BatchRows:
+    """What is known of the m rows of a batch, on the CPU.
+
+    Attributes:
+        texts: (m,) int64, the number of each row's text within the batch.
+        types: (m,) int64, the code of each row's token type; None where rows have no types.
+        counted: (m,) bool, the rows that are measured.
+        baseline: (m,) bool, the rows of the baseline.
+        completed: (c,) the token types that will not occur again.
+        held: rows of the batch whose states are held, and their places among those held.
+    """
+
+    texts: Tensor
+    types: Tensor | None
+    counted: Tensor
+    baseline: Tensor
+    completed: Tensor
+    held: tuple[Tensor, Tensor]
+
+
+@dataclass(frozen=True, eq=False)
 class LayerPlan:
     """The tokens of a run over the layers.
 
@@ -94,10 +116,42 @@ class LayerPlan:
         return int(self.types.counts.sum())
 
     @property
-    def sample_types(self) -> Labels:
+    def n_items(self) -> int:
+        """The number of texts."""
+        return len(self.tokenized.lengths)
+
+    @property
+    def n_sample(self) -> int:
+        """The number of tokens in the sample."""
+        return len(self.sample)
+
+    @property
+    def sample_rows(self) -> int:
+        """The largest size of the sample."""
+        return len(self.sample)
+
+    @property
+    def type_names(self) -> tuple[str, ...]:
+        """The names of the token types."""
+        return self.tokenized.rows.types.names
+
+    @property
+    def sample_types(self) -> Labels | None:
         """The types of the tokens in the sample."""
         types = self.tokenized.rows.types
         return Labels(types.codes[self.sample], types.names)
+
+    def batch(self, number: int, batch: TokenBatch) -> BatchRows:
+        """Return the rows of a batch of this number."""
+        rows, known = batch.rows, self.tokenized.rows
+        assert rows is not None
+        _, texts = torch.unique_consecutive(batch.items, return_inverse=True)
+        places = torch.searchsorted(self.sample, rows).clamp(max=len(self.sample) - 1)
+        held = (self.sample[places] == rows).nonzero().flatten()
+        return BatchRows(
+            texts, known.types.codes[rows], self.counted[rows], self.baseline[rows],
+            self.types.completed[number], (held, places[held]),
+        )  # fmt: skip
 
     def layer_bytes(self, n_dims: int) -> int:
         """Return the largest size of the sums of one layer: types, sample, and four matrices of moments."""
@@ -132,6 +186,65 @@ class LayerPlan:
             states.tokenized, counted, types, drawn[:sample].sort().values,
             _baseline(rows.sentences, counted, generator),
         )  # fmt: skip
+
+
+class OpenPlan:
+    """The plan for rows that are not known before they come, and have no token types.
+
+    The sample is drawn as rows come: each row replaces a random one with the probability that makes every
+    sample equally likely. The baseline is one random row of each of the first 1,000 items.
+    """
+
+    sample_types = None
+    type_names: tuple[str, ...] = ()
+
+    def __init__(self, *, sample: int, seed: int) -> None:
+        if sample < 2:
+            raise InputError(argument="sample", got=sample, wanted="at least 2 vectors")
+        self.sample_rows, self._seed = sample, seed
+        self.n_counted = self.n_items = 0
+        none = torch.zeros(0, dtype=torch.int64)
+        self.types = TypePlan(none, none, 0, [])
+
+    @property
+    def n_sample(self) -> int:
+        """The number of rows in the sample."""
+        return min(self.sample_rows, self.n_counted)
+
+    def layer_bytes(self, n_dims: int) -> int:
+        """Return the largest size of the sums of one layer: the sample, and four matrices of moments."""
+        return 4 * n_dims * self.sample_rows + 4 * 8 * n_dims**2
+
+    def batch(self, number: int, batch: TokenBatch) -> BatchRows:
+        """Return the rows of the next batch; number 0 begins a pass."""
+        if number == 0:
+            self.n_counted = self.n_items = 0
+        items, m = batch.items, len(batch.items)
+        _, texts = torch.unique_consecutive(items, return_inverse=True)
+        random = np.random.default_rng([self._seed, self.n_counted])
+        rows = BatchRows(
+            texts, None, torch.ones(m, dtype=torch.bool), self._baseline(texts, random),
+            torch.zeros(0, dtype=torch.int64), self._held(m, random),
+        )  # fmt: skip
+        self.n_counted += m
+        self.n_items += int(texts[-1]) + 1
+        return rows
+
+    def _held(self, m: int, random: np.random.Generator) -> tuple[Tensor, Tensor]:
+        """Return rows of the batch that enter the sample, and their places in it."""
+        numbers = np.arange(self.n_counted, self.n_counted + m)
+        drawn = np.where(
+            numbers < self.sample_rows, numbers, (random.random(m) * (numbers + 1)).astype(np.int64)
+        )
+        chosen = np.flatnonzero(drawn < self.sample_rows)[::-1]
+        places, first = np.unique(drawn[chosen], return_index=True)  # of rows for one place, the last stays
+        return torch.from_numpy(chosen[first].copy()), torch.from_numpy(places)
+
+    def _baseline(self, texts: Tensor, random: np.random.Generator) -> Tensor:
+        n = int(texts[-1]) + 1
+        keys = torch.from_numpy(random.random(len(texts)))
+        best = torch.zeros(n, dtype=torch.float64).scatter_reduce(0, texts, keys, "amax")
+        return (keys == best[texts]) & (texts < BASELINE_TEXTS - self.n_items)
 
 
 def _baseline(sentences: Labels, counted: Tensor, generator: torch.Generator) -> Tensor:

@@ -15,14 +15,15 @@ import torch
 
 from isoscope.arguments import as_mebibytes, parse_memory, renamed
 from isoscope.engine.readings import Reading, Readings
-from isoscope.errors import InputError, check_seed
+from isoscope.errors import InputError, ShapeError, check_seed
 from isoscope.kernels.workers import in_order
 from isoscope.metrics.sinks import Sinks
-from isoscope.models.forward import StateBatch
-from isoscope.models.language_models import LanguageModel, load_language_model
+from isoscope.models.forward import Layer, StateBatch
+from isoscope.models.language_models import LanguageModel
 from isoscope.models.layers.batch_index import BatchIndex
 from isoscope.models.layers.layer_profile import VIEWS, LayerProfile
-from isoscope.models.layers.plan import LayerPlan
+from isoscope.models.layers.opened import open_states, plans_of
+from isoscope.models.layers.plan import LayerPlan, OpenPlan
 from isoscope.models.layers.quantities import (
     CLUSTER_QUANTITIES,
     LayerStatistics,
@@ -33,7 +34,7 @@ from isoscope.models.layers.quantities import (
 )
 from isoscope.models.layers.sums import LayerSums
 from isoscope.models.layers.type_sums import SinkPlaces
-from isoscope.models.states import States
+from isoscope.models.states import States, TokenBatch
 from isoscope.progress import Bar
 
 _FEW_FOR_LID = 20  # tokens a neighbour: with fewer the neighbourhood is a good part of the space
@@ -42,12 +43,14 @@ _UNCHECKED_NUMBERS = 2**29  # of states on a device whose sums are checked toget
 _CUDA_WORKERS = 4  # layers at a time on CUDA: while one waits for the device, another launches
 
 
+@renamed(texts="inputs")
 @renamed(as_mebibytes, memory_mb="memory")
 def layers(
-    model: str | os.PathLike[str] | LanguageModel,
-    texts: Sequence[str],
+    model: Any,
+    inputs: Any,
     *,
     layers: Iterable[int] | None = None,
+    modules: str | Iterable[str] | None = None,
     window: int | None = None,
     truncate: bool = False,
     max_tokens: int | None = None,
@@ -58,6 +61,7 @@ def layers(
     k: int = 100,
     sink_ratio: float = 10.0,
     batch_tokens: int | None = None,
+    batch_size: int = 32,
     memory: str | float | None = None,
     device: str | torch.device | None = None,
     dtype: str | torch.dtype = "float32",
@@ -67,7 +71,7 @@ def layers(
     progress: bool | None = None,
     download: bool = False,
 ) -> LayerProfile:
-    """Measure every layer of a language model on texts, in one pass and bounded memory.
+    """Measure every layer of a model on texts or batches, in one pass and bounded memory.
 
     Cosines, norms, IsoScore, ranks and dimension shares are exact over all tokens, without storing their
     states. Clusters, local dimension and informativity are computed on `sample` random tokens. Attention
@@ -75,9 +79,16 @@ def layers(
     them.
 
     Args:
-        model: a short name, folder, .gguf file or hub id (see `resolve_model`), or a loaded LanguageModel.
-        texts: strings, none of them empty unless `window` is given.
+        model: a short name, folder, .gguf file or hub id (see `resolve_model`), or a LanguageModel or
+            InputModel that is loaded. For batches, any model: of transformers, of timm, or one of your own.
+        inputs: texts, none of them empty unless `window` is given; images, as arrays or of PIL; recordings,
+            each a one-dimensional array at the sampling rate of the model; or batches for the model: mappings
+            of named inputs, tensors, or tuples that begin with one of them, in a list or a DataLoader. Only
+            texts have token types: quantities that need these are undefined for the others.
         layers: the numbers of the layers, 0 for the embedding layer and −1 for the last; by default all.
+        modules: measure the outputs of these modules instead: names, patterns such as
+            "encoder.layer.*.attention", or "residual", "attention" and "mlp" of every block. A model that
+            returns no hidden states needs it.
         window: join the texts into one stream and cut it into windows of this many tokens.
         truncate: truncate texts that exceed the model's maximum length; otherwise they raise an error.
         max_tokens: stop before the text or window that would exceed this many tokens.
@@ -90,6 +101,7 @@ def layers(
         k: the number of neighbours for the local dimension.
         sink_ratio: a token is an attention sink if its norm exceeds this many times the median.
         batch_tokens: tokens in a batch; by default 4,096, and 32,768 on CUDA.
+        batch_size: images or recordings in a batch.
         memory: the memory limit for the sums of all layers, such as "2GB"; by default 1 GiB. Where they
             exceed it, the texts are read more than once, each time for some of the layers.
         device: the device to run the model on; by default a CUDA device if there is one.
@@ -109,28 +121,29 @@ def layers(
     limit = parse_memory(memory) or MEMORY
     with Bar(show=progress) as bar:
         bar.step("loading the model", at_once=True)
-        loaded = load_language_model(
-            model, device=device, dtype=dtype, device_map=device_map, compile=compile, download=download
-        )
-        bar.step("tokenizing")
-        states = States(
-            texts, model=loaded, layers=layers, window=window, truncate=truncate, max_tokens=max_tokens,
-            special=special, sink_ratio=sink_ratio, batch_tokens=batch_tokens,
+        loading = {"device": device, "dtype": dtype, "device_map": device_map, "compile": compile}
+        reading = {"window": window, "truncate": truncate, "max_tokens": max_tokens, "special": special}
+        states = open_states(
+            model, inputs, layers=layers, modules=modules, sink_ratio=sink_ratio, batch_tokens=batch_tokens,
+            batch_size=batch_size, loading=loading | {"download": download}, reading=reading, bar=bar,
         )  # fmt: skip
-        plan = LayerPlan.of(states, sample=sample, seed=seed)
-        run = _Run(states, plan, bar, {"clusters": clusters, "k": k, "seed": seed})
-        found: dict[int, tuple[LayerStatistics, LayerStatistics]] = {}
-        groups = layer_groups(states.layers, plan, loaded.n_dims, limit)
+        run = _Run(states, plans_of(states, sample, seed), bar, {"clusters": clusters, "k": k, "seed": seed})
+        run.seconds["model"] += states.first_seconds
+        found: dict[Layer, tuple[LayerStatistics, LayerStatistics]] = {}
+        plan = run.plans[0]
+        groups = layer_groups(states.layers, plan, max(states.widths.values()), limit)
         for number, group in enumerate(groups, 1):
             of_many = f", pass {number} of {len(groups)}" if len(groups) > 1 else ""
-            bar.step(f"{len(states.counted):,} tokens through {loaded.name}{of_many}")
+            what = "batches" if states.n_tokens is None else f"{states.n_tokens:,} tokens"
+            bar.step(f"{what} through {states.name}{of_many}")
             found |= run.layers(group)
         readings = _readings(found, quantities, run, bar)
-    notes = [*states.notes, *_sample_notes(len(plan.sample), k), *_zero_notes(found)]
+    notes = [*states.notes, *_sample_notes(plan.n_sample, k), *_zero_notes(found)]
     if len(groups) > 1:
         within = f"{limit / 10**6:,.0f} MB"
         notes.append(f"the texts were read {len(groups)} times to keep the sums within {within}")
-    return LayerProfile.of(loaded, plan, run.sinks, readings, found, run.seconds, tuple(notes))
+    sinks = [part for part in run.sinks if len(part)]
+    return LayerProfile.of(states, plan, sinks, readings, found, run.seconds, tuple(notes))
 
 
 @renamed(as_mebibytes, memory_mb="memory")
@@ -152,52 +165,76 @@ def measure_layers(
 
 @dataclass
 class _Run:
-    """A run of the model over the texts: the states, the sinks found so far, and the time."""
+    """A run of the model over the inputs: the states, the sinks found so far, and the time."""
 
     states: States
-    plan: LayerPlan
+    plans: list[LayerPlan] | list[OpenPlan]
     bar: Bar
     options: dict[str, Any]
-    _seen: list[Sinks] = field(default_factory=list)
+    _seen: list[list[Sinks]] = field(default_factory=list)
     seconds: dict[str, float] = field(default_factory=lambda: {"model": 0.0, "measures": 0.0})
 
     @property
-    def sinks(self) -> Sinks:
-        """The attention sinks that were found in the last pass."""
-        return Sinks.joined(self._seen)
+    def sinks(self) -> list[Sinks]:
+        """The attention sinks of each set of rows that were found in the last pass."""
+        return [Sinks.joined(parts) for parts in self._seen]
 
-    def layers(self, layers: list[int]) -> dict[int, tuple[LayerStatistics, LayerStatistics]]:
-        """Return the statistics of some layers, with and without sinks, after one pass over the texts."""
+    def layers(self, layers: list[Layer]) -> dict[Layer, tuple[LayerStatistics, LayerStatistics]]:
+        """Return the statistics of some layers, with and without sinks, after one pass over the inputs."""
         device, n_done, began = self.states.device, 0, time.perf_counter()
-        self._seen = []  # the same in every pass
-        places = SinkPlaces(len(self.plan.types.counts), device)
-        sums = {layer: LayerSums(self.plan, places, self.states.n_dims, device) for layer in layers}
+        self._seen = [[] for _ in self.plans]  # the same in every pass
+        places = [SinkPlaces(len(plan.types.counts), device) for plan in self.plans]
+        sums: dict[Layer, LayerSums] = {}
         clock = _Clock(device)
         batches = clock.timed(self.states.forward())
         if device.type == "cuda":
             batches = _beside_the_model(batches, device)
-        for number, batch in enumerate(batches):
-            n_done += self._add(number, batch, sums, places)
-            self.bar.share(n_done / len(self.states.counted))
+        for number, states in enumerate(batches):
+            for row_set, batch in enumerate(self.states.row_sets(number, states)):
+                chosen = [layer for layer in batch.layers if layer in layers]
+                if number == 0:
+                    sums |= {
+                        layer: LayerSums(
+                            self.plans[row_set], places[row_set], self.states.widths[layer], device
+                        )
+                        for layer in chosen
+                    }
+                own = {layer: sums[layer] for layer in chosen}
+                n_done += self._add(number, row_set, batch, own, places[row_set])
+            if self.states.n_tokens is not None:
+                self.bar.share(n_done / self.states.n_tokens)
         self.seconds["model"] += clock.seconds
         self.seconds["measures"] += time.perf_counter() - began - clock.seconds
-        return {layer: part.finish(**self.options) for layer, part in sums.items()}
+        self._check_counts()
+        return {layer: sums[layer].finish(**self.options) for layer in layers}
 
-    def _add(self, number: int, states: StateBatch, sums: Mapping[int, LayerSums], places: SinkPlaces) -> int:
-        """Add a batch to the sums of each layer, and return how many tokens it has."""
-        batch, device = self.states.with_sinks(number, states), self.states.device
-        self._seen.append(batch.sinks)
+    def _check_counts(self) -> None:
+        n = min(plan.n_counted for plan in self.plans)
+        if n < 2:
+            raise ShapeError(f"has {n} vectors to count", argument="inputs", wanted="at least 2")
+
+    def _add(
+        self,
+        number: int,
+        row_set: int,
+        batch: TokenBatch,
+        sums: Mapping[Layer, LayerSums],
+        places: SinkPlaces,
+    ) -> int:
+        """Add a batch to the sums of each layer, and return how many rows it has."""
+        device, plan = self.states.device, self.plans[row_set]
+        self._seen[row_set].append(batch.sinks)
         is_sink = batch.is_sink.to(device)
-        index = BatchIndex.of(number, batch.rows, is_sink, self.plan)
+        index = BatchIndex.of(plan.batch(number, batch), is_sink, plan.types)
         places.add(index)
-        at_once = max(1, _UNCHECKED_NUMBERS // (len(batch.rows) * self.states.n_dims))
-        layers = list(sums)
+        layers, n_rows = list(sums), len(batch.items)
+        at_once = max(1, _UNCHECKED_NUMBERS // (n_rows * max(self.states.widths.values())))
         for start in range(0, len(layers), at_once):
             some = layers[start : start + at_once]
             for layer in some:
-                sums[layer].add(states.rows(layer), batch.norms[layer], index, is_sink)
+                sums[layer].add(batch.vectors(layer), batch.norms[layer], index, is_sink)
             LayerSums.check([sums[layer] for layer in some])
-        return len(batch.rows)
+        return n_rows
 
 
 class _Clock:
@@ -276,12 +313,14 @@ def _sample_notes(n: int, k: int) -> list[str]:
     return []
 
 
-def _zero_notes(found: Mapping[int, tuple[LayerStatistics, LayerStatistics]]) -> list[str]:
+def _zero_notes(found: Mapping[Layer, tuple[LayerStatistics, LayerStatistics]]) -> list[str]:
     zero = [str(layer) for layer, (everyone, _) in found.items() if not everyone.directions.count]
     return [f"every state is zero in layer{'s' if len(zero) > 1 else ''} {', '.join(zero)}"] if zero else []
 
 
-def layer_groups(layers: list[int], plan: LayerPlan, n_dims: int, memory: int) -> list[list[int]]:
+def layer_groups(
+    layers: list[Layer], plan: LayerPlan | OpenPlan, n_dims: int, memory: int
+) -> list[list[Layer]]:
     """Return the layers of each pass, as many as fit in memory."""
     at_once = max(1, memory // plan.layer_bytes(n_dims))
     n_passes = -(-len(layers) // at_once)
@@ -290,7 +329,7 @@ def layer_groups(layers: list[int], plan: LayerPlan, n_dims: int, memory: int) -
 
 
 def _readings(
-    found: dict[int, tuple[LayerStatistics, LayerStatistics]],
+    found: dict[Layer, tuple[LayerStatistics, LayerStatistics]],
     quantities: list[Quantity],
     run: _Run,
     bar: Bar,
@@ -298,11 +337,15 @@ def _readings(
     """Return every quantity of every layer, with and without sinks; on the CPU, one layer on each core."""
     bar.step("clusters and neighbours")
     began = time.perf_counter()
-    views = VIEWS if len(run.sinks) else VIEWS[:1]
+    views = VIEWS if any(map(len, run.sinks)) else VIEWS[:1]
     name = run.states.name
     if run.states.device.type == "cuda" and CLUSTER_QUANTITIES & {one.name for one in quantities}:
         for view in range(len(views)):
-            find_clusters([both[view] for both in found.values()])
+            shapes: dict[Any, list[LayerStatistics]] = {}
+            for both in found.values():
+                shapes.setdefault(both[view].vectors.shape, []).append(both[view])
+            for alike in shapes.values():
+                find_clusters(alike)
     tasks = [
         partial(take, quantities, statistics, space=name, group={"layer": layer, "view": view})
         for layer, both in found.items()

@@ -15,7 +15,7 @@ from torch import Tensor
 from isoscope.errors import InputError
 from isoscope.labels import Labels
 from isoscope.models.layers.batch_index import BatchIndex, Part
-from isoscope.models.layers.plan import LayerPlan
+from isoscope.models.layers.plan import LayerPlan, OpenPlan
 from isoscope.models.layers.quantities import LayerStatistics
 from isoscope.models.layers.type_sums import SinkPlaces, TypeSums
 from isoscope.space import Space
@@ -70,16 +70,18 @@ class _Rows:
 class LayerSums:
     """The sums of one layer: call `add` for each batch, then `finish`."""
 
-    def __init__(self, plan: LayerPlan, sinks: SinkPlaces, n_dims: int, device: torch.device) -> None:
+    def __init__(
+        self, plan: LayerPlan | OpenPlan, sinks: SinkPlaces, n_dims: int, device: torch.device
+    ) -> None:
+        self._plan = plan
         self._kept, self._sinks = _Rows(), _Rows()
         self._types = TypeSums(plan.types, sinks, n_dims, device)
         # (with sinks, without) × (sum of the texts' values, number of texts)
         self._texts = torch.zeros(2, 2, dtype=torch.float64, device=device)
         self._baseline_sums = torch.zeros(2, n_dims, dtype=torch.float64, device=device)
         self._baseline_counts = [0, 0]
-        self._sample = torch.empty(len(plan.sample), n_dims, device=device)
-        self._sample_types = plan.sample_types
-        self._is_sink = torch.zeros(len(plan.sample), dtype=torch.bool, device=device)
+        self._sample = torch.empty(plan.sample_rows, n_dims, device=device)
+        self._is_sink = torch.zeros(plan.sample_rows, dtype=torch.bool, device=device)
         self._unchecked: list[tuple[_Rows, Unchecked]] = []
 
     def add(self, states: Tensor, norms: Tensor, index: BatchIndex, is_sink: Tensor) -> None:
@@ -117,20 +119,25 @@ class LayerSums:
         if kept is None:
             raise InputError("sink_ratio leaves no token that is no attention sink; raise it")
         everyone = kept if sinks is None else (kept[0].merge(sinks[0]), kept[1].merge(sinks[1]))
-        all_held = torch.ones_like(self._is_sink)
-        views = zip((everyone, kept), self._types.finish(), (all_held, ~self._is_sink), strict=True)
+        n_held, names = self._plan.n_sample, self._plan.type_names
+        is_sink, sample_types = self._is_sink[:n_held], self._plan.sample_types
+        all_held = torch.ones_like(is_sink)
+        views = zip((everyone, kept), self._types.finish(), (all_held, ~is_sink), strict=True)
         found = []
         for view, ((moments, directions), types, held) in enumerate(views):
             (total, n_texts), unit_sum, n = self._texts[view], directions.unit_sum, directions.count
-            codes, names = self._sample_types.codes[held.cpu()], self._sample_types.names
+            sums: dict[str, Any] = {}
+            if sample_types is not None:
+                sums["type_directions"] = GroupCosines(names, *types, unit_sum, n, directions.n_zero)
+            held_types = sample_types and Labels(sample_types.codes[held.cpu()], names).seen()
             found.append(
                 LayerStatistics(
-                    Space(self._sample[held], token_types=Labels(codes, names).seen()),
+                    Space(self._sample[:n_held][held], token_types=held_types),
                     baseline=(self._baseline_counts[view], self._baseline_sums[view]),
                     **options,
                     moments=moments,
                     directions=directions,
-                    type_directions=GroupCosines(names, *types, unit_sum, n, directions.n_zero),
+                    **sums,
                     sentence_directions=MeanCosines(total, n_texts, unit_sum, n),
                     sentence_moments=None,  # the cosines with them are taken
                 )

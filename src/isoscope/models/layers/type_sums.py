@@ -24,7 +24,7 @@ class SinkPlaces:
     def add(self, index: BatchIndex) -> None:
         """Assign slots to the types of a batch's sinks, count the sinks, and find the completed types."""
         sinks = index.sinks
-        if len(sinks):
+        if len(sinks.codes):
             new = sinks.codes[self.slots[sinks.codes] < 0]
             self.slots[new] = torch.arange(self.n_slots, self.n_slots + len(new), device=new.device)
             self.n_slots += len(new)
@@ -51,11 +51,11 @@ class TypeSums:
     def add(self, units: Tensor, index: BatchIndex) -> None:
         """Add a batch of (m, d) unit vectors."""
         kept, sinks = index.kept, index.sinks
-        if len(kept):
+        if len(kept.codes):
             sums = kept.types.sums(units)
             self._sums.index_add_(0, kept.slots, sums[kept.repeated])
             self._mean_sums += kept.shares.to(sums.dtype) @ sums
-        if len(sinks):
+        if len(sinks.codes):
             sums = sinks.types.sums(units)
             self._room_for_sinks()
             self._sink_sums.index_add_(0, self._sinks.slots[sinks.codes], sums)

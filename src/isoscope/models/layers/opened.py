@@ -1,0 +1,79 @@
+"""Open the states of a model on texts, images, recordings or batches, and the plan of their rows."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import torch
+
+from isoscope.errors import InputError
+from isoscope.models.batch_states import BatchStates
+from isoscope.models.input_models import InputModel, Processed, kind_of_items, load_model
+from isoscope.models.language_models import LanguageModel, load_language_model
+from isoscope.models.layers.plan import LayerPlan, OpenPlan
+from isoscope.models.states import States
+from isoscope.progress import Bar
+
+
+def open_states(
+    model: Any,
+    inputs: Any,
+    *,
+    layers: Iterable[int] | None,
+    modules: str | Iterable[str] | None,
+    sink_ratio: float,
+    batch_tokens: int | None,
+    batch_size: int,
+    loading: Mapping[str, Any],
+    reading: Mapping[str, Any],
+    bar: Bar,
+) -> States:
+    """Return the states of a model that is loaded here, or of a loaded model on batches."""
+    chosen: dict[str, Any] = {"layers": layers, "modules": modules, "sink_ratio": sink_ratio}
+    by_name = isinstance(model, str | os.PathLike)
+    kind = kind_of_items(inputs) if by_name or isinstance(model, LanguageModel | InputModel) else None
+    bar.step("loading the model", at_once=True)
+    if kind in (None, "batches") and not isinstance(model, InputModel):
+        _check_batches(model, inputs)
+    if kind == "texts" and not isinstance(model, InputModel):
+        loaded = load_language_model(model, **loading)
+        bar.step("tokenizing")
+        return States(inputs, model=loaded, batch_tokens=batch_tokens, **chosen, **reading)
+    given = [name for name, value in reading.items() if value not in (None, False)]
+    if given:
+        raise InputError("goes with texts", argument=given[0])
+    if kind in ("images", "recordings"):
+        if by_name:
+            model = load_model(model, kind, **loading)
+        if not isinstance(model, InputModel):
+            wanted = "texts, or batches of token ids"
+            raise InputError(f"has {kind}, but {model.name} reads texts", argument="inputs", wanted=wanted)
+        return BatchStates(Processed(inputs, model, batch_size), model=model.model, name=model.name, **chosen)
+    if by_name:
+        model = load_language_model(model, **loading)
+    name = model.name if isinstance(model, LanguageModel | InputModel) else None
+    batches = [inputs] if isinstance(inputs, Mapping | torch.Tensor) else inputs
+    model = model.model if isinstance(model, InputModel) else model
+    return BatchStates(batches, model=model, name=name, **chosen)
+
+
+def plans_of(states: States, sample: int, seed: int) -> list[LayerPlan] | list[OpenPlan]:
+    """Return the plan of each set of rows; the rows of texts are known, those of batches are not."""
+    if isinstance(states, BatchStates):
+        return [OpenPlan(sample=sample, seed=seed) for _ in range(states.n_row_sets)]
+    return [LayerPlan.of(states, sample=sample, seed=seed)]
+
+
+def _check_batches(model: Any, inputs: Any) -> None:
+    """Raise InputError for texts, which a model without a tokenizer cannot read."""
+    if isinstance(inputs, str) or (isinstance(inputs, Sequence) and inputs and isinstance(inputs[0], str)):
+        raise InputError(
+            f"has texts, but {type(model).__name__} has no tokenizer",
+            argument="inputs",
+            wanted="batches",
+            hint="load the model with isoscope.models.load_language_model",
+        )
+    if not isinstance(inputs, Iterable):
+        raise InputError(argument="inputs", got=inputs, wanted="texts, or batches for the model")
