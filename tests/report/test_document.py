@@ -44,6 +44,7 @@ def test_the_page_holds_the_readings(X: np.ndarray, tmp_path: Path) -> None:
         dict(enumerate(contributions))
     )
     assert held["dimensions"]["total"] == pytest.approx(iso.mean_cosine(X))
+    assert held["dimensions"]["says_little"] is bool(iso.mean_cosine(X) < 0.1)
 
 
 def test_the_same_space_makes_the_same_page(X: np.ndarray) -> None:
@@ -159,7 +160,7 @@ def nothing(*args: object, **options: object) -> None:
     ("place", "said"),
     [
         ("page.txt", "a name that ends in .html"),
-        ("folder.html", "is a folder; expected a file whose name"),
+        ("folder.html", "is a folder; expected"),
         ("nowhere/page.html", "is not a folder. Create it first"),
         ("vectors.html/page.html", "is not a folder"),
     ],

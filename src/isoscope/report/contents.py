@@ -17,6 +17,7 @@ from isoscope.measurement import sentence, shown_half_width
 from isoscope.metrics.dimensions import contributions_of
 from isoscope.metrics.frontier import ScatterDecomposition, is_by_chance, isotropy_ceiling
 from isoscope.metrics.registry import registered
+from isoscope.metrics.thresholds import THRESHOLDS
 from isoscope.printable import printable
 from isoscope.progress import Bar
 from isoscope.report.clusters import Silhouettes
@@ -138,6 +139,7 @@ def _dimensions(g: Evidence) -> dict[str, Any] | None:
     return {
         "total": float(contributions.sum()),
         "even": 1 / len(contributions),
+        "says_little": THRESHOLDS["common_direction"].severity(float(contributions.sum())) == "healthy",
         "n_for_half": int((ranked < 0.5).sum()) + 1,
         "top": [
             {

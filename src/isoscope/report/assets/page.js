@@ -25,10 +25,10 @@ function short(m) {
 }
 
 function under(m) {
-  if (m.name === 'isoscore') return m.ceiling ? `at most ${m.ceiling} with these labels` : '1: isotropic, 0: one direction';
+  if (m.name === 'isoscore') return m.ceiling ? `at most ${m.ceiling} with these labels` : '1 is isotropic, 0 is one direction';
   if (m.name === 'mean_cosine') return 'of two random vectors';
   if (m.name === 'effective_rank') return `of ${count(contents.n_dims)} dimensions`;
-  if (m.name === 'silhouette') return '1: clear clusters, 0: none';
+  if (m.name === 'silhouette') return '1 is clear clusters, 0 is none';
   return m.name === 'between_share' ? 'of the variance' : 'of the mean cosine';
 }
 
@@ -223,7 +223,7 @@ function showLabels() {
   const bar = put(at('parts'), 'div', { class: 'bar', role: 'img', 'aria-label': parts.map(([name, share]) => `${name} ${percent(share)}`).join(', ') });
   parts.forEach(([, share, kind]) => paint(put(bar, 'span', { class: kind }), { flex: `${Math.max(share, 0.0001)} 1 0` }));
   const key = put(at('parts'), 'div', { class: 'key' });
-  put(key, 'span', {}, 'Sources of anisotropy (shares of the squared covariance):');
+  put(key, 'span', {}, 'Where the anisotropy comes from (shares of the sum of squared covariances):');
   for (const [name, share, kind] of parts) {
     const item = put(key, 'span');
     paint(put(item, 'span', { class: kind }), { width: '10px', height: '10px', 'border-radius': '2px' });
@@ -234,7 +234,7 @@ function showLabels() {
 function showDimensions() {
   const { dimensions } = contents;
   at('dimensions').hidden = false;
-  at('dimension-lead').textContent = `The contribution of each dimension to the mean cosine. ${count(dimensions.n_for_half)} of ${count(contents.n_dims)} dimensions make up half of all contributions. The chart shows the strongest ${dimensions.top.length}.`;
+  at('dimension-lead').textContent = `The contribution of each dimension to the mean cosine. ${count(dimensions.n_for_half)} of ${count(contents.n_dims)} dimensions make up half of all contributions, by their size. The chart shows the strongest ${dimensions.top.length}.${dimensions.says_little ? ' The mean cosine is near 0, so these shares say little.' : ''}`;
   responsive(at('dimension-chart'), (width) => drawDimensions(at('dimension-chart'), width, dimensions));
 }
 
