@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from isoscope import frames
-from isoscope.errors import InputError, NotFiniteError, ShapeError
+from isoscope.errors import InputError, NotFiniteError, Setting, ShapeError
 from isoscope.list_columns import no_vectors
 
 BLOCK_BYTES = 16 * 2**20  # of float32: large enough for a fast product, small enough for any cache
@@ -128,7 +128,10 @@ def as_device(name: str | torch.device | None) -> torch.device | None:
         return torch.empty(0, device=name).device
     except (RuntimeError, AssertionError) as error:
         reason = (str(error).splitlines() or [type(error).__name__])[0]
-        raise InputError(f"{str(name)!r} cannot be used: {reason}", argument="device") from None
+        if reason.startswith("Expected one of"):  # and a list of devices that nobody has
+            reason = "there is no such kind of device"
+        hint = Setting("device", "cpu")
+        raise InputError(f"{str(name)!r} cannot be used: {reason}", argument="device", hint=hint) from None
 
 
 def as_tensor(X: Any, *, name: str = "X") -> Tensor:

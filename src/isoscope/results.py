@@ -24,12 +24,17 @@ class Result:
     """A result that prints as tables, shows itself in a notebook, and converts to JSON and data frames.
 
     A subclass defines `_columns`, the columns of its data frame. Where it has more to say it defines `title`,
-    `grids` (the tables that are printed) and `lines` (the text below them).
+    `opening` (a line above the tables), `grids` (the tables that are printed) and `lines` (the text below).
     """
 
     @property
     def title(self) -> str:
         """What the result is of, in one line."""
+        return ""
+
+    @property
+    def opening(self) -> str:
+        """What stands out, in one line between the title and the tables."""
         return ""
 
     def grids(self) -> Iterable[Grid]:
@@ -80,8 +85,9 @@ class Result:
     def to_html(self) -> str:
         """Return the title, tables and lines as HTML, every text escaped."""
         title = f"<p><strong>{escaped(self.title)}</strong></p>" if self.title else ""
+        opening = f"<p>{escaped(self.opening)}</p>" if self.opening else ""
         lines = "".join(f"<p>{escaped(line)}</p>" for line in self.lines())
-        return title + "".join(grid.to_html() for grid in self.grids()) + lines
+        return title + opening + "".join(grid.to_html() for grid in self.grids()) + lines
 
     def show(self, console: Terminal | None = None) -> None:
         """Print the title, tables and lines to the terminal, at its width."""
@@ -90,6 +96,8 @@ class Result:
         console = console or Terminal()
         if self.title:
             console.say(self.title, style="bold")
+        if self.opening:
+            console.say(self.opening)
         for grid in self.grids():
             console.print(grid.to_rich(console.width))
         for line in self.lines():

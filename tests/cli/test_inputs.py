@@ -129,6 +129,7 @@ def test_device_batch_size_and_download_reach_the_encoder(
         (["vectors.npy", "--no-normalize"], "--normalize needs --model NAME"),
         (["vectors.npy", "--prefix", "query: "], "--prefix needs --model NAME"),
         (["vectors.npy", "--device", "abacus"], "--device 'abacus' cannot be used"),
+        (["reviews.txt", "--model", "TINY", "--device", "abacus"], "--device 'abacus' cannot be used"),
         (["vectors.npy", "--download"], "--download needs --model NAME"),
         (
             ["vectors.npy", "--model", "TINY"],

@@ -85,6 +85,14 @@ def test_texts_are_missing(tiny_bert: Path, tiny_gpt: Path) -> None:
             run(*models)
 
 
+def test_the_model_as_an_option(tiny_bert: Path, texts: Path) -> None:
+    def found(*words: object) -> dict:
+        whole = json.loads(run(*words, "--json", "--no-clusters", "-m", "mean_norm"))
+        return {key: value for key, value in whole.items() if "second" not in key}
+
+    assert found("--model", tiny_bert, texts)["layers"] == found(tiny_bert, texts)["layers"]
+
+
 def test_json(tiny_bert: Path, texts: Path) -> None:
     found = json.loads(run(tiny_bert, "--texts", texts, "--json", "--no-clusters", "--layers", "0,2"))
     assert [layer["layer"] for layer in found["layers"]] == [0, 2]

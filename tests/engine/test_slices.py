@@ -288,6 +288,32 @@ def test_the_worst_slice_comes_first(data: dict[str, Any]) -> None:
     assert apart == sorted(apart, reverse=True)
 
 
+def test_the_first_line_names_the_slice_that_stands_out() -> None:
+    rng = np.random.default_rng(0)
+    by = np.repeat(["de", "en", "fi"], 200)
+    X = rng.normal(size=(600, 8)) + 0.5
+    assert iso.measure(X, by=by, metrics="mean_cosine").opening == (
+        "no slice differs clearly from all other rows"
+    )
+    X[by == "fi"] += 1
+    found = iso.measure(X, by=by, metrics="mean_cosine")
+    inside, rest = (_mean_cosine(X[rows]) for rows in (by == "fi", by != "fi"))
+    said = f"fi stands out: mean_cosine {inside:.4f} against {rest:.4f} in all other rows"
+    assert found.opening.startswith(said)
+    assert set(found.opening.partition("different: ")[2].split(", ")) == {"de", "en"}
+    assert found.opening in " ".join(str(found).split())
+    assert found.opening in found.to_html()
+    two = iso.measure(X[by != "en"], by=by[by != "en"], metrics="mean_cosine")
+    assert two.opening.endswith("in all other rows")
+    assert iso.measure(X, by=by, metrics="isoscore").opening == ""  # which is not tested
+
+
+def _mean_cosine(X: np.ndarray) -> float:
+    units = X / np.linalg.norm(X, axis=1, keepdims=True)
+    cosines = units @ units.T
+    return float(cosines[~np.eye(len(X), dtype=bool)].mean())
+
+
 def test_slices_with_too_few_rows_say_so(data: dict[str, Any]) -> None:
     by = ["one"] + ["nine"] * 8 + ["equal"] * 3 + ["more"] * (N - 12)
     X = data["X"].copy()

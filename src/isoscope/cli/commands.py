@@ -168,7 +168,7 @@ def metric_names() -> list[str]:
     return Path(__file__).with_name("metric_names.txt").read_text(encoding="utf-8").split()
 
 
-def check_metrics(names: Iterable[str]) -> None:
+def check_metrics(names: Iterable[str], argument: str | None = "metrics") -> None:
     """Raise InputError for a name that is neither a metric nor a family."""
     known = metric_names()
     for name in (part.strip() for text in names for part in text.split(",")):
@@ -177,7 +177,8 @@ def check_metrics(names: Iterable[str]) -> None:
                 return  # their names are known when they are imported
             close = difflib.get_close_matches(name, known, n=2)
             hint = f"did you mean {' or '.join(close)}?" if close else "see `isoscope metrics` for all names"
-            raise InputError(f"has no {name!r}", argument="metrics", hint=hint)
+            what = "has no" if argument else "There is no metric"
+            raise InputError(f"{what} {name!r}", argument=argument, hint=hint)
 
 
 def flat(command: Callable[..., None]) -> Callable[..., None]:

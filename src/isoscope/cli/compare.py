@@ -132,7 +132,7 @@ def compare(
     output: JsonOutput = None,
     json: Json = False,
 ) -> None:
-    """Compare two versions or models of the same items: what changed, by how much, and for which items.
+    """Compare two sets of vectors of the same items: what changed, by how much, and for which items.
 
     The output has the metrics of both with the interval of their difference, linear CKA, the Procrustes
     distance, the share of nearest neighbours that both have, and the rows and labels that moved most.

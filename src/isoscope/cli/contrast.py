@@ -104,7 +104,7 @@ def contrast(
     download: Download = False,
     json: Json = False,
 ) -> None:
-    """Train MODEL as a sentence encoder on pairs of texts, and follow its geometry on the way.
+    """Train MODEL as a sentence encoder on pairs of texts, and measure its geometry on the way.
 
     Each text must find its partner among all of the batch (InfoNCE, both ways), with AdamW and a learning
     rate that falls to 0: the training of Xiao, Long and Al Moubayed 2023.

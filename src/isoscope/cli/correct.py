@@ -54,8 +54,8 @@ class CorrectionOptions:
         int | None,
         typer.Option(
             "--components",
-            help="Directions that whiten keeps, or that all-but-the-top and clusterwise remove. "
-            "[default: all; a hundredth of the dimensions]",
+            help="Directions that whiten keeps [default: all], or that all-but-the-top and clusterwise "
+            "remove [default: one for every 100 dimensions].",
             metavar="K",
         ),
     ] = None
@@ -103,7 +103,9 @@ class CorrectionOptions:
 def correct(
     file: Annotated[
         Path,
-        typer.Argument(help="Vectors, in any format `measure` reads.", metavar="FILE", show_default=False),
+        typer.Argument(
+            help="Vectors, in any format that `isoscope measure` reads.", metavar="FILE", show_default=False
+        ),
     ],
     *,
     method: Annotated[
@@ -122,7 +124,7 @@ def correct(
     settings: CorrectionOptions,
     fit: Annotated[
         Path | None,
-        typer.Option("--fit", help="Fit on these vectors. [default: FILE itself]", metavar="OTHER"),
+        typer.Option("--fit", help="Fit on these vectors. [default: those in FILE]", metavar="OTHER"),
     ] = None,
     save: Annotated[
         Path | None,
@@ -138,14 +140,17 @@ def correct(
     seed: Seed = 0,
     json: Json = False,
 ) -> None:
-    """Correct the vectors in FILE: centre, whiten, remove directions; and show how the geometry changed.
+    """Centre, normalise, whiten or otherwise correct the vectors in FILE, and write the result.
 
-    FILE is read in blocks, once or more to fit and once to correct, so it may be larger than memory. With
-    --labels, the clusters of cluster-center and clusterwise are those of the labels.
+    The output shows metrics before and after the correction. FILE is read in blocks, once or more to fit and
+    once to correct, so it may be larger than memory. With --labels, the clusters of cluster-center and
+    clusterwise are those of the labels.
 
     **Examples**
 
-    Whitened, and at length 1: `isoscope correct vectors.npy --method whiten,normalize -o white.npy`
+    The mean subtracted: `isoscope correct vectors.npy --method center -o centered.npy`
+
+    Whitened, then scaled to length 1: `isoscope correct vectors.npy --method whiten,normalize -o white.npy`
 
     The three strongest directions removed:
     `isoscope correct vectors.npy --method all-but-the-top --components 3 -o out.npy`

@@ -39,7 +39,7 @@ def encode(
     encoding: EncodingOptions,
     json: Json = False,
 ) -> None:
-    """Encode the texts in TEXTS by a model, and write one vector for each.
+    """Encode texts with a model, and write one vector for each.
 
     A .parquet file has the columns `vector`, `text`, `label` and every other column of TEXTS. A .npz file has
     the vectors, the texts and the labels. Vectors are cached on disk: a run that was interrupted continues

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -19,7 +20,9 @@ def export(
     atlas: Annotated[
         Path | None,
         written_file(
-            "--atlas", help="Write a table for Embedding Atlas to this .parquet file.", kinds=(".parquet",)
+            "--atlas",
+            help="The table to write for Embedding Atlas, .parquet. [required]",
+            kinds=(".parquet",),
         ),
     ] = None,
     labels: Labels = None,
@@ -42,11 +45,10 @@ def export(
     source: InputOptions,
     seed: Seed = 0,
 ) -> None:
-    """Write the vectors in FILE for another program to show.
+    """Write the vectors in FILE as a table that Embedding Atlas shows as a map.
 
-    With --atlas, a table for Embedding Atlas: the place of each row in the plane, its exact nearest
-    neighbours, text and label, and the other columns of FILE where it is a table. The command that opens it
-    is printed.
+    The table has the place of each row in the plane, its exact nearest neighbours, text and label, and the
+    other columns of FILE where it is a table. The command that opens it is printed.
 
     **Examples**
 
@@ -54,12 +56,17 @@ def export(
 
     Texts, encoded: `isoscope export reviews.jsonl --model all-MiniLM-L6-v2 -l label --atlas atlas.parquet`
     """
+    if atlas is None:
+        raise InputError(
+            "is missing",
+            argument="atlas",
+            wanted="the .parquet file to write",
+            hint=f"isoscope export {shlex.quote(file)} --atlas atlas.parquet",
+        )
+    if atlas.exists() and Path(file).exists() and atlas.samefile(file):
+        raise FileError(f"{atlas} is the file that is read", wanted="another name to write to")
     from isoscope.report.atlas import atlas_command, save_atlas
 
-    if atlas is None:
-        raise InputError("is missing", argument="atlas", wanted="the .parquet file to write")
-    if atlas.exists() and Path(file).exists() and atlas.samefile(file):
-        raise FileError(f"{atlas} is FILE itself", wanted="another name to write to")
     written = save_atlas(
         source.open(file, labels=labels),
         atlas,

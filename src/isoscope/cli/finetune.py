@@ -97,10 +97,10 @@ def finetune(
     download: Download = False,
     json: Json = False,
 ) -> None:
-    """Fine-tune MODEL to classify texts, with a penalty that shapes its space; score and geometry after.
+    """Fine-tune MODEL to classify texts, with a penalty on its isotropy, and print its score and geometry.
 
-    Cross-entropy + λ·(1 − IsoScore*), AdamW with a constant learning rate: the protocol of Rudman and
-    Eickhoff 2024.
+    The loss is cross-entropy + λ·(1 − IsoScore*), minimised by AdamW with a constant learning rate: the
+    protocol of Rudman and Eickhoff 2024.
 
     **Examples**
 

@@ -40,10 +40,11 @@ def frontier(
     seed: Seed = 0,
     json: Json = False,
 ) -> None:
-    """Say how isotropic these labels let the vectors be at all, how far they are from it, and what causes it.
+    """Compute the highest isotropy that vectors with these labels can have, and how far FILE is below it.
 
-    The share of variance between labels sets an exact ceiling on IsoScore. Both are given as measured and
-    with the bias of small samples removed; then the labels and directions that the anisotropy comes from.
+    The share of the variance that lies between labels sets an exact ceiling on IsoScore: clusters that are
+    far apart make a space less isotropic. The output has the score and the ceiling as measured and with the
+    bias of small samples removed, then the labels and directions that make the vectors less isotropic.
 
     **Examples**
 

@@ -30,7 +30,7 @@ _WINDOW = 512
 
 def layers(
     arguments: Annotated[
-        list[str],
+        list[str] | None,
         typer.Argument(
             help="A model, perhaps a second one to compare with it, then the texts. A model is a name "
             "(all-MiniLM-L6-v2, smollm2-135m), a folder, a .gguf file, or a hub id. Texts are a file: .txt "
@@ -39,8 +39,17 @@ def layers(
             show_default=False,
             autocompletion=complete_models,
         ),
-    ],
+    ] = None,
     *,
+    model: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--model",
+            help="The model, if it is not the first argument; give it twice to compare two.",
+            metavar="NAME",
+            autocompletion=complete_models,
+        ),
+    ] = None,
     texts: Annotated[
         str | None,
         typer.Option(
@@ -135,11 +144,11 @@ def layers(
     download: Download = False,
     json: Json = False,
 ) -> None:
-    """Measure every layer of a language model on texts: anisotropy, similarities, rank, clusters, dimension.
+    """Measure every layer of a language model on texts, or compare two models layer by layer.
 
-    Sums are exact over all tokens, in bounded memory. Attention sinks are named, and every quantity is given
-    with and without them. With a second model, the command compares the two layer by layer and lists the
-    tokens that changed most.
+    For each layer the output has the anisotropy, similarities, ranks, clusters and dimensions of its hidden
+    states. Sums are exact over all tokens, in bounded memory. Attention sinks are named, and every quantity
+    is given with and without them. With a second model, the tokens that changed most are listed too.
 
     **Examples**
 
@@ -155,7 +164,7 @@ def layers(
 
     Quickly: `isoscope layers smollm2-135m wikitext2 --data data --max-tokens 20000 --no-clusters`
     """
-    models, texts = _models_and_texts(arguments, texts)
+    models, texts = _models_and_texts(arguments or [], model or [], texts)
     is_file = Path(texts).exists()
     if data is not None and is_file:
         raise InputError(f"goes with a corpus by name; {texts} is a file", argument="data")
@@ -189,18 +198,33 @@ def layers(
     present(result, lines, json=json)
 
 
-def _models_and_texts(arguments: list[str], texts: str | None) -> tuple[list[str], str]:
+def _models_and_texts(arguments: list[str], named: list[str], texts: str | None) -> tuple[list[str], str]:
     """Return the models, and the file or corpus of texts: the last argument where --texts is not given."""
     if texts is None:
+        if not arguments:
+            example = f"isoscope layers {' '.join(named) or 'all-MiniLM-L6-v2'} reviews.txt"
+            raise InputError("MODEL and a FILE of texts are needed", hint=example)
         *arguments, texts = arguments
-        if not arguments or Path(texts).is_dir():
-            raise InputError(
-                f"{texts} is a model; a file of texts must follow",
-                hint=f"isoscope layers {' '.join([*arguments, texts])} reviews.txt",
-            )
-    if len(arguments) > 2:
-        raise InputError(f"there must be one model, or two to compare, got {len(arguments)}")
-    return arguments, texts
+        if not (arguments or named) or Path(texts).is_dir():
+            raise _only_one(texts, [*named, *arguments])
+    models = [*named, *arguments]
+    if not models:
+        raise InputError("MODEL is missing", hint=f"isoscope layers all-MiniLM-L6-v2 {texts}")
+    if len(models) > 2:
+        raise InputError(f"There must be one model, or two to compare, got {len(models)}")
+    return models, texts
+
+
+def _only_one(word: str, before: list[str]) -> InputError:
+    """Return the error over a model without texts, or texts without a model."""
+    if Path(word).is_file() and not word.endswith(".gguf"):
+        return InputError(
+            f"{word} is a file of texts",
+            wanted="a model before it",
+            hint=f"isoscope layers all-MiniLM-L6-v2 {word}",
+        )
+    hint = f"isoscope layers {' '.join([*before, word])} reviews.txt"
+    return InputError(f"{word} is a model; a file of texts must follow", hint=hint)
 
 
 def _write(content: dict[str, Any], path: Path) -> None:

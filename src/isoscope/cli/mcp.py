@@ -20,7 +20,7 @@ def mcp(
         typer.Option("--root", help="The only folder whose files are read and written.", metavar="FOLDER"),
     ] = Path("."),
 ) -> None:
-    """Serve look, measure, compare, advise and report to a language model, by the Model Context Protocol.
+    """Serve look, measure, compare, advise and report to a language model (Model Context Protocol).
 
     The server talks on standard input and output, so a client starts it. It reads files under --root only,
     never uses the network, and downloads no model.

@@ -68,11 +68,12 @@ def measure(
     csv: Annotated[bool, typer.Option("--csv", help="Print CSV instead of tables, a row a reading.")] = False,
     json: Json = False,
 ) -> None:
-    """Measure the vectors in FILE, or those a model makes of its texts, and say what the numbers mean.
+    """Compute metrics of the vectors in FILE, and say what each number means.
 
-    Metrics that can stream read a file of vectors in blocks, so it may be larger than memory. Texts are
-    encoded once: their vectors are cached. With --by, every slice is measured in the same passes and compared
-    with all other rows; the worst slice comes first.
+    With --model, the vectors are those that the model makes of the texts in FILE. Metrics that can stream
+    read a file of vectors in blocks, so it may be larger than memory. Texts are encoded once: their vectors
+    are cached. With --by, every slice is measured in the same passes and compared with all other rows; the
+    worst slice comes first.
 
     **Examples**
 
@@ -114,4 +115,7 @@ def measure(
         found = plan_of(metrics.chosen(), opened, budget=memory, **options)
     else:
         found = measure_space(opened, metrics=metrics.chosen(), memory=memory, **options)
-    present(found, json=json, output=output, csv=csv)
+    lines = []
+    if "spectrum" in (metrics.metrics or ()) and not (json or csv or plan):
+        lines.append("which number of dimensions to use: isoscope metrics spectrum")
+    present(found, lines, json=json, output=output, csv=csv)

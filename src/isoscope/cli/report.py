@@ -9,7 +9,7 @@ import typer
 
 from isoscope.cli.inputs import InputOptions
 from isoscope.cli.options import File, Json, Labels, Seed, Texts, written_file
-from isoscope.errors import FileError, InputError
+from isoscope.errors import InputError
 from isoscope.io.targets import PAGE
 from isoscope.terminal import say, show_json
 
@@ -38,10 +38,11 @@ def report(
     seed: Seed = 0,
     json: Json = False,
 ) -> None:
-    """Write a page about the vectors in FILE, or about its texts as a model encodes them.
+    """Write an HTML page about the vectors in FILE, with text, numbers and charts.
 
-    The page is one HTML file that loads nothing. It has text, numbers, charts, and sliders that show the
-    effect of corrections. Labels and texts are shown as text and are never executed.
+    With --model, the vectors are those that the model makes of the texts in FILE. The page is one HTML file
+    that loads nothing. Sliders show the effect of corrections. Labels and texts are shown as text and are
+    never executed.
 
     **Examples**
 
@@ -58,8 +59,6 @@ def report(
     from isoscope.report import report as make
     from isoscope.report.runs import load_run
 
-    if output.exists() and Path(file).exists() and output.samefile(file):
-        raise FileError(f"{output} is FILE itself", hint="pass another --output")
     trajectory = None if run is None else load_run(run)
     if texts is not None and source.model is not None:
         raise InputError("goes with vectors; with --model the texts of FILE are shown", argument="texts")

@@ -112,7 +112,7 @@ def train(
     source: InputOptions,
     json: Json = False,
 ) -> None:
-    """Train the vectors in FILE with a classifier and follow isotropy and clusters at every update.
+    """Train the vectors in FILE with a classifier, and measure isotropy and clusters at every update.
 
     With --model, the vectors are those the model makes of the texts in FILE. Metrics are isoscore and
     silhouette, unless --metrics names others.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
@@ -9,11 +10,13 @@ from typing import Any
 from isoscope.engine.readings import Reading
 from isoscope.measurement import Measurement, shown_half_width
 from isoscope.metrics.registry import registered
+from isoscope.printable import listed
 from isoscope.results import arrow, plain
 from isoscope.tables import Cell, Grid, shown, signed
 
 _SHOWN = 12  # slices of a table
 _ALL_ROWS = "all rows"
+_LEVEL = 0.05  # of p-values below which a difference is clear
 
 
 @dataclass(frozen=True)
@@ -76,8 +79,7 @@ class SlicedMeasurement(Measurement):
         """Return a slice's readings by metric."""
         readings = {reading.metric: reading for reading in self.slices if reading.group["slice"] == name}
         if not readings:
-            names = dict.fromkeys(reading.group["slice"] for reading in self.slices)
-            raise KeyError(f"there is no slice {name!r}; there are {', '.join(names)}")
+            raise KeyError(f"there is no slice {name!r}; there are {', '.join(self._names)}")
         return readings
 
     def to_dict(self) -> dict[str, Any]:
@@ -111,6 +113,32 @@ class SlicedMeasurement(Measurement):
         """What was measured, and how it was sliced."""
         return f"{super().title}, by {', '.join(self.by) or 'slice'}"
 
+    @property
+    def opening(self) -> str:
+        """Which slice differs most from all other rows, in standard errors of the difference."""
+        tested = [reading for reading in self.slices if reading.p_value is not None]
+        clear = [reading for reading in tested if (reading.p_value or 0.0) < _LEVEL]
+        if not tested:
+            return ""
+        if not clear:
+            return "no slice differs clearly from all other rows"
+        most = max(clear, key=lambda one: abs(one.difference or 0.0) / (one.difference_error or 1.0))
+        name, value, rest = (
+            most.group["slice"],
+            most.value or 0.0,
+            (most.value or 0.0) - (most.difference or 0.0),
+        )
+        others = dict.fromkeys(one.group["slice"] for one in clear if one.group["slice"] != name)
+        also = f"; also clearly different: {listed(others)}" if len(self._names) > 2 and others else ""
+        return (
+            f"{name} stands out: {most.metric} {_of_size(value, rest)} against {_of_size(rest, value)} "
+            f"in all other rows{also}"
+        )
+
+    @property
+    def _names(self) -> list[str]:
+        return list(dict.fromkeys(reading.group["slice"] for reading in self.slices))
+
     def grids(self) -> Iterable[Grid]:
         """Return a table a metric: all rows, then a row a slice."""
         heads = ("slice", "n", "value", "± 95 %", "difference", "± 95 % ", "p")
@@ -143,6 +171,13 @@ class SlicedMeasurement(Measurement):
                     )
                 lines.append(f"{metric.name} depends on the number of rows: {instead}")
         return [*lines, *super().lines()]
+
+
+def _of_size(value: float, other: float) -> str:
+    """Return a value to the fourth digit of the larger of two, so that noise beside it is 0."""
+    largest = max(abs(value), abs(other))
+    digits = 3 - math.floor(math.log10(largest)) if largest > 0 else 0
+    return shown(round(value, digits) + 0.0)
 
 
 def tests_of(readings: Sequence[SliceReading]) -> list[tuple[str, ...]]:

@@ -7,10 +7,11 @@ from pathlib import Path
 
 from isoscope.errors import FileError, InputError, Setting, not_installed
 from isoscope.io.files import reason
-from isoscope.known_models import KNOWN, KnownModel, known_model, package_folder
+from isoscope.known_models import KNOWN, KnownModel, installed_models, known_model, package_folder
 from isoscope.models import archives
 from isoscope.models.folders import cache_folder
 from isoscope.models.onnx import is_onnx
+from isoscope.printable import nearest
 from isoscope.progress import Bar
 
 # the files that are downloaded; code, pickled weights and the formats of other frameworks are not
@@ -45,15 +46,17 @@ def resolve_model(model: str | os.PathLike[str], *, download: bool = False) -> P
             argument="model",
             got=name,
             wanted=f"one of {', '.join(KNOWN)}, a model's folder, a .gguf file, or a hub id (owner/name)",
+            hint=nearest(name, KNOWN),
         )
     copy = _from_hub(hub, download=download)
     if copy is None:
-        command = known and known.install_command
+        command, installed = known and known.install_command, installed_models()
         raise InputError(
             f"model {name!r} is not on this machine",
             hint=[
                 *([command] if command else ["pass the folder it was saved in"]),
                 Setting("download", True, to="download it from Hugging Face's hub"),
+                *([f"use a model that is installed: {', '.join(installed)}"] if installed else []),
             ],
         )
     return copy

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from isoscope.arrays import as_device
 from isoscope.errors import InputError, not_installed
 from isoscope.models.cache import VectorStore
 from isoscope.models.language_models import UNLIMITED, best_device, need_gguf, quiet_loading
@@ -84,6 +85,9 @@ class Encoding:
     pooling: str | None
     normalize: bool | None
     progress: bool | None
+
+    def __post_init__(self) -> None:
+        as_device(self.device)  # checked even where every vector is cached
 
     @cached_property
     def encoder(self) -> SentenceTransformer:

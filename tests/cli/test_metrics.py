@@ -1,0 +1,37 @@
+"""`isoscope metrics`."""
+
+from __future__ import annotations
+
+import json
+
+from isoscope.metrics.registry import FAMILIES, registered
+
+
+def test_every_metric_is_listed_and_one_is_explained(command) -> None:
+    listed = json.loads(command("metrics", "--json").out)
+    assert [entry["name"] for entry in listed] == list(registered())
+    [one] = json.loads(command("metrics", "isoscore", "--json").out)
+    assert one == next(entry for entry in listed if entry["name"] == "isoscore")
+    shown = command("metrics", "isoscore").out
+    assert "IsoScore = (PR − 1)/(d − 1)" in shown
+    assert "paper: Rudman" in shown
+    assert "isoscope measure FILE -m isoscore" in shown
+    assert ">>>" not in shown
+    assert "Args:" not in shown
+
+
+def test_names_may_be_families_and_former_names(command) -> None:
+    shown = command("metrics", "spectrum").out
+    assert "stable_rank" in shown
+    assert "isoscore" not in shown
+    assert "which number of dimensions to use" in shown
+    names = [
+        entry["name"] for entry in json.loads(command("metrics", "silhouette_score,twonn", "--json").out)
+    ]
+    assert names == ["silhouette", "twonn"]
+    assert command("metrics", "all").out == command("metrics").out
+
+
+def test_every_metric_can_be_explained(command) -> None:
+    shown = command("metrics", *FAMILIES, *registered()).out
+    assert all(f"isoscope measure FILE -m {name}" in " ".join(shown.split()) for name in registered())
