@@ -199,6 +199,7 @@ def test_public_names_are_few_sorted_there_and_documented() -> None:
         ("dun_index", "Did you mean isoscope.metrics.dunn_index?"),
         ("mean_norm", "Did you mean isoscope.metrics.mean_norm?"),
         ("metrcs", "Did you mean isoscope.metrics?"),
+        ("tracker", "Did you mean isoscope.GeometryTracker?"),
         ("train", "Use isoscope.train_embeddings."),
         ("zzz", "has no attribute 'zzz'"),
     ],

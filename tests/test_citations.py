@@ -67,6 +67,13 @@ def test_metrics_are_cited_once_by_name_family_function_and_result(rng) -> None:
     assert set(keys(iso.cite("all"))) == {"isoscope", *papers()}
 
 
+def test_corrections_and_losses_are_cited_by_class_and_object() -> None:
+    for loss in (iso.losses.IStarLoss, iso.losses.IStarLoss()):
+        assert keys(iso.cite(loss)) == ["isoscope", "rudman2024"]
+    assert keys(iso.cite(iso.AllButTheTop())) == ["isoscope", "mu2018"]
+    assert "% Whiten: Su et al. 2021" in iso.cite(iso.Whiten)
+
+
 def test_a_metric_of_ones_own_is_named_with_its_paper_as_a_comment() -> None:
     iso.metric(name="own_metric", paper="Somebody 2031,\n}Something")(lambda vectors: 0.0)
     try:

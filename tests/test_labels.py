@@ -76,41 +76,49 @@ def test_a_column_is_taken_as_labels() -> None:
 @pytest.mark.parametrize(
     ("labels", "error", "message"),
     [
-        (["a", None, "b"], LabelError, r"missing for 1 rows \(row 1\)"),
-        ([1.0, float("nan"), 2.0], LabelError, r"missing for 1 rows \(row 1\)"),
-        (["a", "", "b"], LabelError, r"missing for 1 rows \(row 1\)"),
+        (["a", None, "b"], LabelError, r"missing for 1 of \d+ rows \(row 1,"),
+        ([1.0, float("nan"), 2.0], LabelError, r"missing for 1 of \d+ rows \(row 1,"),
+        (["a", "", "b"], LabelError, r"missing for 1 of \d+ rows \(row 1,"),
         (np.array(["a", None, "b"], dtype=object), LabelError, "missing"),
         (pd.Series(["a", None, "b"]), LabelError, "missing"),
-        (pd.Series(["a", None, "b"], dtype="string"), LabelError, r"missing for 1 rows \(row 1\)"),
-        (["a", float("nan"), "b"], LabelError, r"missing for 1 rows \(row 1\)"),
-        ([1, Decimal("NaN"), 2], LabelError, r"missing for 1 rows \(row 1\)"),
-        ([Decimal(1), Decimal("sNaN")], LabelError, r"missing for 1 rows \(row 1\)"),
-        ([1j, complex("nan"), 2j], LabelError, r"missing for 1 rows \(row 1\)"),
-        (np.array([1j, complex("nan"), 2j]), LabelError, r"missing for 1 rows \(row 1\)"),
-        ([1.0, np.float32("nan"), 2.0], LabelError, r"missing for 1 rows \(row 1\)"),
-        (["a", np.float32("nan"), "b"], LabelError, r"missing for 1 rows \(row 1\)"),
+        (pd.Series(["a", None, "b"], dtype="string"), LabelError, r"missing for 1 of \d+ rows \(row 1,"),
+        (["a", float("nan"), "b"], LabelError, r"missing for 1 of \d+ rows \(row 1,"),
+        ([1, Decimal("NaN"), 2], LabelError, r"missing for 1 of \d+ rows \(row 1,"),
+        ([Decimal(1), Decimal("sNaN")], LabelError, r"missing for 1 of \d+ rows \(row 1,"),
+        ([1j, complex("nan"), 2j], LabelError, r"missing for 1 of \d+ rows \(row 1,"),
+        (np.array([1j, complex("nan"), 2j]), LabelError, r"missing for 1 of \d+ rows \(row 1,"),
+        ([1.0, np.float32("nan"), 2.0], LabelError, r"missing for 1 of \d+ rows \(row 1,"),
+        (["a", np.float32("nan"), "b"], LabelError, r"missing for 1 of \d+ rows \(row 1,"),
         (
             np.array(["2020", "NaT", "2021"], dtype="datetime64[D]"),
             LabelError,
-            r"missing for 1 rows \(row 1\)",
+            r"missing for 1 of \d+ rows \(row 1,",
         ),
-        ([np.datetime64("2020"), np.datetime64("NaT")], LabelError, r"missing for 1 rows \(row 1\)"),
-        ([np.timedelta64(1, "s"), np.timedelta64("NaT")], LabelError, r"missing for 1 rows \(row 1\)"),
-        ([pd.Timestamp("2020"), pd.NaT], LabelError, r"missing for 1 rows \(row 1\)"),
-        (pd.Series([pd.Timestamp("2020"), pd.NaT]), LabelError, r"missing for 1 rows \(row 1\)"),
-        (["a", pd.NA, "b"], LabelError, r"missing for 1 rows \(row 1\)"),
-        (pd.Series([1, None, 2], dtype="Int64"), LabelError, r"missing for 1 rows \(row 1\)"),
-        (pd.Categorical(["a", None, "b"]), LabelError, r"missing for 1 rows \(row 1\)"),
-        (np.ma.array([1, 2, 3], mask=[0, 1, 0]), LabelError, r"missing for 1 rows \(row 1\)"),
-        (np.ma.array(["a", "b"], mask=[0, 1]), LabelError, r"missing for 1 rows \(row 1\)"),
-        (np.ma.array([[1, 0], [0, 1]], mask=[[0, 0], [1, 0]]), LabelError, r"missing for 1 rows \(row 1\)"),
-        ([1, np.ma.masked, 2], LabelError, r"missing for 1 rows \(row 1\)"),
-        ([b"a", b""], LabelError, r"missing for 1 rows \(row 1\)"),
-        ([["a"], None, ["b"]], LabelError, r"missing for 1 rows \(row 1\)"),
-        ([["a"], ["b", None]], LabelError, r"missing for 1 rows \(row 1\)"),
-        (torch.tensor([0.0, torch.nan], dtype=torch.bfloat16), LabelError, r"missing for 1 rows \(row 1\)"),
-        ([torch.tensor(1.0), torch.tensor(torch.nan)], LabelError, r"missing for 1 rows \(row 1\)"),
-        ([None] * 7, LabelError, r"missing for 7 rows \(row 0, 1, 2, 3, 4, …\)"),
+        ([np.datetime64("2020"), np.datetime64("NaT")], LabelError, r"missing for 1 of \d+ rows \(row 1,"),
+        ([np.timedelta64(1, "s"), np.timedelta64("NaT")], LabelError, r"missing for 1 of \d+ rows \(row 1,"),
+        ([pd.Timestamp("2020"), pd.NaT], LabelError, r"missing for 1 of \d+ rows \(row 1,"),
+        (pd.Series([pd.Timestamp("2020"), pd.NaT]), LabelError, r"missing for 1 of \d+ rows \(row 1,"),
+        (["a", pd.NA, "b"], LabelError, r"missing for 1 of \d+ rows \(row 1,"),
+        (pd.Series([1, None, 2], dtype="Int64"), LabelError, r"missing for 1 of \d+ rows \(row 1,"),
+        (pd.Categorical(["a", None, "b"]), LabelError, r"missing for 1 of \d+ rows \(row 1,"),
+        (np.ma.array([1, 2, 3], mask=[0, 1, 0]), LabelError, r"missing for 1 of \d+ rows \(row 1,"),
+        (np.ma.array(["a", "b"], mask=[0, 1]), LabelError, r"missing for 1 of \d+ rows \(row 1,"),
+        (
+            np.ma.array([[1, 0], [0, 1]], mask=[[0, 0], [1, 0]]),
+            LabelError,
+            r"missing for 1 of \d+ rows \(row 1,",
+        ),
+        ([1, np.ma.masked, 2], LabelError, r"missing for 1 of \d+ rows \(row 1,"),
+        ([b"a", b""], LabelError, r"missing for 1 of \d+ rows \(row 1,"),
+        ([["a"], None, ["b"]], LabelError, r"missing for 1 of \d+ rows \(row 1,"),
+        ([["a"], ["b", None]], LabelError, r"missing for 1 of \d+ rows \(row 1,"),
+        (
+            torch.tensor([0.0, torch.nan], dtype=torch.bfloat16),
+            LabelError,
+            r"missing for 1 of \d+ rows \(row 1,",
+        ),
+        ([torch.tensor(1.0), torch.tensor(torch.nan)], LabelError, r"missing for 1 of \d+ rows \(row 1,"),
+        ([None] * 7, LabelError, r"missing for 7 of \d+ rows \(row 0, 1, 2, 3, 4, …,"),
         (
             [2, 1, "1", "1"],
             LabelError,
@@ -248,3 +256,12 @@ def test_equal_labels_on_a_device_are_remembered() -> None:
     assert second.codes.tolist() == [0, 0, 2, 1]
     assert labels_module._remembered(torch.tensor([3, 1, 3, 2])) is first
     assert labels_module._remembered(torch.tensor([3, 1, 3, 2], dtype=torch.int32)) is not first
+
+
+def test_labels_are_an_array_of_their_names() -> None:
+    labels = as_labels(["b", "a", "b"])
+    assert labels.tolist() == np.asarray(labels).tolist() == list(labels) == ["b", "a", "b"]
+    assert (labels[1], labels[:2].tolist(), labels[-1]) == ("a", ["b", "a"], "b")
+    numbers = as_labels(np.array([3, 1, 3]))
+    assert np.asarray(numbers).dtype.kind == "i"
+    assert numbers.tolist() == [3, 1, 3]

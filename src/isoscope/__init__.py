@@ -321,6 +321,8 @@ def _suggestion(name: str) -> str:
     places |= {part: f"isoscope.{part}" for part in (*_MODULES, *__all__)}
     by_spelling = {part.lower(): place for part, place in places.items()}
     close = difflib.get_close_matches(name.lower(), by_spelling, n=1, cutoff=0.7)
+    if not close and len(name) > 3:
+        close = [part for part in by_spelling if name.lower() in part][:1]
     return f". Did you mean {by_spelling[close[0]]}?" if close else ""
 
 

@@ -267,9 +267,15 @@ def _from_foreign(X: Any, name: str) -> Tensor:
         raise NotFiniteError(
             f"has {n_masked} masked numbers", argument=name, wanted="none missing", hint="fill or drop them"
         )
-    if X is None or isinstance(X, dict | set) or not (hasattr(X, "__len__") or hasattr(X, "__array__")):
+    is_loader = module == "torch" and not isinstance(X, torch.Size)  # a dataset or a model
+    if X is None or isinstance(X, dict | set) or is_loader or not _has_rows(X):
+        got = "is None" if X is None else f"is of the type {type(X).__name__}"
         raise InputError(
-            f"is a {type(X).__name__}", argument=name, wanted="an array, a table or nested lists"
+            got, argument=name, wanted="an array, a table or nested lists", hint=_array_in(X, name)
+        )
+    if isinstance(X, list | tuple) and X and isinstance(X[0], str):
+        raise InputError(
+            "is a list of texts", argument=name, wanted="vectors", hint=f"pass isoscope.encode({name})"
         )
     if isinstance(X, list | tuple) and (rows := [row for row, vector in enumerate(X) if vector is None]):
         raise no_vectors(rows, len(X), name)
@@ -278,6 +284,25 @@ def _from_foreign(X: Any, name: str) -> Tensor:
     except ValueError as error:
         raise ShapeError(f"has ragged rows ({error})", argument=name, wanted="rows of one length") from None
     return _share(array, name)
+
+
+def _has_rows(X: Any) -> bool:
+    return hasattr(X, "__len__") or hasattr(X, "__array__")
+
+
+def _array_in(X: Any, name: str) -> str | tuple[()]:
+    """Return how to get the vectors out of an object of another kind."""
+    if isinstance(X, dict) and X:
+        return f"pass one of its arrays, such as {name}[{next(iter(X))!r}]"
+    if isinstance(getattr(X, "weight", None), Tensor):
+        return f"pass {name}.weight"
+    if hasattr(X, "tensors"):
+        return f"pass {name}.tensors[0]"
+    if isinstance(X, torch.nn.Module):
+        return "use isoscope.layers or isoscope.GeometryTracker to measure a model"
+    if isinstance(X, torch.utils.data.DataLoader) and hasattr(X, "__iter__"):
+        return f"pass one tensor, such as torch.cat([batch[0] for batch in {name}])"
+    return f"pass np.stack(list({name}))" if hasattr(X, "__iter__") else ()
 
 
 def _share(array: np.ndarray, name: str) -> Tensor:

@@ -10,7 +10,7 @@ from importlib.resources import files
 from typing import Any
 
 from isoscope._version import __version__
-from isoscope.metrics.registry import Metric, choose, registered
+from isoscope.metrics.registry import choose, registered
 
 _ISOSCOPE = f"""@software{{isoscope,
   author    = {{{{isoscope contributors}}}},
@@ -20,6 +20,8 @@ _ISOSCOPE = f"""@software{{isoscope,
 }}"""
 # "Roy, Vetterli 2007" or "as used by Cai et al. 2021": the first name with a capital letter, and the year
 _REFERENCE = re.compile(r"([A-ZÀ-Ž][^\W\d_]+)[^;\d]*\b((?:19|20)\d\d)\b")
+
+_PAPER = re.compile(r"^ *Papers?: (.*?)(?:\n\n|\Z)", re.MULTILINE | re.DOTALL)  # in a docstring
 
 
 class Bibliography(str):
@@ -35,8 +37,9 @@ def cite(*used: Any) -> Bibliography:
     """Return the BibTeX entries of isoscope and of the papers that metrics come from.
 
     Args:
-        used: names of metrics or families, functions such as `iso.isoscore`, or results: of a `Measurement`,
-            `Comparison`, `Report` or other result, every metric is cited.
+        used: names of metrics or families, functions such as `iso.isoscore`, corrections and losses such as
+            `iso.AllButTheTop`, or results: of a `Measurement`, `Comparison`, `Report` or other result, every
+            metric is cited.
 
     >>> import isoscope as iso
     >>> print(iso.cite("effective_rank"))
@@ -50,12 +53,12 @@ def cite(*used: Any) -> Bibliography:
     }
     """
     entries = {"": _ISOSCOPE}
-    for metric in _metrics(used):
-        keys = paper_keys(metric.paper)
+    for name, paper in _cited(used):
+        keys = paper_keys(paper)
         for key in keys:
             entries[key] = papers()[key]
-        if metric.paper and not keys:
-            entries[metric.name] = f"% {metric.name}: {' '.join(metric.paper.split())}"
+        if paper and not keys:
+            entries[name] = f"% {name}: {' '.join(paper.split())}"
     return Bibliography("\n\n".join(entries.values()))
 
 
@@ -78,11 +81,14 @@ def _plain(name: str) -> str:
     return "".join(letter for letter in letters if not unicodedata.combining(letter))
 
 
-def _metrics(used: Iterable[Any]) -> Iterable[Metric]:
-    """Yield the metrics of names, families, functions and results; other readings have no paper."""
+def _cited(used: Iterable[Any]) -> Iterable[tuple[str, str]]:
+    """Yield name and paper of metrics, corrections and losses; other readings of a result have no paper."""
     for one in used:
+        kind = one if isinstance(one, type) else type(one)
+        if paper := _PAPER.search(kind.__doc__ or ""):
+            yield kind.__name__, paper[1]
+            continue
+        names = one
         if hasattr(one, "readings"):
             names = [reading.metric for reading in one.readings if reading.metric in registered()]
-            yield from choose(names) if names else ()
-        else:
-            yield from choose(one)
+        yield from ((metric.name, metric.paper) for metric in ([] if names == [] else choose(names)))

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from isoscope.errors import LabelError, ShapeError
-from isoscope.printable import quoted
+from isoscope.printable import quoted, some_rows
 
 _PLAIN = {str, bytes, int, bool, float}  # types that are labels as they are
 _EMPTY = (None, "", b"")
@@ -43,6 +43,18 @@ class Labels:
 
     def __len__(self) -> int:
         return len(self.codes)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        del copy  # always one
+        return np.asarray(np.asarray(self.names)[self.codes.cpu().numpy()], dtype=dtype)
+
+    def __getitem__(self, rows: Any) -> Any:
+        """Return the label of a row, or the labels of several as an array."""
+        return np.asarray(self)[rows]
+
+    def tolist(self) -> list[Any]:
+        """Return the label of each row."""
+        return [self.names[code] for code in self.codes.tolist()]
 
     @property
     def n_labels(self) -> int:
@@ -348,9 +360,9 @@ def _is_missing(label: Any) -> bool:
 def _refuse_missing(missing: np.ndarray, name: str) -> None:
     rows = np.flatnonzero(missing)
     if len(rows):
-        shown = ", ".join(map(str, rows[:5])) + (", …" if len(rows) > 5 else "")
         raise LabelError(
-            f"is missing for {len(rows)} rows (row {shown})",
+            f"is missing for {some_rows(rows.tolist(), len(rows), len(missing))}",
             argument=name,
             wanted="one label for each vector",
+            hint=["drop these rows", "give them a label of their own"],
         )

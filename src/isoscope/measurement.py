@@ -8,6 +8,8 @@ from typing import Any
 
 from isoscope._version import __version__
 from isoscope.engine.readings import Reading, Readings, View
+from isoscope.metrics.registry import registered
+from isoscope.printable import nearest
 from isoscope.tables import Grid, shown
 
 
@@ -56,7 +58,16 @@ class Measurement(View):
         for reading in self.of_all_rows:
             if reading.metric == name:
                 return reading.value
-        raise KeyError(f"{name!r} was not measured; here are {', '.join(self)}")
+        raise KeyError(f"{name!r} was not measured{self._why(name)}. Measured were {', '.join(self)}.")
+
+    def _why(self, name: str) -> str:
+        metric = registered().get(name)
+        if metric is not None and "labels" in metric.needs and not self.n_labels:
+            return ": it needs labels"
+        return "" if metric is not None else f": {nearest(name, self) or 'there is no such metric'}"
+
+    def _instead_of(self, name: str) -> str:
+        return f"Use measurement[{name!r}]." if name in registered() else super()._instead_of(name)
 
     def __iter__(self) -> Iterator[str]:
         return (reading.metric for reading in self.of_all_rows)
@@ -67,6 +78,14 @@ class Measurement(View):
     def keys(self) -> list[str]:
         """Return the names of what was measured, so that dict(measurement) works."""
         return list(self)
+
+    def values(self) -> list[float | None]:
+        """Return the values, in the order of `keys`."""
+        return [reading.value for reading in self.of_all_rows]
+
+    def items(self) -> list[tuple[str, float | None]]:
+        """Return the names with their values."""
+        return list(zip(self.keys(), self.values(), strict=True))
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as JSON-ready values."""

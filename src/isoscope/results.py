@@ -16,6 +16,10 @@ from isoscope.tables import Cell, Grid, escaped
 if TYPE_CHECKING:
     from isoscope.console import Terminal
 
+_INSTEAD = {
+    "plot": "The figures of isoscope.plots are drawn from vectors, such as isoscope.plots.plot_spectrum(X).",
+    "save": "Write the text of to_json(), to_csv() or to_html() to a file.",
+}
 _WIDTH = 110
 _MOST, _ENDS = 60, 10  # rows that are printed; of more, so many at either end
 
@@ -116,6 +120,17 @@ class Result:
 
     def __repr__(self) -> str:
         return str(self)
+
+    if not TYPE_CHECKING:  # to a type checker, every name would exist
+
+        def __getattr__(self, name: str) -> Any:
+            """Raise AttributeError, which says what there is instead of a name that is often tried."""
+            message = f"{type(self).__name__!r} object has no attribute {name!r}"
+            raise AttributeError(f"{message}. {hint}" if (hint := self._instead_of(name)) else message)
+
+    def _instead_of(self, name: str) -> str:
+        """Return a sentence on what to use instead of a name that the result does not have."""
+        return _INSTEAD.get(name, "")
 
     def _repr_html_(self) -> str:
         return self.to_html()

@@ -59,8 +59,8 @@ class Space:
     def __init__(
         self,
         vectors: Any,
-        *,
         labels: Any = None,
+        *,
         token_types: Any = None,
         sentences: Any = None,
         partners: Any = None,
@@ -121,7 +121,7 @@ class Space:
     @property
     def y(self) -> np.ndarray | None:
         """(n,) names of the labels as a NumPy array, or None."""
-        return None if self.labels is None else np.asarray(self.labels.names)[self.labels.codes.cpu().numpy()]
+        return None if self.labels is None else np.asarray(self.labels)
 
     @property
     def shape(self) -> tuple[int, int]:

@@ -295,3 +295,11 @@ def test_clusters_are_no_module_of_theirs(rng) -> None:
     pytest.importorskip("sentence_transformers", reason="needs the extra `text`")
     with pytest.raises(iso.InputError, match=r"to_module\(\)"):
         iso.corrections.ClusterCenter(2).fit(rng.normal(size=(20, 3))).to_sentence_transformers()
+
+
+def test_a_path_and_an_opened_file_are_vectors(rng, tmp_path: Path) -> None:
+    X = rng.normal(size=(40, 4)) + 3
+    np.save(tmp_path / "x.npy", X)
+    whole = iso.Whiten().fit(X)
+    for given in (tmp_path / "x.npy", str(tmp_path / "x.npy"), iso.open_vectors(tmp_path / "x.npy")):
+        np.testing.assert_array_equal(iso.Whiten().fit(given).transform(given), whole.transform(X))

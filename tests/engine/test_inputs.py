@@ -349,3 +349,38 @@ def test_an_array_that_is_refused_is_called_x() -> None:
 def test_a_table_of_texts_alone() -> None:
     with raises(InputError, argument="X", hint=r"isoscope.encode\(X\)"):
         iso.measure(pd.DataFrame({"review": ["a", "b"]}))
+
+
+@pytest.mark.parametrize(
+    ("make", "hint"),
+    [
+        (lambda: ["a text", "another"], r"isoscope.encode\(X\)"),
+        (lambda: {"a": ROWS}, r"X\['a'\]"),
+        (lambda: (row for row in ROWS), r"np.stack\(list\(X\)\)"),
+        (lambda: torch.nn.Embedding(10, 4), r"X.weight"),
+        (lambda: torch.nn.Sequential(torch.nn.Linear(4, 3)), r"isoscope.layers"),
+        (lambda: torch.utils.data.TensorDataset(torch.from_numpy(ROWS)), r"X.tensors\[0\]"),
+        (lambda: torch.utils.data.DataLoader(torch.from_numpy(ROWS)), r"torch.cat"),
+    ],
+)
+def test_other_objects_are_refused_with_a_way_to_the_vectors(make: Callable[[], Any], hint: str) -> None:
+    with raises(InputError, argument="X", hint=hint):
+        iso.measure(make())
+
+
+def test_labels_may_come_second() -> None:
+    wanted = iso.measure(ROWS, labels=LABELS, metrics="silhouette")["silhouette"]
+    assert iso.measure(ROWS, LABELS, metrics="silhouette")["silhouette"] == wanted
+    named = iso.measure(pd.DataFrame(wide()), "topic", by="place", metrics="silhouette")
+    assert named["silhouette"] == pytest.approx(wanted, rel=1e-12)
+    assert iso.Space(ROWS, LABELS).y.tolist() == LABELS
+    assert iso.look(ROWS, LABELS).to_dict() == iso.look(ROWS, labels=LABELS).to_dict()
+    with raises(InputError, argument="labels", hint="path"):
+        iso.report(ROWS, "page.html")
+
+
+def test_missing_labels_are_counted() -> None:
+    labels = [None if row in (3, 9) else label for row, label in enumerate(LABELS)]
+    for given in (labels, pd.Series(labels), pl.Series(labels)):
+        with raises(iso.LabelError, argument="labels", message=r"2 of 60 rows \(row 3, 9", hint="drop"):
+            iso.measure(ROWS, given)

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import copy
 import json
 import math
+import pickle
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -126,6 +128,29 @@ def test_a_measurement_is_a_mapping(digits) -> None:
     assert len(m) == len(m.keys())
     with pytest.raises(KeyError, match=r"silhouette.*was not measured"):
         m["silhouette"]
+
+
+def test_what_is_guessed_of_a_measurement(rng) -> None:
+    measured = iso.measure(rng.normal(size=(30, 4)), metrics=["isoscore", "mean_cosine"])
+    assert (
+        dict(measured.items()) == dict(measured) == dict(zip(measured.keys(), measured.values(), strict=True))
+    )
+    for name, message in (
+        ("silhouette", "it needs labels"),
+        ("isoscor", "did you mean 'isoscore'"),
+        ("zzz", "no such metric"),
+    ):
+        with pytest.raises(KeyError, match=message):
+            measured[name]
+    for name, message in (
+        ("isoscore", r"measurement\['isoscore'\]"),
+        ("plot", "isoscope.plots"),
+        ("save", "to_json"),
+    ):
+        with pytest.raises(AttributeError, match=message):
+            getattr(measured, name)
+    assert not hasattr(measured, "nonsense")
+    assert pickle.loads(pickle.dumps(copy.deepcopy(measured)))["isoscore"] == measured["isoscore"]
 
 
 def test_what_the_rows_are_decides_what_is_measured(rng) -> None:

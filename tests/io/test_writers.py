@@ -8,7 +8,7 @@ import pytest
 import torch
 from tests.raising import raises
 
-from isoscope.errors import FileError, NotFiniteError
+from isoscope.errors import FileError, InputError, NotFiniteError
 from isoscope.io import read, save
 from isoscope.io.writers import write_blocks
 from isoscope.space import Space
@@ -136,3 +136,8 @@ def test_places_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "d.npy").mkdir()
     with pytest.raises(FileError, match="is a folder"):
         write_blocks(blocks, tmp_path / "d.npy")
+
+
+def test_arguments_the_wrong_way_round() -> None:
+    with raises(InputError, argument="path", hint=r"save\(X, path\)"):
+        save("a.npy", np.eye(3))

@@ -740,3 +740,13 @@ def test_a_trainer_that_takes_a_tracker_for_a_callback_is_told_how_to_get_one(ho
         _ = tracker.nonsense
     assert not hasattr(tracker, hook)
     assert copy.deepcopy(tracker).columns == tracker.columns
+
+
+def test_what_is_guessed_of_a_tracker() -> None:
+    tracker = iso.GeometryTracker(torch.randn(8, 3), every=5)
+    model = nn.Linear(3, 2)
+    assert repr(tracker) == "GeometryTracker(8 items, layers -1, every 5 steps, 0 rows so far)"
+    with pytest.raises(AttributeError, match=r"tracker\.trajectory\.to_pandas"):
+        tracker.to_pandas()
+    with raises(iso.InputError, argument="step", hint=r"tracker\(model, step\)"):
+        tracker(0, model)

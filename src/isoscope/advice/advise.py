@@ -41,8 +41,8 @@ _SHARED = (
 
 def advise(
     X: Any,
-    *,
     labels: Any = None,
+    *,
     pairs: Any = None,
     corrections: Iterable[str] | Mapping[str, Any] | None = None,
     tasks: Iterable[str] | None = None,

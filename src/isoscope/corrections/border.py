@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 from sklearn.utils.validation import validate_data
 from torch import Tensor
 
-from isoscope.arrays import as_tensor, check_finite
+from isoscope.arrays import as_matrix, as_tensor, check_finite
 from isoscope.engine.source import is_source
 from isoscope.errors import InputError, ShapeError, check_whole
 from isoscope.space import Space
@@ -19,7 +20,8 @@ def as_rows(correction: Any, X: Any, *, reset: bool) -> Tensor:
     """Return X as an (n, d) tensor; set the number and names of features if `reset`, else check them."""
     if isinstance(X, Space):
         X = X.vectors
-    rows = _as_tensor(X)
+    is_file = isinstance(X, str | os.PathLike) or is_source(X)
+    rows = as_matrix(X) if is_file else _as_tensor(X)
     if rows.ndim != 2:
         raise ShapeError(
             f"has shape {tuple(rows.shape)}",

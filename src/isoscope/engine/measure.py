@@ -31,8 +31,8 @@ _OF_COSINES = {"cosine", "dimensions", "contextual"}  # families of metrics that
 
 def measure(
     X: Any,
-    *,
     labels: Any = None,
+    *,
     token_types: Any = None,
     sentences: Any = None,
     partners: Any = None,

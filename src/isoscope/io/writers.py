@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 import numpy as np
 import torch
 
-from isoscope.errors import FileError
+from isoscope.errors import FileError, InputError
 from isoscope.io.atomic import write_atomically
 from isoscope.io.files import reason
 from isoscope.io.table_rows import TableRows, list_column
@@ -28,6 +28,8 @@ def save(space: Any, path: str | os.PathLike[str]) -> Path:
     `vectors`, and `labels` as codes with their names in the metadata. `.parquet` takes the columns
     `vector`, `label` and `text`. bfloat16, which only .safetensors knows, is written as float32 elsewhere.
     """
+    if not isinstance(path, str | os.PathLike):
+        raise InputError(argument="path", got=type(path), wanted="a path", hint="call save(X, path)")
     path = check_target(path, KINDS)
     space = space if isinstance(space, Space) else Space(space)
     write = _WHOLE.get(path.suffix.lower())

@@ -34,8 +34,8 @@ _CONSTANT = 1e-12  # variance of a dimension over the largest one, up to which i
 
 def look(
     X: Any,
-    *,
     labels: Any = None,
+    *,
     max_rows: int = MAX_ROWS,
     memory: str | float | None = None,
     seed: int = 0,

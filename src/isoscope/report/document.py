@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from isoscope.engine.kept import shelf_of
 from isoscope.engine.readings import Readings, View
-from isoscope.errors import FileError, InputError, check_seed, not_installed
+from isoscope.errors import FileError, InputError, Setting, check_seed, not_installed
 from isoscope.figures import ONE_COLUMN, new_figure
 from isoscope.io.atomic import check_place, why, write_atomically
 from isoscope.io.targets import PAGE, check_target
@@ -131,8 +131,8 @@ class Report(View):
 
 def report(
     X: Any,
-    *,
     labels: Any = None,
+    *,
     texts: Any = None,
     path: str | os.PathLike[str] | None = None,
     title: str | None = None,
@@ -173,6 +173,13 @@ def report(
     place = None if path is None else check_target(path, PAGE)
     folder = None if figures is None else _figure_folder(figures)
     trajectory = None if run is None else load_run(run)
+    if isinstance(labels, str) and labels.lower().endswith((".html", ".htm")):
+        raise InputError(
+            argument="labels",
+            got=labels,
+            wanted="the labels of the rows",
+            hint=Setting("path", labels, to="write the page"),
+        )
     shelf = shelf_of(X, seed=seed, vectors=vectors, device=device, labels=labels, texts=texts)
     if shelf.space.weights is not None:
         raise InputError(
@@ -189,8 +196,8 @@ def report(
 
 def widget(
     X: Any,
-    *,
     labels: Any = None,
+    *,
     texts: Any = None,
     title: str | None = None,
     seed: int = 0,

@@ -19,6 +19,7 @@ from isoscope.labels import as_clusters
 from isoscope.models.forward import Layer, unwrapped
 from isoscope.models.pooling import TOKEN_POOLINGS
 from isoscope.models.untouched import device_of, untouched
+from isoscope.printable import counted
 from isoscope.tracking.layer_meter import LayerMeter
 from isoscope.tracking.layer_states import LayerRows, layer_rows
 from isoscope.tracking.probe import Probe
@@ -240,7 +241,18 @@ class GeometryTracker:
                     "isoscope.tracking.geometry_callback(tracker) to a trainer of transformers, or "
                     "isoscope.tracking.lightning_callback(tracker) to one of Lightning."
                 )
+            elif hasattr(Trajectory, name):
+                message += f". Use tracker.trajectory.{name}, after the first measurement."
             raise AttributeError(message)
+
+    def __repr__(self) -> str:
+        about = [
+            counted(len(self.probe), "item"),
+            f"layers {', '.join(map(str, self.layers))}",
+            f"every {counted(self.every, 'step')}",
+            f"{counted(len(self.steps), 'row')} so far",
+        ]
+        return f"GeometryTracker({', '.join(about)})"
 
     def _trajectory(self) -> Trajectory:
         return Trajectory(
@@ -307,7 +319,8 @@ def _whole(step: Any) -> int:
     except TypeError:
         number = -1
     if number < 0:
-        raise InputError(argument="step", got=step, wanted="a whole number of at least 0")
+        hint = "call tracker(model, step)" if isinstance(step, nn.Module) else ()
+        raise InputError(argument="step", got=step, wanted="a whole number of at least 0", hint=hint)
     return number
 
 
