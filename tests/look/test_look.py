@@ -258,6 +258,8 @@ def test_every_threshold_is_on_the_page() -> None:
     for name, threshold in THRESHOLDS.items():
         assert float(rows[name][3]) == threshold.moderate
         assert float(rows[name][4].strip()) == threshold.serious
+        assert f"| {threshold.quantity} |" in page
+        assert f"| {threshold.reason} |" in page
 
 
 def test_references_name_the_ends_and_the_nearest() -> None:

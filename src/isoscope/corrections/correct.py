@@ -99,8 +99,8 @@ def correct(
 
     Args:
         source: an opened file (`open_vectors`).
-        correction: the correction; a fitted one is applied as it is where `fit` is None.
-        fit: the source to fit on.
+        correction: the correction to apply; fitted already, unless `fit` is given.
+        fit: the source to fit it on.
         use_labels: take the labels of `fit` for clusters.
         output: where to write the corrected vectors: .npy or .parquet.
         save: where to save the fitted correction: .safetensors.

@@ -47,7 +47,7 @@ class Finding:
         step: what to try next.
         n_rows: how many rows it was computed from.
         write: writes a number of this quantity, with so many decimals.
-        excess: how far the number lies beyond its thresholds.
+        excess: how far the number lies beyond its thresholds: 0 at moderate, 1 at serious, negative before.
         listed: the numbers of the rows or dimensions that it is about, from 0, by their kind; at most 1,000
             of each.
     """

@@ -116,7 +116,8 @@ def _finding(
         e: the evidence.
         name, metric, quantity: of the finding.
         words, meanings, steps: the headline, what it means, and what to try next.
-        excess: how far beyond the threshold; by default that of the metric's value.
+        excess: how far the finding lies beyond its thresholds, 0 at moderate and 1 at serious; by default
+            that of the metric's value.
         unclear: why nothing can be said, if so, and what would help.
         sampled: whether it was computed from the sample.
         write: how the number is written.
