@@ -28,6 +28,7 @@ HALVES = (torch.float16, torch.bfloat16)
 _TORCH_FLOATS = (*HALVES, torch.float32, torch.float64)
 LARGEST_BYTE = 127  # bytes above it use all eight bits, as packed codes do
 _SMALL_INTS = (torch.int8, torch.uint8, torch.bool, torch.int16)
+_ARRAYS = (Tensor, np.ndarray)
 _threads_at_fork: list[int] = []  # of torch, in a process that was forked
 _thread = threading.local()
 
@@ -50,14 +51,17 @@ def as_matrix(X: Any, *, name: str = "X", finite: bool = True, apart: Any = None
             dimension.
     """
     _leave_parents_threads()
-    apart = [apart] if isinstance(apart, str) else []
-    if isinstance(X, str | os.PathLike):
-        X = _opened(X, apart)
     if isinstance(vectors := getattr(X, "vectors", None), Tensor):
         return vectors  # a Space was checked when it was made
-    if hasattr(type(X), "load") and hasattr(type(X), "blocks"):
-        return as_matrix(X.load(), name=name)
-    matrix = _from_table(X, name, apart) if is_table(X) else as_tensor(X, name=name)
+    if isinstance(X, _ARRAYS):
+        matrix = as_tensor(X, name=name)
+    else:
+        apart = [apart] if isinstance(apart, str) else []
+        if isinstance(X, str | os.PathLike):
+            X = _opened(X, apart)
+        if hasattr(type(X), "load") and hasattr(type(X), "blocks"):
+            return as_matrix(X.load(), name=name)
+        matrix = _from_table(X, name, apart) if is_table(X) else as_tensor(X, name=name)
     if matrix.ndim != 2:
         raise ShapeError(
             f"has shape {tuple(matrix.shape)}",
@@ -320,10 +324,12 @@ def _share(array: np.ndarray, name: str) -> Tensor:
         array = array.astype(np.float64)
     if not array.dtype.isnative:
         array = array.astype(array.dtype.newbyteorder("="))
-    if array.dtype in (np.uint16, np.uint32, np.uint64):
+    if array.dtype.kind == "u" and array.dtype.itemsize > 1:
         array = array.astype(np.float64)
-    if any(stride < 0 for stride in array.strides):
+    if min(array.strides, default=0) < 0:
         array = np.ascontiguousarray(array)
+    if array.flags.writeable:
+        return torch.from_numpy(array)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*not writable.*")  # we never write
         return torch.from_numpy(array)

@@ -39,11 +39,11 @@ class Bar:
 
     def step(self, name: str, *, at_once: bool = False) -> None:
         """Begin a step; `at_once` shows the bar immediately."""
-        self._name = printable(name)
+        self._name = name
         if at_once:
             self._began -= _PATIENCE_S
         if self._started():
-            self._progress.reset(self._task, description=self._name, total=1.0)
+            self._progress.reset(self._task, description=printable(self._name), total=1.0)
 
     def share(self, done: float) -> None:
         """Set the share of the current step that is done, from 0 to 1."""
@@ -70,5 +70,5 @@ class Bar:
             redirect_stdout=False,  # rich would interpret styles in the output of others
             redirect_stderr=False,
         )
-        self._task = self._progress.add_task(self._name, total=1.0)
+        self._task = self._progress.add_task(printable(self._name), total=1.0)
         self._progress.start()

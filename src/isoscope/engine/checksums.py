@@ -25,14 +25,9 @@ def checksums(space: Space) -> dict[str, tuple[torch.Size, torch.dtype, int]]:
     >>> before == checksums(Space([[0.0, 1.0], [1.0, 0.0]])), before == checksums(Space([[1.0, 0], [0, 1]]))
     (True, False)
     """
-    tensors = {
-        name: value.codes if isinstance(value, Labels) else value for name, value in vars(space).items()
-    }
-    return {
-        name: (value.shape, value.dtype, checksum(value))
-        for name, value in tensors.items()
-        if isinstance(value, Tensor)
-    }
+    columns = {name: value for name, value in vars(space).items() if isinstance(value, Labels | Tensor)}
+    tensors = {name: value.codes if isinstance(value, Labels) else value for name, value in columns.items()}
+    return {name: (value.shape, value.dtype, checksum(value)) for name, value in tensors.items()}
 
 
 def checksum(values: Tensor) -> int:

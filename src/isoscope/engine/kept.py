@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any
 
 from isoscope.engine.checksums import checksums
@@ -181,8 +181,7 @@ def _changed() -> InputError:
 
 
 def _columns(space: Space) -> dict[str, Any]:
-    names = [field.name for field in fields(space) if field.name != "vectors"]
-    return {name: value for name in names if (value := getattr(space, name)) is not None}
+    return {name: value for name, value in vars(space).items() if name != "vectors" and value is not None}
 
 
 def _reference(X: Any) -> Callable[[], Any]:

@@ -205,11 +205,13 @@ def _ceiling(shelf: Statistics) -> float | None:
 
 def zero_notes(n_zero: float, metrics: Iterable[Metric]) -> list[str]:
     """Return a note on the zero vectors that some of the metrics leave out."""
+    if not n_zero:
+        return []
     metrics = list(metrics)
     of_cosines = any(one.family in _OF_COSINES or one.name == "silhouette_cosine" for one in metrics)
     of_neighbors = any("neighbors" in one.needs for one in metrics)
     which = " and ".join(["cosines"] * of_cosines + ["neighbours"] * of_neighbors)
-    if not n_zero or not which:
+    if not which:
         return []
     return [f"{which} leave out {counted(n_zero, 'zero vector')}, because a zero vector has no direction"]
 

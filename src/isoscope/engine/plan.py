@@ -335,14 +335,16 @@ def _applicable(metrics: Any, columns: set[str]) -> tuple[list[Metric], list[str
     names = None if metrics is None else named(metrics)
     chosen: list[Metric] = []
     left_out: dict[str, list[str]] = {}
+    absent = set(KNOWN) - columns
     for metric in choose(names):
-        missing = [name for name in KNOWN if name in metric.needs and name not in columns]
-        if not missing:
+        if absent.isdisjoint(metric.needs):
             chosen.append(metric)
-        elif names and metric.name in names:
-            raise InputError(f"{metric.name} needs {missing[0]}", hint=Setting(missing[0]))
-        elif names and not (metric.default and "default" in names):
-            left_out.setdefault(missing[0], []).append(metric.name)
+            continue
+        missing = next(name for name in KNOWN if name in metric.needs and name in absent)
+        if names and metric.name in names:
+            raise InputError(f"{metric.name} needs {missing}", hint=Setting(missing))
+        if names and not (metric.default and "default" in names):
+            left_out.setdefault(missing, []).append(metric.name)
     notes = [f"not computed without {name}: {', '.join(which)}" for name, which in left_out.items()]
     if not chosen:
         raise InputError(f"metrics: nothing to measure: {'; '.join(notes)}")

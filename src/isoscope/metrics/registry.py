@@ -101,6 +101,7 @@ class Metric:
         return self.compute(Statistics(space, covariance=covariance))
 
 
+_CODED = frozenset({"labels", "token_types", "sentences"})  # columns that functions take as codes
 _built_in: dict[str, Metric] = {}
 _own: dict[str, Metric] = {}  # what callers have added, by name
 _all: Mapping[str, Metric] = MappingProxyType(ChainMap(_own, _built_in))
@@ -192,7 +193,7 @@ def metric(  # type: ignore[misc]  # the options of both are these
     def compute(shelf: Statistics) -> Any:
         if call is not None:
             return call(function, shelf)
-        return function(*(_given(shelf, need) for need in wanted))
+        return function(*[_given(shelf, need) for need in wanted])
 
     entry = Metric(
         name=name or function.__name__,
@@ -292,7 +293,7 @@ def _as_sentence(sentence: str | Callable[[float], str] | None, high: str) -> Ca
 
 def _given(shelf: Statistics, need: str) -> Any:
     """Return an argument of a metric: a statistic, or the codes of a column."""
-    if need in ("labels", "token_types", "sentences"):
+    if need in _CODED:
         known = shelf.labels if need == "labels" else getattr(shelf.space, need)
         return known.codes
     return getattr(shelf, need)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import torch
 from torch import Tensor
@@ -49,11 +49,11 @@ def chunks(X: Tensor) -> Iterator[Tensor]:
     dtype = sums_dtype(X)
     n_rows = max(64, _CHUNK_BYTES // (4 * d))
     if X.dtype == dtype:
-        yield from X.split(n_rows)
+        yield from _split(X, n_rows)
         return
     room = X.new_empty(min(n_rows, n), d, dtype=dtype)  # fresh memory costs a page fault every 4 kB
-    for rows in X.split(n_rows):
-        yield room[: len(rows)].copy_(rows)
+    for rows in _split(X, n_rows):
+        yield room[: rows.shape[0]].copy_(rows)
 
 
 def pieces(X: Tensor) -> Iterator[Tensor]:
@@ -65,8 +65,13 @@ def pieces(X: Tensor) -> Iterator[Tensor]:
     [682, 318]
     """
     if X.requires_grad or X.is_cuda:
-        return iter(X.split(block_rows(X.shape[1], X.device)))
-    return iter(X.split(max(64, _PIECE_BYTES // (8 * X.shape[1]))))
+        return iter(_split(X, block_rows(X.shape[1], X.device)))
+    return iter(_split(X, max(64, _PIECE_BYTES // (8 * X.shape[1]))))
+
+
+def _split(X: Tensor, n_rows: int) -> Sequence[Tensor]:
+    """Return X in parts of at most n_rows; few rows are one part, without the cost of a split."""
+    return (X,) if X.shape[0] <= n_rows else X.split(n_rows)
 
 
 def near_point(X: Tensor) -> Tensor:
@@ -74,7 +79,7 @@ def near_point(X: Tensor) -> Tensor:
 
     The mean of those rows, or zero where that is within two standard deviations in every dimension.
     """
-    sampled = X[:: max(1, len(X) // _NEAR_ROWS)].to(sums_dtype(X))
+    sampled = X[:: max(1, X.shape[0] // _NEAR_ROWS)].to(sums_dtype(X))
     mean, mean_square = sampled.mean(dim=0), sampled.square().mean(dim=0)
     variance = mean_square - mean.square()
     return torch.zeros_like(mean) if bool((mean.square() <= _NEAR_ZERO * variance).all()) else mean
@@ -91,7 +96,7 @@ class CenteredSums:
     """
 
     def __init__(self, about: Tensor, *, fourth: bool = True) -> None:
-        d = len(about)
+        d = about.shape[0]
         self.about = about
         self.fourth = fourth
         self._plain = not bool(about.any())
@@ -122,7 +127,7 @@ class CenteredSums:
 
     def add(self, rows: Tensor) -> None:
         """One more chunk."""
-        n = len(rows)
+        n = rows.shape[0]
         if self._weights.shape[1] < n:
             self._weights = rows.new_ones(2, n)
         V = rows if self._plain else self._moved(rows)

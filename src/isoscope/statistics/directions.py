@@ -138,8 +138,9 @@ class Directions:
         whole_blocks = matrix.requires_grad or matrix.is_cuda
         start = 0
         for rows in blocks(matrix) if whole_blocks else chunks(matrix):
-            sums.add(rows, None if w is None else w[start : start + len(rows)])
-            start += len(rows)
+            n = rows.shape[0]
+            sums.add(rows, None if w is None else w[start : start + n])
+            start += n
         return sums.total()
 
     def update(self, block: Any) -> Directions:
@@ -199,8 +200,9 @@ class DirectionSums:
             self._add_others(rows, weights)
             return
         wide = self._room.dtype == torch.float64
-        n_rows = max(64, _WIDE_BYTES // (8 * rows.shape[1])) if wide else len(rows)
-        for start in range(0, len(rows), n_rows):
+        n, d = rows.shape
+        n_rows = max(64, _WIDE_BYTES // (8 * d)) if wide else n
+        for start in range(0, n, n_rows):
             part = slice(start, start + n_rows)
             here = rows[part], None if weights is None else weights[part]
             if not self._add_plain(*here):
@@ -222,8 +224,8 @@ class DirectionSums:
 
     def _add_plain(self, rows: Tensor, weights: Tensor | None) -> bool:
         """Add the sums as products with 1/‖x‖; return False and add nothing if a square is out of range."""
-        n = len(rows)
-        if len(self._room) < n:
+        n = rows.shape[0]
+        if self._room.shape[0] < n:
             self._room = torch.empty_like(rows, dtype=self._room.dtype)
         room = self._room[:n]
         X = rows if rows.dtype == room.dtype else room.copy_(rows)

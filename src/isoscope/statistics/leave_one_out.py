@@ -73,29 +73,32 @@ def jackknife(whole: Tensor, left_out: Tensor, n: int) -> tuple[float, float]:
 
     left_out: (m,) of all n vectors, or of a sample of them.
     """
-    spread = left_out - left_out.mean()
-    error = ((n - 1) / len(left_out) * (spread @ spread)).sqrt()
-    return float(error), float((n - 1) * (left_out.mean() - whole))
+    mean = left_out.mean()
+    spread = left_out - mean
+    error = ((n - 1) / left_out.shape[0] * (spread @ spread)).sqrt()
+    return float(error), float((n - 1) * (mean - whole))
 
 
 def _left_out_block(block: Tensor, moments: Moments) -> tuple[Tensor, Tensor, Tensor]:
     n = moments.count
     # unit of length: a coordinate's root mean square, so that float32 products neither over- nor underflow
     unit = (moments.trace / (n * moments.n_dims)).sqrt()
+    area = unit**2
     h = ((block - moments.mean) / unit).to(block.dtype)
-    r = torch.linalg.vector_norm(h, dim=1).double().square() * unit**2
+    r = torch.linalg.vector_norm(h, dim=1).double().square() * area
     if moments.factor is None:
-        half = h @ (moments.scatter / unit**2).to(h.dtype)
-        hAh = torch.linalg.vecdot(half, h).double() * unit**2 * unit**2
+        half = h @ (moments.scatter / area).to(h.dtype)
+        hAh = torch.linalg.vecdot(half, h).double() * area * area
     else:
-        hAh = (h @ moments.factor.T.to(h.dtype)).double().square().sum(dim=1) * unit**2
+        hAh = (h @ moments.factor.T.to(h.dtype)).double().square().sum(dim=1) * area
     k = (h @ (moments.cubic / unit**3).to(h.dtype)).double() * unit**4
     c = n / (n - 1)
     trace = moments.trace - c * r
     squared_frobenius = moments.squared_frobenius - 2 * c * hAh + (c * r) ** 2
+    squared = r**2
     a = -1 / (n - 1)  # m = a·h is the mean of the others, over which Σu = −h
-    others = moments.trace - r, moments.quartic - r**2
-    quartic = moved_quartic(n - 1, *others, a * a * (hAh - r**2), a * (k - r**2), a * a * r, -a * r)
+    others = moments.trace - r, moments.quartic - squared
+    quartic = moved_quartic(n - 1, *others, a * a * (hAh - squared), a * (k - squared), a * a * r, -a * r)
     return trace, squared_frobenius, quartic
 
 
