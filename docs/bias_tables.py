@@ -183,8 +183,50 @@ def collapse_cells(
     return cells
 
 
+# ---------------------------------------------------------------- RankMe
+
+RANK_DRAWS, RANK_DIMS, RANK_SIZES = 50, 256, (32, 64, 128, 256, 1024)
+RANK_SPECTRA = {
+    "flat": np.ones(RANK_DIMS),
+    "geometric, 1 to 0.001": np.geomspace(1, 1e-3, RANK_DIMS),
+    "power law, exponent 1": 1 / np.arange(1, RANK_DIMS + 1),
+    "40 dimensions, the rest 1e-6": np.r_[np.ones(40), np.full(RANK_DIMS - 40, 1e-6)],
+}
+
+
+def rank_table() -> str:
+    """concepts/rank-table.md: RankMe, plain and debiased."""
+    sizes = " | ".join(f"n = {n:,}" for n in RANK_SIZES)
+    lines = [
+        f"| {RANK_DIMS} dimensions, {RANK_DRAWS} draws | truth | estimate | {sizes} |",
+        "|---|---|---|" + "---|" * len(RANK_SIZES),
+    ]
+    for spectrum, variances in RANK_SPECTRA.items():
+        shares = np.sqrt(variances) / np.sqrt(variances).sum()
+        truth = np.exp(-(shares * np.log(shares)).sum())
+        for noise in NOISES:
+            cells = [rank_cells(spectrum, noise, n) for n in RANK_SIZES]
+            for row, estimate in enumerate(cells[0]):
+                first, known = (f"{spectrum}; {noise}", f"{truth:.1f}") if row == 0 else ("", "")
+                values = " | ".join(column[estimate] for column in cells)
+                lines.append(f"| {first} | {known} | {estimate} | {values} |")
+    return "\n".join(lines) + "\n"
+
+
+def rank_cells(spectrum: str, noise: str, n: int, n_draws: int = RANK_DRAWS) -> dict[str, str]:
+    """Return the estimates of n rows, by metric."""
+    rng = np.random.default_rng([n, NOISES.index(noise)])  # the same draws for all spectra
+    values: dict[str, list[float]] = {"rankme": [], "rankme_debiased": []}
+    for _ in range(n_draws):
+        X = draw(rng, noise, n, RANK_DIMS) * np.sqrt(RANK_SPECTRA[spectrum])
+        for name, found in values.items():
+            found.append(float(getattr(iso.metrics, name)(X)))
+    return {name: f"{np.mean(found):.1f} ± {np.std(found, ddof=1):.1f}" for name, found in values.items()}
+
+
 TABLES: dict[str, Callable[[], str]] = {
     "bias-table.md": bias_table,
     "cka-table.md": cka_table,
     "collapse-table.md": collapse_table,
+    "rank-table.md": rank_table,
 }

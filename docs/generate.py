@@ -128,6 +128,7 @@ API = {
         "isoscope.metrics.collapse_debiased",
         "isoscope.metrics.class_collapse",
     ),
+    "Representation quality": ("isoscope.metrics.representation_quality", "isoscope.metrics.debiased_rank"),
     "Manifold": ("isoscope.metrics.manifold", "isoscope.metrics.scales"),
     "The first look": ("isoscope.look",),
     "Two spaces": (

@@ -108,6 +108,19 @@ def test_bias_table_is_what_its_command_computes() -> None:
     assert shown == cells
 
 
+def test_the_table_of_rankme_is_what_its_command_computes() -> None:
+    """The cheapest column of the first rows, as far as fewer draws show."""
+    n = bias_tables.RANK_SIZES[0]
+    table = (DOCS / "concepts/rank-table.md").read_text()
+    rows = [[cell.strip() for cell in line.split("|")] for line in table.splitlines() if line.startswith("|")]
+    column = rows[0].index(f"n = {n}")
+    cells = bias_tables.rank_cells("flat", "normal", n, n_draws=10)
+    for (name, value), row in zip(cells.items(), rows[2:4], strict=True):
+        assert row[3] == name
+        (mean, deviation), (shown, _) = (re.findall(r"[\d.]+", text) for text in (value, row[column]))
+        assert abs(float(mean) - float(shown)) < 1.5 * float(deviation) + 0.1
+
+
 def test_the_table_of_neural_collapse_is_what_its_command_computes() -> None:
     """The first rows' smallest sample, as far as fewer draws show."""
     n = bias_tables.ROWS_PER_LABEL[0]

@@ -25,7 +25,8 @@ STREAMING = [metric for metric in METRICS if metric.streams]
 DIFFERENTIABLE = [metric for metric in METRICS if metric.differentiable]
 PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "metrics.md").read_text()
 # linear probes are fitted by an iterative solver: they agree to its tolerance, not to rounding
-LOOSE = {"linear_probe_accuracy": 0.11}
+# what k-means finds depends on the order of rows and on rounding
+LOOSE = {"linear_probe_accuracy": 0.11, "cluster_learnability": 0.4, "clid": 0.4}
 # how far labels are moved apart for metrics that are undefined where their means differ by chance only
 APART = {"nc1_debiased": 8.0}
 
@@ -107,7 +108,7 @@ def test_invariances_not_claimed_fail(metric: Metric) -> None:
     rotation = np.linalg.qr(np.random.default_rng(3).normal(size=(5, 5)))[0]
     moved = {"rotation": X @ rotation, "translation": X + 1.0, "scale": X * 3.0}
     for name in {"rotation", "translation", "scale"} - metric.invariances:
-        if metric.name == "linear_probe_accuracy" or (metric.name == "dimensions_for_half"):
+        if metric.name in LOOSE or metric.name == "dimensions_for_half":
             continue  # coarse values: a step may be too small to show
         assert not close(metric, before, value(metric, space.with_vectors(moved[name])), 1e-9), name
 

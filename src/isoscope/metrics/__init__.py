@@ -46,6 +46,7 @@ from isoscope.metrics.cosine import (
     norm_variation,
     uniformity,
 )
+from isoscope.metrics.debiased_rank import population_spectrum, rankme_debiased
 from isoscope.metrics.dimensions import (
     DimensionShares,
     RogueDimension,
@@ -96,6 +97,7 @@ from isoscope.metrics.objectives import (
 )
 from isoscope.metrics.registry import Metric, metric, registered
 from isoscope.metrics.removed_dimensions import informativity, informativity_curve
+from isoscope.metrics.representation_quality import alpha_req, clid, cluster_learnability, lidar
 from isoscope.metrics.scales import (
     DimensionAtScale,
     DimensionScales,
@@ -130,6 +132,7 @@ silhouette, calinski_harabasz, davies_bouldin = (
     calinski_harabasz_score,
     davies_bouldin_score,
 )
+nesum = stable_rank
 
 __all__ = [
     "Attribution",
@@ -153,6 +156,7 @@ __all__ = [
     "adjusted_self_similarity",
     "adjusted_type_similarities",
     "alignment",
+    "alpha_req",
     "attribute_anisotropy",
     "between_ceiling",
     "between_share",
@@ -162,7 +166,9 @@ __all__ = [
     "class_mean_simplex_angle",
     "classifier_objective",
     "classifier_objective_expansion",
+    "clid",
     "cluster_adjusted_similarities",
+    "cluster_learnability",
     "condition_number",
     "correlation_dimension",
     "davies_bouldin",
@@ -196,6 +202,7 @@ __all__ = [
     "knn_purity",
     "lid",
     "lid_samples",
+    "lidar",
     "linear_cka",
     "linear_cka_debiased",
     "linear_probe_accuracy",
@@ -213,14 +220,17 @@ __all__ = [
     "nc4",
     "nc4_debiased",
     "neighbor_overlap",
+    "nesum",
     "norm_statistics",
     "norm_variation",
     "participation_ratio",
     "partition_isotropy",
     "points_needed",
+    "population_spectrum",
     "power_law_exponent",
     "procrustes_distance",
     "rankme",
+    "rankme_debiased",
     "registered",
     "rogue_dimensions",
     "rsa",

@@ -29,6 +29,7 @@ FAMILIES = (  # in the order of tables and pages
     "dimensions",
     "clusters",
     "collapse",
+    "quality",
     "manifold",
     "contextual",
     "objectives",
@@ -64,6 +65,7 @@ class Metric:
         explain: the sentence where it takes more than the value, as with samples so small that it is biased.
         function: what computes it from any array.
         place: its place in the family; those of one place are in the order of their modules.
+        also: another name that it is asked for by, as another paper calls it.
     """
 
     name: str
@@ -85,6 +87,7 @@ class Metric:
     better: Literal["high", "low"] | None = None
     fair: str = ""
     biased_by_rows: bool = False
+    also: str = ""
 
     @property
     def streams(self) -> bool:
@@ -139,6 +142,7 @@ def metric(  # type: ignore[misc]  # the options of both are these
     better: Literal["high", "low"] | None = None,
     fair: str = "",
     biased_by_rows: bool = False,
+    also: str = "",
 ) -> Any:
     """Register a function as a metric: `measure`, the tracker and the command line then take it by name.
 
@@ -167,6 +171,7 @@ def metric(  # type: ignore[misc]  # the options of both are these
             rows.
         biased_by_rows: whether the expected value depends on the number of rows, so that slices of different
             sizes are not tested for a difference; always true where `fair` is given.
+        also: another name to ask for it by.
 
     >>> import numpy as np
     >>> @metric(needs=("moments",), range=(0.0, math.inf), high="spread out")
@@ -215,6 +220,7 @@ def metric(  # type: ignore[misc]  # the options of both are these
         better=better,
         fair=fair,
         biased_by_rows=biased_by_rows or bool(fair),
+        also=also,
     )
     if family in FAMILIES and function.__module__.startswith(f"{_PACKAGE}."):
         _built_in[entry.name] = entry
@@ -329,8 +335,9 @@ def named(names: Any) -> list[str]:
         raise InputError(
             "is empty", argument="metrics", wanted="names or families", hint="see `isoscope metrics`"
         )
-    by_function = {getattr(entry.function, "__name__", ""): entry.name for entry in registered().values()}
-    return [by_function.get(part, part) for part in parts]  # silhouette_score is silhouette
+    other_names = {getattr(entry.function, "__name__", ""): entry.name for entry in registered().values()}
+    other_names |= {entry.also: entry.name for entry in registered().values() if entry.also}
+    return [other_names.get(part, part) for part in parts]  # silhouette_score is silhouette
 
 
 def _name_of(one: Any, names: Any) -> str:

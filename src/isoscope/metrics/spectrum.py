@@ -18,6 +18,7 @@ from isoscope.statistics.principal import rounding, wide_moments
 _RANKME_EPSILON = 1e-7  # Garrido et al. 2023, equation 1
 _ROUNDING_OF_SHARES = 1e-6  # a cumulative share this close below the wanted one has reached it: float32 sums
 _FIRST_RANK, _LAST_RANK = 11, 500  # Stringer et al. 2019 fit ranks 11 to 500
+_MANY_RANKS = 60  # below, all ranks are fitted
 
 
 _metric = family(
@@ -82,7 +83,7 @@ def effective_rank(X: Any) -> Any:
     2.0
     """
     values = _spread(X, "effective_rank").eigenvalues
-    return scalar(_entropy(values / values.sum()).clamp(min=0).exp())
+    return scalar(spectral_entropy(values / values.sum()).clamp(min=0).exp())
 
 
 @_metric(
@@ -109,25 +110,27 @@ def rankme(X: Any) -> Any:
     moments = Moments.of(X)
     total = float((moments.trace + moments.count * (moments.mean @ moments.mean)).detach())
     check_spread(total, differ=bool(moments.mean.any()))
-    squares = _uncentred_spectrum(moments)
+    squares = uncentred_spectrum(moments)
     kept = squares > 0
     if not kept.any():
         raise UndefinedError(f"rankme is undefined: all {moments.count} vectors are zero")
     sigma = torch.where(kept, torch.where(kept, squares, 1.0).sqrt(), 0.0)
-    return scalar(_entropy(sigma / sigma.sum() + _RANKME_EPSILON).exp())
+    return scalar(spectral_entropy(sigma / sigma.sum() + _RANKME_EPSILON).exp())
 
 
 @_metric(
     sentence="the total variance is {value:.1f} times that of the strongest direction",
-    paper="Rudelson, Vershynin 2007, Sampling from large matrices",
+    paper="Rudelson, Vershynin 2007, Sampling from large matrices; He, Ozay 2022, NESum",
+    also="nesum",
 )
 def stable_rank(X: Any) -> Any:
     """Compute the total variance over the largest variance of a direction.
 
         srank = tr S/λ_max
 
-    Range [1, min(n − 1, d)]; high is isotropic. Never above the participation ratio. Invariant to
-    rotation, translation and one scale. Paper: Rudelson, Vershynin 2007, Sampling from large matrices.
+    Range [1, min(n − 1, d)]; high is isotropic. Never above the participation ratio. He and Ozay 2022 call
+    it NESum, Σ λ_i/λ_1; `nesum` is another name of it. Invariant to rotation, translation and one scale.
+    Paper: Rudelson, Vershynin 2007, Sampling from large matrices; He, Ozay 2022.
 
     >>> round(stable_rank([[2.0, 0.0], [-2.0, 0.0], [0.0, 1.0], [0.0, -1.0]]), 12)
     1.25
@@ -197,7 +200,7 @@ def condition_number(X: Any) -> float:
     >>> round(condition_number([[2.0, 0.0], [-2.0, 0.0], [0.0, 1.0], [0.0, -1.0]]), 12)
     4.0
     """
-    moments, values = _standing_eigenvalues(X, "condition_number")
+    moments, values = standing_eigenvalues(X, "condition_number")
     if len(values) < moments.n_dims:
         raise UndefinedError(
             f"condition_number is undefined: the covariance has rank {len(values)} of {moments.n_dims} "
@@ -234,24 +237,27 @@ def power_law_exponent(X: Any, *, first: int | None = None, last: int | None = N
     >>> round(power_law_exponent(X), 12)  # λ_2 = λ_1/4 = λ_1·2^−2
     2.0
     """
-    _, values = _standing_eigenvalues(X, "power_law_exponent")
-    rank = len(values)
-    first = first if first is not None else (_FIRST_RANK if rank >= 60 else 1)
-    last = last if last is not None else (min(_LAST_RANK, rank) if rank >= 60 else rank)
+    _, values = standing_eigenvalues(X, "power_law_exponent")
+    first, last = fit_ranks("power_law_exponent", len(values), first, last, most=_LAST_RANK)
+    x = torch.arange(first, last + 1, dtype=values.dtype, device=values.device).log()
+    x = x - x.mean()
+    slope = (x @ values[first - 1 : last].log()) / (x @ x)
+    return max(0.0, -float(slope))
+
+
+def fit_ranks(name: str, rank: int, first: int | None, last: int | None, *, most: int) -> tuple[int, int]:
+    """Return the first and last rank of a fit, counted from 1: as asked for, or those of a usual spectrum."""
+    first = first if first is not None else (_FIRST_RANK if rank >= _MANY_RANKS else 1)
+    last = last if last is not None else (min(most, rank) if rank >= _MANY_RANKS else rank)
     if not 1 <= first < last and rank < 2:
-        raise UndefinedError(f"power_law_exponent needs two ranks to fit; the covariance has rank {rank}")
+        raise UndefinedError(f"{name} needs two ranks to fit; the covariance has rank {rank}")
     if not 1 <= first < last:
         raise InputError(
             f"is {last} for first={first}", argument="last", wanted=f"1 ≤ first < last ≤ {rank}, the rank"
         )
     if last > rank:
-        raise UndefinedError(
-            f"power_law_exponent is undefined to rank {last}: the covariance has rank {rank}"
-        )
-    x = torch.arange(first, last + 1, dtype=values.dtype, device=values.device).log()
-    x = x - x.mean()
-    slope = (x @ values[first - 1 : last].log()) / (x @ x)
-    return max(0.0, -float(slope))
+        raise UndefinedError(f"{name} is undefined to rank {last}: the covariance has rank {rank}")
+    return first, last
 
 
 def first_reaching(cumulative: Tensor, share: float) -> int:
@@ -270,7 +276,7 @@ def _spread(X: Any, name: str) -> Moments:
     return moments
 
 
-def _standing_eigenvalues(X: Any, name: str) -> tuple[Moments, Tensor]:
+def standing_eigenvalues(X: Any, name: str) -> tuple[Moments, Tensor]:
     """Return the moments and the (rank,) eigenvalues of the covariance above rounding, largest first.
 
     Vectors of any type have their products taken in float64, one block at a time; what is left to rounding
@@ -287,7 +293,7 @@ def _standing_eigenvalues(X: Any, name: str) -> tuple[Moments, Tensor]:
     return moments, torch.masked_select(values, kept)[: moments.n_rows - 1] / (moments.count - 1)
 
 
-def _entropy(p: Tensor) -> Tensor:
+def spectral_entropy(p: Tensor) -> Tensor:
     """Return −Σ p log p with a finite gradient at p = 0."""
     return -(p * torch.where(p > 0, p, 1.0).log()).sum()
 
@@ -296,7 +302,7 @@ def _cumulative(values: Tensor) -> Tensor:
     return values.cumsum(0) / values.sum()
 
 
-def _uncentred_spectrum(moments: Moments) -> Tensor:
+def uncentred_spectrum(moments: Moments) -> Tensor:
     """Return (min(n, d),) eigenvalues of Σ x xᵀ, largest first; those within rounding are 0."""
     if moments.factor is None:
         squares = moments.uncentred_eigenvalues
