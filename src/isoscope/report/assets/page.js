@@ -25,10 +25,10 @@ function short(m) {
 }
 
 function under(m) {
-  if (m.name === 'isoscore') return m.ceiling ? `at most ${m.ceiling} with these labels` : '1 is isotropic, 0 is one direction';
+  if (m.name === 'isoscore') return m.ceiling ? `at most ${m.ceiling} with these labels` : '1 means isotropic, 0 one direction';
   if (m.name === 'mean_cosine') return 'of two random vectors';
   if (m.name === 'effective_rank') return `of ${count(contents.n_dims)} dimensions`;
-  if (m.name === 'silhouette') return '1 is clear clusters, 0 is none';
+  if (m.name === 'silhouette') return '1 means clear clusters, 0 none';
   return m.name === 'between_share' ? 'of the variance' : 'of the mean cosine';
 }
 
