@@ -374,7 +374,7 @@ def test_labels_may_come_second() -> None:
     named = iso.measure(pd.DataFrame(wide()), "topic", by="place", metrics="silhouette")
     assert named["silhouette"] == pytest.approx(wanted, rel=1e-12)
     assert iso.Space(ROWS, LABELS).y.tolist() == LABELS
-    assert iso.look(ROWS, LABELS).to_dict() == iso.look(ROWS, labels=LABELS).to_dict()
+    assert iso.look(ROWS, LABELS).to_csv() == iso.look(ROWS, labels=LABELS).to_csv()
     with raises(InputError, argument="labels", hint="path"):
         iso.report(ROWS, "page.html")
 
