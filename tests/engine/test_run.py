@@ -152,13 +152,17 @@ def test_strips_smaller_than_parts(vectors: np.ndarray, labels: np.ndarray, monk
     )
 
 
+@pytest.mark.parametrize("once", [True, False], ids=["each pair once", "from either side"])
 @pytest.mark.parametrize("n_labels", [2, 9, 40])
-def test_tiles_smaller_than_strips(vectors: np.ndarray, monkeypatch: Any, n_labels: int) -> None:
+def test_tiles_smaller_than_strips(vectors: np.ndarray, monkeypatch: Any, n_labels: int, once: bool) -> None:
     """Rows of a strip and of a block are cut into tiles, whose last ones are shorter."""
     from isoscope.engine import strips
+    from isoscope.kernels import tiles
 
-    monkeypatch.setattr(strips, "TILE_ROWS", 16)
+    monkeypatch.setattr(tiles, "TILE_ROWS", 16)
     monkeypatch.setattr(Scale, "rows_of_block", lambda *_: 33)
+    monkeypatch.setattr(strips, "STRIP_ROWS", 45)
+    monkeypatch.setattr(strips, "SUMS_BYTES", 2**20 if once else 0)
     space = Space(vectors, labels=np.arange(len(vectors)) % n_labels)
     source = Cut(space, [17, 100, 101])
     found = gather(source, {"separation", "moments"}, scale=Scale()).separation
@@ -166,6 +170,30 @@ def test_tiles_smaller_than_strips(vectors: np.ndarray, monkeypatch: Any, n_labe
     np.testing.assert_allclose(found.cohesion, expected.cohesion, rtol=1e-12)
     np.testing.assert_allclose(found.separation, expected.separation, rtol=1e-12)
     np.testing.assert_array_equal(found.nearest, expected.nearest)
+
+
+@pytest.mark.parametrize("sums_bytes", [2**20, 0], ids=["each pair once", "from either side"])
+def test_how_often_pairs_are_met(
+    vectors: np.ndarray, labels: np.ndarray, monkeypatch: Any, sums_bytes: int
+) -> None:
+    from isoscope.engine import strips
+
+    met = 0
+    between = strips.sums_between
+
+    def counted(A: Any, a: Any, B: Any, b: Any) -> Any:
+        nonlocal met
+        met += len(A) * len(B)
+        return between(A, a, B, b)
+
+    monkeypatch.setattr(strips, "STRIP_ROWS", 30)
+    monkeypatch.setattr(strips, "SUMS_BYTES", sums_bytes)
+    monkeypatch.setattr(strips, "sums_between", counted)
+    n = len(vectors)
+    parts = [60, 120]
+    gather(Cut(Space(vectors, labels=labels), parts), {"separation"}, scale=Scale())
+    others = n * n - n * 30  # pairs of rows of different strips, from either side
+    assert met == (others / 2 if sums_bytes else others)
 
 
 def test_a_tight_memory_makes_small_blocks(shards: Path) -> None:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-from isoscope.engine.strips import strip_rows
+from isoscope.engine.strips import meets_once, strip_rows
 from isoscope.metrics.registry import KNOWN, Metric
 from isoscope.statistics.declared import declared, with_prerequisites
 
@@ -65,7 +65,8 @@ def price(
 ) -> Cost:
     """Return the cost of statistics taken together, each as it declares; pairs are met strip by strip.
 
-    in_memory: whether the vectors are read once and kept in memory, and each pair is met once.
+    in_memory: whether the vectors are read once and kept in memory, and each pair is met once. Strips meet
+        each pair once too, unless the sums of all rows would be large.
     """
     declarations = [declared()[name] for name in statistics]
     passes = any(not statistic.builds_on for statistic in declarations) + any(
@@ -78,12 +79,12 @@ def price(
             if statistic.operations and not statistic.of_pairs
         )
     )
+    once = in_memory or meets_once(n, n_labels)
     for statistic in declarations:
-        if (
-            statistic.of_pairs and statistic.operations
-        ):  # every strip meets all rows, so every pair is met twice
-            passes += math.ceil(n / strip_rows(d, n_labels))
-            operations += float(n) * n * statistic.operations(d) / (2 if in_memory else 1)
+        if statistic.of_pairs and statistic.operations:
+            n_strips = math.ceil(n / strip_rows(d, n_labels))
+            passes += math.ceil((n_strips + 1) / 2) if once else n_strips  # a strip meets the rows after it
+            operations += float(n) * n * statistic.operations(d) / (2 if once else 1)
     passes = 1 if in_memory else passes
     n_bytes = sum(statistic.bytes_held(n, d, n_labels) for statistic in declarations)
     return Cost(passes, passes * n * d * item_bytes, operations, n_bytes)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -15,21 +14,17 @@ from isoscope.engine.options import Scale
 from isoscope.engine.passes import Outcome
 from isoscope.engine.runners import Job, Runner
 from isoscope.engine.source import Source
-from isoscope.kernels.precision import Frame
+from isoscope.kernels.precision import full_precision
 from isoscope.kernels.tiles import Progress
-from isoscope.kernels.workers import in_order
 from isoscope.labels import Labels, as_clusters
-from isoscope.statistics.anchors import AnchorRows
 from isoscope.statistics.nearest_clusters import reduce_sums
-from isoscope.statistics.pairs import Separation
-from isoscope.statistics.rows import FileRows, HeldRows
+from isoscope.statistics.pairs import ClusterDistances, Separation, sums_between
+from isoscope.statistics.rows import FileRows
 
 STRIP_ROWS = 16_384  # rows that meet all others in one pass; more passes cost reads, more rows memory
+SUMS_BYTES = 256 * 2**20  # of the sums of all rows, which are kept where each pair is met once
 _STRIP_BYTES = 64 * 2**20
-_FRAME_ROWS = 256
 _BLOCK_BYTES = 16 * 2**20
-TILE_ROWS = 512  # by as many: a tile that stays in a core's cache; blocks of 16 MB take 3.5 times as long
-_SHARES = 4  # of a strip for each core: few, for each places the block anew; more than one, to end together
 _KEPT = ("cohesion", "separation", "nearest")  # of each row of a strip
 
 Alive = list[tuple[int, Source, int]]  # place, part and number of rows of every part that can be read
@@ -37,13 +32,20 @@ Alive = list[tuple[int, Source, int]]  # place, part and number of rows of every
 
 @dataclass(frozen=True, eq=False)
 class PairSums:
-    """(K, m) summed distances of m rows to the points of each cluster."""
+    """Summed distances of rows to the points of each cluster.
+
+    Attributes:
+        sums: (K, m) of the rows of a strip.
+        others: (K, n) of the rows of each part over the points of the strip, by the number of the part's
+            first row; empty where each pair is met from either side.
+    """
 
     sums: Tensor
+    others: dict[int, Tensor] = field(default_factory=dict)
 
     def merge(self, other: PairSums) -> PairSums:
-        """Return the sums of the same rows over the points of both."""
-        return PairSums(self.sums + other.sums)
+        """Return the sums of the same strip with the points of both."""
+        return PairSums(self.sums + other.sums, self.others | other.others)
 
 
 def separate(
@@ -57,12 +59,38 @@ def separate(
 ) -> Separation:
     """For each row the mean distance to its own cluster and to the nearest other one, exactly.
 
-    A strip of some thousand rows is sent to where a part is read; (K, m) sums come back, are added up over
-    the parts and reduced. Nothing grows with n but three numbers a row. Every pair is met twice, once from
-    either side: the sums of a pair's other side would have to be kept for all rows.
+    A strip of some thousand rows is sent to where a part is read; sums come back and are added up. Each pair
+    is met once, and the (K, n) sums of all rows are kept to the end. Where these would be large, or finished
+    strips are saved to a checkpoint, each pair is met from either side: a strip is then reduced to three
+    numbers a row as soon as it has met all parts.
     """
     clusters = as_clusters(labels, n=len(labels))
-    plan = _Strips(parts, clusters, scale)
+    once = checkpoint is None and meets_once(len(labels), clusters.n_labels, memory=scale.memory)
+    plan = _Strips(parts, clusters, scale, once)
+    separated = _at_the_end if once else _strip_by_strip
+    return Separation(*separated(run, plan, clusters, checkpoint, progress), clusters)
+
+
+def _at_the_end(
+    run: Runner, plan: _Strips, clusters: Labels, _: Checkpoint | None, progress: Progress | None
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Cohesion, separation and nearest cluster from the sums of all rows."""
+    sums = torch.zeros(clusters.n_labels, len(clusters), dtype=torch.float64)
+    for number, outcome in enumerate(run.outcomes(map(plan.job, range(len(plan))))):
+        pairs: PairSums = outcome.statistics["pairs"]
+        rows = plan.rows(number)
+        sums[:, rows] += pairs.sums
+        for start, others in pairs.others.items():
+            sums[:, start : start + others.shape[1]] += others
+        if progress:
+            progress(1 - (1 - rows.stop / len(clusters)) ** 2)
+    return reduce_sums(sums.T, clusters.codes, clusters.counts.double())
+
+
+def _strip_by_strip(
+    run: Runner, plan: _Strips, clusters: Labels, checkpoint: Checkpoint | None, progress: Progress | None
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the same, each strip reduced once it has met all rows, or taken from the checkpoint."""
     counts = clusters.counts.double()
     columns: list[tuple[Tensor, Tensor, Tensor]] = []
     ready = {
@@ -83,7 +111,16 @@ def separate(
         if progress:
             progress((number + 1) / len(plan))
     cohesion, separation, nearest = (torch.cat(column) for column in zip(*columns, strict=True))
-    return Separation(cohesion, separation, nearest, clusters)
+    return cohesion, separation, nearest
+
+
+def meets_once(n: int, n_labels: int, *, memory: int | None = None) -> bool:
+    """Whether the sums of all rows can be kept, so that each pair is met once.
+
+    >>> meets_once(200_000, 10), meets_once(10**9, 10)
+    (True, False)
+    """
+    return 8 * n * n_labels <= (SUMS_BYTES if memory is None else min(SUMS_BYTES, memory // 16))
 
 
 def strip_rows(n_dims: int, n_labels: int, *, memory: int | None = None) -> int:
@@ -99,14 +136,12 @@ def strip_rows(n_dims: int, n_labels: int, *, memory: int | None = None) -> int:
 class _Strips:
     """Which rows make a strip, and the job of each."""
 
-    def __init__(self, parts: Alive, clusters: Labels, scale: Scale) -> None:
-        first = next(iter(parts[0][1].blocks(_FRAME_ROWS))).vectors[:_FRAME_ROWS]
-        d, K = first.shape[1], clusters.n_labels
-        width = max(d, K)
-        n_rows = min(max(256, _BLOCK_BYTES // (4 * width)), scale.rows_of_block(d, K))
+    def __init__(self, parts: Alive, clusters: Labels, scale: Scale, once: bool) -> None:
+        d, K = parts[0][1].n_dims, clusters.n_labels
+        n_rows = min(max(256, _BLOCK_BYTES // (4 * max(d, K))), scale.rows_of_block(d, K))
         m = strip_rows(d, K, memory=scale.memory)
-        self._parts, self._n_rows = parts, n_rows
-        self._task = StripTask(Frame.of(first), K, n_rows)
+        self._parts, self._n_rows, self._once = parts, n_rows, once
+        self._task = StripTask(K, n_rows, once)
         kind = torch.uint8 if K <= 256 else torch.int16 if K <= 2**15 else torch.int64
         self._codes, self._starts = clusters.codes.to(kind), []
         self._strips: list[tuple[int, int, int]] = []  # index into parts, first row of it, row after the last
@@ -126,13 +161,14 @@ class _Strips:
         return slice(self._starts[index] + first, self._starts[index] + stop)
 
     def job(self, number: int) -> Job:
-        """Return the jobs of a strip with every part."""
+        """Return the jobs of a strip with every part, or with those from its own on."""
         index, first, stop = self._strips[number]
-        read = (self._parts[index][1], first, stop, self._starts[index], self._n_rows)
-        return Job(self._task, list(self._calls()), (read_strip, read))
+        codes = self._codes[self.rows(number)].clone()
+        read = (self._parts[index][1], first, stop, self._starts[index], self._n_rows, codes)
+        return Job(self._task, list(self._calls(index if self._once else 0)), (read_strip, read))
 
-    def _calls(self) -> Iterator[tuple[Any, ...]]:
-        for (place, part, n), start in zip(self._parts, self._starts, strict=True):
+    def _calls(self, first: int) -> Iterator[tuple[Any, ...]]:
+        for (place, part, n), start in zip(self._parts[first:], self._starts[first:], strict=True):
             yield place, part, start, self._codes[start : start + n].clone()
 
 
@@ -151,54 +187,62 @@ def _load(checkpoint: Checkpoint | None, rows: slice) -> tuple[Tensor, Tensor, T
 
 @dataclass(frozen=True, eq=False)
 class StripTask:
-    """Some rows, the strip, against all rows of a part.
+    """Some rows, the strip, against the rows of a part.
 
     Attributes:
-        frame: how rows are placed for products.
         n_labels: K.
         n_rows: rows of a block.
+        once: whether the strip meets the rows after it only, and their sums are wanted too.
     """
 
-    frame: Frame
     n_labels: int
     n_rows: int
+    once: bool
 
+    @full_precision
     def __call__(self, place: int, part: Source, start: int, codes: Tensor, strip: Strip) -> Outcome:
-        """(K, m) sums of the strip's rows over one part, whose first row is `start` among all."""
+        """Return the sums of the strip's rows over one part, whose first row is `start` among all."""
+        strip_labels = self._labels(strip.codes)
         sums = torch.zeros(self.n_labels, len(strip.raw), dtype=torch.float64)
-        index = torch.arange(strip.start, strip.start + len(strip.raw)) - start
+        others = torch.zeros(self.n_labels, len(codes), dtype=torch.float64)
+        if start <= strip.start < start + len(codes):
+            sums += ClusterDistances.of(strip.raw, strip_labels).sums.T
+        first, stop = strip.start - start, strip.start - start + len(strip.raw)
         at = 0
         for block in FileRows(part, len(codes)).blocks(self.n_rows):
-            sums += self._met(block, codes[at : at + len(block)], strip.raw, index - at)
+            spans = [(max(at, stop), at + len(block))]
+            if not self.once:
+                spans.append((at, min(at + len(block), first)))
+            for begin, end in spans:
+                if begin < end:
+                    labels = self._labels(codes[begin:end])
+                    here, there = sums_between(strip.raw, strip_labels, block[begin - at : end - at], labels)
+                    sums += here
+                    others[:, begin:end] = there
             at += len(block)
-        return Outcome({"pairs": PairSums(sums)}, {place: len(codes)})
+        return Outcome({"pairs": PairSums(sums, {start: others} if self.once else {})}, {place: len(codes)})
 
-    def _met(self, block: Tensor, codes: Tensor, raw: Tensor, index: Tensor) -> Tensor:
-        """(K, m) sums over one block, in tiles that stay in a core's cache; each core takes some rows."""
-        labels = Labels(codes.long(), tuple(range(self.n_labels)))
-        here = AnchorRows(HeldRows(block), labels, self.frame, max(TILE_ROWS, 2 * self.n_labels))
-        n_workers = torch.get_num_threads()
-        share = max(TILE_ROWS, -(-len(raw) // (_SHARES * n_workers)))
-        shares = [slice(first, first + share) for first in range(0, len(raw), share)]
-        tasks = (partial(here.sums, raw[rows], index[rows]) for rows in shares)
-        return torch.cat(list(in_order(tasks, n_workers=n_workers)), dim=1)
+    def _labels(self, codes: Tensor) -> Labels:
+        return Labels(codes.long(), tuple(range(self.n_labels)))
 
 
 @dataclass(frozen=True, eq=False)
 class Strip:
-    """Consecutive rows that meet all others.
+    """Consecutive rows that meet others.
 
     Attributes:
         start: the first one's number among all rows.
         raw: (m, d) the rows.
+        codes: (m,) the cluster of each.
     """
 
     start: int
     raw: Tensor
+    codes: Tensor
 
 
-def read_strip(part: Source, first: int, stop: int, start: int, n_rows: int) -> Strip:
-    """Rows first … stop−1 of a part, whose first row is `start` among all."""
+def read_strip(part: Source, first: int, stop: int, start: int, n_rows: int, codes: Tensor) -> Strip:
+    """Rows first … stop−1 of a part, whose first row is `start` among all, with their clusters."""
     parts, at = [], 0
     for block in part.blocks(n_rows):
         inside = slice(max(first - at, 0), max(stop - at, 0))
@@ -206,4 +250,4 @@ def read_strip(part: Source, first: int, stop: int, start: int, n_rows: int) -> 
         at += len(block)
         if at >= stop:
             break
-    return Strip(start + first, torch.cat(parts))
+    return Strip(start + first, torch.cat(parts), codes)

@@ -97,6 +97,7 @@ class Arranged:
         centers: (C, d) float64; the first is the common centre of mixed tiles, zero.
         center_of: (number of tiles,) which centre each tile has.
         unit: length that one stands for.
+        cut: where given, points of clusters before it meet those of the other clusters, and no others.
     """
 
     points: Tensor
@@ -107,24 +108,34 @@ class Arranged:
     centers: Tensor
     center_of: tuple[int, ...]
     unit: float
+    cut: int | None = None
     _left_cache: _LeftCache = field(default_factory=_LeftCache, init=False, repr=False)
     _left_room: Room = field(default_factory=Room, init=False, repr=False)
     _tile_room: Room = field(default_factory=Room, init=False, repr=False)
     _sums_room: Room = field(default_factory=Room, init=False, repr=False)
 
     @classmethod
-    def of(cls, X: Tensor, labels: Labels | None = None, *, tile_rows: int | None = None) -> Arranged:
+    def of(
+        cls,
+        X: Tensor,
+        labels: Labels | None = None,
+        *,
+        tile_rows: int | None = None,
+        cut: int | None = None,
+    ) -> Arranged:
         """Sort, plan and centre the rows of a checked matrix."""
         with one_core() as n_cores:
-            return cls._of(X.detach(), labels, tile_rows, 1 if X.is_cuda else n_cores)
+            return cls._of(X.detach(), labels, tile_rows, cut, 1 if X.is_cuda else n_cores)
 
     @classmethod
-    def _of(cls, X: Tensor, labels: Labels | None, tile_rows: int | None, n_workers: int) -> Arranged:
+    def _of(
+        cls, X: Tensor, labels: Labels | None, tile_rows: int | None, cut: int | None, n_workers: int
+    ) -> Arranged:
         n, d = X.shape
         codes = labels.codes if labels is not None else torch.zeros(n, dtype=torch.int64, device=X.device)
         order = torch.argsort(codes, stable=True)
         tile_rows = tile_rows or (CUDA_TILE_ROWS if X.is_cuda else TILE_ROWS)
-        tiles = _plan(torch.bincount(codes).tolist(), tile_rows)
+        tiles = _plan(torch.bincount(codes).tolist(), tile_rows, cut)
         rows = _SortedRows(X, order, n_workers)
         points, center_of, unit = _centers(rows, tiles)
         augmented = points.new_empty(n, d + 2)
@@ -136,7 +147,7 @@ class Arranged:
 
         rows.each(centered, tiles, center_of)
         centers = (points.double() - points[0].double()) / unit
-        return cls(X, order, codes[order], tiles, augmented, centers, center_of, unit)
+        return cls(X, order, codes[order], tiles, augmented, centers, center_of, unit, cut)
 
     @cached_property
     def _largest(self) -> list[float]:
@@ -167,6 +178,9 @@ class Arranged:
 
     def _pairs(self, symmetric: bool) -> list[tuple[int, int]]:
         n = len(self.tiles)
+        if self.cut is not None:
+            n_first = sum(tile.last < self.cut for tile in self.tiles)
+            return list(itertools.product(range(n_first), range(n_first, n)))
         return [(i, j) for i in range(n) for j in range(i if symmetric else 0, n)]
 
     def _reduced(self, reduce: Callable[[Tile, Tile, Tensor], R], i: int, j: int) -> R:
@@ -249,11 +263,17 @@ def _transposed(tile: Tensor) -> Tensor:
     return torch.channel_shuffle(pixel, n).view(m, n)
 
 
-def _plan(counts: list[int], tile_rows: int) -> tuple[Tile, ...]:
-    """Tiles of at most tile_rows: large clusters split evenly, runs of small ones packed together."""
+def _plan(counts: list[int], tile_rows: int, cut: int | None = None) -> tuple[Tile, ...]:
+    """Tiles of at most tile_rows: large clusters split evenly, runs of small ones packed together.
+
+    No tile has clusters on both sides of the cut.
+    """
     tiles: list[Tile] = []
     start, pending = 0, None  # pending: (start, first cluster) of a run of small clusters
     for cluster, count in enumerate(counts):
+        if cluster == cut and pending is not None:
+            tiles.append(Tile(pending[0], start, pending[1], cluster - 1))
+            pending = None
         if not count:
             continue
         if count >= tile_rows // 2:

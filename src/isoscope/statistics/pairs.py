@@ -197,6 +197,20 @@ def _arranged_sums(arranged: Arranged, n_clusters: int, progress: Progress | Non
     return sums.mul_(arranged.unit)
 
 
+def sums_between(A: Tensor, a: Labels, B: Tensor, b: Labels) -> tuple[Tensor, Tensor]:
+    """(K, n) sums of the rows of A over each cluster of B, and (K, m) of those of B over A's; each pair once.
+
+    a, b: the cluster of each row; both have the same names.
+    """
+    K, n = a.n_labels, len(A)
+    both = Labels(torch.cat([a.codes, b.codes + K]), tuple(range(2 * K)))
+    arranged = Arranged.of(torch.cat([A, B]), both, cut=K)
+    arranged_sums = _arranged_sums(arranged, 2 * K, None)
+    sums = torch.empty_like(arranged_sums)
+    sums[:, arranged.order] = arranged_sums
+    return sums[K:, :n], sums[:K, n:]
+
+
 def _by_plan(plan: TilePlan, matrix: Tensor, clusters: Labels, progress: Progress | None) -> Separation:
     arranged = Arranged.of(matrix, clusters, tile_rows=plan.tile_rows)
     return (_in_tiles if plan.keeps_sums else _in_strips)(arranged, clusters, progress)
