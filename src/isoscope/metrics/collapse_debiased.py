@@ -68,7 +68,7 @@ class LabelNoise:
         freedom = n - K
         if not freedom > 1:
             raise UndefinedError(f"{name} needs more rows than labels; there are {n:g} rows of {K} labels")
-        basis = torch.linalg.qr((torch.eye(K) - 1 / K)[:, : K - 1].to(means)).Q
+        basis = torch.linalg.qr((torch.eye(K).to(means) - 1 / K)[:, : K - 1]).Q
         trace = within.sum() / freedom
         if not (within.any() and LEAST_SUM < float(trace.square()) < math.inf):
             raise InputError(

@@ -20,6 +20,7 @@ from isoscope.statistics.directions import unit_rows
 from isoscope.statistics.gathered import Statistics
 from isoscope.statistics.groups import GroupMoments
 from isoscope.statistics.moments import Moments
+from isoscope.tables import percent
 
 _LAST_RANK = 100  # of the fit of α-ReQ, as in its authors' package
 _DELTA = 1e-4  # Thilak et al. 2024, on the diagonal of the covariance within groups
@@ -126,7 +127,7 @@ def lidar(X: Any, labels: Any = None, *, delta: float = _DELTA) -> float:
     better="high",
     invariances=("rotation", "scale"),
     paper="Lu et al. 2023, Using representation expressiveness and learnability",
-    sentence="the nearest neighbour has the cluster of {value:.0%} of unseen points",
+    sentence=lambda value: f"the nearest neighbour has the cluster of {percent(value)} of unseen rows",
     biased_by_rows=True,
 )
 def cluster_learnability(X: Any, *, n_clusters: int | None = None, seed: int = 0) -> float:
