@@ -188,7 +188,7 @@ def test_a_corpus_by_name(tiny_bert: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "error", "words"),
     [
-        (("a", "b", "c"), InputError, "one model, or two to compare, got 3"),
+        (("a", "b", "a"), InputError, "the same model twice"),
         (("nobody/nothing",), InputError, r"not on this machine.*--download"),
     ],
 )

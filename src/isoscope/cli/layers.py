@@ -33,9 +33,10 @@ def layers(
         list[str] | None,
         typer.Argument(
             help="A model, perhaps a second one to compare with it, then the texts. A model is a name "
-            "(all-MiniLM-L6-v2, smollm2-135m), a folder, a .gguf file, or a hub id. Texts are a file: .txt "
-            "(one a line), .jsonl, .json, .csv, .tsv or .parquet; or a corpus: wikitext2, stsb.",
-            metavar="MODEL [AFTER] FILE",
+            "(all-MiniLM-L6-v2, smollm2-135m), a folder, a .gguf file, or a hub id. Three models or more, a "
+            "folder of checkpoints, or models as NAME@REVISION are checkpoints of a training. Texts are a "
+            "file: .txt (one a line), .jsonl, .json, .csv, .tsv or .parquet; or a corpus: wikitext2, stsb.",
+            metavar="MODEL… FILE",
             show_default=False,
             autocompletion=complete_models,
         ),
@@ -148,7 +149,9 @@ def layers(
 
     For each layer the output has the anisotropy, similarities, ranks, clusters and dimensions of its hidden
     states. Sums are exact over all tokens, in bounded memory. Attention sinks are named, and every quantity
-    is given with and without them. With a second model, the tokens that changed most are listed too.
+    is given with and without them. With a second model, the tokens that changed most are listed too. Over
+    checkpoints, each quantity is shown by layer and checkpoint; with -o, a command that is interrupted
+    continues where it stopped.
 
     **Examples**
 
@@ -160,6 +163,10 @@ def layers(
 
     Before and after fine-tuning: `isoscope layers bert-base-uncased ./tuned reviews.csv -o layers`
 
+    Over training, for a folder of checkpoints: `isoscope layers ./run reviews.csv -o layers`
+
+    Revisions: `isoscope layers EleutherAI/pythia-70m@step1000 EleutherAI/pythia-70m@step2000 reviews.csv`
+
     A corpus by name: `isoscope layers all-mpnet-base-v2 stsb --data data`
 
     Quickly: `isoscope layers smollm2-135m wikitext2 --data data --max-tokens 20000 --no-clusters`
@@ -169,21 +176,30 @@ def layers(
     if data is not None and is_file:
         raise InputError(f"goes with a corpus by name; {texts} is a file", argument="data")
     read = texts_of(texts, data, column=text_column, download=download, skip_blank=window is not None)
-    from isoscope.models.layers import LayerComparison, measure_layers
+    from isoscope.models.layers import LayerComparison, measure_checkpoints, measure_layers
 
     if window is None and texts == RUNNING_TEXT and not is_file:
         window = _WINDOW
-    chosen = metrics.chosen()
-    profiles = [
-        measure_layers(
-            read, model=model, layers=None if layers is None else parse_numbers("layers", layers),
-            modules=modules and [name.strip() for name in modules.split(",")],
-            window=window, truncate=truncate, max_tokens=max_tokens, special=special,
-            metrics=chosen, clusters=clusters, sample=sample, device=device, seed=seed, download=download,
-            memory=memory, dtype=dtype, device_map=device_map, compile=compile,
+    options: dict[str, Any] = {
+        "layers": None if layers is None else parse_numbers("layers", layers),
+        "modules": modules and [name.strip() for name in modules.split(",")],
+        "window": window, "truncate": truncate, "max_tokens": max_tokens, "special": special,
+        "metrics": metrics.chosen(), "clusters": clusters, "sample": sample, "device": device, "seed": seed,
+        "download": download, "memory": memory, "dtype": dtype, "device_map": device_map, "compile": compile,
+    }  # fmt: skip
+    checkpoints = _checkpoints(models)
+    if checkpoints is not None:
+        trajectory = measure_checkpoints(
+            checkpoints, read, folder=None if output is None else output / "checkpoints", **options
         )
-        for model in models
-    ]  # fmt: skip
+        lines = []
+        if output is not None:
+            _write(trajectory.to_dict(), output / "layers.json")
+            figure = drawn(trajectory.figure, output / "layers.png")
+            lines = [] if json else [f"wrote {output / 'layers.json'}{figure}"]
+        present(trajectory, lines, json=json)
+        return
+    profiles = [measure_layers(read, model=model, **options) for model in models]
     result: Any = LayerComparison.of(*profiles) if len(profiles) == 2 else profiles[0]
     lines = []
     if output is not None:
@@ -210,8 +226,6 @@ def _models_and_texts(arguments: list[str], named: list[str], texts: str | None)
     models = [*named, *arguments]
     if not models:
         raise InputError("MODEL is missing", hint=f"isoscope layers all-MiniLM-L6-v2 {texts}")
-    if len(models) > 2:
-        raise InputError(f"There must be one model, or two to compare, got {len(models)}")
     return models, texts
 
 
@@ -225,6 +239,16 @@ def _only_one(word: str, before: list[str]) -> InputError:
         )
     hint = f"isoscope layers {' '.join([*before, word])} reviews.txt"
     return InputError(f"{word} is a model; a file of texts must follow", hint=hint)
+
+
+def _checkpoints(models: list[str]) -> list[str] | str | None:
+    """Return the checkpoints of a training, or the folder that holds them; None for one model or two."""
+    from isoscope.models.layers.checkpoints import subfolders
+
+    if len(models) == 1 and subfolders(Path(models[0])):
+        return models[0]
+    are_revisions = len(models) > 1 and all("@" in model for model in models)
+    return models if are_revisions or len(models) > 2 else None
 
 
 def _write(content: dict[str, Any], path: Path) -> None:

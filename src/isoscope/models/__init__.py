@@ -10,6 +10,7 @@
     BatchStates(batches)        the states of any model on batches, as such a source
     hidden_states(model, …)     the states of any model on batches, as they pass
     measure_layers(texts)       every layer of a language model, measured on texts
+    measure_checkpoints(folder, texts)  the same at each checkpoint of a training
     load_language_model(name)   a transformer with its tokenizer; load_tokenizer the tokenizer alone
     load_model(name, kind)      a model of images or recordings with its processor
     resolve_model(name)         the folder or file a model lies in
@@ -26,7 +27,13 @@ from isoscope.models.folders import cache_folder
 from isoscope.models.forward import hidden_states
 from isoscope.models.input_models import InputModel, load_model
 from isoscope.models.language_models import LanguageModel, best_device, load_language_model, load_tokenizer
-from isoscope.models.layers import LayerComparison, LayerProfile, measure_layers
+from isoscope.models.layers import (
+    LayerComparison,
+    LayerProfile,
+    LayerTrajectory,
+    measure_checkpoints,
+    measure_layers,
+)
 from isoscope.models.resolve import resolve_model
 from isoscope.models.sentences import encode
 from isoscope.models.states import States
@@ -42,6 +49,7 @@ __all__ = [
     "LanguageModel",
     "LayerComparison",
     "LayerProfile",
+    "LayerTrajectory",
     "States",
     "TextFile",
     "TokenRows",
@@ -54,6 +62,7 @@ __all__ = [
     "load_language_model",
     "load_model",
     "load_tokenizer",
+    "measure_checkpoints",
     "measure_layers",
     "open_texts",
     "resolve_model",

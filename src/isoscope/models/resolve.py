@@ -22,7 +22,8 @@ def resolve_model(model: str | os.PathLike[str], *, download: bool = False) -> P
     """Return the folder, or the GGUF file, that contains a model.
 
     Args:
-        model: a short name (`all-MiniLM-L6-v2`), a folder, a .gguf file, or an id on Hugging Face's hub.
+        model: a short name (`all-MiniLM-L6-v2`), a folder, a .gguf file, or an id on Hugging Face's hub. An
+            @ precedes a revision on the hub, or a subfolder: `owner/name@step1000`, `run@checkpoint-100`.
         download: download the model from the hub if it is not on this machine. Nothing is downloaded
             otherwise.
 
@@ -40,7 +41,10 @@ def resolve_model(model: str | os.PathLike[str], *, download: bool = False) -> P
         raise FileError(
             f"model {name!r} is a file", wanted="the folder that the model was saved in, or a .gguf file"
         )
-    hub = known.hub if known else name
+    base, _, revision = name.rpartition("@")
+    if base and revision and (path := Path(base).expanduser() / revision).is_dir():
+        return path
+    hub = known.hub if known else base or name
     if not isinstance(model, str) or not _is_hub_id(hub):
         raise InputError(
             argument="model",
@@ -48,7 +52,7 @@ def resolve_model(model: str | os.PathLike[str], *, download: bool = False) -> P
             wanted=f"one of {', '.join(KNOWN)}, a model's folder, a .gguf file, or a hub id (owner/name)",
             hint=nearest(name, KNOWN),
         )
-    copy = _from_hub(hub, download=download)
+    copy = _from_hub(hub, revision if base else None, download=download)
     if copy is None:
         command, installed = known and known.install_command, installed_models()
         raise InputError(
@@ -128,7 +132,7 @@ def _is_hub_id(name: str) -> bool:
     return bool(owner and slash and rest) and "/" not in rest and not name.startswith((".", "~"))
 
 
-def _from_hub(hub: str, *, download: bool) -> Path | None:
+def _from_hub(hub: str, revision: str | None, *, download: bool) -> Path | None:
     """Return the local copy of a model on the hub; the network is used only if `download` is true."""
     try:
         from huggingface_hub import snapshot_download
@@ -139,7 +143,10 @@ def _from_hub(hub: str, *, download: bool) -> Path | None:
     try:
         with Bar(show=None if download else False) as bar:
             bar.step(f"downloading {hub}", at_once=True)
-            return Path(snapshot_download(hub, local_files_only=not download, allow_patterns=list(_FETCHED)))
+            chosen = {} if revision is None else {"revision": revision}
+            return Path(
+                snapshot_download(hub, local_files_only=not download, allow_patterns=list(_FETCHED), **chosen)
+            )
     except Exception as error:  # its type depends on the version of the library
         if not download:
             return None

@@ -28,6 +28,7 @@ _PANELS = (
     ("local intrinsic dimension", ("lid",)),
 )
 _COLUMNS = 4
+_MOST_LABELS = 8
 _LOG_RATIO = 0.05  # norms have a logarithmic axis where the smallest is below this share of the largest
 
 
@@ -64,9 +65,16 @@ def plot_layers(
 
 
 def draw_layers(
-    profiles: Sequence[LayerProfile], path: str | os.PathLike[str] | None = None, *, axes: Any = None
+    profiles: Sequence[LayerProfile],
+    path: str | os.PathLike[str] | None = None,
+    *,
+    axes: Any = None,
+    over_training: bool = False,
 ) -> Figure:
-    """Draw one or more profiles: eight panels, or a panel for each quantity that was asked for."""
+    """Draw one or more profiles: eight panels, or a panel for each quantity that was asked for.
+
+    Over training, the curves are without sinks, from dark to light, and at most eight have a label.
+    """
     same_layers = len({len(profile.layers) for profile in profiles}) == 1
     chosen: Sequence[tuple[str, tuple[str, ...]]] = _PANELS
     if not profiles[0].has_default_metrics:
@@ -79,7 +87,10 @@ def draw_layers(
         from matplotlib.ticker import MaxNLocator  # `panels` raises where matplotlib is missing
 
         for panel, (title, own) in zip(drawn, chosen, strict=False):
-            _panel(panel, profiles, own)
+            if over_training:
+                _checkpoints(panel, profiles, own[0])
+            else:
+                _panel(panel, profiles, own)
             panel.set_title(title, loc="left")
             panel.xaxis.set_major_locator(MaxNLocator(5, integer=True))
         for panel in drawn[len(chosen) :]:
@@ -93,6 +104,25 @@ def draw_layers(
     return figure
 
 
+def _checkpoints(ax: Axes, profiles: Sequence[LayerProfile], name: str) -> None:
+    from matplotlib import colormaps
+
+    n, values = len(profiles), list[float]()
+    labelled = {round(i * (n - 1) / (_MOST_LABELS - 1)) for i in range(_MOST_LABELS)}
+    for place, profile in enumerate(profiles):
+        colour = colormaps["viridis"](0.9 * place / max(1, n - 1))
+        label = profile.model if place in labelled else None
+        values += _curve(ax, profile, name, colour=colour, style="-", label=label, sinks=False)
+    _scale(ax, name, values)
+
+
+def _scale(ax: Axes, name: str, values: Sequence[float]) -> None:
+    if name == "mean_norm" and values and min(values) < _LOG_RATIO * max(values):
+        ax.set_yscale("log")
+    elif values and min(values) >= 0:
+        ax.set_ylim(bottom=0)
+
+
 def _panel(ax: Axes, profiles: Sequence[LayerProfile], names: tuple[str, ...]) -> None:
     values: list[float] = []
     for colour, profile in zip(PALETTE, profiles, strict=False):
@@ -101,10 +131,7 @@ def _panel(ax: Axes, profiles: Sequence[LayerProfile], names: tuple[str, ...]) -
         if profile.sinks:
             label = f"{profile.model}, without sinks"
             values += _curve(ax, profile, names[0], colour=colour, style="--", label=label, sinks=False)
-    if names == ("mean_norm",) and values and min(values) < _LOG_RATIO * max(values):
-        ax.set_yscale("log")
-    elif values and min(values) >= 0:
-        ax.set_ylim(bottom=0)
+    _scale(ax, names[0], values)
 
 
 def _curve(
@@ -112,7 +139,7 @@ def _curve(
     profile: LayerProfile,
     name: str,
     *,
-    colour: str,
+    colour: Any,
     style: str,
     label: str | None,
     sinks: bool = True,

@@ -8,9 +8,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import torch
 from torch import Tensor
 
-from isoscope.engine.readings import Readings, View
+from isoscope.engine.readings import Reading, Readings, View
 from isoscope.errors import InputError, UndefinedError
 from isoscope.metrics.sinks import Sinks
 from isoscope.models.forward import Layer
@@ -165,6 +166,29 @@ class LayerProfile(View):
                 for layer, (first, second) in self.by_layer.items()
             ],
         }
+
+    def stored(self) -> dict[str, Any]:
+        """Return what `restored` needs: everything except the values by token type."""
+        content = {name: value for name, value in self.to_dict().items() if name != "layers"}
+        rows = [
+            [one.group["layer"], one.group["view"], one.metric, one.value, one.meaning]
+            for one in self.readings
+        ]
+        return content | {"readings": rows}
+
+    @classmethod
+    def restored(cls, content: Mapping[str, Any]) -> LayerProfile:
+        """Return the profile that `stored` returned the content of, without values by token type."""
+        readings = [
+            Reading(
+                metric, value, meaning=meaning, space=content["model"], group={"layer": layer, "view": view}
+            )
+            for layer, view, metric, value, meaning in content["readings"]
+        ]
+        rest: dict[str, Any] = {name: value for name, value in content.items() if name != "readings"}
+        rest |= {"sinks": tuple(content["sinks"]), "notes": tuple(content["notes"])}
+        none: dict[str, Any] = {"type_names": (), "type_counts": torch.zeros(0), "type_similarities": {}}
+        return cls(**rest, **none, readings=Readings(readings))
 
     @property
     def title(self) -> str:
