@@ -116,7 +116,7 @@ def test_results_come_back_as_the_callers_kind() -> None:
         (np.ones((0, 3)), ShapeError, "`X` is empty"),
         (np.ones((3, 0)), ShapeError, "`X` is empty"),
         ([], ShapeError, r"`X` has shape \(0,\)"),
-        ([[1.0, 2.0], [3.0]], ShapeError, "ragged rows"),
+        ([[1.0, 2.0], [3.0]], ShapeError, "where the first has 2"),
         (np.array([np.ones(2), np.ones(3)], dtype=object), ShapeError, "ragged rows of shapes"),
         (np.array([["a", "b"]], dtype=object), InputError, "Python objects"),
         (np.array([["a", "b"]]), InputError, "<U1 values; expected real numbers"),
@@ -260,3 +260,21 @@ def test_objects_of_a_column_are_all_looked_at(cells: list[object], what: str) -
     frame = pd.DataFrame({"a": [0.5, 1.5, 2.25], "b": pd.Series(cells, dtype=object)})
     with pytest.raises(InputError, match=f"`X` has {what} in column 'b'"):
         as_matrix(frame)
+
+
+def test_objects_that_are_numbers_are_taken() -> None:
+    X = np.array([[1, 2.5], [3, 4]], dtype=object)
+    assert as_matrix(X).tolist() == [[1, 2.5], [3, 4]]
+    for bad in (np.array([[1, "2"]], dtype=object), np.array([[1, None]], dtype=object)):
+        with pytest.raises(InputError, match="Python objects"):
+            as_matrix(bad)
+
+
+def test_ragged_lists_name_the_row() -> None:
+    with pytest.raises(ShapeError, match="a vector of length 1 in row 1, where the first has 2"):
+        as_matrix([[1.0, 2.0], [3.0]])
+
+
+def test_a_result_is_no_array() -> None:
+    with pytest.raises(InputError, match="`X` is of the type Measurement"):
+        iso.isoscore(iso.measure(np.eye(4), metrics="isoscore"))

@@ -208,3 +208,23 @@ def test_readings_of_views_have_the_common_columns(result: Result) -> None:
 def test_plain_values() -> None:
     found = plain({1: (np.float32(0.5), float("inf"), np.arange(2), Path("a"), None, True)})
     assert found == {"1": [0.5, None, [0, 1], "a", None, True]}
+
+
+def test_texts_are_written_where_there_is_a_path(tmp_path: Path) -> None:
+    measured = iso.measure(np.random.default_rng(0).normal(size=(30, 3)), metrics="isoscore")
+    for kind in ("json", "csv", "html"):
+        to_text = getattr(measured, f"to_{kind}")
+        assert (
+            to_text(tmp_path / f"m.{kind}")
+            == to_text()
+            == (tmp_path / f"m.{kind}").read_text(encoding="utf-8")
+        )
+    assert len(list(tmp_path.iterdir())) == 3
+
+
+def test_a_near_name_is_suggested() -> None:
+    clusters = iso.kmeans(np.random.default_rng(0).normal(size=(30, 3)), 2)
+    with pytest.raises(AttributeError, match=r"has no attribute 'labels_'\. Did you mean 'labels'\?"):
+        _ = clusters.labels_
+    with pytest.raises(AttributeError, match=r"to_pandas\(\)\.to_latex\(\)"):
+        clusters.to_latex()

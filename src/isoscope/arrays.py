@@ -11,7 +11,9 @@ import os
 import threading
 import warnings
 from collections.abc import Collection, Iterator
+from decimal import Decimal
 from importlib import import_module
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -20,7 +22,7 @@ from torch import Tensor
 
 from isoscope import frames
 from isoscope.errors import InputError, NotFiniteError, Setting, ShapeError
-from isoscope.list_columns import no_vectors
+from isoscope.list_columns import check_vectors, ragged
 
 BLOCK_BYTES = 16 * 2**20  # of float32: large enough for a fast product, small enough for any cache
 _CUDA_BLOCK_BYTES = 256 * 2**20  # of float32: every launch costs the same, so there are few
@@ -272,7 +274,8 @@ def _from_foreign(X: Any, name: str) -> Tensor:
             f"has {n_masked} masked numbers", argument=name, wanted="none missing", hint="fill or drop them"
         )
     is_loader = module == "torch" and not isinstance(X, torch.Size)  # a dataset or a model
-    if X is None or isinstance(X, dict | set) or is_loader or not _has_rows(X):
+    is_result = hasattr(X, "readings")
+    if X is None or isinstance(X, dict | set) or is_loader or is_result or not _has_rows(X):
         got = "is None" if X is None else f"is of the type {type(X).__name__}"
         raise InputError(
             got, argument=name, wanted="an array, a table or nested lists", hint=_array_in(X, name)
@@ -281,12 +284,12 @@ def _from_foreign(X: Any, name: str) -> Tensor:
         raise InputError(
             "is a list of texts", argument=name, wanted="vectors", hint=f"pass isoscope.encode({name})"
         )
-    if isinstance(X, list | tuple) and (rows := [row for row, vector in enumerate(X) if vector is None]):
-        raise no_vectors(rows, len(X), name)
+    if isinstance(X, list | tuple):
+        check_vectors(X, name)
     try:
         array = np.asarray(X)
     except ValueError as error:
-        raise ShapeError(f"has ragged rows ({error})", argument=name, wanted="rows of one length") from None
+        raise ragged(X, name, error) from None
     return _share(array, name)
 
 
@@ -337,8 +340,10 @@ def _share(array: np.ndarray, name: str) -> Tensor:
 
 def _from_object_array(array: np.ndarray, name: str) -> np.ndarray:
     """Stack rows that are separate lists or arrays, such as a pandas column of vectors."""
-    if array.ndim == 1 and (missing := [row for row, vector in enumerate(array) if vector is None]):
-        raise no_vectors(missing, len(array), name)
+    if array.ndim == 1:
+        check_vectors(array, name)
+    elif all(isinstance(cell, Real | Decimal) and not isinstance(cell, bool) for cell in array.flat):
+        return array.astype(np.float64)
     rows = [np.asarray(row) for row in array.ravel()]
     lengths = {row.shape for row in rows}
     if len(lengths) > 1:

@@ -110,3 +110,23 @@ def lists_array(column: Any, name: object, n_dims: int | None = None, start: int
             f"has missing numbers, the first in row {row}", argument=name, hint="drop or fill those rows"
         )
     return np.asarray(values.to_numpy(zero_copy_only=False)).reshape(len(column), n_dims)
+
+
+def check_vectors(rows: Sequence[Any] | np.ndarray, name: str) -> None:
+    """Raise NotFiniteError where None stands among vectors."""
+    missing = [row for row, vector in enumerate(rows) if vector is None]
+    if missing and any(hasattr(vector, "__len__") for vector in rows):
+        raise no_vectors(missing, len(rows), name)
+
+
+def ragged(X: Any, name: str, error: ValueError) -> ShapeError:
+    """Return the error over rows of several lengths, with the first that differs."""
+    lengths = [len(row) if hasattr(row, "__len__") else 0 for row in X]
+    row = next((row for row, length in enumerate(lengths) if length != lengths[0]), None)
+    if row is None:
+        return ShapeError(f"has ragged rows ({error})", argument=name, wanted="rows of one length")
+    return ShapeError(
+        f"has a vector of length {lengths[row]} in row {row}, where the first has {lengths[0]}",
+        argument=name,
+        wanted="rows of one length",
+    )

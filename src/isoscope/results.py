@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from importlib import import_module
 from io import StringIO
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from isoscope.errors import not_installed
+from isoscope.printable import nearest
 from isoscope.tables import Cell, Grid, escaped
 
 if TYPE_CHECKING:
@@ -18,7 +21,9 @@ if TYPE_CHECKING:
 
 _INSTEAD = {
     "plot": "The figures of isoscope.plots are drawn from vectors, such as isoscope.plots.plot_spectrum(X).",
-    "save": "Write the text of to_json(), to_csv() or to_html() to a file.",
+    "save": "Use to_json(path), to_csv(path) or to_html(path).",
+    "to_latex": "Use to_pandas().to_latex().",
+    "to_markdown": "Use to_pandas().to_markdown().",
 }
 _WIDTH = 110
 _MOST, _ENDS = 60, 10  # rows that are printed; of more, so many at either end
@@ -58,18 +63,18 @@ class Result:
         """Return every field as JSON-ready values, unrounded; what has no finite value is None."""
         return _fields(self)
 
-    def to_json(self, *, indent: int | None = 2) -> str:
-        """Return `to_dict` as strict JSON."""
-        return json.dumps(self.to_dict(), indent=indent, ensure_ascii=False, allow_nan=False)
+    def to_json(self, path: str | os.PathLike[str] | None = None, *, indent: int | None = 2) -> str:
+        """Return `to_dict` as strict JSON, and write it to a file if there is a path."""
+        return _written(json.dumps(self.to_dict(), indent=indent, ensure_ascii=False, allow_nan=False), path)
 
-    def to_csv(self) -> str:
-        """Return the columns of the data frame as the text of a .csv file."""
+    def to_csv(self, path: str | os.PathLike[str] | None = None) -> str:
+        """Return the columns of the data frame as CSV, and write it to a file if there is a path."""
         import pyarrow as pa
         from pyarrow import csv
 
         text = pa.BufferOutputStream()
         csv.write_csv(self.to_arrow(), text)
-        return str(text.getvalue().to_pybytes(), "utf-8")
+        return _written(str(text.getvalue().to_pybytes(), "utf-8"), path)
 
     def to_arrow(self) -> Any:
         """Return a pyarrow table."""
@@ -86,8 +91,12 @@ class Result:
         """Return a polars data frame."""
         return _library("polars").from_arrow(self.to_arrow())
 
-    def to_html(self) -> str:
-        """Return the title, tables and lines as HTML, every text escaped."""
+    def to_html(self, path: str | os.PathLike[str] | None = None) -> str:
+        """Return the result as HTML, every text escaped, and write it to a file if there is a path."""
+        return _written(self._html(), path)
+
+    def _html(self) -> str:
+        """Return the title, tables and lines as HTML."""
         title = f"<p><strong>{escaped(self.title)}</strong></p>" if self.title else ""
         opening = f"<p>{escaped(self.opening)}</p>" if self.opening else ""
         lines = "".join(f"<p>{escaped(line)}</p>" for line in self.lines())
@@ -130,7 +139,9 @@ class Result:
 
     def _instead_of(self, name: str) -> str:
         """Return a sentence on what to use instead of a name that the result does not have."""
-        return _INSTEAD.get(name, "")
+        if name in _INSTEAD or name.startswith("_"):
+            return _INSTEAD.get(name, "")
+        return nearest(name, [known for known in dir(self) if not known.startswith("_")]).capitalize()
 
     def _repr_html_(self) -> str:
         return self.to_html()
@@ -198,6 +209,14 @@ def arrow(values: Sequence[Any], kind: Any = None) -> Any:
         elif len(kinds) > 1 or not kinds <= {bool, int, float, str}:
             return pa.array([None if value is None else str(value) for value in values])
     return pa.array(values, type=kind)
+
+
+def _written(text: str, path: str | os.PathLike[str] | None) -> str:
+    """Return the text, after it is written to a file if there is a path."""
+    if path is not None:
+        write_atomically = import_module("isoscope.io.atomic").write_atomically  # built on this module
+        write_atomically(Path(path), lambda beside: beside.write_text(text, encoding="utf-8"))
+    return text
 
 
 def _library(name: str) -> Any:

@@ -64,6 +64,14 @@ def test_one_column_is_plotted_with_its_range() -> None:
         found.plot("rank")
 
 
+def test_a_column_is_no_attribute_and_another_suffix_is_refused(tmp_path: Path) -> None:
+    found = made(isoscore=[6, 1, 3, 4, 2, 5])
+    with pytest.raises(AttributeError, match=r"Use trajectory\['isoscore'\]"):
+        _ = found.isoscore
+    with raises(iso.FileError, wanted=".parquet"):
+        found.save(tmp_path / "run.csv")
+
+
 def test_it_cannot_be_changed() -> None:
     found = made()
     with pytest.raises(TypeError):

@@ -137,8 +137,8 @@ class Look(View):
             for part in textwrap.wrap(line, width):
                 console.print(Text(part, "dim"))
 
-    def to_html(self) -> str:
-        """Return the findings as HTML, every text escaped."""
+    def _html(self) -> str:
+        """Return the findings as HTML."""
         rows = "".join(map(_html, self.findings))
         lines = "".join(f"<p><small>{escaped(line)}</small></p>" for line in self.lines())
         return (

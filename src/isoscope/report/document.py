@@ -71,7 +71,7 @@ class Report(View):
         """Return the data in the page."""
         return self.contents
 
-    def to_html(self) -> str:
+    def _html(self) -> str:
         """Return the page."""
         return self.html
 

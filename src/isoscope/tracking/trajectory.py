@@ -21,6 +21,7 @@ from isoscope.errors import FileError, UndefinedError
 from isoscope.io.atomic import write_atomically
 from isoscope.io.files import reading
 from isoscope.io.sealed import check, digest
+from isoscope.io.targets import check_target
 from isoscope.results import plain
 from isoscope.tables import Cell, Grid
 from isoscope.tracking.correlation import Correlation
@@ -145,8 +146,8 @@ class Trajectory(View):
         return self.columns[name].tolist()
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write a Parquet file, atomically, with the configuration in its metadata."""
-        return write_atomically(Path(path), self.write_parquet)
+        """Write a .parquet file, atomically, with the configuration in its metadata."""
+        return write_atomically(check_target(path, (".parquet",)), self.write_parquet)
 
     def write_parquet(self, path: Path) -> None:
         """Write the Parquet file of `save` directly, not atomically."""
@@ -205,6 +206,10 @@ class Trajectory(View):
         from isoscope.tracking.trajectory_figure import draw
 
         return draw(self, path, **options)
+
+    def _instead_of(self, name: str) -> str:
+        columns = [column for column in self.columns if column.partition("@")[0] == name]
+        return f"Use trajectory[{columns[0]!r}]." if columns else super()._instead_of(name)
 
     @property
     def title(self) -> str:
