@@ -21,6 +21,8 @@ PENALTIES = (100.0, 10.0, 1.0)  # of the linear probe, the strongest first
 _HELD_OUT = 0.2  # share of the training rows that the penalty is chosen on
 _SOLVER: dict[str, Any] = {"max_iter": 60, "warm_start": True}
 _CHOOSING, _TOLERANCE = 5e-4, 2e-4  # of the solver: to choose the penalty, and for the probe itself
+# for scikit-learn: checks of small tables would take longer than the tasks
+_CHECKED = {"assume_finite": True, "skip_parameter_validation": True}
 N_NEIGHBORS = 5
 _AT_ONCE = 2**22  # cosines in memory
 _DECIMALS = 12  # of a cosine: those of equal rows agree to 13 decimals or more
@@ -52,6 +54,7 @@ def linear_probe(fold: LabelFold) -> float:
     a correction does not matter. The penalty is the best of `PENALTIES` on a fifth of the training rows. The
     model is then fitted on all of them.
     """
+    from sklearn import config_context
     from sklearn.exceptions import ConvergenceWarning
 
     center = fold.train.mean(dim=0)
@@ -62,21 +65,21 @@ def linear_probe(fold: LabelFold) -> float:
     n_held = max(1, int(_HELD_OUT * len(train)))
     held, rest = order[:n_held], order[n_held:]
     penalty, least = PENALTIES[0], math.inf
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), config_context(**_CHECKED):
         warnings.simplefilter("ignore", ConvergenceWarning)  # more steps would not change predictions
         model = softmax_regression(penalty, n_labels=K, **_SOLVER)
         if len(np.unique(codes[rest])) == K:
             for weaker in PENALTIES:  # each starts from the previous solution
-                strength = softmax_regression(weaker, n_labels=K).C
-                model.set_params(C=strength, tol=_CHOOSING).fit(train[rest], codes[rest])
+                model.C, model.tol = softmax_regression(weaker, n_labels=K).C, _CHOOSING
+                model.fit(train[rest], codes[rest])
                 chances = model.predict_proba(train[held])[np.arange(n_held), codes[held]]
                 loss = -float(np.log(chances.clip(min=1e-30)).mean())
                 if loss > least:
                     break  # weaker penalties overfit more
                 penalty, least = weaker, loss
-        strength = softmax_regression(penalty, n_labels=K).C
-        model.set_params(C=strength, tol=_TOLERANCE).fit(train, codes)
-    return float((model.predict(test) == fold.test_codes.numpy()).mean())
+        model.C, model.tol = softmax_regression(penalty, n_labels=K).C, _TOLERANCE
+        model.fit(train, codes)
+        return float((model.predict(test) == fold.test_codes.numpy()).mean())
 
 
 def knn(fold: LabelFold) -> float:
@@ -93,11 +96,13 @@ def knn(fold: LabelFold) -> float:
 
 def clustering(fold: LabelFold) -> float:
     """Return the V-measure of held-out rows, assigned to the nearest k-means centre of the training rows."""
+    from sklearn import config_context
     from sklearn.metrics import v_measure_score
 
     centers = kmeans(fold.train, fold.n_labels, seed=fold.seed, n_init=2).centers
     nearest = torch.cdist(fold.test, centers.to(fold.test)).argmin(dim=1)
-    return float(v_measure_score(fold.test_codes.numpy(), nearest.numpy()))
+    with config_context(**_CHECKED):
+        return float(v_measure_score(fold.test_codes.numpy(), nearest.numpy()))
 
 
 def retrieval(fold: LabelFold) -> float:
