@@ -10,7 +10,7 @@ from isoscope.report.plots import (
     plot_spectrum,
     plot_trajectory,
 )
-from isoscope.report.space_plots import plot_dimension_scales
+from isoscope.report.space_plots import plot_dimension_scales, plot_similarity
 from isoscope.training.frontier_figure import plot_against_frontier
 
 __all__ = [
@@ -22,6 +22,7 @@ __all__ = [
     "plot_layers",
     "plot_scatter",
     "plot_silhouette",
+    "plot_similarity",
     "plot_spectrum",
     "plot_trajectory",
 ]

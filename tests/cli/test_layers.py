@@ -50,6 +50,26 @@ def test_two_models(tiny_bert: Path, tiny_gpt: Path, texts: Path, tmp_path: Path
     assert (tmp_path / "out" / "layers.png").stat().st_size > 10_000
 
 
+def test_similarity_of_layers(tiny_bert: Path, tiny_gpt: Path, texts: Path, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    out = tmp_path / "out"
+    shown = run(tiny_bert, texts, "--similarity", "cka_debiased", "-o", out)
+    assert "linear CKA without bias" in shown
+    kept = json.loads((out / "similarity.json").read_text())
+    printed = json.loads(run(tiny_bert, texts, "--similarity", "cka_debiased", "--json"))
+    assert kept["values"] == printed["values"]
+    assert (out / "similarity.png").stat().st_size > 5_000
+    both = json.loads(
+        run(tiny_bert, tiny_gpt, texts, "--similarity", "procrustes", "--layers", "0,1", "--json")
+    )
+    assert (both["rows"], both["columns"], both["measure"]) == (["0", "1"], ["0", "1"], "procrustes")
+    for wrong in (("-m", "isoscore"), ("--memory", "1GB")):
+        with pytest.raises(InputError, match="goes without --similarity"):
+            run(tiny_bert, texts, "--similarity", "cka", *wrong)
+    with pytest.raises(InputError, match="takes one model or two, got 3"):
+        run(tiny_bert, tiny_bert, tiny_bert, texts, "--similarity", "cka")
+
+
 def test_the_texts_are_the_last_argument(tiny_bert: Path, tiny_gpt: Path, texts: Path) -> None:
     options = ("--json", "-m", "twonn")
     last, option = (json.loads(run(tiny_bert, *where, *options)) for where in ([texts], ["--texts", texts]))

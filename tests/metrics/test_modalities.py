@@ -44,6 +44,14 @@ def test_unbiased_with_an_error_that_matches_the_spread(rng: np.random.Generator
     assert np.mean(np.abs(values - truth(gap)) < 1.96 * errors) > 0.89
 
 
+def test_the_error_is_that_of_the_jackknife_where_rows_are_skewed(rng: np.random.Generator) -> None:
+    """Of skewed rows the distance of the means and the variance go together."""
+    X, Y = rng.exponential(size=(400, 3)), 2 * rng.exponential(size=(400, 3))
+    left_out = [modality_gap(np.delete(X, i, 0), np.delete(Y, i, 0)) for i in range(400)]
+    expected = np.std(left_out) * np.sqrt(399)
+    assert modality_gap_error(CrossMoments.of(X, Y)) == pytest.approx(expected, rel=0.02)
+
+
 def test_moving_both_sides_together_changes_nothing(rng: np.random.Generator) -> None:
     X, Y = sides(rng, 1.0)
     Q = ortho_group.rvs(20, random_state=0)

@@ -23,13 +23,6 @@ def two_with(share: float, n: int, d: int, rng: np.random.Generator) -> list[np.
 
 def by_kernels(X: np.ndarray, Y: np.ndarray) -> float:
     """Kornblith et al. 2019 with the unbiased HSIC of Song et al. 2012, term by term in float64."""
-
-    def hsic(K: np.ndarray, L: np.ndarray) -> float:
-        n = len(K)
-        K, L, one = K - np.diag(np.diag(K)), L - np.diag(np.diag(L)), np.ones(n)
-        middle = (one @ K @ one) * (one @ L @ one) / ((n - 1) * (n - 2))
-        return (np.trace(K @ L) + middle - 2 / (n - 2) * one @ K @ L @ one) / (n * (n - 3))
-
     K, L = X @ X.T, Y @ Y.T
     return hsic(K, L) / np.sqrt(hsic(K, K) * hsic(L, L))
 
@@ -44,6 +37,30 @@ def test_values_are_those_of_two_spaces_at_a_time(rng: np.random.Generator, debi
     assert np.array_equal(np.diag(errors), np.zeros(3))
     if debias:
         assert np.isclose(values[0, 2], by_kernels(some[0], some[2]), rtol=1e-9)
+
+
+def hsic(K: np.ndarray, L: np.ndarray) -> float:
+    """Return the unbiased HSIC of Song et al. 2012, term by term."""
+    n = len(K)
+    K, L, one = K - np.diag(np.diag(K)), L - np.diag(np.diag(L)), np.ones(n)
+    middle = (one @ K @ one) * (one @ L @ one) / ((n - 1) * (n - 2))
+    return (np.trace(K @ L) + middle - 2 / (n - 2) * one @ K @ L @ one) / (n * (n - 3))
+
+
+def test_covariances_are_exactly_those_of_leaving_out_rows(rng: np.random.Generator) -> None:
+    X, Y, _ = spaces(rng, 15)
+    K, L = X @ X.T, Y @ Y.T
+    some = [np.delete(np.arange(15), i) for i in range(15)]
+    cross, left, right = (
+        np.array([hsic(a[np.ix_(rows, rows)], b[np.ix_(rows, rows)]) for rows in some])
+        for a, b in ((K, L), (K, K), (L, L))
+    )
+    found = KernelAlignment.of([X, Y])
+    covariances = (found.covariances / 15**2)[:, 0, 1]
+    pairs = ((cross, cross), (cross, left), (cross, right), (left, right))
+    expected = [14 / 15 * ((a - a.mean()) * (b - b.mean())).sum() for a, b in pairs]
+    assert np.allclose(covariances, expected, rtol=1e-8)
+    assert float(found.hsic[0, 1] / 15) == pytest.approx(hsic(K, L))
 
 
 @pytest.mark.parametrize("debias", [False, True])
@@ -80,8 +97,10 @@ def test_blocks_merge_to_the_mean_of_their_estimates(
     assert np.allclose(parts.hsic, hsic[0] + hsic[1])
     monkeypatch.setattr("isoscope.statistics.kernel_alignment._MAX_ROWS", 100)
     assert block_rows(2) == 100
-    quarters = [KernelAlignment.of([one[a : a + 100] for one in some]).hsic for a in range(0, 400, 100)]
-    assert np.allclose(KernelAlignment.of(some).hsic, sum(quarters))
+    order = np.argsort(some[0][:, 0])  # sorted rows are dealt at random
+    (dealt, error), (value, _) = KernelAlignment.of([one[order] for one in some]).cka(), whole.cka()
+    assert abs(float(dealt[0, 1] - value[0, 1])) < 2 * float(error[0, 1])
+    assert 0.9 < float(error[0, 1] / whole.cka()[1][0, 1]) < 1.7  # pairs across blocks are not used
 
 
 @pytest.mark.parametrize("share", [0.0, 0.5])

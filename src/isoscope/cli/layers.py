@@ -110,7 +110,9 @@ def layers(
     sample: Annotated[
         int,
         typer.Option(
-            "--sample", help="Tokens sampled for clusters, local dimension and informativity.", metavar="N"
+            "--sample",
+            help="Tokens (or texts) sampled for clusters, local dimension, informativity, similarity.",
+            metavar="N",
         ),
     ] = 2500,
     memory: Annotated[
@@ -121,8 +123,20 @@ def layers(
             metavar="SIZE",
         ),
     ] = None,
+    measure: Annotated[
+        str | None,
+        typer.Option(
+            "--similarity",
+            help="Show how alike the layers are, as a matrix, in place of the metrics: cka_debiased, cka, "
+            "rsa, procrustes or overlap. With a second model its layers are the columns, and each text is "
+            "the mean of its tokens.",
+            metavar="MEASURE",
+        ),
+    ] = None,
     seed: Seed = 0,
-    output: Annotated[Path | None, output_folder("Folder for layers.json and layers.png.")] = None,
+    output: Annotated[
+        Path | None, output_folder("Folder for layers.json and layers.png, or similarity.json and .png.")
+    ] = None,
     device: Device = None,
     dtype: Annotated[
         str,
@@ -169,6 +183,8 @@ def layers(
 
     A corpus by name: `isoscope layers all-mpnet-base-v2 stsb --data data`
 
+    How alike the layers are: `isoscope layers all-MiniLM-L6-v2 reviews.jsonl --similarity cka_debiased`
+
     Quickly: `isoscope layers smollm2-135m wikitext2 --data data --max-tokens 20000 --no-clusters`
     """
     models, texts = _models_and_texts(arguments or [], model or [], texts)
@@ -187,6 +203,9 @@ def layers(
         "metrics": metrics.chosen(), "clusters": clusters, "sample": sample, "device": device, "seed": seed,
         "download": download, "memory": memory, "dtype": dtype, "device_map": device_map, "compile": compile,
     }  # fmt: skip
+    if measure is not None:
+        _similarity(models, read, measure, output, json, options)
+        return
     checkpoints = _checkpoints(models)
     if checkpoints is not None:
         trajectory = measure_checkpoints(
@@ -212,6 +231,33 @@ def layers(
             profile.show()
             say("")
     present(result, lines, json=json)
+
+
+def _similarity(
+    models: list[str], texts: Any, measure: str, folder: Path | None, json: bool, options: dict[str, Any]
+) -> None:
+    """Show the similarity of the layers, and write it to a folder."""
+    from isoscope.models.layers import layer_similarity
+
+    if len(models) > 2:
+        raise InputError(f"takes one model or two, got {len(models)}", argument="measure")
+    for argument in ("metrics", "memory"):
+        if options[argument] is not None:
+            raise InputError("goes without --similarity", argument=argument)
+    known = {name: value for name, value in options.items() if name not in ("metrics", "clusters", "memory")}
+    against = models[1] if len(models) == 2 else None
+    matrix = layer_similarity(models[0], texts, against=against, measure=measure, **known)
+    lines = []
+    if folder is not None:
+        from isoscope.figures import figure_of, save_figure
+        from isoscope.plots import plot_similarity
+
+        _write(matrix.to_dict(), folder / "similarity.json")
+        figure = drawn(
+            lambda path: save_figure(figure_of(plot_similarity(matrix)), path), folder / "similarity.png"
+        )
+        lines = [] if json else [f"wrote {folder / 'similarity.json'}{figure}"]
+    present(matrix, lines, json=json)
 
 
 def _models_and_texts(arguments: list[str], named: list[str], texts: str | None) -> tuple[list[str], str]:

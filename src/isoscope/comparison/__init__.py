@@ -3,6 +3,7 @@
 compare(A, B)               metrics of both spaces with the intervals of their differences, linear CKA,
                             Procrustes distance, shared neighbours, the rows and labels that moved most
                             -> Comparison
+similarity_matrix(spaces)   how alike any number of spaces are, two at a time -> SimilarityMatrix
 parse_gates(texts)          conditions such as "isoscore>=0.1", which `Comparison.check` tests
 """
 
@@ -19,6 +20,7 @@ from isoscope.comparison.changes import (
 from isoscope.comparison.compare import compare
 from isoscope.comparison.gates import Gate, GateResult, parse_gates
 from isoscope.comparison.result import Comparison
+from isoscope.comparison.similarity import SimilarityMatrix, similarity_matrix
 
 __all__ = [
     "Change",
@@ -28,8 +30,10 @@ __all__ = [
     "GateResult",
     "MovedLabel",
     "MovedRow",
+    "SimilarityMatrix",
     "SliceChange",
     "SliceOverlap",
     "compare",
     "parse_gates",
+    "similarity_matrix",
 ]

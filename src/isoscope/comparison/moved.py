@@ -154,7 +154,7 @@ def shares_left_out(
     for group in range(groups.n_groups):
         remains = groups.codes != group
         among = remains[searched]
-        first, second = (_first(one.indices.cpu()[among], among, k) for one in neighbors)
+        first, second = (first_remaining(one.indices.cpu()[among], among, k) for one in neighbors)
         shares = torch.where(remains, 0.0, math.nan).double()
         shares[remains & searched] = shared_counts(first, second) / k
         yield shares
@@ -174,7 +174,7 @@ def overlap_error(left_out: Iterable[Tensor], groups: Groups, inside: Tensor) ->
     return groups.error([float(shares[inside].nanmean()) for shares in left_out])
 
 
-def _first(indices: Tensor, remains: Tensor, k: int) -> Tensor:
+def first_remaining(indices: Tensor, remains: Tensor, k: int) -> Tensor:
     """Return the first k remaining neighbours of each row."""
     order = (~remains[indices]).byte().argsort(dim=1, stable=True)[:, :k]
     return indices.gather(1, order)

@@ -10,6 +10,7 @@
     BatchStates(batches)        the states of any model on batches, as such a source
     hidden_states(model, …)     the states of any model on batches, as they pass
     measure_layers(texts)       every layer of a language model, measured on texts
+    layer_similarity(model, …)  how alike the layers of one or two models are
     measure_checkpoints(folder, texts)  the same at each checkpoint of a training
     load_language_model(name)   a transformer with its tokenizer; load_tokenizer the tokenizer alone
     load_model(name, kind)      a model of images or recordings with its processor
@@ -31,6 +32,7 @@ from isoscope.models.layers import (
     LayerComparison,
     LayerProfile,
     LayerTrajectory,
+    layer_similarity,
     measure_checkpoints,
     measure_layers,
 )
@@ -59,6 +61,7 @@ __all__ = [
     "cache_folder",
     "encode",
     "hidden_states",
+    "layer_similarity",
     "load_language_model",
     "load_model",
     "load_tokenizer",

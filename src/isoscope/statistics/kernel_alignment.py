@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
-from itertools import pairwise
 from typing import Any
 
 import torch
@@ -44,10 +43,11 @@ class KernelAlignment:
     debias: bool
 
     @classmethod
-    def of(cls, spaces: Sequence[Any], *, debias: bool = True) -> KernelAlignment:
+    def of(cls, spaces: Sequence[Any], *, debias: bool = True, seed: int = 0) -> KernelAlignment:
         """Return the alignment of L arrays, (n, d) each with its own d; row i is the same item in all.
 
-        More rows than `block_rows(L)` are taken in blocks of equal size.
+        More rows than `block_rows(L)` are dealt to blocks of equal size at random, by `seed`: blocks of rows
+        that were sorted would not be like the whole.
         """
         rows = [as_matrix(space, name=f"spaces[{i}]").detach() for i, space in enumerate(spaces)]
         n = len(rows[0])
@@ -59,8 +59,11 @@ class KernelAlignment:
         if n < MIN_ROWS:
             raise UndefinedError(f"a kernel alignment with its error needs {MIN_ROWS} rows; there are {n}")
         n_blocks = -(-n // block_rows(len(rows))) if debias else 1
-        edges = [n * block // n_blocks for block in range(n_blocks + 1)]
-        parts = (_of_block([one[a:b] for one in rows], debias) for a, b in pairwise(edges))
+        if n_blocks == 1:
+            return _of_block(rows, debias)
+        order = torch.randperm(n, generator=torch.Generator().manual_seed(seed))
+        dealt = (order[n * block // n_blocks : n * (block + 1) // n_blocks] for block in range(n_blocks))
+        parts = (_of_block([one[some.to(one.device)] for one in rows], debias) for some in dealt)
         return reduce(KernelAlignment.merge, parts)
 
     def merge(self, other: KernelAlignment) -> KernelAlignment:
