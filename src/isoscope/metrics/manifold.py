@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -70,7 +70,7 @@ def lid(X: Any, *, k: int = _LID_NEIGHBORS, squared: bool = False) -> float:
     high="high-dimensional manifold",
     paper="Facco, d'Errico, Rodriguez, Laio 2017, Estimating the intrinsic dimension",
     sentence=lambda value: f"{local_directions(value)}, by the two nearest neighbours",
-    error=lambda shelf: _leave_groups_out(shelf.neighbors.nearest(2).distances, _slope),
+    error=lambda shelf: _twonn_error(shelf.neighbors.nearest(2).distances),
     biased_by_rows=True,
 )
 def twonn(X: Any, *, discard: float = _DISCARD) -> float:
@@ -88,12 +88,18 @@ def twonn(X: Any, *, discard: float = _DISCARD) -> float:
     """
     if not 0 <= discard < 1:
         raise InputError(argument="discard", got=discard, wanted="a share in [0, 1)")
-    return _slope(Neighbors.of_nonzero(X, k=2, metric="euclidean").distances, discard)
+    return _slope(_log_ratios(Neighbors.of_nonzero(X, k=2, metric="euclidean").distances)[0], discard)
 
 
-def _slope(distances: Tensor, discard: float = _DISCARD) -> float:
-    distances = distances[distances[:, 0] > 0]
-    ratios = (distances[:, 1] / distances[:, 0]).log().sort().values
+def _log_ratios(distances: Tensor) -> tuple[Tensor, Tensor]:
+    """Return log(r₂/r₁) of the points without a duplicate, the smallest first, and which points they are."""
+    points = (distances[:, 0] > 0).nonzero().flatten()
+    distances = distances[points]
+    ratios, order = (distances[:, 1] / distances[:, 0]).log().sort()
+    return ratios, points[order]
+
+
+def _slope(ratios: Tensor, discard: float = _DISCARD) -> float:
     n = len(ratios)
     kept = min(int(n * (1 - discard)), n - 1)  # the largest has F = 1, whose logarithm is not finite
     x = ratios[:kept]
@@ -104,6 +110,12 @@ def _slope(distances: Tensor, discard: float = _DISCARD) -> float:
     ranks = torch.arange(1, kept + 1, dtype=torch.float64, device=x.device)
     y = -torch.log1p(-ranks / n)
     return float((x @ y) / (x @ x))
+
+
+def _twonn_error(distances: Tensor) -> float:
+    ratios, points = _log_ratios(distances)  # sorted once: what is left without some of them is sorted too
+    groups = _groups(distances)[points]
+    return _left_out_error([_slope(ratios[groups != group]) for group in range(_n_groups(distances))])
 
 
 def k_occurrence(X: Any, *, k: int = _HUBNESS_NEIGHBORS) -> Any:
@@ -124,8 +136,8 @@ def k_occurrence(X: Any, *, k: int = _HUBNESS_NEIGHBORS) -> Any:
     better="low",
     paper="Radovanović, Nanopoulos, Ivanović 2010, Hubs in space",
     sentence=hubs,
-    error=lambda shelf: _leave_groups_out(
-        _searched_occurrences(shelf.neighbors.nearest(min(_HUBNESS_NEIGHBORS, shelf.neighbors.k))), _skewness
+    error=lambda shelf: _hubness_error(
+        _searched_occurrences(shelf.neighbors.nearest(min(_HUBNESS_NEIGHBORS, shelf.neighbors.k)))
     ),
     biased_by_rows=True,
 )
@@ -145,7 +157,8 @@ def hubness(X: Any, *, k: int = _HUBNESS_NEIGHBORS) -> float:
 
 
 def _skewness(counts: Tensor) -> float:
-    centred = counts.double() - counts.double().mean()
+    counts = counts.double()
+    centred = counts - counts.mean()
     deviation = centred.square().mean().sqrt()
     if deviation == 0:
         return 0.0  # every point serves exactly alike
@@ -171,15 +184,27 @@ def _searched_occurrences(neighbors: Neighbors) -> Tensor:
     return _occurrences(neighbors)[neighbors.has_any]
 
 
-def _leave_groups_out(points: Tensor, compute: Callable[[Tensor], float]) -> float:
-    """Return the standard error of a value computed from one row for each point, by a grouped jackknife.
+def _hubness_error(counts: Tensor) -> float:
+    groups = _groups(counts)
+    return _left_out_error([_skewness(counts[groups != group]) for group in range(_n_groups(counts))])
+
+
+def _n_groups(points: Tensor) -> int:
+    return min(_GROUPS, len(points))
+
+
+def _groups(points: Tensor) -> Tensor:
+    """Return (n,) the group of each point in a jackknife."""
+    return torch.arange(len(points), device=points.device) % _n_groups(points)
+
+
+def _left_out_error(values: Sequence[float]) -> float:
+    """Return the standard error of a value from those without each group of points, by the jackknife.
 
     The points count as independent. In simulations on Gaussian data the result is 0.8 to 1.2 times the
     standard deviation over independent samples.
     """
-    n_groups = min(_GROUPS, len(points))
-    groups = torch.arange(len(points), device=points.device) % n_groups
-    values = [compute(points[groups != group]) for group in range(n_groups)]
+    n_groups = len(values)
     mean = math.fsum(values) / n_groups
     spread = math.fsum((value - mean) ** 2 for value in values)
     return math.sqrt((n_groups - 1) / n_groups * spread)
