@@ -48,6 +48,9 @@ class LabelCollapse:
             X, groups, w = counting(X, groups, weights)
         sums = moments.counts.new_zeros(4, K)
         products = torch.zeros_like(moments.axes)
+        gram = moments.coordinates @ moments.coordinates.T
+        gaps = gram.diagonal()[:, None] + gram.diagonal() - 2 * gram  # ‖m̃_k − m̃_l‖²
+        gaps[:, moments.counts == 0] = torch.inf
         start = 0
         for block, labels in labelled_blocks(X, groups):
             codes = recoded(labels, moments.names).codes
@@ -55,7 +58,7 @@ class LabelCollapse:
             start += len(block)
             size = max(1, _NUMBERS // K)
             for rows, own, weight in zip(block.split(size), codes.split(size), held.split(size), strict=True):
-                columns, product = _of_rows(rows, own, weight, moments)
+                columns, product = _of_rows(rows, own, weight, moments, gaps)
                 sums = sums + group_sums(columns, Labels(own, moments.names)).T
                 products = products + product
         return cls(moments, sums[0], sums[1], products, sums[2], sums[3])
@@ -72,18 +75,20 @@ class LabelCollapse:
         )
 
 
-def _of_rows(rows: Tensor, own: Tensor, weight: Tensor, moments: GroupMoments) -> tuple[Tensor, Tensor]:
+def _of_rows(
+    rows: Tensor, own: Tensor, weight: Tensor, moments: GroupMoments, gaps: Tensor
+) -> tuple[Tensor, Tensor]:
     """Return (m, 4) numbers of each row, and Σ c rᵀ."""
     residuals = moments.residuals(rows, own)
     within_span = residuals @ moments.axes.T
     squares = (within_span / moments.lengths_along).square().sum(dim=1)
-    wrong = _nearest_is_another(residuals, within_span, own, moments)
+    wrong = _nearest_is_another(residuals, within_span, own, moments, gaps)
     columns = torch.stack([squares, squares.square(), *wrong], dim=1)
     return columns * weight[:, None], (within_span * weight[:, None]).T @ residuals
 
 
 def _nearest_is_another(
-    residuals: Tensor, within_span: Tensor, own: Tensor, moments: GroupMoments
+    residuals: Tensor, within_span: Tensor, own: Tensor, moments: GroupMoments, gaps: Tensor
 ) -> list[Tensor]:
     """Return whether another mean is nearer than the own one, with the row in its own mean and without.
 
@@ -91,11 +96,8 @@ def _nearest_is_another(
     of its mean, or one of as many as its weight says, multiplies its distance to it by n_k/(n_k − 1).
     """
     means = moments.coordinates
-    lengths = (means * means).sum(dim=1)
-    steps = lengths[own, None] + lengths - 2 * means[own] @ means.T  # ‖m̃_k − m̃_l‖²
-    excess = steps + 2 * ((within_span * means[own]).sum(dim=1, keepdim=True) - within_span @ means.T)
-    excess.scatter_(1, own[:, None], torch.inf)
-    excess[:, moments.counts == 0] = torch.inf
+    towards = (within_span * means[own]).sum(dim=1, keepdim=True) - within_span @ means.T
+    excess = towards.mul_(2).add_(gaps[own]).scatter_(1, own[:, None], torch.inf)
     nearest = excess.amin(dim=1)
     counts = moments.counts[own]
     rest = (counts - 1).clamp(min=0)
