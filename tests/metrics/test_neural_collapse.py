@@ -26,10 +26,12 @@ from isoscope.metrics import (
     nc4,
     nc4_debiased,
 )
+from isoscope.metrics.collapse_debiased import LabelNoise, fair_squares
 from isoscope.space import Space
 from isoscope.statistics.collapse import LabelCollapse
 from isoscope.statistics.gathered import Statistics
 from isoscope.statistics.groups import GroupMoments
+from isoscope.statistics.moments import Moments
 
 ON_MEANS = [nc2, nc2_equinorm, nc2_equiangular, class_mean_simplex_angle]
 
@@ -131,21 +133,23 @@ def test_more_labels_than_dimensions_and_two_labels():
     assert nc2_debiased(X, two) == 0
 
 
-def test_nc4_is_the_disagreement_with_scikit_learns_nearest_centroid():
-    X, labels = uneven(seed=2)
-    X = X + np.random.default_rng(9).normal(size=X.shape) * 2
+@pytest.mark.parametrize(("n", "d"), [(90, 6), (24, 40)], ids=["n>d", "n<d"])
+def test_nc4_is_the_disagreement_with_scikit_learns_nearest_centroid(n, d):
+    rng = np.random.default_rng(2)
+    labels = rng.permutation(np.arange(n) % 4)
+    X = rng.normal(size=(n, d)) + 0.8 * rng.normal(size=(4, d))[labels]
     nearest = NearestCentroid().fit(X, labels).predict(X)
-    assert 0 < nc4(X, labels) == pytest.approx((nearest != labels).mean())
+    assert nc4(X, labels) == pytest.approx((nearest != labels).mean())
     left_out = [
         NearestCentroid().fit(np.delete(X, i, 0), np.delete(labels, i)).predict(X[i : i + 1])[0]
-        for i in range(len(X))
+        for i in range(n)
     ]
-    assert nc4_debiased(X, labels) == pytest.approx((np.array(left_out) != labels).mean())
-    rng = np.random.default_rng(0)
-    W, b = rng.normal(size=(4, 6)), rng.normal(size=4)
+    assert 0 < nc4_debiased(X, labels) == pytest.approx((np.array(left_out) != labels).mean())
+    W, b = rng.normal(size=(4, d)), rng.normal(size=4)
     decisions = (X @ W.T + b).argmax(axis=1)
     assert nc4(X, labels, classifier=(W, b)) == pytest.approx((nearest != decisions).mean())
-    assert nc4(X, labels, classifier=(W, b)) != nc4(X, labels, classifier=W)
+    always_third = (W, [0, 0, 1e9, 0])
+    assert nc4(X, labels, classifier=always_third) == pytest.approx((nearest != 2).mean())
 
 
 @pytest.mark.slow
@@ -241,6 +245,23 @@ def test_debiased_values_have_no_bias_with_fewer_rows_than_dimensions(tails):
         covered = np.abs(fair[:, 0] - truth[name]) < 1.96 * fair[:, 1]
         assert covered.mean() >= 0.85
         assert 0.6 < fair[:, 1].mean() / fair[:, 0].std() < 1.7
+
+
+def test_squares_of_the_gram_matrix_are_unbiased_where_chance_outweighs_the_means():
+    K, n, d = 4, 16, 300
+    means = np.linalg.qr(np.random.default_rng(8).normal(size=(d, K)))[0].T * [[3], [4], [5], [6]]
+    M = means - means.mean(axis=0)
+    G = M @ M.T
+    found = []
+    for X, labels in draws(K, n, d, means, 150):
+        groups = GroupMoments.of(X, labels)
+        noise = LabelNoise.of(LabelCollapse.of(X, labels, groups), Moments.of(X), "nc2_debiased")
+        found.append([float(square) for square in fair_squares(noise)])
+    squares = np.array(found)
+    standard_errors = squares.std(axis=0) / math.sqrt(len(squares))
+    truth = np.array([np.trace(G) ** 2, (G * G).sum()])
+    assert (np.abs(squares.mean(axis=0) - truth) < 3.5 * standard_errors).all()
+    assert (standard_errors < 0.1 * truth).all()
 
 
 def test_what_has_no_value_says_so():

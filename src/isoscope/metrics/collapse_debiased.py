@@ -188,7 +188,7 @@ def nc2_debiased(X: Any, labels: Any = None) -> float:
     noise = _as_noise(X, labels, "nc2_debiased")
     if noise.n_labels == 2:
         return 0.0
-    squared_trace, squared_norm = _fair_squares(noise)
+    squared_trace, squared_norm = fair_squares(noise)
     if not (float(squared_trace) > 0 and float(squared_norm) > 0):
         raise UndefinedError(
             f"nc2_debiased is undefined: {noise.count:g} rows show no more differences between the means of "
@@ -257,7 +257,7 @@ def _trace(a: Tensor, b: Tensor) -> Tensor:
     return (a * b.T).sum()
 
 
-def _fair_squares(noise: LabelNoise) -> tuple[Tensor, Tensor]:
+def fair_squares(noise: LabelNoise) -> tuple[Tensor, Tensor]:
     """Return unbiased (tr G)² and ‖G‖_F²: those of the unbiased G less its variances."""
     G, H, C, s2 = noise.fair_gram, noise.fair_spread, noise.inverse_counts, noise.square
     trace_C, norm_C = C.trace(), (C * C).sum()
@@ -279,7 +279,7 @@ def nc2_error(shelf: Statistics, *, debias: bool) -> float:
     G, H = (noise.fair_gram, noise.fair_spread) if debias else (noise.gram, noise.spread)
     trace, norm = G.trace(), (G * G).sum()
     if debias:
-        fair = _fair_squares(noise)
+        fair = fair_squares(noise)
         trace, norm = fair[0].clamp(min=0).sqrt(), fair[1]
     share = float(trace.square() / norm) / (noise.n_labels - 1)
     identity = torch.eye(len(G)).to(G)
