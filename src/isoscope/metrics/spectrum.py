@@ -305,7 +305,8 @@ def _cumulative(values: Tensor) -> Tensor:
 def uncentred_spectrum(moments: Moments) -> Tensor:
     """Return (min(n, d),) eigenvalues of Σ x xᵀ, largest first; those within rounding are 0."""
     if moments.factor is None:
-        squares = moments.uncentred_eigenvalues
+        known = vars(moments).get("principal")  # taken with the directions, which cost more
+        squares = known[0] if known else torch.linalg.eigvalsh(moments.second_moment)
     else:
         rows = torch.cat([moments.factor, math.sqrt(moments.count) * moments.mean[None]])
         squares = torch.linalg.eigvalsh(rows @ rows.T)

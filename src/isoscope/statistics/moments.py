@@ -226,20 +226,9 @@ class Moments:
         values = torch.linalg.eigvalsh(self.smaller_side).flip(0).clamp(min=0) / (self.count - 1)
         return torch.cat([values, values.new_zeros(self.n_dims - len(values))])
 
-    @property
-    def principal_directions(self) -> Tensor:
-        """(d, d) the eigenvectors of Σ x xᵀ, uncentred, one a column."""
-        return self._principal[1]
-
-    @property
-    def uncentred_eigenvalues(self) -> Tensor:
-        """(d,) eigenvalues of Σ x xᵀ, smallest first."""
-        if "_principal" in vars(self):  # taken with the directions, which cost more
-            return self._principal[0]
-        return torch.linalg.eigvalsh(self.second_moment)
-
     @cached_property
-    def _principal(self) -> tuple[Tensor, Tensor]:
+    def principal(self) -> tuple[Tensor, Tensor]:
+        """(d,) eigenvalues of Σ x xᵀ, uncentred, smallest first, and (d, d) eigenvectors, one a column."""
         values, vectors = torch.linalg.eigh(self.second_moment)
         return values, vectors
 

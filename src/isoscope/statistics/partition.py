@@ -29,7 +29,7 @@ class LogPartition:
     @classmethod
     def of(cls, X: Any, moments: Moments) -> LogPartition:
         """One pass over X along the principal directions of the vectors `moments` was taken over."""
-        directions = moments.principal_directions
+        directions = moments.principal[1]
         log_z: Tensor | None = None
         for rows in pieces(as_matrix(X)):
             projections = rows.double() @ directions
