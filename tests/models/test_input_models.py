@@ -188,6 +188,8 @@ def test_a_model_of_another_kind(folders: Path, tiny_bert: Path) -> None:
         iso.layers(load_language_model(tiny_bert, device="cpu"), IMAGES, **QUICK)
     with raises(InputError, message="cannot be loaded"):
         iso.layers(folders / "vit", ["a cat"], **QUICK)
+    with raises(InputError, argument="side", message="goes with texts"):
+        iso.layers(folders / "whisper", RECORDINGS, side="decoder", **QUICK)
     with raises(InputError, argument="kind", got="videos"):
         load_model(folders / "vit", "videos")
     with raises(ShapeError, argument="inputs", message="empty"):

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from tests.raising import raises
 
 from isoscope.errors import InputError
 from isoscope.models import load_language_model
@@ -132,3 +133,69 @@ def test_notices_while_a_model_is_loaded_are_not_shown(caplog: pytest.LogCapture
     assert caplog.records == []
     library.warning("as before")
     assert [record.message for record in caplog.records] == ["as before"]
+
+
+@pytest.fixture(scope="module", params=["t5", "bart"])
+def encoder_decoder(
+    request: pytest.FixtureRequest, tiny_bert: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Path:
+    transformers = pytest.importorskip("transformers")
+    torch.manual_seed(0)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(tiny_bert)
+    shared = {"vocab_size": len(tokenizer), "d_model": 16, "pad_token_id": tokenizer.pad_token_id}
+    if request.param == "t5":
+        sizes = {"d_kv": 8, "d_ff": 32, "num_layers": 2, "num_decoder_layers": 3, "num_heads": 2}
+        model = transformers.T5Model(transformers.T5Config(**shared, **sizes, decoder_start_token_id=0))
+    else:
+        sizes = {f"{side}_{name}": n for side in ("encoder", "decoder") for name, n in
+                 (("layers", 2 + (side == "decoder")), ("attention_heads", 2), ("ffn_dim", 32))}  # fmt: skip
+        config = transformers.BartConfig(
+            **shared,
+            **sizes,
+            max_position_embeddings=40,
+            decoder_start_token_id=2,
+            bos_token_id=2,
+            eos_token_id=3,
+        )
+        model = transformers.BartModel(config)
+    folder = tmp_path_factory.mktemp(request.param)
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+def test_both_sides_of_an_encoder_decoder(encoder_decoder: Path) -> None:
+    """The decoder reads each text after a start token, with the encoder's states of the whole text."""
+    import transformers
+
+    from isoscope.models import token_states
+
+    texts = ["a cat sat on the mat", "the dog ran"]
+    loaded = load_language_model(encoder_decoder, device="cpu", side="decoder")
+    assert (loaded.n_layers, loaded.is_causal) == (4, True)
+    assert load_language_model(encoder_decoder, device="cpu").n_layers == 3
+    states = token_states(texts, model=loaded, progress=False)
+    whole = transformers.AutoModel.from_pretrained(encoder_decoder).eval()
+    first = 0
+    for text in texts:
+        ids = loaded.tokenizer(text, return_tensors="pt")["input_ids"]
+        shifted = torch.cat([torch.tensor([[whole.config.decoder_start_token_id]]), ids[:, :-1]], dim=1)
+        with torch.no_grad():
+            output = whole(input_ids=ids, decoder_input_ids=shifted, output_hidden_states=True)
+        n = ids.shape[1]
+        for layer, wanted in enumerate(output.decoder_hidden_states):
+            torch.testing.assert_close(
+                states.vectors(layer)[first : first + n], wanted[0], atol=1e-5, rtol=1e-4
+            )
+        types = states.rows.types
+        names = [types.names[code] for code in types.codes[first + 1 : first + n].tolist()]
+        assert names == loaded.tokenizer.convert_ids_to_tokens(ids[0, :-1].tolist())
+        assert bool(states.rows.is_special[first])
+        first += n
+
+
+def test_a_side_that_is_not_there(tiny_bert: Path, encoder_decoder: Path) -> None:
+    with raises(InputError, argument="side", got="decoder", wanted="no decoder"):
+        load_language_model(tiny_bert, device="cpu", side="decoder")
+    with raises(InputError, argument="side", got="left", wanted="encoder, decoder"):
+        load_language_model(encoder_decoder, device="cpu", side="left")

@@ -155,6 +155,15 @@ def layers(
             metavar="HOW",
         ),
     ] = None,
+    side: Annotated[
+        str | None,
+        typer.Option(
+            "--side",
+            help="Side of an encoder-decoder: encoder, or decoder (which reads each text after the encoder). "
+            "[default: encoder]",
+            metavar="SIDE",
+        ),
+    ] = None,
     compile: Annotated[bool, typer.Option("--compile", help="Compile the model by torch.compile.")] = False,
     download: Download = False,
     json: Json = False,
@@ -202,6 +211,7 @@ def layers(
         "window": window, "truncate": truncate, "max_tokens": max_tokens, "special": special,
         "metrics": metrics.chosen(), "clusters": clusters, "sample": sample, "device": device, "seed": seed,
         "download": download, "memory": memory, "dtype": dtype, "device_map": device_map, "compile": compile,
+        "side": side,
     }  # fmt: skip
     if measure is not None:
         _similarity(models, read, measure, output, json, options)

@@ -76,6 +76,10 @@ def token_batches(
         attended, measured = present.clone(), present.clone()
         attended[present], measured[present] = ~tokens.is_padding[rows], counted[rows]
         inputs = {"input_ids": ids, "attention_mask": attended.long()}
+        if tokenized.sources is not None:
+            read = torch.zeros_like(ids)
+            read[present] = tokenized.sources[rows]
+            inputs = {"input_ids": read, "attention_mask": present.long(), "decoder_input_ids": ids}
         yield InputBatch(inputs, torch.tensor(texts), ids, present, measured, rows)
 
 

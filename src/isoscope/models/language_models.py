@@ -25,6 +25,7 @@ from isoscope.models.untouched import device_of
 _OFFSET_POSITIONS = {"roberta", "xlm-roberta", "camembert", "mpnet", "longformer"}
 UNLIMITED = 10**9  # a tokenizer without a limit has a maximum of 10³⁰ tokens
 _TOWERS = {"texts": "text_model", "images": "vision_model", "recordings": "audio_model"}  # of CLIP and CLAP
+SIDES = ("encoder", "decoder")
 DTYPES = ("auto", "bfloat16", "float16", "float32")
 
 
@@ -41,6 +42,7 @@ class LanguageModel:
         n_dims: the number of dimensions of a hidden state.
         max_length: the maximum number of tokens, including special tokens; None where there is no limit.
         is_causal: whether a token attends only to the tokens before it.
+        decoder_start: for the decoder of an encoder-decoder, the id that its inputs begin with.
     """
 
     name: str
@@ -51,6 +53,7 @@ class LanguageModel:
     n_dims: int
     max_length: int | None
     is_causal: bool
+    decoder_start: int | None = None
 
     @property
     def device(self) -> torch.device:
@@ -65,6 +68,7 @@ def load_language_model(
     dtype: str | torch.dtype = "float32",
     device_map: str | Mapping[str, Any] | None = None,
     compile: bool = False,
+    side: str | None = None,
     download: bool = False,
 ) -> LanguageModel:
     """Load a model and its tokenizer by name, folder, .gguf file or hub id.
@@ -80,6 +84,8 @@ def load_language_model(
         device_map: how accelerate places the modules on several devices, the CPU and the disk: "auto",
             "balanced", …, or a mapping from names of modules to devices. It replaces `device`.
         compile: compile the model by torch.compile, which takes a while at the first batch of each shape.
+        side: the states of an encoder-decoder that are used: those of its "encoder", by default, or of its
+            "decoder" as it reads a text that the encoder has read (teacher forcing).
         download: download the model if it is not on this machine. Nothing is downloaded otherwise.
     """
     if isinstance(model, LanguageModel):
@@ -90,7 +96,7 @@ def load_language_model(
         folder, options = pretrained(path)
         tokenizer = transformers.AutoTokenizer.from_pretrained(folder, **options)
         loaded = load_weights(
-            path, "texts", device=device, dtype=dtype, device_map=device_map, compile=compile
+            path, "texts", device=device, dtype=dtype, device_map=device_map, compile=compile, side=side
         )
         config = loaded.config.get_text_config()
         return LanguageModel(
@@ -98,10 +104,11 @@ def load_language_model(
             path=path,
             model=loaded,
             tokenizer=tokenizer,
-            n_layers=int(config.num_hidden_layers) + 1,
+            n_layers=_n_layers(config, side) + 1,
             n_dims=int(config.hidden_size),
             max_length=token_limit(tokenizer, config),
-            is_causal=_is_causal(config),
+            is_causal=side == "decoder" or _is_causal(config),
+            decoder_start=_decoder_start(config, tokenizer) if side == "decoder" else None,
         )
 
 
@@ -113,6 +120,7 @@ def load_weights(
     dtype: str | torch.dtype = "float32",
     device_map: str | Mapping[str, Any] | None = None,
     compile: bool = False,
+    side: str | None = None,
 ) -> Any:
     """Return the part of the model in a folder that reads inputs of a kind, in eval mode."""
     folder, options = pretrained(path)
@@ -126,7 +134,7 @@ def load_weights(
         folder, dtype=_checked_dtype(dtype), **weights, **options
     )
     model.config.use_cache = False  # the model does not generate text
-    model = _part_for(model, kind, path)
+    model = _part_for(model, kind, path, side)
     if device_map is None:
         model = _placed(model, device)
     if compile:
@@ -215,12 +223,21 @@ def _inner(folder: Path) -> Path:
     return folder / modules_of(read_json(listing))[0]
 
 
-def _part_for(model: Any, kind: str, path: Path) -> Any:
-    """Return the model whose hidden states are used: of two towers the one for a kind, or the encoder."""
+def _part_for(model: Any, kind: str, path: Path, side: str | None) -> Any:
+    """Return the model whose hidden states are used: of two towers the one for a kind, or the encoder.
+
+    A decoder needs its encoder: there, it is the whole model.
+    """
+    has_sides = getattr(model.config, "is_encoder_decoder", False)
+    if side is not None and (side not in SIDES or not has_sides):
+        wanted = f"one of {', '.join(SIDES)}" if has_sides else "left out, since the model has no decoder"
+        raise InputError(argument="side", got=side, wanted=wanted)
+    if side == "decoder":
+        return model
     tower = getattr(model, _TOWERS[kind], None)
     is_pair = sum(hasattr(model, name) for name in _TOWERS.values()) > 1
     chosen = tower if is_pair and tower is not None else model
-    if getattr(model.config, "is_encoder_decoder", False):
+    if has_sides:
         chosen = model.get_encoder()
     if kind != "texts":
         return chosen
@@ -253,6 +270,16 @@ def _placed(model: Any, device: str | torch.device | None) -> Any:
         return model.to(best_device(device))
     except (RuntimeError, AssertionError) as error:
         raise InputError(f"{device!r} cannot be used: {reason(error)}", argument="device") from None
+
+
+def _n_layers(config: Any, side: str | None) -> int:
+    names = ("num_decoder_layers", "decoder_layers") if side == "decoder" else ()
+    return int(next((n for name in names if (n := getattr(config, name, None))), config.num_hidden_layers))
+
+
+def _decoder_start(config: Any, tokenizer: Any) -> int:
+    candidates = (config.decoder_start_token_id, tokenizer.bos_token_id, tokenizer.pad_token_id, 0)
+    return int(next(one for one in candidates if one is not None))
 
 
 def token_limit(tokenizer: Any, config: Any) -> int | None:

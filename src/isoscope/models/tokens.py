@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -71,12 +71,15 @@ class Tokenized:
         starts: (S + 1,) int64, text s has tokens starts[s] … starts[s + 1] − 1.
         rows: the type, text, position and word of each token.
         notes: remarks for the user, such as how many texts were truncated.
+        sources: (n,) int64, what the encoder reads where `ids` are the inputs of a decoder: the same texts,
+            without the token that a decoder begins with.
     """
 
     ids: Tensor
     starts: Tensor
     rows: TokenRows
     notes: tuple[str, ...] = ()
+    sources: Tensor | None = None
 
     @property
     def lengths(self) -> Tensor:
@@ -133,6 +136,10 @@ def tokenize(
             gathered, notes = _windows(texts, model, window, max_tokens=max_tokens), ()
         if padding:
             _pad_shorter(gathered, model)
+        if model.decoder_start is not None:
+            sources = torch.from_numpy(np.concatenate(gathered.ids))
+            shifted = _shifted(gathered, model.decoder_start)
+            return replace(_joined(shifted, model, padding=padding, notes=notes), sources=sources)
         return _joined(gathered, model, padding=padding, notes=notes)
 
 
@@ -266,6 +273,14 @@ def _pad_shorter(gathered: _Gathered, model: LanguageModel) -> None:
             gathered.ids[text] = np.append(ids, padding)
             gathered.special[text] = np.append(gathered.special[text], False)
             gathered.words[text] = np.append(gathered.words[text], _PADDING_WORD)
+
+
+def _shifted(gathered: _Gathered, start: int) -> _Gathered:
+    """Return the inputs of a decoder: a first token, and every token of a text but its last."""
+    shifted = _Gathered()
+    for ids, special, words in zip(gathered.ids, gathered.special, gathered.words, strict=True):
+        shifted.add([start, *ids[:-1]], [True, *special[:-1]], np.append(-1, words[:-1]))
+    return shifted
 
 
 def _joined(gathered: _Gathered, model: LanguageModel, *, padding: bool, notes: tuple[str, ...]) -> Tokenized:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
+import json
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -178,10 +180,32 @@ def test_a_compiled_model_gives_the_same_numbers(tiny_gpt: Path, monkeypatch: py
     assert largest_change(measured(model=tiny_gpt, device="cpu"), compiled) < 1e-5
 
 
-def test_remote_code_is_refused(tiny_bert: Path, tmp_path: Path) -> None:
-    import json
-    import shutil
+def test_quantized_weights_are_loaded_where_they_stay(
+    tiny_bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Weights of some quantisations cannot be moved to another device once they are loaded."""
+    import transformers
 
+    shutil.copytree(tiny_bert, tmp_path / "model")
+    config = tmp_path / "model" / "config.json"
+    config.write_text(
+        json.dumps(json.loads(config.read_text()) | {"quantization_config": {"quant_method": "own"}})
+    )
+    seen: dict[str, Any] = {}
+    load = transformers.AutoModel.from_pretrained
+
+    def loading(_folder: Path, **options: Any) -> Any:
+        seen.update(options)
+        model = load(tiny_bert, dtype=options["dtype"])
+        monkeypatch.setattr(model, "to", None)
+        return model
+
+    monkeypatch.setattr(transformers.AutoModel, "from_pretrained", loading)
+    load_language_model(tmp_path / "model", device="cpu", dtype="auto")
+    assert (seen["device_map"], seen["dtype"]) == ({"": "cpu"}, "auto")
+
+
+def test_remote_code_is_refused(tiny_bert: Path, tmp_path: Path) -> None:
     shutil.copytree(tiny_bert, tmp_path / "model")
     config = tmp_path / "model" / "config.json"
     settings = json.loads(config.read_text()) | {

@@ -41,7 +41,8 @@ def open_states(
         loaded = load_language_model(model, **loading)
         bar.step("tokenizing")
         return States(inputs, model=loaded, batch_tokens=batch_tokens, **chosen, **reading)
-    given = [name for name, value in reading.items() if value not in (None, False)]
+    of_texts = {**reading, "side": loading.get("side")}
+    given = [name for name, value in of_texts.items() if value not in (None, False)]
     if given:
         raise InputError("goes with texts", argument=given[0])
     if kind in ("images", "recordings"):

@@ -67,6 +67,7 @@ def layers(
     dtype: str | torch.dtype = "float32",
     device_map: str | Mapping[str, Any] | None = None,
     compile: bool = False,
+    side: str | None = None,
     seed: int = 0,
     progress: bool | None = None,
     download: bool = False,
@@ -110,6 +111,8 @@ def layers(
         device_map: how accelerate places a model on several devices, the CPU and the disk; "auto" or a
             mapping. It replaces `device`.
         compile: compile the model by torch.compile.
+        side: for texts and an encoder-decoder, "encoder", by default, or "decoder", whose states are those of
+            a decoder that reads a text after its encoder has.
         seed: the seed of random choices.
         progress: show a progress bar; by default on a terminal.
         download: download the model if it is not on this machine.
@@ -122,6 +125,7 @@ def layers(
     with Bar(show=progress) as bar:
         bar.step("loading the model", at_once=True)
         loading = {"device": device, "dtype": dtype, "device_map": device_map, "compile": compile}
+        loading |= {} if side is None else {"side": side}
         reading = {"window": window, "truncate": truncate, "max_tokens": max_tokens, "special": special}
         states = open_states(
             model, inputs, layers=layers, modules=modules, sink_ratio=sink_ratio, batch_tokens=batch_tokens,
