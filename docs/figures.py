@@ -233,6 +233,23 @@ def _sphere(rng: np.random.Generator, n: int, dim: int) -> np.ndarray:
     return X @ turned[: dim + 1]
 
 
+def scales() -> Drawn:
+    """Draw the dimension over scales of a line with noise, and of handwritten digits."""
+    rng = np.random.default_rng(0)
+    line = np.zeros((1000, 10))
+    line[:, 0] = rng.random(1000)
+    spaces = {
+        "a line with noise in 10 dimensions": line + 0.002 * rng.normal(size=line.shape),
+        "handwritten digits, 64 dimensions": load_digits().data,
+    }
+    measured = {name: iso.metrics.dimension_scales(X, max_k=128) for name, X in spaces.items()}
+    with new_figure((7.0, 2.6)) as figure:
+        for ax, (name, found) in zip(figure.subplots(1, 2), measured.items(), strict=True):
+            iso.plots.plot_dimension_scales(found, ax=ax)
+            ax.set_title(name)
+    return figure, {name: [row.value for row in found.rows] for name, found in measured.items()}
+
+
 def _reviews(n: int) -> list[str]:
     films = load_corpus("polarity", source="embedded")
     return [text for text in films.columns[0][::53] if len(text) < 120][:n]
@@ -337,6 +354,7 @@ FIGURES: dict[str, Callable[[], Drawn]] = {
     "anchors": anchors,
     "precision": precision,
     "manifold": manifold,
+    "scales": scales,
     "contextual": contextual,
     "sinks": sinks,
     "overview": overview,
