@@ -137,7 +137,7 @@ def test_more_labels_than_dimensions_and_two_labels():
 def test_nc4_is_the_disagreement_with_scikit_learns_nearest_centroid(n, d):
     rng = np.random.default_rng(2)
     labels = rng.permutation(np.arange(n) % 4)
-    X = rng.normal(size=(n, d)) + 0.8 * rng.normal(size=(4, d))[labels]
+    X = rng.normal(size=(n, d)) + 2 / math.sqrt(d) * rng.normal(size=(4, d))[labels]
     nearest = NearestCentroid().fit(X, labels).predict(X)
     assert nc4(X, labels) == pytest.approx((nearest != labels).mean())
     left_out = [
